@@ -1,0 +1,40 @@
+#include "base/status.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace mote {
+
+const char* code_name(Code code) {
+  switch (code) {
+    case Code::kOk: return "ok";
+    case Code::kFileNotFound: return "file not found";
+    case Code::kFileUnreadable: return "file unreadable";
+    case Code::kFileChanged: return "file changed";
+    case Code::kInvalidProgram: return "invalid program";
+    case Code::kUnsupportedVersion: return "unsupported version";
+    case Code::kUnsupportedOp: return "unsupported op";
+    case Code::kInvalidTokenizer: return "invalid tokenizer";
+    case Code::kInvalidArgument: return "invalid argument";
+    case Code::kContextFull: return "context full";
+    case Code::kOutOfMemory: return "out of memory";
+    case Code::kCancelled: return "cancelled";
+    case Code::kInternal: return "internal error";
+  }
+  return "unknown";
+}
+
+std::string format(const char* pattern, ...) {
+  va_list arguments;
+  va_start(arguments, pattern);
+  va_list copy;
+  va_copy(copy, arguments);
+  const int length = std::vsnprintf(nullptr, 0, pattern, copy);
+  va_end(copy);
+  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
+  std::vsnprintf(text.data(), text.size() + 1, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+}  // namespace mote

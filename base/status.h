@@ -1,0 +1,89 @@
+// Status and Result<T>: how every C++ part of Mote reports failure. No exceptions cross a library boundary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace mote {
+
+enum class Code : int32_t {
+  kOk = 0,
+  kFileNotFound = 10,
+  kFileUnreadable = 11,
+  kFileChanged = 12,
+  kInvalidProgram = 20,
+  kUnsupportedVersion = 21,
+  kUnsupportedOp = 22,
+  kInvalidTokenizer = 30,
+  kInvalidArgument = 40,
+  kContextFull = 41,
+  kOutOfMemory = 50,
+  kCancelled = 60,
+  kInternal = 70,
+};
+
+const char* code_name(Code code);
+
+// Success, or a code and one sentence that says what, where and what would be accepted.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == Code::kOk; }
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  Code code_ = Code::kOk;
+  std::string message_;
+};
+
+// A value or the Status that explains its absence.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}        // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+  T&& operator*() && { return std::move(*value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+// printf-like text for messages.
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
+
+}  // namespace mote
+
+// Returns the failed Status of `expression` from the calling function.
+#define MOTE_RETURN_IF_ERROR(expression)                        \
+  do {                                                          \
+    if (::mote::Status mote_status_ = (expression); !mote_status_.ok()) return mote_status_; \
+  } while (false)
+
+#define MOTE_CONCAT_INNER(a, b) a##b
+#define MOTE_CONCAT(a, b) MOTE_CONCAT_INNER(a, b)
+
+// MOTE_ASSIGN(auto x, f()): x = the value of f(), or returns f()'s Status.
+#define MOTE_ASSIGN(target, expression) MOTE_ASSIGN_IMPL(MOTE_CONCAT(mote_result_, __LINE__), target, expression)
+#define MOTE_ASSIGN_IMPL(result, target, expression) \
+  auto result = (expression);                        \
+  if (!result.ok()) return result.status();          \
+  target = *std::move(result)
+
+// Input check: always on, returns an error.
+#define MOTE_REQUIRE(condition, code, ...)                                            \
+  do {                                                                                \
+    if (!(condition)) return ::mote::Status((code), ::mote::format(__VA_ARGS__));     \
+  } while (false)

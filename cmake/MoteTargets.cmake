@@ -1,0 +1,25 @@
+# Flags that every target of Mote shares.
+add_library(mote_flags INTERFACE)
+target_compile_options(mote_flags INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wconversion -ffp-contract=off -fno-math-errno>
+  $<BUILD_INTERFACE:$<$<BOOL:${MOTE_WARNINGS_AS_ERRORS}>:-Werror>>)
+if(MOTE_SANITIZE)
+  target_compile_options(mote_flags INTERFACE -fsanitize=${MOTE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(mote_flags INTERFACE -fsanitize=${MOTE_SANITIZE})
+endif()
+
+# One static library a folder. Its DEPENDS are its row of the import table in docs/architecture.md.
+function(mote_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:mote_flags>)
+endfunction()
+
+# mote_test(name SOURCES ... DEPENDS ...): a GoogleTest executable that ctest runs.
+function(mote_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} mote_flags GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endfunction()

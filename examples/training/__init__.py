@@ -1,0 +1,1 @@
+"""Trains the bundled demo checkpoints from the Python standard library."""

@@ -1,0 +1,93 @@
+// An op: its contract (check), its working memory (scratch_bytes) and its kernel (run). docs/ops.md lists them all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/state.h"
+#include "kernels/tensor.h"
+#include "kernels/thread_pool.h"
+
+namespace mote {
+
+// An attribute for one call, its Dims already evaluated for the call's T.
+struct Attribute {
+  std::string_view name;
+  std::span<const int64_t> integers;
+  std::span<const double> numbers;
+  std::string_view text;
+};
+
+// What a state slot looks like before a session has made one; enough for `check`.
+struct StateShape {
+  bool is_kv_cache = false;
+  int32_t num_heads = 0;
+  int32_t head_dim = 0;
+  int32_t value_head_dim = 0;
+  int32_t window = 0;
+  Tensor recurrent;  // sizes only
+};
+
+inline constexpr size_t kParamsBytes = 192;
+
+// One instruction with its operands for one T. The executor fills inputs (sizes and strides known, data set before run)
+// and outputs (the sizes that the file declares, contiguous strides).
+struct Call {
+  std::span<const Tensor* const> inputs;  // nullptr: optional input that is absent
+  std::span<Tensor* const> outputs;
+  std::span<const Attribute> attributes;
+  std::span<const StateShape> state_shapes;
+  int64_t view_offset_bytes = 0;          // views: set by check
+  alignas(16) std::byte params[kParamsBytes];  // check writes what run needs (a trivially copyable struct)
+
+  const Attribute* find(std::string_view name) const;
+  Result<int64_t> integer(std::string_view name) const;   // errors name the attribute
+  Result<double> number(std::string_view name) const;
+  Result<std::string_view> text(std::string_view name) const;
+
+  template <typename T> T& make_params() {
+    static_assert(sizeof(T) <= kParamsBytes && std::is_trivially_copyable_v<T>);
+    return *new (params) T();
+  }
+  template <typename T> const T& get_params() const { return *std::launder(reinterpret_cast<const T*>(params)); }
+};
+
+struct KernelContext {
+  ThreadPool* threads = nullptr;
+  std::span<std::byte> scratch;              // at least scratch_bytes(call, num_threads), 64-byte aligned
+  std::span<KvCache> kv_caches;              // indexed by state; unused entries for recurrent ones
+  std::span<RecurrentState> recurrent_states;
+};
+
+struct Op {
+  std::string_view name;
+  bool is_view = false;  // outputs[0] shares inputs[0]'s storage: check sets its strides and view_offset_bytes; run is nullptr
+
+  // Checks count, dtypes, ranks, sizes, layout and attributes for this T, fills call.params, and requires that each
+  // output has the dtype and sizes that the op computes (for views: sets the output's strides). Everything that could make
+  // run read or write out of bounds is refused here, so that run checks only data: ids and indices.
+  Status (*check)(Call& call) = nullptr;
+  size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
+  Status (*run)(const Call& call, KernelContext& context) = nullptr;
+};
+
+// Registration happens before main; lookup is read-only afterwards.
+void register_op(const Op& op);
+const Op* find_op(std::string_view name);
+std::vector<const Op*> all_ops();  // sorted by name
+
+struct OpRegistration {
+  explicit OpRegistration(const Op& op) { register_op(op); }
+};
+
+#define MOTE_REGISTER_OP(...) \
+  static const ::mote::OpRegistration MOTE_CONCAT(mote_op_registration_, __COUNTER__){::mote::Op{__VA_ARGS__}}
+
+}  // namespace mote

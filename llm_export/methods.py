@@ -1,0 +1,59 @@
+"""The types that flow from capture to the program file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch.export import ExportedProgram
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """A mutable state that the session allocates; see `State` in program/schema.fbs."""
+
+    name: str  # module path of the layer that owns it
+    kind: str  # "kv_cache" or "recurrent"
+    num_heads: int = 0  # key/value heads
+    head_dim: int = 0
+    value_head_dim: int = 0
+    window: int = 0  # 0: every position is kept
+    num_sink_positions: int = 0
+    shape: tuple[int, ...] = ()  # recurrent only
+
+
+@dataclass(frozen=True)
+class WeightSpec:
+    """How one stored weight is made from the checkpoint.
+
+    `sources` are names in the module's state dict, concatenated along dimension 0 after `transpose` was applied to each;
+    for a constant of the graph there is one source, a key of `Methods.constants`.
+    """
+
+    sources: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: torch.dtype  # of the stored elements; ignored where bits != 0
+    bits: int = 0  # 0: dense; 4 or 8: tiles (docs/file-format.md)
+    group_size: int = 0
+    activations: str = "float"  # "int8": consumers quantise their input per token
+    transpose: bool = False  # GPT-2's Conv1D stores [in, out]
+
+    @property
+    def name(self) -> str:
+        return "+".join(self.sources)
+
+
+@dataclass
+class Methods:
+    """The captured program: graphs over shared states and weights.
+
+    `programs` maps a method name to a graph with inputs `input_ids` and `position_ids`, int64 [1, T], and one output,
+    logits float32 [1, T or 1, vocab_size]. Every parameter and buffer that a graph reads has an entry in `weights` under its
+    fully qualified name; tied names share one entry.
+    """
+
+    programs: dict[str, ExportedProgram]
+    states: list[StateSpec]
+    weights: dict[str, WeightSpec]
+    constants: dict[str, torch.Tensor] = field(default_factory=dict)  # real values of buffers and lifted tensors
+    max_tokens: int = 2**31 - 1  # upper bound of T in one call

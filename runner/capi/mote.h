@@ -1,0 +1,164 @@
+/* The C API of Mote. Every binding and the command line go through it.
+ *
+ * Ownership: mote_model_open and mote_session_open give handles that the caller closes; a session keeps its model alive, so
+ * they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and copied.
+ * Strings passed to callbacks live for the call. Strings returned through `char**` are freed with mote_string_free.
+ * Threads: a model may be used from any number of threads. A session belongs to one thread at a time; only
+ * mote_session_cancel may be called from others while a call runs.
+ * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. Nothing aborts and no C++ exception leaves.
+ * Structs start with struct_size, set by the caller to sizeof; fields are only ever added at the end. */
+#ifndef MOTE_H_
+#define MOTE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define MOTE_API __declspec(dllexport)
+#else
+#define MOTE_API __attribute__((visibility("default")))
+#endif
+
+typedef struct mote_model mote_model;
+typedef struct mote_session mote_session;
+
+enum {
+  MOTE_OK = 0,
+  MOTE_ERROR_FILE_NOT_FOUND = 10,
+  MOTE_ERROR_FILE_UNREADABLE = 11,
+  MOTE_ERROR_FILE_CHANGED = 12,
+  MOTE_ERROR_INVALID_PROGRAM = 20,
+  MOTE_ERROR_UNSUPPORTED_VERSION = 21,
+  MOTE_ERROR_UNSUPPORTED_OP = 22,
+  MOTE_ERROR_INVALID_TOKENIZER = 30,
+  MOTE_ERROR_INVALID_ARGUMENT = 40,
+  MOTE_ERROR_CONTEXT_FULL = 41,
+  MOTE_ERROR_OUT_OF_MEMORY = 50,
+  MOTE_ERROR_CANCELLED = 60,
+  MOTE_ERROR_INTERNAL = 70
+};
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t code;
+  char message[1024]; /* one sentence, truncated if longer */
+} mote_error;
+
+MOTE_API const char* mote_version(void);
+MOTE_API void mote_string_free(char* text);
+
+/* ---- model ---- */
+
+/* Maps and verifies a .mote file. */
+MOTE_API int32_t mote_model_open(const char* path, mote_model** out, mote_error* error);
+MOTE_API void mote_model_close(mote_model* model);
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t vocab_size;
+  int32_t max_position_embeddings;
+  int32_t bos_token_id; /* -1: none */
+  int32_t has_tokenizer;
+  int32_t has_chat_template;
+  uint64_t file_bytes;
+  uint64_t weight_bytes;
+} mote_model_info;
+
+MOTE_API int32_t mote_model_get_info(const mote_model* model, mote_model_info* info, mote_error* error);
+/* Everything that `mote inspect` prints, as a JSON object. */
+MOTE_API int32_t mote_model_describe(const mote_model* model, char** json, mote_error* error);
+/* The chat template, or "" if the file has none. */
+MOTE_API int32_t mote_model_chat_template(const mote_model* model, char** text, mote_error* error);
+/* generation_config.json of the checkpoint, with eos_token_id always a list. */
+MOTE_API int32_t mote_model_generation_config(const mote_model* model, char** json, mote_error* error);
+/* Checks the checksums of all segments. */
+MOTE_API int32_t mote_model_check_segments(const mote_model* model, mote_error* error);
+
+/* ---- tokenizer ---- */
+
+/* Writes up to `capacity` ids and sets *count to the number there are; call again with more room if it is larger.
+ * parse_special: special tokens spelled in the text become their ids; add_special: BOS and such as the tokenizer asks. */
+MOTE_API int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_bytes, int32_t add_special, int32_t parse_special,
+                               int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special, char** text, mote_error* error);
+
+/* ---- session ---- */
+
+enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t context_length;   /* positions; 0: min(4096, the model's maximum) */
+  int32_t kv_type;          /* MOTE_KV_* */
+  int32_t num_threads;      /* 0: the number of physical cores available */
+  int32_t prefill_chunk;    /* tokens per prefill call; 0: 256 */
+} mote_session_options;
+
+MOTE_API void mote_session_options_default(mote_session_options* options);
+MOTE_API int32_t mote_session_open(mote_model* model, const mote_session_options* options, mote_session** out, mote_error* error);
+MOTE_API void mote_session_close(mote_session* session);
+/* Appends `count` ids (at least 1), in chunks. logits: NULL, or room for vocab_size floats (those after the last id). */
+MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+MOTE_API int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
+/* Appends ids and gives the logits after each: count * vocab_size floats. */
+MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+MOTE_API int64_t mote_session_position(const mote_session* session);
+/* Forgets every position. */
+MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
+/* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
+MOTE_API void mote_session_cancel(mote_session* session);
+
+/* ---- generation ---- */
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t max_new_tokens;      /* 0: until the context is full */
+  int32_t do_sample;           /* 0: greedy */
+  float temperature;           /* > 0 */
+  int32_t top_k;               /* 0: off */
+  float top_p;                 /* 1: off */
+  float min_p;                 /* 0: off */
+  float repetition_penalty;    /* 1: off; over prompt and output, once per token, as transformers */
+  uint64_t seed;
+  int32_t ignore_eos;
+  int32_t skip_special_tokens; /* in the text given to the callback */
+  const char* const* stop_strings; /* the output ends before the first of them */
+  size_t num_stop_strings;
+} mote_generation_options;
+
+/* Defaults from the model's generation_config.json. */
+MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error);
+
+enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3, MOTE_FINISH_CALLBACK = 4 };
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t finish_reason;
+  int64_t prompt_tokens;
+  int64_t generated_tokens;
+  double prefill_seconds;
+  double decode_seconds;
+  double time_to_first_token_seconds;
+  uint64_t peak_rss_bytes;       /* of the process */
+  uint64_t peak_private_bytes;   /* anonymous memory of the process, 0 where the system does not tell */
+} mote_statistics;
+
+/* Receives text as it becomes valid UTF-8 (text_bytes may be 0) and the id that was sampled. Return non-zero to stop. */
+typedef int32_t (*mote_token_callback)(void* user, const char* text, size_t text_bytes, int32_t id);
+
+/* Prefills `ids`, then generates. statistics may be NULL. */
+MOTE_API int32_t mote_session_generate(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* options,
+                                       mote_token_callback callback, void* user, mote_statistics* statistics, mote_error* error);
+
+/* Replays the golden samples; *report is a JSON object {"samples": [...], "passed": bool}. */
+MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MOTE_H_ */
