@@ -1,0 +1,76 @@
+# `make demo` and `make test` set up everything that they need; a second run does almost nothing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+STAMPS := build/stamps
+
+CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -name '*.md' -not -name '*.py') \
+               CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)
+PYTHON_SOURCES := $(shell find llm_export runner/python -name '*.py')
+TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
+
+.PHONY: all setup build demo test test-cpp test-asan test-python asan tsan style clean
+all: build
+
+$(STAMPS)/system: scripts/install_system_packages.sh
+	@mkdir -p $(STAMPS)
+	sh scripts/install_system_packages.sh
+	@touch $@
+
+# torch comes first and pinned: a later, unpinned request would replace it by a build with gigabytes of GPU libraries.
+$(STAMPS)/venv: pyproject.toml $(STAMPS)/system
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.25,<4" ninja
+	@touch $@
+
+$(STAMPS)/build: $(STAMPS)/venv $(CPP_SOURCES) pyproject.toml
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/pip install --quiet --no-build-isolation --editable '.[test]'
+	@touch $@
+
+setup: $(STAMPS)/venv
+build: $(STAMPS)/build
+
+demo: out/demo.mote
+	$(BIN)/mote run out/demo.mote "def fibonacci(n):" --max-new-tokens 96
+
+out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
+	@mkdir -p out
+	$(BIN)/mote export examples/demo -o $@
+
+# One target per stage, each skipped when nothing that it reads has changed.
+test: test-cpp test-asan test-python style
+
+test-cpp: $(STAMPS)/test-cpp
+$(STAMPS)/test-cpp: $(STAMPS)/venv $(CPP_SOURCES) $(TEST_SOURCES)
+	cmake --preset dev
+	cmake --build --preset dev --parallel $(JOBS)
+	ctest --preset dev
+	@touch $@
+
+test-asan: $(STAMPS)/test-asan
+$(STAMPS)/test-asan: $(STAMPS)/venv out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
+	cmake --preset asan
+	cmake --build --preset asan --parallel $(JOBS)
+	MOTE_FUZZ_SEEDS=out/demo.mote ctest --preset asan
+	@touch $@
+
+test-python: $(STAMPS)/test-python
+$(STAMPS)/test-python: $(STAMPS)/build out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
+	$(BIN)/python -m pytest -n $(JOBS) tests
+	@touch $@
+
+asan: test-asan
+tsan: $(STAMPS)/venv
+	cmake --preset tsan
+	cmake --build --preset tsan --parallel $(JOBS)
+	ctest --preset tsan
+
+style: $(STAMPS)/build
+	$(BIN)/ruff check .
+	$(BIN)/python scripts/check_style.py
+
+clean:
+	rm -rf build out
