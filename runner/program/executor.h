@@ -1,0 +1,58 @@
+// Runs the methods of a bound program. One executor a session.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+
+#include "kernels/op.h"
+#include "runner/program/program.h"
+
+namespace mote {
+
+struct ExecutorOptions {
+  int64_t max_tokens = 256;                          // largest T of a call, 1..kMaxTokens; a method's own max_tokens also holds
+  uint64_t max_arena_bytes = uint64_t{64} << 30;     // more than this for activations and scratch is kOutOfMemory, unallocated
+};
+
+// What instructions read and write across calls; indexed by state, entries of the other kind unused.
+struct States {
+  std::span<KvCache> kv_caches;
+  std::span<RecurrentState> recurrent_states;
+};
+
+class Invocation;
+
+// Owns the arena that all methods share, and for each method the operands prepared for one T: a decode step keeps its own
+// while prefill runs with other T. Thread safety: one thread at a time. `threads` outlives the executor.
+class Executor {
+ public:
+  // Allocates the arena for `max_tokens` and prepares every method for its largest T, so that later calls rarely allocate.
+  // Errors: kInvalidArgument, kOutOfMemory, kInvalidProgram.
+  static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const Bound> bound, const ExecutorOptions& options,
+                                                  ThreadPool* threads);
+  ~Executor();
+
+  // Makes `method` ready for T = tokens; nothing is done if it is. Errors: kInvalidArgument, kOutOfMemory, kInvalidProgram.
+  Status prepare(uint32_t method, int64_t tokens);
+
+  // Valid after prepare(method). Inputs are contiguous int64, written by the caller before each run: methods share the arena,
+  // so another method's run overwrites them.
+  std::span<int64_t> input(uint32_t method, size_t index);
+  // Contiguous float32, valid until the next run of any method.
+  std::span<const float> output(uint32_t method, size_t index) const;
+
+  // Runs the prepared method. `cancelled` is looked at before every instruction. No allocation of its own.
+  // Errors: kCancelled, or what a kernel reports (ids out of range), with the instruction's origin.
+  Status run(uint32_t method, States states, const std::atomic<bool>& cancelled);
+
+  uint64_t arena_bytes() const;
+  uint64_t scratch_bytes() const;
+
+ private:
+  struct State;
+  explicit Executor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mote

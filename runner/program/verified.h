@@ -1,0 +1,41 @@
+// Second stage of loading: a program whose every index, size, offset, enum and string has been checked.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "runner/program/mapped.h"
+#include "schema_generated.h"  // flatc output of llm_export/program/schema.fbs: namespace mote::fb
+
+namespace mote {
+
+// T of any call, whatever a method's max_tokens says.
+inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
+
+// Only `verify` makes one. Thread safety: immutable.
+class Verified {
+ public:
+  const Mapped& file() const { return mapped_; }
+  const fb::Program& program() const { return *program_; }
+
+  // The bytes of a segment; empty if the file has none of this kind.
+  std::span<const std::byte> segment(fb::SegmentKind kind) const;
+  // The bytes of weights[index]; index < program().weights()->size().
+  std::span<const std::byte> weight(uint32_t index) const;
+
+ private:
+  friend Result<Verified> verify(Mapped mapped);
+  Verified(Mapped mapped, const fb::Program* program) : mapped_(std::move(mapped)), program_(program) {}
+
+  Mapped mapped_;
+  const fb::Program* program_;
+};
+
+// Checks the flatbuffer's structure, then its meaning (runner/program/README.md lists the rules).
+// Errors: kInvalidProgram, naming the file, the field, its value and what would be accepted. Cost: O(program bytes).
+Result<Verified> verify(Mapped mapped);
+
+// Checks the checksums of all segments. Errors: kInvalidProgram naming the segment. Cost: reads the whole file.
+Status check_segments(const Verified& verified);
+
+}  // namespace mote
