@@ -1,0 +1,1 @@
+"""The program file: its types, writer and reader."""

@@ -1,0 +1,143 @@
+"""The types that flow from lowering through planning to the writer; docs/ops.md says what each instruction means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from llm_export.methods import StateSpec, WeightSpec
+
+
+@dataclass(frozen=True, order=True)
+class Dim:
+    """A size that is linear in the number of tokens T of a call: tokens * T + constant."""
+
+    tokens: int
+    constant: int
+
+    def at(self, num_tokens: int) -> int:
+        return self.tokens * num_tokens + self.constant
+
+    def __str__(self) -> str:
+        if self.tokens == 0:
+            return str(self.constant)
+        head = "T" if self.tokens == 1 else f"{self.tokens}*T"
+        return head if self.constant == 0 else f"{head}{self.constant:+d}"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A floating-point attribute: one number or several."""
+
+    values: tuple[float, ...]
+
+
+Attribute = tuple[Dim, ...] | Numbers | str
+
+
+@dataclass
+class Value:
+    """One tensor of a method; instructions refer to it by its index in `LoweredMethod.values`."""
+
+    kind: str  # "activation", "input" or "weight"
+    dtype: torch.dtype
+    shape: tuple[Dim, ...]
+    weight: int = -1  # kind "weight": index into LoweredProgram.weights
+    alias_of: int = -1  # a view: index of the value whose storage it shares (never itself a view)
+
+
+@dataclass
+class Instruction:
+    op: str
+    inputs: list[int]  # -1: an optional input that is absent
+    outputs: list[int]
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    origin: str = ""  # module path in the Hugging Face model
+
+
+@dataclass
+class LoweredMethod:
+    name: str
+    values: list[Value]
+    inputs: list[int]
+    input_names: list[str]
+    outputs: list[int]
+    instructions: list[Instruction]
+    min_tokens: int = 1
+    max_tokens: int = 2**31 - 1
+
+
+@dataclass
+class LoweredProgram:
+    """What `lower` returns: every method as instructions over one weights table."""
+
+    methods: list[LoweredMethod]
+    states: list[StateSpec]
+    weights: list[WeightSpec]
+    constants: dict[str, torch.Tensor]  # real values of the weights whose one source is a key here
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a value's storage lives. `per_token`: offset and bytes are multiplied by T."""
+
+    arena: str  # "per_token" or "fixed"
+    offset: int  # multiple of 64
+    bytes: int  # multiple of 64
+
+
+@dataclass(frozen=True)
+class MethodPlan:
+    """Arena bytes of a call with T tokens: per_token_bytes * T + fixed_bytes."""
+
+    placements: tuple[Placement | None, ...]  # a value's own or its alias's; None for weights and views of weights
+    per_token_bytes: int
+    fixed_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What `plan` returns: the program with a place for every activation of every method."""
+
+    program: LoweredProgram
+    methods: dict[str, MethodPlan]
+
+
+@dataclass(frozen=True)
+class GoldenSample:
+    """A prompt with what eager PyTorch computed for it; fields as in schema.fbs."""
+
+    text: str
+    prompt_ids: tuple[int, ...]
+    expected_ids: tuple[int, ...]
+    probe_ids: tuple[int, ...]
+    probe_logits: tuple[float, ...]  # [len(expected_ids), len(probe_ids)], row-major
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Provenance:
+    model_id: str
+    revision: str
+    model_type: str
+    recipe: str
+    exporter_version: str
+    torch_version: str
+    transformers_version: str
+    license: str = ""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a program file holds beside methods and weights."""
+
+    provenance: Provenance
+    vocab_size: int
+    max_position_embeddings: int
+    bos_token_id: int = -1
+    eos_token_ids: tuple[int, ...] = ()
+    generation_config: str = "{}"  # JSON object, Hugging Face names
+    golden_samples: tuple[GoldenSample, ...] = ()
+    tokenizer: bytes = b""  # contents of tokenizer.json; empty: the segment is left out
+    chat_template: bytes = b""  # Jinja source, UTF-8; empty: the segment is left out
