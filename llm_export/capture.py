@@ -1,0 +1,228 @@
+"""Exports a Hugging Face causal language model, on fake weights, to a graph of ATen and `mote::` ops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import InputKind
+from transformers import AttentionInterface, AttentionMaskInterface, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+
+from llm_export import architectures, ops  # noqa: F401  (ops: registers mote::)
+from llm_export.checkpoint import Checkpoint
+from llm_export.errors import UnsupportedError
+from llm_export.methods import Methods, StateSpec, WeightSpec
+
+IMPLEMENTATION = "mote"  # the name under which transformers knows our attention, mask and experts functions
+
+
+class CaptureContext:
+    """What the substituted functions share during one trace: positions in, states out. Not thread-safe."""
+
+    current: CaptureContext | None = None
+
+    def __init__(self, model: PreTrainedModel, model_type: str):
+        self.model_type = model_type
+        self.names = {id(module): name for name, module in model.named_modules()}
+        self.positions: Tensor | None = None
+        self.states: list[StateSpec] = []
+        self.attention_states: dict[str, int] = {}  # module path -> its newest state
+        self.attention_calls = 0
+
+    def start(self, positions: Tensor) -> None:
+        """Begins a trace; positions: int64 [1, T]."""
+        self.positions, self.attention_calls = positions, 0
+        self.states.clear()
+        self.attention_states.clear()
+
+    def add_state(self, module: nn.Module, **spec) -> int:
+        """Declares a state owned by `module` and returns its index."""
+        path = self.names[id(module)]
+        taken = sum(state.name == path or state.name.startswith(f"{path}#") for state in self.states)
+        # Layers that share one module (or run it twice) have a state for each run.
+        self.states.append(StateSpec(name=f"{path}#{taken}" if taken else path, **spec))
+        self.attention_states[path] = len(self.states) - 1
+        return len(self.states) - 1
+
+    def attention(
+        self, module: nn.Module, q: Tensor, k: Tensor | None, v: Tensor | None, *, scale: float, window: int = 0,
+        softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None, state: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Calls `mote::attention` for one layer and declares its cache.
+
+        q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]; without k and v, `state` names the cache to read.
+        Returns: [1, T, H, Dv]
+        """
+        self.attention_calls += 1
+        if k is not None:
+            state = self.add_state(
+                module, kind="kv_cache", num_heads=int(k.shape[1]), head_dim=int(k.shape[3]),
+                value_head_dim=int(v.shape[3]), window=window,
+            )  # fmt: skip
+        return torch.ops.mote.attention(
+            q, k, v, self.positions, sinks, alibi_slopes, state=state, scale=scale, window=window, softcap=softcap
+        )
+
+
+def _attention_function(
+    module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None, softcap=None, s_aux=None, **kwargs
+):
+    """The attention function that transformers calls; see AttentionInterface."""
+    scale = float(query.shape[-1] ** -0.5 if scaling is None else scaling)
+    softcap = softcap if softcap is not None else kwargs.get("attn_logit_softcapping")
+    output = CaptureContext.current.attention(
+        module, query, key, value, scale=scale, window=int(sliding_window or 0), softcap=float(softcap or 0.0), sinks=s_aux
+    )
+    return output, None
+
+
+def _no_mask(*args, **kwargs) -> None:
+    return None
+
+
+def _experts_function(module, hidden_states, top_k_index, top_k_weights):
+    """The experts function that transformers calls; see transformers.integrations.moe."""
+    return architectures.experts.call(module, hidden_states, top_k_index, top_k_weights)
+
+
+AttentionInterface.register(IMPLEMENTATION, _attention_function)
+AttentionMaskInterface.register(IMPLEMENTATION, _no_mask)
+ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, _experts_function)
+
+
+@contextlib.contextmanager
+def _parameters_on_meta() -> Iterator[None]:
+    """Inside, new modules have parameters on the meta device and buffers with their real values."""
+    register_parameter, init_weights = nn.Module.register_parameter, PreTrainedModel.init_weights
+
+    def on_meta(module, name, parameter):
+        if isinstance(parameter, nn.Parameter) and parameter.device.type != "meta":
+            parameter = nn.Parameter(parameter.to("meta"), requires_grad=False)
+        register_parameter(module, name, parameter)
+
+    nn.Module.register_parameter = on_meta
+    PreTrainedModel.init_weights = lambda self: self.tie_weights()
+    try:
+        yield
+    finally:
+        nn.Module.register_parameter, PreTrainedModel.init_weights = register_parameter, init_weights
+
+
+def build_model(config: PretrainedConfig) -> PreTrainedModel:
+    """Builds the causal LM of `config` in float32, its parameters on the meta device and tied."""
+    for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
+        if part is not None:
+            part._attn_implementation = IMPLEMENTATION
+            part._experts_implementation = IMPLEMENTATION
+            part.use_cache = False
+    with _parameters_on_meta():
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=IMPLEMENTATION)
+    return model.eval().requires_grad_(False)
+
+
+def _to_fake_parameters(model: nn.Module, mode: FakeTensorMode) -> None:
+    """Replaces meta parameters by fake CPU float32 ones; tied parameters stay one object."""
+    fakes: dict[int, nn.Parameter] = {}
+    with mode:
+        for module in model.modules():
+            for name, parameter in list(module._parameters.items()):
+                if parameter is None:
+                    continue
+                if id(parameter) not in fakes:
+                    fake = torch.empty(parameter.shape, dtype=torch.float32, device="cpu")
+                    fakes[id(parameter)] = nn.Parameter(fake, requires_grad=False)
+                module._parameters[name] = fakes[id(parameter)]
+
+
+def _use_forward(model: PreTrainedModel, context: CaptureContext) -> None:
+    """Gives `model` the signature (input_ids, position_ids) -> logits, without a wrapper that would rename parameters."""
+    original = model.forward
+
+    def forward(input_ids, position_ids):
+        context.start(position_ids)
+        return original(input_ids, position_ids=position_ids, use_cache=False).logits
+
+    model.forward = forward
+
+
+def _export(model: PreTrainedModel, mode: FakeTensorMode) -> ExportedProgram:
+    with mode:
+        inputs = (torch.zeros(1, 7, dtype=torch.int64), torch.arange(7).unsqueeze(0))
+    dynamic = {"input_ids": {1: Dim.DYNAMIC}, "position_ids": {1: Dim.DYNAMIC}}
+    program = torch.export.export(model, inputs, dynamic_shapes=dynamic, strict=False)
+    return program.run_decompositions({})
+
+
+REDUNDANT = {
+    torch.ops.aten._assert_tensor_metadata.default,
+    torch.ops.aten.detach.default,
+    torch.ops.aten.detach_.default,
+    torch.ops.aten.alias.default,
+    torch.ops.aten.lift_fresh_copy.default,
+}
+
+
+def _remove_redundant(program: ExportedProgram) -> None:
+    """Removes nodes that compute nothing."""
+    for node in list(program.graph.nodes):
+        if node.op == "call_function" and node.target in REDUNDANT:
+            if node.args and isinstance(node.args[0], torch.fx.Node) and node.users:
+                node.replace_all_uses_with(node.args[0])
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
+
+
+def _weights_and_constants(
+    program: ExportedProgram, model: PreTrainedModel, checkpoint: Checkpoint
+) -> tuple[dict[str, WeightSpec], dict[str, Tensor]]:
+    """Returns one WeightSpec for each parameter, buffer and constant that the graph reads, and the values of the latter two."""
+    buffers = dict(model.named_buffers())
+    first_name = {id(parameter): name for name, parameter in model.named_parameters()}
+    specs: dict[str, WeightSpec] = {}
+    weights, constants = {}, {}
+    used = {node.name for node in program.graph.nodes if node.op == "placeholder" and node.users}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == InputKind.USER_INPUT or spec.arg.name not in used:
+            continue
+        if spec.kind == InputKind.PARAMETER:
+            parameter = model.get_parameter(spec.target)
+            source = first_name[id(parameter)]
+            dtype = checkpoint.weights.dtype(source)
+            specs.setdefault(source, WeightSpec((source,), tuple(parameter.shape), dtype))
+            weights[spec.target] = specs[source]
+        else:
+            value = buffers[spec.target] if spec.kind == InputKind.BUFFER else program.constants[spec.target]
+            constants[spec.target] = value.detach()
+            weights[spec.target] = WeightSpec((spec.target,), tuple(value.shape), value.dtype)
+    return weights, constants
+
+
+def capture(checkpoint: Checkpoint) -> Methods:
+    """Captures the module of `checkpoint` as `verify`: logits float32 [1, T, vocab_size] of every position.
+
+    Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
+    """
+    model_type = checkpoint.config.model_type
+    model = build_model(checkpoint.config)
+    checkpoint.weights.bind(model)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    _to_fake_parameters(model, mode)
+    context = CaptureContext(model, model_type)
+    patch = architectures.find(model_type)
+    if patch is not None:
+        patch.patch(model, context)
+    _use_forward(model, context)
+    CaptureContext.current = context
+    try:
+        program = _export(model, mode)
+    finally:
+        CaptureContext.current = None
+    _remove_redundant(program)
+    weights, constants = _weights_and_constants(program, model, checkpoint)
+    return Methods({"verify": program}, list(context.states), weights, constants)

@@ -1,0 +1,247 @@
+"""The `mote::` torch ops: schema, fake kernel and eager reference. docs/ops.md says what each computes.
+
+The references are float32 and written for clarity; a captured graph runs on them op for op. Ops with a state read and write
+the `ReferenceState` that is active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from llm_export.errors import ArgumentError, ProgramError
+
+library = torch.library.Library("mote", "DEF")
+
+GATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "identity": lambda x: x,
+    "relu_squared": lambda x: F.relu(x).square(),
+}
+
+
+def define(schema: str, fake: Callable) -> Callable[[Callable], Callable]:
+    """Registers `mote::<schema>` with its fake kernel; the decorated function is the eager reference."""
+
+    def register(reference: Callable) -> Callable:
+        library.define(schema, tags=(torch.Tag.needs_fixed_stride_order,))
+        name = schema.split("(", 1)[0]
+        library.impl(name, reference, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"mote::{name}", fake, lib=library)
+        return reference
+
+    return register
+
+
+class ReferenceState:
+    """The caches and recurrent states of one sequence, indexed by an op's `state`; a context manager.
+
+    Positions of a call must follow those already seen, or go back (which forgets what came after them).
+    """
+
+    _active: ContextVar[ReferenceState | None] = ContextVar("mote_reference_state", default=None)
+
+    def __init__(self) -> None:
+        self.caches: dict[int, tuple[Tensor, Tensor]] = {}  # keys [H, N, D], values [H, N, Dv]
+        self.recurrent: dict[int, Tensor] = {}
+        self._tokens: list = []
+
+    def __enter__(self) -> ReferenceState:
+        self._tokens.append(ReferenceState._active.set(self))
+        return self
+
+    def __exit__(self, *exception) -> None:
+        ReferenceState._active.reset(self._tokens.pop())
+
+    @classmethod
+    def active(cls) -> ReferenceState:
+        state = cls._active.get()
+        if state is None:
+            raise ProgramError("an op with a state was run outside `with ReferenceState():`")
+        return state
+
+    def append(self, index: int, keys: Tensor, values: Tensor, first_position: int) -> None:
+        """Puts keys [H, T, D] and values [H, T, Dv] at first_position and behind."""
+        if index in self.caches:
+            old_keys, old_values = self.caches[index]
+            if first_position > old_keys.shape[1]:
+                raise ArgumentError(
+                    f"position {first_position} leaves a gap: the cache of state {index} holds {old_keys.shape[1]} positions"
+                )
+            keys = torch.cat([old_keys[:, :first_position], keys], dim=1)
+            values = torch.cat([old_values[:, :first_position], values], dim=1)
+        elif first_position != 0:
+            raise ArgumentError(f"position {first_position} leaves a gap: the cache of state {index} is empty")
+        self.caches[index] = (keys, values)
+
+
+def quantize_activations(x: Tensor) -> Tensor:
+    """Rounds each row of x [.., K] as torchao's int8 asymmetric per-token quantization does, and dequantizes."""
+    low = x.amin(-1, keepdim=True).clamp(max=0)
+    high = x.amax(-1, keepdim=True).clamp(min=0)
+    scale = ((high - low) / 255.0).clamp(min=torch.finfo(torch.float32).smallest_normal)
+    zero_point = (-128 - torch.round(low / scale)).clamp(-128, 127)
+    codes = (torch.round(x * (1.0 / scale)) + zero_point).clamp(-128, 127)
+    return (codes - zero_point) * scale
+
+
+def _activations(x: Tensor, activations: str) -> Tensor:
+    if activations == "float":
+        return x
+    if activations == "int8":
+        return quantize_activations(x)
+    raise ArgumentError(f"activations = '{activations}': must be 'float' or 'int8'")
+
+
+@define(
+    "linear(Tensor x, Tensor weight, Tensor? bias=None, Tensor? residual=None, *, str activations='float') -> Tensor",
+    lambda x, weight, bias=None, residual=None, *, activations="float": x.new_empty(*x.shape[:-1], weight.shape[0]),
+)
+def linear(x, weight, bias=None, residual=None, *, activations="float"):
+    y = F.linear(_activations(x, activations), weight, bias)
+    return y if residual is None else y + residual
+
+
+@define(
+    "gated_linear(Tensor x, Tensor weight, Tensor? bias=None, *, str activations='float', str function='silu') -> Tensor",
+    lambda x, weight, bias=None, *, activations="float", function="silu": x.new_empty(
+        *x.shape[:-1], weight.shape[0] // 2
+    ),
+)
+def gated_linear(x, weight, bias=None, *, activations="float", function="silu"):
+    gate, up = F.linear(_activations(x, activations), weight, bias).chunk(2, dim=-1)
+    return GATES[function](gate) * up
+
+
+@define(
+    "embedding(Tensor ids, Tensor weight) -> Tensor",
+    lambda ids, weight: weight.new_empty(*ids.shape, weight.shape[1]),
+)
+def embedding(ids, weight):
+    return F.embedding(ids, weight)
+
+
+@define(
+    "rms_norm(Tensor x, Tensor? weight, *, float eps, int unit_offset=0) -> Tensor",
+    lambda x, weight, *, eps, unit_offset=0: torch.empty(x.shape, dtype=x.dtype, device=x.device),
+)
+def rms_norm(x, weight, *, eps, unit_offset=0):
+    y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    return (y if weight is None else y * (weight + unit_offset)).contiguous()
+
+
+@define(
+    "layer_norm(Tensor x, Tensor? weight, Tensor? bias, *, float eps) -> Tensor",
+    lambda x, weight, bias, *, eps: torch.empty(x.shape, dtype=x.dtype, device=x.device),
+)
+def layer_norm(x, weight, bias, *, eps):
+    return F.layer_norm(x, (x.shape[-1],), weight, bias, eps).contiguous()
+
+
+def _rope_table_fake(positions, inv_freq, *, scale=1.0, layout="half"):
+    shape = (*positions.shape, 2 * inv_freq.shape[0])
+    return inv_freq.new_empty(shape), inv_freq.new_empty(shape)
+
+
+@define(
+    "rope_table(Tensor positions, Tensor inv_freq, *, float scale=1.0, str layout='half') -> (Tensor, Tensor)",
+    _rope_table_fake,
+)
+def rope_table(positions, inv_freq, *, scale=1.0, layout="half"):
+    angles = positions[..., None].to(torch.float32) * inv_freq.to(torch.float32)
+    angles = torch.cat((angles, angles), -1) if layout == "half" else angles.repeat_interleave(2, dim=-1)
+    return angles.cos() * scale, angles.sin() * scale
+
+
+def rotate(x: Tensor, layout: str) -> Tensor:
+    """Returns the quarter turn of x [.., R]: `half` is cat(-x2, x1), `half_flipped` its negative, `interleaved` by pairs."""
+    if layout == "interleaved":
+        return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((second, -first) if layout == "half_flipped" else (-second, first), dim=-1)
+
+
+@define(
+    "rope(Tensor x, Tensor cos, Tensor sin, *, str layout='half') -> Tensor",
+    lambda x, cos, sin, *, layout="half": torch.empty(x.shape, dtype=x.dtype, device=x.device),
+)
+def rope(x, cos, sin, *, layout="half"):
+    size = cos.shape[-1]
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    turned = x[..., :size] * cos + rotate(x[..., :size], layout) * sin
+    return torch.cat((turned, x[..., size:]), dim=-1)
+
+
+def _attention_fake(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0):
+    width = q.shape[3] if v is None else v.shape[3]
+    return q.new_empty(q.shape[0], q.shape[2], q.shape[1], width)
+
+
+@define(
+    "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None, *, int state,"
+    " float scale, int window=0, float softcap=0.0) -> Tensor",
+    _attention_fake,
+)
+def attention(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0):
+    states = ReferenceState.active()
+    if k is not None:
+        states.append(state, k[0].float(), v[0].float(), int(positions[0, 0]))
+    keys, values = states.caches[state]
+    groups = q.shape[1] // keys.shape[0]
+    keys, values = keys.repeat_interleave(groups, dim=0), values.repeat_interleave(groups, dim=0)
+
+    scores = torch.matmul(q[0].float(), keys.transpose(1, 2)) * scale  # [H, T, N]
+    if softcap:
+        scores = torch.tanh(scores / softcap) * softcap
+    distance = torch.arange(keys.shape[1]) - positions[0][:, None]  # [T, N], key position - query position
+    if alibi_slopes is not None:
+        scores = scores + alibi_slopes[:, None, None] * distance
+    hidden = distance > 0
+    if window:
+        hidden = hidden | (distance <= -window)
+    scores = scores.masked_fill(hidden, float("-inf"))
+    if sinks is not None:
+        scores = torch.cat((scores, sinks[:, None, None].expand(-1, scores.shape[1], 1)), dim=-1)
+    weights = scores.softmax(-1)[..., : keys.shape[1]]
+    return torch.matmul(weights, values).transpose(0, 1)[None].to(q.dtype).contiguous()
+
+
+def _gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: float) -> Tensor:
+    if layout == "single":
+        return GATES[function](y)
+    gate, up = y.chunk(2, dim=-1) if layout == "concatenated" else (y[..., ::2], y[..., 1::2])
+    if limit:
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    if alpha:
+        return (up + 1) * gate * torch.sigmoid(gate * alpha)
+    return GATES[function](gate) * up
+
+
+@define(
+    "moe_experts(Tensor x, Tensor indices, Tensor weights, Tensor gate_up, Tensor down, Tensor? gate_up_bias=None,"
+    " Tensor? down_bias=None, *, str activations='float', str function='silu', str layout='concatenated', float limit=0.0,"
+    " float alpha=0.0) -> Tensor",
+    lambda x, *rest, **attributes: torch.empty(x.shape, dtype=x.dtype, device=x.device),
+)
+def moe_experts(
+    x, indices, weights, gate_up, down, gate_up_bias=None, down_bias=None, *, activations="float", function="silu",
+    layout="concatenated", limit=0.0, alpha=0.0,
+):  # fmt: skip
+    out = torch.zeros_like(x)
+    for expert in indices.unique().tolist():
+        rows, slots = torch.where(indices == expert)
+        bias = None if gate_up_bias is None else gate_up_bias[expert]
+        y = F.linear(_activations(x[rows], activations), gate_up[expert], bias)
+        y = _gate_experts(y, function, layout, limit, alpha)
+        bias = None if down_bias is None else down_bias[expert]
+        y = F.linear(_activations(y, activations), down[expert], bias)
+        out.index_add_(0, rows, y * weights[rows, slots, None].to(y.dtype))
+    return out
