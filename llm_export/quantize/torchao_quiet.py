@@ -1,0 +1,26 @@
+"""Imports torchao without the notes that it logs about GPU libraries that a CPU build cannot load."""
+
+from __future__ import annotations
+
+import logging
+
+_disabled = logging.root.manager.disable
+logging.disable(logging.WARNING)
+try:
+    from torchao.quantization import IntxWeightOnlyConfig, PerGroup, quantize_
+    from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
+    from torchao.quantization.quant_primitives import MappingType, choose_qparams_affine, quantize_affine
+finally:
+    logging.disable(_disabled)
+
+mapping_symmetric = MappingType.SYMMETRIC
+
+__all__ = [
+    "Int8DynamicActivationIntxWeightConfig",
+    "IntxWeightOnlyConfig",
+    "PerGroup",
+    "choose_qparams_affine",
+    "mapping_symmetric",
+    "quantize_",
+    "quantize_affine",
+]

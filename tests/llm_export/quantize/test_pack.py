@@ -1,0 +1,68 @@
+"""Tiles hold what docs/file-format.md says, byte for byte, and unpack to what was packed."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_export.methods import WeightSpec
+from llm_export.program.formats import FORMATS, stored_bytes
+from llm_export.quantize.pack import pack, unpack
+
+
+def random_matrix(bits, rows, groups, group_size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    low, high = FORMATS[bits].code_min, FORMATS[bits].code_max + 1
+    codes = torch.randint(low, high, (rows, groups * group_size), generator=generator, dtype=torch.int8)
+    return codes, torch.rand(rows, groups, generator=generator).to(torch.float16)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    bits=st.sampled_from([4, 8]),
+    group_size=st.sampled_from([32, 64, 128, 256]),
+    rows=st.integers(1, 50),
+    groups=st.integers(1, 5),
+    seed=st.integers(0, 2**31),
+)
+def test_round_trip(bits, group_size, rows, groups, seed):
+    codes, scales = random_matrix(bits, rows, groups, group_size, seed)
+    tiles = pack(codes, scales, bits)
+    spec = WeightSpec(("w",), tuple(codes.shape), torch.float16, bits=bits, group_size=group_size)
+    assert tiles.numel() == stored_bytes(spec)
+    got_codes, got_scales = unpack(tiles, bits, rows)
+    assert torch.equal(got_codes, codes) and torch.equal(got_scales, scales)
+
+
+def read_as_documented(data, bits, group_size, num_groups, row, column):
+    """One weight by the words of docs/file-format.md, in numpy."""
+    tile_bytes = 16 * group_size * bits // 8 + 32
+    group, inside = divmod(column, group_size)
+    tile = data[((row // 16) * num_groups + group) * tile_bytes :][:tile_bytes]
+    r = row % 16
+    scale = tile[-32:].view(np.float16)[r]
+    if bits == 8:
+        return tile[:-32].view(np.int8)[64 * (inside // 4) + 4 * r + inside % 4], scale
+    byte = tile[64 * (inside // 8) + 4 * r + inside % 4]
+    return int(byte >> 4 if inside % 8 >= 4 else byte & 15) - 8, scale
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("group_size", [32, 64, 128, 256])
+def test_bytes_lie_where_the_format_says(bits, group_size):
+    rows, groups = 37, 3
+    codes, scales = random_matrix(bits, rows, groups, group_size, seed=bits * group_size)
+    data = pack(codes, scales, bits).flatten().numpy()
+    positions = [(r, c) for r in (0, 1, 15, 16, 31, 36) for c in range(0, groups * group_size, 7)]
+    for row, column in positions:
+        code, scale = read_as_documented(data, bits, group_size, groups, row, column)
+        assert code == codes[row, column].item()
+        assert scale == scales[row, column // group_size].item()
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_padding_rows_are_zero(bits):
+    codes, scales = random_matrix(bits, 17, 2, 32, seed=1)
+    codes_all, scales_all = unpack(pack(codes, scales, bits), bits, 32)
+    assert not codes_all[17:].any() and not scales_all[17:].any()
