@@ -13,7 +13,7 @@ from torch.export.graph_signature import InputKind
 from transformers import AttentionInterface, AttentionMaskInterface, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
-from llm_export import architectures, ops  # noqa: F401  (ops: registers mote::)
+from llm_export import architectures, experts, rope
 from llm_export.checkpoint import Checkpoint
 from llm_export.errors import UnsupportedError
 from llm_export.methods import Methods, StateSpec, WeightSpec
@@ -85,14 +85,9 @@ def _no_mask(*args, **kwargs) -> None:
     return None
 
 
-def _experts_function(module, hidden_states, top_k_index, top_k_weights):
-    """The experts function that transformers calls; see transformers.integrations.moe."""
-    return architectures.experts.call(module, hidden_states, top_k_index, top_k_weights)
-
-
 AttentionInterface.register(IMPLEMENTATION, _attention_function)
 AttentionMaskInterface.register(IMPLEMENTATION, _no_mask)
-ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, _experts_function)
+ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, experts.call)
 
 
 @contextlib.contextmanager
@@ -190,11 +185,10 @@ def _weights_and_constants(
     for spec in program.graph_signature.input_specs:
         if spec.kind == InputKind.USER_INPUT or spec.arg.name not in used:
             continue
-        if spec.kind == InputKind.PARAMETER:
-            parameter = model.get_parameter(spec.target)
-            source = first_name[id(parameter)]
-            dtype = checkpoint.weights.dtype(source)
-            specs.setdefault(source, WeightSpec((source,), tuple(parameter.shape), dtype))
+        if spec.target in checkpoint.weights:
+            value = model.get_parameter_or_buffer(spec.target)
+            source = first_name.get(id(value), spec.target)
+            specs.setdefault(source, WeightSpec((source,), tuple(value.shape), checkpoint.weights.dtype(source)))
             weights[spec.target] = specs[source]
         else:
             value = buffers[spec.target] if spec.kind == InputKind.BUFFER else program.constants[spec.target]
@@ -211,6 +205,8 @@ def capture(checkpoint: Checkpoint) -> Methods:
     model_type = checkpoint.config.model_type
     model = build_model(checkpoint.config)
     checkpoint.weights.bind(model)
+    experts.prepare(model, model_type)
+    rope.make_pure(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     _to_fake_parameters(model, mode)
     context = CaptureContext(model, model_type)

@@ -214,7 +214,8 @@ def attention(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale
     return torch.matmul(weights, values).transpose(0, 1)[None].to(q.dtype).contiguous()
 
 
-def _gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: float) -> Tensor:
+def gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: float) -> Tensor:
+    """Applies the gate of `mote::moe_experts` to y [.., 2F] (layout `single`: [.., F]). Returns: [.., F]"""
     if layout == "single":
         return GATES[function](y)
     gate, up = y.chunk(2, dim=-1) if layout == "concatenated" else (y[..., ::2], y[..., 1::2])
@@ -240,7 +241,7 @@ def moe_experts(
         rows, slots = torch.where(indices == expert)
         bias = None if gate_up_bias is None else gate_up_bias[expert]
         y = F.linear(_activations(x[rows], activations), gate_up[expert], bias)
-        y = _gate_experts(y, function, layout, limit, alpha)
+        y = gate_experts(y, function, layout, limit, alpha)
         bias = None if down_bias is None else down_bias[expert]
         y = F.linear(_activations(y, activations), down[expert], bias)
         out.index_add_(0, rows, y * weights[rows, slots, None].to(y.dtype))

@@ -1,40 +1,236 @@
-"""Reads checkpoint tensors by the names of the module's state dict, one at a time, from mapped safetensors files."""
+"""Reads checkpoint tensors by the names of the module's state dict, one at a time, from mapped safetensors files.
+
+transformers changes names and layouts between releases and describes the way from old checkpoints to today's modules in its
+conversion mapping (experts merged into one tensor, prefixes that come and go). The reader applies that mapping per tensor.
+"""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import (
+    WeightConverter,
+    WeightRenaming,
+    dot_natural_key,
+    rename_source_key,
+)
 
 from llm_export.errors import FileError
 
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2,
+}
+
+# Where the text model lies in checkpoints of multimodal wrappers.
+WRAPPER_PREFIXES = (
+    ("model.language_model.", "model."),
+    ("language_model.model.", "model."),
+    ("language_model.lm_head.", "lm_head."),
+    ("language_model.", ""),
+    ("model.text_model.", "model."),
+    ("text_model.", ""),
+)
+
+
+@dataclass
+class _Group:
+    """Checkpoint tensors that become one or several module tensors together."""
+
+    first_target: str
+    converter: WeightConverter | None
+    sources: list[tuple[str, str]] = field(default_factory=list)  # (pattern, checkpoint name)
+
 
 class WeightReader:
-    """Maps module parameters to tensors in safetensors files.
+    """Maps module tensors to tensors in safetensors files.
 
-    Holds no tensor: `read` maps the file and returns views of its pages where no conversion is needed.
-    Lifetime: files are opened at each read. Thread safety: `read` may be called from several threads.
+    Holds no tensor: files are mapped once and `read` returns pages of them where no conversion is needed.
+    Lifetime: tensors that were read stay valid after the reader is gone. Thread safety: after `bind`, const.
     """
 
     def __init__(self, files: dict[str, Path]):
-        """files: checkpoint tensor name -> safetensors file."""
+        """files: checkpoint tensor name -> safetensors file that holds it. Errors: FileError if a file is malformed."""
+        self._handles = {path: _open(path) for path in sorted(set(files.values()))}
         self._files = files
-        self._names = {name: name for name in files}
+        self._groups: dict[str, _Group] = {}  # module tensor name -> group
+        self._meta: dict[str, Tensor] = {}
+        self._stored_name: dict[str, str] = {}  # tied name -> the name that the checkpoint has
+        self._model: PreTrainedModel | None = None
+        for name, path in files.items():
+            self._groups[name] = _Group(name, None, [(name, name)])
+            self._meta[name] = self._stored_meta(name, path)
 
-    def bind(self, model) -> None:
-        """Learns the names that `model` uses."""
+    def bind(self, model: PreTrainedModel) -> None:
+        """Learns the names, layouts and shapes that `model` uses, and ties or unties its parameters as the file asks.
+
+        Errors: FileError if a tensor is missing or its shape disagrees with the config.
+        """
+        self._model = model
+        stored = {name: self._stored_meta(name, path) for name, path in self._files.items()}
+        groups = self._group(model, stored)
+        self._groups, self._meta, self._stored_name = {}, {}, {}
+        for group in groups:
+            for name, value in self._convert(group, stored).items():
+                self._groups[name], self._meta[name] = group, value
+        self._untie(model)
+        self._check(model)
 
     def names(self) -> list[str]:
-        return list(self._names)
+        """Names of the module tensors that the checkpoint has (before `bind`: names in the files)."""
+        return list(self._meta)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._meta
 
     def dtype(self, name: str) -> torch.dtype:
-        return self.read(name).dtype
+        return self._meta[name].dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(self.read(name).shape)
+        return tuple(self._meta[name].shape)
 
-    def read(self, name: str) -> torch.Tensor:
-        with safe_open(self._files[name], framework="pt") as file:
-            return file.get_tensor(name)
+    def read(self, name: str) -> Tensor:
+        """Returns the tensor as it is stored: its shape and dtype are `shape(name)` and `dtype(name)`."""
+        group = self._groups[name]
+        stored = {source: self._stored(source) for _, source in group.sources}
+        return self._convert(group, stored)[self._stored_name.get(name, name)]
+
+    def read_rows(self, name: str, start: int, stop: int) -> Tensor:
+        """Returns rows start..stop-1 of dimension 0; maps only those where no conversion is needed."""
+        group = self._groups[name]
+        if group.converter is not None:
+            return self.read(name)[start:stop]
+        source = group.sources[0][1]
+        return self._handles[self._files[source]].get_slice(source)[start:stop]
+
+    def file_of(self, name: str) -> Path:
+        """Returns the file that holds the (first) source of a module tensor."""
+        return self._files[self._groups[name].sources[0][1]]
+
+    def _stored(self, source: str) -> Tensor:
+        try:
+            return self._handles[self._files[source]].get_tensor(source)
+        except (SafetensorError, OSError) as error:
+            raise FileError(f"{self._files[source]}: tensor '{source}' cannot be read: {error}") from error
+
+    def _stored_meta(self, source: str, path: Path) -> Tensor:
+        part = self._handles[path].get_slice(source)
+        kind = part.get_dtype()
+        if kind not in DTYPES:
+            accepted = ", ".join(DTYPES)
+            raise FileError(f"{path}: tensor '{source}' has dtype {kind}: must be one of {accepted}")
+        return torch.empty(part.get_shape(), dtype=DTYPES[kind], device="meta")
+
+    def _group(self, model: PreTrainedModel, stored: Iterable[str]) -> list[_Group]:
+        """Assigns each checkpoint tensor to the module tensor it belongs to, as transformers' loader does."""
+        mapping = get_model_conversion_mapping(model)
+        renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
+        converters = [entry for entry in mapping if isinstance(entry, WeightConverter)]
+        by_pattern = {pattern: entry for entry in converters for pattern in entry.source_patterns}
+        expected = model.state_dict()
+        groups: dict[str, _Group] = {}
+        for name in sorted(stored, key=dot_natural_key):
+            for candidate in _candidates(name):
+                target, pattern = _rename(candidate, renamings, converters, model.base_model_prefix, expected)
+                if target in expected:
+                    group = groups.setdefault(target, _Group(target, by_pattern.get(pattern)))
+                    group.sources.append((pattern or name, name))
+                    break
+        return list(groups.values())
+
+    def _convert(self, group: _Group, stored: dict[str, Tensor]) -> dict[str, Tensor]:
+        if group.converter is None:
+            return {group.first_target: stored[group.sources[-1][1]]}
+        converter = deepcopy(group.converter)
+        for pattern, source in group.sources:
+            converter.add_tensor(group.first_target, source, pattern, stored[source])
+        model = self._model
+        converted = converter.convert(group.first_target, model=model, config=model.config)
+        return {name: value[0] if isinstance(value, list) else value for name, value in converted.items()}
+
+    def _untie(self, model: PreTrainedModel) -> None:
+        """Gives tied parameters that differ in the checkpoint a storage of their own."""
+        for target, source in (getattr(model, "all_tied_weights_keys", None) or {}).items():
+            if target in self and source in self and not self._equal(target, source):
+                parent, _, leaf = target.rpartition(".")
+                own = torch.nn.Parameter(model.get_parameter(target).detach().clone(), requires_grad=False)
+                setattr(model.get_submodule(parent), leaf, own)
+
+    def _equal(self, a: str, b: str) -> bool:
+        if self.shape(a) != self.shape(b):
+            return False
+        rows = self.shape(a)[0]
+        step = 4096
+        return all(
+            torch.equal(self.read_rows(a, i, min(i + step, rows)), self.read_rows(b, i, min(i + step, rows)))
+            for i in range(0, rows, step)
+        )
+
+    def _check(self, model: PreTrainedModel) -> None:
+        """Compares with the module: every parameter present, every shape right. Tied parameters need one name."""
+        tied: dict[int, list[str]] = {}
+        for name, parameter in model.named_parameters(remove_duplicate=False):
+            tied.setdefault(id(parameter), []).append(name)
+        missing = []
+        for names in tied.values():
+            present = [name for name in names if name in self]
+            if not present:
+                missing.append(names[0])
+                continue
+            for name in present:
+                self._check_shape(name, tuple(model.get_parameter(name).shape))
+            for name in set(names) - set(present):
+                self._groups[name], self._meta[name] = self._groups[present[0]], self._meta[present[0]]
+                self._stored_name[name] = present[0]
+        if missing:
+            shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            folder = next(iter(self._handles)).parent
+            raise FileError(f"{folder}: the checkpoint lacks tensors that its config.json asks for: {shown}")
+
+    def _check_shape(self, name: str, expected: tuple[int, ...]) -> None:
+        if self.shape(name) != expected:
+            raise FileError(
+                f"{self.file_of(name)}: tensor '{name}' has shape {list(self.shape(name))}, "
+                f"but config.json asks for {list(expected)}"
+            )
+
+
+def _open(path: Path):
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise FileError(f"{path}: not a whole safetensors file: {error}. Download it again") from error
+
+
+def _candidates(name: str) -> Iterable[str]:
+    yield name
+    for prefix, replacement in WRAPPER_PREFIXES:
+        if name.startswith(prefix):
+            yield replacement + name.removeprefix(prefix)
+
+
+def _rename(name, renamings, converters, prefix, expected) -> tuple[str, str | None]:
+    target, pattern = rename_source_key(name, renamings, converters, prefix, expected)
+    if target not in expected:
+        unchanged, _ = rename_source_key(name, [], [], prefix, expected)
+        if unchanged in expected:
+            return unchanged, None
+    return target, pattern

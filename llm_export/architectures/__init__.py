@@ -1,7 +1,7 @@
 """What capture alone cannot take: one file per `model_type`, found by its file name.
 
-A file defines `patch(model, capture)`: it replaces forwards of submodules by ones that call `mote::` ops. `capture` is the
-`llm_export.capture.CaptureContext`; the model is on fake weights and must compute what it did before.
+A file defines `patch(model, context)`: it replaces forwards of submodules by ones that call `mote::` ops. `context` is the
+`CaptureContext` of llm_export/capture.py; the model is on fake weights and must compute what it did before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 
 def find(model_type: str) -> ModuleType | None:
     """Returns the module `llm_export.architectures.<model_type>`, or None where the model captures as it is."""
-    name = f"{__name__}.{model_type}"
-    if not model_type.isidentifier() or importlib.util.find_spec(name) is None:
+    name = f"{__name__}.{model_type.replace('-', '_')}"
+    if importlib.util.find_spec(name) is None:
         return None
     return importlib.import_module(name)
