@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <new>
+#include <unordered_map>
+
+#include "runner/program/invocation.h"
+#include "runner/program/program.h"
+
+namespace mote {
+namespace {
+
+constexpr int64_t kLargestCheckedTokens = 4096;
+
+StateShape shape_of(const fb::State& state) {
+  StateShape shape;
+  shape.is_kv_cache = state.kind() == fb::StateKind::kv_cache;
+  shape.num_heads = state.num_heads();
+  shape.head_dim = state.head_dim();
+  shape.value_head_dim = state.value_head_dim();
+  shape.window = state.window();
+  shape.recurrent.rank = static_cast<int>(state.shape()->size());
+  for (uint32_t i = 0; i < state.shape()->size(); ++i) shape.recurrent.sizes[i] = state.shape()->Get(i);
+  shape.recurrent.set_contiguous_strides();
+  return shape;
+}
+
+std::string place(const Bound& bound, const fb::Method& method, uint32_t index) {
+  const fb::Instruction& instruction = *method.instructions()->Get(index);
+  return format("%s: %s: instructions[%u] (%s, %s)", bound.file().name().c_str(), method.name()->c_str(), index,
+                instruction.op()->c_str(), instruction.origin()->c_str());
+}
+
+// An output aliases exactly where the op is a view.
+Status check_views(const Bound& bound, const fb::Method& method, uint32_t index, const Op& op) {
+  const fb::Instruction& instruction = *method.instructions()->Get(index);
+  for (const int32_t output : *instruction.outputs()) {
+    const bool aliases = method.values()->Get(static_cast<uint32_t>(output))->alias_of() != -1;
+    MOTE_REQUIRE(aliases == op.is_view, Code::kInvalidProgram, "%s: values[%d].alias_of must be %s, because the op is %s view",
+                 place(bound, method, index).c_str(), output, op.is_view ? "the op's input" : "-1", op.is_view ? "a" : "no");
+  }
+  return {};
+}
+
+Status find_ops(const Bound& bound, const fb::Method& method, std::vector<const Op*>& ops) {
+  std::unordered_map<std::string_view, const Op*> known;
+  ops.reserve(method.instructions()->size());
+  for (uint32_t i = 0; i < method.instructions()->size(); ++i) {
+    const flatbuffers::String& name = *method.instructions()->Get(i)->op();
+    const auto [entry, is_new] = known.try_emplace(std::string_view(name.c_str(), name.size()), nullptr);
+    if (is_new) entry->second = find_op(entry->first);
+    const Op* op = entry->second;
+    MOTE_REQUIRE(op != nullptr, Code::kUnsupportedOp,
+                 "%s: this runner has no op of that name; use the runner of the exporter's version", place(bound, method, i).c_str());
+    MOTE_REQUIRE(op->check != nullptr && (op->is_view || op->run != nullptr), Code::kInternal, "%s: the op is not complete",
+                 place(bound, method, i).c_str());
+    MOTE_RETURN_IF_ERROR(check_views(bound, method, i, *op));
+    ops.push_back(op);
+  }
+  return {};
+}
+
+Status check_calls(const Bound& bound, uint32_t index) {
+  const fb::Method& method = *bound.program().methods()->Get(index);
+  const int64_t min = method.min_tokens();
+  const int64_t max = std::min<int64_t>(method.max_tokens(), kMaxTokens);
+  Invocation invocation(bound, index);
+  MOTE_RETURN_IF_ERROR(invocation.prepare(min, nullptr, 1));
+  if (max > min) MOTE_RETURN_IF_ERROR(invocation.prepare(min + 1, nullptr, 1));
+  if (max > min + 1 && max <= kLargestCheckedTokens) return invocation.prepare(max, nullptr, 1);
+  return {};
+}
+
+}  // namespace
+
+Result<uint32_t> Bound::method_index(std::string_view name) const {
+  const auto& methods = *program().methods();
+  for (uint32_t i = 0; i < methods.size(); ++i) {
+    if (std::string_view(methods[i]->name()->c_str(), methods[i]->name()->size()) == name) return i;
+  }
+  return Status(Code::kInvalidArgument, format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
+}
+
+Result<std::shared_ptr<const Bound>> bind(Verified verified) try {
+  const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
+  for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
+  const auto& methods = *bound->program().methods();
+  bound->ops_.resize(methods.size());
+  for (uint32_t i = 0; i < methods.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(find_ops(*bound, *methods[i], bound->ops_[i]));
+    MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
+  }
+  return std::shared_ptr<const Bound>(bound);
+} catch (const std::bad_alloc&) {
+  return Status(Code::kOutOfMemory, "the system has no memory for the program's instructions");
+}
+
+}  // namespace mote

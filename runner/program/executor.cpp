@@ -1,0 +1,154 @@
+#include "runner/program/executor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "base/size.h"
+#include "runner/program/invocation.h"
+
+namespace mote {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+struct FreeDeleter {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+// Working memory of a session.
+struct Memory {
+  std::unique_ptr<std::byte, FreeDeleter> data;
+  size_t bytes = 0;
+
+  bool allocate(size_t needed_bytes) {
+    data.reset();
+    bytes = 0;
+    const Size rounded = (Size(needed_bytes) + 1).align_up(kAlignment);
+    if (rounded.valid()) data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
+    if (data != nullptr) bytes = needed_bytes;
+    return data != nullptr;
+  }
+};
+
+}  // namespace
+
+struct Executor::State {
+  std::shared_ptr<const Bound> bound;
+  ExecutorOptions options;
+  ThreadPool* threads = nullptr;
+  Memory arena;
+  Memory scratch;
+  std::vector<std::unique_ptr<Invocation>> invocations;  // [methods]
+
+  const char* name() const { return bound->file().name().c_str(); }
+
+  // Largest T of a method in this session; 0 if the session's max_tokens is below the method's smallest.
+  int64_t largest_tokens(const fb::Method& method) const {
+    const int64_t largest = std::min<int64_t>(options.max_tokens, method.max_tokens());
+    return largest < method.min_tokens() ? 0 : largest;
+  }
+
+  Status allocate_arena() {
+    Size needed = 0;
+    for (const fb::Method* method : *bound->program().methods()) {
+      const Size bytes = mote::arena_bytes(*method, largest_tokens(*method));
+      if (!bytes.at_most(needed)) needed = bytes;
+    }
+    const bool fits = needed.at_most(options.max_arena_bytes);
+    MOTE_REQUIRE(fits && arena.allocate(static_cast<size_t>(needed.unsigned_value())), Code::kOutOfMemory,
+                 "%s: activations for calls of %lld tokens need %lld bytes, more than %s; choose a smaller prefill chunk", name(),
+                 static_cast<long long>(options.max_tokens), static_cast<long long>(needed.value()),
+                 fits ? "the system has" : "this session may use");
+    return {};
+  }
+
+  Status reserve_scratch(size_t needed_bytes) {
+    if (needed_bytes <= scratch.bytes && scratch.data != nullptr) return {};
+    const bool fits = (Size(needed_bytes) + arena.bytes).at_most(options.max_arena_bytes);
+    MOTE_REQUIRE(fits && scratch.allocate(needed_bytes), Code::kOutOfMemory,
+                 "%s: working memory of the kernels needs %zu bytes, more than %s; choose a smaller prefill chunk", name(),
+                 needed_bytes, fits ? "the system has" : "this session may use");
+    return {};
+  }
+
+  Status prepare(uint32_t method, int64_t tokens) {
+    MOTE_REQUIRE(method < invocations.size(), Code::kInvalidArgument, "method = %u: must be below %zu", method, invocations.size());
+    Invocation& invocation = *invocations[method];
+    if (tokens > 0 && invocation.tokens() == tokens) return {};
+    MOTE_REQUIRE(tokens >= 1 && tokens <= options.max_tokens, Code::kInvalidArgument,
+                 "tokens = %lld: must be 1..%lld, the session's largest call", static_cast<long long>(tokens),
+                 static_cast<long long>(options.max_tokens));
+    MOTE_RETURN_IF_ERROR(invocation.prepare(tokens, arena.data.get(), threads->num_threads()));
+    const Status status = reserve_scratch(invocation.scratch_bytes());
+    if (!status.ok()) invocation.forget();
+    return status;
+  }
+
+  Status prepare_all() {
+    const auto& methods = *bound->program().methods();
+    for (uint32_t i = 0; i < methods.size(); ++i) invocations.push_back(std::make_unique<Invocation>(*bound, i));
+    for (uint32_t i = 0; i < methods.size(); ++i) {
+      const int64_t tokens = largest_tokens(*methods[i]);
+      if (tokens > 0) MOTE_RETURN_IF_ERROR(prepare(i, tokens));
+    }
+    return {};
+  }
+};
+
+Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Executor::~Executor() = default;
+
+Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Bound> bound, const ExecutorOptions& options,
+                                                   ThreadPool* threads) try {
+  MOTE_REQUIRE(bound != nullptr && threads != nullptr, Code::kInvalidArgument, "an executor needs a program and a thread pool");
+  MOTE_REQUIRE(options.max_tokens >= 1 && options.max_tokens <= kMaxTokens, Code::kInvalidArgument,
+               "max_tokens = %lld: must be 1..%lld", static_cast<long long>(options.max_tokens), static_cast<long long>(kMaxTokens));
+  auto state = std::make_unique<State>();
+  state->bound = std::move(bound);
+  state->options = options;
+  state->threads = threads;
+  MOTE_RETURN_IF_ERROR(state->allocate_arena());
+  MOTE_RETURN_IF_ERROR(state->prepare_all());
+  return std::unique_ptr<Executor>(new Executor(std::move(state)));
+} catch (const std::bad_alloc&) {
+  return Status(Code::kOutOfMemory, "the system has no memory for another session");
+}
+
+Status Executor::prepare(uint32_t method, int64_t tokens) { return state_->prepare(method, tokens); }
+
+std::span<int64_t> Executor::input(uint32_t method, size_t index) {
+  const Tensor& tensor = state_->invocations[method]->input(index);
+  return {tensor.as<int64_t>(), static_cast<size_t>(tensor.num_elements())};
+}
+
+std::span<const float> Executor::output(uint32_t method, size_t index) const {
+  const Tensor& tensor = state_->invocations[method]->output(index);
+  return {tensor.as<float>(), static_cast<size_t>(tensor.num_elements())};
+}
+
+Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled) {
+  MOTE_REQUIRE(method < state_->invocations.size() && state_->invocations[method]->tokens() > 0, Code::kInvalidArgument,
+               "method %u: must be prepared before it runs", method);
+  const size_t num_states = state_->bound->state_shapes().size();
+  MOTE_REQUIRE(states.kv_caches.size() == num_states && states.recurrent_states.size() == num_states, Code::kInvalidArgument,
+               "states: must be %zu KV caches and as many recurrent states", num_states);
+  const Invocation& invocation = *state_->invocations[method];
+  const std::span<const Op* const> ops = state_->bound->ops(method);
+  KernelContext context{state_->threads, {state_->scratch.data.get(), state_->scratch.bytes}, states.kv_caches,
+                        states.recurrent_states};
+  for (size_t i = 0; i < ops.size(); ++i) {
+    MOTE_REQUIRE(!cancelled.load(std::memory_order_relaxed), Code::kCancelled, "cancelled");
+    if (ops[i]->is_view) continue;
+    if (const Status status = ops[i]->run(invocation.calls()[i], context); !status.ok()) {
+      return Status(status.code(), invocation.place(i) + ": " + status.message());
+    }
+  }
+  return {};
+}
+
+uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }
+uint64_t Executor::scratch_bytes() const { return state_->scratch.bytes; }
+
+}  // namespace mote

@@ -1,0 +1,62 @@
+// What the validators behind `verify` share: limits, places in the file for messages, sizes linear in T.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/size.h"
+#include "base/status.h"
+#include "runner/program/verified.h"
+
+namespace mote {
+
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;      // of one tensor, at the largest T
+inline constexpr int64_t kMaxAttribute = int64_t{1} << 48;     // |integer attribute|: sums of a few cannot overflow in a kernel
+inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 50;
+inline constexpr int64_t kArenaAlignment = 64;
+
+// A place in the file. Text is made only when something is wrong: "model.mote: methods[0].values[17].shape[1]".
+struct Path {
+  const Path* parent = nullptr;  // nullptr: `name` is the file
+  const char* name = "";
+  int64_t index = -1;
+
+  std::string text() const;
+};
+
+// kInvalidProgram: the path, then the formatted rest, which starts with the value where there is one.
+[[gnu::format(printf, 2, 3)]] Status invalid(const Path& path, const char* pattern, ...);
+
+// UTF-8 without NUL, at most max_bytes: names may be shared between many tables, so their lengths bound the work.
+inline constexpr uint32_t kMaxNameBytes = 256;
+inline constexpr uint32_t kMaxLongNameBytes = 64 << 10;
+inline constexpr uint32_t kMaxTextBytes = 64 << 20;
+Status check_text(const Path& path, const flatbuffers::String& text, uint32_t max_bytes);
+
+struct TokenRange {
+  int64_t min = 1;
+  int64_t max = 1;
+};
+
+// What a T of `range` makes of a Dim lies between its two ends, because a Dim is linear.
+Status check_dim(const Path& path, const fb::Dim& dim, const TokenRange& range, int64_t low, int64_t high);
+int64_t evaluate(const fb::Dim& dim, int64_t tokens);  // of a checked Dim
+
+// Live range of a value's storage: 0 is the method's start, i + 1 instruction i, num_instructions + 1 the method's end.
+struct LiveRange {
+  int32_t first = -1;  // -1: never defined
+  int32_t last = -1;
+};
+
+// Everything of the program but its methods: segments, weights, states, golden samples, provenance, vocabulary.
+Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& program);
+// One method: values, instructions, definitions before uses, its memory plan.
+Status verify_method(const Path& path, const fb::Program& program, const fb::Method& method);
+// No two values that live at the same time share bytes of an arena. `live` is indexed by value; views have no range.
+Status verify_memory(const Path& path, const fb::Method& method, const std::vector<LiveRange>& live);
+// That prefill, decode and verify exist with the inputs and the output that the runner uses.
+Status verify_method_set(const Path& file, const fb::Program& program);
+
+}  // namespace mote

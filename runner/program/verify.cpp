@@ -1,0 +1,117 @@
+#include <cstdarg>
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "base/crc32.h"
+#include "base/utf8.h"
+#include "runner/program/validation.h"
+
+namespace mote {
+namespace {
+
+constexpr uint32_t kMaxMethods = 64;
+constexpr uint32_t kMaxDepth = 32;
+constexpr uint32_t kMaxTables = 1'000'000;
+
+const fb::Segment* find_segment(const fb::Program& program, fb::SegmentKind kind) {
+  for (const fb::Segment* segment : *program.segments()) {
+    if (segment->kind() == kind) return segment;
+  }
+  return nullptr;
+}
+
+std::span<const std::byte> bytes_of(const Mapped& mapped, const fb::Segment& segment) {
+  return mapped.file_bytes().subspan(static_cast<size_t>(segment.offset()), static_cast<size_t>(segment.bytes()));
+}
+
+}  // namespace
+
+std::string Path::text() const {
+  if (parent == nullptr) return std::string(name) + ":";
+  std::string text = parent->text();
+  text += text.back() == ':' ? " " : ".";
+  text += name;
+  if (index >= 0) text += "[" + std::to_string(index) + "]";
+  return text;
+}
+
+Status invalid(const Path& path, const char* pattern, ...) {
+  char buffer[1024];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(buffer, sizeof(buffer), pattern, arguments);
+  va_end(arguments);
+  return Status(Code::kInvalidProgram, path.text() + " " + buffer);
+}
+
+Status check_text(const Path& path, const flatbuffers::String& text, uint32_t max_bytes) {
+  if (text.size() > max_bytes) return invalid(path, "has %u bytes: must have at most %u", text.size(), max_bytes);
+  const std::string_view view(text.c_str(), text.size());
+  const size_t valid = valid_utf8_prefix(view);
+  if (valid != view.size()) return invalid(path, "is not UTF-8 at byte %zu", valid);
+  if (view.find('\0') != std::string_view::npos) return invalid(path, "contains a NUL character");
+  return {};
+}
+
+Status check_dim(const Path& path, const fb::Dim& dim, const TokenRange& range, int64_t low, int64_t high) {
+  for (const int64_t tokens : {range.min, range.max}) {
+    int64_t value = 0;
+    const bool fits = checked_multiply_add(dim.tokens(), tokens, dim.constant(), &value);
+    if (fits && value >= low && value <= high) continue;
+    if (dim.tokens() == 0) {
+      return invalid(path, "= %lld: must be %lld..%lld", static_cast<long long>(dim.constant()), static_cast<long long>(low),
+                     static_cast<long long>(high));
+    }
+    return invalid(path, "= %lld * T + %lld: must be %lld..%lld, also for T = %lld", static_cast<long long>(dim.tokens()),
+                   static_cast<long long>(dim.constant()), static_cast<long long>(low), static_cast<long long>(high),
+                   static_cast<long long>(tokens));
+  }
+  return {};
+}
+
+int64_t evaluate(const fb::Dim& dim, int64_t tokens) { return dim.tokens() * tokens + dim.constant(); }
+
+std::span<const std::byte> Verified::segment(fb::SegmentKind kind) const {
+  const fb::Segment* segment = find_segment(*program_, kind);
+  return segment == nullptr ? std::span<const std::byte>() : bytes_of(mapped_, *segment);
+}
+
+std::span<const std::byte> Verified::weight(uint32_t index) const {
+  const fb::Weight* weight = program_->weights()->Get(index);
+  return segment(fb::SegmentKind::weights).subspan(static_cast<size_t>(weight->offset()), static_cast<size_t>(weight->bytes()));
+}
+
+Result<Verified> verify(Mapped mapped) try {
+  const std::span<const std::byte> bytes = mapped.program_bytes();
+  const auto* buffer = reinterpret_cast<const uint8_t*>(bytes.data());
+  const Path file{nullptr, mapped.name().c_str(), -1};
+  flatbuffers::Verifier verifier(buffer, bytes.size(), kMaxDepth, kMaxTables, true);
+  if (bytes.size() < 16 || !fb::VerifyProgramBuffer(verifier)) {
+    return invalid(file, "program: is not a well-formed flatbuffer \"%s\"", fb::ProgramIdentifier());
+  }
+  const fb::Program* program = fb::GetProgram(buffer);
+  MOTE_RETURN_IF_ERROR(verify_tables(file, mapped, *program));
+  if (program->methods()->size() > kMaxMethods) return invalid(file, "has %u methods: must have at most %u", program->methods()->size(), kMaxMethods);
+  for (uint32_t i = 0; i < program->methods()->size(); ++i) {
+    MOTE_RETURN_IF_ERROR(verify_method(Path{&file, "methods", i}, *program, *program->methods()->Get(i)));
+  }
+  MOTE_RETURN_IF_ERROR(verify_method_set(file, *program));
+  return Verified(std::move(mapped), program);
+} catch (const std::bad_alloc&) {
+  return Status(Code::kOutOfMemory, "the system has no memory to verify the program");
+}
+
+Status check_segments(const Verified& verified) {
+  const Path file{nullptr, verified.file().name().c_str(), -1};
+  const auto& segments = *verified.program().segments();
+  for (uint32_t i = 0; i < segments.size(); ++i) {
+    const uint32_t checksum = crc32(bytes_of(verified.file(), *segments[i]));
+    if (checksum == segments[i]->crc32()) continue;
+    return invalid(Path{&file, "segments", i}, "(%s): crc32 = %08x: its bytes have checksum %08x, so the file is damaged",
+                   fb::EnumNameSegmentKind(segments[i]->kind()), segments[i]->crc32(), checksum);
+  }
+  return {};
+}
+
+}  // namespace mote

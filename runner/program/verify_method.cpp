@@ -1,0 +1,358 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/tensor.h"
+#include "runner/program/validation.h"
+
+namespace mote {
+namespace {
+
+constexpr uint32_t kMaxValues = 1 << 20;
+constexpr uint32_t kMaxOperands = 1024;          // of one instruction
+constexpr uint32_t kMaxAttributes = 32;          // of one instruction
+constexpr uint32_t kMaxIntegers = 32;            // of one attribute
+constexpr int64_t kMaxOperandsInMethod = 1 << 22;
+constexpr int64_t kMaxAttributesInMethod = 1 << 20;
+
+// Walks one method in the order of its instructions and records what it learns of each value.
+class MethodVerifier {
+ public:
+  MethodVerifier(const Path& path, const fb::Program& program, const fb::Method& method)
+      : path_(path), program_(program), method_(method) {}
+
+  Status verify() {
+    MOTE_RETURN_IF_ERROR(check_header());
+    const auto num_values = method_.values()->size();
+    base_.resize(num_values);
+    live_.resize(num_values);
+    for (uint32_t i = 0; i < num_values; ++i) MOTE_RETURN_IF_ERROR(check_value(i));
+    MOTE_RETURN_IF_ERROR(check_inputs());
+    for (uint32_t i = 0; i < method_.instructions()->size(); ++i) MOTE_RETURN_IF_ERROR(check_instruction(i));
+    MOTE_RETURN_IF_ERROR(check_outputs());
+    return verify_memory(path_, method_, live_);
+  }
+
+ private:
+  Status check_header();
+  Status check_value(uint32_t index);
+  Status check_shape(const Path& path, const fb::Value& value);
+  Status check_weight_value(const Path& path, const fb::Value& value);
+  Status check_alias(const Path& path, uint32_t index, const fb::Value& value);
+  Status check_storage(const Path& path, const fb::Value& value);
+  Status check_inputs();
+  Status check_outputs();
+  Status check_instruction(uint32_t index);
+  Status check_operands(const Path& path, int32_t position, const fb::Instruction& instruction);
+  Status check_attribute(const Path& path, const fb::Attribute& attribute);
+  Status define(const Path& path, const fb::Instruction& instruction, int32_t position, int32_t value);
+
+  bool is_value(int32_t index) const { return index >= 0 && static_cast<uint32_t>(index) < method_.values()->size(); }
+  const fb::Value& value(int32_t index) const { return *method_.values()->Get(static_cast<uint32_t>(index)); }
+  LiveRange& storage(int32_t index) { return live_[base_[static_cast<size_t>(index)]]; }
+  bool is_defined(int32_t index) const {
+    return value(index).kind() == fb::ValueKind::weight || defined_[static_cast<size_t>(index)];
+  }
+
+  const Path& path_;
+  const fb::Program& program_;
+  const fb::Method& method_;
+  TokenRange range_;
+  int64_t num_operands_ = 0;
+  int64_t num_attributes_ = 0;
+  std::vector<uint32_t> base_;    // [values], the value whose storage it uses, itself if it is no view
+  std::vector<LiveRange> live_;   // [values], of storage: entries of views stay empty
+  std::vector<bool> defined_;     // [values]
+};
+
+Status MethodVerifier::check_header() {
+  MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "name", -1}, *method_.name(), kMaxNameBytes));
+  const int64_t min = method_.min_tokens();
+  const int64_t max = method_.max_tokens();
+  if (min < 1 || min > kMaxTokens) return invalid(Path{&path_, "min_tokens", -1}, "= %lld: must be 1..2^20", static_cast<long long>(min));
+  if (max < min) return invalid(Path{&path_, "max_tokens", -1}, "= %lld: must be at least min_tokens", static_cast<long long>(max));
+  range_ = {min, std::min(max, kMaxTokens)};
+  const Size per_token = method_.per_token_bytes();
+  const Size fixed = method_.fixed_bytes();
+  if (!per_token.is_multiple_of(kArenaAlignment) || !fixed.is_multiple_of(kArenaAlignment) ||
+      !(per_token * range_.max + fixed).at_most(kMaxArenaBytes)) {
+    return invalid(path_, "per_token_bytes = %llu, fixed_bytes = %llu: must be multiples of 64 and below 2^50 at the largest T",
+                   static_cast<unsigned long long>(method_.per_token_bytes()),
+                   static_cast<unsigned long long>(method_.fixed_bytes()));
+  }
+  const uint32_t values = method_.values()->size();
+  const uint32_t instructions = method_.instructions()->size();
+  if (values > kMaxValues) return invalid(path_, "has %u values: must have at most %u", values, kMaxValues);
+  if (instructions > values) return invalid(path_, "has %u instructions for %u values: each must define one", instructions, values);
+  defined_.resize(values);
+  return {};
+}
+
+Status MethodVerifier::check_value(uint32_t index) {
+  const fb::Value& checked = *method_.values()->Get(index);
+  const Path path{&path_, "values", index};
+  if (checked.kind() > fb::ValueKind::MAX) return invalid(path, "kind = %d: must be 0..2", static_cast<int>(checked.kind()));
+  if (checked.dtype() > fb::DType::MAX) return invalid(path, "dtype = %d: must be 0..7", static_cast<int>(checked.dtype()));
+  if (checked.arena() > fb::Arena::MAX) return invalid(path, "arena = %d: must be 0 or 1", static_cast<int>(checked.arena()));
+  MOTE_RETURN_IF_ERROR(check_shape(path, checked));
+  base_[index] = index;
+  if (checked.kind() == fb::ValueKind::weight) return check_weight_value(path, checked);
+  if (checked.weight() != -1) return invalid(path, "weight = %d: must be -1 unless kind is weight", checked.weight());
+  if (checked.alias_of() != -1) return check_alias(path, index, checked);
+  return check_storage(path, checked);
+}
+
+Status MethodVerifier::check_shape(const Path& path, const fb::Value& checked) {
+  const auto& shape = *checked.shape();
+  if (shape.size() > kMaxRank) return invalid(path, "shape has %u dimensions: must have at most 8", shape.size());
+  for (uint32_t i = 0; i < shape.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(check_dim(Path{&path, "shape", i}, *shape.Get(i), range_, 0, kMaxElements));
+  }
+  for (const int64_t tokens : {range_.min, range_.max}) {
+    Size elements = 1;  // an empty dimension counts as 1, so that strides cannot overflow either
+    for (const fb::Dim* dim : shape) elements = elements * std::max<int64_t>(evaluate(*dim, tokens), 1);
+    if (!elements.at_most(kMaxElements)) {
+      return invalid(path, "shape has more than 2^40 elements for T = %lld", static_cast<long long>(tokens));
+    }
+  }
+  return {};
+}
+
+Status MethodVerifier::check_weight_value(const Path& path, const fb::Value& checked) {
+  const auto& weights = *program_.weights();
+  if (checked.weight() < 0 || static_cast<uint32_t>(checked.weight()) >= weights.size()) {
+    return invalid(Path{&path, "weight", -1}, "= %d: must be 0..%d", checked.weight(), static_cast<int>(weights.size()) - 1);
+  }
+  if (checked.alias_of() != -1) return invalid(path, "alias_of = %d: must be -1 for a weight", checked.alias_of());
+  const fb::Weight& weight = *weights[static_cast<uint32_t>(checked.weight())];
+  if (checked.dtype() != weight.dtype()) {
+    return invalid(Path{&path, "dtype", -1}, "= %s: weight %s has %s", fb::EnumNameDType(checked.dtype()), weight.name()->c_str(),
+                   fb::EnumNameDType(weight.dtype()));
+  }
+  bool same = checked.shape()->size() == weight.shape()->size();
+  for (uint32_t i = 0; same && i < weight.shape()->size(); ++i) {
+    const fb::Dim& dim = *checked.shape()->Get(i);
+    same = dim.tokens() == 0 && dim.constant() == weight.shape()->Get(i);
+  }
+  if (!same) return invalid(path, "shape: must be that of weight %s", weight.name()->c_str());
+  return {};
+}
+
+Status MethodVerifier::check_alias(const Path& path, uint32_t index, const fb::Value& checked) {
+  const int32_t target = checked.alias_of();
+  if (target < 0 || static_cast<uint32_t>(target) >= index) {
+    return invalid(Path{&path, "alias_of", -1}, "= %d: must be -1 or a value before this one", target);
+  }
+  if (checked.kind() != fb::ValueKind::activation) return invalid(path, "alias_of = %d: must be -1 for an input", target);
+  base_[index] = base_[static_cast<size_t>(target)];
+  const fb::Value& base = *method_.values()->Get(base_[index]);
+  if (base.kind() == fb::ValueKind::weight && program_.weights()->Get(static_cast<uint32_t>(base.weight()))->bits() != 0) {
+    return invalid(Path{&path, "alias_of", -1}, "= %d: quantised weights have no views", target);
+  }
+  if (checked.dtype() != base.dtype()) {
+    return invalid(Path{&path, "dtype", -1}, "= %s: a view has its input's, %s", fb::EnumNameDType(checked.dtype()),
+                   fb::EnumNameDType(base.dtype()));
+  }
+  return {};
+}
+
+Status MethodVerifier::check_storage(const Path& path, const fb::Value& checked) {
+  const Size offset = checked.offset();
+  const Size bytes = checked.bytes();
+  if (!offset.is_multiple_of(kArenaAlignment)) {
+    return invalid(Path{&path, "offset", -1}, "= %llu: must be a multiple of 64", static_cast<unsigned long long>(checked.offset()));
+  }
+  if (!bytes.is_multiple_of(kArenaAlignment)) {
+    return invalid(Path{&path, "bytes", -1}, "= %llu: must be a multiple of 64", static_cast<unsigned long long>(checked.bytes()));
+  }
+  const bool per_token = checked.arena() == fb::Arena::per_token;
+  const uint64_t arena_bytes = per_token ? method_.per_token_bytes() : method_.fixed_bytes();
+  if (!(offset + bytes).at_most(arena_bytes)) {
+    return invalid(path, "= %llu + %llu bytes: must lie in its arena (%s_bytes = %llu)",
+                   static_cast<unsigned long long>(checked.offset()), static_cast<unsigned long long>(checked.bytes()),
+                   fb::EnumNameArena(checked.arena()), static_cast<unsigned long long>(arena_bytes));
+  }
+  for (const int64_t tokens : {range_.min, range_.max}) {
+    Size needed = dtype_bytes(static_cast<DType>(checked.dtype()));
+    for (const fb::Dim* dim : *checked.shape()) needed = needed * evaluate(*dim, tokens);
+    const Size reserved = per_token ? bytes * tokens : bytes;
+    if (needed.at_most(reserved)) continue;
+    return invalid(Path{&path, "bytes", -1}, "= %llu: the value needs %lld bytes for T = %lld, the plan reserves %lld",
+                   static_cast<unsigned long long>(checked.bytes()), static_cast<long long>(needed.value()),
+                   static_cast<long long>(tokens), static_cast<long long>(reserved.value()));
+  }
+  return {};
+}
+
+Status MethodVerifier::check_inputs() {
+  const auto& inputs = *method_.inputs();
+  if (inputs.size() != method_.input_names()->size()) {
+    return invalid(path_, "has %u inputs and %u input_names: must have as many", inputs.size(), method_.input_names()->size());
+  }
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    const Path path{&path_, "inputs", i};
+    MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "input_names", i}, *method_.input_names()->Get(i), kMaxNameBytes));
+    if (!is_value(inputs[i]) || value(inputs[i]).kind() != fb::ValueKind::input) {
+      return invalid(path, "= %d: must be the index of a value of kind input", inputs[i]);
+    }
+    if (defined_[static_cast<size_t>(inputs[i])]) return invalid(path, "= %d: is an input twice", inputs[i]);
+    defined_[static_cast<size_t>(inputs[i])] = true;
+    live_[static_cast<size_t>(inputs[i])] = {0, 0};
+  }
+  for (uint32_t i = 0; i < method_.values()->size(); ++i) {
+    if (method_.values()->Get(i)->kind() == fb::ValueKind::input && !defined_[i]) {
+      return invalid(Path{&path_, "values", i}, "kind = input: must be listed in the method's inputs");
+    }
+  }
+  return {};
+}
+
+Status MethodVerifier::check_outputs() {
+  const auto& outputs = *method_.outputs();
+  const auto end = static_cast<int32_t>(method_.instructions()->size()) + 1;
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    const Path path{&path_, "outputs", i};
+    if (!is_value(outputs[i]) || value(outputs[i]).kind() != fb::ValueKind::activation) {
+      return invalid(path, "= %d: must be the index of a value of kind activation", outputs[i]);
+    }
+    if (!is_defined(outputs[i])) return invalid(path, "= %d: no instruction computes this value", outputs[i]);
+    storage(outputs[i]).last = end;
+  }
+  return {};
+}
+
+Status MethodVerifier::check_instruction(uint32_t index) {
+  const fb::Instruction& instruction = *method_.instructions()->Get(index);
+  const Path path{&path_, "instructions", index};
+  MOTE_RETURN_IF_ERROR(check_text(Path{&path, "op", -1}, *instruction.op(), kMaxNameBytes));
+  MOTE_RETURN_IF_ERROR(check_text(Path{&path, "origin", -1}, *instruction.origin(), kMaxLongNameBytes));
+  MOTE_RETURN_IF_ERROR(check_operands(path, static_cast<int32_t>(index) + 1, instruction));
+  const auto& attributes = *instruction.attributes();
+  num_attributes_ += attributes.size();
+  if (attributes.size() > kMaxAttributes || num_attributes_ > kMaxAttributesInMethod) {
+    return invalid(path, "has %u attributes: must have at most %u, all instructions together 2^20", attributes.size(), kMaxAttributes);
+  }
+  for (uint32_t i = 0; i < attributes.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(check_attribute(Path{&path, "attributes", i}, *attributes[i]));
+  }
+  return {};
+}
+
+Status MethodVerifier::check_operands(const Path& path, int32_t position, const fb::Instruction& instruction) {
+  const auto& inputs = *instruction.inputs();
+  const auto& outputs = *instruction.outputs();
+  num_operands_ += int64_t{inputs.size()} + outputs.size();
+  if (outputs.size() < 1 || outputs.size() > kMaxOperands || inputs.size() > kMaxOperands || num_operands_ > kMaxOperandsInMethod) {
+    return invalid(path, "has %u inputs and %u outputs: must have 0..%u and 1..%u, all instructions together 2^22", inputs.size(),
+                   outputs.size(), kMaxOperands, kMaxOperands);
+  }
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == -1) continue;
+    const Path input{&path, "inputs", i};
+    if (!is_value(inputs[i])) {
+      return invalid(input, "= %d: must be -1 or 0..%d", inputs[i], static_cast<int>(method_.values()->size()) - 1);
+    }
+    if (!is_defined(inputs[i])) return invalid(input, "= %d: no instruction before this one computes this value", inputs[i]);
+    storage(inputs[i]).last = position;
+  }
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(define(Path{&path, "outputs", i}, instruction, position, outputs[i]));
+  }
+  return {};
+}
+
+Status MethodVerifier::define(const Path& path, const fb::Instruction& instruction, int32_t position, int32_t index) {
+  if (!is_value(index) || value(index).kind() != fb::ValueKind::activation) {
+    return invalid(path, "= %d: must be the index of a value of kind activation", index);
+  }
+  if (is_defined(index)) return invalid(path, "= %d: another output already defines this value", index);
+  defined_[static_cast<size_t>(index)] = true;
+  const int32_t target = value(index).alias_of();
+  if (target == -1) {
+    storage(index) = {position, position};
+    return {};
+  }
+  const int32_t viewed = instruction.inputs()->size() >= 1 ? instruction.inputs()->Get(0) : -1;
+  const bool shares = viewed >= 0 && base_[static_cast<size_t>(viewed)] == base_[static_cast<size_t>(index)];
+  if (!shares || instruction.outputs()->size() != 1) {
+    return invalid(path, "= %d: alias_of = %d: must be the storage of inputs[0], and this the only output", index, target);
+  }
+  storage(index).last = position;
+  return {};
+}
+
+Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& attribute) {
+  MOTE_RETURN_IF_ERROR(check_text(Path{&path, "name", -1}, *attribute.name(), kMaxNameBytes));
+  const int present = (attribute.dims() != nullptr) + (attribute.numbers() != nullptr) + (attribute.text() != nullptr);
+  if (present != 1) return invalid(path, "has %d of dims, numbers and text: must have exactly one", present);
+  if (attribute.text() != nullptr) return check_text(Path{&path, "text", -1}, *attribute.text(), kMaxNameBytes);
+  if (attribute.numbers() != nullptr) return {};
+  const auto& dims = *attribute.dims();
+  if (dims.size() > kMaxIntegers) return invalid(path, "has %u dims: must have at most %u", dims.size(), kMaxIntegers);
+  for (uint32_t i = 0; i < dims.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(check_dim(Path{&path, "dims", i}, *dims.Get(i), range_, -kMaxAttribute, kMaxAttribute));
+  }
+  if (std::strcmp(attribute.name()->c_str(), "state") != 0) return {};
+  const auto num_states = static_cast<int64_t>(program_.states()->size());
+  if (dims.size() != 1 || dims.Get(0)->tokens() != 0) return invalid(path, "state: must be one constant");
+  return check_dim(Path{&path, "dims", 0}, *dims.Get(0), range_, 0, num_states - 1);
+}
+
+Status check_contract(const Path& path, const fb::Program& program, const fb::Method& method, bool logits_of_every_token) {
+  static constexpr const char* kInputNames[] = {"input_ids", "position_ids"};
+  const TokenRange range{method.min_tokens(), std::min<int64_t>(method.max_tokens(), kMaxTokens)};
+  if (range.min != 1) return invalid(Path{&path, "min_tokens", -1}, "= %lld: must be 1", static_cast<long long>(range.min));
+  if (method.inputs()->size() != 2 || method.outputs()->size() != 1) {
+    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and logits", method.inputs()->size(),
+                   method.outputs()->size());
+  }
+  const auto has_shape = [&](const fb::Value& value, std::initializer_list<fb::Dim> expected) {
+    if (value.shape()->size() != expected.size()) return false;
+    for (const int64_t tokens : {range.min, range.max}) {
+      uint32_t i = 0;
+      for (const fb::Dim& dim : expected) {
+        if (evaluate(*value.shape()->Get(i++), tokens) != evaluate(dim, tokens)) return false;
+      }
+    }
+    return true;
+  };
+  for (uint32_t i = 0; i < 2; ++i) {
+    const fb::Value& input = *method.values()->Get(static_cast<uint32_t>(method.inputs()->Get(i)));
+    const char* name = method.input_names()->Get(i)->c_str();
+    if (std::strcmp(name, kInputNames[i]) != 0) return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name, kInputNames[i]);
+    if (input.dtype() != fb::DType::int64 || !has_shape(input, {{0, 1}, {1, 0}})) {
+      return invalid(Path{&path, "inputs", i}, "(%s): must be int64 [1, T]", name);
+    }
+  }
+  const fb::Value& output = *method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)));
+  const fb::Dim rows = logits_of_every_token ? fb::Dim{1, 0} : fb::Dim{0, 1};
+  if (output.dtype() != fb::DType::float32 || !has_shape(output, {{0, 1}, rows, {0, program.vocab_size()}})) {
+    return invalid(Path{&path, "outputs", 0}, "must be logits, float32 [1, %s, %d]", logits_of_every_token ? "T" : "1", program.vocab_size());
+  }
+  return {};
+}
+
+}  // namespace
+
+Status verify_method(const Path& path, const fb::Program& program, const fb::Method& method) {
+  return MethodVerifier(path, program, method).verify();
+}
+
+Status verify_method_set(const Path& file, const fb::Program& program) {
+  const auto& methods = *program.methods();
+  for (uint32_t i = 0; i < methods.size(); ++i) {
+    for (uint32_t j = 0; j < i; ++j) {
+      if (methods[i]->name()->str() != methods[j]->name()->str()) continue;
+      return invalid(Path{&file, "methods", i}, "name = %s: is the name of another method", methods[i]->name()->c_str());
+    }
+  }
+  for (const char* name : {"prefill", "decode", "verify"}) {
+    uint32_t index = 0;
+    while (index < methods.size() && methods[index]->name()->str() != name) ++index;
+    if (index == methods.size()) return invalid(file, "methods: must have one named %s", name);
+    const bool every_token = std::strcmp(name, "verify") == 0;
+    MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", index}, program, *methods[index], every_token));
+  }
+  return {};
+}
+
+}  // namespace mote
