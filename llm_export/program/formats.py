@@ -1,4 +1,4 @@
-"""Weight formats: how a stored weight is laid out, and how many bytes it takes. Mirrors kernels/formats.h; see docs/file-format.md."""
+"""Weight formats: how a stored weight is laid out and how many bytes it takes; docs/file-format.md says why."""
 
 from __future__ import annotations
 

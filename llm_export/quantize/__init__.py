@@ -1,0 +1,64 @@
+"""Quantisation: recipes decide the format of each weight; its numbers are made while the file is written."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from llm_export.methods import Methods, WeightSpec
+from llm_export.program.formats import GROUP_SIZES
+from llm_export.quantize.recipes import SCHEMES, Override, Recipe, check_overrides
+from llm_export.quantize.uses import Use, weight_uses
+
+__all__ = ["Override", "QuantizationWarning", "Recipe", "quantize"]
+
+
+class QuantizationWarning(UserWarning):
+    """Names weights that a recipe could not treat as asked."""
+
+
+def quantize(methods: Methods, recipe: Recipe, overrides: Sequence[Override] = ()) -> Methods:
+    """Gives each weight its format; no weight is read.
+
+    overrides: the last one that matches a weight counts
+    Returns: the same graphs with new WeightSpecs   Errors: ArgumentError if an override matches nothing
+    """
+    uses = weight_uses(methods)
+    check_overrides(overrides, [use.names for use in uses.values() if use.kind != "other"])
+    changed: dict[tuple[str, ...], WeightSpec] = {}
+    notes: dict[str, list[str]] = {}
+    for spec in methods.weights.values():
+        if spec.sources not in changed:
+            changed[spec.sources] = _with_format(spec, uses[spec.sources], recipe, overrides, notes)
+    for note, names in notes.items():
+        warnings.warn(f"{note}: {_shorten(names)}", QuantizationWarning, stacklevel=2)
+    return replace(methods, weights={name: changed[spec.sources] for name, spec in methods.weights.items()})
+
+
+def _with_format(
+    spec: WeightSpec, use: Use, recipe: Recipe, overrides: Sequence[Override], notes: dict[str, list[str]]
+) -> WeightSpec:
+    scheme, wanted = recipe.scheme(use.kind), recipe.group_size
+    for override in overrides:
+        if use.kind != "other" and override.matches(use.names):
+            scheme, wanted = SCHEMES[override.scheme], override.group_size or recipe.group_size
+    if scheme.bits == 0:
+        # Nothing computes in float64; the other dtypes are kept.
+        return replace(spec, dtype=torch.float32) if spec.dtype == torch.float64 else spec
+    columns = use.in_features(spec.shape)
+    group_size = max((size for size in GROUP_SIZES if size <= wanted and columns % size == 0), default=0)
+    if group_size == 0:
+        notes.setdefault(f"left unquantised, in_features is not a multiple of {GROUP_SIZES[0]}", []).append(spec.name)
+        return spec
+    if group_size != wanted:
+        notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
+    activations = "float" if use.kind == "embedding" else scheme.activations
+    return replace(spec, dtype=torch.float16, bits=scheme.bits, group_size=group_size, activations=activations)
+
+
+def _shorten(names: list[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

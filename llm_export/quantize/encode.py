@@ -1,0 +1,103 @@
+"""Makes the bytes of one stored weight from the checkpoint, a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llm_export.errors import FileError
+from llm_export.methods import WeightSpec
+from llm_export.program.formats import TILE_ROWS
+from llm_export.quantize.affine import quantize_rows
+from llm_export.quantize.pack import pack
+
+BLOCK_ELEMENTS = 1 << 17  # of one step: its temporaries stay in the processor's cache
+DENSE_BLOCK_ELEMENTS = 1 << 22
+NUM_WORKERS = 2
+
+
+def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarray]:
+    """Yields the stored bytes of a weight, in order; formats.stored_bytes(spec) in all.
+
+    read: source name -> tensor, mapped where possible
+    Errors: FileError if a tensor does not have the shape that the spec tells, or cannot be quantised.
+    Cost: memory for one block of rows, whatever the size of the weight
+    """
+    parts = [read(name) for name in spec.sources]
+    parts = [part.transpose(-1, -2) if spec.transpose else part for part in parts]
+    _check_shapes(spec, parts)
+    if spec.bits == 0:
+        yield from _dense(spec, parts)
+        return
+
+    def tiles(rows: Tensor) -> np.ndarray:
+        codes, scales = quantize_rows(rows, spec.bits, spec.group_size, spec.name)
+        return pack(codes, scales, spec.bits).flatten().numpy()
+
+    yield from _in_order(tiles, (rows for matrix in _matrices(parts) for rows in _row_blocks(matrix, spec.shape[-1])))
+
+
+def _in_order(function: Callable[[Tensor], np.ndarray], items: Iterator[Tensor]) -> Iterator[np.ndarray]:
+    """Maps on a few workers, at most one item a worker ahead; on small blocks torch's own threads cost more than they give."""
+    num_threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(NUM_WORKERS, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            running = deque()
+            for item in items:
+                running.append(pool.submit(function, item))
+                if len(running) > NUM_WORKERS:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+    finally:
+        torch.set_num_threads(num_threads)
+
+
+def _check_shapes(spec: WeightSpec, parts: list[Tensor]) -> None:
+    rows = sum(part.shape[0] for part in parts) if spec.shape else 0
+    tails = {tuple(part.shape[1:]) for part in parts}
+    found = (rows, *next(iter(tails))) if spec.shape else tuple(parts[0].shape)
+    if len(tails) != 1 or found != tuple(spec.shape):
+        shapes = ", ".join(str(list(part.shape)) for part in parts)
+        raise FileError(f"{spec.name}: the checkpoint has shape {shapes}; the program needs {list(spec.shape)}")
+
+
+def _dense(spec: WeightSpec, parts: list[Tensor]) -> Iterator[np.ndarray]:
+    for part in parts:
+        small = part.is_contiguous() or part.numel() <= DENSE_BLOCK_ELEMENTS
+        blocks = part.reshape(-1).split(DENSE_BLOCK_ELEMENTS) if small else _row_blocks([part], part[0].numel())
+        for block in blocks:
+            yield block.to(spec.dtype).contiguous().view(torch.uint8).flatten().numpy()
+
+
+def _matrices(parts: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Yields the matrices of a weight, each as a list of parts along its rows; a [E, N, K] weight has E."""
+    if parts[0].dim() == 2:
+        yield parts
+        return
+    for part in parts:
+        for matrix in part:
+            yield [matrix]
+
+
+def _row_blocks(parts: list[Tensor], row_elements: int) -> Iterator[Tensor]:
+    """Yields blocks of whole rows across the parts; each but the last is a multiple of TILE_ROWS rows long."""
+    step = max(BLOCK_ELEMENTS // max(row_elements, 1) // TILE_ROWS, 1) * TILE_ROWS
+    pending: list[Tensor] = []
+    wanted = step
+    for part in parts:
+        start = 0
+        while start < part.shape[0]:
+            taken = part[start : start + wanted]
+            pending.append(taken)
+            start, wanted = start + taken.shape[0], wanted - taken.shape[0]
+            if wanted == 0:
+                yield torch.cat(pending) if len(pending) > 1 else pending[0]
+                pending, wanted = [], step
+    if pending:
+        yield torch.cat(pending) if len(pending) > 1 else pending[0]

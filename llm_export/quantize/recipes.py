@@ -1,0 +1,111 @@
+"""Recipes: which weight gets which bits, by how the graph uses it and by its name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from llm_export.errors import ArgumentError
+from llm_export.program.formats import GROUP_SIZES
+
+EMBEDDING_BITS = (4, 8)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How a weight is stored and how the linears that read it treat their input."""
+
+    bits: int  # 0: dense, in the checkpoint's dtype
+    activations: str  # "float" or "int8"
+
+
+SCHEMES = {
+    "8da4w": Scheme(4, "int8"),
+    "8da8w": Scheme(8, "int8"),
+    "8w": Scheme(8, "float"),
+    "4w": Scheme(4, "float"),
+    "none": Scheme(0, "float"),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A scheme for the linears, and the bits of the token embedding and the output head."""
+
+    name: str = "8da4w"
+    group_size: int = 32
+    embedding_bits: int = 8
+
+    def __post_init__(self):
+        if self.name not in SCHEMES:
+            raise ArgumentError(f"recipe = '{self.name}': {_one_of(SCHEMES, self.name)}")
+        if self.group_size not in GROUP_SIZES:
+            raise ArgumentError(f"group_size = {self.group_size}: {_one_of(GROUP_SIZES)}")
+        if self.embedding_bits not in EMBEDDING_BITS:
+            raise ArgumentError(f"embedding_bits = {self.embedding_bits}: must be 4 or 8")
+
+    def scheme(self, use: str) -> Scheme:
+        """Returns the scheme of a weight with that use; see uses.py."""
+        linears = SCHEMES[self.name]
+        if linears.bits == 0 or use == "other":
+            return SCHEMES["none"]
+        if use in ("embedding", "head", "tied"):
+            return Scheme(self.embedding_bits, linears.activations)
+        return linears
+
+    def __str__(self) -> str:
+        if SCHEMES[self.name].bits == 0:
+            return self.name
+        return f"{self.name} group_size={self.group_size} embedding={self.embedding_bits}"
+
+
+@dataclass(frozen=True)
+class Override:
+    """Gives the modules whose name matches a glob pattern a scheme, and optionally a group size, of their own."""
+
+    pattern: str
+    scheme: str
+    group_size: int = 0  # 0: the recipe's
+
+    @classmethod
+    def parse(cls, text: str) -> Override:
+        """Reads `PATTERN=SCHEME` or `PATTERN=SCHEME:GROUP_SIZE`, as in `model.layers.0.*=8da8w`."""
+        pattern, equals, value = text.rpartition("=")
+        scheme, colon, group = value.partition(":")
+        if not equals or not pattern:
+            raise ArgumentError(f"override '{text}': must be PATTERN=SCHEME, as in 'model.layers.0.*=8da8w'")
+        if scheme not in SCHEMES:
+            raise ArgumentError(f"override '{text}': scheme '{scheme}' {_one_of(SCHEMES, scheme)}")
+        if colon and group not in map(str, GROUP_SIZES):
+            raise ArgumentError(f"override '{text}': group size '{group}' {_one_of(GROUP_SIZES)}")
+        return cls(pattern, scheme, int(group) if colon else 0)
+
+    def matches(self, names: Iterable[str]) -> bool:
+        """names: of one weight, as in the state dict. The pattern may name the module or the weight."""
+        spelled = {name for full in names for name in (full, full.rpartition(".")[0])}
+        # A leading `*.` also matches a module at the top, such as lm_head.
+        return any(fnmatchcase(name, self.pattern) or fnmatchcase("." + name, self.pattern) for name in spelled)
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.scheme}" + (f":{self.group_size}" if self.group_size else "")
+
+
+def check_overrides(overrides: Sequence[Override], names: Iterable[Iterable[str]]) -> None:
+    """Errors: ArgumentError if an override matches no weight. names: the names of each weight that can be quantised."""
+    groups = [tuple(group) for group in names]
+    for override in overrides:
+        if not any(override.matches(group) for group in groups):
+            modules = [name.rpartition(".")[0] for group in groups for name in group]
+            hint = _did_you_mean(override.pattern, modules) or f". There are, for example, {', '.join(modules[:3])}"
+            raise ArgumentError(f"override '{override}': no linear or embedding of the model has such a name{hint}")
+
+
+def _one_of(accepted: Iterable, given: str = "") -> str:
+    return f"must be one of {', '.join(map(str, accepted))}" + (_did_you_mean(given, accepted) if given else "")
+
+
+def _did_you_mean(text: str, accepted: Iterable[str]) -> str:
+    close = difflib.get_close_matches(text, list(accepted), n=1)
+    return f". Did you mean '{close[0]}'?" if close else ""

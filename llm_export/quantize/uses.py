@@ -1,0 +1,133 @@
+"""How the captured graph uses each weight: what a recipe decides on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+
+from llm_export import ops  # noqa: F401  (registers mote::)
+from llm_export.methods import Methods
+
+aten = torch.ops.aten
+
+LINEARS = {aten.linear.default: 1, torch.ops.mote.linear.default: 1, torch.ops.mote.gated_linear.default: 1}
+# The weight of these lies [in_features, out_features].
+PRODUCTS = {aten.addmm.default: 2, aten.mm.default: 1, aten.matmul.default: 1}
+EMBEDDINGS = {aten.embedding.default: (0, 1), torch.ops.mote.embedding.default: (1, 0)}  # positions of weight and ids
+EXPERTS = {torch.ops.mote.moe_experts.default: (3, 4)}
+TRANSPOSES = {aten.t.default, aten.transpose.int, aten.permute.default, aten.numpy_T.default}
+# Ops that a router's scores pass on their way to the choice of experts.
+ROUTING_STEPS = {
+    "add", "sub", "mul", "div", "softmax", "_softmax", "sigmoid", "view", "reshape", "unsqueeze", "squeeze", "_to_copy",
+    "clone", "sqrt", "softplus", "masked_fill", "where", "sum", "expand", "scatter", "gather", "neg", "exp", "tanh",
+}  # fmt: skip
+MAX_ROUTING_STEPS = 12
+
+
+@dataclass
+class Use:
+    """One stored weight: its names in the state dict, what reads it, and its in_features."""
+
+    names: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)  # linear, product, head, embedding, experts, other
+
+    @property
+    def kind(self) -> str:
+        """linear, head, embedding, tied, experts or other."""
+        if self.kinds == {"embedding", "head"}:
+            return "tied"
+        if len(self.kinds) != 1:
+            return "other"
+        (kind,) = self.kinds
+        return "linear" if kind == "product" else kind
+
+    def in_features(self, shape: tuple[int, ...]) -> int:
+        return shape[0] if self.kinds == {"product"} else shape[-1]
+
+
+def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
+    """Returns the use of each entry of `methods.weights`, by its sources; all graphs are looked at."""
+    uses: dict[tuple[str, ...], Use] = {}
+    for name, spec in methods.weights.items():
+        uses.setdefault(spec.sources, Use()).names.append(name)
+    for program in methods.programs.values():
+        nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        inputs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+        output = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
+        graph = _Graph(nodes[inputs[0]], output.meta["val"].shape[-1])
+        for spec in program.graph_signature.input_specs:
+            if spec.kind != InputKind.USER_INPUT and spec.target in methods.weights:
+                use = uses[methods.weights[spec.target].sources]
+                use.kinds |= graph.kinds(nodes[spec.arg.name])
+                use.names += [name for name in graph.readers.get(spec.arg.name, ()) if name not in use.names]
+    return uses
+
+
+class _Graph:
+    def __init__(self, input_ids: Node, vocab_size: int):
+        self.vocab_size = vocab_size
+        self.from_ids = _reachable(input_ids)
+        self.readers: dict[str, list[str]] = {}  # placeholder -> names of the heads that read it
+
+    def kinds(self, weight: Node, transposed: bool = False) -> set[str]:
+        found: set[str] = set()
+        for user in weight.users:
+            found |= self._kind(user, weight, transposed)
+        return found
+
+    def _kind(self, user: Node, weight: Node, transposed: bool) -> set[str]:
+        target = user.target
+        if target in TRANSPOSES and weight.meta["val"].dim() == 2:
+            return self.kinds(user, not transposed)
+        if target in LINEARS and user.args[LINEARS[target]] is weight and not transposed:
+            kind = self._linear(user, weight.meta["val"].shape[0], "linear")
+            if kind == "head":
+                self.readers.setdefault(weight.name, []).append(f"{_module_path(user)}.weight")
+            return {kind}
+        if target in PRODUCTS and user.args[PRODUCTS[target]] is weight and weight.meta["val"].dim() == 2:
+            return {self._linear(user, weight.meta["val"].shape[1], "linear" if transposed else "product")}
+        if target in EMBEDDINGS and not transposed:
+            weight_at, ids_at = EMBEDDINGS[target]
+            if user.args[weight_at] is weight and user.args[ids_at] in self.from_ids:
+                return {"embedding"}
+        if target in EXPERTS and any(user.args[i] is weight for i in EXPERTS[target]):
+            return {"experts"}
+        return {"other"}
+
+    def _linear(self, user: Node, out_features: int, kind: str) -> str:
+        if out_features == self.vocab_size and kind == "linear":
+            return "head"
+        return "other" if _is_router(user) else kind
+
+
+def _module_path(node: Node) -> str:
+    """Returns the module that the node was traced in."""
+    stack = node.meta.get("nn_module_stack") or {"": ("", None)}
+    return list(stack.values())[-1][0]
+
+
+def _reachable(start: Node) -> set[Node]:
+    """Returns `start` and the nodes that its value reaches through views and copies of integers."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        for user in waiting.pop().users:
+            value = user.meta.get("val")
+            if user not in seen and isinstance(value, torch.Tensor) and not value.is_floating_point():
+                seen.add(user)
+                waiting.append(user)
+    return seen
+
+
+def _is_router(linear: Node) -> bool:
+    """Says whether the linear's output decides, after a few pointwise steps, which experts run."""
+    level = [linear]
+    for _ in range(MAX_ROUTING_STEPS):
+        users = {user for node in level for user in node.users if user.op == "call_function"}
+        names = {user: getattr(user.target, "overloadpacket", user.target).__name__ for user in users}
+        if any(name in ("topk", "sort", "moe_experts") for name in names.values()):
+            return True
+        level = [user for user in users if names[user] in ROUTING_STEPS]
+    return False

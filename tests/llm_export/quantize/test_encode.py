@@ -1,0 +1,74 @@
+"""The bytes of a stored weight do not depend on how the checkpoint cuts it, and hold what the recipe asks for."""
+
+import numpy as np
+import pytest
+import torch
+
+from llm_export.errors import FileError
+from llm_export.methods import WeightSpec
+from llm_export.program.formats import stored_bytes
+from llm_export.quantize.affine import quantize_rows
+from llm_export.quantize.encode import encode
+from llm_export.quantize.pack import unpack
+
+
+def encoded(spec, tensors):
+    return np.concatenate(list(encode(spec, tensors.__getitem__)))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_parts_of_any_height_are_joined(bits):
+    whole = torch.randn(3000, 64)
+    tensors = dict(zip(("q", "k", "v"), whole.split([1999, 1, 1000]), strict=True))
+    spec = WeightSpec(("q", "k", "v"), (3000, 64), torch.float16, bits=bits, group_size=32)
+    data = encoded(spec, tensors)
+    assert data.nbytes == stored_bytes(spec)
+    codes, scales = unpack(torch.from_numpy(data).view(188, 2, -1), bits, 3000)
+    expected_codes, expected_scales = quantize_rows(whole, bits, 32)
+    assert torch.equal(codes, expected_codes) and torch.equal(scales, expected_scales)
+
+
+def test_large_weights_are_cut_into_blocks():
+    weight = torch.randn(700, 512, generator=torch.Generator().manual_seed(0))
+    spec = WeightSpec(("w",), (700, 512), torch.float16, bits=4, group_size=32)
+    blocks = list(encode(spec, {"w": weight}.__getitem__))
+    assert len(blocks) > 1
+    codes, _ = unpack(torch.from_numpy(np.concatenate(blocks)).view(44, 16, -1), 4, 700)
+    assert torch.equal(codes, quantize_rows(weight, 4, 32)[0])
+
+
+def test_transposed_weights():
+    weight = torch.randn(64, 48)
+    spec = WeightSpec(("w",), (48, 64), torch.float16, bits=8, group_size=64, transpose=True)
+    codes, _ = unpack(torch.from_numpy(encoded(spec, {"w": weight})).view(3, 1, -1), 8, 48)
+    assert torch.equal(codes, quantize_rows(weight.T, 8, 64)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_dense_weights_keep_their_values(dtype):
+    tensors = {"a": torch.randn(5, 7).to(dtype), "b": torch.randn(2, 7).to(dtype)}
+    data = encoded(WeightSpec(("a", "b"), (7, 7), dtype), tensors)
+    assert torch.equal(torch.from_numpy(data).view(dtype).view(7, 7), torch.cat((tensors["a"], tensors["b"])))
+
+
+@pytest.mark.parametrize("value", [torch.tensor(3.5), torch.tensor([1, 2, 3])])
+def test_constants(value):
+    spec = WeightSpec(("c",), tuple(value.shape), value.dtype)
+    data = encoded(spec, {"c": value})
+    assert torch.equal(torch.from_numpy(data).view(value.dtype), value.flatten())
+
+
+def test_experts_are_padded_one_by_one():
+    weight = torch.randn(3, 24, 32)
+    spec = WeightSpec(("w",), (3, 24, 32), torch.float16, bits=4, group_size=32)
+    tiles = torch.from_numpy(encoded(spec, {"w": weight})).view(3, 2, 1, -1)
+    assert tiles.numel() == stored_bytes(spec)
+    for expert in range(3):
+        codes, _ = unpack(tiles[expert], 4, 24)
+        assert torch.equal(codes, quantize_rows(weight[expert], 4, 32)[0])
+
+
+def test_refuses_a_shape_that_the_program_does_not_expect():
+    spec = WeightSpec(("w",), (4, 32), torch.float32)
+    with pytest.raises(FileError, match=r"w: the checkpoint has shape \[5, 32\]; the program needs \[4, 32\]"):
+        encoded(spec, {"w": torch.zeros(5, 32)})
