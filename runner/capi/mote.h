@@ -1,11 +1,12 @@
 /* The C API of Mote. Every binding and the command line go through it.
  *
- * Ownership: mote_model_open and mote_session_open give handles that the caller closes; a session keeps its model alive, so
- * they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and copied.
- * Strings passed to callbacks live for the call. Strings returned through `char**` are freed with mote_string_free.
- * Threads: a model may be used from any number of threads. A session belongs to one thread at a time; only
+ * Ownership: *_open and *_begin give handles that the caller closes; a session keeps its model alive and a generation its
+ * session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and
+ * copied. Strings returned through `char**` are freed with mote_string_free.
+ * Threads: a model may be used from any number of threads. A session and its generation belong to one thread at a time; only
  * mote_session_cancel may be called from others while a call runs.
- * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. Nothing aborts and no C++ exception leaves.
+ * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
+ * MOTE_ERROR_INVALID_ARGUMENT. Nothing aborts and no C++ exception leaves.
  * Structs start with struct_size, set by the caller to sizeof; fields are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
@@ -25,6 +26,7 @@ extern "C" {
 
 typedef struct mote_model mote_model;
 typedef struct mote_session mote_session;
+typedef struct mote_generation mote_generation;
 
 enum {
   MOTE_OK = 0,
@@ -53,7 +55,7 @@ MOTE_API void mote_string_free(char* text);
 
 /* ---- model ---- */
 
-/* Maps and verifies a .mote file. */
+/* Maps, verifies and binds a .mote file and reads its tokenizer. Weights are not read. */
 MOTE_API int32_t mote_model_open(const char* path, mote_model** out, mote_error* error);
 MOTE_API void mote_model_close(mote_model* model);
 
@@ -80,11 +82,17 @@ MOTE_API int32_t mote_model_check_segments(const mote_model* model, mote_error* 
 
 /* ---- tokenizer ---- */
 
+/* 0 if the text of this tokenizer.json is one that a .mote file may hold, else MOTE_ERROR_INVALID_TOKENIZER and why. */
+MOTE_API int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error);
+
 /* Writes up to `capacity` ids and sets *count to the number there are; call again with more room if it is larger.
- * parse_special: special tokens spelled in the text become their ids; add_special: BOS and such as the tokenizer asks. */
+ * parse_special: special tokens spelled in the text become their ids; add_special: BOS and such as the tokenizer asks.
+ * Ill-formed UTF-8 is read as U+FFFD. */
 MOTE_API int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_bytes, int32_t add_special, int32_t parse_special,
                                int32_t* ids, size_t capacity, size_t* count, mote_error* error);
-MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special, char** text, mote_error* error);
+/* *text is NUL-terminated; text_bytes (may be NULL) counts without that NUL, for text that has NULs of its own. */
+MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special, char** text,
+                                 size_t* text_bytes, mote_error* error);
 
 /* ---- session ---- */
 
@@ -98,7 +106,9 @@ typedef struct {
   int32_t prefill_chunk;    /* tokens per prefill call; 0: 256 */
 } mote_session_options;
 
+/* Fills all but struct_size. */
 MOTE_API void mote_session_options_default(mote_session_options* options);
+/* options may be NULL: the defaults. */
 MOTE_API int32_t mote_session_open(mote_model* model, const mote_session_options* options, mote_session** out, mote_error* error);
 MOTE_API void mote_session_close(mote_session* session);
 /* Appends `count` ids (at least 1), in chunks. logits: NULL, or room for vocab_size floats (those after the last id). */
@@ -106,18 +116,34 @@ MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids,
 MOTE_API int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
 /* Appends ids and gives the logits after each: count * vocab_size floats. */
 MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t context_length;
+  int32_t num_threads;
+  int64_t position;     /* tokens so far */
+  uint64_t state_bytes; /* address space of the caches: pages that no token has reached cost nothing */
+  uint64_t arena_bytes; /* activations and scratch */
+} mote_session_info;
+
+MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
+/* -1 if session is NULL. */
 MOTE_API int64_t mote_session_position(const mote_session* session);
 /* Forgets every position. */
 MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
 
+/* Replays the golden samples, resetting the session before and after; *report is a JSON object
+ * {"samples": [...], "passed": bool}. Samples that do not pass are no error. */
+MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error);
+
 /* ---- generation ---- */
 
 typedef struct {
   uint32_t struct_size;
   int32_t max_new_tokens;      /* 0: until the context is full */
-  int32_t do_sample;           /* 0: greedy */
+  int32_t do_sample;           /* 0: greedy, the lowest id among equals */
   float temperature;           /* > 0 */
   int32_t top_k;               /* 0: off */
   float top_p;                 /* 1: off */
@@ -125,37 +151,52 @@ typedef struct {
   float repetition_penalty;    /* 1: off; over prompt and output, once per token, as transformers */
   uint64_t seed;
   int32_t ignore_eos;
-  int32_t skip_special_tokens; /* in the text given to the callback */
+  int32_t skip_special_tokens; /* in the text */
   const char* const* stop_strings; /* the output ends before the first of them */
   size_t num_stop_strings;
 } mote_generation_options;
 
-/* Defaults from the model's generation_config.json. */
+/* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
+ * transformers' default (top_k 50, the rest off), seed 0 and no stop strings. */
 MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error);
 
-enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3, MOTE_FINISH_CALLBACK = 4 };
+enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3 };
 
 typedef struct {
   uint32_t struct_size;
-  int32_t finish_reason;
+  int32_t id;            /* the token that was sampled; -1: none */
+  const char* text;      /* whole UTF-8 characters, NUL-terminated; lives until the next call on the generation */
+  size_t text_bytes;     /* may be 0: text is held back while a character or a stop string may go on */
+  int32_t finished;      /* 1: the last piece */
+  int32_t finish_reason; /* MOTE_FINISH_*, if finished */
+} mote_piece;
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t finish_reason; /* -1: not finished */
   int64_t prompt_tokens;
   int64_t generated_tokens;
   double prefill_seconds;
-  double decode_seconds;
+  double decode_seconds; /* after the first token */
   double time_to_first_token_seconds;
   uint64_t peak_rss_bytes;       /* of the process */
   uint64_t peak_private_bytes;   /* anonymous memory of the process, 0 where the system does not tell */
 } mote_statistics;
 
-/* Receives text as it becomes valid UTF-8 (text_bytes may be 0) and the id that was sampled. Return non-zero to stop. */
-typedef int32_t (*mote_token_callback)(void* user, const char* text, size_t text_bytes, int32_t id);
+/* Checks prompt and options (NULL: the model's defaults); computes nothing yet. */
+MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* options,
+                                       mote_generation** out, mote_error* error);
+/* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with
+ * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. */
+MOTE_API int32_t mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
+MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics, mote_error* error);
+/* May be called before the last piece. */
+MOTE_API void mote_generation_end(mote_generation* generation);
 
-/* Prefills `ids`, then generates. statistics may be NULL. */
-MOTE_API int32_t mote_session_generate(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* options,
-                                       mote_token_callback callback, void* user, mote_statistics* statistics, mote_error* error);
-
-/* Replays the golden samples; *report is a JSON object {"samples": [...], "passed": bool}. */
-MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error);
+/* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the ids that the
+ * repetition penalty applies to. Greedy: 1 for the id that is chosen. */
+MOTE_API int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
+                                             const mote_generation_options* options, float* probabilities, mote_error* error);
 
 #ifdef __cplusplus
 }

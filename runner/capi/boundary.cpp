@@ -1,0 +1,35 @@
+#include "runner/capi/boundary.h"
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "base/utf8.h"
+
+namespace mote::capi {
+
+int32_t report(const Status& status, mote_error* error) {
+  const auto code = static_cast<int32_t>(status.code());
+  if (error == nullptr || error->struct_size <= offsetof(mote_error, message)) return code;
+  error->code = code;
+  const size_t capacity = std::min<size_t>(error->struct_size - offsetof(mote_error, message), sizeof error->message);
+  std::string_view text = status.message();
+  if (text.size() >= capacity) {
+    text = text.substr(0, capacity - 1);
+    text.remove_suffix(incomplete_utf8_suffix(text));
+  }
+  if (!text.empty()) std::memcpy(error->message, text.data(), text.size());
+  error->message[text.size()] = '\0';
+  return code;
+}
+
+Status give_string(std::string_view text, char** out) {
+  *out = static_cast<char*>(std::malloc(text.size() + 1));
+  MOTE_REQUIRE(*out != nullptr, Code::kOutOfMemory, "out of memory for %zu bytes of text", text.size());
+  if (!text.empty()) std::memcpy(*out, text.data(), text.size());
+  (*out)[text.size()] = '\0';
+  return {};
+}
+
+}  // namespace mote::capi
+
+void mote_string_free(char* text) { std::free(text); }

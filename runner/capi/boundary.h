@@ -1,0 +1,56 @@
+// The border between C and C++: errors, structs with a size, strings.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include "base/status.h"
+#include "runner/capi/mote.h"
+
+namespace mote::capi {
+
+int32_t report(const Status& status, mote_error* error);
+
+// Calls `body` (returning Status) and reports what it returned or threw.
+template <typename Body>
+int32_t guarded(mote_error* error, Body body) {
+  try {
+    return report(body(), error);
+  } catch (const std::bad_alloc&) {
+    return report({Code::kOutOfMemory, "out of memory"}, error);
+  } catch (const std::exception& exception) {
+    return report({Code::kInternal, exception.what()}, error);
+  } catch (...) {
+    return report({Code::kInternal, "unknown exception"}, error);
+  }
+}
+
+#define MOTE_REQUIRE_POINTER(pointer) \
+  MOTE_REQUIRE((pointer) != nullptr, ::mote::Code::kInvalidArgument, #pointer " is NULL")
+
+// Copies the caller's struct, which may be older or newer than ours, over `to`.
+template <typename T>
+Status read_struct(const T* from, T& to) {
+  MOTE_REQUIRE(from->struct_size >= sizeof(uint32_t), Code::kInvalidArgument, "struct_size = %u: must be sizeof the struct",
+               from->struct_size);
+  std::memcpy(&to, from, std::min<size_t>(from->struct_size, sizeof(T)));
+  return {};
+}
+
+// Copies `from` over the caller's struct, all but struct_size.
+template <typename T>
+Status write_struct(const T& from, T* to) {
+  const uint32_t size = to->struct_size;
+  MOTE_REQUIRE(size >= sizeof(uint32_t), Code::kInvalidArgument, "struct_size = %u: must be sizeof the struct", size);
+  std::memcpy(to, &from, std::min<size_t>(size, sizeof(T)));
+  to->struct_size = size;
+  return {};
+}
+
+// A copy for the caller, freed by mote_string_free.
+Status give_string(std::string_view text, char** out);
+
+}  // namespace mote::capi

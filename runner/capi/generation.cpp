@@ -1,0 +1,145 @@
+#include "runner/capi/handles.h"
+
+using mote::Code;
+using mote::Status;
+using mote::capi::guarded;
+
+namespace {
+
+mote_generation_options plain_options() {
+  mote_generation_options options{};
+  options.struct_size = sizeof options;
+  options.temperature = 1.0f;
+  options.top_p = 1.0f;
+  options.repetition_penalty = 1.0f;
+  options.skip_special_tokens = 1;
+  return options;
+}
+
+mote_generation_options default_options(const mote::Model& model) {
+  const mote::GenerationConfig& config = model.generation_config();
+  mote_generation_options options = plain_options();
+  options.max_new_tokens = static_cast<int32_t>(config.max_new_tokens);
+  options.do_sample = config.sampling.do_sample;
+  options.temperature = config.sampling.temperature;
+  options.top_k = config.sampling.top_k;
+  options.top_p = config.sampling.top_p;
+  options.min_p = config.sampling.min_p;
+  options.repetition_penalty = config.sampling.repetition_penalty;
+  return options;
+}
+
+mote::SamplingOptions sampling_options(const mote_generation_options& from) {
+  mote::SamplingOptions options;
+  options.do_sample = from.do_sample != 0;
+  options.temperature = from.temperature;
+  options.top_k = from.top_k;
+  options.top_p = from.top_p;
+  options.min_p = from.min_p;
+  options.repetition_penalty = from.repetition_penalty;
+  options.seed = from.seed;
+  return options;
+}
+
+mote::Result<mote::GenerationOptions> generation_options(const mote_generation_options& from) {
+  mote::GenerationOptions options;
+  options.max_new_tokens = from.max_new_tokens;
+  options.sampling = sampling_options(from);
+  options.ignore_eos = from.ignore_eos != 0;
+  options.skip_special_tokens = from.skip_special_tokens != 0;
+  if (from.num_stop_strings > 0) MOTE_REQUIRE_POINTER(from.stop_strings);
+  MOTE_REQUIRE(from.num_stop_strings <= mote::StopStrings::kMaxCount, Code::kInvalidArgument,
+               "%zu stop strings: at most %zu are accepted", from.num_stop_strings, mote::StopStrings::kMaxCount);
+  for (size_t i = 0; i < from.num_stop_strings; ++i) {
+    MOTE_REQUIRE(from.stop_strings[i] != nullptr, Code::kInvalidArgument, "stop_strings[%zu] is NULL", i);
+    options.stop_strings.emplace_back(from.stop_strings[i]);
+  }
+  return options;
+}
+
+}  // namespace
+
+int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_REQUIRE_POINTER(options);
+    return mote::capi::write_struct(default_options(*model->model), options);
+  });
+}
+
+int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* requested,
+                              mote_generation** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(session);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    mote_generation_options options = default_options(session->session->model());
+    if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
+    MOTE_ASSIGN(const mote::GenerationOptions resolved, generation_options(options));
+    auto handle = std::make_unique<mote_generation>();
+    handle->session = session->session;
+    MOTE_ASSIGN(handle->generation,
+                mote::Generation::begin(*handle->session, std::vector<int32_t>(ids, ids + count), resolved));
+    *out = handle.release();
+    return {};
+  });
+}
+
+int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(handle);
+    MOTE_REQUIRE_POINTER(piece);
+    MOTE_ASSIGN(mote::Piece next, handle->generation->next());
+    handle->text = std::move(next.text);
+    if (next.finish_reason.has_value()) handle->finish_reason = static_cast<int32_t>(*next.finish_reason);
+    mote_piece result{};
+    result.id = next.id;
+    result.text = handle->text.c_str();
+    result.text_bytes = handle->text.size();
+    result.finished = next.finish_reason.has_value();
+    result.finish_reason = result.finished != 0 ? handle->finish_reason : 0;
+    return mote::capi::write_struct(result, piece);
+  });
+}
+
+int32_t mote_generation_statistics(const mote_generation* handle, mote_statistics* statistics, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(handle);
+    MOTE_REQUIRE_POINTER(statistics);
+    const mote::Statistics from = handle->generation->statistics();
+    const mote::ProcessMemory memory = mote::process_memory();
+    mote_statistics result{};
+    result.finish_reason = handle->finish_reason;
+    result.prompt_tokens = from.prompt_tokens;
+    result.generated_tokens = from.generated_tokens;
+    result.prefill_seconds = from.prefill_seconds;
+    result.decode_seconds = from.decode_seconds;
+    result.time_to_first_token_seconds = from.time_to_first_token_seconds;
+    result.peak_rss_bytes = memory.peak_rss_bytes;
+    result.peak_private_bytes = memory.peak_private_bytes;
+    return mote::capi::write_struct(result, statistics);
+  });
+}
+
+void mote_generation_end(mote_generation* generation) { delete generation; }
+
+int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
+                                    const mote_generation_options* requested, float* probabilities, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(logits);
+    MOTE_REQUIRE_POINTER(probabilities);
+    MOTE_REQUIRE_POINTER(requested);
+    if (num_previous_ids > 0) MOTE_REQUIRE_POINTER(previous_ids);
+    MOTE_REQUIRE(count >= 1 && count <= INT32_MAX, Code::kInvalidArgument, "%zu logits: must be 1..2^31-1", count);
+    mote_generation_options options = plain_options();
+    MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
+    const mote::SamplingOptions sampling = sampling_options(options);
+    MOTE_RETURN_IF_ERROR(mote::check_sampling(sampling));
+    mote::Sampler sampler(sampling, static_cast<int32_t>(count));
+    for (size_t i = 0; i < num_previous_ids; ++i) sampler.observe(previous_ids[i]);
+    const std::vector<float> result = sampler.probabilities({logits, count});
+    std::copy(result.begin(), result.end(), probabilities);
+    return {};
+  });
+}

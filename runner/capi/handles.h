@@ -1,0 +1,25 @@
+// What the opaque handles of mote.h hold.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runner/capi/boundary.h"
+#include "runner/llm/generation.h"
+#include "runner/llm/model.h"
+#include "runner/llm/session.h"
+
+struct mote_model {
+  std::shared_ptr<const mote::Model> model;
+};
+
+struct mote_session {
+  std::shared_ptr<mote::Session> session;
+};
+
+struct mote_generation {
+  std::shared_ptr<mote::Session> session;  // kept alive for `generation`
+  std::unique_ptr<mote::Generation> generation;
+  std::string text;  // of the last piece
+  int32_t finish_reason = -1;
+};

@@ -1,0 +1,68 @@
+#include "runner/capi/handles.h"
+
+using mote::Status;
+using mote::capi::give_string;
+using mote::capi::guarded;
+
+const char* mote_version(void) { return MOTE_VERSION; }
+
+int32_t mote_model_open(const char* path, mote_model** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(path);
+    MOTE_ASSIGN(auto model, mote::Model::open(path));
+    *out = new mote_model{std::move(model)};
+    return {};
+  });
+}
+
+void mote_model_close(mote_model* model) { delete model; }
+
+int32_t mote_model_get_info(const mote_model* handle, mote_model_info* info, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(handle);
+    MOTE_REQUIRE_POINTER(info);
+    const mote::Model& model = *handle->model;
+    mote_model_info result{};
+    result.vocab_size = model.vocab_size();
+    result.max_position_embeddings = model.max_position_embeddings();
+    result.bos_token_id = model.bos_token_id();
+    result.has_tokenizer = model.tokenizer() != nullptr;
+    result.has_chat_template = !model.chat_template().empty();
+    result.file_bytes = model.file_bytes();
+    result.weight_bytes = model.weight_bytes();
+    return mote::capi::write_struct(result, info);
+  });
+}
+
+int32_t mote_model_describe(const mote_model* model, char** json, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_REQUIRE_POINTER(json);
+    return give_string(model->model->describe(), json);
+  });
+}
+
+int32_t mote_model_chat_template(const mote_model* model, char** text, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_REQUIRE_POINTER(text);
+    return give_string(model->model->chat_template(), text);
+  });
+}
+
+int32_t mote_model_generation_config(const mote_model* model, char** json, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_REQUIRE_POINTER(json);
+    return give_string(model->model->generation_config().json, json);
+  });
+}
+
+int32_t mote_model_check_segments(const mote_model* model, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(model);
+    return model->model->check_segments();
+  });
+}

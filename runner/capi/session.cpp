@@ -1,0 +1,110 @@
+#include "runner/capi/handles.h"
+#include "runner/llm/golden.h"
+
+using mote::Code;
+using mote::Status;
+using mote::capi::guarded;
+
+namespace {
+
+mote_session_options default_options() {
+  mote_session_options options{};
+  options.struct_size = sizeof options;
+  options.kv_type = MOTE_KV_FLOAT32;
+  return options;
+}
+
+void copy_logits(std::span<const float> from, float* to) {
+  if (to != nullptr) std::copy(from.begin(), from.end(), to);
+}
+
+}  // namespace
+
+void mote_session_options_default(mote_session_options* options) {
+  if (options != nullptr) (void)mote::capi::write_struct(default_options(), options);
+}
+
+int32_t mote_session_open(mote_model* model, const mote_session_options* requested, mote_session** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(model);
+    mote_session_options options = default_options();
+    if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
+    MOTE_REQUIRE(options.kv_type >= MOTE_KV_FLOAT32 && options.kv_type <= MOTE_KV_INT4, Code::kInvalidArgument,
+                 "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
+    const mote::SessionOptions resolved{options.context_length, static_cast<mote::KvType>(options.kv_type),
+                                        options.num_threads, options.prefill_chunk};
+    MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, resolved));
+    *out = new mote_session{std::move(session)};
+    return {};
+  });
+}
+
+void mote_session_close(mote_session* session) { delete session; }
+
+int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_ASSIGN(const auto result, session->session->prefill({ids, count}));
+    copy_logits(result, logits);
+    return {};
+  });
+}
+
+int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto result, session->session->decode(id));
+    copy_logits(result, logits);
+    return {};
+  });
+}
+
+int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_REQUIRE_POINTER(logits);
+    return session->session->verify({ids, count}, logits);
+  });
+}
+
+int32_t mote_session_get_info(const mote_session* handle, mote_session_info* info, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(handle);
+    MOTE_REQUIRE_POINTER(info);
+    const mote::Session& session = *handle->session;
+    mote_session_info result{};
+    result.context_length = static_cast<int32_t>(session.context_length());
+    result.num_threads = session.num_threads();
+    result.position = session.position();
+    result.state_bytes = session.state_bytes();
+    result.arena_bytes = session.arena_bytes();
+    return mote::capi::write_struct(result, info);
+  });
+}
+
+int64_t mote_session_position(const mote_session* session) { return session == nullptr ? -1 : session->session->position(); }
+
+int32_t mote_session_reset(mote_session* session, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    session->session->reset();
+    return {};
+  });
+}
+
+void mote_session_cancel(mote_session* session) {
+  if (session != nullptr) session->session->cancel();
+}
+
+int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(report);
+    MOTE_ASSIGN(const mote::GoldenReport golden, mote::check_golden(*session->session));
+    return mote::capi::give_string(golden.json, report);
+  });
+}

@@ -1,0 +1,98 @@
+#include "runner/llm/generation.h"
+
+namespace mote {
+
+Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
+                                                      const GenerationOptions& options) {
+  MOTE_RETURN_IF_ERROR(check_sampling(options.sampling));
+  MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
+               "max_new_tokens = %lld: must be 0 (until the context is full) or more",
+               static_cast<long long>(options.max_new_tokens));
+  MOTE_REQUIRE(!prompt.empty(), Code::kInvalidArgument, "the prompt has no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
+  MOTE_REQUIRE(prompt.size() <= static_cast<size_t>(session.context_length() - session.position()), Code::kContextFull,
+               "the prompt has %zu tokens: the context of %lld positions has room for %lld; open the session with a larger "
+               "context_length (this model allows %d) or shorten the prompt",
+               prompt.size(), static_cast<long long>(session.context_length()),
+               static_cast<long long>(session.context_length() - session.position()),
+               session.model().max_position_embeddings());
+  MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
+  return std::unique_ptr<Generation>(new Generation(session, std::move(prompt), options, std::move(stop_strings)));
+}
+
+Generation::Generation(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options,
+                       StopStrings stop_strings)
+    : session_(session), prompt_(std::move(prompt)), options_(options),
+      sampler_(options.sampling, session.model().vocab_size()), stop_strings_(std::move(stop_strings)) {
+  statistics_.prompt_tokens = static_cast<int64_t>(prompt_.size());
+  for (const int32_t id : session.tokens()) sampler_.observe(id);
+  for (const int32_t id : prompt_) sampler_.observe(id);
+}
+
+Result<std::span<const float>> Generation::step() {
+  if (last_id_ >= 0) return session_.decode(last_id_);
+  start_ = Clock::now();
+  auto logits = session_.prefill(prompt_);
+  statistics_.prefill_seconds = seconds_since(start_);
+  return logits;
+}
+
+Result<Piece> Generation::next() {
+  Piece piece;
+  if (finish_reason_.has_value()) {
+    piece.finish_reason = finish_reason_;
+    return piece;
+  }
+  const bool is_first = last_id_ < 0;
+  const auto logits = step();
+  if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
+  if (!logits.ok()) {
+    finish(FinishReason::kCancelled, piece);
+    return piece;
+  }
+  last_id_ = piece.id = sampler_.sample(*logits);
+  sampler_.observe(last_id_);
+  ++statistics_.generated_tokens;
+  if (is_first) {
+    first_token_ = Clock::now();
+    statistics_.time_to_first_token_seconds = seconds_since(start_);
+  }
+  const auto reason = reason_to_finish(last_id_);
+  add_text(last_id_, reason == FinishReason::kEos, piece);
+  if (reason.has_value() && !finish_reason_.has_value()) finish(*reason, piece);
+  statistics_.decode_seconds = seconds_since(first_token_);
+  return piece;
+}
+
+std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
+  if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
+  if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
+  if (session_.position() == session_.context_length()) return FinishReason::kLength;
+  return std::nullopt;
+}
+
+void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {
+  const Tokenizer* tokenizer = session_.model().tokenizer();
+  if (tokenizer == nullptr) return;
+  if (options_.skip_special_tokens && (is_eos || tokenizer->is_special(id))) return;
+  StopStrings::Output output = stop_strings_.push(utf8_.push(tokenizer->token_bytes(id)));
+  piece.text = std::move(output.text);
+  if (!output.stopped) return;
+  finish_reason_ = piece.finish_reason = FinishReason::kStopString;
+  statistics_.memory = process_memory();
+}
+
+// Lets out what was held back.
+void Generation::finish(FinishReason reason, Piece& piece) {
+  StopStrings::Output output = stop_strings_.push(utf8_.finish());
+  piece.text += output.text;
+  if (output.stopped) {
+    reason = FinishReason::kStopString;
+  } else {
+    piece.text += stop_strings_.finish();
+  }
+  finish_reason_ = piece.finish_reason = reason;
+  statistics_.memory = process_memory();
+}
+
+}  // namespace mote

@@ -1,0 +1,67 @@
+// The loop from a prompt to text, one token at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/llm/sampler.h"
+#include "runner/llm/session.h"
+#include "runner/llm/statistics.h"
+#include "runner/llm/stop_strings.h"
+#include "runner/llm/utf8_stream.h"
+
+namespace mote {
+
+struct GenerationOptions {
+  int64_t max_new_tokens = 0;  // 0: until the context is full
+  SamplingOptions sampling;
+  bool ignore_eos = false;
+  bool skip_special_tokens = true;  // in the text
+  std::vector<std::string> stop_strings;
+};
+
+enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3 };
+
+struct Piece {
+  std::string text;  // whole characters; may be empty
+  int32_t id = -1;   // the token that was sampled; -1: none
+  std::optional<FinishReason> finish_reason;  // set in the last piece
+};
+
+// Thread safety: as its session, which outlives it and has no other calls until the generation ends.
+class Generation {
+ public:
+  // Checks everything; computes nothing. Errors: kInvalidArgument, kContextFull naming both numbers.
+  static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt,
+                                                   const GenerationOptions& options);
+
+  // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason.
+  Result<Piece> next();
+
+  Statistics statistics() const { return statistics_; }
+
+ private:
+  Generation(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options, StopStrings stop_strings);
+  Result<std::span<const float>> step();
+  std::optional<FinishReason> reason_to_finish(int32_t id) const;
+  void add_text(int32_t id, bool is_eos, Piece& piece);
+  void finish(FinishReason reason, Piece& piece);
+
+  Session& session_;
+  std::vector<int32_t> prompt_;
+  GenerationOptions options_;
+  Sampler sampler_;
+  Utf8Stream utf8_;
+  StopStrings stop_strings_;
+  Statistics statistics_;
+  Clock::time_point start_;
+  Clock::time_point first_token_;
+  int32_t last_id_ = -1;
+  std::optional<FinishReason> finish_reason_;
+};
+
+}  // namespace mote

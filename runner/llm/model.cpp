@@ -1,0 +1,54 @@
+#include "runner/llm/model.h"
+
+#include <algorithm>
+
+namespace mote {
+namespace {
+
+Status in_file(const std::string& path, const Status& status) {
+  return {status.code(), path + ": " + status.message()};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Model>> Model::open(const std::string& path) {
+  MOTE_ASSIGN(Mapped mapped, map(path));
+  MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+  MOTE_ASSIGN(auto bound, bind(std::move(verified)));
+  const std::shared_ptr<Model> model(new Model(std::move(bound)));
+  auto config = parse_generation_config(model->program().generation_config()->string_view(), model->eos_token_ids());
+  if (!config.ok()) return in_file(path, config.status());
+  model->generation_config_ = *std::move(config);
+  const std::string_view tokenizer_json = model->segment_text(fb::SegmentKind::tokenizer);
+  if (!tokenizer_json.empty()) {
+    auto tokenizer = Tokenizer::parse(tokenizer_json);
+    if (!tokenizer.ok()) return in_file(path, tokenizer.status());
+    model->tokenizer_ = *std::move(tokenizer);
+  }
+  return std::shared_ptr<const Model>(model);
+}
+
+std::string_view Model::segment_text(fb::SegmentKind kind) const {
+  const std::span<const std::byte> bytes = bound_->verified().segment(kind);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const int32_t> Model::eos_token_ids() const {
+  const auto& ids = *program().eos_token_ids();
+  return {ids.data(), ids.size()};
+}
+
+bool Model::is_eos(int32_t id) const {
+  const std::span<const int32_t> ids = eos_token_ids();
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+Result<const Tokenizer*> Model::require_tokenizer() const {
+  MOTE_REQUIRE(tokenizer_.has_value(), Code::kInvalidArgument, "%s has no tokenizer: give token ids instead of text",
+               path().c_str());
+  return tokenizer();
+}
+
+Status Model::check_segments() const { return mote::check_segments(bound_->verified()); }
+
+}  // namespace mote

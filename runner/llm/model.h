@@ -1,0 +1,60 @@
+// A .mote file that is ready to run: program, tokenizer, defaults.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/llm/generation_config.h"
+#include "runner/program/program.h"
+#include "tokenizer/tokenizer.h"
+
+namespace mote {
+
+// Shared by its sessions. Thread safety: immutable.
+class Model {
+ public:
+  // Maps, verifies and binds the file and reads its tokenizer. Weights are not touched.
+  // Errors: those of map, verify and bind; kInvalidTokenizer.
+  static Result<std::shared_ptr<const Model>> open(const std::string& path);
+
+  const std::shared_ptr<const Bound>& bound() const { return bound_; }
+  const fb::Program& program() const { return bound_->program(); }
+  const std::string& path() const { return bound_->file().name(); }
+
+  int32_t vocab_size() const { return program().vocab_size(); }
+  int32_t max_position_embeddings() const { return program().max_position_embeddings(); }
+  int32_t bos_token_id() const { return program().bos_token_id(); }
+  std::span<const int32_t> eos_token_ids() const;
+  bool is_eos(int32_t id) const;
+  const GenerationConfig& generation_config() const { return generation_config_; }
+
+  // nullptr: the file has none.
+  const Tokenizer* tokenizer() const { return tokenizer_.has_value() ? &*tokenizer_ : nullptr; }
+  // Errors: kInvalidArgument if the file has none.
+  Result<const Tokenizer*> require_tokenizer() const;
+  std::string_view chat_template() const { return segment_text(fb::SegmentKind::chat_template); }
+
+  uint64_t file_bytes() const { return bound_->file().file_bytes().size(); }
+  uint64_t weight_bytes() const { return bound_->verified().segment(fb::SegmentKind::weights).size(); }
+  // Errors: kInvalidProgram naming the segment whose checksum is wrong. Cost: reads the whole file.
+  Status check_segments() const;
+
+  // Everything there is to know about the file, as a JSON object. Cost: O(program).
+  std::string describe() const;
+
+ private:
+  explicit Model(std::shared_ptr<const Bound> bound) : bound_(std::move(bound)) {}
+  std::string_view segment_text(fb::SegmentKind kind) const;
+
+  std::shared_ptr<const Bound> bound_;
+  std::optional<Tokenizer> tokenizer_;
+  GenerationConfig generation_config_;
+};
+
+}  // namespace mote

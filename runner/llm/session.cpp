@@ -1,0 +1,150 @@
+#include "runner/llm/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runner/llm/cpu_count.h"
+
+namespace mote {
+namespace {
+
+constexpr int64_t kDefaultContextLength = 4096;
+constexpr int64_t kDefaultPrefillChunk = 256;
+
+Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) {
+  return {Code::kInvalidArgument, format("%s = %lld: must be %lld..%lld, or 0 for the default", name,
+                                         static_cast<long long>(value), static_cast<long long>(low),
+                                         static_cast<long long>(high))};
+}
+
+// `options` with its zeros replaced by defaults.
+Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
+  const int64_t longest = model.max_position_embeddings();
+  if (options.context_length < 0 || options.context_length > longest) {
+    return out_of_range("context_length", options.context_length, 1, longest);
+  }
+  if (options.prefill_chunk < 0 || options.prefill_chunk > kMaxTokens) {
+    return out_of_range("prefill_chunk", options.prefill_chunk, 1, kMaxTokens);
+  }
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return out_of_range("threads", options.num_threads, 1, kMaxThreads);
+  }
+  const int64_t context_length = options.context_length == 0 ? kDefaultContextLength : options.context_length;
+  options.context_length = std::min(context_length, longest);
+  if (options.num_threads == 0) options.num_threads = available_cores();
+  if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
+  options.prefill_chunk = std::min(options.prefill_chunk, options.context_length);
+  for (const fb::Method* method : *model.program().methods()) {
+    if (method->name()->string_view() == "decode") continue;
+    options.prefill_chunk = std::min<int64_t>(options.prefill_chunk, method->max_tokens());
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested) {
+  MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
+  MOTE_ASSIGN(StateMemory states, StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk,
+                                                                           options.kv_type}));
+  std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
+  MOTE_RETURN_IF_ERROR(session->prepare_methods());
+  return session;
+}
+
+Status Session::prepare_methods() {
+  const std::shared_ptr<const Bound>& bound = model_->bound();
+  MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
+  MOTE_ASSIGN(decode_, bound->method_index("decode"));
+  MOTE_ASSIGN(verify_, bound->method_index("verify"));
+  MOTE_ASSIGN(threads_, make_thread_pool(options_.num_threads));
+  ExecutorOptions executor_options;
+  executor_options.max_tokens = options_.prefill_chunk;
+  MOTE_ASSIGN(executor_, Executor::create(bound, executor_options, threads_.get()));
+  tokens_.reserve(static_cast<size_t>(options_.context_length));
+  return executor_->prepare(decode_, 1);
+}
+
+Status Session::require_room(size_t count) const {
+  const auto room = static_cast<size_t>(context_length() - position());
+  MOTE_REQUIRE(count <= room, Code::kContextFull,
+               "%zu more tokens at position %lld do not fit into the context of %lld positions: open the session with a "
+               "larger context_length (this model allows %d) or give fewer tokens",
+               count, static_cast<long long>(position()), static_cast<long long>(context_length()),
+               model_->max_position_embeddings());
+  return {};
+}
+
+Status Session::check_ids(std::span<const int32_t> ids) const {
+  const int32_t vocab_size = model_->vocab_size();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    MOTE_REQUIRE(ids[i] >= 0 && ids[i] < vocab_size, Code::kInvalidArgument,
+                 "token id %d at index %zu: must be 0..%d, below the vocabulary size", ids[i], i, vocab_size - 1);
+  }
+  return {};
+}
+
+Status Session::check_call(std::span<const int32_t> ids) const {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_REQUIRE(!interrupted_, Code::kInvalidArgument,
+               "the last call on this session failed half-way through a recurrent state: reset the session first");
+  MOTE_RETURN_IF_ERROR(require_room(ids.size()));
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  return model_->bound()->file().check_unchanged();
+}
+
+Result<std::span<const float>> Session::run(uint32_t method, std::span<const int32_t> ids) {
+  if (cancelled_.exchange(false)) return Status(Code::kCancelled, "cancelled");
+  MOTE_RETURN_IF_ERROR(executor_->prepare(method, static_cast<int64_t>(ids.size())));
+  const std::span<int64_t> input_ids = executor_->input(method, 0);
+  const std::span<int64_t> position_ids = executor_->input(method, 1);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    input_ids[i] = ids[i];
+    position_ids[i] = position() + static_cast<int64_t>(i);
+  }
+  const Status status = executor_->run(method, {states_.kv_caches(), states_.recurrent_states()}, cancelled_);
+  if (!status.ok()) {
+    interrupted_ = states_.has_recurrent();
+    if (status.code() == Code::kCancelled) cancelled_.store(false);
+    return status;
+  }
+  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  return executor_->output(method, 0);
+}
+
+Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  const auto chunk = static_cast<size_t>(options_.prefill_chunk);
+  while (ids.size() > chunk) {
+    const auto logits = run(prefill_, ids.first(chunk));
+    if (!logits.ok()) return logits.status();
+    ids = ids.subspan(chunk);
+  }
+  return run(prefill_, ids);
+}
+
+Result<std::span<const float>> Session::decode(int32_t id) {
+  const std::span<const int32_t> ids(&id, 1);
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  return run(decode_, ids);
+}
+
+Status Session::verify(std::span<const int32_t> ids, float* logits) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  while (!ids.empty()) {
+    const size_t count = std::min(ids.size(), static_cast<size_t>(options_.prefill_chunk));
+    MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids.first(count)));
+    std::memcpy(logits, rows.data(), rows.size_bytes());
+    logits += rows.size();
+    ids = ids.subspan(count);
+  }
+  return {};
+}
+
+void Session::reset() {
+  tokens_.clear();
+  states_.clear();
+  interrupted_ = false;
+}
+
+}  // namespace mote

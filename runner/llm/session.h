@@ -1,0 +1,80 @@
+// One sequence of tokens on a model: its caches, its threads, its position.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/llm/model.h"
+#include "runner/llm/state_memory.h"
+#include "runner/program/executor.h"
+#include "runner/program/thread_pool.h"
+
+namespace mote {
+
+struct SessionOptions {
+  int64_t context_length = 0;  // 0: min(4096, the model's maximum)
+  KvType kv_type = KvType::kFloat32;
+  int num_threads = 0;         // 0: the physical cores that the process may use
+  int64_t prefill_chunk = 0;   // tokens of a prefill call; 0: 256
+};
+
+// Thread safety: one thread at a time, but for cancel. Keeps its model alive.
+class Session {
+ public:
+  // Errors: kInvalidArgument naming the option; kOutOfMemory.
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options);
+
+  // Appends `ids` (at least one) in chunks. Returns the logits after the last, [vocab_size], valid until the next call.
+  // Errors: kInvalidArgument for no ids or an id outside the vocabulary, kContextFull, kCancelled, kFileChanged.
+  // A failed call leaves the chunks before the failed one in place.
+  Result<std::span<const float>> prefill(std::span<const int32_t> ids);
+  Result<std::span<const float>> decode(int32_t id);
+  // The same, with the logits after each id written to `logits`, [ids, vocab_size].
+  Status verify(std::span<const int32_t> ids, float* logits);
+
+  const Model& model() const { return *model_; }
+  int64_t context_length() const { return options_.context_length; }
+  int64_t position() const { return static_cast<int64_t>(tokens_.size()); }
+  int num_threads() const { return threads_->num_threads(); }
+  // The ids at all positions so far.
+  std::span<const int32_t> tokens() const { return tokens_; }
+  // Bytes of the caches' address space; what is used of them grows with the position.
+  uint64_t state_bytes() const { return states_.bytes(); }
+  uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes(); }
+
+  // kContextFull unless `count` more ids fit.
+  Status require_room(size_t count) const;
+  // Every id lies in the vocabulary.
+  Status check_ids(std::span<const int32_t> ids) const;
+
+  // Forgets every position.
+  void reset();
+
+  // From any thread: the running or the next call returns kCancelled.
+  void cancel() { cancelled_.store(true); }
+
+ private:
+  Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
+      : model_(std::move(model)), options_(options), states_(std::move(states)) {}
+  Status prepare_methods();
+  Status check_call(std::span<const int32_t> ids) const;
+  Result<std::span<const float>> run(uint32_t method, std::span<const int32_t> ids);
+
+  std::shared_ptr<const Model> model_;
+  SessionOptions options_;
+  StateMemory states_;
+  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<int32_t> tokens_;
+  std::atomic<bool> cancelled_{false};
+  bool interrupted_ = false;  // a recurrent state holds part of a failed call
+  uint32_t prefill_ = 0;
+  uint32_t decode_ = 0;
+  uint32_t verify_ = 0;
+};
+
+}  // namespace mote

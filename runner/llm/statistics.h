@@ -1,0 +1,33 @@
+// What a generation cost.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace mote {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Of the whole process. Bytes; 0 where the system does not tell.
+struct ProcessMemory {
+  uint64_t peak_rss_bytes = 0;
+  uint64_t peak_private_bytes = 0;  // anonymous memory: the largest seen by any call of process_memory
+};
+
+// Thread safety: any thread.
+ProcessMemory process_memory();
+
+struct Statistics {
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  double prefill_seconds = 0.0;
+  double decode_seconds = 0.0;  // from the first token on: decode steps, sampling and text
+  double time_to_first_token_seconds = 0.0;
+  ProcessMemory memory;
+};
+
+}  // namespace mote
