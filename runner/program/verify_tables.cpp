@@ -69,7 +69,7 @@ Size weight_bytes(const fb::Weight& weight) {
   }
   const Size row_blocks = Size(weight.shape()->Get(0)).align_up(kTileRows).value() / kTileRows;
   const Size groups = weight.shape()->Get(1) / weight.group_size();
-  const Size tile_bytes = Size(kTileRows) * weight.group_size() * weight.bits() / 8 + kTileRows * dtype_bytes(DType::kFloat16);
+  const Size tile_bytes = Size(kTileRows) * (weight.group_size() * weight.bits() / 8) + kTileRows * dtype_bytes(DType::kFloat16);
   return row_blocks * groups * tile_bytes;
 }
 

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include "runner/program/executor.h"
+#include "runner/program/thread_pool.h"
+#include "tests/runner/program/counted_allocations.h"
+#include "tests/runner/program/test_ops.h"
+
+namespace mote {
+namespace {
+
+using test::kDim;
+using test::kVocabSize;
+
+Result<std::shared_ptr<const Bound>> load(test::ProgramBuilder builder) {
+  MOTE_ASSIGN(Mapped mapped, map_bytes("test.mote", builder.build()));
+  MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+  return bind(std::move(verified));
+}
+
+// A session's parts over one program with one recurrent state.
+class Session {
+ public:
+  Session(test::ProgramBuilder builder, ExecutorOptions options, int num_threads = 2) {
+    auto bound = load(std::move(builder));
+    EXPECT_TRUE(bound.ok()) << bound.status().message();
+    if (!bound.ok()) return;
+    threads_ = *make_thread_pool(num_threads);
+    auto executor = Executor::create(*bound, options, threads_.get());
+    status = executor.status();
+    if (executor.ok()) executor_ = *std::move(executor);
+    bound_ = *bound;
+    state_.tensor.data = sums_;
+    state_.tensor.rank = 1;
+    state_.tensor.sizes[0] = kDim;
+    state_.tensor.set_contiguous_strides();
+  }
+
+  uint32_t index(const char* method) const { return *bound_->method_index(method); }
+  Executor& executor() { return *executor_; }
+
+  Status run(const char* method, const std::vector<int64_t>& ids) {
+    const uint32_t chosen = index(method);
+    MOTE_RETURN_IF_ERROR(executor_->prepare(chosen, static_cast<int64_t>(ids.size())));
+    std::copy(ids.begin(), ids.end(), executor_->input(chosen, 0).begin());
+    return executor_->run(chosen, {{&cache_, 1}, {&state_, 1}}, test::cancel_flag);
+  }
+
+  std::vector<float> logits(const char* method) {
+    const auto span = executor_->output(index(method), 0);
+    return {span.begin(), span.end()};
+  }
+
+  Status status;
+
+ private:
+  std::shared_ptr<const Bound> bound_;
+  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<Executor> executor_;
+  KvCache cache_;
+  RecurrentState state_;
+  float sums_[kDim] = {};
+};
+
+std::vector<float> row(const std::vector<float>& logits, size_t index) {
+  const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(index * kVocabSize);
+  return {begin, begin + kVocabSize};
+}
+
+TEST(Executor, runs_prefill_decode_and_verify_over_one_state) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  ASSERT_TRUE(session.status.ok()) << session.status.message();
+  const auto expected = test::sum_model_logits({3, 1, 4, 1, 5, 9, 2});
+  ASSERT_TRUE(session.run("prefill", {3, 1, 4}).ok());
+  EXPECT_EQ(session.logits("prefill"), row(expected, 2));
+  ASSERT_TRUE(session.run("decode", {1}).ok());
+  EXPECT_EQ(session.logits("decode"), row(expected, 3));
+  ASSERT_TRUE(session.run("verify", {5, 9, 2}).ok());
+  EXPECT_EQ(session.logits("verify"), std::vector<float>(expected.begin() + 4 * kVocabSize, expected.end()));
+}
+
+TEST(Executor, gives_the_same_logits_however_a_prompt_is_cut) {
+  const std::vector<int64_t> ids = {3, 1, 4, 1, 5, 9, 2, 6};
+  const auto expected = row(test::sum_model_logits(ids), ids.size() - 1);
+  for (size_t chunk = 1; chunk <= ids.size(); ++chunk) {
+    Session session(test::sum_model(), {.max_tokens = 8});
+    for (size_t begin = 0; begin < ids.size(); begin += chunk) {
+      const size_t end = std::min(ids.size(), begin + chunk);
+      ASSERT_TRUE(session.run("prefill", std::vector<int64_t>(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                              ids.begin() + static_cast<std::ptrdiff_t>(end))).ok());
+    }
+    EXPECT_EQ(session.logits("prefill"), expected) << "chunks of " << chunk;
+  }
+}
+
+TEST(Executor, keeps_decode_prepared_while_prefill_changes_its_tokens) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  ASSERT_TRUE(session.run("decode", {1}).ok());
+  ASSERT_TRUE(session.run("prefill", {1, 2, 3}).ok());
+  const int64_t before = test::num_checks;
+  ASSERT_TRUE(session.run("decode", {1}).ok());
+  EXPECT_EQ(test::num_checks, before);
+  ASSERT_TRUE(session.run("prefill", {1, 2}).ok());
+  EXPECT_GT(test::num_checks, before);
+}
+
+TEST(Executor, allocates_nothing_in_a_decode_step_or_a_shorter_prefill) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  ASSERT_TRUE(session.run("decode", {1}).ok());
+  const std::vector<int64_t> one = {4};
+  const std::vector<int64_t> three = {4, 5, 6};
+  const uint32_t decode = session.index("decode");
+  const int64_t before = test::num_allocations();
+  for (int step = 0; step < 10; ++step) EXPECT_TRUE(session.run("decode", one).ok());
+  EXPECT_TRUE(session.run("prefill", three).ok());
+  EXPECT_EQ(test::num_allocations(), before);
+  EXPECT_EQ(session.executor().output(decode, 0).size(), static_cast<size_t>(kVocabSize));
+}
+
+TEST(Executor, allocation_counter_counts) {
+  const int64_t before = test::num_allocations();
+  std::vector<int> several(1000);
+  EXPECT_GT(test::num_allocations(), before);
+  EXPECT_EQ(several.size(), 1000u);
+}
+
+TEST(Executor, arena_is_what_the_plan_asks_for) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  // verify: two inputs and x, sum of [T, 4] float32, logits [T, 11] float32; each rounded up to 64 bytes a token.
+  EXPECT_EQ(session.executor().arena_bytes(), 8u * 5 * 64);
+}
+
+TEST(Executor, refuses_an_arena_above_the_limit_before_allocating) {
+  Session session(test::sum_model(), {.max_tokens = kMaxTokens, .max_arena_bytes = 1 << 20});
+  EXPECT_EQ(session.status.code(), Code::kOutOfMemory);
+  EXPECT_NE(session.status.message().find("choose a smaller prefill chunk"), std::string::npos) << session.status.message();
+}
+
+TEST(Executor, refuses_scratch_above_the_limit) {
+  test::ProgramBuilder builder = test::sum_model();
+  builder.program.methods[1]->instructions[0]->op = "test.huge_scratch";
+  Session session(std::move(builder), {.max_tokens = 8});
+  EXPECT_EQ(session.status.code(), Code::kOutOfMemory) << session.status.message();
+}
+
+TEST(Executor, refuses_token_counts_outside_the_session_or_the_method) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  EXPECT_EQ(session.executor().prepare(session.index("prefill"), 9).code(), Code::kInvalidArgument);
+  EXPECT_EQ(session.executor().prepare(session.index("prefill"), 0).code(), Code::kInvalidArgument);
+  EXPECT_EQ(session.executor().prepare(session.index("decode"), 2).code(), Code::kInvalidArgument);
+  EXPECT_EQ(session.executor().prepare(99, 1).code(), Code::kInvalidArgument);
+}
+
+TEST(Executor, works_on_after_a_refused_token_count) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  EXPECT_FALSE(session.executor().prepare(session.index("decode"), 2).ok());
+  EXPECT_TRUE(session.run("decode", {1}).ok());
+}
+
+TEST(Executor, refuses_states_of_another_count) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  EXPECT_EQ(session.executor().run(session.index("decode"), {}, test::cancel_flag).code(), Code::kInvalidArgument);
+}
+
+TEST(Executor, reports_a_kernel_error_with_its_place_and_keeps_working) {
+  Session session(test::sum_model(), {.max_tokens = 8});
+  const Status status = session.run("decode", {kVocabSize});
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "test.mote: decode: instructions[0] (test.embedding, model.layers.0): id 11 is outside of the vocabulary");
+  EXPECT_TRUE(session.run("decode", {1}).ok());
+}
+
+TEST(Executor, stops_at_the_next_instruction_when_cancelled) {
+  test::ProgramBuilder builder = test::sum_model();
+  builder.program.methods[1]->instructions[1]->op = "test.cancel";
+  Session session(std::move(builder), {.max_tokens = 8});
+  test::cancel_flag = false;
+  EXPECT_EQ(session.run("decode", {1}).code(), Code::kCancelled);
+  EXPECT_EQ(session.run("prefill", {1}).code(), Code::kCancelled);
+  test::cancel_flag = false;
+  EXPECT_TRUE(session.run("prefill", {1}).ok());
+}
+
+}  // namespace
+}  // namespace mote

@@ -1,0 +1,25 @@
+// Small ops for tests of loader and executor, and a language model made of them whose logits are easy to compute by hand.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "tests/runner/program/program_builder.h"
+
+namespace mote::test {
+
+inline constexpr int64_t kVocabSize = 11;
+inline constexpr int64_t kDim = 4;
+
+// Number of times that check of any test op ran.
+extern std::atomic<int64_t> num_checks;
+// Set by the op test.cancel when it runs.
+extern std::atomic<bool> cancel_flag;
+
+// test.embedding -> test.running_sum (recurrent state) -> test.head. Methods prefill, decode and verify.
+ProgramBuilder sum_model();
+
+// What sum_model computes for `ids` from position 0: [ids, kVocabSize].
+std::vector<float> sum_model_logits(const std::vector<int64_t>& ids);
+
+}  // namespace mote::test
