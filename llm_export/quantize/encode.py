@@ -43,7 +43,7 @@ def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarr
 
 
 def _in_order(function: Callable[[Tensor], np.ndarray], items: Iterator[Tensor]) -> Iterator[np.ndarray]:
-    """Maps on a few workers, at most one item a worker ahead; on small blocks torch's own threads cost more than they give."""
+    """Maps on a few workers, each at most one item ahead; torch's own threads cost too much on small blocks."""
     num_threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(NUM_WORKERS, initializer=torch.set_num_threads, initargs=(1,)) as pool:

@@ -51,6 +51,6 @@ def unpack(tiles: Tensor, bits: int, num_rows: int) -> tuple[Tensor, Tensor]:
 
 
 def _nibbles(codes: Tensor) -> Tensor:
-    """Returns uint8 [N, K / 2]: code + 8 of the first 4 in each 8 columns in the low nibbles, of the last 4 in the high."""
+    """Returns uint8 [N, K / 2]: code + 8 of the first 4 of each 8 columns in the low nibbles, of the others above."""
     shifted = (codes + 8).view(torch.uint8).view(codes.shape[0], -1, 2, 4)
     return (shifted[:, :, 0] | (shifted[:, :, 1] << 4)).view(codes.shape[0], -1)

@@ -7,7 +7,7 @@ import logging
 _disabled = logging.root.manager.disable
 logging.disable(logging.WARNING)
 try:
-    from torchao.quantization import IntxWeightOnlyConfig, PerGroup, quantize_
+    from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig, PerGroup, quantize_
     from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
     from torchao.quantization.quant_primitives import MappingType, choose_qparams_affine, quantize_affine
 finally:
@@ -17,6 +17,7 @@ mapping_symmetric = MappingType.SYMMETRIC
 
 __all__ = [
     "Int8DynamicActivationIntxWeightConfig",
+    "IntxUnpackedToInt8Tensor",
     "IntxWeightOnlyConfig",
     "PerGroup",
     "choose_qparams_affine",
