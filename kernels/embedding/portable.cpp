@@ -1,0 +1,77 @@
+// mote.embedding: rows of a dense or quantised table.
+#include <atomic>
+
+#include "kernels/contract.h"
+#include "kernels/float_bits.h"
+#include "kernels/linear/products.h"
+#include "kernels/rows.h"
+
+namespace mote {
+
+namespace {
+
+Status check_embedding(Call& call) {
+  MOTE_RETURN_IF_ERROR(expect_operands(call, 2, 2, 1));
+  const Tensor& ids = *call.inputs[0];
+  const Tensor& weight = *call.inputs[1];
+  MOTE_RETURN_IF_ERROR(expect_dtype(ids, "ids", {DType::kInt64}));
+  MOTE_RETURN_IF_ERROR(expect_rank(ids, "ids", 0, kMaxRank - 1));
+  MOTE_RETURN_IF_ERROR(expect_weight(weight, "weight", 2));
+  Sizes sizes = Sizes::of(ids);
+  sizes.push(weight.size(1));
+  return expect_output(call, 0, DType::kFloat32, sizes.span());
+}
+
+int8_t code_at(const std::byte* tile, int bits, int64_t row, int64_t column) {
+  if (bits == 8) return static_cast<int8_t>(tile[64 * (column / 4) + 4 * row + column % 4]);
+  const auto both = static_cast<uint8_t>(tile[64 * (column / 8) + 4 * row + column % 4]);
+  return static_cast<int8_t>((column % 8 < 4 ? both & 15 : both >> 4) - 8);
+}
+
+void dequantise_row(const Matrix& table, int64_t row, float* y) {
+  const int64_t groups = table.columns / table.group_size, bytes = tile_bytes(table.bits, table.group_size);
+  const std::byte* tile = table.data + row / kTileRows * groups * bytes;
+  const int64_t in_tile = row % kTileRows;
+  for (int64_t g = 0; g < groups; ++g, tile += bytes) {
+    uint16_t half = 0;
+    std::memcpy(&half, tile + kTileRows * table.group_size * table.bits / 8 + 2 * in_tile, sizeof(half));
+    const float scale = float16_to_float32(half);
+    for (int64_t k = 0; k < table.group_size; ++k) {
+      y[g * table.group_size + k] = scale * static_cast<float>(code_at(tile, table.bits, in_tile, k));
+    }
+  }
+}
+
+Status run_embedding(const Call& call, KernelContext& context) {
+  const Tensor& ids = *call.inputs[0];
+  const Matrix table = matrix_of(*call.inputs[1], 0);
+  const Sizes sizes = Sizes::of(ids);
+  const Walk walk(ids, sizes.span());
+  const int64_t count = ids.num_elements();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t buffer = 0;
+    const int64_t id = *walk.read(ids.as<int64_t>(), i, 1, &buffer);
+    MOTE_REQUIRE(id >= 0 && id < table.rows, Code::kInvalidArgument, "token id %lld at %lld: must be 0..%lld",
+                 static_cast<long long>(id), static_cast<long long>(i), static_cast<long long>(table.rows - 1));
+  }
+  float* y = call.outputs[0]->as<float>();
+  context.threads->parallel_for(count, row_grain(table.columns), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t buffer = 0;
+      const int64_t id = *walk.read(ids.as<int64_t>(), i, 1, &buffer);
+      float* row = y + i * table.columns;
+      if (table.bits != 0) {
+        dequantise_row(table, id, row);
+      } else {
+        to_float32(table.data + id * table.columns * dtype_bytes(table.dtype), table.dtype, table.columns, row);
+      }
+    }
+  });
+  return Status();
+}
+
+}  // namespace
+
+MOTE_REGISTER_OP(.name = "mote.embedding", .check = check_embedding, .run = run_embedding);
+
+}  // namespace mote

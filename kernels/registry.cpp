@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <map>
+
+#include "kernels/op.h"
+
+namespace mote {
+
+namespace {
+
+// Constructed on first use: registrations run in no particular order before main.
+std::map<std::string_view, Op>& registry() {
+  static std::map<std::string_view, Op> ops;
+  return ops;
+}
+
+Status missing(std::string_view name, const char* kind) {
+  return Status(Code::kInvalidProgram,
+                format("attribute '%.*s' is missing or of another kind: must be %s", static_cast<int>(name.size()),
+                       name.data(), kind));
+}
+
+}  // namespace
+
+void register_op(const Op& op) { registry().emplace(op.name, op); }
+
+const Op* find_op(std::string_view name) {
+  const auto found = registry().find(name);
+  return found == registry().end() ? nullptr : &found->second;
+}
+
+std::vector<const Op*> all_ops() {
+  std::vector<const Op*> ops;
+  for (const auto& [name, op] : registry()) ops.push_back(&op);
+  return ops;
+}
+
+const Attribute* Call::find(std::string_view name) const {
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [name](const Attribute& attribute) { return attribute.name == name; });
+  return found == attributes.end() ? nullptr : &*found;
+}
+
+Result<int64_t> Call::integer(std::string_view name) const {
+  const Attribute* attribute = find(name);
+  if (attribute == nullptr || attribute->integers.size() != 1) return missing(name, "one integer");
+  return attribute->integers[0];
+}
+
+Result<double> Call::number(std::string_view name) const {
+  const Attribute* attribute = find(name);
+  if (attribute != nullptr && attribute->numbers.size() == 1) return attribute->numbers[0];
+  if (attribute != nullptr && attribute->integers.size() == 1) return static_cast<double>(attribute->integers[0]);
+  return missing(name, "one number");
+}
+
+Result<std::string_view> Call::text(std::string_view name) const {
+  const Attribute* attribute = find(name);
+  if (attribute == nullptr || attribute->text.data() == nullptr) return missing(name, "a text");
+  return attribute->text;
+}
+
+}  // namespace mote
