@@ -3,6 +3,10 @@ add_library(mote_flags INTERFACE)
 target_compile_options(mote_flags INTERFACE
   $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wconversion -ffp-contract=off -fno-math-errno>
   $<BUILD_INTERFACE:$<$<BOOL:${MOTE_WARNINGS_AS_ERRORS}>:-Werror>>)
+# gcc 12 sees overlapping copies in std::string's operator+ (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(mote_flags INTERFACE $<BUILD_INTERFACE:-Wno-restrict>)
+endif()
 if(MOTE_SANITIZE)
   target_compile_options(mote_flags INTERFACE -fsanitize=${MOTE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(mote_flags INTERFACE -fsanitize=${MOTE_SANITIZE})
