@@ -58,7 +58,7 @@ class Editor:
             node.meta["val"] = torch.empty(spec.shape, dtype=dtype, device="cpu")
         entry = InputSpec(InputKind.PARAMETER, TensorArgument(name=node.name), target=name, persistent=None)
         self.program.graph_signature.input_specs.insert(0, entry)
-        self.program.state_dict[name] = node.meta["val"]
+        self.program.state_dict[name] = torch.nn.Parameter(node.meta["val"], requires_grad=False)
         self._inputs[node.name] = entry
         self.methods.weights[name] = spec
         return node

@@ -1,0 +1,215 @@
+"""Turns planned programs into the flatbuffer `Program` and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import flatbuffers
+import torch
+
+from llm_export.errors import ProgramError
+from llm_export.methods import StateSpec, WeightSpec
+from llm_export.program import schema as fb
+from llm_export.program.formats import WEIGHT_ALIGNMENT, stored_bytes
+from llm_export.program.instructions import (
+    Attribute,
+    Dim,
+    GoldenSample,
+    Instruction,
+    LoweredMethod,
+    MemoryPlan,
+    Metadata,
+    MethodPlan,
+    Numbers,
+    Placement,
+    Value,
+)
+
+DTYPES = {
+    torch.float32: fb.DType.float32,
+    torch.float16: fb.DType.float16,
+    torch.bfloat16: fb.DType.bfloat16,
+    torch.int64: fb.DType.int64,
+    torch.int32: fb.DType.int32,
+    torch.int8: fb.DType.int8,
+    torch.uint8: fb.DType.uint8,
+    torch.bool: fb.DType.bool_,
+}
+KINDS = {"activation": fb.ValueKind.activation, "input": fb.ValueKind.input, "weight": fb.ValueKind.weight}
+ARENAS = {"per_token": fb.Arena.per_token, "fixed": fb.Arena.fixed}
+STATE_KINDS = {"kv_cache": fb.StateKind.kv_cache, "recurrent": fb.StateKind.recurrent}
+SEGMENT_KINDS = {
+    "weights": fb.SegmentKind.weights, "tokenizer": fb.SegmentKind.tokenizer, "chat_template": fb.SegmentKind.chat_template,
+}  # fmt: skip
+FILE_IDENTIFIER = b"MOTP"
+
+
+def inverse(table: dict) -> dict:
+    return {value: key for key, value in table.items()}
+
+
+@dataclass(frozen=True)
+class SegmentRecord:
+    """A segment of the file: kind, offset from the start of the file, bytes, CRC-32."""
+
+    kind: str
+    offset: int
+    bytes: int
+    crc32: int
+
+
+def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRecord]) -> bytes:
+    """Returns the finished flatbuffer."""
+    program = fb.ProgramT()
+    program.methods = [_method(method, planned.methods[method.name]) for method in planned.program.methods]
+    program.states = [_state(state) for state in planned.program.states]
+    offsets, _ = weight_offsets(planned.program.weights)
+    program.weights = [_weight(spec, offset) for spec, offset in zip(planned.program.weights, offsets, strict=True)]
+    program.segments = [_table(fb.SegmentT, kind=SEGMENT_KINDS[s.kind], offset=s.offset, bytes=s.bytes, crc32=s.crc32) for s in segments]
+    program.goldenSamples = [_golden(sample) for sample in metadata.golden_samples]
+    program.provenance = _provenance(metadata)
+    program.vocabSize = metadata.vocab_size
+    program.maxPositionEmbeddings = metadata.max_position_embeddings
+    program.bosTokenId = metadata.bos_token_id
+    program.eosTokenIds = list(metadata.eos_token_ids)
+    program.generationConfig = metadata.generation_config
+    builder = flatbuffers.Builder(1 << 16)
+    builder.Finish(program.Pack(builder), file_identifier=FILE_IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def weight_offsets(weights: Sequence[WeightSpec]) -> tuple[list[int], int]:
+    """Offset of each weight in the weights segment, and the bytes of the segment."""
+    offsets, end = [], 0
+    for spec in weights:
+        start = -(-end // WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
+        offsets.append(start)
+        end = start + stored_bytes(spec)
+    return offsets, end
+
+
+def _table(kind: type, /, **fields: Any) -> Any:
+    table = kind()
+    for name, value in fields.items():
+        setattr(table, name, value)
+    return table
+
+
+def _dims(sizes: Sequence[Dim]) -> list:
+    return [_table(fb.DimT, tokens=size.tokens, constant=size.constant) for size in sizes]
+
+
+def _method(method: LoweredMethod, plan: MethodPlan) -> fb.MethodT:
+    return _table(
+        fb.MethodT,
+        name=method.name,
+        values=[_value(value, place) for value, place in zip(method.values, plan.placements, strict=True)],
+        inputs=list(method.inputs),
+        inputNames=list(method.input_names),
+        outputs=list(method.outputs),
+        instructions=[_instruction(instruction) for instruction in method.instructions],
+        minTokens=method.min_tokens,
+        maxTokens=method.max_tokens,
+        perTokenBytes=plan.per_token_bytes,
+        fixedBytes=plan.fixed_bytes,
+    )
+
+
+def _value(value: Value, place: Placement | None) -> fb.ValueT:
+    place = place or Placement("per_token", 0, 0)
+    return _table(
+        fb.ValueT, kind=KINDS[value.kind], dtype=DTYPES[value.dtype], shape=_dims(value.shape), weight=value.weight,
+        aliasOf=value.alias_of, arena=ARENAS[place.arena], offset=place.offset, bytes=place.bytes,
+    )  # fmt: skip
+
+
+def _instruction(instruction: Instruction) -> fb.InstructionT:
+    return _table(
+        fb.InstructionT, op=instruction.op, inputs=list(instruction.inputs), outputs=list(instruction.outputs),
+        attributes=[_attribute(name, value) for name, value in instruction.attributes.items()], origin=instruction.origin,
+    )  # fmt: skip
+
+
+def _attribute(name: str, value: Attribute) -> fb.AttributeT:
+    if isinstance(value, str):
+        return _table(fb.AttributeT, name=name, text=value)
+    if isinstance(value, Numbers):
+        return _table(fb.AttributeT, name=name, numbers=list(value.values))
+    return _table(fb.AttributeT, name=name, dims=_dims(value))
+
+
+def _state(state: StateSpec) -> fb.StateT:
+    return _table(
+        fb.StateT, name=state.name, kind=STATE_KINDS[state.kind], numHeads=state.num_heads, headDim=state.head_dim,
+        valueHeadDim=state.value_head_dim, window=state.window, numSinkPositions=state.num_sink_positions, shape=list(state.shape),
+    )  # fmt: skip
+
+
+def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
+    return _table(
+        fb.WeightT, name=spec.name, dtype=DTYPES[torch.float16 if spec.bits else spec.dtype], bits=spec.bits,
+        groupSize=spec.group_size if spec.bits else 0, shape=list(spec.shape), offset=offset, bytes=stored_bytes(spec),
+    )  # fmt: skip
+
+
+def _golden(sample: GoldenSample) -> fb.GoldenSampleT:
+    return _table(
+        fb.GoldenSampleT, text=sample.text, promptIds=list(sample.prompt_ids), expectedIds=list(sample.expected_ids),
+        probeIds=list(sample.probe_ids), probeLogits=list(sample.probe_logits), tolerance=sample.tolerance,
+    )  # fmt: skip
+
+
+def _provenance(metadata: Metadata) -> fb.ProvenanceT:
+    p = metadata.provenance
+    return _table(
+        fb.ProvenanceT, modelId=p.model_id, revision=p.revision, modelType=p.model_type, recipe=p.recipe,
+        exporterVersion=p.exporter_version, torchVersion=p.torch_version, transformersVersion=p.transformers_version, license=p.license,
+    )  # fmt: skip
+
+
+def parse(buffer: bytes) -> fb.ProgramT:
+    """Reads a flatbuffer that this exporter wrote. Errors: ProgramError if it is not one. Not a check of untrusted files."""
+    if len(buffer) < 8 or buffer[4:8] != FILE_IDENTIFIER:
+        raise ProgramError("the flatbuffer does not carry the identifier MOTP")
+    try:
+        return fb.ProgramT.InitFromObj(fb.Program.GetRootAs(buffer, 0))
+    except (IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise ProgramError(f"the flatbuffer is malformed: {error}") from error
+
+
+def text(value: bytes | str | None) -> str:
+    return value.decode() if isinstance(value, bytes) else (value or "")
+
+
+def method_of(table: fb.MethodT) -> tuple[LoweredMethod, MethodPlan]:
+    kinds, dtypes, arenas = inverse(KINDS), inverse(DTYPES), inverse(ARENAS)
+    values, places = [], []
+    for item in table.values:
+        shape = tuple(Dim(size.tokens, size.constant) for size in item.shape)
+        values.append(Value(kinds[item.kind], dtypes[item.dtype], shape, weight=item.weight, alias_of=item.aliasOf))
+        places.append(Placement(arenas[item.arena], item.offset, item.bytes))
+    for index, value in enumerate(values):
+        root = index
+        while values[root].alias_of >= 0:
+            root = values[root].alias_of
+        if values[root].kind == "weight":
+            places[index] = None
+    method = LoweredMethod(
+        text(table.name), values, list(table.inputs), [text(name) for name in table.inputNames], list(table.outputs),
+        [_instruction_of(item) for item in table.instructions], table.minTokens, table.maxTokens,
+    )  # fmt: skip
+    return method, MethodPlan(tuple(places), table.perTokenBytes, table.fixedBytes)
+
+
+def _instruction_of(table: fb.InstructionT) -> Instruction:
+    attributes: dict[str, Attribute] = {}
+    for item in table.attributes or []:
+        if item.text is not None:
+            attributes[text(item.name)] = text(item.text)
+        elif item.numbers is not None:
+            attributes[text(item.name)] = Numbers(tuple(item.numbers))
+        else:
+            attributes[text(item.name)] = tuple(Dim(size.tokens, size.constant) for size in item.dims)
+    return Instruction(text(table.op), list(table.inputs), list(table.outputs), attributes, text(table.origin))
