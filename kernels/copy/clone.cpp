@@ -2,9 +2,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/contract.h"
+#include "kernels/copy/copy.h"
 #include "kernels/float_bits.h"
-#include "kernels/strided_loop.h"
 
 namespace mote {
 
@@ -21,14 +20,13 @@ void copy_elements(const Tensor& x, const Tensor& y, ThreadPool& threads) {
   });
 }
 
-void copy_same_dtype(const Tensor& x, const Tensor& y, ThreadPool& threads) {
-  switch (dtype_bytes(x.dtype)) {
-    case 8: return copy_elements<uint64_t>(x, y, threads);
-    case 4: return copy_elements<uint32_t>(x, y, threads);
-    case 2: return copy_elements<uint16_t>(x, y, threads);
-    default: return copy_elements<uint8_t>(x, y, threads);
-  }
+}  // namespace
+
+void copy_strided(const Tensor& x, const Tensor& y, ThreadPool& threads) {
+  with_element_type(x.dtype, [&]<typename T>() { copy_elements<T>(x, y, threads); });
 }
+
+namespace {
 
 Status check_clone(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 1, 1));
@@ -38,7 +36,7 @@ Status check_clone(Call& call) {
 }
 
 Status run_clone(const Call& call, KernelContext& context) {
-  copy_same_dtype(*call.inputs[0], *call.outputs[0], *context.threads);
+  copy_strided(*call.inputs[0], *call.outputs[0], *context.threads);
   return Status();
 }
 
@@ -113,7 +111,7 @@ Status run_to_copy(const Call& call, KernelContext& context) {
   const Tensor& x = *call.inputs[0];
   const Tensor& y = *call.outputs[0];
   if (x.dtype == y.dtype) {
-    copy_same_dtype(x, y, *context.threads);
+    copy_strided(x, y, *context.threads);
     return Status();
   }
   switch (x.dtype) {
