@@ -1,7 +1,7 @@
 """What a program must compute: the Hugging Face module in eager float32 PyTorch, quantised as torchao does it.
 
-Parameters come from the mapped checkpoint when the module that owns them runs, and leave afterwards unless `keep` is set, so a
-model of any size fits the memory of its largest layer.
+Parameters come from the mapped checkpoint when the module that owns them runs, and leave afterwards unless `keep` is set,
+so a model of any size fits the memory of its largest layer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Oracle:
     def logits(self, input_ids: Tensor, *, perturbed_rows: int = 0, perturbation: float = 0.0) -> Tensor:
         """Runs whole sequences without a cache.
 
-        input_ids: int64 [B, T]; the last `perturbed_rows` sequences get their embeddings changed by a relative `perturbation`
+        input_ids: int64 [B, T]
+        perturbed_rows: so many sequences at the end get their embeddings changed by a relative `perturbation`
         Returns: float32 [B, T, vocab_size]
         """
         self._noise = [(perturbed_rows, perturbation)] if perturbed_rows else []

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 
-_disabled = logging.root.manager.disable
-logging.disable(logging.WARNING)
-try:
+
+@contextlib.contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Inside, nothing below an error is logged."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
+
+
+with quiet_imports():
     from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig, PerGroup, quantize_
     from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
     from torchao.quantization.quant_primitives import MappingType, choose_qparams_affine, quantize_affine
-finally:
-    logging.disable(_disabled)
 
 mapping_symmetric = MappingType.SYMMETRIC
 
@@ -24,4 +34,5 @@ __all__ = [
     "mapping_symmetric",
     "quantize_",
     "quantize_affine",
+    "quiet_imports",
 ]

@@ -1,0 +1,181 @@
+"""`export`: the whole way from a Hugging Face checkpoint to a `.mote` file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from llm_export.quantize.torchao_quiet import quiet_imports
+
+with quiet_imports():
+    from llm_export.capture import capture
+from llm_export.check import CheckResult, check_program, choose_mode
+from llm_export.checkpoint import open_checkpoint
+from llm_export.errors import FileError
+from llm_export.golden import blank_samples, golden_samples, make_prompts, store_samples
+from llm_export.lowering import lower
+from llm_export.metadata import make_metadata
+from llm_export.methods import Methods, WeightSpec
+from llm_export.oracle import Oracle
+from llm_export.passes import run_passes
+from llm_export.plan import plan
+from llm_export.program.formats import stored_bytes
+from llm_export.program.instructions import MemoryPlan
+from llm_export.program.writer import write_program
+from llm_export.progress import PrivateMemory, Progress
+from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
+from llm_export.quantize.encode import encode
+
+
+@dataclass
+class ExportReport:
+    """What an export did."""
+
+    path: Path
+    file_bytes: int
+    seconds: float
+    stage_seconds: dict[str, float]
+    peak_private_bytes: int  # anonymous memory of the process, imports included; 0 where the system does not tell
+    check: CheckResult | None  # None: the check was off
+    notes: list[str] = field(default_factory=list)  # what the recipe could not do
+
+
+def export(
+    source: str | Path,
+    output: str | Path | None = None,
+    *,
+    recipe: str = "8da4w",
+    group_size: int = 32,
+    embedding_bits: int = 8,
+    overrides: Sequence[str] = (),
+    check: str | None = None,
+    revision: str | None = None,
+    show_progress: bool | None = None,
+    **checkpoint_options,
+) -> ExportReport:
+    """Exports a checkpoint to one `.mote` file.
+
+    source: folder or hub id   output: None: `<model>.mote` here
+    recipe, group_size, embedding_bits, overrides: docs/quantization.md; an override is `PATTERN=SCHEME[:GROUP_SIZE]`
+    check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
+    checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
+    Errors: MoteError; whatever happens, `output` is either whole or as it was before
+    """
+    started = time.perf_counter()
+    chosen = Recipe(recipe, group_size, embedding_bits)
+    parsed = [Override.parse(text) for text in overrides]
+    choose_mode(check or "off", {})
+    path = Path(output) if output is not None else Path(default_name(source))
+    progress = Progress(show_progress)
+    with PrivateMemory() as memory, _temporary(path) as temporary, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", QuantizationWarning)
+        with progress.stage("open"):
+            checkpoint = open_checkpoint(source, revision=revision, **checkpoint_options)
+        with progress.stage("capture"):
+            captured = capture(checkpoint)
+        result = _write_checked(checkpoint, captured, temporary, chosen, parsed, check, progress)
+        _commit(temporary, path)
+    return ExportReport(
+        path=path,
+        file_bytes=path.stat().st_size,
+        seconds=time.perf_counter() - started,
+        stage_seconds=progress.seconds,
+        peak_private_bytes=memory.peak_bytes,
+        check=result,
+        notes=[str(entry.message) for entry in caught if entry.category is QuantizationWarning],
+    )
+
+
+def default_name(source: str | Path) -> str:
+    """Returns `<model>.mote` for a hub id or a folder."""
+    folder = Path(source)
+    return f"{folder.resolve().name if folder.is_dir() else str(source).rpartition('/')[2]}.mote"
+
+
+def _write_checked(
+    checkpoint, captured: Methods, temporary: Path, recipe, overrides, check, progress
+) -> CheckResult | None:
+    """Takes captured methods to a checked file."""
+    with progress.stage("quantize"):
+        quantized = quantize(captured, recipe, overrides)
+    with progress.stage("passes"):
+        optimized = run_passes(quantized)
+    with progress.stage("lower"):
+        memory_plan = plan(lower(optimized, checkpoint.config.model_type))
+    mode = choose_mode(check, quantized.weights)
+    vocab_size = _vocab_size(captured)
+    metadata = make_metadata(checkpoint, vocab_size, recipe, overrides)
+    max_length = min(metadata.max_position_embeddings, captured.max_tokens)
+    prompts = make_prompts(checkpoint, vocab_size, max_length) if mode != "off" else []
+    with progress.stage("write", _total_bytes(memory_plan), "B") as bar:
+        blank = replace(metadata, golden_samples=blank_samples(prompts))
+        write_program(temporary, memory_plan, blank, _encoder(checkpoint, memory_plan, bar))
+    if mode == "off":
+        return None
+    with progress.stage("check"):
+        oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full")
+        result = check_program(temporary, oracle, prompts, mode, max_length)
+        store_samples(temporary, memory_plan, replace(metadata, golden_samples=golden_samples(result)))
+    return result
+
+
+def _vocab_size(methods: Methods) -> int:
+    output = next(node for node in methods.programs["verify"].graph.nodes if node.op == "output")
+    return int(output.args[0][0].meta["val"].shape[-1])
+
+
+def _total_bytes(memory_plan: MemoryPlan) -> int:
+    return sum(stored_bytes(spec) for spec in memory_plan.program.weights)
+
+
+def _encoder(checkpoint, memory_plan: MemoryPlan, bar):
+    """Returns the callable that the writer asks for the bytes of each weight."""
+    constants = memory_plan.program.constants
+
+    def read(name: str):
+        return constants[name] if name in constants else checkpoint.weights.read(name)
+
+    def blocks(spec: WeightSpec) -> Iterator:
+        for block in encode(spec, read):
+            yield block
+            bar.update(block.nbytes)
+
+    return blocks
+
+
+@contextlib.contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """Yields a new file beside `path`, which is gone afterwards unless it was renamed."""
+    temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
+    if path.is_dir():
+        raise FileError(f"{path}: is a folder: must be the name of the file to write")
+    try:
+        temporary.touch(exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        yield temporary
+    except OSError as error:
+        if error.filename not in (None, str(temporary)):
+            raise
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _commit(temporary: Path, path: Path) -> None:
+    """Makes the temporary file the finished one, on disk before it has the name."""
+    with open(temporary, "rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

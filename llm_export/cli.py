@@ -1,0 +1,208 @@
+"""The command `mote`: verbs that need Python are here, verbs that need only a file go to `mote-runner`.
+
+Nothing heavy is imported before a verb asks for it, so that `mote run` starts as fast as the runner itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import textwrap
+
+import click
+
+from llm_export.commands import runner_binary
+
+RUNNER_VERBS = {
+    "run": "Generate text from a prompt.",
+    "bench": "Measure prefill and decode speed, load time and memory.",
+    "inspect": "Show methods, ops, weights, sizes and the memory plan.",
+    "verify": "Replay the golden samples on this device.",
+}
+PASS_THROUGH = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
+
+
+class Verbs(click.Group):
+    """A group that suggests the closest verb for an unknown one."""
+
+    def resolve_command(self, ctx, args):
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise click.UsageError(f"{error.message.rstrip('.')}.{hint}", ctx) from error
+
+    def list_commands(self, ctx) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  mote export Qwen/Qwen3-0.6B -o qwen3.mote
+  mote run qwen3.mote "Why is the sky blue?"
+  mote chat qwen3.mote""",
+)
+@click.version_option(package_name="mote", prog_name="mote")
+def cli() -> None:
+    """Export Hugging Face language models to one file and run them on the device in your hand."""
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  mote export Qwen/Qwen3-0.6B
+  mote export ./my-checkpoint -o my.mote --recipe 8w
+  mote export ./my-checkpoint --override 'model.layers.0.*=8da8w' --override '*.lm_head=none'"""
+)
+@click.argument("checkpoint")
+@click.option("-o", "--output", type=click.Path(), help="File to write.  [default: <model>.mote here]")
+@click.option(
+    "--recipe", default="8da4w", show_default=True, help="8da4w, 8da8w, 8w, 4w or none; see docs/quantization.md."
+)
+@click.option(
+    "--group-size", type=int, default=32, show_default=True, help="Weights that share a scale: 32, 64, 128 or 256."
+)
+@click.option(
+    "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 8 or 4."
+)
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="PATTERN=SCHEME",
+    help="Scheme of the modules that match; repeatable.",
+)
+@click.option(
+    "--check",
+    type=click.Choice(["full", "layers", "off"]),
+    help="Compare the file with PyTorch: whole module in memory, a layer at a time, or not.  [default: by size]",
+)
+@click.option("--revision", help="Branch, tag or commit on the hub.")
+@click.option("--subfolder", default="", help="Folder inside the repository.")
+@click.option("--local-files-only", is_flag=True, help="Do not download; use what the hub's cache has.")
+@click.option(
+    "--trust-remote-code", is_flag=True, help="Run Python code that the checkpoint brings. Only for sources you trust."
+)
+@click.option("--quiet", is_flag=True, help="Print only errors.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def export(**options) -> None:
+    """Write CHECKPOINT, a folder or a hub id, to one .mote file."""
+    from llm_export.commands.export import run
+
+    run(**options)
+
+
+@cli.command(
+    "eval",
+    epilog="""\b
+Examples:
+  mote eval my.mote --text book.txt
+  mote eval my.mote --text book.txt --checkpoint ./my-checkpoint --json""",
+)
+@click.argument("model", type=click.Path())
+@click.option("--text", "text_path", required=True, type=click.Path(), help="UTF-8 text to score.")
+@click.option(
+    "--checkpoint", help="Folder or hub id: also compare with it in PyTorch (KL divergence, top-1 agreement)."
+)
+@click.option("--context", type=int, default=512, show_default=True, help="Tokens of a window.")
+@click.option(
+    "--stride", type=int, help="Tokens between windows; the rest of a window is context only.  [default: --context]"
+)
+@click.option("--max-tokens", type=int, help="Score at most this many tokens.")
+@click.option("--threads", type=int, default=0, help="Threads of the runner.  [default: the physical cores]")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def evaluate(**options) -> None:
+    """Perplexity of MODEL over a text."""
+    from llm_export.commands.evaluate import run
+
+    run(**options)
+
+
+@cli.command(
+    epilog="""\b
+In the chat: /reset forgets the conversation, /exit leaves, Ctrl-C stops a reply.
+Example:
+  mote chat qwen3.mote --system "You are a pirate." --temperature 0.8"""
+)
+@click.argument("model", type=click.Path())
+@click.option("--system", default="", help="System message.")
+@click.option("--max-new-tokens", type=int, default=0, help="Longest reply.  [default: until the context is full]")
+@click.option("--temperature", type=float, help="0 is greedy.  [default: the model's]")
+@click.option("--top-k", type=int, help="[default: the model's]")
+@click.option("--top-p", type=float, help="[default: the model's]")
+@click.option("--min-p", type=float, help="[default: the model's]")
+@click.option("--repetition-penalty", type=float, help="[default: the model's]")
+@click.option("--seed", type=int, help="[default: random]")
+@click.option("--context-length", type=int, default=0, help="[default: at most 4096]")
+@click.option("--threads", type=int, default=0, help="[default: the physical cores]")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def chat(**options) -> None:
+    """Talk with MODEL over several turns."""
+    from llm_export.commands.chat import run
+
+    run(**options)
+
+
+def _forward(verb: str) -> click.Command:
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def command(arguments: tuple[str, ...]) -> None:
+        binary = runner_binary()
+        sys.stdout.flush()
+        os.execv(binary, [str(binary), verb, *arguments])
+
+    return click.command(verb, context_settings=PASS_THROUGH, short_help=RUNNER_VERBS[verb], add_help_option=False)(
+        command
+    )
+
+
+for _verb in RUNNER_VERBS:
+    cli.add_command(_forward(_verb))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: every expected error is one paragraph on standard error and exit status 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        sys.exit(cli.main(args=arguments, prog_name="mote", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\ncancelled", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        if "--debug" in arguments:
+            raise
+        sys.exit(_report(error))
+
+
+def _report(error: Exception) -> int:
+    """Prints an error as one paragraph; returns the exit status."""
+    from llm_export.errors import MoteError
+
+    if isinstance(error, MoteError):
+        text, status = str(error), 2
+    elif isinstance(error, (OSError, MemoryError)):
+        text, status = str(error) or type(error).__name__, 2
+    else:
+        name = type(error).__name__
+        text, status = f"unexpected {name}: {error}. This is a defect of Mote; --debug shows where it happened", 1
+    paragraph = " ".join(text.split())
+    click.echo(
+        click.style("error: ", fg="red", bold=True) + textwrap.fill(paragraph, 100, initial_indent=" " * 7)[7:],
+        err=True,
+    )
+    return status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""What the verbs of `mote` do, a file each."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+from llm_export.errors import FileError
+
+RUNNER_NAME = "mote-runner"
+
+
+def runner_binary() -> Path:
+    """Finds `mote-runner`: in the package llm_runner, beside it, or on the PATH. Errors: FileError if it is nowhere."""
+    # The package itself is not imported: that would load its C++ library for nothing.
+    spec = importlib.util.find_spec("llm_runner")
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        folder = Path(location)
+        for candidate in (folder / "bin" / RUNNER_NAME, folder / RUNNER_NAME, folder.parent / RUNNER_NAME):
+            if candidate.is_file():
+                return candidate
+    found = shutil.which(RUNNER_NAME)
+    if found is None:
+        raise FileError(
+            f"{RUNNER_NAME} is not installed: it is part of the package llm_runner; install with 'pip install .'"
+        )
+    return Path(found)

@@ -1,0 +1,53 @@
+"""`mote export`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+def run(
+    checkpoint, output, recipe, group_size, embedding_bits, overrides, check, revision, subfolder, local_files_only,
+    trust_remote_code, quiet, debug,
+):  # fmt: skip
+    if not quiet and sys.stderr.isatty():
+        click.echo("starting PyTorch ...\r", nl=False, err=True)
+    from llm_export.api import export
+
+    report = export(
+        checkpoint, output, recipe=recipe, group_size=group_size, embedding_bits=embedding_bits, overrides=overrides,
+        check=check, revision=revision, show_progress=False if quiet else None, subfolder=subfolder,
+        local_files_only=local_files_only, trust_remote_code=trust_remote_code,
+    )  # fmt: skip
+    for note in report.notes:
+        click.secho(f"note: {note}", fg="yellow", err=True)
+    if not quiet:
+        click.echo(summary(report))
+
+
+def summary(report) -> str:
+    """Returns the lines that end an export."""
+    lines = [f"{report.path}: {human_bytes(report.file_bytes)} in {report.seconds:.1f} s"]
+    if report.peak_private_bytes:
+        lines[0] += f", at most {human_bytes(report.peak_private_bytes)} of private memory"
+    check = report.check
+    if check is None:
+        lines.append("not checked against PyTorch (--check off)")
+    else:
+        lines.append(
+            f"agrees with PyTorch ({check.mode}): relative error {check.max_relative_error:.1e}, at most "
+            f"{check.tolerance:.1e} is accepted; same most likely token at {check.top1_agreement:.0%} of "
+            f"{check.num_positions} positions"
+        )
+    return "\n".join(lines)
+
+
+def human_bytes(count: int) -> str:
+    """Returns a size in decimal units: 4.7 MB."""
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"
