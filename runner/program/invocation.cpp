@@ -131,10 +131,10 @@ Status Invocation::evaluate_values(int64_t tokens, std::byte* arena) {
       storage_[i] = {0, weight.bytes()};
     } else if (value.alias_of() == -1) {
       const bool per_token = value.arena() == fb::Arena::per_token;
-      storage_[i] = {0, per_token ? Size(value.bytes()) * tokens : Size(value.bytes())};
+      const Size reserved = per_token ? Size(value.bytes()) * tokens : Size(value.bytes());
       const Size start = per_token ? Size(value.offset()) * tokens : per_token_arena + value.offset();
-      const bool fits = extent_bytes(tensor).at_most(storage_[i].bytes) &&
-                        (start + storage_[i].bytes).at_most(arena_bytes(method_, tokens));
+      storage_[i] = {0, extent_bytes(tensor)};
+      const bool fits = storage_[i].bytes.at_most(reserved) && (start + reserved).at_most(arena_bytes(method_, tokens));
       MOTE_REQUIRE(fits, Code::kInvalidProgram, "%s: %s: values[%u] does not fit its place in the arena for T = %lld",
                    bound_.file().name().c_str(), method_.name()->c_str(), i, static_cast<long long>(tokens));
       if (arena != nullptr) tensor.data = arena + start.unsigned_value();
@@ -149,14 +149,14 @@ std::string Invocation::place(size_t instruction) const {
                 source.op()->c_str(), source.origin()->c_str());
 }
 
-Status Invocation::check_call(size_t index, int num_threads) {
+Status Invocation::check_call(size_t index, int64_t tokens, int num_threads) {
   Call& call = calls_[index];
   const Op& op = *ops_[index];
   call.view_offset_bytes = 0;
   const Tensor first = *call.outputs[0];
   if (const Status status = op.check(call); !status.ok()) {
     const Code code = status.code() == Code::kUnsupportedOp ? Code::kUnsupportedOp : Code::kInvalidProgram;
-    return Status(code, place(index) + format(" for T = %lld: ", static_cast<long long>(tokens_)) + status.message());
+    return Status(code, place(index) + format(" for T = %lld: ", static_cast<long long>(tokens)) + status.message());
   }
   MOTE_REQUIRE(has_shape(*call.outputs[0], first), Code::kInternal, "%s: the op changed the shape of its output",
                place(index).c_str());
@@ -189,19 +189,23 @@ Status Invocation::check_outputs() const {
   return {};
 }
 
+Status Invocation::evaluate_all(int64_t tokens, std::byte* arena, int num_threads) {
+  evaluate_attributes(tokens);
+  MOTE_RETURN_IF_ERROR(evaluate_values(tokens, arena));
+  scratch_bytes_ = 0;
+  for (size_t i = 0; i < calls_.size(); ++i) MOTE_RETURN_IF_ERROR(check_call(i, tokens, num_threads));
+  return check_outputs();
+}
+
 Status Invocation::prepare(int64_t tokens, std::byte* arena, int num_threads) {
   tokens_ = 0;
   const int64_t max = std::min<int64_t>(method_.max_tokens(), kMaxTokens);
   MOTE_REQUIRE(tokens >= method_.min_tokens() && tokens <= max, Code::kInvalidArgument,
                "%s: %s: tokens = %lld: must be %d..%lld", bound_.file().name().c_str(), method_.name()->c_str(),
                static_cast<long long>(tokens), method_.min_tokens(), static_cast<long long>(max));
-  evaluate_attributes(tokens);
-  MOTE_RETURN_IF_ERROR(evaluate_values(tokens, arena));
-  scratch_bytes_ = 0;
-  for (size_t i = 0; i < calls_.size(); ++i) MOTE_RETURN_IF_ERROR(check_call(i, num_threads));
-  MOTE_RETURN_IF_ERROR(check_outputs());
-  tokens_ = tokens;
-  return {};
+  const Status status = evaluate_all(tokens, arena, num_threads);
+  if (status.ok()) tokens_ = tokens;
+  return status;
 }
 
 }  // namespace mote

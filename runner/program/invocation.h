@@ -42,14 +42,15 @@ class Invocation {
   // Storage that a value starts in: its own, or that of the value whose view it is.
   struct Storage {
     Size offset_bytes;  // of the value's first element
-    Size bytes;         // reserved
+    Size bytes;         // of the value that owns it
   };
 
   void gather_operands(const fb::Instruction& instruction);
   void gather_attributes(const fb::Instruction& instruction);
   Status evaluate_values(int64_t tokens, std::byte* arena);
   void evaluate_attributes(int64_t tokens);
-  Status check_call(size_t index, int num_threads);
+  Status evaluate_all(int64_t tokens, std::byte* arena, int num_threads);
+  Status check_call(size_t index, int64_t tokens, int num_threads);
   Status place_view(size_t index);
   Status check_outputs() const;
 

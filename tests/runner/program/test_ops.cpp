@@ -108,6 +108,11 @@ Status check_transpose(Call& call) {
 
 Status check_any(Call&) { return {}; }
 
+Status check_few_rows(Call& call) {
+  TEST_REQUIRE(call.inputs[0]->size(1) <= 8);
+  return {};
+}
+
 Status run_cancel(const Call& call, KernelContext&) {
   cancel_flag = true;
   std::copy_n(call.inputs[0]->as<float>(), call.inputs[0]->num_elements(), call.outputs[0]->as<float>());
@@ -122,6 +127,7 @@ MOTE_REGISTER_OP("test.head", false, check_head, scratch_head, run_head);
 MOTE_REGISTER_OP("test.row", true, check_row, nullptr, nullptr);
 MOTE_REGISTER_OP("test.transpose", true, check_transpose, nullptr, nullptr);
 MOTE_REGISTER_OP("test.cancel", false, check_any, nullptr, run_cancel);
+MOTE_REGISTER_OP("test.few_rows", false, check_few_rows, nullptr, run_cancel);
 MOTE_REGISTER_OP("test.huge_scratch", false, check_any, scratch_huge, run_cancel);
 
 float embedding_at(int64_t id, int64_t k) { return static_cast<float>((id * 7 + k * 3) % 5) - 2.0f; }
