@@ -6,6 +6,14 @@ using mote::capi::guarded;
 
 const char* mote_version(void) { return MOTE_VERSION; }
 
+int32_t mote_get_memory(mote_memory* memory, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(memory);
+    const mote::ProcessMemory now = mote::process_memory();
+    return mote::capi::write_struct(mote_memory{0, now.peak_rss_bytes, now.peak_private_bytes}, memory);
+  });
+}
+
 int32_t mote_model_open(const char* path, mote_model** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);

@@ -53,6 +53,14 @@ typedef struct {
 MOTE_API const char* mote_version(void);
 MOTE_API void mote_string_free(char* text);
 
+typedef struct {
+  uint32_t struct_size;
+  uint64_t peak_rss_bytes;     /* of the process */
+  uint64_t peak_private_bytes; /* anonymous memory, the most seen at any call and end of a generation; 0 where the system does not tell */
+} mote_memory;
+
+MOTE_API int32_t mote_get_memory(mote_memory* memory, mote_error* error);
+
 /* ---- model ---- */
 
 /* Maps, verifies and binds a .mote file and reads its tokenizer. Weights are not read. */

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runner/cli/session_flags.h"
+#include "runner/cli/terminal.h"
+#include "runner/cli/verbs.h"
+
+namespace mote::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct BenchFlags {
+  std::string file;
+  std::vector<int> prompt_tokens = {128, 512};
+  std::vector<int> generate_tokens = {64};
+  int repetitions = 5;
+  bool json = false;
+  SessionFlags session;
+};
+
+struct Case {
+  bool is_prefill = true;
+  int tokens = 0;
+  std::vector<double> seconds;
+
+  double rate(double elapsed) const { return tokens / elapsed; }
+};
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Ids that differ from each other and from run to run do not: x -> a x + c in the vocabulary.
+std::vector<int32_t> made_up_ids(int count, int32_t vocab_size) {
+  std::vector<int32_t> ids;
+  uint64_t x = 12345;
+  for (int i = 0; i < count; ++i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    ids.push_back(static_cast<int32_t>((x >> 33) % static_cast<uint64_t>(vocab_size)));
+  }
+  return ids;
+}
+
+void prefill(const Session& session, const std::vector<int32_t>& ids) {
+  check([&](mote_error* error) { return mote_session_prefill(session.get(), ids.data(), ids.size(), nullptr, error); });
+}
+
+double time_once(const Case& test, const Session& session, int32_t vocab_size) {
+  check([&](mote_error* error) { return mote_session_reset(session.get(), error); });
+  const std::vector<int32_t> ids = made_up_ids(test.tokens + 1, vocab_size);
+  if (test.is_prefill) {
+    const auto start = Clock::now();
+    prefill(session, {ids.begin(), ids.end() - 1});
+    return seconds_since(start);
+  }
+  prefill(session, {ids[0]});
+  const auto start = Clock::now();
+  for (int i = 1; i <= test.tokens; ++i) {
+    check([&](mote_error* error) { return mote_session_decode(session.get(), ids[static_cast<size_t>(i)], nullptr, error); });
+  }
+  return seconds_since(start);
+}
+
+void measure(std::vector<Case>& cases, const BenchFlags& flags, const Session& session, int32_t vocab_size) {
+  const CancelOnInterrupt cancel(session.get());
+  const bool show_progress = has_colour(stderr);
+  for (Case& test : cases) {
+    (void)time_once(test, session, vocab_size);  // warms caches and clocks
+    for (int i = 0; i < flags.repetitions; ++i) {
+      if (show_progress) std::fprintf(stderr, "\r%s %d: %d/%d ", test.is_prefill ? "prefill" : "decode", test.tokens, i + 1, flags.repetitions);
+      test.seconds.push_back(time_once(test, session, vocab_size));
+    }
+    std::sort(test.seconds.begin(), test.seconds.end());
+  }
+  if (show_progress) std::fprintf(stderr, "\r\x1b[K");
+}
+
+double median(const std::vector<double>& sorted) {
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2.0;
+}
+
+std::vector<Case> cases_of(const BenchFlags& flags) {
+  std::vector<Case> cases;
+  for (const int tokens : flags.prompt_tokens) cases.push_back({true, tokens, {}});
+  for (const int tokens : flags.generate_tokens) cases.push_back({false, tokens, {}});
+  if (cases.empty()) throw InputError("nothing to measure: give --prompt-tokens or --generate-tokens");
+  return cases;
+}
+
+// A session that has room for the longest case, unless the user chose its size.
+Session open_session(const BenchFlags& flags, const Model& model, const std::vector<Case>& cases) {
+  SessionFlags session = flags.session;
+  const int32_t longest = info_of(model).max_position_embeddings;
+  int32_t needed = 1;
+  for (const Case& test : cases) needed = std::max(needed, test.tokens + (test.is_prefill ? 0 : 1));
+  const int32_t room = session.context_length == 0 ? longest : session.context_length;
+  if (needed > room) {
+    throw InputError("a measurement needs " + std::to_string(needed) + " positions, the context has " + std::to_string(room) +
+                     ": give smaller --prompt-tokens or --generate-tokens");
+  }
+  if (session.context_length == 0) session.context_length = needed;
+  return session.open(model);
+}
+
+Json to_json(const std::vector<Case>& cases) {
+  Json results = Json::array();
+  for (const Case& test : cases) {
+    results.push_back({{"test", test.is_prefill ? "prefill" : "decode"},
+                       {"tokens", test.tokens},
+                       {"repetitions", test.seconds.size()},
+                       {"median_tokens_per_second", test.rate(median(test.seconds))},
+                       {"min_tokens_per_second", test.rate(test.seconds.back())},
+                       {"max_tokens_per_second", test.rate(test.seconds.front())},
+                       {"median_seconds", median(test.seconds)}});
+  }
+  return results;
+}
+
+void print_table(const Json& report) {
+  Table table({"test", "tokens", "tok/s", "min", "max", "time"});
+  for (const Json& result : report["results"]) {
+    table.add({result["test"], result["tokens"].dump(), number_text(result["median_tokens_per_second"]),
+               number_text(result["min_tokens_per_second"]), number_text(result["max_tokens_per_second"]),
+               duration_text(result["median_seconds"])});
+  }
+  table.print(stdout);
+  std::printf("\nload %s | file %s | peak memory %s, private %s | %d threads, kv %s\n",
+              duration_text(report["load_seconds"]).c_str(), bytes_text(report["file_bytes"]).c_str(),
+              bytes_text(report["peak_rss_bytes"]).c_str(), bytes_text(report["peak_private_bytes"]).c_str(),
+              report["threads"].get<int>(), report["kv_type"].get<std::string>().c_str());
+}
+
+int bench(const BenchFlags& flags) {
+  std::vector<Case> cases = cases_of(flags);
+  const auto start = Clock::now();
+  const Model model = open_model(flags.file);
+  const Session session = open_session(flags, model, cases);
+  const double load_seconds = seconds_since(start);
+  const mote_model_info info = info_of(model);
+  measure(cases, flags, session, info.vocab_size);
+  auto session_info = sized<mote_session_info>();
+  check([&](mote_error* error) { return mote_session_get_info(session.get(), &session_info, error); });
+  auto memory = sized<mote_memory>();
+  check([&](mote_error* error) { return mote_get_memory(&memory, error); });
+  const Json report = {{"file", flags.file},
+                       {"file_bytes", info.file_bytes},
+                       {"load_seconds", load_seconds},
+                       {"threads", session_info.num_threads},
+                       {"context_length", session_info.context_length},
+                       {"kv_type", flags.session.kv_type},
+                       {"results", to_json(cases)},
+                       {"state_bytes", session_info.state_bytes},
+                       {"arena_bytes", session_info.arena_bytes},
+                       {"peak_rss_bytes", memory.peak_rss_bytes},
+                       {"peak_private_bytes", memory.peak_private_bytes}};
+  if (flags.json) std::printf("%s\n", report.dump(2).c_str());
+  else print_table(report);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<BenchFlags>();
+  CLI::App& verb = *app.add_subcommand("bench", "Measure prefill and decode speed, load time and memory");
+  verb.footer("Each measurement starts from an empty context; the table shows the median, the slowest and the fastest run.\n"
+              "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n");
+  verb.add_option("file", flags->file, "The .mote file")->required();
+  verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Prompt lengths to measure")
+      ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
+  verb.add_option("-n,--generate-tokens", flags->generate_tokens, "Numbers of generated tokens to measure")
+      ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
+  verb.add_option("-r,--repetitions", flags->repetitions, "Runs of each measurement, after one to warm up")
+      ->check(CLI::Range(1, 1000))->capture_default_str();
+  verb.add_flag("--json", flags->json, "Print the report as JSON");
+  flags->session.add_to(verb);
+  verb.callback([flags, &action] { action = [flags] { return bench(*flags); }; });
+}
+
+}  // namespace mote::cli

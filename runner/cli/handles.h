@@ -1,0 +1,78 @@
+// Owners of the C API's handles, and errors as exceptions that main turns into one paragraph and exit status 2.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runner/capi/mote.h"
+
+namespace mote::cli {
+
+// Bad input: the message is shown, the exit status is 2.
+struct InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <auto close>
+struct Closer {
+  template <typename T> void operator()(T* handle) const { close(handle); }
+};
+using Model = std::unique_ptr<mote_model, Closer<mote_model_close>>;
+using Session = std::unique_ptr<mote_session, Closer<mote_session_close>>;
+using Generation = std::unique_ptr<mote_generation, Closer<mote_generation_end>>;
+
+// check([&](mote_error* error) { return mote_...(..., error); }) throws what the call reports.
+template <typename Call>
+void check(Call call) {
+  mote_error error{};
+  error.struct_size = sizeof error;
+  if (call(&error) != MOTE_OK) throw InputError(error.message);
+}
+
+// A string that the C API gives.
+template <typename Call>
+std::string take_string(Call call) {
+  char* text = nullptr;
+  check([&](mote_error* error) { return call(&text, error); });
+  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
+  return text;
+}
+
+template <typename T>
+T sized() {
+  T value{};
+  value.struct_size = sizeof value;
+  return value;
+}
+
+inline Model open_model(const std::string& path) {
+  mote_model* model = nullptr;
+  check([&](mote_error* error) { return mote_model_open(path.c_str(), &model, error); });
+  return Model(model);
+}
+
+inline mote_model_info info_of(const Model& model) {
+  auto info = sized<mote_model_info>();
+  check([&](mote_error* error) { return mote_model_get_info(model.get(), &info, error); });
+  return info;
+}
+
+inline std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special, bool parse_special) {
+  std::vector<int32_t> ids(text.size() + 16);
+  size_t count = 0;
+  const auto fill = [&](mote_error* error) {
+    return mote_tokenize(model.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(), &count,
+                         error);
+  };
+  check(fill);
+  if (count > ids.size()) {  // normalisation can lengthen a text
+    ids.resize(count);
+    check(fill);
+  }
+  ids.resize(count);
+  return ids;
+}
+
+}  // namespace mote::cli

@@ -1,0 +1,152 @@
+#include <unistd.h>
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <random>
+
+#include "runner/cli/session_flags.h"
+#include "runner/cli/terminal.h"
+#include "runner/cli/verbs.h"
+
+namespace mote::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  mote-runner run model.mote \"def fibonacci(n):\" --max-new-tokens 64 --greedy\n"
+    "  mote-runner run model.mote \"Once upon a time\" --temperature 0.8 --top-p 0.95 --seed 1\n"
+    "  cat prompt.txt | mote-runner run model.mote - --stop '###'\n";
+
+struct RunFlags {
+  std::string file;
+  std::string prompt = "-";
+  SessionFlags session;
+  mote_generation_options generation = sized<mote_generation_options>();
+  CLI::Option* max_new_tokens = nullptr;
+  CLI::Option* temperature = nullptr;
+  CLI::Option* top_k = nullptr;
+  CLI::Option* top_p = nullptr;
+  CLI::Option* min_p = nullptr;
+  CLI::Option* repetition_penalty = nullptr;
+  CLI::Option* seed = nullptr;
+  bool greedy = false;
+  bool ignore_eos = false;
+  bool show_special = false;
+  bool quiet = false;
+  std::vector<std::string> stop_strings;
+};
+
+void add_sampling_flags(CLI::App& app, RunFlags& flags) {
+  mote_generation_options& options = flags.generation;
+  flags.max_new_tokens = app.add_option("--max-new-tokens", options.max_new_tokens,
+                                        "Stop after this many tokens (0: when the context is full)")
+                             ->check(CLI::NonNegativeNumber);
+  flags.temperature = app.add_option("--temperature", options.temperature, "Above 1: more varied; below: more predictable");
+  flags.top_k = app.add_option("--top-k", options.top_k, "Sample among the K likeliest tokens (0: off)");
+  flags.top_p = app.add_option("--top-p", options.top_p, "Sample among the likeliest tokens with this total probability (1: off)");
+  flags.min_p = app.add_option("--min-p", options.min_p, "Leave out tokens below this fraction of the likeliest one (0: off)");
+  flags.repetition_penalty = app.add_option("--repetition-penalty", options.repetition_penalty,
+                                            "Above 1: avoid tokens that occurred (1: off)");
+  flags.seed = app.add_option("--seed", options.seed, "The same seed gives the same text (default: another one each time)");
+  app.add_flag("--greedy", flags.greedy, "Always take the likeliest token");
+  app.add_option("--stop", flags.stop_strings, "End before this text; may be given several times")->take_all();
+  app.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the end-of-sequence token");
+}
+
+std::string read_prompt(const std::string& prompt) {
+  if (prompt != "-") return prompt;
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+// The model's defaults, with what was given on the command line in their place.
+mote_generation_options resolve(const RunFlags& flags, const Model& model, const std::vector<const char*>& stop_strings) {
+  auto options = sized<mote_generation_options>();
+  check([&](mote_error* error) { return mote_generation_options_default(model.get(), &options, error); });
+  const mote_generation_options& given = flags.generation;
+  const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
+  if (is_given(flags.max_new_tokens)) options.max_new_tokens = given.max_new_tokens;
+  if (is_given(flags.top_k)) options.top_k = given.top_k;
+  if (is_given(flags.top_p)) options.top_p = given.top_p;
+  if (is_given(flags.min_p)) options.min_p = given.min_p;
+  if (is_given(flags.repetition_penalty)) options.repetition_penalty = given.repetition_penalty;
+  if (is_given(flags.temperature)) options.temperature = given.temperature;
+  const bool asks_for_sampling = is_given(flags.temperature) || is_given(flags.top_k) || is_given(flags.top_p) ||
+                                 is_given(flags.min_p) || is_given(flags.seed);
+  options.do_sample = !flags.greedy && (asks_for_sampling || options.do_sample != 0);
+  options.seed = is_given(flags.seed) ? given.seed : std::random_device()();
+  options.ignore_eos = flags.ignore_eos;
+  options.skip_special_tokens = !flags.show_special;
+  options.stop_strings = stop_strings.data();
+  options.num_stop_strings = stop_strings.size();
+  return options;
+}
+
+void print_statistics(const Generation& generation) {
+  auto statistics = sized<mote_statistics>();
+  check([&](mote_error* error) { return mote_generation_statistics(generation.get(), &statistics, error); });
+  const auto rate = [](int64_t tokens, double seconds) {
+    return seconds > 0.0 ? number_text(static_cast<double>(tokens) / seconds) + " tok/s" : std::string("-");
+  };
+  static constexpr const char* kReasons[] = {"end of sequence", "length", "stop string", "cancelled"};
+  const int32_t reason = statistics.finish_reason;
+  const std::string line =
+      "prompt " + std::to_string(statistics.prompt_tokens) + " tokens, " +
+      rate(statistics.prompt_tokens, statistics.prefill_seconds) + " | generated " +
+      std::to_string(statistics.generated_tokens) + " tokens, " +
+      rate(statistics.generated_tokens - 1, statistics.decode_seconds) + " | first token after " +
+      duration_text(statistics.time_to_first_token_seconds) + " | peak memory " + bytes_text(statistics.peak_rss_bytes) +
+      ", private " + bytes_text(statistics.peak_private_bytes) + " | " +
+      (reason >= 0 && reason < 4 ? kReasons[reason] : "stopped");
+  std::fprintf(stderr, "%s\n", dim(line, stderr).c_str());
+}
+
+// Writes pieces as they come. Returns the reason for the end.
+int32_t stream(const Generation& generation) {
+  auto piece = sized<mote_piece>();
+  do {
+    check([&](mote_error* error) { return mote_generation_next(generation.get(), &piece, error); });
+    const bool written = std::fwrite(piece.text, 1, piece.text_bytes, stdout) == piece.text_bytes;
+    if (!written || std::fflush(stdout) != 0) return MOTE_FINISH_CANCELLED;  // whoever read the text has gone
+  } while (piece.finished == 0);
+  std::fputc('\n', stdout);
+  return piece.finish_reason;
+}
+
+int run(const RunFlags& flags) {
+  const Model model = open_model(flags.file);
+  if (info_of(model).has_tokenizer == 0) {
+    throw InputError(flags.file + " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
+  }
+  const std::vector<int32_t> ids = tokenize(model, read_prompt(flags.prompt), true, true);
+  if (ids.empty()) throw InputError("the prompt is empty: give some text, or pipe it in");
+  const Session session = flags.session.open(model);
+  std::vector<const char*> stop_strings;
+  for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
+  const mote_generation_options options = resolve(flags, model, stop_strings);
+  mote_generation* handle = nullptr;
+  check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
+  const Generation generation(handle);
+  const CancelOnInterrupt cancel(session.get());
+  const int32_t reason = stream(generation);
+  if (!flags.quiet) print_statistics(generation);
+  return reason == MOTE_FINISH_CANCELLED ? kExitInterrupted : 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<RunFlags>();
+  CLI::App& verb = *app.add_subcommand("run", "Continue a prompt and stream the text");
+  verb.footer(kExamples);
+  verb.add_option("file", flags->file, "The .mote file")->required();
+  verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
+  add_sampling_flags(verb, *flags);
+  flags->session.add_to(verb);
+  verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
+  verb.add_flag("--stats,!--quiet", [flags](int64_t count) { flags->quiet = count < 0; },
+                "Print a line of statistics on standard error (default), or --quiet: do not");
+  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace mote::cli

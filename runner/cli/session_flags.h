@@ -1,0 +1,20 @@
+// The options of every verb that opens a session.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "runner/cli/handles.h"
+
+namespace mote::cli {
+
+struct SessionFlags {
+  int32_t context_length = 0;
+  std::string kv_type = "float32";
+  int32_t threads = 0;
+  int32_t prefill_chunk = 0;
+
+  void add_to(CLI::App& app);
+  Session open(const Model& model) const;
+};
+
+}  // namespace mote::cli

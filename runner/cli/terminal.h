@@ -1,0 +1,44 @@
+// Colours, numbers for people, aligned tables, Ctrl-C.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "runner/capi/mote.h"
+
+namespace mote::cli {
+
+// Escape sequences are sent only to a terminal, and not where NO_COLOR is set.
+bool has_colour(FILE* stream);
+std::string bold(const std::string& text, FILE* stream);
+std::string dim(const std::string& text, FILE* stream);
+std::string red(const std::string& text, FILE* stream);
+std::string green(const std::string& text, FILE* stream);
+
+std::string bytes_text(uint64_t bytes);       // "9.2 MB"
+std::string number_text(double value);        // three or more significant digits
+std::string duration_text(double seconds);    // "3.2 ms"
+
+// Rows of cells; the first row is the heading. The first column is left-aligned, the others right-aligned.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void print(FILE* stream) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// While it lives, Ctrl-C cancels the session's call; a second one ends the process.
+class CancelOnInterrupt {
+ public:
+  explicit CancelOnInterrupt(mote_session* session);
+  ~CancelOnInterrupt();
+  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
+  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+};
+
+}  // namespace mote::cli

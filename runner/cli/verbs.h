@@ -1,0 +1,22 @@
+// The verbs of mote-runner. Each adds its subcommand; `run` returns the exit status.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace mote::cli {
+
+inline constexpr int kExitMismatch = 1;
+inline constexpr int kExitBadInput = 2;
+inline constexpr int kExitInterrupted = 130;
+
+// What main calls after parsing: the verb that was chosen.
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
+void add_tokenize(CLI::App& app, Action& action);
+
+}  // namespace mote::cli

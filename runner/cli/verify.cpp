@@ -1,0 +1,81 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runner/cli/session_flags.h"
+#include "runner/cli/terminal.h"
+#include "runner/cli/verbs.h"
+
+namespace mote::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct VerifyFlags {
+  std::string file;
+  bool json = false;
+  SessionFlags session;
+};
+
+std::string shortened(const std::string& text) {
+  const std::string line = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return line.size() <= 40 ? line : line.substr(0, 36) + "...\"";
+}
+
+std::string error_text(const Json& error) {
+  char text[32];
+  if (error.is_null()) return "not a number";
+  std::snprintf(text, sizeof text, "%.1e", error.get<double>());
+  return text;
+}
+
+void print_report(const Json& report) {
+  Table table({"golden sample", "prompt", "tokens", "agree", "largest error", "allowed", "result"});
+  for (const Json& sample : report["samples"]) {
+    std::string result = sample["passed"].get<bool>() ? "ok" : "DIFFERS";
+    if (!sample["tokenizer_agrees"].get<bool>()) result += " (tokenizer)";
+    table.add({shortened(sample["text"]), sample["prompt_tokens"].dump(), sample["tokens"].dump(),
+               sample["matched_tokens"].dump(), error_text(sample["max_relative_error"]), error_text(sample["tolerance"]),
+               result});
+  }
+  table.print(stdout);
+}
+
+int verify(const VerifyFlags& flags) {
+  const Model model = open_model(flags.file);
+  mote_error damage = sized<mote_error>();
+  const bool intact = mote_model_check_segments(model.get(), &damage) == MOTE_OK;
+  Json report = {{"passed", false}, {"samples", Json::array()}};
+  if (intact) {
+    const Session session = flags.session.open(model);
+    const CancelOnInterrupt cancel(session.get());
+    report = Json::parse(
+        take_string([&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));
+  }
+  report["checksums"] = intact ? "ok" : damage.message;
+  const bool passed = intact && report["passed"].get<bool>();
+  report["passed"] = passed;
+  if (flags.json) {
+    std::printf("%s\n", report.dump(2).c_str());
+    return passed ? 0 : kExitMismatch;
+  }
+  std::printf("checksums  %s\n", report["checksums"].get<std::string>().c_str());
+  if (!report["samples"].empty()) print_report(report);
+  else if (intact) std::printf("The file has no golden samples.\n");
+  std::printf("%s\n", passed ? green("verified", stdout).c_str() : red("does not verify", stdout).c_str());
+  return passed ? 0 : kExitMismatch;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<VerifyFlags>();
+  CLI::App& verb = *app.add_subcommand("verify", "Check a file's checksums and that this machine computes what PyTorch computed");
+  verb.footer("Exit status: 0 verified, 1 something differs, 2 the file cannot be used.\n"
+              "Example:\n  mote-runner verify model.mote\n");
+  verb.add_option("file", flags->file, "The .mote file")->required();
+  verb.add_flag("--json", flags->json, "Print the report as JSON");
+  flags->session.add_to(verb);
+  verb.callback([flags, &action] { action = [flags] { return verify(*flags); }; });
+}
+
+}  // namespace mote::cli
