@@ -9,16 +9,35 @@ from torch.export import ExportedProgram
 
 from llm_export.methods import Methods
 from llm_export.passes.edit import Editor
+from llm_export.passes.fuse_activations import fuse_activations
+from llm_export.passes.fuse_layer_norm import fuse_layer_norm
+from llm_export.passes.fuse_rms_norm import fuse_rms_norm
+from llm_export.passes.fuse_rope import fuse_rope
+from llm_export.passes.gated_linear import gated_linear
 from llm_export.passes.last_position import last_position
 from llm_export.passes.linear import canonical_embedding, canonical_linear
+from llm_export.passes.merge_duplicates import merge_duplicates
+from llm_export.passes.merge_linears import merge_linears
 from llm_export.passes.remove_noops import remove_noops
+from llm_export.passes.residual import fuse_residual
+from llm_export.passes.rope_table import rope_table
 
 Pass = Callable[[ExportedProgram, Methods], ExportedProgram]
 
 PASSES: tuple[Pass, ...] = (
     remove_noops,
+    merge_duplicates,
     canonical_embedding,
     canonical_linear,
+    fuse_rms_norm,
+    fuse_layer_norm,
+    fuse_activations,
+    fuse_rope,
+    merge_duplicates,  # the tables that the rope pass made for each layer
+    rope_table,
+    gated_linear,
+    merge_linears,
+    fuse_residual,
 )
 
 
