@@ -14,7 +14,7 @@ from llm_export.passes.fuse_layer_norm import fuse_layer_norm
 from llm_export.passes.fuse_rms_norm import fuse_rms_norm
 from llm_export.passes.fuse_rope import fuse_rope
 from llm_export.passes.gated_linear import gated_linear
-from llm_export.passes.last_position import last_position
+from llm_export.passes.last_position import copy_program, last_position
 from llm_export.passes.linear import canonical_embedding, canonical_linear
 from llm_export.passes.merge_duplicates import merge_duplicates
 from llm_export.passes.merge_linears import merge_linears
@@ -44,11 +44,11 @@ PASSES: tuple[Pass, ...] = (
 def run_passes(methods: Methods) -> Methods:
     """Rewrites `verify` into fused `mote::` ops and adds `prefill`.
 
-    methods: as captured, weights already assigned their formats; its graph is rewritten in place, its tables are not.
+    methods: as captured, weights already assigned their formats; stays as it is
     Returns: Methods with `prefill` and `verify`, and the weights that these still read.
     """
     result = replace(methods, programs={}, weights=dict(methods.weights), constants=dict(methods.constants))
-    program = methods.programs["verify"]
+    program = copy_program(methods.programs["verify"])
     for rewrite in PASSES:
         program = rewrite(program, result)
     result.programs = {"prefill": last_position(program, result), "verify": program}

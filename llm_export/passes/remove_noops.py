@@ -7,7 +7,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from llm_export.methods import Methods
-from llm_export.passes.edit import Editor, argument, is_call, same_shape
+from llm_export.passes.edit import Editor, argument, is_call, is_static, same_shape
 
 ASSERTIONS = {
     "aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_async.default", "aten._assert_scalar.default",
@@ -31,9 +31,23 @@ def remove_noops(program: ExportedProgram, methods: Methods) -> ExportedProgram:
     for node in list(editor.graph.nodes):
         if is_call(node, *ASSERTIONS):
             editor.graph.erase_node(node)
+        elif is_call(node, "aten.cat.default"):
+            _drop_empty_parts(editor, node)
         elif node.op == "call_function" and _is_identity(node):
             editor.replace(node, node.args[0])
     return editor.finish()
+
+
+def _drop_empty_parts(editor: Editor, node: Node) -> None:
+    """Parts without elements add nothing, for instance the columns that a full rotation leaves as they are."""
+    parts = [part for part in node.args[0] if all(not is_static(size) or size != 0 for size in part.meta["val"].shape)]
+    same_dtype = all(part.meta["val"].dtype == node.meta["val"].dtype for part in parts)
+    if not parts or len(parts) == len(node.args[0]) or not same_dtype:
+        return
+    if len(parts) == 1:
+        editor.replace(node, parts[0])
+    else:
+        node.update_arg(0, parts)
 
 
 def _is_identity(node: Node) -> bool:
