@@ -7,10 +7,14 @@
 
 namespace mote {
 
+inline constexpr int kKvGroup = 32;  // elements that share a scale
+
 enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 
 // One layer's cache. Row `slot` of head h starts at data + (slot * num_heads + h) * row_bytes.
-// int8 and int4 rows are codes followed by one float32 scale per 32 elements (symmetric, code = round(x / scale)).
+// int8 and int4 rows are codes, padded with zero bytes to a multiple of 4, then one float32 scale for each 32 elements
+// (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). int4: byte i holds code + 8 of element 2i in its low
+// nibble and of element 2i + 1 in its high nibble.
 // window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in
 // num_sinks + (p - num_sinks) % (capacity - num_sinks); capacity >= num_sinks + window + the largest call's tokens - 1,
 // so that a chunk never overwrites keys that its own first query still sees.
@@ -32,7 +36,7 @@ struct KvCache {
   }
 };
 
-// Bytes of one head's row of `width` elements.
+// Bytes of one head's row of `width` elements: a multiple of 4 but for float16 of odd width.
 int64_t kv_row_bytes(KvType type, int32_t width);
 
 // A float32 tensor that a recurrent op updates in place.

@@ -1,0 +1,269 @@
+#include "tests/kernels/harness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/float_bits.h"
+#include "kernels/linear/products.h"
+
+namespace mote::test {
+
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr std::byte kGarbage{0xcd};
+
+void place(Owned& owned) { owned.tensor.data = owned.bytes.data(); }
+
+// Row-major index of an element to its offset.
+int64_t offset_of(const Tensor& tensor, int64_t index) {
+  int64_t offset = 0;
+  for (int dim = tensor.rank - 1; dim >= 0; --dim) {
+    offset += index % tensor.size(dim) * tensor.stride(dim);
+    index /= tensor.size(dim);
+  }
+  return offset;
+}
+
+}  // namespace
+
+void TestPool::parallel_for(int64_t count, int64_t grain,
+                            const std::function<void(int64_t begin, int64_t end, int thread)>& body) {
+  const int64_t pieces = std::clamp<int64_t>(count / std::max<int64_t>(grain, 1), 1, num_threads_);
+  const int64_t length = (count + pieces - 1) / pieces;
+  std::vector<std::thread> workers;
+  for (int64_t i = 0; i * length < count; ++i) {
+    workers.emplace_back(body, i * length, std::min(count, (i + 1) * length), static_cast<int>(i));
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
+Owned make(DType dtype, const Shape& shape) {
+  Owned owned;
+  owned.tensor.dtype = dtype;
+  owned.tensor.rank = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), owned.tensor.sizes.begin());
+  owned.tensor.set_contiguous_strides();
+  owned.bytes.resize(static_cast<size_t>(std::max<int64_t>(owned.count(), 1) * dtype_bytes(dtype)));
+  place(owned);
+  return owned;
+}
+
+Owned floats(const Shape& shape, const std::vector<float>& values) {
+  Owned owned = make(DType::kFloat32, shape);
+  std::copy(values.begin(), values.end(), owned.as<float>());
+  return owned;
+}
+
+Owned integers(const Shape& shape, const std::vector<int64_t>& values) {
+  Owned owned = make(DType::kInt64, shape);
+  std::copy(values.begin(), values.end(), owned.as<int64_t>());
+  return owned;
+}
+
+Owned bools(const Shape& shape, const std::vector<int>& values) {
+  Owned owned = make(DType::kBool, shape);
+  std::transform(values.begin(), values.end(), owned.as<uint8_t>(), [](int v) { return static_cast<uint8_t>(v != 0); });
+  return owned;
+}
+
+Owned random_floats(const Shape& shape, uint32_t seed, float scale) {
+  Owned owned = make(DType::kFloat32, shape);
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0f, scale);
+  std::generate(owned.as<float>(), owned.as<float>() + owned.count(), [&] { return normal(generator); });
+  return owned;
+}
+
+Owned narrow(const Owned& source, DType dtype) {
+  Owned owned = make(dtype, Shape(source.tensor.sizes.begin(), source.tensor.sizes.begin() + source.tensor.rank));
+  for (int64_t i = 0; i < owned.count(); ++i) {
+    const float value = source.as<float>()[i];
+    owned.as<uint16_t>()[i] = dtype == DType::kFloat16 ? float32_to_float16(value) : float32_to_bfloat16(value);
+  }
+  return owned;
+}
+
+Owned with_layout(const Owned& source, const std::vector<int>& order) {
+  Owned owned = source;
+  place(owned);
+  int64_t step = 1;
+  for (auto dim = order.rbegin(); dim != order.rend(); ++dim) {
+    owned.tensor.strides[static_cast<size_t>(*dim)] = step;
+    step *= source.tensor.size(*dim);
+  }
+  const auto bytes = static_cast<size_t>(dtype_bytes(source.tensor.dtype));
+  for (int64_t i = 0; i < source.count(); ++i) {
+    std::memcpy(owned.bytes.data() + static_cast<size_t>(offset_of(owned.tensor, i)) * bytes,
+                source.bytes.data() + static_cast<size_t>(offset_of(source.tensor, i)) * bytes, bytes);
+  }
+  return owned;
+}
+
+Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed) {
+  Tiles tiles;
+  std::mt19937 generator(seed);
+  const int64_t columns = shape.back(), rows = shape[shape.size() - 2], groups = columns / group_size;
+  const int64_t experts = shape.size() == 3 ? shape[0] : 1, padded = (rows + 15) / 16 * 16;
+  const int low = bits == 8 ? -128 : -8, high = bits == 8 ? 127 : 7;
+  std::uniform_int_distribution<int> code(low, high);
+  std::uniform_real_distribution<float> scale(0.001f, 0.02f);
+  tiles.owned = make(DType::kFloat16, shape);
+  tiles.owned.tensor.bits = static_cast<uint8_t>(bits);
+  tiles.owned.tensor.group_size = group_size;
+  const int64_t bytes = tile_bytes(bits, group_size);
+  tiles.owned.bytes.assign(static_cast<size_t>(experts * padded / 16 * groups * bytes), std::byte{0});
+  place(tiles.owned);
+  for (int64_t row = 0; row < experts * rows; ++row) {
+    const int64_t expert = row / rows, n = row % rows;
+    for (int64_t k = 0; k < columns; ++k) {
+      std::byte* tile = tiles.owned.bytes.data() + ((expert * padded / 16 + n / 16) * groups + k / group_size) * bytes;
+      const int value = code(generator);
+      const int64_t c = k % group_size;
+      if (bits == 8) {
+        tile[c / 4 * 64 + 4 * (n % 16) + c % 4] = static_cast<std::byte>(value);
+      } else {
+        tile[c / 8 * 64 + 4 * (n % 16) + c % 4] |= static_cast<std::byte>((value + 8) << (c % 8 < 4 ? 0 : 4));
+      }
+      if (c == 0) {
+        const uint16_t half = float32_to_float16(scale(generator));
+        std::memcpy(tile + 16 * group_size * bits / 8 + 2 * (n % 16), &half, 2);
+        tiles.scales.push_back(float16_to_float32(half));
+      }
+      tiles.codes.push_back(value);
+      tiles.values.push_back(static_cast<double>(tiles.scales.back()) * value);
+    }
+  }
+  return tiles;
+}
+
+OpCall& OpCall::input(const Owned& tensor) {
+  input_tensors_.push_back(tensor.tensor);
+  inputs_.push_back(&input_tensors_.back());
+  return *this;
+}
+
+OpCall& OpCall::absent() {
+  inputs_.push_back(nullptr);
+  return *this;
+}
+
+OpCall& OpCall::output(DType dtype, const Shape& shape) {
+  outputs_.push_back(make(dtype, shape));
+  place(outputs_.back());
+  return *this;
+}
+
+OpCall::NamedAttribute& OpCall::attribute(const std::string& name) {
+  attributes_.push_back({});
+  attributes_.back().name = name;
+  return attributes_.back();
+}
+
+OpCall& OpCall::integers(const std::string& name, const std::vector<int64_t>& values) {
+  attribute(name).integers = values;
+  return *this;
+}
+
+OpCall& OpCall::number(const std::string& name, double value) {
+  attribute(name).numbers = {value};
+  return *this;
+}
+
+OpCall& OpCall::text(const std::string& name, const std::string& value) {
+  NamedAttribute& added = attribute(name);
+  added.text = value;
+  added.is_text = true;
+  return *this;
+}
+
+OpCall& OpCall::state(const StateShape& shape) {
+  state_shapes_.push_back(shape);
+  return *this;
+}
+
+OpCall& OpCall::caches(std::vector<KvCache>* caches) {
+  caches_ = caches;
+  return *this;
+}
+
+OpCall& OpCall::recurrent(std::vector<RecurrentState>* states) {
+  recurrent_ = states;
+  return *this;
+}
+
+void OpCall::assemble() {
+  output_pointers_.clear();
+  for (Owned& output : outputs_) output_pointers_.push_back(&output.tensor);
+  attribute_views_.clear();
+  for (const NamedAttribute& one : attributes_) {
+    attribute_views_.push_back({one.name, one.integers, one.numbers, one.is_text ? std::string_view(one.text) : std::string_view()});
+  }
+  call_.inputs = inputs_;
+  call_.outputs = output_pointers_;
+  call_.attributes = attribute_views_;
+  call_.state_shapes = state_shapes_;
+}
+
+Status OpCall::check() {
+  assemble();
+  const Op* op = find_op(name_);
+  if (op == nullptr) return Status(Code::kUnsupportedOp, name_);
+  return op->check(call_);
+}
+
+Status OpCall::run(int num_threads) {
+  MOTE_RETURN_IF_ERROR(check());
+  const Op* op = find_op(name_);
+  if (op->is_view) {
+    outputs_[0].tensor.data = static_cast<std::byte*>(inputs_[0]->data) + call_.view_offset_bytes;
+    return Status();
+  }
+  for (Owned& output : outputs_) std::fill(output.bytes.begin(), output.bytes.end(), kGarbage);
+  const size_t needed = op->scratch_bytes == nullptr ? 0 : op->scratch_bytes(call_, num_threads);
+  std::vector<std::byte> memory(needed + kGuard + 64, kGarbage);
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  std::byte* aligned = memory.data() + (64 - address % 64) % 64;
+  TestPool pool(num_threads);
+  KernelContext context;
+  context.threads = &pool;
+  context.scratch = {aligned, needed};
+  if (caches_ != nullptr) context.kv_caches = *caches_;
+  if (recurrent_ != nullptr) context.recurrent_states = *recurrent_;
+  MOTE_RETURN_IF_ERROR(op->run(call_, context));
+  const bool intact = std::all_of(aligned + needed, aligned + needed + kGuard, [](std::byte b) { return b == kGarbage; });
+  return intact ? Status() : Status(Code::kInternal, "wrote past its scratch memory");
+}
+
+double relative_error(const float* actual, const std::vector<double>& expected) {
+  double error = 0, largest = 1e-6;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double value = static_cast<double>(actual[i]);
+    if (std::isnan(expected[i]) != std::isnan(value)) return std::numeric_limits<double>::infinity();
+    if (std::isnan(value) || value == expected[i]) continue;
+    if (std::isinf(value) || std::isinf(expected[i])) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::fabs(expected[i]));
+    error = std::max(error, std::fabs(value - expected[i]));
+  }
+  return error / largest;
+}
+
+bool same_bits(const Owned& a, const Owned& b) { return a.bytes == b.bytes; }
+
+std::vector<double> to_doubles(const Owned& tensor) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const int64_t offset = offset_of(tensor.tensor, i);
+    switch (tensor.tensor.dtype) {
+      case DType::kFloat32: values.push_back(static_cast<double>(tensor.as<float>()[offset])); break;
+      case DType::kFloat16: values.push_back(static_cast<double>(float16_to_float32(tensor.as<uint16_t>()[offset]))); break;
+      case DType::kBFloat16: values.push_back(static_cast<double>(bfloat16_to_float32(tensor.as<uint16_t>()[offset]))); break;
+      case DType::kInt64: values.push_back(static_cast<double>(tensor.as<int64_t>()[offset])); break;
+      default: values.push_back(static_cast<double>(tensor.as<uint8_t>()[offset])); break;
+    }
+  }
+  return values;
+}
+
+}  // namespace mote::test
