@@ -17,10 +17,9 @@ import torch
 
 from llm_export.errors import ArgumentError, CheckError
 from llm_export.methods import WeightSpec
-from llm_export.oracle import Oracle
+from llm_export.oracle import FULL_BYTES, Oracle
 
 MODES = ("full", "layers", "off")
-FULL_BYTES = 1 << 30  # float32 parameters up to this size are all held in memory by default
 NUM_CONTINUED = 8
 PERTURBATION = 1e-6
 NOISE_FACTOR = 5.0
@@ -67,7 +66,9 @@ def check_program(path: Path, oracle: Oracle, prompts: Sequence[Prompt], mode: s
     """
     from llm_runner import Model
 
-    model = Model.load(str(path))
+    model = Model.load(path)
+    for prompt in prompts:
+        _check_tokenizer(model, prompt)
     steps = max(1, min(NUM_CONTINUED, max_length - len(prompts[0].ids)))
     runs = [_run_file(model, prompt.ids, steps) for prompt in prompts]
     ids = torch.tensor([list(prompt.ids) + run.continuation[:-1] for prompt, run in zip(prompts, runs, strict=True)])
@@ -86,8 +87,8 @@ def check_program(path: Path, oracle: Oracle, prompts: Sequence[Prompt], mode: s
 def tolerance(oracle: Oracle, noise: float) -> float:
     """Returns the relative error that is accepted.
 
-    Where activations are rounded to 8 bits, a difference in the last bit of a float moves a code now and then, and later
-    layers amplify that; how much, `noise` tells. Elsewhere only the order of summation differs.
+    Where activations are rounded to 8 bits, a difference in the last bit of a float moves a code now and then, and
+    later layers amplify that; how much, `noise` tells. Elsewhere only the order of summation differs.
     """
     formats = [spec for spec in oracle.weights.values() if spec.bits]
     if any(spec.activations == "int8" for spec in formats):
@@ -99,6 +100,14 @@ def relative_errors(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor
     """Returns max |found - expected| / max |expected| over the last dimension; NaN counts as infinite."""
     errors = (found - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1e-30)
     return torch.where(errors.isnan(), torch.inf, errors)
+
+
+def _check_tokenizer(model, prompt: Prompt) -> None:
+    if prompt.text and (found := model.tokenize(prompt.text)) != list(prompt.ids):
+        raise CheckError(
+            f"the tokenizer of the exported program disagrees with the tokenizers library, so no file was written: "
+            f"{prompt.text!r} gives {found[:16]} instead of {list(prompt.ids)[:16]}"
+        )
 
 
 @dataclass
@@ -148,7 +157,7 @@ def _compare(result: CheckResult, prompt: Prompt, run: _Run, expected: torch.Ten
             raise CheckError(
                 f"the exported program disagrees with the Hugging Face module, so no file was written: {method} at "
                 f"position {offset + worst} has a relative error of {float(errors[worst]):.2g} (at most "
-                f"{result.tolerance:.2g} is accepted); {agreed} of {len(found)} positions have the same most likely token"
+                f"{result.tolerance:.2g} is accepted); {agreed} of {len(found)} positions have the same best token"
             )
         total = result.num_positions + len(found)
         result.top1_agreement = (result.top1_agreement * result.num_positions + agreed) / total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
@@ -42,8 +43,20 @@ def make_metadata(
         generation_config=json.dumps(generation, sort_keys=True),
         golden_samples=golden_samples,
         tokenizer=checkpoint.tokenizer_path.read_bytes() if checkpoint.tokenizer_path else b"",
-        chat_template=checkpoint.chat_template.encode(),
+        chat_template=self_contained_template(checkpoint.chat_template, checkpoint.tokenizer_config).encode(),
     )
+
+
+def self_contained_template(template: str, tokenizer_config: dict) -> str:
+    """Returns a chat template that itself sets the special tokens that it names, as in tokenizer_config.json."""
+    lines = ""
+    for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
+        token = tokenizer_config.get(name)
+        token = token.get("content") if isinstance(token, dict) else token
+        if isinstance(token, str) and re.search(rf"\b{name}\b", template):
+            lines += "{%- set " + name + " = " + json.dumps(token, ensure_ascii=False) + " %}"
+    # A newline behind a block would be trimmed.
+    return lines + ("{{ '' }}" if lines and template.startswith("\n") else "") + template
 
 
 def max_positions(config: PretrainedConfig) -> int:

@@ -1,11 +1,12 @@
 """What a program must compute: the Hugging Face module in eager float32 PyTorch, quantised as torchao does it.
 
-Parameters come from the mapped checkpoint when the module that owns them runs, and leave afterwards unless `keep` is set,
-so a model of any size fits the memory of its largest layer.
+Parameters come from the mapped checkpoint when the module that owns them runs, and leave afterwards unless `keep` is
+set, so a model of any size fits the memory of its largest layer.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import deepcopy
 
@@ -21,6 +22,7 @@ from llm_export.ops import quantize_activations
 from llm_export.quantize.affine import dequantize_rows, quantize_rows
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
+FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
 BLOCK_ELEMENTS = 1 << 17  # of quantisation: temporaries stay in the processor's cache
 BLOCKED_ELEMENTS = 1 << 24  # linears larger than this are multiplied in blocks of rows
 
@@ -58,6 +60,10 @@ class Oracle:
         self._noise = [(perturbed_rows, perturbation)] if perturbed_rows else []
         positions = torch.arange(input_ids.shape[1])[None].expand(input_ids.shape[0], -1)
         return self.model(input_ids, position_ids=positions, use_cache=False).logits.float()
+
+    def vocab_size(self) -> int:
+        """Returns the number of logits of a position."""
+        return self.model.get_output_embeddings().weight.shape[0]
 
     def _spec(self, name: str) -> WeightSpec | None:
         spec = self.weights.get(name)
@@ -158,6 +164,12 @@ class Oracle:
             output = output.clone()
             output[-rows:] *= 1 + size * torch.randn(output[-rows:].shape, generator=generator)
         return output
+
+
+def fits_memory(checkpoint: Checkpoint) -> bool:
+    """Says whether all parameters in float32 fit the memory budget."""
+    reader = checkpoint.weights
+    return 4 * sum(math.prod(reader.shape(name)) for name in reader.names()) <= FULL_BYTES
 
 
 def build_eager_model(checkpoint: Checkpoint) -> nn.Module:

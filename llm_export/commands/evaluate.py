@@ -1,0 +1,77 @@
+"""`mote eval`."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from llm_export.errors import ArgumentError, FileError
+
+
+def run(model, text_path, checkpoint, context, stride, max_tokens, threads, as_json, debug):
+    from llm_runner import Model
+
+    from llm_export.evaluate import evaluate, file_scorer, windows
+    from llm_export.progress import Progress
+
+    text = read_text(text_path)
+    loaded = Model.load(model)
+    ids = loaded.tokenize(text)
+    context = _context(context, loaded, len(ids))
+    cuts = list(windows(len(ids), context, context if stride is None else stride, max_tokens))
+    if not cuts:
+        raise ArgumentError(f"{text_path}: has {len(ids)} tokens: must have at least 2")
+    reference = _checkpoint_scorer(checkpoint, loaded) if checkpoint else None
+    started = time.perf_counter()
+    with Progress().stage("eval", sum(cut.stop - cut.first_target for cut in cuts), "tok") as bar:
+        result = evaluate(ids, file_scorer(loaded, context, threads or None), cuts, reference, bar.update)
+    fields = asdict(result) | {"context": context, "seconds": time.perf_counter() - started}
+    click.echo(json.dumps(fields, indent=2) if as_json else report(fields))
+
+
+def read_text(path: str) -> str:
+    """Errors: FileError if the file cannot be read or is not UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def report(fields: dict) -> str:
+    """Returns the lines that a person reads."""
+    lines = [f"perplexity              {fields['perplexity']:.4f}   over {fields['num_tokens']} tokens"]
+    if fields["kl_divergence"] is not None:
+        lines += [
+            f"checkpoint's perplexity {fields['checkpoint_perplexity']:.4f}   in PyTorch",
+            f"KL divergence           {fields['kl_divergence']:.6f} nats a token",
+            f"same most likely token  {fields['top1_agreement']:.2%}",
+        ]
+    return "\n".join([*lines, f"windows of {fields['context']} tokens, {fields['seconds']:.1f} s"])
+
+
+def _context(asked: int, model, num_ids: int) -> int:
+    largest = model.info["max_position_embeddings"]
+    if asked > largest:
+        raise ArgumentError(f"context = {asked}: the model has {largest} positions at most")
+    return max(2, min(asked, num_ids)) if asked >= 2 else asked
+
+
+def _checkpoint_scorer(source: str, model):
+    """Returns the scorer of a checkpoint, unquantised; a layer at a time if it is large."""
+    import torch
+
+    from llm_export.checkpoint import open_checkpoint
+    from llm_export.oracle import Oracle, fits_memory
+
+    checkpoint = open_checkpoint(source)
+    oracle = Oracle(checkpoint, keep=fits_memory(checkpoint))
+    expected, found = model.info["vocab_size"], oracle.vocab_size()
+    if found != expected:
+        raise ArgumentError(f"{source}: has {found} vocabulary entries, the file {expected}: not its checkpoint")
+    return lambda ids: oracle.logits(torch.tensor([list(ids)]))[0]
