@@ -4,6 +4,7 @@
 
 #include "runner/program/invocation.h"
 #include "runner/program/program.h"
+#include "runner/program/validation.h"
 
 namespace mote {
 namespace {
@@ -44,8 +45,7 @@ Status find_ops(const Bound& bound, const fb::Method& method, std::vector<const 
   std::unordered_map<std::string_view, const Op*> known;
   ops.reserve(method.instructions()->size());
   for (uint32_t i = 0; i < method.instructions()->size(); ++i) {
-    const flatbuffers::String& name = *method.instructions()->Get(i)->op();
-    const auto [entry, is_new] = known.try_emplace(std::string_view(name.c_str(), name.size()), nullptr);
+    const auto [entry, is_new] = known.try_emplace(text_of(*method.instructions()->Get(i)->op()), nullptr);
     if (is_new) entry->second = find_op(entry->first);
     const Op* op = entry->second;
     MOTE_REQUIRE(op != nullptr, Code::kUnsupportedOp,
@@ -74,7 +74,7 @@ Status check_calls(const Bound& bound, uint32_t index) {
 Result<uint32_t> Bound::method_index(std::string_view name) const {
   const auto& methods = *program().methods();
   for (uint32_t i = 0; i < methods.size(); ++i) {
-    if (std::string_view(methods[i]->name()->c_str(), methods[i]->name()->size()) == name) return i;
+    if (text_of(*methods[i]->name()) == name) return i;
   }
   return Status(Code::kInvalidArgument, format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
 }

@@ -10,7 +10,10 @@ namespace {
 
 static_assert(sizeof(double) == 8 && alignof(double) <= 8, "numbers are read in place");
 
-// [dims] over the last instruction's operands: how many entries of a flat list belong to each instruction.
+// An expanded view has no memory of its own, so nothing else bounds how long a kernel works on it.
+constexpr int64_t kMaxViewElements = int64_t{1} << 32;
+
+// How long the flat lists of a method's operands are.
 struct Counts {
   size_t inputs = 0;
   size_t outputs = 0;
@@ -30,8 +33,6 @@ Counts count_operands(const fb::Method& method) {
   }
   return counts;
 }
-
-std::string_view view_of(const flatbuffers::String& text) { return {text.c_str(), text.size()}; }
 
 // Bytes from a tensor's first element to the end of its last; invalid for negative strides or on overflow.
 Size extent_bytes(const Tensor& tensor) {
@@ -89,8 +90,8 @@ void Invocation::gather_attributes(const fb::Instruction& instruction) {
   const size_t first = attributes_.size();
   for (const fb::Attribute* source : *instruction.attributes()) {
     Attribute attribute;
-    attribute.name = view_of(*source->name());
-    if (source->text() != nullptr) attribute.text = view_of(*source->text());
+    attribute.name = text_of(*source->name());
+    if (source->text() != nullptr) attribute.text = text_of(*source->text());
     if (source->numbers() != nullptr) attribute.numbers = {source->numbers()->data(), source->numbers()->size()};
     if (source->dims() != nullptr) {
       attribute.integers = {integers_.data() + integers_.size(), source->dims()->size()};
@@ -176,6 +177,8 @@ Status Invocation::place_view(size_t index) {
   MOTE_REQUIRE(aligned && (to.offset_bytes + extent_bytes(view)).at_most(to.bytes), Code::kInvalidProgram,
                "%s: the view reaches outside of the %lld bytes that it shares", place(index).c_str(),
                static_cast<long long>(to.bytes.value()));
+  MOTE_REQUIRE(view.num_elements() <= kMaxViewElements, Code::kInvalidProgram, "%s: the view has %lld elements: must have at most 2^32",
+               place(index).c_str(), static_cast<long long>(view.num_elements()));
   if (source.data != nullptr) view.data = static_cast<std::byte*>(source.data) + call.view_offset_bytes;
   return {};
 }

@@ -35,6 +35,8 @@ inline constexpr uint32_t kMaxLongNameBytes = 64 << 10;
 inline constexpr uint32_t kMaxTextBytes = 64 << 20;
 Status check_text(const Path& path, const flatbuffers::String& text, uint32_t max_bytes);
 
+inline std::string_view text_of(const flatbuffers::String& text) { return {text.c_str(), text.size()}; }
+
 struct TokenRange {
   int64_t min = 1;
   int64_t max = 1;

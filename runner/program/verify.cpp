@@ -47,7 +47,7 @@ Status invalid(const Path& path, const char* pattern, ...) {
 
 Status check_text(const Path& path, const flatbuffers::String& text, uint32_t max_bytes) {
   if (text.size() > max_bytes) return invalid(path, "has %u bytes: must have at most %u", text.size(), max_bytes);
-  const std::string_view view(text.c_str(), text.size());
+  const std::string_view view = text_of(text);
   const size_t valid = valid_utf8_prefix(view);
   if (valid != view.size()) return invalid(path, "is not UTF-8 at byte %zu", valid);
   if (view.find('\0') != std::string_view::npos) return invalid(path, "contains a NUL character");

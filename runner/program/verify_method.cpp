@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/tensor.h"
 #include "runner/program/validation.h"
@@ -291,7 +290,7 @@ Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& at
   for (uint32_t i = 0; i < dims.size(); ++i) {
     MOTE_RETURN_IF_ERROR(check_dim(Path{&path, "dims", i}, *dims.Get(i), range_, -kMaxAttribute, kMaxAttribute));
   }
-  if (std::strcmp(attribute.name()->c_str(), "state") != 0) return {};
+  if (text_of(*attribute.name()) != "state") return {};
   const auto num_states = static_cast<int64_t>(program_.states()->size());
   if (dims.size() != 1 || dims.Get(0)->tokens() != 0) return invalid(path, "state: must be one constant");
   return check_dim(Path{&path, "dims", 0}, *dims.Get(0), range_, 0, num_states - 1);
@@ -317,10 +316,10 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
   };
   for (uint32_t i = 0; i < 2; ++i) {
     const fb::Value& input = *method.values()->Get(static_cast<uint32_t>(method.inputs()->Get(i)));
-    const char* name = method.input_names()->Get(i)->c_str();
-    if (std::strcmp(name, kInputNames[i]) != 0) return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name, kInputNames[i]);
+    const flatbuffers::String& name = *method.input_names()->Get(i);
+    if (text_of(name) != kInputNames[i]) return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name.c_str(), kInputNames[i]);
     if (input.dtype() != fb::DType::int64 || !has_shape(input, {{0, 1}, {1, 0}})) {
-      return invalid(Path{&path, "inputs", i}, "(%s): must be int64 [1, T]", name);
+      return invalid(Path{&path, "inputs", i}, "(%s): must be int64 [1, T]", name.c_str());
     }
   }
   const fb::Value& output = *method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)));
@@ -341,15 +340,15 @@ Status verify_method_set(const Path& file, const fb::Program& program) {
   const auto& methods = *program.methods();
   for (uint32_t i = 0; i < methods.size(); ++i) {
     for (uint32_t j = 0; j < i; ++j) {
-      if (methods[i]->name()->str() != methods[j]->name()->str()) continue;
+      if (text_of(*methods[i]->name()) != text_of(*methods[j]->name())) continue;
       return invalid(Path{&file, "methods", i}, "name = %s: is the name of another method", methods[i]->name()->c_str());
     }
   }
-  for (const char* name : {"prefill", "decode", "verify"}) {
+  for (const std::string_view name : {"prefill", "decode", "verify"}) {
     uint32_t index = 0;
-    while (index < methods.size() && methods[index]->name()->str() != name) ++index;
-    if (index == methods.size()) return invalid(file, "methods: must have one named %s", name);
-    const bool every_token = std::strcmp(name, "verify") == 0;
+    while (index < methods.size() && text_of(*methods[index]->name()) != name) ++index;
+    if (index == methods.size()) return invalid(file, "methods: must have one named %s", name.data());
+    const bool every_token = name == "verify";
     MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", index}, program, *methods[index], every_token));
   }
   return {};

@@ -1,6 +1,7 @@
 // Builds .mote files by hand for tests: values get a place in the arena each, so any order of instructions is valid.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -79,14 +80,19 @@ class MethodBuilder {
 
   template <typename... Attributes>
   int32_t emit(const std::string& op, std::vector<int32_t> inputs, int32_t output, Attributes... attributes) {
+    emit_all(op, std::move(inputs), {output}, std::move(attributes)...);
+    return output;
+  }
+
+  template <typename... Attributes>
+  void emit_all(const std::string& op, std::vector<int32_t> inputs, std::vector<int32_t> outputs, Attributes... attributes) {
     auto instruction = std::make_unique<fb::InstructionT>();
     instruction->op = op;
     instruction->inputs = std::move(inputs);
-    instruction->outputs = {output};
+    instruction->outputs = std::move(outputs);
     instruction->origin = "model.layers.0";
     (instruction->attributes.push_back(std::move(attributes)), ...);
     method_.instructions.push_back(std::move(instruction));
-    return output;
   }
 
  private:
@@ -180,7 +186,7 @@ class ProgramBuilder {
     return static_cast<int32_t>(program.states.size()) - 1;
   }
 
-  // The whole file. Segments and their table are made here, and put back as they were in `program`.
+  // The whole file; sets program.segments.
   Bytes build();
 
  private:
@@ -234,34 +240,41 @@ inline bool replace_program(Bytes& file, const Bytes& program, size_t first_segm
   return true;
 }
 
+// Lays the segments out behind the program, with at least `room` spare bytes for edits that make it longer, and makes the
+// file. program.segments has one entry a segment; offsets and sizes are set here.
+inline Bytes lay_out(fb::ProgramT& program, const std::vector<Bytes>& segments, size_t room) {
+  size_t end = Size(64 + pack(program).size() + room).align_up(4096).unsigned_value();
+  const size_t first_segment = end;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    program.segments[i]->offset = Size(end).align_up(4096).unsigned_value();
+    program.segments[i]->bytes = segments[i].size();
+    end = program.segments[i]->offset + segments[i].size();
+  }
+  Bytes file(end);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    std::copy(segments[i].begin(), segments[i].end(), file.begin() + static_cast<std::ptrdiff_t>(program.segments[i]->offset));
+  }
+  replace_program(file, pack(program), first_segment);
+  return file;
+}
+
 inline Bytes ProgramBuilder::build() {
   const auto as_bytes = [](const std::string& text) {
     const auto* data = reinterpret_cast<const std::byte*>(text.data());
     return Bytes(data, data + text.size());
   };
-  std::vector<std::pair<fb::SegmentKind, Bytes>> segments = {{fb::SegmentKind::weights, weights}};
-  if (!tokenizer.empty()) segments.emplace_back(fb::SegmentKind::tokenizer, as_bytes(tokenizer));
-  if (!chat_template.empty()) segments.emplace_back(fb::SegmentKind::chat_template, as_bytes(chat_template));
+  std::vector<Bytes> segments;
   program.segments.clear();
-  for (const auto& [kind, bytes] : segments) {
+  const auto add = [&](fb::SegmentKind kind, Bytes bytes) {
     program.segments.push_back(std::make_unique<fb::SegmentT>());
     program.segments.back()->kind = kind;
-    program.segments.back()->bytes = bytes.size();
     program.segments.back()->crc32 = crc32(bytes);
-  }
-  size_t end = 64 + pack(program).size();
-  const size_t first_segment = Size(end + 4096).align_up(4096).unsigned_value();  // room for programs that tests make longer
-  end = first_segment;
-  for (auto& segment : program.segments) {
-    segment->offset = Size(end).align_up(4096).unsigned_value();
-    end = segment->offset + segment->bytes;
-  }
-  Bytes file(end);
-  for (size_t i = 0; i < segments.size(); ++i) {
-    if (!segments[i].second.empty()) std::memcpy(file.data() + program.segments[i]->offset, segments[i].second.data(), segments[i].second.size());
-  }
-  replace_program(file, pack(program), first_segment);
-  return file;
+    segments.push_back(std::move(bytes));
+  };
+  add(fb::SegmentKind::weights, weights);
+  if (!tokenizer.empty()) add(fb::SegmentKind::tokenizer, as_bytes(tokenizer));
+  if (!chat_template.empty()) add(fb::SegmentKind::chat_template, as_bytes(chat_template));
+  return lay_out(program, segments, 4096);
 }
 
 }  // namespace mote::test
