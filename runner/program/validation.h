@@ -37,6 +37,14 @@ Status check_text(const Path& path, const flatbuffers::String& text, uint32_t ma
 
 inline std::string_view text_of(const flatbuffers::String& text) { return {text.c_str(), text.size()}; }
 
+// flatbuffers' Verifier looks at the alignment of a vector's length only. Elements of 8 bytes are read in place, so theirs
+// is checked before the first is touched.
+template <typename T>
+Status check_aligned(const Path& path, const flatbuffers::Vector<T>& vector) {
+  if (reinterpret_cast<uintptr_t>(vector.Data()) % 8 != 0) return invalid(path, "is not aligned to 8 bytes");
+  return {};
+}
+
 struct TokenRange {
   int64_t min = 1;
   int64_t max = 1;

@@ -103,6 +103,7 @@ Status MethodVerifier::check_value(uint32_t index) {
 Status MethodVerifier::check_shape(const Path& path, const fb::Value& checked) {
   const auto& shape = *checked.shape();
   if (shape.size() > kMaxRank) return invalid(path, "shape has %u dimensions: must have at most 8", shape.size());
+  MOTE_RETURN_IF_ERROR(check_aligned(Path{&path, "shape", -1}, shape));
   for (uint32_t i = 0; i < shape.size(); ++i) {
     MOTE_RETURN_IF_ERROR(check_dim(Path{&path, "shape", i}, *shape.Get(i), range_, 0, kMaxElements));
   }
@@ -284,8 +285,9 @@ Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& at
   const int present = (attribute.dims() != nullptr) + (attribute.numbers() != nullptr) + (attribute.text() != nullptr);
   if (present != 1) return invalid(path, "has %d of dims, numbers and text: must have exactly one", present);
   if (attribute.text() != nullptr) return check_text(Path{&path, "text", -1}, *attribute.text(), kMaxNameBytes);
-  if (attribute.numbers() != nullptr) return {};
+  if (attribute.numbers() != nullptr) return check_aligned(Path{&path, "numbers", -1}, *attribute.numbers());
   const auto& dims = *attribute.dims();
+  MOTE_RETURN_IF_ERROR(check_aligned(Path{&path, "dims", -1}, dims));
   if (dims.size() > kMaxIntegers) return invalid(path, "has %u dims: must have at most %u", dims.size(), kMaxIntegers);
   for (uint32_t i = 0; i < dims.size(); ++i) {
     MOTE_RETURN_IF_ERROR(check_dim(Path{&path, "dims", i}, *dims.Get(i), range_, -kMaxAttribute, kMaxAttribute));

@@ -77,6 +77,7 @@ Status check_weight_format(const Path& path, const fb::Weight& weight) {
   if (weight.dtype() > fb::DType::MAX) return invalid(path, "dtype = %d: must be 0..7", static_cast<int>(weight.dtype()));
   const auto& shape = *weight.shape();
   if (shape.size() > kMaxRank) return invalid(path, "shape has %u dimensions: must have at most 8", shape.size());
+  MOTE_RETURN_IF_ERROR(check_aligned(Path{&path, "shape", -1}, shape));
   Size elements = 1;
   for (uint32_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0) return invalid(Path{&path, "shape", i}, "= %lld: must be 0..2^40", static_cast<long long>(shape[i]));
@@ -155,6 +156,7 @@ Status check_states(const Path& file, const fb::Program& program) {
   for (uint32_t i = 0; i < states.size(); ++i) {
     const Path path{&file, "states", i};
     MOTE_RETURN_IF_ERROR(check_text(Path{&path, "name", -1}, *states[i]->name(), kMaxNameBytes));
+    MOTE_RETURN_IF_ERROR(check_aligned(Path{&path, "shape", -1}, *states[i]->shape()));
     switch (states[i]->kind()) {
       case fb::StateKind::kv_cache: MOTE_RETURN_IF_ERROR(check_kv_cache(path, *states[i])); break;
       case fb::StateKind::recurrent: MOTE_RETURN_IF_ERROR(check_recurrent(path, *states[i])); break;

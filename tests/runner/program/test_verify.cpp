@@ -84,6 +84,20 @@ TEST(Verify, rejects_what_is_no_flatbuffer) {
   EXPECT_NE(verify(*map_bytes("test.mote", file)).status().message().find("not a well-formed flatbuffer"), std::string::npos);
 }
 
+TEST(Verify, rejects_vectors_of_sizes_that_are_not_aligned) {
+  test::ProgramBuilder builder = test::sum_model();
+  test::Bytes file = builder.build();
+  const auto* program = fb::GetProgram(file.data() + 64);
+  // Points the table at a length 4 bytes later: the low half of the first Dim, which is 0 tokens and so an empty shape.
+  const fb::Value* changed = program->methods()->Get(0)->values()->Get(kSum);
+  const auto field = static_cast<size_t>(changed->GetOptionalFieldOffset(fb::Value::VT_SHAPE));
+  const size_t at = static_cast<size_t>(reinterpret_cast<const std::byte*>(changed) - file.data()) + field;
+  test::put<uint32_t>(file, at, test::get<uint32_t>(file, at) + 4);
+  test::write_header(file, test::get<uint64_t>(file, 16));
+  const Status status = verify(*map_bytes("test.mote", file)).status();
+  EXPECT_NE(status.message().find("methods[0].values[5].shape is not aligned to 8 bytes"), std::string::npos) << status.message();
+}
+
 // Segments
 
 TEST(Verify, rejects_a_segment_that_is_not_page_aligned) {
