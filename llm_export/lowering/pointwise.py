@@ -11,13 +11,10 @@ from llm_export.lowering import dims
 from llm_export.lowering.builder import MethodBuilder, canonical_dtype
 from llm_export.lowering.registry import Arguments, lowers
 
-UNARY = (
-    "neg abs exp expm1 log log1p log2 sqrt rsqrt reciprocal sin cos tanh sigmoid silu relu erf floor ceil round sign square"
-    " bitwise_not"
-).split()
-ARITHMETIC = "mul maximum minimum remainder fmod pow bitwise_and bitwise_or".split()
-COMPARISONS = "eq ne lt le gt ge".split()
-LOGICAL = "logical_and logical_or logical_xor".split()
+UNARY = ["neg", "abs", "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "silu", "relu", "erf", "floor", "ceil", "round", "sign", "square", "bitwise_not"]
+ARITHMETIC = ["mul", "maximum", "minimum", "remainder", "fmod", "pow", "bitwise_and", "bitwise_or"]
+COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
+LOGICAL = ["logical_and", "logical_or", "logical_xor"]
 OVERLOADS = ("Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "default")
 
 

@@ -9,6 +9,7 @@ from torch.export import ExportedProgram
 
 from llm_export.methods import Methods
 from llm_export.passes.edit import Editor
+from llm_export.passes.fold_constants import fold_constants
 from llm_export.passes.fuse_activations import fuse_activations
 from llm_export.passes.fuse_layer_norm import fuse_layer_norm
 from llm_export.passes.fuse_rms_norm import fuse_rms_norm
@@ -21,16 +22,19 @@ from llm_export.passes.merge_linears import merge_linears
 from llm_export.passes.remove_noops import remove_noops
 from llm_export.passes.residual import fuse_residual
 from llm_export.passes.rope_table import rope_table
+from llm_export.passes.simplify_views import simplify_views
 
 Pass = Callable[[ExportedProgram, Methods], ExportedProgram]
 
 PASSES: tuple[Pass, ...] = (
     remove_noops,
     merge_duplicates,
+    fold_constants,
     canonical_embedding,
     canonical_linear,
-    fuse_rms_norm,
+    simplify_views,
     fuse_layer_norm,
+    fuse_rms_norm,
     fuse_activations,
     fuse_rope,
     merge_duplicates,  # the tables that the rope pass made for each layer

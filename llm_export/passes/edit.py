@@ -136,9 +136,9 @@ def argument(node: Node, position: int, name: str, default: Any = None) -> Any:
 
 
 def only_user(node: Node) -> Node | None:
-    """The one node that uses this one, and uses it as one argument; None if there are more."""
+    """The one call that uses this node; None if there are more, or if it is an output."""
     users = list(node.users)
-    return users[0] if len(users) == 1 else None
+    return users[0] if len(users) == 1 and users[0].op == "call_function" else None
 
 
 def rank(node: Node) -> int:
