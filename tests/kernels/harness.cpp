@@ -144,6 +144,11 @@ OpCall& OpCall::input(const Owned& tensor) {
   return *this;
 }
 
+OpCall& OpCall::input(Owned&& tensor) {
+  kept_.push_back(std::move(tensor));
+  return input(static_cast<const Owned&>(kept_.back()));
+}
+
 OpCall& OpCall::absent() {
   inputs_.push_back(nullptr);
   return *this;

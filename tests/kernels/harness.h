@@ -60,7 +60,8 @@ class OpCall {
  public:
   explicit OpCall(const std::string& name) : name_(name) {}
 
-  OpCall& input(const Owned& tensor);
+  OpCall& input(const Owned& tensor);  // outlives the call
+  OpCall& input(Owned&& tensor);
   OpCall& absent();
   OpCall& output(DType dtype, const Shape& shape);
   OpCall& integers(const std::string& name, const std::vector<int64_t>& values);
@@ -91,6 +92,7 @@ class OpCall {
   std::string name_;
   std::vector<const Tensor*> inputs_;
   std::deque<Tensor> input_tensors_;
+  std::deque<Owned> kept_;
   std::deque<Owned> outputs_;
   std::vector<Tensor*> output_pointers_;
   std::deque<NamedAttribute> attributes_;
