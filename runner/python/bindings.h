@@ -1,0 +1,91 @@
+// What the parts of llm_runner._core share.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runner/capi/mote.h"
+
+namespace mote::python {
+
+namespace py = pybind11;
+
+template <auto close>
+struct Closer {
+  template <typename T> void operator()(T* handle) const { close(handle); }
+};
+
+template <typename T>
+T sized() {
+  T value{};
+  value.struct_size = sizeof value;
+  return value;
+}
+
+// Raises the exception of llm_runner.errors that belongs to the code.
+[[noreturn]] void raise(const mote_error& error);
+
+// check([&](mote_error* error) { return mote_...(..., error); })
+template <typename Call>
+void check(Call call) {
+  auto error = sized<mote_error>();
+  if (call(&error) != MOTE_OK) raise(error);
+}
+
+// The same with the GIL released during the call.
+template <typename Call>
+void check_without_gil(Call call) {
+  auto error = sized<mote_error>();
+  int32_t code = MOTE_OK;
+  {
+    const py::gil_scoped_release release;
+    code = call(&error);
+  }
+  if (code != MOTE_OK) raise(error);
+}
+
+template <typename Call>
+py::str take_string(Call call) {
+  char* text = nullptr;
+  check([&](mote_error* error) { return call(&text, error); });
+  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
+  return py::str(text);
+}
+
+class Model {
+ public:
+  explicit Model(const std::string& path);
+  mote_model* handle() const;
+  void close() { handle_.reset(); }
+  mote_model_info info() const;
+
+ private:
+  std::unique_ptr<mote_model, Closer<mote_model_close>> handle_;
+};
+
+// Calls on a session take turns: Python threads may share one without harm, though not usefully.
+class Session {
+ public:
+  Session(const Model& model, const mote_session_options& options);
+  mote_session* handle() const;
+  void close();
+  std::mutex& mutex() { return mutex_; }
+  int32_t vocab_size() const { return vocab_size_; }
+
+ private:
+  std::unique_ptr<mote_session, Closer<mote_session_close>> handle_;
+  std::mutex mutex_;
+  int32_t vocab_size_ = 0;
+};
+
+void bind_model(py::module_& module);
+void bind_session(py::module_& module);
+void bind_generation(py::module_& module);
+
+}  // namespace mote::python

@@ -1,0 +1,10 @@
+// llm_runner._core: the C API in Python's terms. The package llm_runner gives it its public shape.
+#include "runner/python/bindings.h"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The C API of Mote; use llm_runner.";
+  module.attr("__version__") = mote_version();
+  mote::python::bind_model(module);
+  mote::python::bind_session(module);
+  mote::python::bind_generation(module);
+}

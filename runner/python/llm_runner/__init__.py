@@ -1,0 +1,39 @@
+"""Runs `.mote` files.
+
+    from llm_runner import Model
+    model = Model.load("model.mote")
+    for piece in model.generate("Once upon a time", max_new_tokens=64):
+        print(piece, end="", flush=True)
+"""
+
+from llm_runner._core import __version__
+from llm_runner.errors import (
+    ArgumentError,
+    CancelledError,
+    ContextFullError,
+    FileError,
+    MoteError,
+    ProgramError,
+    ResourceError,
+    TokenizerError,
+)
+from llm_runner.generation import Generation, warp
+from llm_runner.model import Model, check_tokenizer
+from llm_runner.session import Session
+
+__all__ = [
+    "ArgumentError",
+    "CancelledError",
+    "ContextFullError",
+    "FileError",
+    "Generation",
+    "Model",
+    "MoteError",
+    "ProgramError",
+    "ResourceError",
+    "Session",
+    "TokenizerError",
+    "__version__",
+    "check_tokenizer",
+    "warp",
+]

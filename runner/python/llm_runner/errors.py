@@ -1,0 +1,51 @@
+"""What can go wrong, as a small tree: catch `MoteError` for all of it."""
+
+from __future__ import annotations
+
+
+class MoteError(Exception):
+    """Base of every error that Mote raises on purpose; its text is one paragraph for the user.
+
+    code: the MOTE_ERROR_* number of the C API
+    """
+
+    code: int = 70
+
+
+class FileError(MoteError):
+    """The file is missing, unreadable, or was changed while it was in use."""
+
+
+class ProgramError(MoteError):
+    """The file is malformed, of another version, or needs an op that this build does not have."""
+
+
+class TokenizerError(ProgramError):
+    """A tokenizer of a kind that is not supported, or a malformed one."""
+
+
+class ArgumentError(MoteError, ValueError):
+    """An argument or option has a value that is not accepted."""
+
+
+class ContextFullError(ArgumentError):
+    """More tokens than the session's context has room for."""
+
+
+class ResourceError(MoteError, MemoryError):
+    """The system refused memory or a thread."""
+
+
+class CancelledError(MoteError):
+    """The session was cancelled."""
+
+
+_TYPES = {10: FileError, 11: FileError, 12: FileError, 20: ProgramError, 21: ProgramError, 22: ProgramError,
+          30: TokenizerError, 40: ArgumentError, 41: ContextFullError, 50: ResourceError, 60: CancelledError}  # fmt: skip
+
+
+def error_from_code(code: int, message: str) -> MoteError:
+    """Makes the exception that belongs to a code of the C API."""
+    error = _TYPES.get(code, MoteError)(message)
+    error.code = code
+    return error

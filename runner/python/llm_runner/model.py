@@ -1,0 +1,142 @@
+"""A .mote file, ready to run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from llm_runner import _core
+from llm_runner.errors import ArgumentError
+from llm_runner.generation import Generation, checked_ids
+from llm_runner.session import Session
+
+
+def check_tokenizer(tokenizer_json: bytes | str) -> None:
+    """Checks that the text of a tokenizer.json is one that a .mote file may hold.
+
+    Errors: TokenizerError naming the field, its value and what is supported
+    """
+    _core.check_tokenizer(tokenizer_json.encode() if isinstance(tokenizer_json, str) else bytes(tokenizer_json))
+
+
+class Model:
+    """A loaded model; `Model.load` makes it. Thread safety: any number of threads."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = os.fspath(path)
+        self._core = _core.Model(self.path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Maps and checks a .mote file. Errors: FileError, ProgramError, TokenizerError."""
+        return cls(path)
+
+    def generate(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        max_new_tokens: int | None = None,
+        do_sample: bool | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float | None = None,
+        seed: int | None = None,
+        stop_strings: str | Sequence[str] = (),
+        ignore_eos: bool = False,
+        skip_special_tokens: bool = True,
+        context_length: int | None = None,
+        kv_dtype: str = "float32",
+        threads: int | None = None,
+        prefill_chunk: int | None = None,
+    ) -> Generation:
+        """Continues a prompt in a session of its own and returns an iterator over the text.
+
+        prompt: text, or token ids
+        Options that are None have the value of the file's generation_config, and where that has none transformers'
+        default; giving a sampling option or a seed implies do_sample. max_new_tokens 0: until the context is full.
+        Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
+        """
+        options = {
+            "max_new_tokens": max_new_tokens,
+            "do_sample": do_sample,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "repetition_penalty": repetition_penalty,
+            "seed": seed,
+            "ignore_eos": ignore_eos,
+            "skip_special_tokens": skip_special_tokens,
+        }
+        session = self.session(context_length, kv_dtype, threads, prefill_chunk)
+        return session._start(prompt, stop_strings, options, on_close=session.close)
+
+    def session(
+        self,
+        context_length: int | None = None,
+        kv_dtype: str = "float32",
+        threads: int | None = None,
+        prefill_chunk: int | None = None,
+    ) -> Session:
+        """Opens a session.
+
+        context_length: positions; None: 4096, or the model's maximum if that is less
+        kv_dtype: float32 (exact), float16, int8 or int4   threads: None: the physical cores
+        prefill_chunk: tokens computed at once; None: 256
+        """
+        return Session(self, context_length, kv_dtype, threads, prefill_chunk)
+
+    def tokenize(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> list[int]:
+        """Returns the token ids of a text.
+
+        add_special_tokens: BOS and such, as the tokenizer asks
+        parse_special_tokens: special tokens spelled in the text become their ids
+        """
+        if not isinstance(text, str):
+            raise ArgumentError(f"text must be a str, not {type(text).__name__}")
+        return self._core.tokenize(text.encode("utf-8", "replace"), add_special_tokens, parse_special_tokens)
+
+    def detokenize(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        """Returns the text of token ids; bytes that are no UTF-8 become U+FFFD."""
+        return self._core.detokenize(checked_ids(ids), skip_special_tokens)
+
+    encode = tokenize
+    decode = detokenize
+
+    def describe(self) -> dict[str, Any]:
+        """Returns everything that `mote inspect` shows: methods, ops, weights, states, segments, provenance."""
+        return json.loads(self._core.describe())
+
+    def check_segments(self) -> None:
+        """Checks the checksums of all segments. Errors: ProgramError. Cost: reads the whole file."""
+        self._core.check_segments()
+
+    @cached_property
+    def chat_template(self) -> str:
+        """The Jinja chat template, "" if the file has none."""
+        return self._core.chat_template()
+
+    @cached_property
+    def generation_config(self) -> dict[str, Any]:
+        """generation_config.json of the checkpoint, eos_token_id always a list."""
+        return json.loads(self._core.generation_config())
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """vocab_size, max_position_embeddings, bos_token_id, has_tokenizer, has_chat_template, file_bytes, weight_bytes."""
+        return self._core.info()
+
+    def close(self) -> None:
+        """Lets go of the file; open sessions keep it."""
+        self._core.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,125 @@
+"""One sequence of tokens on a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llm_runner import _core
+from llm_runner.errors import ArgumentError
+from llm_runner.generation import Generation, checked_ids, checked_int, start
+
+if TYPE_CHECKING:
+    from llm_runner.model import Model
+
+KV_DTYPES = ("float32", "float16", "int8", "int4")  # in the order of MOTE_KV_*
+
+
+class Session:
+    """Caches and position of one sequence; `Model.session` opens it.
+
+    Thread safety: calls from several threads take turns; `cancel` may come at any time.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        context_length: int | None = None,
+        kv_dtype: str = "float32",
+        threads: int | None = None,
+        prefill_chunk: int | None = None,
+    ):
+        if kv_dtype not in KV_DTYPES:
+            raise ArgumentError(f"kv_dtype = {kv_dtype!r}: must be one of {', '.join(KV_DTYPES)}")
+        sizes = {"context_length": context_length, "threads": threads, "prefill_chunk": prefill_chunk}
+        context, num_threads, chunk = (
+            0 if size is None else checked_int(name, size, 1, 2**31 - 1) for name, size in sizes.items()
+        )
+        self._model = model
+        self._core = _core.Session(model._core, context, KV_DTYPES.index(kv_dtype), num_threads, chunk)
+
+    def prefill(self, ids: Sequence[int]) -> np.ndarray:
+        """Appends ids and returns the logits after the last one.
+
+        Returns: float32 [vocab_size]
+        Errors: ArgumentError for no ids or ids outside the vocabulary, ContextFullError, CancelledError
+        """
+        return self._core.prefill(checked_ids(ids))
+
+    def decode(self, id: int) -> np.ndarray:
+        """Appends one id and returns the logits after it, float32 [vocab_size]."""
+        return self._core.decode(checked_int("id", id, -(2**31), 2**31 - 1))
+
+    def verify(self, ids: Sequence[int]) -> np.ndarray:
+        """Appends ids and returns the logits after each, float32 [len(ids), vocab_size]."""
+        return self._core.verify(checked_ids(ids))
+
+    def generate(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        max_new_tokens: int | None = None,
+        do_sample: bool | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float | None = None,
+        seed: int | None = None,
+        stop_strings: str | Sequence[str] = (),
+        ignore_eos: bool = False,
+        skip_special_tokens: bool = True,
+    ) -> Generation:
+        """Appends the prompt and continues it; see `Model.generate`. The session keeps all but the last token."""
+        options = {
+            "max_new_tokens": max_new_tokens,
+            "do_sample": do_sample,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "repetition_penalty": repetition_penalty,
+            "seed": seed,
+            "ignore_eos": ignore_eos,
+            "skip_special_tokens": skip_special_tokens,
+        }
+        return self._start(prompt, stop_strings, options)
+
+    def _start(self, prompt, stop_strings, options, on_close=lambda: None) -> Generation:
+        ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
+        return start(self._model._core, self._core, ids, stop_strings, options, on_close)
+
+    @property
+    def position(self) -> int:
+        """Tokens so far."""
+        return self._core.position()
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """context_length, num_threads, position, state_bytes (address space of the caches), arena_bytes."""
+        return self._core.info()
+
+    def reset(self) -> None:
+        """Forgets every position."""
+        self._core.reset()
+
+    def cancel(self) -> None:
+        """Ends the call that another thread has under way, or the next one, with CancelledError."""
+        self._core.cancel()
+
+    def check_golden(self) -> dict[str, Any]:
+        """Replays the file's golden samples and returns a report with `passed` and `samples`; resets the session."""
+        return json.loads(self._core.check_golden())
+
+    def close(self) -> None:
+        """Frees the caches."""
+        self._core.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

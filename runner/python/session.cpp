@@ -1,0 +1,119 @@
+#include "runner/python/bindings.h"
+
+namespace mote::python {
+namespace {
+
+using Logits = py::array_t<float>;
+
+std::unique_ptr<Session> open_session(const Model& model, int32_t context_length, int32_t kv_type, int32_t num_threads,
+                                      int32_t prefill_chunk) {
+  auto options = sized<mote_session_options>();
+  options.context_length = context_length;
+  options.kv_type = kv_type;
+  options.num_threads = num_threads;
+  options.prefill_chunk = prefill_chunk;
+  return std::make_unique<Session>(model, options);
+}
+
+Logits prefill(Session& session, const std::vector<int32_t>& ids) {
+  Logits logits(session.vocab_size());
+  float* data = logits.mutable_data();
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_prefill(handle, ids.data(), ids.size(), data, error);
+  });
+  return logits;
+}
+
+Logits decode(Session& session, int32_t id) {
+  Logits logits(session.vocab_size());
+  float* data = logits.mutable_data();
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_decode(handle, id, data, error);
+  });
+  return logits;
+}
+
+Logits verify(Session& session, const std::vector<int32_t>& ids) {
+  Logits logits({static_cast<py::ssize_t>(ids.size()), static_cast<py::ssize_t>(session.vocab_size())});
+  float* data = logits.mutable_data();
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_verify(handle, ids.data(), ids.size(), data, error);
+  });
+  return logits;
+}
+
+py::dict info(Session& session) {
+  auto from = sized<mote_session_info>();
+  check([&](mote_error* error) { return mote_session_get_info(session.handle(), &from, error); });
+  py::dict result;
+  result["context_length"] = from.context_length;
+  result["num_threads"] = from.num_threads;
+  result["position"] = from.position;
+  result["state_bytes"] = from.state_bytes;
+  result["arena_bytes"] = from.arena_bytes;
+  return result;
+}
+
+void reset(Session& session) {
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_reset(handle, error);
+  });
+}
+
+py::str check_golden(Session& session) {
+  char* text = nullptr;
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_check_golden(handle, &text, error);
+  });
+  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
+  return py::str(text);
+}
+
+}  // namespace
+
+Session::Session(const Model& model, const mote_session_options& options) : vocab_size_(model.info().vocab_size) {
+  mote_session* session = nullptr;
+  check_without_gil([&, handle = model.handle()](mote_error* error) {
+    return mote_session_open(handle, &options, &session, error);
+  });
+  handle_.reset(session);
+}
+
+mote_session* Session::handle() const {
+  if (handle_ == nullptr) {
+    auto error = sized<mote_error>();
+    error.code = MOTE_ERROR_INVALID_ARGUMENT;
+    std::snprintf(error.message, sizeof error.message, "the session is closed");
+    raise(error);
+  }
+  return handle_.get();
+}
+
+// Waits for a call that another thread has under way.
+void Session::close() {
+  const py::gil_scoped_release release;
+  const std::lock_guard lock(mutex_);
+  handle_.reset();
+}
+
+void bind_session(py::module_& module) {
+  py::class_<Session, std::shared_ptr<Session>>(module, "Session")
+      .def(py::init(&open_session), py::arg("model"), py::arg("context_length"), py::arg("kv_type"), py::arg("num_threads"),
+           py::arg("prefill_chunk"))
+      .def("close", &Session::close)
+      .def("prefill", &prefill, py::arg("ids"))
+      .def("decode", &decode, py::arg("id"))
+      .def("verify", &verify, py::arg("ids"))
+      .def("info", &info)
+      .def("position", [](const Session& session) { return mote_session_position(session.handle()); })
+      .def("reset", &reset)
+      .def("cancel", [](const Session& session) { mote_session_cancel(session.handle()); })
+      .def("check_golden", &check_golden);
+}
+
+}  // namespace mote::python

@@ -1,0 +1,206 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runner/capi/mote.h"
+#include "tests/runner/llm/tiny_file.h"
+
+extern "C" const char* version_seen_from_c(void);
+
+namespace mote {
+namespace {
+
+template <typename T>
+T sized() {
+  T value{};
+  value.struct_size = sizeof value;
+  return value;
+}
+
+class CApi : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(mote_model_open(file_.path().c_str(), &model_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_session_open(model_, nullptr, &session_, &error_), MOTE_OK) << error_.message;
+  }
+  void TearDown() override {
+    mote_session_close(session_);
+    mote_model_close(model_);
+  }
+
+  test::TinyFile file_{test::tiny_program()};
+  mote_error error_ = sized<mote_error>();
+  mote_model* model_ = nullptr;
+  mote_session* session_ = nullptr;
+};
+
+TEST_F(CApi, null_is_an_error_everywhere) {
+  const int32_t id = 1;
+  float logit = 0.0f;
+  char* text = nullptr;
+  size_t count = 0;
+  auto options = sized<mote_generation_options>();
+  mote_generation* generation = nullptr;
+  mote_model* opened = nullptr;
+  mote_session* opened_session = nullptr;
+  const int32_t codes[] = {
+      mote_model_open(nullptr, &opened, nullptr),
+      mote_model_open("x", nullptr, &error_),
+      mote_model_get_info(nullptr, nullptr, &error_),
+      mote_model_get_info(nullptr, nullptr, nullptr),
+      mote_model_describe(nullptr, &text, &error_),
+      mote_model_chat_template(nullptr, &text, &error_),
+      mote_model_generation_config(nullptr, &text, &error_),
+      mote_model_check_segments(nullptr, &error_),
+      mote_tokenizer_check(nullptr, 0, &error_),
+      mote_tokenize(nullptr, "a", 1, 1, 1, nullptr, 0, &count, &error_),
+      mote_detokenize(nullptr, &id, 1, 0, &text, nullptr, &error_),
+      mote_session_open(nullptr, nullptr, &opened_session, &error_),
+      mote_session_prefill(nullptr, &id, 1, nullptr, &error_),
+      mote_session_decode(nullptr, 1, nullptr, &error_),
+      mote_session_verify(nullptr, &id, 1, &logit, &error_),
+      mote_session_reset(nullptr, &error_),
+      mote_session_get_info(nullptr, nullptr, &error_),
+      mote_session_check_golden(nullptr, &text, &error_),
+      mote_generation_options_default(nullptr, &options, &error_),
+      mote_generation_begin(nullptr, &id, 1, nullptr, &generation, &error_),
+      mote_generation_next(nullptr, nullptr, &error_),
+      mote_generation_statistics(nullptr, nullptr, &error_),
+      mote_sampling_probabilities(nullptr, 1, nullptr, 0, &options, &logit, &error_),
+      mote_get_memory(nullptr, &error_),
+  };
+  for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], MOTE_ERROR_INVALID_ARGUMENT) << "call " << i;
+  mote_model_close(nullptr);
+  mote_session_close(nullptr);
+  mote_generation_end(nullptr);
+  mote_session_cancel(nullptr);
+  mote_session_options_default(nullptr);
+  mote_string_free(nullptr);
+  EXPECT_EQ(mote_session_position(nullptr), -1);
+}
+
+TEST_F(CApi, null_beside_a_valid_handle_is_an_error) {
+  EXPECT_EQ(mote_session_prefill(session_, nullptr, 3, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_session_prefill(session_, nullptr, 0, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  const int32_t id = 1;
+  EXPECT_EQ(mote_session_verify(session_, &id, 1, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  size_t count = 0;
+  EXPECT_EQ(mote_tokenize(model_, nullptr, 3, 1, 1, nullptr, 0, &count, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_tokenize(model_, "abc", 3, 1, 1, nullptr, 0, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, an_error_needs_no_room_and_is_cut_to_what_there_is) {
+  mote_model* opened = nullptr;
+  EXPECT_EQ(mote_model_open("missing.mote", &opened, nullptr), MOTE_ERROR_FILE_NOT_FOUND);
+  auto error = sized<mote_error>();
+  error.struct_size = static_cast<uint32_t>(offsetof(mote_error, message)) + 8;
+  std::memset(error.message, 'x', sizeof error.message);
+  EXPECT_EQ(mote_model_open("missing.mote", &opened, &error), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_STREQ(error.message, "missing");
+  EXPECT_EQ(error.message[8], 'x');
+  error.struct_size = 0;
+  EXPECT_EQ(mote_model_open("missing.mote", &opened, &error), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(opened, nullptr);
+}
+
+TEST_F(CApi, older_and_newer_structs_are_understood) {
+  auto info = sized<mote_model_info>();
+  info.struct_size = offsetof(mote_model_info, has_tokenizer);
+  info.has_tokenizer = 77;
+  ASSERT_EQ(mote_model_get_info(model_, &info, &error_), MOTE_OK);
+  EXPECT_EQ(info.vocab_size, 19);
+  EXPECT_EQ(info.has_tokenizer, 77);
+  EXPECT_EQ(info.struct_size, offsetof(mote_model_info, has_tokenizer));
+  info.struct_size = 0;
+  EXPECT_EQ(mote_model_get_info(model_, &info, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+
+  struct { mote_session_options known; int32_t unknown[8]; } newer{};
+  newer.known.struct_size = sizeof newer;
+  newer.known.context_length = 5;
+  mote_session* session = nullptr;
+  ASSERT_EQ(mote_session_open(model_, &newer.known, &session, &error_), MOTE_OK) << error_.message;
+  auto session_info = sized<mote_session_info>();
+  ASSERT_EQ(mote_session_get_info(session, &session_info, &error_), MOTE_OK);
+  EXPECT_EQ(session_info.context_length, 5);
+  mote_session_close(session);
+}
+
+TEST_F(CApi, bad_options_are_named) {
+  auto options = sized<mote_session_options>();
+  options.kv_type = 9;
+  mote_session* session = nullptr;
+  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.message, "kv_type = 9"), nullptr);
+  const int32_t id = 1;
+  auto generation_options = sized<mote_generation_options>();
+  ASSERT_EQ(mote_generation_options_default(model_, &generation_options, &error_), MOTE_OK);
+  generation_options.num_stop_strings = 1;
+  mote_generation* generation = nullptr;
+  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  const char* stops[] = {nullptr};
+  generation_options.stop_strings = stops;
+  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(generation, nullptr);
+}
+
+TEST_F(CApi, generates_after_the_handles_of_session_and_model_are_closed) {
+  const int32_t prompt[] = {1, 2};
+  auto options = sized<mote_generation_options>();
+  ASSERT_EQ(mote_generation_options_default(model_, &options, &error_), MOTE_OK);
+  options.max_new_tokens = 3;
+  mote_generation* generation = nullptr;
+  ASSERT_EQ(mote_generation_begin(session_, prompt, 2, &options, &generation, &error_), MOTE_OK) << error_.message;
+  mote_session_close(session_);
+  session_ = nullptr;
+  mote_model_close(model_);
+  model_ = nullptr;
+  auto piece = sized<mote_piece>();
+  int count = 0;
+  do {
+    ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK) << error_.message;
+    EXPECT_EQ(piece.text[piece.text_bytes], '\0');
+    ++count;
+  } while (piece.finished == 0 && count < 10);
+  EXPECT_EQ(count, 3);
+  EXPECT_EQ(piece.finish_reason, MOTE_FINISH_LENGTH);
+  auto statistics = sized<mote_statistics>();
+  ASSERT_EQ(mote_generation_statistics(generation, &statistics, &error_), MOTE_OK);
+  EXPECT_EQ(statistics.prompt_tokens, 2);
+  EXPECT_EQ(statistics.generated_tokens, 3);
+  EXPECT_EQ(statistics.finish_reason, MOTE_FINISH_LENGTH);
+  EXPECT_GT(statistics.peak_rss_bytes, 0u);
+  mote_generation_end(generation);
+}
+
+TEST_F(CApi, tokenizes_with_any_capacity) {
+  size_t count = 0;
+  ASSERT_EQ(mote_tokenize(model_, "ab d", 4, 1, 1, nullptr, 0, &count, &error_), MOTE_OK);
+  ASSERT_EQ(count, 3u);
+  int32_t ids[4] = {-7, -7, -7, -7};
+  ASSERT_EQ(mote_tokenize(model_, "ab d", 4, 1, 1, ids, 2, &count, &error_), MOTE_OK);
+  EXPECT_EQ(count, 3u);
+  EXPECT_EQ(ids[0], 9);
+  EXPECT_EQ(ids[2], -7);
+  char* text = nullptr;
+  size_t text_bytes = 0;
+  const int32_t all[] = {9, 5, 4, 12345};
+  ASSERT_EQ(mote_detokenize(model_, all, 4, 0, &text, &text_bytes, &error_), MOTE_OK);
+  EXPECT_STREQ(text, "ab d");
+  EXPECT_EQ(text_bytes, 4u);
+  mote_string_free(text);
+}
+
+TEST_F(CApi, describes_the_file) {
+  char* json = nullptr;
+  ASSERT_EQ(mote_model_describe(model_, &json, &error_), MOTE_OK);
+  for (const char* expected : {"\"prefill\"", "\"mote.attention\"", "\"bytes_per_position\"", "\"byte-level BPE\"", "\"test/tiny\""}) {
+    EXPECT_NE(std::strstr(json, expected), nullptr) << expected;
+  }
+  mote_string_free(json);
+  EXPECT_EQ(mote_model_check_segments(model_, &error_), MOTE_OK);
+}
+
+TEST(CApiVersion, is_seen_from_c) { EXPECT_STREQ(version_seen_from_c(), mote_version()); }
+
+}  // namespace
+}  // namespace mote

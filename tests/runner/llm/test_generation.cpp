@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include "runner/llm/generation.h"
+#include "tests/runner/llm/tiny_file.h"
+
+namespace mote {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+struct Outcome {
+  Ids ids;
+  std::string text;
+  std::optional<FinishReason> reason;
+};
+
+class GenerationTest : public testing::Test {
+ protected:
+  explicit GenerationTest(Ids eos = {}) : file_(with_eos(std::move(eos))) {
+    auto model = Model::open(file_.path());
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    model_ = *model;
+  }
+
+  static test::ProgramBuilder with_eos(Ids eos) {
+    test::ProgramBuilder builder = test::tiny_program();
+    builder.program.eos_token_ids = std::move(eos);
+    return builder;
+  }
+
+  std::unique_ptr<Session> session(int64_t context_length = 64) {
+    return *Session::open(model_, {.context_length = context_length, .num_threads = 1});
+  }
+
+  Outcome run(Session& session, Ids prompt, const GenerationOptions& options) {
+    auto generation = Generation::begin(session, std::move(prompt), options);
+    EXPECT_TRUE(generation.ok()) << generation.status().message();
+    Outcome outcome;
+    while (!outcome.reason.has_value()) {
+      auto piece = (*generation)->next();
+      EXPECT_TRUE(piece.ok()) << piece.status().message();
+      if (!piece.ok()) break;
+      if (piece->id >= 0) outcome.ids.push_back(piece->id);
+      outcome.text += piece->text;
+      outcome.reason = piece->finish_reason;
+    }
+    EXPECT_EQ((*generation)->statistics().generated_tokens, static_cast<int64_t>(outcome.ids.size()));
+    return outcome;
+  }
+
+  test::TinyFile file_;
+  std::shared_ptr<const Model> model_;
+};
+
+TEST_F(GenerationTest, greedy_follows_the_largest_logit) {
+  const Outcome outcome = run(*session(), {1, 2}, {.max_new_tokens = 6});
+  EXPECT_EQ(outcome.reason, FinishReason::kLength);
+  const auto by_hand = session();
+  auto logits = by_hand->prefill(Ids{1, 2});
+  for (const int32_t id : outcome.ids) {
+    ASSERT_TRUE(logits.ok());
+    EXPECT_EQ(id, std::max_element(logits->begin(), logits->end()) - logits->begin());
+    logits = by_hand->decode(id);
+  }
+  EXPECT_EQ(outcome.text, model_->tokenizer()->decode(outcome.ids, true));
+}
+
+TEST_F(GenerationTest, fills_the_context_and_ends) {
+  const auto small = session(10);
+  const Outcome outcome = run(*small, {1, 2, 3}, {});
+  EXPECT_EQ(outcome.reason, FinishReason::kLength);
+  EXPECT_EQ(outcome.ids.size(), 8u);  // seven fit behind the prompt, one more is sampled from the last logits
+  EXPECT_EQ(small->position(), 10);
+}
+
+TEST_F(GenerationTest, an_eos_token_ends_it_and_is_not_text) {
+  const Outcome plain = run(*session(), {1, 2}, {.max_new_tokens = 4});
+  const test::TinyFile file(with_eos({plain.ids[1]}));
+  const auto model = *Model::open(file.path());
+  const auto with_end = *Session::open(model, {.num_threads = 1});
+  const Outcome ended = run(*with_end, {1, 2}, {.max_new_tokens = 4});
+  EXPECT_EQ(ended.reason, FinishReason::kEos);
+  EXPECT_EQ(ended.ids.back(), plain.ids[1]);
+  EXPECT_EQ(ended.text, ended.ids.size() == 2 ? model->tokenizer()->decode({plain.ids[0]}, true) : "");
+  with_end->reset();
+  EXPECT_EQ(run(*with_end, {1, 2}, {.max_new_tokens = 4, .ignore_eos = true}).ids, plain.ids);
+}
+
+TEST_F(GenerationTest, a_stop_string_ends_the_text_before_it) {
+  GenerationOptions options{.max_new_tokens = 40};
+  options.sampling.do_sample = true;
+  options.sampling.temperature = 5.0f;
+  options.sampling.seed = 3;
+  const std::string text = run(*session(), {1}, options).text;
+  const size_t middle = text.find('b');
+  ASSERT_NE(middle, std::string::npos) << text;
+  options.stop_strings = {"b"};
+  const Outcome stopped = run(*session(), {1}, options);
+  EXPECT_EQ(stopped.reason, FinishReason::kStopString);
+  EXPECT_EQ(stopped.text, text.substr(0, middle));
+}
+
+TEST_F(GenerationTest, cancelling_ends_it_without_an_error) {
+  const auto cancelled = session();
+  auto generation = Generation::begin(*cancelled, {1, 2}, {});
+  ASSERT_TRUE(generation.ok());
+  ASSERT_TRUE((*generation)->next().ok());
+  cancelled->cancel();
+  const auto last = (*generation)->next();
+  ASSERT_TRUE(last.ok());
+  EXPECT_EQ(last->finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ((*generation)->next()->finish_reason, FinishReason::kCancelled);
+}
+
+TEST_F(GenerationTest, refuses_at_the_beginning) {
+  const auto small = session(4);
+  const auto code = [&](Ids prompt, const GenerationOptions& options) { return Generation::begin(*small, std::move(prompt), options).status().code(); };
+  EXPECT_EQ(code({}, {}), Code::kInvalidArgument);
+  EXPECT_EQ(code({19}, {}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, {.max_new_tokens = -1}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, {.stop_strings = {""}}), Code::kInvalidArgument);
+  const Status full = Generation::begin(*small, {1, 2, 3, 4, 5}, {}).status();
+  EXPECT_EQ(full.code(), Code::kContextFull);
+  EXPECT_NE(full.message().find("5 tokens"), std::string::npos);
+  EXPECT_NE(full.message().find("4 positions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mote

@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include "tests/tokenizer/tiny_tokenizer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace mote {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using test::TinyTokenizer;
+
+Tokenizer make(const TinyTokenizer& tiny = {}) {
+  auto tokenizer = Tokenizer::parse(tiny.json());
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  return *std::move(tokenizer);
+}
+
+Ids encode(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
+  const auto ids = tokenizer.encode(text, options);
+  EXPECT_TRUE(ids.ok()) << ids.status().message();
+  return ids.ok() ? *ids : Ids{};
+}
+
+std::string refusal(const TinyTokenizer& tiny) {
+  const auto tokenizer = Tokenizer::parse(tiny.json());
+  EXPECT_FALSE(tokenizer.ok());
+  EXPECT_EQ(tokenizer.status().code(), Code::kInvalidTokenizer);
+  return tokenizer.status().message();
+}
+
+TEST(Tokenizer, merges_in_the_order_of_ranks) {
+  const Tokenizer tokenizer = make();
+  EXPECT_EQ(encode(tokenizer, "abc"), (Ids{10}));
+  EXPECT_EQ(encode(tokenizer, "dbc"), (Ids{4, 13}));
+  EXPECT_EQ(encode(tokenizer, "ab ab"), (Ids{9, 5, 9}));  // "a b" comes before "Ġ a"
+}
+
+TEST(Tokenizer, bytes_of_one_character_are_tokens_of_their_own) {
+  const Tokenizer tokenizer = make();
+  EXPECT_EQ(encode(tokenizer, "\u00e9"), (Ids{12}));
+  EXPECT_EQ(tokenizer.token_bytes(6), "\xc3");
+  EXPECT_EQ(tokenizer.decode({6, 7}, false), "\u00e9");
+  EXPECT_EQ(tokenizer.decode({6, 1}, false), "\ufffda");
+}
+
+TEST(Tokenizer, special_tokens_in_text_are_found_only_where_asked) {
+  const Tokenizer tokenizer = make();
+  EXPECT_EQ(encode(tokenizer, "a<eos>b"), (Ids{1, 0, 2}));
+  EXPECT_EQ(encode(tokenizer, "a<eos>b", {.add_special = true, .parse_special = false}), (Ids{1, 2}));  // "<eos>" has no bytes here
+  EXPECT_EQ(tokenizer.decode({1, 0, 2}, true), "ab");
+  EXPECT_EQ(tokenizer.decode({1, 0, 2}, false), "a<eos>b");
+}
+
+TEST(Tokenizer, added_tokens_strip_and_respect_words) {
+  TinyTokenizer tiny;
+  tiny.added_tokens = R"([{"id": 0, "content": "<m>", "special": true, "lstrip": true, "rstrip": true},
+                          {"id": 20, "content": "cd", "single_word": true}])";
+  const Tokenizer tokenizer = make(tiny);
+  EXPECT_EQ(encode(tokenizer, "a  <m> \n b"), (Ids{1, 0, 2}));
+  EXPECT_EQ(encode(tokenizer, "cd"), (Ids{20}));
+  EXPECT_EQ(encode(tokenizer, "acd"), (Ids{1, 3, 4}));
+}
+
+TEST(Tokenizer, a_template_puts_its_tokens_around_the_text) {
+  TinyTokenizer tiny;
+  tiny.post_processor = R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "<eos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+      "pair": [], "special_tokens": {"<eos>": {"id": "<eos>", "ids": [0], "tokens": ["<eos>"]}}}]})";
+  const Tokenizer tokenizer = make(tiny);
+  EXPECT_EQ(encode(tokenizer, "a"), (Ids{0, 1}));
+  EXPECT_EQ(encode(tokenizer, "a", {.add_special = false, .parse_special = true}), (Ids{1}));
+  EXPECT_EQ(encode(tokenizer, ""), (Ids{0}));
+}
+
+TEST(Tokenizer, refuses_what_it_does_not_support_by_name) {
+  const auto refused = [](std::string TinyTokenizer::*part, const char* json) {
+    TinyTokenizer tiny;
+    tiny.*part = json;
+    return refusal(tiny);
+  };
+  EXPECT_NE(refused(&TinyTokenizer::normalizer, R"({"type": "Lowercase"})").find("normalizer.type = \"Lowercase\""), std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::pre_tokenizer, R"({"type": "Metaspace"})").find("pre_tokenizer.type = \"Metaspace\""), std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::pre_tokenizer, "null").find("pre_tokenizer"), std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::post_processor, R"({"type": "BertProcessing"})").find("post_processor.type"), std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::decoder, R"({"type": "WordPiece"})").find("decoder.type"), std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::model, R"({"type": "Unigram", "vocab": []})").find("model.type = \"Unigram\""), std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::model, R"({"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": []})").find("byte_fallback"),
+            std::string::npos);
+  EXPECT_NE(refused(&TinyTokenizer::added_tokens, R"([{"id": -1, "content": "x"}])").find("added_tokens[0].id = -1"), std::string::npos);
+}
+
+TEST(Tokenizer, refuses_broken_vocabularies_and_merges) {
+  for (const char* model : {R"({"type": "BPE", "vocab": {"a": 1e99}, "merges": []})", R"({"type": "BPE", "vocab": {"a": 4194304}, "merges": []})",
+                            R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})", R"({"type": "BPE", "vocab": [], "merges": []})",
+                            R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]})", R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a"]})",
+                            R"({"type": "BPE", "vocab": {"a": 1}, "merges": [["a"]]})", R"({"type": "BPE", "vocab": {"a": 1}, "merges": {}})",
+                            R"({"type": "BPE", "dropout": 0.1, "vocab": {"a": 1}, "merges": []})", "7", "[]"}) {
+    TinyTokenizer tiny;
+    tiny.model = model;
+    refusal(tiny);
+  }
+}
+
+TEST(Tokenizer, refuses_what_is_no_json_or_too_deep) {
+  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("{\"a\": \"\xff\"}"),
+                                  std::string(100000, '['), "{\"a\":" + std::string(50, '[') + std::string(50, ']') + "}"}) {
+    const auto tokenizer = Tokenizer::parse(text);
+    ASSERT_FALSE(tokenizer.ok());
+    EXPECT_EQ(tokenizer.status().code(), Code::kInvalidTokenizer);
+  }
+}
+
+TEST(Tokenizer, every_prefix_of_a_file_is_refused) {
+  const std::string json = TinyTokenizer().json();
+  for (size_t length = 0; length < json.size(); ++length) EXPECT_FALSE(Tokenizer::parse(json.substr(0, length)).ok());
+}
+
+TEST(Tokenizer, a_long_word_takes_no_quadratic_time) {
+  const Tokenizer tokenizer = make();
+  EXPECT_EQ(encode(tokenizer, std::string(1 << 20, 'a')).size(), size_t{1} << 20);
+}
+
+TEST(Tokenizer, ill_formed_utf8_is_read_as_replacement_characters) {
+  TinyTokenizer tiny;
+  tiny.added_tokens = "[{\"id\": 0, \"content\": \"\ufffd\"}]";
+  EXPECT_EQ(encode(make(tiny), "a\xff\xe2\x82" "b"), (Ids{1, 0, 0, 2}));
+}
+
+}  // namespace
+}  // namespace mote
