@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import FunctionType
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,16 @@ from llm_export.checkpoint import Checkpoint
 from llm_export.errors import UnsupportedError
 from llm_export.methods import Methods, StateSpec, WeightSpec
 
+# Mask functions of transformers that mote::attention makes superfluous; a call holds one sequence, so nothing is packed.
+EXPRESSIBLE_MASKS = {
+    "and_masks",
+    "causal_mask_function",
+    "packed_sequence_compatibility_function",
+    "packed_sequence_mask_function",
+    "remap_positions_for_packed_sequence",
+    "sliding_window_causal_mask_function",
+    "sliding_window_overlay",
+}
 IMPLEMENTATION = "mote"  # the name under which transformers knows our attention, mask and experts functions
 
 
@@ -33,6 +44,7 @@ class CaptureContext:
         self.states: list[StateSpec] = []
         self.attention_states: dict[str, int] = {}  # module path -> its newest state
         self.attention_calls = 0
+        self.mask: Tensor | None = None  # what models get for a mask; set by those that do more than pass it on
 
     def start(self, positions: Tensor) -> None:
         """Begins a trace; positions: int64 [1, T]."""
@@ -73,20 +85,39 @@ def _attention_function(
     module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None, softcap=None, s_aux=None, **kwargs
 ):
     """The attention function that transformers calls; see AttentionInterface."""
+    context = CaptureContext.current
+    if attention_mask is not None and attention_mask is not context.mask:
+        raise UnsupportedError(
+            context.model_type, f"{type(module).__name__} chooses the keys that a token attends to by a mask of its own"
+        )
     scale = float(query.shape[-1] ** -0.5 if scaling is None else scaling)
     softcap = softcap if softcap is not None else kwargs.get("attn_logit_softcapping")
-    output = CaptureContext.current.attention(
+    output = context.attention(
         module, query, key, value, scale=scale, window=int(sliding_window or 0), softcap=float(softcap or 0.0), sinks=s_aux
     )
     return output, None
 
 
-def _no_mask(*args, **kwargs) -> None:
-    return None
+def _mask_function(*args, **kwargs) -> Tensor | None:
+    """The mask function that transformers calls: `mote::attention` knows causality and window by itself."""
+    context = CaptureContext.current
+    for part in sorted(_parts(kwargs.get("mask_function")) - EXPRESSIBLE_MASKS):
+        raise UnsupportedError(context.model_type, f"mote::attention does not offer the mask '{part}'")
+    return context.mask
+
+
+def _parts(value: object) -> set[str]:
+    """Returns the names of the functions that transformers combined into a mask function."""
+    if isinstance(value, tuple | list):
+        return set().union(*map(_parts, value))
+    if not isinstance(value, FunctionType):
+        return set()
+    inner = [_parts(cell.cell_contents) for cell in value.__closure__ or ()]
+    return {value.__qualname__.split(".")[0]}.union(*inner)
 
 
 AttentionInterface.register(IMPLEMENTATION, _attention_function)
-AttentionMaskInterface.register(IMPLEMENTATION, _no_mask)
+AttentionMaskInterface.register(IMPLEMENTATION, _mask_function)
 ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, experts.call)
 
 
@@ -203,6 +234,9 @@ def capture(checkpoint: Checkpoint) -> Methods:
     Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
     """
     model_type = checkpoint.config.model_type
+    architecture = architectures.find(model_type)
+    if hasattr(architecture, "prepare"):
+        architecture.prepare(IMPLEMENTATION)
     model = build_model(checkpoint.config)
     checkpoint.weights.bind(model)
     experts.prepare(model, model_type)
@@ -210,9 +244,8 @@ def capture(checkpoint: Checkpoint) -> Methods:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     _to_fake_parameters(model, mode)
     context = CaptureContext(model, model_type)
-    patch = architectures.find(model_type)
-    if patch is not None:
-        patch.patch(model, context)
+    if architecture is not None:
+        architecture.patch(model, context)
     _use_forward(model, context)
     CaptureContext.current = context
     try:

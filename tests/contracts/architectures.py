@@ -39,13 +39,159 @@ class Row:
     failure: str = ""  # why the type cannot be captured yet
     # The frequencies of some RoPE types depend on the calls, so the reference makes the same calls with a cache.
     same_calls: bool = False
+    attention: str = "eager"  # of the reference
 
     @property
     def name(self) -> str:
         return f"{self.model_type}-{self.variant}" if self.variant else self.model_type
 
 
-ROWS: list[Row] = []
+ALTERNATING = {"layer_types": ["sliding_attention", "full_attention"]}
+MLA = {
+    "num_key_value_heads": 4, "head_dim": 16, "q_lora_rank": 32, "kv_lora_rank": 32, "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16, "v_head_dim": 32,
+}  # fmt: skip
+YARN = {
+    "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
+    "beta_slow": 0.5,
+}  # fmt: skip
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16,
+    "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+}  # fmt: skip
+LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 3.0}
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 3.0}
+
+
+def longrope(head_dim: int) -> dict:
+    """Factors for half of head_dim frequencies, switching at position 12."""
+    half = head_dim // 2
+    return {
+        "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 12,
+        "short_factor": [1.0 + 0.05 * i for i in range(half)], "long_factor": [2.0 + 0.3 * i for i in range(half)],
+    }  # fmt: skip
+
+
+NO_LINEAR = "needs a recurrent op: "
+NO_MASK = "chooses keys by scores of its own (sparse attention), which mote::attention does not offer: "
+
+# Types whose common values need company. Types that are absent here are captured with the common values alone.
+ARGUMENTS: dict[str, dict] = {
+    "afmoe": ALTERNATING,
+    "axk1": MLA,
+    "axk2": MLA | {"index_topk": 4},
+    "bamba": {"layer_types": ["linear_attention", "full_attention"]},
+    "codegen": {"rotary_dim": 8},
+    "cohere": {"logit_scale": 0.25},
+    "cohere2": ALTERNATING | {"logit_scale": 0.25},
+    "cohere2_moe": ALTERNATING,
+    "dbrx": {
+        "n_heads": 4, "attn_config": {"kv_n_heads": 2, "clip_qkv": 1.0, "rope_theta": 10000.0},
+        "ffn_config": {"hidden_size": 64, "ffn_hidden_size": 96, "moe_num_experts": 4, "moe_top_k": 2},
+    },
+    "deepseek_v2": MLA | {"num_experts_per_tok": 2, "first_k_dense_replace": 1},
+    "deepseek_v3": MLA | {"first_k_dense_replace": 1},
+    "deepseek_v32": MLA | {"index_topk": 4},
+    "dots1": ALTERNATING | {"num_key_value_heads": 2, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1,
+        "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
+    },
+    "dots3_note_text": {"num_key_value_heads": 4, "index_topk": 4},
+    "exaone4": ALTERNATING,
+    "exaone_moe": ALTERNATING,
+    "flint": ALTERNATING,
+    "gemma3_text": ALTERNATING | {
+        "num_hidden_layers": 2,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+            "full_attention": {"rope_type": "linear", "rope_theta": 10000.0, "factor": 8.0},
+        },
+    },
+    "gemma3n_text": {
+        "num_hidden_layers": 5, "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 32,
+        "vocab_size_per_layer_input": 128, "intermediate_size": 96, "laurel_rank": 32,
+        "activation_sparsity_pattern": [0.5, 0.5, 0.0, 0.0, 0.0],
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+    },
+    "gemma4_text": {
+        "num_hidden_layers": 4, "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 32, "global_head_dim": 64,
+        "vocab_size_per_layer_input": 128,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    },
+    "glm4_moe_lite": MLA,
+    "glm_moe_dsa": MLA | {"index_topk": 4},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
+    "gptj": {"rotary_dim": 8},
+    "granite": {
+        "embedding_multiplier": 6.0, "residual_multiplier": 0.3, "attention_multiplier": 0.07, "logits_scaling": 4.0,
+    },
+    "granitemoe": {
+        "embedding_multiplier": 6.0, "residual_multiplier": 0.3, "attention_multiplier": 0.07, "logits_scaling": 4.0,
+    },
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"]},
+    "helium": {"head_dim": 16, "num_key_value_heads": 4},
+    "hunyuan_v1_dense": {"head_dim": 32},
+    "hunyuan_v1_moe": {"head_dim": 32},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "kolibri1": ALTERNATING,
+    "lfm2": {"layer_types": ["conv", "full_attention", "conv"], "num_hidden_layers": 3},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"], "num_hidden_layers": 3, "num_dense_layers": 1},
+    "lfm3": {
+        "layer_types": ["conv", "sliding_attention", "full_attention"], "num_hidden_layers": 3, "conv_L_cache": 5,
+    },
+    "llama4_text": {"attention_chunk_size": 4, "layer_types": ["chunked_attention", "full_attention"]},
+    "longcat_flash": MLA | {"num_layers": 2},
+    "mamba2": {"head_dim": 32, "num_heads": 4, "n_groups": 2, "state_size": 16},
+    "minicpm3": MLA | {"scale_emb": 3, "scale_depth": 1.4, "dim_model_base": 32},
+    "ministral": {"head_dim": 32} | ALTERNATING,
+    "nemotron": {"num_key_value_heads": 2},
+    "nemotron_h": {"layers_block_type": ["mamba", "attention", "moe", "mlp"], "num_hidden_layers": 4},
+    "olmo3": ALTERNATING,
+    "openai-gpt": {},
+    "qwen3_5_moe_text": {"layer_types": ["linear_attention", "full_attention"]},
+    "qwen3_5_text": {"layer_types": ["linear_attention", "full_attention"]},
+    "qwen3_next": {"layer_types": ["linear_attention", "full_attention"]},
+    "smollm3": {"no_rope_layers": [1, 0], "num_hidden_layers": 2},
+    "vaultgemma": ALTERNATING,
+    "youtu": MLA,
+}  # fmt: skip
+
+FAILURES: dict[str, str] = {
+    "axk2": NO_MASK + "indexer",
+    "bailing_hybrid": NO_LINEAR + "lightning attention",
+    "bamba": NO_LINEAR + "Mamba-2",
+    "blt": "predicts bytes in patches whose bounds depend on the entropies of a second model",
+    "cohere_compass_text": "transformers' own config class cannot build it: it has no rope_parameters by default",
+    "cpmant": "puts learned prompt tokens before the input and buckets relative positions into a bias",
+    "deepseek_v32": NO_MASK + "lightning indexer",
+    "deepseek_v4": NO_MASK + "compressed sparse attention",
+    "doge": NO_MASK + "dynamic mask attention",
+    "dots3_note_text": NO_MASK + "indexer",
+    "falcon_h1": NO_LINEAR + "Mamba-2",
+    "falcon_mamba": NO_LINEAR + "Mamba",
+    "glm_moe_dsa": NO_MASK + "lightning indexer",
+    "granitemoehybrid": NO_LINEAR + "Mamba-2",
+    "hy_v4": NO_MASK + "indexer",
+    "inkling2_text": NO_LINEAR + "short convolutions in every layer",
+    "inkling_text": NO_LINEAR + "short convolutions in every layer",
+    "jamba": NO_LINEAR + "Mamba",
+    "kimi_linear": NO_LINEAR + "Kimi delta attention",
+    "llama4_text": "attends within chunks of positions, which mote::attention does not offer",
+    "mamba": NO_LINEAR + "Mamba",
+    "mamba2": NO_LINEAR + "Mamba-2",
+    "minimax": NO_LINEAR + "lightning attention",
+    "nemotron_h": NO_LINEAR + "Mamba-2",
+    "olmo_hybrid": NO_LINEAR + "gated delta rule",
+    "qwen3_5_moe_text": NO_LINEAR + "gated delta rule",
+    "qwen3_5_text": NO_LINEAR + "gated delta rule",
+    "qwen3_next": NO_LINEAR + "gated delta rule",
+    "qwen4_exp_text": NO_LINEAR + "gated delta rule with an indexer",
+    "recurrent_gemma": NO_LINEAR + "RG-LRU",
+    "rwkv": NO_LINEAR + "RWKV",
+    "xlstm": NO_LINEAR + "mLSTM",
+    "zamba": NO_LINEAR + "Mamba",
+    "zamba2": NO_LINEAR + "Mamba-2",
+    "zaya": NO_LINEAR + "convolutional attention",
+}
 
 
 def generators() -> list[str]:
@@ -62,6 +208,21 @@ def tiny_config(row: Row) -> PretrainedConfig:
     if fields.get("num_key_value_heads") is not None:
         arguments["num_key_value_heads"] = 2
     return AutoConfig.for_model(row.model_type, **(arguments | row.arguments))
+
+
+VARIANTS = [
+    Row("llama", {"rope_parameters": LLAMA3, "tie_word_embeddings": True}, "llama3-tied"),
+    Row("llama", {"rope_parameters": YARN, "attention_bias": True, "mlp_bias": True}, "yarn-bias"),
+    Row("llama", {"rope_parameters": LINEAR}, "linear"),
+    Row("llama", {"rope_parameters": DYNAMIC, "max_position_embeddings": 12}, "dynamic", same_calls=True),
+    Row("phi3", {"rope_parameters": longrope(16) | {"partial_rotary_factor": 1.0}}, "longrope", same_calls=True),
+    Row("falcon", {"alibi": True, "multi_query": False}, "alibi", attention="sdpa"),  # eager adds the bias twice
+    Row("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "new-decoder"),
+    Row("qwen2", {"use_sliding_window": True, "max_window_layers": 1, "tie_word_embeddings": True}, "window-tied"),
+]
+ROWS: list[Row] = [
+    Row(name, ARGUMENTS.get(name, {}), failure=FAILURES.get(name, "")) for name in generators()
+] + VARIANTS
 
 
 @torch.no_grad()
