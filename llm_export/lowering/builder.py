@@ -81,6 +81,7 @@ class MethodBuilder:
     # values
 
     def add_value(self, value: Value, probe: torch.Tensor | None = None) -> int:
+        dims.product(value.shape)  # a storage is linear in T
         if probe is None:
             probe = torch.empty([size.at(PROBE_TOKENS) for size in value.shape], dtype=value.dtype, device="meta")
         self.method.values.append(value)
@@ -143,7 +144,12 @@ class MethodBuilder:
         self.method.instructions.append(Instruction(op, list(inputs), list(outputs), attributes or {}, origin))
 
     def emit(
-        self, op: str, inputs: Sequence[int], shape: Sequence[Dim], dtype: torch.dtype = torch.float32, **attributes: Any
+        self,
+        op: str,
+        inputs: Sequence[int],
+        shape: Sequence[Dim],
+        dtype: torch.dtype = torch.float32,
+        **attributes: Any,
     ) -> int:
         """Appends an instruction with one contiguous output."""
         output = self.add_value(Value("activation", dtype, tuple(shape)))
@@ -188,14 +194,18 @@ class MethodBuilder:
         size = dims.add(end, dims.scale(start, -1))
         if step != 1:
             if size.tokens % step:
-                raise self.unsupported(f"slice of {size} elements with step {step} is not linear in the number of tokens")
+                raise self.unsupported(
+                    f"slice of {size} elements with step {step} is not linear in the number of tokens"
+                )
             size = Dim(size.tokens // step, -(-size.constant // step))
         if size == self.shape(x)[dim]:
             return x
         shape = [size if i == dim else other for i, other in enumerate(self.shape(x))]
         bounds = start.at(PROBE_TOKENS), end.at(PROBE_TOKENS)
         cut = (slice(None),) * dim + (slice(*bounds, step),)
-        return self.emit_view("aten.slice", x, shape, lambda probe: probe[cut], dim=dim, start=start, end=end, step=step)
+        return self.emit_view(
+            "aten.slice", x, shape, lambda probe: probe[cut], dim=dim, start=start, end=end, step=step
+        )
 
     def clone(self, x: int) -> int:
         return self.emit("aten.clone", [x], self.shape(x), self.dtype(x))

@@ -18,7 +18,10 @@ def constant(value: int) -> Dim:
 
 
 def dim_of(size: int | torch.SymInt) -> Dim:
-    """Turns a size of a captured graph into a Dim. Errors: ProgramError where it is not linear in T with integer coefficients."""
+    """Turns a size of a captured graph into a Dim.
+
+    Errors: ProgramError where it is not linear in T with integer coefficients.
+    """
     if isinstance(size, torch.SymInt):
         expression = sympy.expand(size.node.expr)
     else:

@@ -11,7 +11,31 @@ from llm_export.lowering import dims
 from llm_export.lowering.builder import MethodBuilder, canonical_dtype
 from llm_export.lowering.registry import Arguments, lowers
 
-UNARY = ["neg", "abs", "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "silu", "relu", "erf", "floor", "ceil", "round", "sign", "square", "bitwise_not"]
+UNARY = [
+    "neg",
+    "abs",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "sin",
+    "cos",
+    "tanh",
+    "sigmoid",
+    "silu",
+    "relu",
+    "erf",
+    "floor",
+    "ceil",
+    "round",
+    "sign",
+    "square",
+    "bitwise_not",
+]
 ARITHMETIC = ["mul", "maximum", "minimum", "remainder", "fmod", "pow", "bitwise_and", "bitwise_or"]
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
 LOGICAL = ["logical_and", "logical_or", "logical_xor"]
@@ -92,7 +116,8 @@ def elu(b: MethodBuilder, node: Node, a: Arguments) -> int:
 
 
 @lowers(
-    "aten.clamp.default", "aten.clamp_min.default", "aten.clamp_max.default", "aten.hardtanh.default", "aten.relu6.default",
+    "aten.clamp.default", "aten.clamp_min.default", "aten.clamp_max.default", "aten.hardtanh.default",
+    "aten.relu6.default",
 )  # fmt: skip
 def clamp(b: MethodBuilder, node: Node, a: Arguments) -> int:
     low, high = a.get("min", a.get("min_val")), a.get("max", a.get("max_val"))
@@ -114,7 +139,9 @@ def clamp_tensor(b: MethodBuilder, node: Node, a: Arguments) -> int:
     return x
 
 
-@lowers("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar", "aten.rsub.Scalar", "aten.rsub.Tensor")
+@lowers(
+    "aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar", "aten.rsub.Scalar", "aten.rsub.Tensor"
+)
 def add(b: MethodBuilder, node: Node, a: Arguments) -> int:
     dtype, name = result_dtype(node), node.target._schema.name.removeprefix("aten::")
     x, y, alpha = operand(b, a["self"], dtype), operand(b, a["other"], dtype), a.get("alpha", 1)
@@ -167,7 +194,9 @@ def logical(b: MethodBuilder, node: Node, a: Arguments) -> int:
 @lowers("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar")
 def where(b: MethodBuilder, node: Node, a: Arguments) -> int:
     dtype = result_dtype(node)
-    return choose(b, operand(b, a["condition"], torch.bool), operand(b, a["self"], dtype), operand(b, a["other"], dtype))
+    return choose(
+        b, operand(b, a["condition"], torch.bool), operand(b, a["self"], dtype), operand(b, a["other"], dtype)
+    )
 
 
 def choose(b: MethodBuilder, condition: int, x: int, y: int) -> int:
@@ -189,6 +218,13 @@ def addcmul(b: MethodBuilder, node: Node, a: Arguments) -> int:
     if a["value"] != 1:
         product = binary(b, "mul", product, b.number(a["value"], dtype))
     return binary(b, "add", x, product)
+
+
+@lowers("aten.max.other", "aten.min.other")
+def extremum(b: MethodBuilder, node: Node, a: Arguments) -> int:
+    dtype = result_dtype(node)
+    op = "maximum" if "max" in str(node.target) else "minimum"
+    return binary(b, op, operand(b, a["self"], dtype), operand(b, a["other"], dtype))
 
 
 @lowers("aten.lerp.Scalar", "aten.lerp.Tensor")

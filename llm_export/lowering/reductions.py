@@ -127,7 +127,8 @@ def argsort(b: MethodBuilder, node: Node, a: Arguments) -> int:
 
 
 @lowers(
-    "aten.softmax.int", "aten._softmax.default", "aten.log_softmax.int", "aten._log_softmax.default", "aten.cumsum.default",
+    "aten.softmax.int", "aten._softmax.default", "aten.log_softmax.int", "aten._log_softmax.default",
+    "aten.cumsum.default",
 )  # fmt: skip
 def along(b: MethodBuilder, node: Node, a: Arguments) -> int:
     x = operand(b, a["self"], result_dtype(node))
@@ -199,5 +200,3 @@ def layer_norm(b: MethodBuilder, node: Node, a: Arguments) -> int | list[int]:
         if a[name] is not None:
             result = binary(b, op, result, operand(b, a[name], torch.float32))
     return result if "native" not in str(node.target) else [result, -1, -1]
-
-

@@ -19,7 +19,8 @@ def full(b: MethodBuilder, node: Node, value: Any) -> int:
     """Every element is a number that is known at export."""
     if isinstance(value, Node):
         raise b.unsupported("a tensor filled with a symbolic number")
-    return b.emit("aten.full", [], dims.shape_of(node.meta["val"]), result_dtype(node), size=dims.shape_of(node.meta["val"]),
+    return b.emit("aten.full", [], dims.shape_of(node.meta["val"]), result_dtype(node),
+    size=dims.shape_of(node.meta["val"]),
                   value=float(value))  # fmt: skip
 
 
@@ -80,7 +81,9 @@ def crop(b: MethodBuilder, x: int, amounts: list[Dim]) -> tuple[int, list[Dim]]:
     """Turns negative padding into slices."""
     for i in range(0, len(amounts), 2):
         dim = b.rank(x) - 1 - i // 2
-        before, after = (amount if amount.tokens == 0 and amount.constant < 0 else dims.ZERO for amount in amounts[i : i + 2])
+        before, after = (
+            amount if amount.tokens == 0 and amount.constant < 0 else dims.ZERO for amount in amounts[i : i + 2]
+        )
         x = b.slice(x, dim, dims.scale(before, -1), dims.add(b.shape(x)[dim], after))
     return x, [dims.ZERO if amount.tokens == 0 and amount.constant < 0 else amount for amount in amounts]
 
@@ -145,7 +148,9 @@ def index_along(b: MethodBuilder, x: int, index: int, dim: int) -> int:
     """x with dimension `dim` replaced by the dimensions of `index`; negative indices count from the end."""
     shape = b.shape(x)
     flat = b.view(b.cast(index, torch.int64), [dims.product(b.shape(index))])
-    picked = b.emit("aten.index_select", [x, flat], [*shape[:dim], *b.shape(flat), *shape[dim + 1 :]], b.dtype(x), dim=dim)
+    picked = b.emit(
+        "aten.index_select", [x, flat], [*shape[:dim], *b.shape(flat), *shape[dim + 1 :]], b.dtype(x), dim=dim
+    )
     return b.view(picked, [*shape[:dim], *b.shape(index), *shape[dim + 1 :]])
 
 

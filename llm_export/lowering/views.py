@@ -43,7 +43,8 @@ def reverse(b: MethodBuilder, node: Node, a: Arguments) -> int:
 def movedim(b: MethodBuilder, node: Node, a: Arguments) -> int:
     x = b.tensor(a["self"])
     sources, targets = (
-        [axis(dim, b.rank(x)) for dim in ([a[key]] if isinstance(a[key], int) else a[key])] for key in ("source", "destination")
+        [axis(dim, b.rank(x)) for dim in ([a[key]] if isinstance(a[key], int) else a[key])]
+        for key in ("source", "destination")
     )
     rest = iter(dim for dim in range(b.rank(x)) if dim not in sources)
     moved = dict(zip(targets, sources, strict=True))
@@ -136,7 +137,7 @@ def same(b: MethodBuilder, node: Node, a: Arguments) -> int:
 
 @lowers("aten.clone.default")
 def clone(b: MethodBuilder, node: Node, a: Arguments) -> int:
-    """Values are never written in place, so a copy is needed only to make strides contiguous, which `view` does by itself."""
+    """Values are never written in place, so a copy only serves contiguous strides, for which `view` cares itself."""
     return b.tensor(a["self"])
 
 

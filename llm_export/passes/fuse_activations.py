@@ -90,7 +90,8 @@ def _factored(editor: Editor, node: Any, x: Node) -> Node | None:
 
 def _is_quadratic(editor: Editor, node: Any, x: Node) -> bool:
     return any(
-        other is x and any(a is x and _near(editor, b, 0.044715) for a, b in products(scaled)) for scaled, other in products(node)
+        other is x and any(a is x and _near(editor, b, 0.044715) for a, b in products(scaled))
+        for scaled, other in products(node)
     )
 
 

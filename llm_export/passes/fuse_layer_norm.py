@@ -70,7 +70,10 @@ def _centered(node: Any) -> Node | None:
 
 def _is_variance(node: Any, x: Node, centered: Node) -> bool:
     if is_call(node, "aten.var.correction", "aten.var.dim"):
-        uncorrected = node.kwargs.get("correction", 1) == 0 or node.kwargs.get("unbiased", argument(node, 2, "unbiased", True)) is False
+        uncorrected = (
+            node.kwargs.get("correction", 1) == 0
+            or node.kwargs.get("unbiased", argument(node, 2, "unbiased", True)) is False
+        )
         dims, keepdim = argument(node, 1, "dim"), node.kwargs.get("keepdim", argument(node, 3, "keepdim", False))
         return uncorrected and keepdim and list(dims or []) in ([-1], [rank(x) - 1]) and node.args[0] is x
     if not (is_call(node, "aten.mean.dim") and over_last(node) and is_square(node.args[0])):
@@ -89,7 +92,9 @@ def _affine(editor: Editor, norm: Node) -> None:
         for source, factor in operands(user):
             if source is norm and _is_vector(editor, factor, norm):
                 weight, bias = (factor, bias) if place == 1 else (weight, factor)
-                new = editor.call(torch.ops.mote.layer_norm.default, (x, weight, bias), {"eps": norm.kwargs["eps"]}, before=user)
+                new = editor.call(
+                    torch.ops.mote.layer_norm.default, (x, weight, bias), {"eps": norm.kwargs["eps"]}, before=user
+                )
                 editor.replace(user, new)
                 editor.graph.erase_node(norm)
                 norm = new

@@ -92,6 +92,8 @@ def _scale(editor: Editor, norm: Node) -> None:
         found = _unit_offset(editor, factor, norm) if x is norm else None
         if found is not None:
             kwargs = {"eps": norm.kwargs["eps"], "unit_offset": found[1]}
-            editor.replace(user, editor.call(torch.ops.mote.rms_norm.default, (norm.args[0], found[0]), kwargs, before=user))
+            editor.replace(
+                user, editor.call(torch.ops.mote.rms_norm.default, (norm.args[0], found[0]), kwargs, before=user)
+            )
             editor.graph.erase_node(norm)
             return

@@ -137,7 +137,12 @@ def _turned_parts(first: Any, second: Any) -> tuple[Node, Node, Node, Node] | No
     for a, cos in products(first.args[0]):
         for b, sin in products(first.args[1]):
             for left, right in sums(second):
-                if set(left.args[:2]) == {b, cos} and set(right.args[:2]) == {a, sin} and is_call(left, *MUL) and is_call(right, *MUL):
+                if (
+                    set(left.args[:2]) == {b, cos}
+                    and set(right.args[:2]) == {a, sin}
+                    and is_call(left, *MUL)
+                    and is_call(right, *MUL)
+                ):
                     return a, b, cos, sin
     return None
 
@@ -224,4 +229,6 @@ def _take_rest(editor: Editor, rope: Node) -> None:
     if len(parts) != 2 or parts[0] is not rope or not _is_last(user, argument(user, 1, "dim", 0)):
         return
     if _is_part(parts[1], whole, part[2], size):
-        editor.replace(user, editor.call(torch.ops.mote.rope.default, (whole, cos, sin), dict(rope.kwargs), before=user))
+        editor.replace(
+            user, editor.call(torch.ops.mote.rope.default, (whole, cos, sin), dict(rope.kwargs), before=user)
+        )

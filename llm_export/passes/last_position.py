@@ -1,4 +1,4 @@
-"""Makes `prefill` from `verify`: logits of the last position only, and nothing behind the last attention for the others."""
+"""Makes `prefill` from `verify`: behind the last attention, only the last position is computed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from llm_export.passes.edit import Editor, is_call, is_static
 
 # Each position of the output depends on the same position of the inputs, whatever the sizes of the other dimensions.
 POINTWISE = {
-    "add", "sub", "rsub", "mul", "div", "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos",
-    "tanh", "sigmoid", "silu", "relu", "gelu", "erf", "softplus", "pow", "square", "maximum", "minimum", "clamp", "clamp_min",
-    "clamp_max", "where", "leaky_relu", "elu", "_to_copy", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-    "logical_not", "bitwise_not", "bitwise_and", "bitwise_or", "masked_fill", "addcmul", "mish", "isnan", "relu6", "hardtanh",
+    "add", "sub", "rsub", "mul", "div", "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal",
+    "sin", "cos",
+    "tanh", "sigmoid", "silu", "relu", "gelu", "erf", "softplus", "pow", "square", "maximum", "minimum", "clamp",
+    "clamp_min",
+    "clamp_max", "where", "leaky_relu", "elu", "_to_copy", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
+    "logical_or",
+    "logical_not", "bitwise_not", "bitwise_and", "bitwise_or", "masked_fill", "addcmul", "mish", "isnan", "relu6",
+    "hardtanh",
 }  # fmt: skip
 LAST_DIMENSION = {"linear", "gated_linear", "rms_norm", "layer_norm"}  # of `mote::`: mix only the last dimension
 POSITION_DIM = 1  # activations behind attention are [1, T, ..]
@@ -29,10 +33,14 @@ def last_position(program: ExportedProgram, methods: Methods) -> ExportedProgram
     inside = _independent_nodes(editor)
     cuts = {}
     for node in [node for node in editor.graph.nodes if node in inside or node.op == "output"]:
-        arguments = [argument for argument in node.all_input_nodes if argument not in inside and _has_positions(argument)]
+        arguments = [
+            argument for argument in node.all_input_nodes if argument not in inside and _has_positions(argument)
+        ]
         for argument in arguments:
             if argument not in cuts:
-                cuts[argument] = editor.call(torch.ops.aten.slice.Tensor, (argument, POSITION_DIM, -1, 2**63 - 1), before=node)
+                cuts[argument] = editor.call(
+                    torch.ops.aten.slice.Tensor, (argument, POSITION_DIM, -1, 2**63 - 1), before=node
+                )
             node.replace_input_with(argument, cuts[argument])
         if node.op != "output":
             editor.update_value(node)
@@ -103,5 +111,3 @@ def _aligned(operand: Node, dim: int) -> bool:
     if all(is_static(size) for size in shape):
         return True
     return len(shape) == dim and [i for i, size in enumerate(shape) if not is_static(size)] == [POSITION_DIM]
-
-

@@ -1,4 +1,4 @@
-"""Turns matrix products with a stored weight into `mote::linear`, and lookups in a stored table into `mote::embedding`."""
+"""Turns products with a stored matrix into `mote::linear`, and lookups in a stored table into `mote::embedding`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def merge_duplicates(program: ExportedProgram, methods: Methods) -> ExportedProg
 def _is_pure(node: Node) -> bool:
     """Ops with a `state` read and write it; torch's own ops in the graph are functional."""
     return "state" not in node.kwargs and (
-        not isinstance(node.target, torch._ops.OpOverload) or all(a.name != "state" for a in node.target._schema.arguments)
+        not isinstance(node.target, torch._ops.OpOverload)
+        or all(a.name != "state" for a in node.target._schema.arguments)
     )
 
 

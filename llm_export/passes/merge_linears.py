@@ -67,10 +67,14 @@ def _merge(editor: Editor, linears: list[Node]) -> None:
     first = linears[0]
     sizes = [editor.weight(node.args[1]).shape[0] for node in linears]
     weight, bias = merged_parameters(editor, linears)
-    merged = editor.call(torch.ops.mote.linear.default, (first.args[0], weight, bias, None), dict(first.kwargs), before=first)
+    merged = editor.call(
+        torch.ops.mote.linear.default, (first.args[0], weight, bias, None), dict(first.kwargs), before=first
+    )
     parts, start = [], 0
     for size in sizes:
-        parts.append(editor.call(torch.ops.aten.slice.Tensor, (merged, rank(merged) - 1, start, start + size), before=first))
+        parts.append(
+            editor.call(torch.ops.aten.slice.Tensor, (merged, rank(merged) - 1, start, start + size), before=first)
+        )
         start += size
     for node, part in zip(linears, parts, strict=True):
         editor.replace(node, part)

@@ -10,16 +10,20 @@ from llm_export.methods import Methods
 from llm_export.passes.edit import Editor, argument, is_call, is_static, same_shape
 
 ASSERTIONS = {
-    "aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_async.default", "aten._assert_scalar.default",
+    "aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_async.default",
+    "aten._assert_scalar.default",
     "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default",
 }  # fmt: skip
 IDENTITIES = {
-    "aten.alias.default", "aten.detach.default", "aten.detach_.default", "aten.lift_fresh_copy.default", "aten.clone.default",
+    "aten.alias.default", "aten.detach.default", "aten.detach_.default", "aten.lift_fresh_copy.default",
+    "aten.clone.default",
     "aten.contiguous.default", "aten.dropout.default", "aten.positive.default",
 }  # fmt: skip
 SAME_SHAPE = {
-    "aten.expand.default", "aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten.slice.Tensor",
-    "aten.flatten.using_ints", "aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default", "aten.expand_as.default",
+    "aten.expand.default", "aten.view.default", "aten.reshape.default", "aten._unsafe_view.default",
+    "aten.slice.Tensor",
+    "aten.flatten.using_ints", "aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default",
+    "aten.expand_as.default",
     "aten.repeat.default",
 }  # fmt: skip
 CASTS = {"aten._to_copy.default", "aten.to.dtype", "aten.type_as.default", "aten.to.dtype_layout"}
@@ -53,7 +57,11 @@ def _drop_empty_parts(editor: Editor, node: Node) -> None:
 def _is_identity(node: Node) -> bool:
     target, value = str(node.target), node.meta.get("val")
     source = node.args[0] if node.args else None
-    if not isinstance(source, Node) or not isinstance(value, torch.Tensor) or not isinstance(source.meta["val"], torch.Tensor):
+    if (
+        not isinstance(source, Node)
+        or not isinstance(value, torch.Tensor)
+        or not isinstance(source.meta["val"], torch.Tensor)
+    ):
         return False
     before = source.meta["val"].dtype
     if target in IDENTITIES:
@@ -76,4 +84,3 @@ def _is_neutral(node: Node, target: str) -> bool:
     if target == "aten.pow.Tensor_Scalar":
         return other == 1
     return target in ("aten.add.Tensor", "aten.sub.Tensor") and other == 0
-

@@ -17,7 +17,7 @@ from llm_export.passes.match import number, products
 
 @dataclass(frozen=True)
 class Table:
-    """`function` (None: the angles themselves) of angles [1, T, R/2], laid out over R/2 (`plain`) or R columns, times scale."""
+    """`function` (None: identity) of angles [1, T, R/2], laid out over R/2 (`plain`) or R columns, times scale."""
 
     angles: Node
     layout: str = "plain"
@@ -57,7 +57,9 @@ def describe(editor: Editor, node: Any) -> Table | None:
     if is_call(node, "aten.repeat_interleave.self_int"):
         table = describe(editor, node.args[0])
         doubled = argument(node, 1, "repeats") == 2 and argument(node, 2, "dim") in (-1, rank(node) - 1)
-        return replace(table, layout="interleaved") if table is not None and table.layout == "plain" and doubled else None
+        return (
+            replace(table, layout="interleaved") if table is not None and table.layout == "plain" and doubled else None
+        )
     if is_call(node, "aten.unsqueeze.default", "aten.squeeze.dim"):  # of a dimension of size 1 before the last
         outer = node.args[0].meta["val"].shape[-1] == node.meta["val"].shape[-1]
         return describe(editor, node.args[0]) if outer else None
@@ -119,7 +121,12 @@ def _angle_factors(node: Node) -> tuple[Node, Node] | None:
         if positions is None or not isinstance(right, Node):
             continue
         shape = right.meta["val"].shape
-        if shape and all(size == 1 for size in shape[:-1]) and node.meta["val"].shape[-1] == shape[-1] and rank(node) == 3:
+        if (
+            shape
+            and all(size == 1 for size in shape[:-1])
+            and node.meta["val"].shape[-1] == shape[-1]
+            and rank(node) == 3
+        ):
             return positions, right
     return None
 

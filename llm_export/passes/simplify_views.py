@@ -33,7 +33,13 @@ def _unflatten(editor: Editor, node: Node) -> None:
     if not is_call(flat, *VIEWS) or rank(flat) != 2 or argument(node, 3, "residual") is not None:
         return
     x = flat.args[0]
-    if rank(x) != 3 or str(x.meta["val"].shape[0]) != "1" or str(x.meta["val"].shape[2]) != str(flat.meta["val"].shape[1]):
+    if (
+        rank(x) != 3
+        or str(x.meta["val"].shape[0]) != "1"
+        or str(x.meta["val"].shape[2]) != str(flat.meta["val"].shape[1])
+    ):
         return
     linear = editor.call(torch.ops.mote.linear.default, (x, *node.args[1:]), dict(node.kwargs), before=node)
-    editor.replace(node, editor.call(torch.ops.aten.view.default, (linear, [-1, node.meta["val"].shape[1]]), before=node))
+    editor.replace(
+        node, editor.call(torch.ops.aten.view.default, (linear, [-1, node.meta["val"].shape[1]]), before=node)
+    )

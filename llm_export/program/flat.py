@@ -41,7 +41,8 @@ KINDS = {"activation": fb.ValueKind.activation, "input": fb.ValueKind.input, "we
 ARENAS = {"per_token": fb.Arena.per_token, "fixed": fb.Arena.fixed}
 STATE_KINDS = {"kv_cache": fb.StateKind.kv_cache, "recurrent": fb.StateKind.recurrent}
 SEGMENT_KINDS = {
-    "weights": fb.SegmentKind.weights, "tokenizer": fb.SegmentKind.tokenizer, "chat_template": fb.SegmentKind.chat_template,
+    "weights": fb.SegmentKind.weights, "tokenizer": fb.SegmentKind.tokenizer,
+    "chat_template": fb.SegmentKind.chat_template,
 }  # fmt: skip
 FILE_IDENTIFIER = b"MOTP"
 
@@ -67,7 +68,9 @@ def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRec
     program.states = [_state(state) for state in planned.program.states]
     offsets, _ = weight_offsets(planned.program.weights)
     program.weights = [_weight(spec, offset) for spec, offset in zip(planned.program.weights, offsets, strict=True)]
-    program.segments = [_table(fb.SegmentT, kind=SEGMENT_KINDS[s.kind], offset=s.offset, bytes=s.bytes, crc32=s.crc32) for s in segments]
+    program.segments = [
+        _table(fb.SegmentT, kind=SEGMENT_KINDS[s.kind], offset=s.offset, bytes=s.bytes, crc32=s.crc32) for s in segments
+    ]
     program.goldenSamples = [_golden(sample) for sample in metadata.golden_samples]
     program.provenance = _provenance(metadata)
     program.vocabSize = metadata.vocab_size
@@ -128,7 +131,8 @@ def _value(value: Value, place: Placement | None) -> fb.ValueT:
 def _instruction(instruction: Instruction) -> fb.InstructionT:
     return _table(
         fb.InstructionT, op=instruction.op, inputs=list(instruction.inputs), outputs=list(instruction.outputs),
-        attributes=[_attribute(name, value) for name, value in instruction.attributes.items()], origin=instruction.origin,
+        attributes=[_attribute(name, value) for name, value in instruction.attributes.items()],
+        origin=instruction.origin,
     )  # fmt: skip
 
 
@@ -143,7 +147,8 @@ def _attribute(name: str, value: Attribute) -> fb.AttributeT:
 def _state(state: StateSpec) -> fb.StateT:
     return _table(
         fb.StateT, name=state.name, kind=STATE_KINDS[state.kind], numHeads=state.num_heads, headDim=state.head_dim,
-        valueHeadDim=state.value_head_dim, window=state.window, numSinkPositions=state.num_sink_positions, shape=list(state.shape),
+        valueHeadDim=state.value_head_dim, window=state.window, numSinkPositions=state.num_sink_positions,
+        shape=list(state.shape),
     )  # fmt: skip
 
 
@@ -165,12 +170,13 @@ def _provenance(metadata: Metadata) -> fb.ProvenanceT:
     p = metadata.provenance
     return _table(
         fb.ProvenanceT, modelId=p.model_id, revision=p.revision, modelType=p.model_type, recipe=p.recipe,
-        exporterVersion=p.exporter_version, torchVersion=p.torch_version, transformersVersion=p.transformers_version, license=p.license,
+        exporterVersion=p.exporter_version, torchVersion=p.torch_version, transformersVersion=p.transformers_version,
+        license=p.license,
     )  # fmt: skip
 
 
 def parse(buffer: bytes) -> fb.ProgramT:
-    """Reads a flatbuffer that this exporter wrote. Errors: ProgramError if it is not one. Not a check of untrusted files."""
+    """Reads a flatbuffer that this exporter wrote; no check of untrusted files. Errors: ProgramError if malformed."""
     if len(buffer) < 8 or buffer[4:8] != FILE_IDENTIFIER:
         raise ProgramError("the flatbuffer does not carry the identifier MOTP")
     try:
@@ -190,7 +196,7 @@ def method_of(table: fb.MethodT) -> tuple[LoweredMethod, MethodPlan]:
         shape = tuple(Dim(size.tokens, size.constant) for size in item.shape)
         values.append(Value(kinds[item.kind], dtypes[item.dtype], shape, weight=item.weight, alias_of=item.aliasOf))
         places.append(Placement(arenas[item.arena], item.offset, item.bytes))
-    for index, value in enumerate(values):
+    for index in range(len(values)):
         root = index
         while values[root].alias_of >= 0:
             root = values[root].alias_of

@@ -65,7 +65,9 @@ class ProgramFile:
         for segment in self.segments:
             actual = zlib.crc32(self.contents[segment.offset : segment.offset + segment.bytes])
             if actual != segment.crc32:
-                raise FileError(f"{self.path}: segment {segment.kind} has checksum {actual:08x}, recorded is {segment.crc32:08x}")
+                raise FileError(
+                    f"{self.path}: segment {segment.kind} has checksum {actual:08x}, recorded is {segment.crc32:08x}"
+                )
 
 
 def read_program(path: str | Path) -> ProgramFile:
@@ -83,7 +85,8 @@ def read_program(path: str | Path) -> ProgramFile:
         method, plans[flat.text(table.name)] = flat.method_of(table)
         methods.append(method)
     segments = tuple(
-        flat.SegmentRecord(flat.inverse(flat.SEGMENT_KINDS)[s.kind], s.offset, s.bytes, s.crc32) for s in program.segments
+        flat.SegmentRecord(flat.inverse(flat.SEGMENT_KINDS)[s.kind], s.offset, s.bytes, s.crc32)
+        for s in program.segments
     )
     planned = _planned(methods, plans, [_state(item) for item in program.states], weights)
     offsets = tuple(item.offset for item in program.weights)
@@ -99,7 +102,9 @@ def _flatbuffer(path: Path, contents: memoryview) -> bytes:
     if version != VERSION or header_bytes != HEADER.size:
         raise FileError(f"{path}: has version {version}: this exporter reads version {VERSION}")
     if file_bytes != len(contents) or HEADER.size + program_bytes > file_bytes:
-        raise FileError(f"{path}: has {len(contents)} bytes, its header says {file_bytes}: it was truncated or appended to")
+        raise FileError(
+            f"{path}: has {len(contents)} bytes, its header says {file_bytes}: it was truncated or appended to"
+        )
     buffer = bytes(contents[HEADER.size : HEADER.size + program_bytes])
     if zlib.crc32(buffer) != checksum:
         raise FileError(f"{path}: the program's checksum is not the recorded {checksum:08x}: the file is damaged")
@@ -131,18 +136,21 @@ def _metadata(program, segments: tuple[flat.SegmentRecord, ...], contents: memor
     p = program.provenance
     provenance = Provenance(*(
         flat.text(value) for value in (
-            p.modelId, p.revision, p.modelType, p.recipe, p.exporterVersion, p.torchVersion, p.transformersVersion, p.license,
+            p.modelId, p.revision, p.modelType, p.recipe, p.exporterVersion, p.torchVersion, p.transformersVersion,
+            p.license,
         )
     ))  # fmt: skip
     stored = {s.kind: bytes(contents[s.offset : s.offset + s.bytes]) for s in segments if s.kind != "weights"}
     golden = tuple(
         GoldenSample(
-            flat.text(s.text), tuple(map(int, s.promptIds)), tuple(map(int, s.expectedIds)), tuple(map(int, s.probeIds)),
+            flat.text(s.text), tuple(map(int, s.promptIds)), tuple(map(int, s.expectedIds)), tuple(map(int,
+            s.probeIds)),
             tuple(map(float, s.probeLogits)), s.tolerance,
         )
         for s in program.goldenSamples
     )  # fmt: skip
     return Metadata(
-        provenance, program.vocabSize, program.maxPositionEmbeddings, program.bosTokenId, tuple(map(int, program.eosTokenIds)),
+        provenance, program.vocabSize, program.maxPositionEmbeddings, program.bosTokenId, tuple(map(int,
+        program.eosTokenIds)),
         flat.text(program.generationConfig), golden, stored.get("tokenizer", b""), stored.get("chat_template", b""),
     )  # fmt: skip

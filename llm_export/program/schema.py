@@ -10,5 +10,5 @@ try:
 except ModuleNotFoundError as error:
     raise ProgramError(
         "llm_export/program/schema_generated.py is missing: build the project (`make build` or `pip install .`), or run "
-        "`flatc --python --gen-onefile --gen-object-api -o llm_export/program llm_export/program/schema.fbs`"
+        "`flatc --python --gen-onefile --gen-object-api -o llm_export/program` on llm_export/program/schema.fbs"
     ) from error

@@ -33,7 +33,8 @@ def write_program(
 ) -> int:
     """Writes a whole program file, or nothing: it appears under its name only when it is complete and on the disk.
 
-    weight_bytes: gives a weight's stored bytes in chunks, formats.stored_bytes(spec) in all; called once for each weight, in order
+    weight_bytes: gives a weight's stored bytes in chunks,
+    formats.stored_bytes(spec) in all; called once for each weight, in order
     progress: called with (weights bytes written, weights bytes in all)
     Returns: the size of the file. Errors: FileError if it cannot be written. Cost: memory for one chunk
     """
@@ -76,7 +77,9 @@ def _sync_folder(folder: Path) -> None:
 class _SegmentWriter:
     """Streams segments behind the space that the flatbuffer will take, then writes the flatbuffer and the header."""
 
-    def __init__(self, file: BinaryIO, planned: MemoryPlan, metadata: Metadata, progress: Callable[[int, int], None] | None):
+    def __init__(
+        self, file: BinaryIO, planned: MemoryPlan, metadata: Metadata, progress: Callable[[int, int], None] | None
+    ):
         self.file, self.planned, self.metadata, self.progress = file, planned, metadata, progress
         self.segments: list[SegmentRecord] = []
 
@@ -93,9 +96,13 @@ class _SegmentWriter:
         file_bytes = self.file.tell()
         program = build(self.planned, self.metadata, self.segments)
         if HEADER.size + len(program) > start:
-            raise ProgramError(f"the program takes {len(program)} bytes, more than the {start - HEADER.size} reserved for it")
+            raise ProgramError(
+                f"the program takes {len(program)} bytes, more than the {start - HEADER.size} reserved for it"
+            )
         self.file.seek(0)
-        self.file.write(HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28)))
+        self.file.write(
+            HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28))
+        )
         self.file.write(program)
         return file_bytes
 
@@ -122,7 +129,9 @@ class _SegmentWriter:
                 if self.progress is not None:
                     self.progress(position, total)
             if position != offset + stored_bytes(spec):
-                raise ProgramError(f"{spec.name}: {position - offset} bytes were produced, the format needs {stored_bytes(spec)}")
+                raise ProgramError(
+                    f"{spec.name}: {position - offset} bytes were produced, the format needs {stored_bytes(spec)}"
+                )
 
 
 def _next_page(offset: int) -> int:

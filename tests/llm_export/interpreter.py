@@ -1,4 +1,4 @@
-"""Runs lowered instructions with torch, in the arenas that the memory plan gives them: an oracle for passes, lowering and plan."""
+"""Runs lowered instructions with torch, in the arenas of the memory plan: an oracle for passes, lowering and plan."""
 
 from __future__ import annotations
 
@@ -133,7 +133,12 @@ class Memory:
     def store(self, index: int, tensor: Tensor, instruction: Instruction | None = None) -> None:
         value = self.method.values[index]
         shape = [size.at(self.num_tokens) for size in value.shape]
-        assert list(tensor.shape) == shape and tensor.dtype == value.dtype, (instruction, tensor.shape, shape, tensor.dtype)
+        assert list(tensor.shape) == shape and tensor.dtype == value.dtype, (
+            instruction,
+            tensor.shape,
+            shape,
+            tensor.dtype,
+        )
         if value.alias_of >= 0:
             assert value.alias_of < index and instruction.op.split(".")[1] in VIEWS
             base = self.values[value.alias_of]

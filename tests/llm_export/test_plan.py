@@ -19,7 +19,7 @@ def test_storages_that_live_together_do_not_overlap(items):
     offsets, total = place(items)
     for i, (a, a_offset) in enumerate(zip(items, offsets, strict=True)):
         assert a_offset % ALIGNMENT == 0
-        assert 0 <= a_offset and a_offset + a.bytes <= total
+        assert a_offset >= 0 and a_offset + a.bytes <= total
         for b, b_offset in zip(items[:i], offsets[:i], strict=True):
             if a.first <= b.last and b.first <= a.last:
                 assert a_offset + a.bytes <= b_offset or b_offset + b.bytes <= a_offset

@@ -32,7 +32,8 @@ class Tiny:
         program = self.planned.program
         constants = Methods({}, [], {}, program.constants)
         return [
-            materialize(spec, constants, self.checkpoint.weights.read).to(spec.dtype if not spec.dtype.is_floating_point else torch.float32)
+            materialize(spec, constants,
+            self.checkpoint.weights.read).to(spec.dtype if not spec.dtype.is_floating_point else torch.float32)
             for spec in program.weights
         ]  # fmt: skip
 

@@ -29,7 +29,9 @@ class Captured:
         self.state = {name: value.detach() for name, value in module.state_dict(keep_vars=True).items()}
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         with mode:
-            fake = {name: nn.Parameter(torch.empty_like(p), requires_grad=False) for name, p in module.named_parameters()}
+            fake = {
+                name: nn.Parameter(torch.empty_like(p), requires_grad=False) for name, p in module.named_parameters()
+            }
         real = dict(module.named_parameters())
         self._assign(fake)
         with mode:

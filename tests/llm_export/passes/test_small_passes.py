@@ -30,7 +30,9 @@ def test_spelled_activations_are_one_op(name):
 
 
 def test_another_factor_is_no_gelu():
-    ops = Captured(module_of(lambda m, x, p: 0.5 * x * (1.0 + torch.tanh(x + 0.044715 * x.pow(3))))).apply(fuse_activations)
+    ops = Captured(module_of(lambda m, x, p: 0.5 * x * (1.0 + torch.tanh(x + 0.044715 * x.pow(3))))).apply(
+        fuse_activations
+    )
     assert "aten.gelu" not in ops
 
 

@@ -53,7 +53,12 @@ def planned():
     ]
     instructions = [
         Instruction("aten.permute", [1], [2], {"dims": (constant(1), constant(0))}, "model.layers.0"),
-        Instruction("mote.test", [0, -1, 2], [3], {"scale": Numbers((0.1, -2.5)), "size": (Dim(2, 3),), "function": "silu", "none": ()}),
+        Instruction(
+            "mote.test",
+            [0, -1, 2],
+            [3],
+            {"scale": Numbers((0.1, -2.5)), "size": (Dim(2, 3),), "function": "silu", "none": ()},
+        ),
     ]
     method = LoweredMethod("verify", values, [0], ["input_ids"], [3], instructions, 1, 99)
     states = [StateSpec("layers.0", "kv_cache", 2, 16, 8, window=4), StateSpec("mixer", "recurrent", shape=(2, 3))]
