@@ -90,7 +90,7 @@ TEST(Verify, rejects_vectors_of_sizes_that_are_not_aligned) {
   const auto* program = fb::GetProgram(file.data() + 64);
   // Points the table at a length 4 bytes later: the low half of the first Dim, which is 0 tokens and so an empty shape.
   const fb::Value* changed = program->methods()->Get(0)->values()->Get(kSum);
-  const auto field = static_cast<size_t>(changed->GetOptionalFieldOffset(fb::Value::VT_SHAPE));
+  const auto field = static_cast<size_t>(reinterpret_cast<const flatbuffers::Table*>(changed)->GetOptionalFieldOffset(fb::Value::VT_SHAPE));
   const size_t at = static_cast<size_t>(reinterpret_cast<const std::byte*>(changed) - file.data()) + field;
   test::put<uint32_t>(file, at, test::get<uint32_t>(file, at) + 4);
   test::write_header(file, test::get<uint64_t>(file, 16));
