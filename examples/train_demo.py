@@ -15,8 +15,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     here = Path(__file__).parent
     parser.add_argument("--out", type=Path, default=here, help="folder for demo/ and demo-draft/")
-    parser.add_argument("--steps", type=int, default=2200, help="steps of the demo; 0 skips it")
-    parser.add_argument("--draft-steps", type=int, default=1500, help="same for the draft")
+    parser.add_argument("--steps", type=int, default=1000, help="steps of the demo; 0 skips it")
+    parser.add_argument("--draft-steps", type=int, default=800, help="same for the draft")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2, help="CPU threads")

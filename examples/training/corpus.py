@@ -55,8 +55,8 @@ def is_held_out(path: str) -> bool:
 def read_standard_library(root: Path | None = None) -> list[Document]:
     """Reads every usable source file, in path order.
 
-      root: folder of the library; by default that of the running Python
-      Returns: documents with LF line ends, held-out ones included
+    root: folder of the library; by default that of the running Python
+    Returns: documents with LF line ends, held-out ones included
     """
     root = root or Path(sysconfig.get_path("stdlib"))
     documents = []

@@ -14,7 +14,7 @@ from .handwritten import PAIRS
 _MAX_CODE_CHARACTERS = 1400
 _MAX_PROSE_CHARACTERS = 700
 # Few dialogues are hand-written, and they answer what people try first.
-_HANDWRITTEN_REPEATS = 8
+_HANDWRITTEN_REPEATS = 16
 _SYSTEM_PROMPTS = ("You are a helpful assistant.", "You are a Python programming assistant.")
 _SYSTEM_SHARE = 0.2
 
@@ -93,7 +93,8 @@ def _topic_pairs():
     for name, text in topics.items():
         paragraphs = text.replace("\n***", "\n\n***").split("\n\n")
         prose = [part for part in paragraphs[1:] if not part.startswith(("**", "   "))]
-        if summary := _first_paragraph("\n\n".join(prose)):
+        summary = _first_paragraph("\n\n".join(prose))
+        if summary.endswith("."):
             yield f"Explain {name} in Python.", summary
             yield f"What is {name.replace('-', ' ')} in Python?", summary
 

@@ -22,8 +22,8 @@ class Score:
 def evaluate(model, tokenizer, text: str, context: int = 512) -> Score:
     """Scores every token but the first, in windows that do not overlap.
 
-      context: tokens a window holds; its first prediction sees one token, its last sees all
-      Cost: one forward pass over the text
+    context: tokens a window holds; its first prediction sees one token, its last sees all
+    Cost: one forward pass over the text
     """
     model.eval()
     device = next(model.parameters()).device

@@ -9,6 +9,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from .tokenizer import END_OF_TEXT, MAX_LENGTH, TURN_END
+from .tokenizer import save as save_tokenizer
 
 _DEMO = {
     "hidden_size": 256,
@@ -53,4 +54,4 @@ def save(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
         eos_token_id=stop, pad_token_id=stop[1], do_sample=True, temperature=0.7, top_p=0.9
     )
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -53,3 +55,20 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         clean_up_tokenization_spaces=False,
         model_max_length=MAX_LENGTH,
     )
+
+
+def space_splits(tokenizer: PreTrainedTokenizerFast) -> dict[int, tuple[int, int]]:
+    """Maps each token that opens with a space to the space and the rest, where both are tokens."""
+    space = "\u0120"  # how ByteLevel writes a space
+    ids = tokenizer.get_vocab()
+    return {ids[token]: (ids[space], ids[token[1:]]) for token in ids if token.startswith(space) and token[1:] in ids}
+
+
+def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Writes the tokenizer files, under the class name that every transformers release knows."""
+    tokenizer.save_pretrained(folder)
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config.pop("backend", None)
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
