@@ -51,10 +51,16 @@ def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:
     for index in range(config["num_hidden_layers"]):
         layer = f"model.layers.{index}"
         for name, shape in {
-            "self_attn.q_proj": (queries, hidden), "self_attn.k_proj": (keys, hidden),
-            "self_attn.v_proj": (keys, hidden), "self_attn.o_proj": (hidden, queries),
-            "mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner), "input_layernorm": (hidden,), "post_attention_layernorm": (hidden,),
-        }.items():  # fmt: skip
+            "self_attn.q_proj": (queries, hidden),
+            "self_attn.k_proj": (keys, hidden),
+            "self_attn.v_proj": (keys, hidden),
+            "self_attn.o_proj": (hidden, queries),
+            "mlp.gate_proj": (inner, hidden),
+            "mlp.up_proj": (inner, hidden),
+            "mlp.down_proj": (hidden, inner),
+            "input_layernorm": (hidden,),
+            "post_attention_layernorm": (hidden,),
+        }.items():
             shapes[f"{layer}.{name}.weight"] = shape
         if config["model_type"] == "qwen3":
             shapes |= {f"{layer}.self_attn.{name}_norm.weight": (head,) for name in "qk"}

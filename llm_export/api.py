@@ -15,7 +15,7 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 with quiet_imports():
     from llm_export.capture import capture
 from llm_export.check import CheckResult, check_program, choose_mode
-from llm_export.checkpoint import open_checkpoint
+from llm_export.checkpoint import Checkpoint, open_checkpoint
 from llm_export.errors import FileError
 from llm_export.golden import blank_samples, golden_samples, make_prompts, store_samples
 from llm_export.lowering import lower
@@ -77,6 +77,7 @@ def export(
         warnings.simplefilter("always", QuantizationWarning)
         with progress.stage("open"):
             checkpoint = open_checkpoint(source, revision=revision, **checkpoint_options)
+            _check_tokenizer(checkpoint)
         with progress.stage("capture"):
             captured = capture(checkpoint)
         result = _write_checked(checkpoint, captured, temporary, chosen, parsed, check, progress)
@@ -98,10 +99,23 @@ def default_name(source: str | Path) -> str:
     return f"{folder.resolve().name if folder.is_dir() else str(source).rpartition('/')[2]}.mote"
 
 
+def _check_tokenizer(checkpoint: Checkpoint) -> None:
+    """Errors: FileError if the runner cannot read the tokenizer."""
+    import llm_runner
+
+    if checkpoint.tokenizer_path is None:
+        return
+    try:
+        llm_runner.check_tokenizer(checkpoint.tokenizer_path.read_bytes())
+    except llm_runner.TokenizerError as error:
+        raise FileError(f"{checkpoint.tokenizer_path}: {error}") from error
+
+
 def _write_checked(
     checkpoint, captured: Methods, temporary: Path, recipe, overrides, check, progress
 ) -> CheckResult | None:
     """Takes captured methods to a checked file."""
+    vocab_size = _vocab_size(captured)
     with progress.stage("quantize"):
         quantized = quantize(captured, recipe, overrides)
     with progress.stage("passes"):
@@ -109,7 +123,6 @@ def _write_checked(
     with progress.stage("lower"):
         memory_plan = plan(lower(optimized, checkpoint.config.model_type))
     mode = choose_mode(check, quantized.weights)
-    vocab_size = _vocab_size(captured)
     metadata = make_metadata(checkpoint, vocab_size, recipe, overrides)
     max_length = min(metadata.max_position_embeddings, captured.max_tokens)
     prompts = make_prompts(checkpoint, vocab_size, max_length) if mode != "off" else []

@@ -49,9 +49,11 @@ def test_demo_chat_renders_as_transformers():
 
 
 TEMPLATES = [
-    "{%- for m in messages %}{%- if loop.first and m.role == 'system' %}[{{ m.content | trim }}]{%- continue %}{%- endif %}\n"
+    "{%- for m in messages %}{%- if loop.first and m.role == 'system' %}[{{ m.content | trim }}]{%- continue %}"
+    "{%- endif %}\n"
     "  {{ m.role }}: {{ m | tojson }}\n{%- endfor %}",
-    "{% for m in messages %}\n    {% if m['role'] == 'assistant' %}{% generation %}{{ m['content'] }}{% endgeneration %}\n"
+    "{% for m in messages %}\n    {% if m['role'] == 'assistant' %}{% generation %}{{ m['content'] }}"
+    "{% endgeneration %}\n"
     "    {% else %}\n<{{ m['content'] }}>\n    {% endif %}\n{% endfor %}",
     "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}"
     "{{ {'b': '<é>', 'a': [1, none, true]} | tojson(indent=2) }}",

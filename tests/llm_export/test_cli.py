@@ -1,0 +1,160 @@
+"""The command `mote`: help, bad input, exit status, and no traceback unless asked for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llm_export.cli import cli, main
+
+DEMO = Path(__file__).parents[2] / "examples" / "demo"
+
+
+def fails(capsys, *arguments, status=2) -> str:
+    """Runs `mote`, which must fail with `status`, and returns what it says."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert caught.value.code == status, captured.err
+    assert "Traceback" not in captured.err
+    return " ".join(captured.err.split())
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A copy of the demo's small files, the weights linked."""
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    for path in DEMO.iterdir():
+        if path.suffix == ".safetensors":
+            (folder / path.name).symlink_to(path)
+        else:
+            (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def edit_config(folder, **fields):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+@pytest.mark.parametrize("verb", list(cli.commands))
+def test_every_verb_has_a_line_of_help(capsys, verb):
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith(verb))
+    assert len(line.split()) > 3
+
+
+@pytest.mark.parametrize("verb", ["export", "eval", "chat"])
+def test_help_has_an_example(capsys, verb):
+    with pytest.raises(SystemExit) as caught:
+        main([verb, "--help"])
+    assert caught.value.code == 0
+    assert f"mote {verb} " in capsys.readouterr().out
+
+
+def test_unknown_verb_suggests_one(capsys):
+    assert "Did you mean 'export'?" in fails(capsys, "exprot")
+
+
+def test_unknown_option_suggests_one(capsys):
+    assert "--recipe" in fails(capsys, "export", DEMO, "--recip", "8w")
+
+
+def test_missing_checkpoint(capsys, tmp_path):
+    assert "no such folder, and not a hub id" in fails(capsys, "export", tmp_path / "nothing" / "there" / "x")
+
+
+def test_folder_without_config(capsys, tmp_path):
+    assert "config.json" in fails(capsys, "export", tmp_path, "-o", tmp_path / "x.mote")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--recipe", "8da4"], "Did you mean '8da4w'?"),
+        (["--group-size", "48"], "must be one of 32, 64, 128, 256"),
+        (["--embedding-bits", "3"], "must be 4 or 8"),
+        (["--override", "nothing"], "PATTERN=SCHEME"),
+        (["--override", "model.layer.0.*=8w", "--check", "off"], "Did you mean 'model.layers.0"),
+        (["--check", "some"], "full"),
+    ],
+)
+def test_bad_arguments(capsys, tmp_path, arguments, expected):
+    output = tmp_path / "x.mote"
+    assert expected in fails(capsys, "export", DEMO, "-o", output, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_truncated_weights(capsys, checkpoint, tmp_path):
+    weights = checkpoint / "model.safetensors"
+    data = weights.read_bytes()
+    weights.unlink()
+    weights.write_bytes(data[: len(data) // 2])
+    text = fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
+    assert "model.safetensors" in text and "not a whole safetensors file" in text
+    assert not list(tmp_path.glob("*.mote*"))
+
+
+def test_shapes_that_disagree_with_the_config(capsys, checkpoint, tmp_path):
+    edit_config(checkpoint, intermediate_size=640)
+    text = fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
+    assert "mlp" in text and "config.json asks for" in text
+    assert not list(tmp_path.glob("*.mote*"))
+
+
+@pytest.mark.parametrize("model_type", ["t5", "bert", "no_such_model"])
+def test_unsupported_architecture(capsys, checkpoint, tmp_path, model_type):
+    edit_config(checkpoint, model_type=model_type)
+    assert model_type in fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
+
+
+def test_tokenizer_of_an_unknown_kind(capsys, checkpoint, tmp_path):
+    tokenizer = checkpoint / "tokenizer.json"
+    tokenizer.write_text(json.dumps(json.loads(tokenizer.read_text()) | {"model": {"type": "Oracle", "vocab": {}}}))
+    text = fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
+    assert "tokenizer" in text
+    assert not list(tmp_path.glob("*.mote*"))
+
+
+def test_output_in_a_folder_that_is_not_there(capsys, tmp_path):
+    text = fails(capsys, "export", DEMO, "-o", tmp_path / "nowhere" / "x.mote")
+    assert "nowhere/x.mote: cannot be written" in text
+
+
+def test_output_that_is_a_folder(capsys, tmp_path):
+    assert "is a folder" in fails(capsys, "export", DEMO, "-o", tmp_path)
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    from llm_export.errors import FileError
+
+    with pytest.raises(FileError):
+        main(["export", str(tmp_path), "-o", str(tmp_path / "x.mote"), "--debug"])
+
+
+@pytest.mark.parametrize("verb", ["run", "bench", "inspect", "verify"])
+def test_runner_verbs_import_neither_torch_nor_the_library(verb):
+    code = (
+        "import os, sys; os.execv = lambda path, arguments: print(arguments[1:], 'torch' in sys.modules, "
+        f"'llm_runner' in sys.modules)\nfrom llm_export.cli import main\n"
+        f"main(['{verb}', 'm.mote', '--help', '-p', 'x'])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == f"['{verb}', 'm.mote', '--help', '-p', 'x'] False False", result.stderr
+
+
+def test_eval_of_a_missing_file(capsys, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("hello")
+    assert "missing.mote" in fails(capsys, "eval", tmp_path / "missing.mote", "--text", text)
+
+
+def test_eval_of_text_that_is_not_utf8(capsys, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"abc\xff")
+    assert "not UTF-8 text (byte 3)" in fails(capsys, "eval", tmp_path / "missing.mote", "--text", text)

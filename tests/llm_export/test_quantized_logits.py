@@ -1,0 +1,84 @@
+"""A module that torchao itself quantised, run in eager PyTorch, agrees with the exported file."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from llm_runner import Model
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from llm_export.api import export
+from llm_export.quantize.torchao_quiet import (
+    Int8DynamicActivationIntxWeightConfig,
+    IntxWeightOnlyConfig,
+    PerGroup,
+    quantize_,
+)
+from tests.contracts.architectures import save_tiny_checkpoint
+
+BITS = {4: torch.int4, 8: torch.int8}
+RECIPES = {"8da4w": (4, True), "8da8w": (8, True), "8w": (8, False), "4w": (4, False)}
+IDS = torch.randint(3, 120, (1, 14), generator=torch.Generator().manual_seed(2))
+MAX_RELATIVE_ERROR = 1e-3
+
+
+def linear_config(bits: int, int8_activations: bool, group_size: int):
+    if int8_activations:
+        return Int8DynamicActivationIntxWeightConfig(
+            weight_dtype=BITS[bits], weight_granularity=PerGroup(group_size), weight_scale_dtype=torch.float16
+        )
+    return IntxWeightOnlyConfig(weight_dtype=BITS[bits], granularity=PerGroup(group_size), scale_dtype=torch.float16)
+
+
+def by_torchao(folder, recipe: str, group_size: int, embedding_bits: int) -> nn.Module:
+    """The Hugging Face module in float32, quantised by torchao's `quantize_`."""
+    bits, int8_activations = RECIPES[recipe]
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    head = model.get_output_embeddings()
+    head.weight = nn.Parameter(copy.deepcopy(head.weight.detach()), requires_grad=False)
+    is_linear = lambda module, name: isinstance(module, nn.Linear) and module is not head  # noqa: E731
+    quantize_(model, linear_config(bits, int8_activations, group_size), filter_fn=is_linear)
+    quantize_(
+        model,
+        linear_config(embedding_bits, int8_activations, group_size),
+        filter_fn=lambda module, name: module is head,
+    )
+    embedding = IntxWeightOnlyConfig(
+        weight_dtype=BITS[embedding_bits], granularity=PerGroup(group_size), scale_dtype=torch.float16
+    )
+    quantize_(model, embedding, filter_fn=lambda module, name: isinstance(module, nn.Embedding))
+    return model
+
+
+def relative_error(folder, path, recipe: str, group_size: int, embedding_bits: int) -> float:
+    expected = by_torchao(folder, recipe, group_size, embedding_bits)(IDS, use_cache=False).logits[0].numpy()
+    export(folder, path, recipe=recipe, group_size=group_size, embedding_bits=embedding_bits, check="off")
+    with Model.load(path) as model, model.session(context_length=IDS.shape[1], threads=1) as session:
+        found = session.verify(IDS[0].tolist())
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+@pytest.mark.parametrize("model_type", ["llama", "qwen3", "gemma2", "gpt_neox"])
+@pytest.mark.parametrize(("recipe", "embedding_bits"), [("8da4w", 8), ("8da4w", 4), ("8da8w", 8), ("8w", 8), ("4w", 4)])
+@torch.no_grad()
+def test_logits_equal_torchao(model_type, recipe, embedding_bits, tmp_path):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint(model_type, tmp_path / "checkpoint")
+    error = relative_error(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, embedding_bits)
+    assert error <= MAX_RELATIVE_ERROR, f"relative error {error:.2e}"
+
+
+@pytest.mark.parametrize("group_size", [64, 128, 256])
+@torch.no_grad()
+def test_group_sizes(group_size, tmp_path):
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(
+        "llama", hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, vocab_size=128, max_position_embeddings=64,
+    )  # fmt: skip
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(tmp_path / "checkpoint")
+    error = relative_error(tmp_path / "checkpoint", tmp_path / "model.mote", "8da4w", group_size, 8)
+    assert error <= MAX_RELATIVE_ERROR, f"relative error {error:.2e}"
