@@ -67,10 +67,12 @@ Size weight_bytes(const fb::Weight& weight) {
     for (const int64_t size : *weight.shape()) elements = elements * size;
     return elements * dtype_bytes(static_cast<DType>(weight.dtype()));
   }
-  const Size row_blocks = Size(weight.shape()->Get(0)).align_up(kTileRows).value() / kTileRows;
-  const Size groups = weight.shape()->Get(1) / weight.group_size();
+  const auto& shape = *weight.shape();  // [N, K], or [E, N, K]: matrices padded to whole tiles each
+  const Size matrices = shape.size() == 3 ? shape[0] : 1;
+  const Size row_blocks = Size(shape[shape.size() - 2]).align_up(kTileRows).value() / kTileRows;
+  const Size groups = shape[shape.size() - 1] / weight.group_size();
   const Size tile_bytes = Size(kTileRows) * (weight.group_size() * weight.bits() / 8) + kTileRows * dtype_bytes(DType::kFloat16);
-  return row_blocks * groups * tile_bytes;
+  return matrices * row_blocks * groups * tile_bytes;
 }
 
 Status check_weight_format(const Path& path, const fb::Weight& weight) {
@@ -96,8 +98,8 @@ Status check_weight_format(const Path& path, const fb::Weight& weight) {
   if (weight.dtype() != fb::DType::float16) {
     return invalid(path, "dtype = %s: scales of quantised weights must be float16", fb::EnumNameDType(weight.dtype()));
   }
-  if (shape.size() != 2 || shape[1] % group != 0) {
-    return invalid(path, "shape: quantised weights must be [N, K] with K a multiple of %d", group);
+  if (shape.size() < 2 || shape.size() > 3 || shape[shape.size() - 1] % group != 0) {
+    return invalid(path, "shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of %d", group);
   }
   return {};
 }

@@ -179,9 +179,19 @@ TEST(Verify, rejects_a_quantized_weight_that_is_no_matrix_of_whole_groups) {
     weight.group_size = 32;
     weight.shape = std::move(shape);
   };
-  expect_refused([&](auto& p) { quantize(*p.weights[0], {4, 40}); }, "weights[0] shape: quantised weights must be [N, K] with K a multiple of 32");
+  expect_refused([&](auto& p) { quantize(*p.weights[0], {4, 40}); }, "weights[0] shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of 32");
   expect_refused([&](auto& p) { quantize(*p.weights[0], {32}); }, "weights[0] shape: quantised weights must be [N, K]");
   expect_refused([&](auto& p) { quantize(*p.weights[0], {17, 64}); }, "weights[0] (embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 1152");
+}
+
+TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
+  const auto refusal_of = [](size_t num_bytes) {
+    test::ProgramBuilder builder = test::sum_model();
+    builder.quantized_weight("experts", {3, 17, 64}, 4, 32, test::Bytes(num_bytes));
+    return refusal([](fb::ProgramT&) {}, std::move(builder));
+  };
+  EXPECT_EQ(refusal_of(3 * 2 * 2 * 288), "");
+  EXPECT_NE(refusal_of(4 * 2 * 288), "");  // 51 rows padded together
 }
 
 // States, vocabulary, golden samples, text
