@@ -217,3 +217,22 @@ def one_hot(b: MethodBuilder, node: Node, a: Arguments) -> int:
 @lowers("aten.copy.default")
 def copy(b: MethodBuilder, node: Node, a: Arguments) -> int:
     return b.expand(operand(b, a["src"], result_dtype(node)), dims.shape_of(node.meta["val"]))
+
+
+@lowers("aten.slice_scatter.default", "aten.select_scatter.default")
+def slice_scatter(b: MethodBuilder, node: Node, a: Arguments) -> int:
+    """x with a range of one dimension replaced: what is before, the new part, and what is behind, joined."""
+    x, part = b.tensor(a["self"]), operand(b, a["src"], result_dtype(node))
+    dim = axis(a["dim"], b.rank(x))
+    size = b.shape(x)[dim]
+    if a.get("step", 1) != 1:
+        raise b.unsupported("slice_scatter with a step")
+    if "select" in str(node.target):
+        part = unsqueeze_at(b, part, dim)
+    start = b.dim(a.get("index", a.get("start")) or 0)
+    start = dims.add(size, start) if start.tokens == 0 and start.constant < 0 else start
+    end = dims.add(start, b.shape(part)[dim])
+    outer = [(dims.ZERO, start), (end, size)]
+    before, behind = ([b.slice(x, dim, low, high)] if low != high else [] for low, high in outer)
+    parts = [*before, part, *behind]
+    return part if len(parts) == 1 else concatenate(b, parts, dim)

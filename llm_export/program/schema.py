@@ -9,6 +9,6 @@ try:
     from llm_export.program.schema_generated import ProgramT  # noqa: F401
 except ModuleNotFoundError as error:
     raise ProgramError(
-        "llm_export/program/schema_generated.py is missing: build the project (`make build` or `pip install .`), or run "
+        "llm_export/program/schema_generated.py is missing: build the project (`make build` or `pip install .`) or run "
         "`flatc --python --gen-onefile --gen-object-api -o llm_export/program` on llm_export/program/schema.fbs"
     ) from error
