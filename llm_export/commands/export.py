@@ -36,9 +36,9 @@ def summary(report) -> str:
         lines.append("not checked against PyTorch (--check off)")
     else:
         lines.append(
-            f"agrees with PyTorch ({check.mode}): relative error {check.max_relative_error:.1e}, at most "
-            f"{check.tolerance:.1e} is accepted; same most likely token at {check.top1_agreement:.0%} of "
-            f"{check.num_positions} positions"
+            f"agrees with PyTorch ({check.mode}): relative error {check.median_relative_error:.1e} in the median, "
+            f"{check.max_relative_error:.1e} at most ({check.tolerance:.1e} is accepted); same most likely token at "
+            f"{check.top1_agreement:.0%} of {check.num_positions} positions"
         )
     return "\n".join(lines)
 
