@@ -154,9 +154,15 @@ def add(b: MethodBuilder, node: Node, a: Arguments) -> int:
     return binary(b, name, x, y)
 
 
-@lowers(*(f"aten.{op}.{overload}" for op in ARITHMETIC for overload in OVERLOADS), "aten.pow.Scalar")
+@lowers(
+    *(f"aten.{op}.{overload}" for op in ARITHMETIC for overload in OVERLOADS),
+    "aten.pow.Scalar",
+    "aten.multiply.Tensor",
+    "aten.multiply.Scalar",
+)
 def arithmetic(b: MethodBuilder, node: Node, a: Arguments) -> int:
     dtype, name = result_dtype(node), node.target._schema.name.removeprefix("aten::")
+    name = "mul" if name == "multiply" else name
     other = a.get("other", a.get("exponent"))
     if name == "pow" and dtype == torch.float32 and other in (2, 0.5, -0.5):
         op = {2: "square", 0.5: "sqrt", -0.5: "rsqrt"}[other]
