@@ -123,5 +123,5 @@ class Chat:
 def _special_tokens(model) -> dict[str, str]:
     """Returns bos_token and eos_token as templates name them."""
     ids = {"bos_token": model.info["bos_token_id"]}
-    ids["eos_token"] = next(iter(model.generation_config.get("eos_token_id") or [-1]))
-    return {name: model.detokenize([id]) if id >= 0 else "" for name, id in ids.items()}
+    ids["eos_token"] = next(iter(model.generation_config.get("eos_token_id") or [None]))
+    return {name: "" if id is None else model.detokenize([id]) for name, id in ids.items()}

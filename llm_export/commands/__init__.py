@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import sysconfig
 from pathlib import Path
 
 from llm_export.errors import FileError
@@ -12,14 +13,16 @@ RUNNER_NAME = "mote-runner"
 
 
 def runner_binary() -> Path:
-    """Finds `mote-runner`: in the package llm_runner, beside it, or on the PATH. Errors: FileError if it is nowhere."""
+    """Finds `mote-runner`: installed beside `mote`, in the package llm_runner, or on the PATH.
+
+    Errors: FileError if it is nowhere
+    """
     # The package itself is not imported: that would load its C++ library for nothing.
     spec = importlib.util.find_spec("llm_runner")
-    for location in (spec.submodule_search_locations or []) if spec else []:
-        folder = Path(location)
-        for candidate in (folder / "bin" / RUNNER_NAME, folder / RUNNER_NAME, folder.parent / RUNNER_NAME):
-            if candidate.is_file():
-                return candidate
+    packages = [Path(location) / "bin" for location in (spec.submodule_search_locations or [])] if spec else []
+    for folder in (Path(sysconfig.get_path("scripts")), *packages):
+        if (folder / RUNNER_NAME).is_file():
+            return folder / RUNNER_NAME
     found = shutil.which(RUNNER_NAME)
     if found is None:
         raise FileError(
