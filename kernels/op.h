@@ -73,6 +73,7 @@ struct Op {
   // Checks count, dtypes, ranks, sizes, layout and attributes for this T, fills call.params, and requires that each
   // output has the dtype and sizes that the op computes (for views: sets the output's strides). Everything that could make
   // run read or write out of bounds is refused here, so that run checks only data: ids and indices.
+  // Messages name the operand, not the op: the executor puts the instruction in front.
   Status (*check)(Call& call) = nullptr;
   size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
   Status (*run)(const Call& call, KernelContext& context) = nullptr;
