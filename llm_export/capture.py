@@ -11,15 +11,21 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
-from transformers import AttentionInterface, AttentionMaskInterface, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoModelForCausalLM,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
-from llm_export import architectures, experts, rope
+from llm_export import architectures, experts, guards, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
 from llm_export.checkpoint import Checkpoint
 from llm_export.errors import UnsupportedError
 from llm_export.methods import Methods, StateSpec, WeightSpec
 
-# Mask functions of transformers that mote::attention makes superfluous; a call holds one sequence, so nothing is packed.
+# Mask functions of transformers that mote::attention makes superfluous. A call holds one sequence: nothing is packed.
 EXPRESSIBLE_MASKS = {
     "and_masks",
     "causal_mask_function",
@@ -42,15 +48,16 @@ class CaptureContext:
         self.names = {id(module): name for name, module in model.named_modules()}
         self.positions: Tensor | None = None
         self.states: list[StateSpec] = []
-        self.attention_states: dict[str, int] = {}  # module path -> its newest state
-        self.attention_calls = 0
+        self.touched: set[str] = set()  # paths of modules that used a state
+        self._cached: list[tuple[Tensor, Tensor, int, int]] = []  # keys, values, window, state
         self.mask: Tensor | None = None  # what models get for a mask; set by those that do more than pass it on
 
     def start(self, positions: Tensor) -> None:
         """Begins a trace; positions: int64 [1, T]."""
-        self.positions, self.attention_calls = positions, 0
+        self.positions = positions
         self.states.clear()
-        self.attention_states.clear()
+        self.touched.clear()
+        self._cached.clear()
 
     def add_state(self, module: nn.Module, **spec) -> int:
         """Declares a state owned by `module` and returns its index."""
@@ -58,31 +65,60 @@ class CaptureContext:
         taken = sum(state.name == path or state.name.startswith(f"{path}#") for state in self.states)
         # Layers that share one module (or run it twice) have a state for each run.
         self.states.append(StateSpec(name=f"{path}#{taken}" if taken else path, **spec))
-        self.attention_states[path] = len(self.states) - 1
         return len(self.states) - 1
 
     def attention(
-        self, module: nn.Module, q: Tensor, k: Tensor | None, v: Tensor | None, *, scale: float, window: int = 0,
-        softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None, state: int | None = None,
+        self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int = 0,
+        softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        """Calls `mote::attention` for one layer and declares its cache.
+        """Calls `mote::attention` for one layer and declares its cache, or reads the one that k and v are in.
 
-        q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]; without k and v, `state` names the cache to read.
-        Returns: [1, T, H, Dv]
+        q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]. Returns: [1, T, H, Dv]
         """
-        self.attention_calls += 1
-        if k is not None:
+        self.touched.add(self.names[id(module)])
+        state = self._state_with(k, v, window) if v.shape[3] == q.shape[3] else None
+        if state is not None:
+            k = v = None
+        else:
             state = self.add_state(
                 module, kind="kv_cache", num_heads=int(k.shape[1]), head_dim=int(k.shape[3]),
                 value_head_dim=int(v.shape[3]), window=window,
             )  # fmt: skip
+            self._cached.append((k, v, window, state))
         return torch.ops.mote.attention(
             q, k, v, self.positions, sinks, alibi_slopes, state=state, scale=scale, window=window, softcap=softcap
         )
 
+    def _state_with(self, k: Tensor, v: Tensor, window: int) -> int | None:
+        """Returns the state that already holds these very tensors in this trace."""
+        for keys, values, cached_window, state in self._cached:
+            if keys is k and values is v and cached_window == window:
+                return state
+        return None
+
+    def short_conv(self, module: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Calls `mote::short_conv` and declares its state.
+
+        x: [1, T, C]; weight: [C, L]; bias: [C]. Returns: [1, T, C]
+        """
+        self.touched.add(self.names[id(module)])
+        channels, size = (int(n) for n in weight.shape)
+        state = self.add_state(module, kind="recurrent", shape=(1, size - 1, channels))
+        return torch.ops.mote.short_conv(x, weight, bias, state=state)
+
 
 def _attention_function(
-    module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None, softcap=None, s_aux=None, **kwargs
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    scaling=None,
+    dropout=0.0,
+    sliding_window=None,
+    softcap=None,
+    s_aux=None,
+    **kwargs,
 ):
     """The attention function that transformers calls; see AttentionInterface."""
     context = CaptureContext.current
@@ -93,7 +129,14 @@ def _attention_function(
     scale = float(query.shape[-1] ** -0.5 if scaling is None else scaling)
     softcap = softcap if softcap is not None else kwargs.get("attn_logit_softcapping")
     output = context.attention(
-        module, query, key, value, scale=scale, window=int(sliding_window or 0), softcap=float(softcap or 0.0), sinks=s_aux
+        module,
+        query,
+        key,
+        value,
+        scale=scale,
+        window=int(sliding_window or 0),
+        softcap=float(softcap or 0.0),
+        sinks=s_aux,
     )
     return output, None
 
@@ -166,7 +209,7 @@ def _to_fake_parameters(model: nn.Module, mode: FakeTensorMode) -> None:
 
 
 def _use_forward(model: PreTrainedModel, context: CaptureContext) -> None:
-    """Gives `model` the signature (input_ids, position_ids) -> logits, without a wrapper that would rename parameters."""
+    """Gives `model` the signature (input_ids, position_ids) -> logits, with no wrapper that renames parameters."""
     original = model.forward
 
     def forward(input_ids, position_ids):
@@ -207,7 +250,7 @@ def _remove_redundant(program: ExportedProgram) -> None:
 def _weights_and_constants(
     program: ExportedProgram, model: PreTrainedModel, checkpoint: Checkpoint
 ) -> tuple[dict[str, WeightSpec], dict[str, Tensor]]:
-    """Returns one WeightSpec for each parameter, buffer and constant that the graph reads, and the values of the latter two."""
+    """Returns a WeightSpec for each tensor that the graph reads, and the values of those that the checkpoint lacks."""
     buffers = dict(model.named_buffers())
     first_name = {id(parameter): name for name, parameter in model.named_parameters()}
     specs: dict[str, WeightSpec] = {}
@@ -250,8 +293,12 @@ def capture(checkpoint: Checkpoint) -> Methods:
     CaptureContext.current = context
     try:
         program = _export(model, mode)
+    except Exception as error:  # torch.export has no common base class
+        raise guards.explain(error, model_type) from error
     finally:
         CaptureContext.current = None
+    guards.check_layers(model, model_type, context.touched)
     _remove_redundant(program)
+    guards.check_graph(program, model_type)
     weights, constants = _weights_and_constants(program, model, checkpoint)
     return Methods({"verify": program}, list(context.states), weights, constants)

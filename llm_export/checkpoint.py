@@ -188,7 +188,8 @@ def _refuse_other_formats(folder: Path) -> None:
     if others:
         convert = "M.from_pretrained('OLD').save_pretrained('NEW')"
         raise FileError(
-            f"{folder}: has {others[0]} but no model.safetensors; pickled weights are not read. If you trust them, convert: "
+            f"{folder}: has {others[0]} but no model.safetensors; pickled weights are not read. "
+            f"If you trust them, convert: "
             f'python -c "from transformers import AutoModelForCausalLM as M; {convert}"'
         )
     raise FileError(f"{folder}: has neither model.safetensors nor model.safetensors.index.json")

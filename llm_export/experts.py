@@ -36,8 +36,7 @@ def _recognise(module: nn.Module, model_type: str) -> dict:
             return attributes
     raise UnsupportedError(
         model_type,
-        f"the experts' activation {type(module.act_fn).__name__ if hasattr(module, 'act_fn') else type(module).__name__} "
-        "is none that mote::moe_experts offers",
+        f"the activation of its experts ({type(module).__name__}) is none that mote::moe_experts offers",
         "Add it to llm_export/ops.py and to the kernel",
     )
 

@@ -4,17 +4,60 @@ from __future__ import annotations
 
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-ENCODERS = """bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta
-roberta-prelayernorm roc_bert roformer xlm xlm-roberta xlm-roberta-xl xmod""".split()
+ENCODERS = [
+    "bert",
+    "bert-generation",
+    "big_bird",
+    "camembert",
+    "data2vec-text",
+    "electra",
+    "ernie",
+    "megatron-bert",
+    "rembert",
+    "roberta",
+    "roberta-prelayernorm",
+    "roc_bert",
+    "roformer",
+    "xlm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+]
 
-ENCODER_DECODERS = """bart bigbird_pegasus blenderbot blenderbot-small marian mbart mvp pegasus plbart prophetnet trocr
-whisper""".split()
+ENCODER_DECODERS = [
+    "bart",
+    "bigbird_pegasus",
+    "blenderbot",
+    "blenderbot-small",
+    "marian",
+    "mbart",
+    "mvp",
+    "pegasus",
+    "plbart",
+    "prophetnet",
+    "trocr",
+    "whisper",
+]
 
-# Their ForCausalLM class conditions on images or audio, or makes audio; where a text model lies inside, it is its own type.
-MULTIMODAL = """emu3 fuyu gemma3 gemma3n gemma4 gemma4_unified git got_ocr2 mllama moshi moss_transcribe_diarize musicgen
-musicgen_melody phi4_multimodal""".split()
+# Their generator conditions on, or makes, images or audio; a text model that lies inside is a type of its own.
+MULTIMODAL = [
+    "emu3",
+    "fuyu",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "gemma4_unified",
+    "git",
+    "got_ocr2",
+    "mllama",
+    "moshi",
+    "moss_transcribe_diarize",
+    "musicgen",
+    "musicgen_melody",
+    "phi4_multimodal",
+]
 
-DRAFTERS = "gemma4_assistant gemma4_unified_assistant".split()
+DRAFTERS = ["gemma4_assistant", "gemma4_unified_assistant"]
 
 # Text generators whose configs differ from the type that the mapping lists under a second name.
 ALIASES = {
@@ -29,11 +72,15 @@ ALIASES = {
 
 def _reasons() -> dict[str, str]:
     reasons = dict.fromkeys(ENCODERS, "it is an encoder, which does not generate text token by token")
-    reasons |= dict.fromkeys(ENCODER_DECODERS, "it is the decoder of an encoder-decoder model and needs an encoder's output")
+    reasons |= dict.fromkeys(
+        ENCODER_DECODERS, "it is the decoder of an encoder-decoder model"
+    )
     reasons |= dict.fromkeys(MULTIMODAL, "its generator conditions on, or makes, images or audio")
     reasons |= dict.fromkeys(DRAFTERS, "it is a drafter that reads the hidden states and caches of another model")
     reasons["xlnet"] = "it is a permutation language model that attends in both directions"
-    reasons["reformer"] = "its attention hashes positions into random buckets, so its logits depend on the sequence length"
+    reasons["reformer"] = (
+        "its attention hashes positions into random buckets, so logits depend on the length"
+    )
     return reasons
 
 

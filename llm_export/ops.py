@@ -1,7 +1,7 @@
 """The `mote::` torch ops: schema, fake kernel and eager reference. docs/ops.md says what each computes.
 
-The references are float32 and written for clarity; a captured graph runs on them op for op. Ops with a state read and write
-the `ReferenceState` that is active.
+The references are float32 and written for clarity; a captured graph runs on them op for op. Ops with a state read and
+write the `ReferenceState` that is active.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class ReferenceState:
             old_keys, old_values = self.caches[index]
             if first_position > old_keys.shape[1]:
                 raise ArgumentError(
-                    f"position {first_position} leaves a gap: the cache of state {index} holds {old_keys.shape[1]} positions"
+                    f"position {first_position} leaves a gap: "
+                    f"the cache of state {index} holds {old_keys.shape[1]} positions"
                 )
             keys = torch.cat([old_keys[:, :first_position], keys], dim=1)
             values = torch.cat([old_values[:, :first_position], values], dim=1)
@@ -111,7 +112,8 @@ def linear(x, weight, bias=None, residual=None, *, activations="float"):
 
 
 @define(
-    "gated_linear(Tensor x, Tensor weight, Tensor? bias=None, *, str activations='float', str function='silu') -> Tensor",
+    "gated_linear(Tensor x, Tensor weight, Tensor? bias=None, *, str activations='float', str function='silu')"
+    " -> Tensor",
     lambda x, weight, bias=None, *, activations="float", function="silu": x.new_empty(
         *x.shape[:-1], weight.shape[0] // 2
     ),
@@ -162,7 +164,7 @@ def rope_table(positions, inv_freq, *, scale=1.0, layout="half"):
 
 
 def rotate(x: Tensor, layout: str) -> Tensor:
-    """Returns the quarter turn of x [.., R]: `half` is cat(-x2, x1), `half_flipped` its negative, `interleaved` by pairs."""
+    """Returns the quarter turn of x [.., R]: `half` cat(-x2, x1), `half_flipped` its negative, `interleaved` pairs."""
     if layout == "interleaved":
         return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
     first, second = x.chunk(2, dim=-1)
@@ -186,8 +188,8 @@ def _attention_fake(q, k, v, positions, sinks=None, alibi_slopes=None, *, state,
 
 
 @define(
-    "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None, *, int state,"
-    " float scale, int window=0, float softcap=0.0) -> Tensor",
+    "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None, *,"
+    " int state, float scale, int window=0, float softcap=0.0) -> Tensor",
     _attention_fake,
 )
 def attention(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0):
@@ -228,8 +230,8 @@ def gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: flo
 
 @define(
     "moe_experts(Tensor x, Tensor indices, Tensor weights, Tensor gate_up, Tensor down, Tensor? gate_up_bias=None,"
-    " Tensor? down_bias=None, *, str activations='float', str function='silu', str layout='concatenated', float limit=0.0,"
-    " float alpha=0.0) -> Tensor",
+    " Tensor? down_bias=None, *, str activations='float', str function='silu', str layout='concatenated',"
+    " float limit=0.0, float alpha=0.0) -> Tensor",
     lambda x, *rest, **attributes: torch.empty(x.shape, dtype=x.dtype, device=x.device),
 )
 def moe_experts(

@@ -1,7 +1,7 @@
 """Makes rotary embeddings that change with the length of the sequence pure functions of the positions.
 
-transformers recomputes `inv_freq` of the types `dynamic` and `longrope` in place, from the largest position of a call. A graph
-cannot assign to its module, so the frequencies become part of the computation.
+transformers recomputes `inv_freq` of the types `dynamic` and `longrope` in place, from the largest position of a call.
+A graph cannot assign to its module, so the frequencies become part of the computation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads checkpoint tensors by the names of the module's state dict, one at a time, from mapped safetensors files.
 
-transformers changes names and layouts between releases and describes the way from old checkpoints to today's modules in its
-conversion mapping (experts merged into one tensor, prefixes that come and go). The reader applies that mapping per tensor.
+transformers changes names and layouts between releases and describes the way from old checkpoints to today's modules in
+its conversion mapping (experts merged into one tensor, prefixes that come and go). The reader applies it per tensor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What capture alone cannot take: one file per `model_type`, found by its file name.
 
-A file defines `patch(model, context)`: it replaces forwards of submodules by ones that call `mote::` ops. `context` is the
-`CaptureContext` of llm_export/capture.py; the model is on fake weights and must compute what it did before.
+A file defines `patch(model, context)`: it replaces forwards of submodules by ones that call `mote::` ops. `context` is
+the `CaptureContext` of llm_export/capture.py; the model is on fake weights and must compute what it did before. It may
+define `prepare(implementation)` too, called before the model is built, for classes that look that name up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One row for every model type of transformers' causal-LM mapping that generates text with a decoder only.
 
-A row gives the arguments of a tiny config: at least two layers, every layer kind, grouped queries and windows shorter than the
-tested sequence where the type has them. Weights are random, biases and norms included, so that nothing is 1 or 0 by accident.
+A row gives the arguments of a tiny config: at least two layers, every layer kind, grouped queries and windows shorter
+than the tested sequence where the type has them. Weights are random, biases and norms included, so that nothing is 1 or
+0 by accident.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ ARGUMENTS: dict[str, dict] = {
     "afmoe": ALTERNATING,
     "axk1": MLA,
     "axk2": MLA | {"index_topk": 4},
-    "bamba": {"layer_types": ["linear_attention", "full_attention"]},
+    "bamba": {"attn_layer_indices": [1]},
     "codegen": {"rotary_dim": 8},
     "cohere": {"logit_scale": 0.25},
     "cohere2": ALTERNATING | {"logit_scale": 0.25},
@@ -110,7 +111,9 @@ ARGUMENTS: dict[str, dict] = {
         "num_hidden_layers": 5, "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 32,
         "vocab_size_per_layer_input": 128, "intermediate_size": 96, "laurel_rank": 32,
         "activation_sparsity_pattern": [0.5, 0.5, 0.0, 0.0, 0.0],
-        "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+        "layer_types": [
+            "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention",
+        ],
     },
     "gemma4_text": {
         "num_hidden_layers": 4, "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 32, "global_head_dim": 64,
@@ -162,6 +165,7 @@ FAILURES: dict[str, str] = {
     "blt": "predicts bytes in patches whose bounds depend on the entropies of a second model",
     "cohere_compass_text": "transformers' own config class cannot build it: it has no rope_parameters by default",
     "cpmant": "puts learned prompt tokens before the input and buckets relative positions into a bias",
+    "dbrx": "its experts are loops over tokens, with weights that mote::moe_experts would need rearranged",
     "deepseek_v32": NO_MASK + "lightning indexer",
     "deepseek_v4": NO_MASK + "compressed sparse attention",
     "doge": NO_MASK + "dynamic mask attention",
@@ -176,6 +180,7 @@ FAILURES: dict[str, str] = {
     "jamba": NO_LINEAR + "Mamba",
     "kimi_linear": NO_LINEAR + "Kimi delta attention",
     "llama4_text": "attends within chunks of positions, which mote::attention does not offer",
+    "longcat_flash": "some of its experts are the identity, which mote::moe_experts does not offer",
     "mamba": NO_LINEAR + "Mamba",
     "mamba2": NO_LINEAR + "Mamba-2",
     "minimax": NO_LINEAR + "lightning attention",

@@ -1,0 +1,77 @@
+"""Refuses what a trace would otherwise get silently wrong, in a sentence with its place in the Hugging Face source."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from torch import nn
+from torch.export import ExportedProgram
+from transformers import PreTrainedModel
+
+from llm_export.errors import MoteError, UnsupportedError
+
+STATELESS_LAYERS = {"mlp", "moe"}  # layer types that mix no tokens
+
+
+def check_layers(model: PreTrainedModel, model_type: str, touched: set[str]) -> None:
+    """Checks that each decoder layer read a state, because a layer that mixes tokens without one forgets the past.
+
+    touched: module paths that used a state. Some classes accept an attention implementation by name and never call it.
+    Errors: UnsupportedError
+    """
+    if not touched:
+        raise UnsupportedError(model_type, f"{_mixer(model)} computes attention itself, where no cache is seen", _ADD)
+    types = _layer_types(model.config)
+    for path, module in model.named_modules():
+        if not isinstance(module, nn.ModuleList) or len(module) != model.config.num_hidden_layers:
+            continue
+        if not any(name.startswith(f"{path}.") for name in touched):
+            continue
+        for index, layer in enumerate(module):
+            stateless = index < len(types) and types[index] in STATELESS_LAYERS
+            if not stateless and not any(name.startswith(f"{path}.{index}.") for name in touched):
+                what = f"{_mixer(layer)} in layer {index} mixes tokens without a state that Mote knows"
+                raise UnsupportedError(model_type, what, _ADD)
+
+
+def check_graph(program: ExportedProgram, model_type: str) -> None:
+    """Checks that no convolution over tokens is left, because it would see the tokens of one call only."""
+    for node in program.graph.nodes:
+        if node.op == "call_function" and "conv" in str(node.target) and "mote" not in str(node.target):
+            modules = list((node.meta.get("nn_module_stack") or {}).values())
+            owner = str(modules[-2][1]).rpartition(".")[2] if len(modules) > 1 else "a module"
+            what = f"{owner} convolves over tokens without a state that Mote knows"
+            raise UnsupportedError(model_type, what, _ADD)
+
+
+_ADD = "Give it a file in llm_export/architectures (docs/adding-a-model.md)"
+_MIXERS = ("attention", "attn", "mixer", "mamba", "conv", "delta", "recurrent", "rwkv", "lstm")
+
+
+def _mixer(module: nn.Module) -> str:
+    """Returns the class name of the module's token mixer, as far as names tell."""
+    classes = [type(child).__name__ for child in module.modules()]
+    named = [name for name in classes if any(word in name.lower() for word in _MIXERS) and not name.startswith("Conv")]
+    return next((name for name in named if "ForCausalLM" not in name and "Model" not in name), type(module).__name__)
+
+
+def _layer_types(config) -> list[str]:
+    types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or []
+    return [str(kind) for kind in types]
+
+
+def explain(error: Exception, model_type: str) -> MoteError:
+    """Turns an exception out of torch.export into one sentence with the line of transformers that caused it."""
+    if isinstance(error, MoteError):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if "transformers" in Path(frame.filename).parts]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reason = (lines[0] if lines else type(error).__name__).rstrip(".")
+    place = ""
+    if inside:
+        place = f" at {Path(inside[-1].filename).name}:{inside[-1].lineno} (`{inside[-1].line}`)"
+    elif "Constraints violated" in reason:
+        reason = "its module fixes the number of tokens, usually by a loop over them"
+    return UnsupportedError(model_type, f"torch.export stops{place}: {reason}", _ADD)

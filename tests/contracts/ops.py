@@ -1,0 +1,118 @@
+"""Cases of the `mote::` ops, each with a result computed without Mote: by torch, by transformers or in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    name: str
+    inputs: Callable[[torch.Generator], list[Tensor | None]]
+    expected: Callable[..., Tensor]  # of the inputs
+    attributes: dict = field(default_factory=dict)
+
+
+def normal(*shape: int) -> Callable[[torch.Generator], Tensor]:
+    return lambda generator: torch.randn(*shape, generator=generator)
+
+
+def inputs(*makers) -> Callable[[torch.Generator], list[Tensor | None]]:
+    return lambda generator: [maker(generator) if callable(maker) else maker for maker in makers]
+
+
+def positions(first: int, count: int) -> Tensor:
+    return torch.arange(first, first + count)[None]
+
+
+def sdpa(q, k, v, *_, scale, window=0, groups=1) -> Tensor:
+    tokens = torch.arange(q.shape[2])
+    distance = tokens[:, None] - tokens[None]
+    mask = (distance >= 0) & (distance < (window or 1 << 30))
+    q, k, v = (t.double() for t in (q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(1, 2)
+
+
+def softcapped(q, k, v, *_, scale, softcap) -> Tensor:
+    scores = torch.einsum("bhtd,bhnd->bhtn", q.double(), k.double()) * scale
+    scores = torch.tanh(scores / softcap) * softcap
+    scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    return torch.einsum("bhtn,bhnd->bthd", scores.softmax(-1), v.double())
+
+
+def with_sinks(q, k, v, _, sinks, *, scale) -> Tensor:
+    scores = torch.einsum("bhtd,bhnd->bhtn", q.double(), k.double()) * scale
+    weights = scores.exp().tril()
+    weights = weights / (weights.sum(-1, keepdim=True) + sinks.double().exp()[:, None, None])
+    return torch.einsum("bhtn,bhnd->bthd", weights, v.double())
+
+
+def with_alibi(q, k, v, _positions, _sinks, slopes, *, scale) -> Tensor:
+    tokens = torch.arange(q.shape[2])
+    bias = slopes.double()[:, None, None] * (tokens[None] - tokens[:, None])
+    bias = bias.masked_fill(tokens[None] > tokens[:, None], -torch.inf)
+    q, k, v = q.double(), k.double(), v.double()
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias[None], scale=scale).transpose(1, 2)
+
+
+def experts(x, indices, weights, gate_up, down, *_) -> Tensor:
+    rows = []
+    for token in range(x.shape[0]):
+        chosen = zip(indices[token].tolist(), weights[token], strict=True)
+        outputs = [w * (down[e] @ (F.silu(gate_up[e] @ x[token])[:6] * (gate_up[e] @ x[token])[6:])) for e, w in chosen]
+        rows.append(sum(outputs))
+    return torch.stack(rows)
+
+
+def chosen_experts(generator: torch.Generator) -> Tensor:
+    return torch.stack([torch.randperm(4, generator=generator)[:2] for _ in range(5)])
+
+
+def complex_rope(x, cos, sin) -> Tensor:
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    turn = torch.complex(cos, sin)[:, None, :, ::2]
+    return torch.view_as_real(pairs * turn).flatten(-2)
+
+
+def cosines(generator: torch.Generator) -> Tensor:
+    angles = torch.rand(1, 3, 4, generator=torch.Generator().manual_seed(5))
+    return angles.cos().repeat_interleave(2, dim=-1)
+
+
+def sines(generator: torch.Generator) -> Tensor:
+    angles = torch.rand(1, 3, 4, generator=torch.Generator().manual_seed(5))
+    return angles.sin().repeat_interleave(2, dim=-1)
+
+
+QKV = (normal(1, 4, 9, 16), normal(1, 4, 9, 16), normal(1, 4, 9, 16))
+CASES = [
+    Case("linear", "bias and residual", inputs(normal(3, 8), normal(5, 8), normal(5), normal(3, 5)),
+         lambda x, w, b, r: x @ w.T + b + r),
+    Case("gated_linear", "gelu_tanh", inputs(normal(3, 8), normal(10, 8)),
+         lambda x, w: F.gelu(x @ w[:5].T, approximate="tanh") * (x @ w[5:].T), {"function": "gelu_tanh"}),
+    Case("embedding", "rows", inputs(torch.tensor([[3, 0]]), normal(5, 8)), lambda ids, w: w[ids]),
+    Case("rms_norm", "unit offset", inputs(normal(2, 3, 8), normal(8)),
+         lambda x, w: F.rms_norm(x.double(), (8,), 1 + w.double(), 1e-6), {"eps": 1e-6, "unit_offset": 1}),
+    Case("layer_norm", "weight and bias", inputs(normal(2, 3, 8), normal(8), normal(8)),
+         lambda x, w, b: F.layer_norm(x.double(), (8,), w.double(), b.double(), 1e-5), {"eps": 1e-5}),
+    Case("rope", "interleaved is a complex product", inputs(normal(1, 2, 3, 8), cosines, sines), complex_rope,
+         {"layout": "interleaved"}),
+    Case("attention", "grouped", inputs(normal(1, 4, 9, 16), normal(1, 2, 9, 16), normal(1, 2, 9, 8), positions(0, 9)),
+         lambda *a: sdpa(*a, scale=0.3, groups=2), {"scale": 0.3}),
+    Case("attention", "window", inputs(*QKV, positions(0, 9)), lambda *a: sdpa(*a, scale=0.25, window=3),
+         {"scale": 0.25, "window": 3}),
+    Case("attention", "softcap", inputs(*QKV, positions(0, 9)), lambda *a: softcapped(*a, scale=2.0, softcap=5.0),
+         {"scale": 2.0, "softcap": 5.0}),
+    Case("attention", "sinks", inputs(*QKV, positions(0, 9), normal(4)), lambda *a: with_sinks(*a, scale=0.25),
+         {"scale": 0.25}),
+    Case("attention", "alibi", inputs(*QKV, positions(0, 9), None, normal(4)), lambda *a: with_alibi(*a, scale=0.25),
+         {"scale": 0.25}),
+    Case("moe_experts", "concatenated", inputs(normal(5, 8), chosen_experts, normal(5, 2), normal(4, 12, 8),
+                                               normal(4, 8, 6)), experts),
+]  # fmt: skip

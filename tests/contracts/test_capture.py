@@ -1,0 +1,65 @@
+"""Captures a tiny checkpoint of every model type and compares the graph, run in eager PyTorch, with the HF module."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache
+
+from llm_export.capture import capture
+from llm_export.checkpoint import open_checkpoint
+from llm_export.eager import EagerProgram
+from llm_export.errors import MoteError
+from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
+
+CALLS = [7, 1, 1, 1, 1, 1, 1, 1, 1, 4]  # prefill, decode steps, verify
+TOLERANCE = 1e-4  # largest |a - b| over largest |b|
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def input_ids() -> torch.Tensor:
+    return torch.randint(0, 128, (1, sum(CALLS)), generator=torch.Generator().manual_seed(1))
+
+
+@torch.no_grad()
+def reference_logits(folder, row: Row) -> torch.Tensor:
+    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation=row.attention, dtype=torch.float32).eval()
+    if not row.same_calls:
+        return model(input_ids(), use_cache=False).logits
+    cache = DynamicCache(config=model.config)
+    pieces = input_ids().split(CALLS, dim=1)
+    return torch.cat([model(piece, past_key_values=cache, use_cache=True).logits for piece in pieces], dim=1)
+
+
+def captured_logits(folder) -> torch.Tensor:
+    checkpoint = open_checkpoint(folder)
+    program = EagerProgram(capture(checkpoint), checkpoint.weights.read)
+    return torch.cat([program.run("verify", piece) for piece in input_ids().split(CALLS, dim=1)], dim=1)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.failure], ids=lambda row: row.name)
+def test_captured_graph_computes_what_the_module_computes(row, tmp_path):
+    save_tiny_checkpoint(row.name, tmp_path)
+    expected = reference_logits(tmp_path, row)
+    error = (captured_logits(tmp_path) - expected).abs().max() / expected.abs().max()
+    assert error < TOLERANCE
+
+
+def test_every_generator_has_one_row():
+    names = [row.model_type for row in ROWS if not row.variant]
+    assert sorted(names) == sorted(generators())
+
+
+# Types whose tiny modules are quick to build and refused for a reason that capture itself finds.
+REFUSED = ["dbrx", "deepseek_v32", "deepseek_v4", "doge", "inkling_text", "llama4_text", "mamba", "rwkv"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_types_that_are_expected_to_fail_are_refused_in_a_sentence(name, tmp_path):
+    save_tiny_checkpoint(name, tmp_path)
+    with pytest.raises(MoteError, match=name):
+        capture(open_checkpoint(tmp_path))
