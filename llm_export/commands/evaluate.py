@@ -66,8 +66,11 @@ def _checkpoint_scorer(source: str, model):
     """Returns the scorer of a checkpoint, unquantised; a layer at a time if it is large."""
     import torch
 
-    from llm_export.checkpoint import open_checkpoint
-    from llm_export.oracle import Oracle, fits_memory
+    from llm_export.quantize.torchao_quiet import quiet_imports
+
+    with quiet_imports():
+        from llm_export.checkpoint import open_checkpoint
+        from llm_export.oracle import Oracle, fits_memory
 
     checkpoint = open_checkpoint(source)
     oracle = Oracle(checkpoint, keep=fits_memory(checkpoint))
