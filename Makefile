@@ -54,7 +54,8 @@ test-asan: $(STAMPS)/test-asan
 $(STAMPS)/test-asan: $(STAMPS)/venv out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
 	cmake --preset asan
 	cmake --build --preset asan --parallel $(JOBS)
-	MOTE_FUZZ_SEEDS=out/demo.mote ctest --preset asan
+	ctest --preset asan
+	build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote
 	@touch $@
 
 test-python: $(STAMPS)/test-python

@@ -1,0 +1,22 @@
+"""What the README says stays true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts.update_model_table import updated
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_model_table_is_that_of_the_tests():
+    readme = (ROOT / "README.md").read_text()
+    assert updated(readme) == readme, "run: .venv/bin/python scripts/update_model_table.py"
+
+
+def test_links_lead_to_files():
+    import re
+
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
