@@ -57,7 +57,7 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
         nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         inputs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
         output = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
-        graph = _Graph(nodes[inputs[0]], output.meta["val"].shape[-1])
+        graph = _Graph(nodes[inputs[0]], output)
         for spec in program.graph_signature.input_specs:
             if spec.kind != InputKind.USER_INPUT and spec.target in methods.weights:
                 use = uses[methods.weights[spec.target].sources]
@@ -67,8 +67,8 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
 
 
 class _Graph:
-    def __init__(self, input_ids: Node, vocab_size: int):
-        self.vocab_size = vocab_size
+    def __init__(self, input_ids: Node, output: Node):
+        self.heads = _heads(output)
         self.from_ids = _reachable(input_ids)
         self.readers: dict[str, list[str]] = {}  # placeholder -> names of the heads that read it
 
@@ -83,12 +83,12 @@ class _Graph:
         if target in TRANSPOSES and weight.meta["val"].dim() == 2:
             return self.kinds(user, not transposed)
         if target in LINEARS and user.args[LINEARS[target]] is weight and not transposed:
-            kind = self._linear(user, weight.meta["val"].shape[0], "linear")
+            kind = self._linear(user, "linear")
             if kind == "head":
                 self.readers.setdefault(weight.name, []).append(f"{_module_path(user)}.weight")
             return {kind}
         if target in PRODUCTS and user.args[PRODUCTS[target]] is weight and weight.meta["val"].dim() == 2:
-            return {self._linear(user, weight.meta["val"].shape[1], "linear" if transposed else "product")}
+            return {self._linear(user, "linear" if transposed else "product")}
         if target in EMBEDDINGS and not transposed:
             weight_at, ids_at = EMBEDDINGS[target]
             if user.args[weight_at] is weight and user.args[ids_at] in self.from_ids:
@@ -97,10 +97,24 @@ class _Graph:
             return {"experts"}
         return {"other"}
 
-    def _linear(self, user: Node, out_features: int, kind: str) -> str:
-        if out_features == self.vocab_size and kind == "linear":
+    def _linear(self, user: Node, kind: str) -> str:
+        if user in self.heads and kind == "linear":
             return "head"
         return "other" if _is_router(user) else kind
+
+
+def _heads(output: Node) -> set[Node]:
+    """Returns the linears that give the logits: the last ones in front of the output."""
+    heads, seen, waiting = set(), set(), [output]
+    while waiting:
+        node = waiting.pop()
+        if node.target in LINEARS or node.target in PRODUCTS:
+            heads.add(node)
+            continue
+        fresh = [source for source in node.all_input_nodes if source not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return heads
 
 
 def _module_path(node: Node) -> str:

@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from llm_runner import Model
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -16,6 +15,7 @@ from llm_export.quantize.torchao_quiet import (
     PerGroup,
     quantize_,
 )
+from llm_runner import Model
 from tests.contracts.architectures import save_tiny_checkpoint
 
 BITS = {4: torch.int4, 8: torch.int8}

@@ -1,0 +1,56 @@
+"""Each weight's use is read from the graph, whatever its name or size."""
+
+import pytest
+import torch
+
+from llm_export.capture import capture
+from llm_export.checkpoint import open_checkpoint
+from llm_export.quantize import Override, Recipe, quantize
+from llm_export.quantize.uses import weight_uses
+from tests.contracts.architectures import save_tiny_checkpoint
+
+
+@pytest.fixture
+def captured(request, tmp_path):
+    save_tiny_checkpoint(request.param, tmp_path)
+    return capture(open_checkpoint(tmp_path))
+
+
+def kinds(methods):
+    return {name: use.kind for use in weight_uses(methods).values() for name in use.names}
+
+
+@pytest.mark.parametrize("captured", ["llama"], indirect=True)
+def test_a_projection_as_wide_as_the_vocabulary_is_no_head(captured):
+    found = kinds(captured)
+    assert captured.weights["model.layers.0.self_attn.q_proj.weight"].shape[0] == 128  # the vocabulary has 128 too
+    assert found["model.layers.0.self_attn.q_proj.weight"] == "linear"
+    assert found["model.layers.0.input_layernorm.weight"] == "other"
+    assert found["lm_head.weight"] in ("head", "tied")
+
+
+@pytest.mark.parametrize("captured", ["gemma2"], indirect=True)
+def test_tied_heads_answer_to_both_names(captured):
+    found = kinds(captured)
+    (name,) = [name for name in captured.weights if found.get(name) == "tied"]
+    changed = quantize(captured, Recipe(), [Override("*.lm_head", "none")])
+    assert changed.weights[name].bits == 0
+    assert changed.weights["model.layers.0.mlp.down_proj.weight"].bits == 4
+
+
+@pytest.mark.parametrize("captured", ["gpt2"], indirect=True)
+def test_transposed_weights_and_position_tables(captured):
+    found = kinds(captured)
+    assert found["transformer.h.0.attn.c_attn.weight"] == "linear"
+    assert found["transformer.wpe.weight"] == "other"
+
+
+@pytest.mark.parametrize("captured", ["mixtral"], indirect=True)
+def test_routers_stay_dense_and_experts_do_not(captured):
+    found = kinds(captured)
+    routers = [name for name in found if ".gate." in name]
+    assert routers and all(found[name] == "other" for name in routers)
+    experts = [name for name in found if "experts" in name]
+    assert experts and all(found[name] == "experts" for name in experts)
+    changed = quantize(captured, Recipe()).weights
+    assert all(changed[name].bits == 4 and changed[name].dtype == torch.float16 for name in experts)
