@@ -1,7 +1,6 @@
 #include "tokenizer/added_tokens.h"
 
 #include "tokenizer/characters.h"
-#include "tokenizer/model/bpe.h"
 
 namespace mote::tokenizer {
 namespace {
@@ -52,14 +51,14 @@ Trie::Found Trie::longest_prefix(std::string_view text) const {
   return found;
 }
 
-Result<AddedTokens> AddedTokens::make(const Field& field, const Normalizer* normalizer) {
+Result<AddedTokens> AddedTokens::make(const Field& field, const Normalizer* normalizer,
+                                      const std::vector<VocabularyEntry>& vocabulary) {
   AddedTokens added;
   if (field.is_null()) return added;
   MOTE_RETURN_IF_ERROR(field.require_array());
   for (size_t i = 0; i < field.json().size(); ++i) {
     MOTE_ASSIGN(AddedToken token, read_token(field[i]));
     if (token.content.empty()) continue;
-    if (token.special) added.special_.insert(token.id);
     if (token.normalized && normalizer != nullptr) {
       MOTE_ASSIGN(const std::string content, normalizer->normalize(token.content));
       added.normalized_.insert(content, added.tokens_.size());
@@ -68,7 +67,20 @@ Result<AddedTokens> AddedTokens::make(const Field& field, const Normalizer* norm
     }
     added.tokens_.push_back(std::move(token));
   }
+  added.take_ids(vocabulary);
+  for (const AddedToken& token : added.tokens_) {
+    if (token.special) added.special_.insert(token.id);
+  }
   return added;
+}
+
+void AddedTokens::take_ids(const std::vector<VocabularyEntry>& vocabulary) {
+  std::unordered_map<std::string_view, AddedToken*> by_content;
+  for (AddedToken& token : tokens_) by_content.emplace(token.content, &token);
+  for (const VocabularyEntry& entry : vocabulary) {
+    const auto found = by_content.find(entry.text);
+    if (found != by_content.end()) found->second->id = entry.id;
+  }
 }
 
 std::vector<Segment> AddedTokens::split(std::string_view text, bool normalized, bool parse_special) const {

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "tokenizer/json.h"
+#include "tokenizer/model/bpe.h"
 #include "tokenizer/normalize/normalizer.h"
 
 namespace mote::tokenizer {
@@ -58,8 +59,10 @@ class Trie {
 
 class AddedTokens {
  public:
-  // Reads the list `added_tokens`. `normalizer` (may be nullptr) is applied to the tokens that are `normalized`.
-  static Result<AddedTokens> make(const Field& field, const Normalizer* normalizer);
+  // Reads the list `added_tokens`. `normalizer` (may be nullptr) is applied to the tokens that are `normalized`. A token
+  // that the model's vocabulary has too keeps the id that it has there, whatever the list says.
+  static Result<AddedTokens> make(const Field& field, const Normalizer* normalizer,
+                                  const std::vector<VocabularyEntry>& vocabulary);
 
   const std::vector<AddedToken>& tokens() const { return tokens_; }
   bool is_special(int32_t id) const { return special_.contains(id); }
@@ -69,6 +72,8 @@ class AddedTokens {
   std::vector<Segment> split(std::string_view text, bool normalized, bool parse_special) const;
 
  private:
+  void take_ids(const std::vector<VocabularyEntry>& vocabulary);
+
   std::vector<AddedToken> tokens_;
   std::unordered_set<int32_t> special_;
   Trie raw_;

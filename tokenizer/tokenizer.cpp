@@ -41,7 +41,7 @@ Result<Tokenizer> Tokenizer::parse(std::string_view text) {
   MOTE_RETURN_IF_ERROR(tokenizer::ByteLevelDecoder::check(root["decoder"]));
   std::vector<VocabularyEntry> vocabulary;
   MOTE_ASSIGN(auto model, tokenizer::Bpe::make(root["model"], vocabulary));
-  MOTE_ASSIGN(auto added, AddedTokens::make(root["added_tokens"], normalizer.get()));
+  MOTE_ASSIGN(auto added, AddedTokens::make(root["added_tokens"], normalizer.get(), vocabulary));
   MOTE_ASSIGN(const auto spelled, spelled_tokens(vocabulary, added));
   Tokenizer result(std::move(model), std::move(added), std::move(post_processor), tokenizer::ByteLevelDecoder(spelled));
   result.normalizer_ = std::move(normalizer);

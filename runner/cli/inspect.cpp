@@ -87,7 +87,7 @@ void print_states(const Json& about) {
     const std::string name = state["name"];
     state.erase("name");
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == state; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {state, {}});
+    if (group == groups.end()) group = groups.emplace(groups.end(), state, std::vector<std::string>());
     group->second.push_back(name);
   }
   for (const auto& [state, names] : groups) {

@@ -37,6 +37,10 @@ int run_main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const bool is_verb = argc > 1 && argv[1][0] != '-';
+    if (is_verb && app.get_subcommands().empty()) {
+      return fail((std::string("there is no verb '") + argv[1] + "': it must be a subcommand that --help lists").c_str());
+    }
     return app.exit(error) == 0 ? 0 : kExitBadInput;
   }
   try {

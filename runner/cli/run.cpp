@@ -34,6 +34,7 @@ struct RunFlags {
   bool ignore_eos = false;
   bool show_special = false;
   bool quiet = false;
+  bool show_statistics = true;
   std::vector<std::string> stop_strings;
 };
 
@@ -129,7 +130,7 @@ int run(const RunFlags& flags) {
   const Generation generation(handle);
   const CancelOnInterrupt cancel(session.get());
   const int32_t reason = stream(generation);
-  if (!flags.quiet) print_statistics(generation);
+  if (flags.show_statistics && !flags.quiet) print_statistics(generation);
   return reason == MOTE_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
 
@@ -144,8 +145,8 @@ void add_run(CLI::App& app, Action& action) {
   add_sampling_flags(verb, *flags);
   flags->session.add_to(verb);
   verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
-  verb.add_flag("--stats,!--quiet", [flags](int64_t count) { flags->quiet = count < 0; },
-                "Print a line of statistics on standard error (default), or --quiet: do not");
+  CLI::Option* quiet = verb.add_flag("--quiet", flags->quiet, "Print no statistics");
+  verb.add_flag("--stats", flags->show_statistics, "Print a line of statistics on standard error (the default)")->excludes(quiet);
   verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }
 

@@ -61,25 +61,26 @@ py::str take_string(Call call) {
 class Model {
  public:
   explicit Model(const std::string& path);
-  mote_model* handle() const;
+  // Errors: raises ArgumentError if the model is closed, so it needs the GIL. Whoever holds it may go on after a close.
+  std::shared_ptr<mote_model> handle() const;
   void close() { handle_.reset(); }
   mote_model_info info() const;
 
  private:
-  std::unique_ptr<mote_model, Closer<mote_model_close>> handle_;
+  std::shared_ptr<mote_model> handle_;
 };
 
 // Calls on a session take turns: Python threads may share one without harm, though not usefully.
 class Session {
  public:
   Session(const Model& model, const mote_session_options& options);
-  mote_session* handle() const;
-  void close();
+  std::shared_ptr<mote_session> handle() const;  // as Model::handle
+  void close() { handle_.reset(); }
   std::mutex& mutex() { return mutex_; }
   int32_t vocab_size() const { return vocab_size_; }
 
  private:
-  std::unique_ptr<mote_session, Closer<mote_session_close>> handle_;
+  std::shared_ptr<mote_session> handle_;
   std::mutex mutex_;
   int32_t vocab_size_ = 0;
 };

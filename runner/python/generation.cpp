@@ -28,7 +28,7 @@ class Generation {
              const std::vector<std::string>& stop_strings)
       : session_(std::move(session)) {
     auto defaults = sized<mote_generation_options>();
-    check([&](mote_error* error) { return mote_generation_options_default(model.handle(), &defaults, error); });
+    check([&](mote_error* error) { return mote_generation_options_default(model.handle().get(), &defaults, error); });
     mote_generation_options options = read_options(defaults, given);
     std::vector<const char*> stops;
     for (const std::string& text : stop_strings) stops.push_back(text.c_str());
@@ -37,7 +37,7 @@ class Generation {
     mote_generation* handle = nullptr;
     check_without_gil([&, session_handle = session_->handle()](mote_error* error) {
       const std::lock_guard lock(session_->mutex());
-      return mote_generation_begin(session_handle, ids.data(), ids.size(), &options, &handle, error);
+      return mote_generation_begin(session_handle.get(), ids.data(), ids.size(), &options, &handle, error);
     });
     handle_.reset(handle);
   }

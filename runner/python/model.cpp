@@ -6,8 +6,8 @@ namespace {
 std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special, bool parse_special) {
   std::vector<int32_t> ids(text.size() + 16);
   size_t count = 0;
-  const auto fill = [&](mote_error* error) {
-    return mote_tokenize(model.handle(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(), &count,
+  const auto fill = [&, handle = model.handle()](mote_error* error) {
+    return mote_tokenize(handle.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(), &count,
                          error);
   };
   check_without_gil(fill);
@@ -23,7 +23,7 @@ py::str detokenize(const Model& model, const std::vector<int32_t>& ids, bool ski
   char* text = nullptr;
   size_t text_bytes = 0;
   check([&](mote_error* error) {
-    return mote_detokenize(model.handle(), ids.data(), ids.size(), skip_special, &text, &text_bytes, error);
+    return mote_detokenize(model.handle().get(), ids.data(), ids.size(), skip_special, &text, &text_bytes, error);
   });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return py::str(text, text_bytes);
@@ -52,22 +52,22 @@ void check_tokenizer(const py::bytes& json) {
 Model::Model(const std::string& path) {
   mote_model* model = nullptr;
   check_without_gil([&](mote_error* error) { return mote_model_open(path.c_str(), &model, error); });
-  handle_.reset(model);
+  handle_.reset(model, &mote_model_close);
 }
 
-mote_model* Model::handle() const {
+std::shared_ptr<mote_model> Model::handle() const {
   if (handle_ == nullptr) {
     auto error = sized<mote_error>();
     error.code = MOTE_ERROR_INVALID_ARGUMENT;
     std::snprintf(error.message, sizeof error.message, "the model is closed");
     raise(error);
   }
-  return handle_.get();
+  return handle_;
 }
 
 mote_model_info Model::info() const {
   auto result = sized<mote_model_info>();
-  check([&](mote_error* error) { return mote_model_get_info(handle(), &result, error); });
+  check([&](mote_error* error) { return mote_model_get_info(handle().get(), &result, error); });
   return result;
 }
 
@@ -77,16 +77,16 @@ void bind_model(py::module_& module) {
       .def("close", &Model::close)
       .def("info", &info)
       .def("describe", [](const Model& model) {
-        return take_string([&](char** text, mote_error* error) { return mote_model_describe(model.handle(), text, error); });
+        return take_string([&](char** text, mote_error* error) { return mote_model_describe(model.handle().get(), text, error); });
       })
       .def("chat_template", [](const Model& model) {
-        return take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model.handle(), text, error); });
+        return take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model.handle().get(), text, error); });
       })
       .def("generation_config", [](const Model& model) {
-        return take_string([&](char** text, mote_error* error) { return mote_model_generation_config(model.handle(), text, error); });
+        return take_string([&](char** text, mote_error* error) { return mote_model_generation_config(model.handle().get(), text, error); });
       })
       .def("check_segments", [](const Model& model) {
-        check_without_gil([handle = model.handle()](mote_error* error) { return mote_model_check_segments(handle, error); });
+        check_without_gil([handle = model.handle()](mote_error* error) { return mote_model_check_segments(handle.get(), error); });
       })
       .def("tokenize", &tokenize, py::arg("text"), py::arg("add_special_tokens"), py::arg("parse_special_tokens"))
       .def("detokenize", &detokenize, py::arg("ids"), py::arg("skip_special_tokens"));

@@ -20,7 +20,7 @@ Logits prefill(Session& session, const std::vector<int32_t>& ids) {
   float* data = logits.mutable_data();
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    return mote_session_prefill(handle, ids.data(), ids.size(), data, error);
+    return mote_session_prefill(handle.get(), ids.data(), ids.size(), data, error);
   });
   return logits;
 }
@@ -30,7 +30,7 @@ Logits decode(Session& session, int32_t id) {
   float* data = logits.mutable_data();
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    return mote_session_decode(handle, id, data, error);
+    return mote_session_decode(handle.get(), id, data, error);
   });
   return logits;
 }
@@ -40,14 +40,14 @@ Logits verify(Session& session, const std::vector<int32_t>& ids) {
   float* data = logits.mutable_data();
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    return mote_session_verify(handle, ids.data(), ids.size(), data, error);
+    return mote_session_verify(handle.get(), ids.data(), ids.size(), data, error);
   });
   return logits;
 }
 
 py::dict info(Session& session) {
   auto from = sized<mote_session_info>();
-  check([&](mote_error* error) { return mote_session_get_info(session.handle(), &from, error); });
+  check([&](mote_error* error) { return mote_session_get_info(session.handle().get(), &from, error); });
   py::dict result;
   result["context_length"] = from.context_length;
   result["num_threads"] = from.num_threads;
@@ -60,7 +60,7 @@ py::dict info(Session& session) {
 void reset(Session& session) {
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    return mote_session_reset(handle, error);
+    return mote_session_reset(handle.get(), error);
   });
 }
 
@@ -68,7 +68,7 @@ py::str check_golden(Session& session) {
   char* text = nullptr;
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    return mote_session_check_golden(handle, &text, error);
+    return mote_session_check_golden(handle.get(), &text, error);
   });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return py::str(text);
@@ -79,26 +79,19 @@ py::str check_golden(Session& session) {
 Session::Session(const Model& model, const mote_session_options& options) : vocab_size_(model.info().vocab_size) {
   mote_session* session = nullptr;
   check_without_gil([&, handle = model.handle()](mote_error* error) {
-    return mote_session_open(handle, &options, &session, error);
+    return mote_session_open(handle.get(), &options, &session, error);
   });
-  handle_.reset(session);
+  handle_.reset(session, &mote_session_close);
 }
 
-mote_session* Session::handle() const {
+std::shared_ptr<mote_session> Session::handle() const {
   if (handle_ == nullptr) {
     auto error = sized<mote_error>();
     error.code = MOTE_ERROR_INVALID_ARGUMENT;
     std::snprintf(error.message, sizeof error.message, "the session is closed");
     raise(error);
   }
-  return handle_.get();
-}
-
-// Waits for a call that another thread has under way.
-void Session::close() {
-  const py::gil_scoped_release release;
-  const std::lock_guard lock(mutex_);
-  handle_.reset();
+  return handle_;
 }
 
 void bind_session(py::module_& module) {
@@ -110,9 +103,9 @@ void bind_session(py::module_& module) {
       .def("decode", &decode, py::arg("id"))
       .def("verify", &verify, py::arg("ids"))
       .def("info", &info)
-      .def("position", [](const Session& session) { return mote_session_position(session.handle()); })
+      .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("reset", &reset)
-      .def("cancel", [](const Session& session) { mote_session_cancel(session.handle()); })
+      .def("cancel", [](const Session& session) { mote_session_cancel(session.handle().get()); })
       .def("check_golden", &check_golden);
 }
 

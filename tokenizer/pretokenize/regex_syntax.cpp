@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kSpace =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
 // PCRE2's \w leaves out marks and connector punctuation other than the underscore.
-constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{N}\\p{Pc}";
 
 class Translator {
  public:

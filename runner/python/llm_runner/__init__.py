@@ -1,9 +1,9 @@
 """Runs `.mote` files.
 
-    from llm_runner import Model
-    model = Model.load("model.mote")
-    for piece in model.generate("Once upon a time", max_new_tokens=64):
-        print(piece, end="", flush=True)
+from llm_runner import Model
+model = Model.load("model.mote")
+for piece in model.generate("Once upon a time", max_new_tokens=64):
+    print(piece, end="", flush=True)
 """
 
 from llm_runner._core import __version__

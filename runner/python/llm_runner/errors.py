@@ -40,8 +40,19 @@ class CancelledError(MoteError):
     """The session was cancelled."""
 
 
-_TYPES = {10: FileError, 11: FileError, 12: FileError, 20: ProgramError, 21: ProgramError, 22: ProgramError,
-          30: TokenizerError, 40: ArgumentError, 41: ContextFullError, 50: ResourceError, 60: CancelledError}  # fmt: skip
+_TYPES = {
+    10: FileError,
+    11: FileError,
+    12: FileError,
+    20: ProgramError,
+    21: ProgramError,
+    22: ProgramError,
+    30: TokenizerError,
+    40: ArgumentError,
+    41: ContextFullError,
+    50: ResourceError,
+    60: CancelledError,
+}
 
 
 def error_from_code(code: int, message: str) -> MoteError:

@@ -128,7 +128,7 @@ class Model:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """vocab_size, max_position_embeddings, bos_token_id, has_tokenizer, has_chat_template, file_bytes, weight_bytes."""
+        """vocab_size, max_position_embeddings, bos_token_id, has_tokenizer, has_chat_template, file_bytes, ..."""
         return self._core.info()
 
     def close(self) -> None:

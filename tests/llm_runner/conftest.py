@@ -1,0 +1,53 @@
+"""The demo model, exported without quantization once for all tests of the runner."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "examples" / "demo"
+
+
+@pytest.fixture(scope="session")
+def demo_path(tmp_path_factory) -> Path:
+    """examples/demo as a .mote file: MOTE_TEST_DEMO names one that is there already."""
+    given = os.environ.get("MOTE_TEST_DEMO")
+    if given:
+        return Path(given)
+    from llm_export.api import export
+
+    path = tmp_path_factory.mktemp("demo") / "demo.mote"
+    export(str(DEMO), path, recipe="none")
+    return path
+
+
+@pytest.fixture(scope="session")
+def demo(demo_path):
+    from llm_runner import Model
+
+    return Model.load(demo_path)
+
+
+@pytest.fixture(scope="session")
+def with_tokenizer(demo_path, tmp_path_factory):
+    """with_tokenizer(json bytes) -> the demo model with another tokenizer in its file."""
+    from llm_runner import Model
+
+    from llm_export.program.reader import read_program
+    from llm_export.program.writer import write_program
+
+    file = read_program(demo_path)
+    folder = tmp_path_factory.mktemp("tokenizers")
+
+    def make(json: bytes) -> Model:
+        path = folder / f"{len(list(folder.iterdir()))}.mote"
+        index = {spec.name: i for i, spec in enumerate(file.weights)}
+        metadata = dataclasses.replace(file.metadata, tokenizer=json)
+        write_program(path, file.planned, metadata, lambda spec: [file.weight_bytes(index[spec.name])])
+        return Model.load(path)
+
+    return make

@@ -1,0 +1,161 @@
+"""The command mote-runner: output, exit status, interruption."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def runner() -> str:
+    """MOTE_TEST_RUNNER, or the one that is installed beside the package or Python."""
+    folders = list(importlib.util.find_spec("llm_runner").submodule_search_locations or [])
+    candidates = [Path(folder) / "bin" / "mote-runner" for folder in folders] + [
+        Path(sys.executable).parent / "mote-runner"
+    ]
+    found = os.environ.get("MOTE_TEST_RUNNER") or next((str(c) for c in candidates if c.is_file()), None)
+    found = found or shutil.which("mote-runner")
+    assert found, "mote-runner is not installed"
+    return found
+
+
+def run(runner, *arguments, **options):
+    return subprocess.run([runner, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+
+
+def test_run_streams_what_the_library_generates(runner, demo, demo_path):
+    arguments = ("run", demo_path, "def f(", "--greedy", "--max-new-tokens", 24)
+    done = run(runner, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == demo.generate("def f(", do_sample=False, max_new_tokens=24).text() + "\n"
+    assert "tok/s" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert run(runner, *arguments, "--quiet").stderr == ""
+
+
+def test_run_reads_the_prompt_from_standard_input(runner, demo_path):
+    piped = run(runner, "run", demo_path, "-", "--greedy", "--max-new-tokens", 8, "--quiet", input="import os\n")
+    given = run(runner, "run", demo_path, "import os\n", "--greedy", "--max-new-tokens", 8, "--quiet")
+    assert piped.returncode == given.returncode == 0
+    assert piped.stdout == given.stdout
+
+
+def test_run_repeats_with_a_seed_and_ends_at_stop_strings(runner, demo_path):
+    sampled = [
+        run(runner, "run", demo_path, "x = ", "--seed", 5, "--max-new-tokens", 16, "--quiet").stdout for _ in range(2)
+    ]
+    assert sampled[0] == sampled[1]
+    whole = run(runner, "run", demo_path, "x = ", "--greedy", "--max-new-tokens", 16, "--quiet").stdout
+    stop = whole[3:5]
+    stopped = run(
+        runner, "run", demo_path, "x = ", "--greedy", "--max-new-tokens", 16, "--quiet", "--stop", stop
+    ).stdout
+    assert stopped == whole[: whole.index(stop)] + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run", "nowhere.mote", "x"], "nowhere.mote"),
+        (["run", "DEMO", ""], "prompt"),
+        (["run", "DEMO", "x", "--temperature", "0"], "temperature"),
+        (["run", "DEMO", "x", "--top-p", "2"], "top_p"),
+        (["run", "DEMO", "x", "--context-length", "99999999"], "context_length"),
+        (["run", "DEMO", "x " * 50, "--context-length", "8"], "8 positions"),
+        (["run", "DEMO", "x", "--kv-type", "float64"], "kv-type"),
+        (["run", "DEMO", "x", "--no-such-flag"], "no-such-flag"),
+        (["bench", "DEMO", "-p", "100000000"], "positions"),
+        (["inspect", "DEMO", "--ops", "train"], "train"),
+        (["fly"], "fly"),
+        ([], "subcommand"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_paragraph_and_status_2(runner, demo_path, arguments, named):
+    done = run(runner, *[str(demo_path) if word == "DEMO" else word for word in arguments])
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert done.stdout == ""
+    assert "terminate" not in done.stderr
+
+
+def test_interrupt_ends_cleanly(runner, demo_path):
+    arguments = [runner, "run", str(demo_path), "x", "--greedy", "--ignore-eos", "--threads", "1"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert b"cancelled" in errors
+
+
+def test_verify_says_whether_the_file_is_whole(runner, demo_path, tmp_path):
+    done = run(runner, "verify", demo_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    damaged = bytearray(demo_path.read_bytes())
+    damaged[-1] ^= 1
+    path = tmp_path / "damaged.mote"
+    path.write_bytes(damaged)
+    done = run(runner, "verify", path)
+    assert done.returncode in (1, 2)  # 2 where the damage makes the segment itself unreadable
+    assert "verified" not in done.stdout
+    report = json.loads(run(runner, "verify", demo_path, "--json").stdout)
+    assert report["passed"] is True
+    assert report["checksums"] == "ok"
+
+
+def test_bench_reports_as_table_and_json(runner, demo_path):
+    report = json.loads(run(runner, "bench", demo_path, "-p", "8,16", "-n", 4, "-r", 2, "--json").stdout)
+    assert [(r["test"], r["tokens"]) for r in report["results"]] == [("prefill", 8), ("prefill", 16), ("decode", 4)]
+    assert all(
+        r["min_tokens_per_second"] <= r["median_tokens_per_second"] <= r["max_tokens_per_second"]
+        for r in report["results"]
+    )
+    assert report["file_bytes"] == demo_path.stat().st_size
+    assert report["load_seconds"] > 0
+    assert report["peak_rss_bytes"] > 0
+    table = run(runner, "bench", demo_path, "-p", 8, "-n", 4, "-r", 1)
+    assert "prefill" in table.stdout
+    assert "load" in table.stdout
+
+
+def test_inspect_shows_the_file(runner, demo, demo_path):
+    done = run(runner, "inspect", demo_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("Methods", "mote.attention", "Weights", "States", "Segments", "byte-level BPE"):
+        assert word in done.stdout
+    assert json.loads(run(runner, "inspect", demo_path, "--json").stdout) == demo.describe()
+    listed = run(runner, "inspect", demo_path, "--ops", "decode").stdout.splitlines()
+    assert len(listed) == next(m["num_instructions"] for m in demo.describe()["methods"] if m["name"] == "decode")
+
+
+def test_tokenize_shows_ids(runner, demo, demo_path):
+    report = json.loads(run(runner, "tokenize", demo_path, "Hello, world", "--json").stdout)
+    assert report["ids"] == demo.tokenize("Hello, world")
+    assert "".join(report["tokens"]) == "Hello, world"
+
+
+def test_help_and_version(runner):
+    assert "Examples" in run(runner, "--help").stdout
+    for verb in ("run", "bench", "inspect", "verify", "tokenize"):
+        assert run(runner, verb, "--help").returncode == 0
+    assert run(runner, "--version").stdout.startswith("mote-runner ")
+
+
+def test_a_closed_pipe_ends_it(runner, demo_path):
+    with subprocess.Popen([runner, "run", str(demo_path), "x", "--greedy", "--ignore-eos"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:  # fmt: skip
+        process.stdout.read(1)
+        process.stdout.close()
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert process.poll() is not None

@@ -1,0 +1,249 @@
+"""Models and sessions in Python, on the demo model without quantization; the oracle is Hugging Face eager."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from llm_runner import (
+    ArgumentError,
+    CancelledError,
+    ContextFullError,
+    FileError,
+    Model,
+    MoteError,
+    ProgramError,
+)
+from transformers import AutoModelForCausalLM
+
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
+PROMPT = "def read_lines(path):\n"
+
+
+@pytest.fixture(scope="module")
+def eager():
+    return AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+
+
+def greedy_by_transformers(eager, ids, count):
+    tokens = torch.tensor([ids])
+    return eager.generate(
+        tokens, attention_mask=torch.ones_like(tokens), do_sample=False, max_new_tokens=count, eos_token_id=[2, 0],
+        pad_token_id=0, temperature=None, top_p=None, top_k=None,
+    )[0, len(ids):].tolist()  # fmt: skip
+
+
+def test_greedy_ids_are_those_of_transformers(demo, eager):
+    for prompt in (PROMPT, "The ", "<|im_start|>user\nWhat is a list?<|im_end|>\n<|im_start|>assistant\n"):
+        ids = demo.tokenize(prompt)
+        generation = demo.generate(prompt, do_sample=False, max_new_tokens=48, threads=1)
+        text = generation.text()
+        assert generation.token_ids == greedy_by_transformers(eager, ids, 48)
+        assert text == demo.detokenize(generation.token_ids, skip_special_tokens=True)
+
+
+def test_prefill_decode_and_verify_agree_with_eager(demo, eager):
+    ids = demo.tokenize(PROMPT * 20)[:40]
+    with torch.no_grad():
+        expected = eager(torch.tensor([ids])).logits[0].numpy()
+    scale = np.abs(expected).max()
+    session = demo.session(context_length=64, threads=2, prefill_chunk=16)
+    prefilled = session.prefill(ids[:30])
+    assert prefilled.shape == (demo.info["vocab_size"],)
+    assert prefilled.dtype == np.float32
+    np.testing.assert_allclose(prefilled, expected[29], atol=1e-4 * scale)
+    for i in range(30, 36):
+        np.testing.assert_allclose(session.decode(ids[i]), expected[i], atol=1e-4 * scale)
+    verified = session.verify(ids[36:])
+    assert verified.shape == (4, demo.info["vocab_size"])
+    np.testing.assert_allclose(verified, expected[36:], atol=1e-4 * scale)
+    assert session.position == 40
+
+
+@pytest.mark.parametrize(("kv_dtype", "tolerance"), [("float16", 5e-3), ("int8", 5e-2), ("int4", 1.0)])
+def test_smaller_caches_stay_near(demo, kv_dtype, tolerance):
+    ids = demo.tokenize(PROMPT * 4)
+    exact = demo.session(threads=1).prefill(ids)
+    found = demo.session(kv_dtype=kv_dtype, threads=1, prefill_chunk=8).prefill(ids)
+    assert np.abs(found - exact).max() <= tolerance * np.abs(exact).max()
+
+
+def test_text_arrives_in_pieces_and_statistics_follow(demo):
+    generation = demo.generate(PROMPT, do_sample=False, max_new_tokens=12, ignore_eos=True)
+    pieces = list(generation)
+    assert len(pieces) > 1
+    assert all(pieces)
+    assert generation.finish_reason == "length"
+    statistics = generation.statistics
+    assert statistics["prompt_tokens"] == len(demo.tokenize(PROMPT))
+    assert statistics["generated_tokens"] == 12 == len(generation.token_ids)
+    assert statistics["time_to_first_token_seconds"] > 0
+    assert statistics["decode_tokens_per_second"] > 0
+    assert statistics["peak_rss_bytes"] > 0
+
+
+def test_a_seed_repeats_and_no_seed_does_not(demo):
+    def ids(**options):
+        generation = demo.generate("import ", temperature=1.5, max_new_tokens=24, ignore_eos=True, **options)
+        generation.text()
+        return generation.token_ids
+
+    assert ids(seed=1) == ids(seed=1)
+    assert ids(seed=1) != ids(seed=2)
+    assert ids() != ids()
+
+
+def test_defaults_are_the_checkpoints(demo):
+    assert demo.generation_config["eos_token_id"] == [2, 0]
+    assert demo.chat_template == (DEMO / "chat_template.jinja").read_text()
+    runs = {
+        tuple(run.token_ids) for run in (demo.generate("x", max_new_tokens=16) for _ in range(4)) if run.text() or True
+    }
+    assert len(runs) > 1  # generation_config.json of the demo samples
+
+
+def test_stop_strings_end_the_text(demo):
+    whole = demo.generate(PROMPT, do_sample=False, max_new_tokens=40).text()
+    stop = whole[10:13]
+    generation = demo.generate(PROMPT, do_sample=False, max_new_tokens=40, stop_strings=[stop, "never in it"])
+    assert generation.text() == whole[: whole.index(stop)]
+    assert generation.finish_reason == "stop_string"
+
+
+def test_closing_stops(demo):
+    with demo.generate(PROMPT, do_sample=False) as generation:
+        next(generation)
+    assert list(generation) == []
+    assert generation.finish_reason is None
+    assert generation.statistics["generated_tokens"] >= 1
+
+
+def test_a_session_goes_on_where_it_was(demo):
+    ids = demo.tokenize(PROMPT)
+    whole = demo.generate(ids, do_sample=False, max_new_tokens=10, ignore_eos=True)
+    whole.text()
+    with demo.session() as session:
+        first = session.generate(ids, do_sample=False, max_new_tokens=4, ignore_eos=True)
+        first.text()
+        assert session.position == len(ids) + 3  # the last sampled token is not in the cache yet
+        second = session.generate(first.token_ids[-1:], do_sample=False, max_new_tokens=6, ignore_eos=True)
+        second.text()
+        assert first.token_ids + second.token_ids == whole.token_ids
+        session.reset()
+        assert session.position == 0
+
+
+def test_cancel_from_another_thread(demo):
+    session = demo.session()
+    generation = session.generate(PROMPT, do_sample=False, ignore_eos=True)
+    timer = threading.Timer(0.05, session.cancel)
+    timer.start()
+    generation.text()
+    timer.join()
+    assert generation.finish_reason in ("cancelled", "length")
+    session.reset()
+    session.cancel()
+    with pytest.raises(CancelledError):
+        session.prefill([1])
+    assert session.prefill([1]).shape == (demo.info["vocab_size"],)
+
+
+def test_threads_run_sessions_of_one_model_side_by_side(demo):
+    ids = demo.tokenize(PROMPT)
+    expected = demo.session(threads=1).prefill(ids)
+    found = [None] * 4
+
+    def work(i):
+        found[i] = demo.session(threads=1).prefill(ids)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for logits in found:
+        np.testing.assert_array_equal(logits, expected)
+
+
+def test_bad_calls_are_refused_and_leave_the_session_usable(demo):
+    session = demo.session(context_length=8)
+    vocab_size = demo.info["vocab_size"]
+    for ids in ([], [vocab_size], [-1], [2**40], "text", [1.5], [[1]]):
+        with pytest.raises(ArgumentError):
+            session.prefill(ids)
+        with pytest.raises(ArgumentError):
+            session.verify(ids)
+    with pytest.raises(ContextFullError, match=r"9 more tokens.*8 positions"):
+        session.prefill([1] * 9)
+    with pytest.raises(ContextFullError, match=r"9 tokens.*8 positions"):
+        session.generate([1] * 9)
+    assert session.position == 0
+    session.prefill([1] * 8)
+    with pytest.raises(ContextFullError):
+        session.decode(1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"context_length": 0}, {"context_length": 10**9}, {"context_length": "long"}, {"kv_dtype": "float64"},
+     {"threads": 0}, {"threads": 10**6}, {"prefill_chunk": -1}],
+)  # fmt: skip
+def test_bad_session_options_are_named(demo, options):
+    with pytest.raises(ArgumentError) as error:
+        demo.session(**options)
+    assert next(iter(options)) in str(error.value)
+
+
+def test_an_empty_prompt_is_refused(demo):
+    with pytest.raises(ArgumentError, match="at least one"):
+        demo.generate("")
+
+
+def test_bad_files_are_refused(tmp_path, demo_path):
+    with pytest.raises(FileError, match="nowhere.mote"):
+        Model.load(tmp_path / "nowhere.mote")
+    content = demo_path.read_bytes()
+    for name, damaged in {
+        "empty": b"",
+        "short": content[:4000],
+        "magic": b"X" + content[1:],
+        "long": content + b"x",
+    }.items():
+        path = tmp_path / f"{name}.mote"
+        path.write_bytes(damaged)
+        with pytest.raises(ProgramError, match=name):
+            Model.load(path)
+
+
+def test_describe_tells_what_is_in_the_file(demo, demo_path):
+    about = demo.describe()
+    assert {method["name"] for method in about["methods"]} == {"prefill", "decode", "verify"}
+    assert about["file_bytes"] == demo_path.stat().st_size == demo.info["file_bytes"]
+    assert sum(item["bytes"] for item in about["weights"]["formats"]) == about["weights"]["bytes"]
+    assert about["provenance"]["model_type"]
+    assert all(state["bytes_per_position"]["float32"] > 0 for state in about["states"])
+    demo.check_segments()
+
+
+def test_golden_samples_pass(demo):
+    report = demo.session().check_golden()
+    assert report["passed"], report
+    assert all(sample["tokenizer_agrees"] for sample in report["samples"])
+
+
+def test_closed_handles_raise_and_the_rest_goes_on(demo_path):
+    model = Model.load(demo_path)
+    session = model.session()
+    model.close()
+    with pytest.raises(MoteError, match="closed"):
+        model.tokenize("x")
+    assert session.prefill([1]).size > 0
+    session.close()
+    with pytest.raises(MoteError, match="closed"):
+        session.prefill([1])
+    del session, model
+    gc.collect()
