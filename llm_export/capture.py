@@ -278,6 +278,8 @@ def capture(checkpoint: Checkpoint) -> Methods:
     """
     model_type = checkpoint.config.model_type
     architecture = architectures.find(model_type)
+    if architecture is None:
+        guards.check_layer_types(checkpoint.config, model_type)
     if hasattr(architecture, "prepare"):
         architecture.prepare(IMPLEMENTATION)
     model = build_model(checkpoint.config)

@@ -7,11 +7,23 @@ from pathlib import Path
 
 from torch import nn
 from torch.export import ExportedProgram
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from llm_export.errors import MoteError, UnsupportedError
 
+# Chunks are refused by their mask function.
+CACHED_LAYERS = {"attention", "chunked_attention", "full_attention", "sliding_attention"}
 STATELESS_LAYERS = {"mlp", "moe"}  # layer types that mix no tokens
+
+
+def check_layer_types(config: PretrainedConfig, model_type: str) -> None:
+    """Refuses layers that keep a recurrent state or choose their keys, before the (long) trace of such a model.
+
+    Errors: UnsupportedError
+    """
+    unknown = sorted(set(_layer_types(config)) - CACHED_LAYERS - STATELESS_LAYERS)
+    if unknown:
+        raise UnsupportedError(model_type, f"Mote has no op for its layers of type '{unknown[0]}'", _ADD)
 
 
 def check_layers(model: PreTrainedModel, model_type: str, touched: set[str]) -> None:

@@ -86,6 +86,13 @@ ARGUMENTS: dict[str, dict] = {
     "cohere": {"logit_scale": 0.25},
     "cohere2": ALTERNATING | {"logit_scale": 0.25},
     "cohere2_moe": ALTERNATING,
+    "cohere_compass_text": ALTERNATING | {
+        "logit_scale": 0.25,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+            "full_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    },
     "dbrx": {
         "n_heads": 4, "attn_config": {"kv_n_heads": 2, "clip_qkv": 1.0, "rope_theta": 10000.0},
         "ffn_config": {"hidden_size": 64, "ffn_hidden_size": 96, "moe_num_experts": 4, "moe_top_k": 2},
@@ -156,6 +163,9 @@ ARGUMENTS: dict[str, dict] = {
     "smollm3": {"no_rope_layers": [1, 0], "num_hidden_layers": 2},
     "vaultgemma": ALTERNATING,
     "youtu": MLA,
+    "zamba": {"num_hidden_layers": 6, "attn_layer_period": 3, "attn_layer_offset": 2},
+    "zamba2": {"num_hidden_layers": 2, "layers_block_type": ["mamba", "hybrid"]},
+    "zaya": {"num_experts_per_tok": 1},
 }  # fmt: skip
 
 FAILURES: dict[str, str] = {
@@ -163,7 +173,6 @@ FAILURES: dict[str, str] = {
     "bailing_hybrid": NO_LINEAR + "lightning attention",
     "bamba": NO_LINEAR + "Mamba-2",
     "blt": "predicts bytes in patches whose bounds depend on the entropies of a second model",
-    "cohere_compass_text": "transformers' own config class cannot build it: it has no rope_parameters by default",
     "cpmant": "puts learned prompt tokens before the input and buckets relative positions into a bias",
     "dbrx": "its experts are loops over tokens, with weights that mote::moe_experts would need rearranged",
     "deepseek_v32": NO_MASK + "lightning indexer",
