@@ -18,10 +18,10 @@ namespace mote {
 
 struct GenerationOptions {
   int64_t max_new_tokens = 0;  // 0: until the context is full
-  SamplingOptions sampling;
+  SamplingOptions sampling{};
   bool ignore_eos = false;
   bool skip_special_tokens = true;  // in the text
-  std::vector<std::string> stop_strings;
+  std::vector<std::string> stop_strings{};
 };
 
 enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3 };

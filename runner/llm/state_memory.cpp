@@ -79,7 +79,7 @@ Size kv_position_bytes(const fb::State& state, KvType type) {
   return row_bytes * state.num_heads();
 }
 
-void StateMemory::Unmap::operator()(std::byte* block) const {
+void UnmapBlock::operator()(std::byte* block) const {
 #if defined(MOTE_HAS_MMAP)
   munmap(block, bytes);
 #else
@@ -108,7 +108,7 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
                static_cast<long long>(options.context_length));
   memory.bytes_ = needed.unsigned_value();
   const auto bytes = static_cast<size_t>(std::max<uint64_t>(memory.bytes_, 1));
-  memory.block_ = {reserve(bytes), Unmap{bytes}};
+  memory.block_ = std::unique_ptr<std::byte[], UnmapBlock>(reserve(bytes), UnmapBlock{bytes});
   MOTE_REQUIRE(memory.block_ != nullptr, Code::kOutOfMemory,
                "a context of %lld positions needs %llu bytes: choose a smaller context_length or a smaller kv type",
                static_cast<long long>(options.context_length), static_cast<unsigned long long>(bytes));

@@ -19,6 +19,11 @@ struct StateMemoryOptions {
   KvType kv_type = KvType::kFloat32;
 };
 
+struct UnmapBlock {
+  size_t bytes = 0;
+  void operator()(std::byte* block) const;
+};
+
 // One zeroed mapping: pages that no token has reached cost nothing.
 class StateMemory {
  public:
@@ -34,15 +39,11 @@ class StateMemory {
   void clear();
 
  private:
-  struct Unmap {
-    size_t bytes = 0;
-    void operator()(std::byte* block) const;
-  };
   explicit StateMemory(size_t num_states) : kv_caches_(num_states), recurrent_states_(num_states) {}
 
   std::vector<KvCache> kv_caches_;
   std::vector<RecurrentState> recurrent_states_;
-  std::unique_ptr<std::byte[], Unmap> block_;
+  std::unique_ptr<std::byte[], UnmapBlock> block_;
   uint64_t bytes_ = 0;
   bool has_recurrent_ = false;
 };

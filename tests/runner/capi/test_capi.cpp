@@ -148,6 +148,7 @@ TEST_F(CApi, generates_after_the_handles_of_session_and_model_are_closed) {
   auto options = sized<mote_generation_options>();
   ASSERT_EQ(mote_generation_options_default(model_, &options, &error_), MOTE_OK);
   options.max_new_tokens = 3;
+  options.ignore_eos = 1;
   mote_generation* generation = nullptr;
   ASSERT_EQ(mote_generation_begin(session_, prompt, 2, &options, &generation, &error_), MOTE_OK) << error_.message;
   mote_session_close(session_);
