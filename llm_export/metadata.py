@@ -64,8 +64,14 @@ def max_positions(config: PretrainedConfig) -> int:
     for name in ("max_position_embeddings", "max_sequence_length", "max_seq_len", "seq_length", "model_max_length"):
         value = getattr(config, name, None)
         if isinstance(value, int) and value > 0:
-            return min(value, 2**31 - 1)
+            return min(int(value * _dynamic_factor(config)), 2**31 - 1)
     return MAX_POSITIONS
+
+
+def _dynamic_factor(config: PretrainedConfig) -> float:
+    """Dynamic RoPE stretches itself to `factor` times the length that the config names."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    return max(1.0, rope.get("factor") or 1.0) if rope.get("rope_type") == "dynamic" else 1.0
 
 
 def _provenance(checkpoint: Checkpoint, recipe: Recipe, overrides: Sequence[Override]) -> Provenance:

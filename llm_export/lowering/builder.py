@@ -60,8 +60,8 @@ class WeightTable:
         return self._index[key]
 
     def constant(self, tensor: torch.Tensor) -> WeightSpec:
-        """A weight that holds a rank-0 number of the graph."""
-        name = f"constant.{str(tensor.dtype).removeprefix('torch.')}.{tensor.item()!r}"
+        """A weight that holds numbers of the graph itself."""
+        name = f"constant.{str(tensor.dtype).removeprefix('torch.')}.{tensor.tolist()!r}"
         self.constants.setdefault(name, tensor)
         return WeightSpec(sources=(name,), shape=tuple(tensor.shape), dtype=tensor.dtype)
 
@@ -103,7 +103,10 @@ class MethodBuilder:
         return self._weight_values[weight]
 
     def number(self, value: bool | int | float, dtype: torch.dtype) -> int:
-        return self.weight(self.table.constant(torch.tensor(value, dtype=dtype)))
+        return self.constant(torch.tensor(value, dtype=dtype))
+
+    def constant(self, tensor: torch.Tensor) -> int:
+        return self.weight(self.table.constant(tensor))
 
     def shape(self, index: int) -> tuple[Dim, ...]:
         return self.method.values[index].shape

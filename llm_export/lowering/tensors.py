@@ -9,7 +9,7 @@ from torch.fx import Node
 
 from llm_export.lowering import dims
 from llm_export.lowering.builder import MethodBuilder
-from llm_export.lowering.pointwise import binary, operand, result_dtype
+from llm_export.lowering.pointwise import binary, choose, operand, result_dtype
 from llm_export.lowering.registry import Arguments, axis, lowers
 from llm_export.lowering.views import unsqueeze_at
 from llm_export.program.instructions import Dim
@@ -226,7 +226,7 @@ def slice_scatter(b: MethodBuilder, node: Node, a: Arguments) -> int:
     dim = axis(a["dim"], b.rank(x))
     size = b.shape(x)[dim]
     if a.get("step", 1) != 1:
-        raise b.unsupported("slice_scatter with a step")
+        return stepped_scatter(b, x, part, dim, a)
     if "select" in str(node.target):
         part = unsqueeze_at(b, part, dim)
     start = b.dim(a.get("index", a.get("start")) or 0)
@@ -236,3 +236,17 @@ def slice_scatter(b: MethodBuilder, node: Node, a: Arguments) -> int:
     before, behind = ([b.slice(x, dim, low, high)] if low != high else [] for low, high in outer)
     parts = [*before, part, *behind]
     return part if len(parts) == 1 else concatenate(b, parts, dim)
+
+
+def stepped_scatter(b: MethodBuilder, x: int, part: int, dim: int, a: Arguments) -> int:
+    """x with every step-th entry of one dimension replaced: each entry chooses between x and its entry of the part."""
+    size, count = b.shape(x)[dim], b.shape(part)[dim]
+    if size.tokens or count.tokens:
+        raise b.unsupported("slice_scatter with a step over the tokens")
+    offset = torch.arange(size.constant) - (a.get("start") or 0) % size.constant
+    entry = torch.div(offset, a["step"], rounding_mode="floor")
+    replaced = (offset % a["step"] == 0) & (entry >= 0) & (entry < count.constant)
+    index = b.constant(entry.clamp(0, count.constant - 1))
+    spread = b.emit("aten.index_select", [part, index], b.shape(x), b.dtype(x), dim=dim)
+    condition = b.constant(replaced.reshape(-1, *[1] * (b.rank(x) - 1 - dim)))
+    return choose(b, condition, spread, x)

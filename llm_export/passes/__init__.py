@@ -16,7 +16,7 @@ from llm_export.passes.fuse_rms_norm import fuse_rms_norm
 from llm_export.passes.fuse_rope import fuse_rope
 from llm_export.passes.gated_linear import gated_linear
 from llm_export.passes.last_position import copy_program, last_position
-from llm_export.passes.linear import canonical_embedding, canonical_linear
+from llm_export.passes.linear import canonical_embedding, canonical_experts, canonical_linear
 from llm_export.passes.merge_duplicates import merge_duplicates
 from llm_export.passes.merge_linears import merge_linears
 from llm_export.passes.remove_noops import remove_noops
@@ -32,6 +32,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,
     canonical_embedding,
     canonical_linear,
+    canonical_experts,
     simplify_views,
     fuse_layer_norm,
     fuse_rms_norm,

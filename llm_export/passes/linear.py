@@ -1,4 +1,7 @@
-"""Turns products with a stored matrix into `mote::linear`, and lookups in a stored table into `mote::embedding`."""
+"""Turns products with a stored matrix into `mote::linear`, and lookups in a stored table into `mote::embedding`.
+
+Matrices that the checkpoint stores transposed get a weight of their own that holds them as the kernels read them.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,20 @@ def canonical_linear(program: ExportedProgram, methods: Methods) -> ExportedProg
     return editor.finish()
 
 
+def canonical_experts(program: ExportedProgram, methods: Methods) -> ExportedProgram:
+    editor = Editor(program, methods)
+    for node in editor.calls("mote.moe_experts.default"):
+        for stack in [argument for argument in node.args if isinstance(argument, Node) and is_call(argument, *TRANSPOSES)]:
+            spec = editor.weight(stack.args[0])
+            swapped = (*stack.args[0].meta["val"].shape[:-2], *stack.args[0].meta["val"].shape[:-3:-1])
+            if spec is None or rank(stack) != 3 or tuple(stack.meta["val"].shape) != swapped:
+                continue
+            stored = _transposed(editor, stack.args[0], spec)
+            if stored is not None:
+                node.replace_input_with(stack, stored)
+    return editor.finish()
+
+
 def _as_weight(editor: Editor, node: Node, transposed: bool) -> Node | None:
     """The placeholder of the stored matrix [out, in] behind a factor; transposed: the factor is [in, out]."""
     while is_call(node, *TRANSPOSES) and rank(node) == 2:
@@ -54,7 +71,8 @@ def _transposed(editor: Editor, node: Node, spec: WeightSpec) -> Node | None:
     """A weight of its own that holds the transposed matrix, as GPT-2's Conv1D needs it."""
     if len(spec.sources) != 1:
         return None
-    return editor.add_weight(replace(spec, shape=spec.shape[::-1], transpose=not spec.transpose), suffix=".T")
+    shape = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2])
+    return editor.add_weight(replace(spec, shape=shape, transpose=not spec.transpose), suffix=".T")
 
 
 def _replace(editor: Editor, node: Node, x: Node, weight: Node | None, bias: Node | None) -> None:

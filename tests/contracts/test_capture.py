@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, DynamicCache
 
 from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
 from llm_export.eager import EagerProgram
 from llm_export.errors import UnsupportedError
+from llm_export.lowering import lower
+from llm_export.passes import run_passes
 from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
+from tests.contracts.reference import reference_logits
 
 CALLS = [7, 1, 1, 1, 1, 1, 1, 1, 1, 4]  # prefill, decode steps, verify
 TOLERANCE = 1e-4  # largest |a - b| over largest |b|
@@ -25,16 +27,6 @@ def input_ids() -> torch.Tensor:
     return torch.randint(0, 128, (1, sum(CALLS)), generator=torch.Generator().manual_seed(1))
 
 
-@torch.no_grad()
-def reference_logits(folder, row: Row) -> torch.Tensor:
-    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation=row.attention, dtype=torch.float32).eval()
-    if not row.same_calls:
-        return model(input_ids(), use_cache=False).logits
-    cache = DynamicCache(config=model.config)
-    pieces = input_ids().split(CALLS, dim=1)
-    return torch.cat([model(piece, past_key_values=cache, use_cache=True).logits for piece in pieces], dim=1)
-
-
 def captured_logits(folder) -> torch.Tensor:
     checkpoint = open_checkpoint(folder)
     program = EagerProgram(capture(checkpoint), checkpoint.weights.read)
@@ -44,7 +36,7 @@ def captured_logits(folder) -> torch.Tensor:
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.failure], ids=lambda row: row.name)
 def test_captured_graph_computes_what_the_module_computes(row, tmp_path):
     save_tiny_checkpoint(row.name, tmp_path)
-    expected = reference_logits(tmp_path, row)
+    expected = reference_logits(tmp_path, row, input_ids(), CALLS)
     error = (captured_logits(tmp_path) - expected).abs().max() / expected.abs().max()
     assert error < TOLERANCE
 
@@ -62,4 +54,4 @@ REFUSED = [row for row in ROWS if row.failure and row.model_type != "blt"]
 def test_types_that_are_expected_to_fail_are_refused_in_a_sentence(row, tmp_path):
     save_tiny_checkpoint(row.name, tmp_path)
     with pytest.raises(UnsupportedError, match=row.model_type):
-        capture(open_checkpoint(tmp_path))
+        lower(run_passes(capture(open_checkpoint(tmp_path))), row.model_type)
