@@ -163,7 +163,11 @@ def table(rows: dict[str, dict]) -> str:
         sizes = (row[f"{key}_bytes"] / 1e9 for key in ("peak_private", "peak_resident", "checkpoint", "file"))
         private, resident, checkpoint, file = (f"{size:.2f} GB" for size in sizes)
         lines.append(
-            f"{shape:14} {row['seconds']:8.1f} {row['cpu_seconds']:7.1f} {private:>9} {resident:>9} {checkpoint:>11} {file:>9}"
+            lines=[
+                " ".join(
+                    ["shape".ljust(14), " seconds", "  CPU s", "  private", " resident", " checkpoint", "     file"]
+                )
+            ]
         )
     return "\n".join(lines)
 

@@ -18,6 +18,7 @@ import torch
 from llm_export.errors import ArgumentError, CheckError
 from llm_export.methods import WeightSpec
 from llm_export.oracle import FULL_BYTES, Oracle
+from llm_export.threads import one_torch_thread
 
 MODES = ("full", "layers", "off")
 NUM_CONTINUED = 8
@@ -73,7 +74,8 @@ def check_program(path: Path, oracle: Oracle, prompts: Sequence[Prompt], mode: s
     steps = max(1, min(NUM_CONTINUED, max_length - len(prompts[0].ids)))
     runs = [_run_file(model, prompt.ids, steps) for prompt in prompts]
     ids = torch.tensor([list(prompt.ids) + run.continuation[:-1] for prompt, run in zip(prompts, runs, strict=True)])
-    logits = oracle.logits(torch.cat((ids, ids)), perturbed_rows=len(runs), perturbation=PERTURBATION)
+    with one_torch_thread():
+        logits = oracle.logits(torch.cat((ids, ids)), perturbed_rows=len(runs), perturbation=PERTURBATION)
     expected, perturbed = logits[: len(runs)], logits[len(runs) :]
 
     noise = float(relative_errors(perturbed, expected).max())

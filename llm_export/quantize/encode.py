@@ -15,6 +15,7 @@ from llm_export.methods import WeightSpec
 from llm_export.program.formats import TILE_ROWS
 from llm_export.quantize.affine import quantize_rows
 from llm_export.quantize.pack import pack
+from llm_export.threads import one_torch_thread
 
 BLOCK_ELEMENTS = 1 << 17  # of one step: its temporaries stay in the processor's cache
 DENSE_BLOCK_ELEMENTS = 1 << 22
@@ -44,18 +45,17 @@ def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarr
 
 def _in_order(function: Callable[[Tensor], np.ndarray], items: Iterator[Tensor]) -> Iterator[np.ndarray]:
     """Maps on a few workers, each at most one item ahead; torch's own threads cost too much on small blocks."""
-    num_threads = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(NUM_WORKERS, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            running = deque()
-            for item in items:
-                running.append(pool.submit(function, item))
-                if len(running) > NUM_WORKERS:
-                    yield running.popleft().result()
-            while running:
+    with (
+        one_torch_thread(),
+        ThreadPoolExecutor(NUM_WORKERS, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+    ):
+        running = deque()
+        for item in items:
+            running.append(pool.submit(function, item))
+            if len(running) > NUM_WORKERS:
                 yield running.popleft().result()
-    finally:
-        torch.set_num_threads(num_threads)
+        while running:
+            yield running.popleft().result()
 
 
 def _check_shapes(spec: WeightSpec, parts: list[Tensor]) -> None:
