@@ -162,13 +162,8 @@ def table(rows: dict[str, dict]) -> str:
     for shape, row in rows.items():
         sizes = (row[f"{key}_bytes"] / 1e9 for key in ("peak_private", "peak_resident", "checkpoint", "file"))
         private, resident, checkpoint, file = (f"{size:.2f} GB" for size in sizes)
-        lines.append(
-            lines=[
-                " ".join(
-                    ["shape".ljust(14), " seconds", "  CPU s", "  private", " resident", " checkpoint", "     file"]
-                )
-            ]
-        )
+        times = f"{row['seconds']:8.1f} {row['cpu_seconds']:7.1f}"
+        lines.append(f"{shape:14} {times} {private:>9} {resident:>9} {checkpoint:>11} {file:>9}")
     return "\n".join(lines)
 
 
