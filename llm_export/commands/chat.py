@@ -10,9 +10,8 @@ HELP = "/reset forgets the conversation, /exit leaves, Ctrl-C stops a reply"
 
 
 def run(model, system, context_length, threads, debug, **sampling):
-    from llm_runner import Model
-
     from llm_export.chat import Chat
+    from llm_runner import Model
 
     conversation = Chat(
         Model.load(model), system, context_length or None, threads or None, **generation_options(**sampling)

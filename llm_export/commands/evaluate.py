@@ -13,10 +13,9 @@ from llm_export.errors import ArgumentError, FileError
 
 
 def run(model, text_path, checkpoint, context, stride, max_tokens, threads, as_json, debug):
-    from llm_runner import Model
-
     from llm_export.evaluate import evaluate, file_scorer, windows
     from llm_export.progress import Progress
+    from llm_runner import Model
 
     text = read_text(text_path)
     loaded = Model.load(model)
