@@ -26,8 +26,8 @@ class StateSpec:
 class WeightSpec:
     """How one stored weight is made from the checkpoint.
 
-    `sources` are names in the module's state dict, concatenated along dimension 0 after `transpose` was applied to each;
-    for a constant of the graph there is one source, a key of `Methods.constants`.
+    `sources` are names in the module's state dict, concatenated along dimension 0 after `transpose` was applied to
+    each; for a constant of the graph there is one source, a key of `Methods.constants`.
     """
 
     sources: tuple[str, ...]
@@ -48,8 +48,8 @@ class Methods:
     """The captured program: graphs over shared states and weights.
 
     `programs` maps a method name to a graph with inputs `input_ids` and `position_ids`, int64 [1, T], and one output,
-    logits float32 [1, T or 1, vocab_size]. Every parameter and buffer that a graph reads has an entry in `weights` under its
-    fully qualified name; tied names share one entry.
+    logits float32 [1, T or 1, vocab_size]. Every parameter and buffer that a graph reads has an entry in `weights`
+    under its fully qualified name; tied names share one entry.
     """
 
     programs: dict[str, ExportedProgram]

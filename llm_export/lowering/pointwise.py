@@ -179,7 +179,8 @@ def divide(b: MethodBuilder, node: Node, a: Arguments) -> int:
     x, y = operand(b, a["self"], dtype), operand(b, a["other"], dtype)
     mode = a.get("rounding_mode", "floor" if "floor_divide" in str(node.target) else None)
     if mode == "trunc":  # exact after the remainder, which has the sign of x, is taken away
-        return binary(b, "div" if dtype.is_floating_point else "floor_divide", binary(b, "sub", x, binary(b, "fmod", x, y)), y)
+        exact = binary(b, "sub", x, binary(b, "fmod", x, y))
+        return binary(b, "div" if dtype.is_floating_point else "floor_divide", exact, y)
     return binary(b, "floor_divide" if mode == "floor" else "div", x, y)
 
 

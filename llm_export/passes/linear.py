@@ -46,7 +46,8 @@ def canonical_linear(program: ExportedProgram, methods: Methods) -> ExportedProg
 def canonical_experts(program: ExportedProgram, methods: Methods) -> ExportedProgram:
     editor = Editor(program, methods)
     for node in editor.calls("mote.moe_experts.default"):
-        for stack in [argument for argument in node.args if isinstance(argument, Node) and is_call(argument, *TRANSPOSES)]:
+        stacks = [x for x in node.args if isinstance(x, Node) and is_call(x, *TRANSPOSES)]
+        for stack in stacks:
             spec = editor.weight(stack.args[0])
             swapped = (*stack.args[0].meta["val"].shape[:-2], *stack.args[0].meta["val"].shape[:-3:-1])
             if spec is None or rank(stack) != 3 or tuple(stack.meta["val"].shape) != swapped:

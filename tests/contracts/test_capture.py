@@ -11,7 +11,7 @@ from llm_export.eager import EagerProgram
 from llm_export.errors import UnsupportedError
 from llm_export.lowering import lower
 from llm_export.passes import run_passes
-from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
+from tests.contracts.architectures import ROWS, generators, save_tiny_checkpoint
 from tests.contracts.reference import reference_logits
 
 CALLS = [7, 1, 1, 1, 1, 1, 1, 1, 1, 4]  # prefill, decode steps, verify

@@ -35,10 +35,9 @@ def demo(demo_path):
 @pytest.fixture(scope="session")
 def with_tokenizer(demo_path, tmp_path_factory):
     """with_tokenizer(json bytes) -> the demo model with another tokenizer in its file."""
-    from llm_runner import Model
-
     from llm_export.program.reader import read_program
     from llm_export.program.writer import write_program
+    from llm_runner import Model
 
     file = read_program(demo_path)
     folder = tmp_path_factory.mktemp("tokenizers")

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
+
 from llm_runner import (
     ArgumentError,
     CancelledError,
@@ -18,7 +20,6 @@ from llm_runner import (
     MoteError,
     ProgramError,
 )
-from transformers import AutoModelForCausalLM
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 PROMPT = "def read_lines(path):\n"

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from llm_runner import ArgumentError, warp
 from transformers.generation.logits_process import (
     LogitsProcessorList,
     MinPLogitsWarper,
@@ -16,6 +15,8 @@ from transformers.generation.logits_process import (
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
+
+from llm_runner import ArgumentError, warp
 
 
 def expected(logits, previous, options):

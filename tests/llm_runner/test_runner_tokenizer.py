@@ -10,8 +10,9 @@ import random
 from pathlib import Path
 
 import pytest
-from llm_runner import TokenizerError, check_tokenizer
 from tokenizers import Tokenizer
+
+from llm_runner import TokenizerError, check_tokenizer
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 ROOT = DEMO.parents[1]
