@@ -34,7 +34,7 @@ setup: $(STAMPS)/venv
 build: $(STAMPS)/build
 
 demo: out/demo.mote
-	$(BIN)/mote run out/demo.mote "def fibonacci(n):" --max-new-tokens 96
+	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --max-new-tokens 96
 
 out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
 	@mkdir -p out
