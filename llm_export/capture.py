@@ -165,7 +165,7 @@ ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, experts.call)
 
 
 @contextlib.contextmanager
-def _parameters_on_meta() -> Iterator[None]:
+def parameters_on_meta() -> Iterator[None]:
     """Inside, new modules have parameters on the meta device and buffers with their real values."""
     register_parameter, init_weights = nn.Module.register_parameter, PreTrainedModel.init_weights
 
@@ -189,7 +189,7 @@ def build_model(config: PretrainedConfig) -> PreTrainedModel:
             part._attn_implementation = IMPLEMENTATION
             part._experts_implementation = IMPLEMENTATION
             part.use_cache = False
-    with _parameters_on_meta():
+    with parameters_on_meta():
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=IMPLEMENTATION)
     return model.eval().requires_grad_(False)
 

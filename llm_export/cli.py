@@ -189,8 +189,7 @@ def _report(error: Exception) -> int:
     """Prints an error as one paragraph; returns the exit status."""
     from llm_export.errors import MoteError
 
-    runner_errors = sys.modules.get("llm_runner.errors")  # its tree is its own: devices have no llm_export
-    if isinstance(error, MoteError) or (runner_errors and isinstance(error, runner_errors.MoteError)):
+    if isinstance(error, MoteError):
         text, status = str(error), 2
     elif isinstance(error, (OSError, MemoryError)):
         text, status = str(error) or type(error).__name__, 2

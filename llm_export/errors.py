@@ -1,18 +1,18 @@
-"""What can go wrong, as a small tree: catch `MoteError` for all of it."""
+"""What can go wrong: the runner's tree of errors with what only an export can meet. Catch `MoteError` for all of it."""
 
 from __future__ import annotations
 
+from llm_runner.errors import ArgumentError, CancelledError, FileError, MoteError, ProgramError
 
-class MoteError(Exception):
-    """Base of every error that Mote raises on purpose; its text is one paragraph for the user."""
-
-
-class FileError(MoteError):
-    """A file or folder is missing, unreadable, truncated or inconsistent."""
-
-
-class ProgramError(MoteError):
-    """A `.mote` program is malformed, or a graph breaks a contract of the program format."""
+__all__ = [
+    "ArgumentError",
+    "CancelledError",
+    "CheckError",
+    "FileError",
+    "MoteError",
+    "ProgramError",
+    "UnsupportedError",
+]
 
 
 class UnsupportedError(MoteError):
@@ -25,14 +25,6 @@ class UnsupportedError(MoteError):
         self.model, self.op, self.suggestion = model, op, suggestion
         text = f"model type '{model}' cannot be exported: {op}"
         super().__init__(f"{text}. {suggestion}" if suggestion else text)
-
-
-class ArgumentError(MoteError, ValueError):
-    """An argument or option has a value that is not accepted."""
-
-
-class CancelledError(MoteError):
-    """The user stopped the work."""
 
 
 class CheckError(MoteError):

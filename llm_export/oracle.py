@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoModelForCausalLM
 
-from llm_export.capture import _parameters_on_meta
+from llm_export.capture import parameters_on_meta
 from llm_export.checkpoint import Checkpoint
 from llm_export.methods import WeightSpec
 from llm_export.ops import quantize_activations
@@ -179,7 +179,7 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
         if part is not None:
             part._attn_implementation = "eager"
             part._experts_implementation = "eager"
-    with _parameters_on_meta():
+    with parameters_on_meta():
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
     return model.eval().requires_grad_(False)
 

@@ -7,8 +7,6 @@ import shutil
 import sysconfig
 from pathlib import Path
 
-from llm_export.errors import FileError
-
 RUNNER_NAME = "mote-runner"
 
 
@@ -25,6 +23,8 @@ def runner_binary() -> Path:
             return folder / RUNNER_NAME
     found = shutil.which(RUNNER_NAME)
     if found is None:
+        from llm_export.errors import FileError  # imports the runner's library, which forwarding a verb does not need
+
         raise FileError(
             f"{RUNNER_NAME} is not installed: it is part of the package llm_runner; install with 'pip install .'"
         )
