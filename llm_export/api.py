@@ -31,6 +31,8 @@ from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.encode import encode
 
+OTHER_TOKENIZERS = ("tokenizer.model", "tekken.json", "vocab.json", "vocab.txt", "spiece.model")
+
 
 @dataclass
 class ExportReport:
@@ -54,6 +56,7 @@ def export(
     embedding_bits: int = 8,
     overrides: Sequence[str] = (),
     check: str | None = None,
+    tokenizer: bool = True,
     revision: str | None = None,
     show_progress: bool | None = None,
     **checkpoint_options,
@@ -63,6 +66,7 @@ def export(
     source: folder or hub id   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, overrides: docs/quantization.md; an override is `PATTERN=SCHEME[:GROUP_SIZE]`
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
+    tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
     Errors: MoteError; whatever happens, `output` is either whole or as it was before
     """
@@ -77,6 +81,8 @@ def export(
         warnings.simplefilter("always", QuantizationWarning)
         with progress.stage("open"):
             checkpoint = open_checkpoint(source, revision=revision, **checkpoint_options)
+            if not tokenizer:
+                checkpoint = replace(checkpoint, tokenizer_path=None, chat_template="")
             _check_tokenizer(checkpoint)
         with progress.stage("capture"):
             captured = capture(checkpoint)
@@ -103,12 +109,19 @@ def _check_tokenizer(checkpoint: Checkpoint) -> None:
     """Errors: FileError if the runner cannot read the tokenizer."""
     import llm_runner
 
+    hint = "export with --no-tokenizer for a file that takes token ids only"
     if checkpoint.tokenizer_path is None:
+        other = next((name for name in OTHER_TOKENIZERS if (checkpoint.folder / name).is_file()), None)
+        if other is not None:
+            raise FileError(
+                f"{checkpoint.folder / other}: only tokenizer.json is read; make one with "
+                f"AutoTokenizer.from_pretrained(...).save_pretrained(...), or {hint}"
+            )
         return
     try:
         llm_runner.check_tokenizer(checkpoint.tokenizer_path.read_bytes())
     except llm_runner.TokenizerError as error:
-        raise FileError(f"{checkpoint.tokenizer_path}: {error}") from error
+        raise FileError(f"{checkpoint.tokenizer_path}: {error}; {hint}") from error
 
 
 def _write_checked(

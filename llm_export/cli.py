@@ -82,6 +82,11 @@ Examples:
     type=click.Choice(["full", "layers", "off"]),
     help="Compare the file with PyTorch: whole module in memory, a layer at a time, or not.  [default: by size]",
 )
+@click.option(
+    "--tokenizer/--no-tokenizer",
+    default=True,
+    help="Put tokenizer and chat template into the file; without them it takes token ids only.  [default: put]",
+)
 @click.option("--revision", help="Branch, tag or commit on the hub.")
 @click.option("--subfolder", default="", help="Folder inside the repository.")
 @click.option("--local-files-only", is_flag=True, help="Do not download; use what the hub's cache has.")

@@ -72,15 +72,11 @@ ALIASES = {
 
 def _reasons() -> dict[str, str]:
     reasons = dict.fromkeys(ENCODERS, "it is an encoder, which does not generate text token by token")
-    reasons |= dict.fromkeys(
-        ENCODER_DECODERS, "it is the decoder of an encoder-decoder model"
-    )
+    reasons |= dict.fromkeys(ENCODER_DECODERS, "it is the decoder of an encoder-decoder model")
     reasons |= dict.fromkeys(MULTIMODAL, "its generator conditions on, or makes, images or audio")
     reasons |= dict.fromkeys(DRAFTERS, "it is a drafter that reads the hidden states and caches of another model")
     reasons["xlnet"] = "it is a permutation language model that attends in both directions"
-    reasons["reformer"] = (
-        "its attention hashes positions into random buckets, so logits depend on the length"
-    )
+    reasons["reformer"] = "its attention hashes positions into random buckets, so logits depend on the length"
     return reasons
 
 

@@ -8,8 +8,8 @@ import click
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, overrides, check, revision, subfolder, local_files_only,
-    trust_remote_code, quiet, debug,
+    checkpoint, output, recipe, group_size, embedding_bits, overrides, check, tokenizer, revision, subfolder,
+    local_files_only, trust_remote_code, quiet, debug,
 ):  # fmt: skip
     if not quiet and sys.stderr.isatty():
         click.echo("starting PyTorch ...\r", nl=False, err=True)
@@ -17,8 +17,8 @@ def run(
 
     report = export(
         checkpoint, output, recipe=recipe, group_size=group_size, embedding_bits=embedding_bits, overrides=overrides,
-        check=check, revision=revision, show_progress=False if quiet else None, subfolder=subfolder,
-        local_files_only=local_files_only, trust_remote_code=trust_remote_code,
+        check=check, tokenizer=tokenizer, revision=revision, show_progress=False if quiet else None,
+        subfolder=subfolder, local_files_only=local_files_only, trust_remote_code=trust_remote_code,
     )  # fmt: skip
     for note in report.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llm_export.cli import cli, main
+from llm_export.program.reader import read_program
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
@@ -117,8 +118,19 @@ def test_tokenizer_of_an_unknown_kind(capsys, checkpoint, tmp_path):
     tokenizer = checkpoint / "tokenizer.json"
     tokenizer.write_text(json.dumps(json.loads(tokenizer.read_text()) | {"model": {"type": "Oracle", "vocab": {}}}))
     text = fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
-    assert "tokenizer" in text
+    assert "tokenizer" in text and "--no-tokenizer" in text
     assert not list(tmp_path.glob("*.mote*"))
+    with pytest.raises(SystemExit) as caught:
+        main(["export", str(checkpoint), "-o", str(tmp_path / "x.mote"), "--check", "off", "--no-tokenizer"])
+    assert not caught.value.code
+    assert read_program(tmp_path / "x.mote").metadata.tokenizer == b""
+
+
+def test_tokenizer_in_another_file(capsys, checkpoint, tmp_path):
+    (checkpoint / "tokenizer.json").unlink()
+    (checkpoint / "tokenizer.model").write_bytes(b"x")
+    text = fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
+    assert "tokenizer.model" in text and "tokenizer.json" in text
 
 
 def test_output_in_a_folder_that_is_not_there(capsys, tmp_path):
