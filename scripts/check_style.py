@@ -10,7 +10,6 @@ from pathlib import Path
 import lizard
 
 ROOT = Path(__file__).resolve().parent.parent
-CPP_SUFFIXES = {".cpp", ".h"}
 
 # folder -> folders of ours that it may include; the longest matching prefix counts.
 CPP_ARROWS = {

@@ -44,7 +44,7 @@ class Value:
     dtype: torch.dtype
     shape: tuple[Dim, ...]
     weight: int = -1  # kind "weight": index into LoweredProgram.weights
-    alias_of: int = -1  # a view: index of the value whose storage it shares (never itself a view)
+    alias_of: int = -1  # a view: index of the value that it views, which may itself be a view
 
 
 @dataclass
