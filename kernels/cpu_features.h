@@ -1,0 +1,50 @@
+// What instructions this CPU has that a kernel may need.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace mote {
+
+// One bit for each kind of source file that has flags of its own (kernels/CMakeLists.txt).
+enum class CpuFeature : uint32_t {
+  kAvx2 = 1u << 0,        // avx2, fma, f16c
+  kAvxVnni = 1u << 1,     // avx_vnni
+  kAvx512Vnni = 1u << 2,  // avx512 f, bw, dq, vl, vnni
+  kAmx = 1u << 3,         // amx-tile, amx-int8, and the system lets this process use them
+  kDotprod = 1u << 4,     // asimddp
+  kI8mm = 1u << 5,        // i8mm
+};
+
+struct CpuFeatures {
+  uint32_t bits = 0;
+
+  constexpr CpuFeatures() = default;
+  constexpr CpuFeatures(CpuFeature feature) : bits(static_cast<uint32_t>(feature)) {}
+  constexpr CpuFeatures operator|(CpuFeatures other) const { return from_bits(bits | other.bits); }
+  constexpr CpuFeatures operator&(CpuFeatures other) const { return from_bits(bits & other.bits); }
+  constexpr bool has_all(CpuFeatures other) const { return (bits & other.bits) == other.bits; }
+  static constexpr CpuFeatures from_bits(uint32_t bits) {
+    CpuFeatures features;
+    features.bits = bits;
+    return features;
+  }
+};
+
+// Names separated by '+', "none" if there are none.
+std::string to_string(CpuFeatures features);
+
+// What the CPU and the system offer.
+CpuFeatures detect_cpu_features();
+
+// Reads a list such as "avx2,avxvnni" ("none": no feature). Errors: kInvalidArgument for a name that is not one.
+Result<CpuFeatures> parse_cpu_features(std::string_view text);
+
+// What kernels may use: what was detected, less what MOTE_CPU_FEATURES does not list where it is set. Read once a process.
+// Errors: kInvalidArgument if MOTE_CPU_FEATURES holds a name that is not a feature.
+const Result<CpuFeatures>& cpu_features();
+
+}  // namespace mote

@@ -1,0 +1,72 @@
+// Kernels: variants of an op's inner work, of which the best one that this CPU can run is chosen for each weight format.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/cpu_features.h"
+#include "kernels/tensor.h"
+
+namespace mote {
+
+struct WeightFormat {
+  DType dtype = DType::kFloat32;
+  int bits = 0;  // 0: dense
+  int64_t group_size = 0;
+
+  static WeightFormat of(const Tensor& weight) { return {weight.dtype, weight.bits, weight.group_size}; }
+  bool operator==(const WeightFormat&) const = default;
+};
+
+struct Kernel {
+  std::string_view name;  // what it computes, its tile, its instructions: codes_16x16_avx512vnni
+  std::string_view role;  // what asks for it: linear.codes, attention
+  CpuFeatures needs;
+  int rank = 0;  // of those that fit, the highest is chosen
+  int64_t min_tokens = 1;
+  int64_t max_tokens = std::numeric_limits<int64_t>::max();
+  bool (*takes)(const WeightFormat& format) = nullptr;  // nullptr: every format
+  const void* functions = nullptr;  // a struct that the role's header declares
+};
+
+// Registration happens before main; everything else is read-only afterwards. `kernel` is never freed.
+void register_kernel(const Kernel* kernel);
+std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
+
+// The kernel of the highest rank that takes the format and this many rows of activations and needs only `features`;
+// one that MOTE_KERNEL names (a list separated by commas) goes first. A new answer is logged (MOTE_LOG=info). For use
+// before a step, not in it. Thread safety: any thread.
+// Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES names what does not exist; kUnsupportedOp if none fits.
+Result<const Kernel*> select_kernel(std::string_view role, const WeightFormat& format, int64_t tokens);
+
+// What select_kernel answered so far, in order of the first question.
+struct KernelChoice {
+  const Kernel* kernel = nullptr;
+  WeightFormat format;
+  int64_t min_tokens = 0;  // the fewest and the most tokens that were asked for
+  int64_t max_tokens = 0;
+  std::string reason;
+};
+std::vector<KernelChoice> kernel_choices();
+
+// The functions of the chosen kernel.
+template <typename Functions>
+Result<const Functions*> select_functions(const WeightFormat& format, int64_t tokens) {
+  MOTE_ASSIGN(const Kernel* kernel, select_kernel(Functions::kRole, format, tokens));
+  return static_cast<const Functions*>(kernel->functions);
+}
+
+struct KernelRegistration {
+  explicit KernelRegistration(const Kernel* kernel) { register_kernel(kernel); }
+};
+
+// The entry is constant data: what a file for newer CPUs runs before main must be nothing that an older one lacks.
+#define MOTE_REGISTER_KERNEL(...)                                                              \
+  static constinit const ::mote::Kernel MOTE_CONCAT(mote_kernel_, __LINE__){__VA_ARGS__};      \
+  static const ::mote::KernelRegistration MOTE_CONCAT(mote_kernel_registration_, __LINE__)(&MOTE_CONCAT(mote_kernel_, __LINE__))
+
+}  // namespace mote

@@ -1,0 +1,60 @@
+// 16 floats and 16 integers, whatever the CPU's registers are. Include it only from *_simd.cpp, *_ISA.cpp and what those
+// share: everything here lives in a namespace of the instructions that the including file is compiled for, because inline
+// functions of one name that are compiled with different flags must never be one symbol.
+//
+// Every file that includes this gives the same bits: a sum has one order, a product and a sum that are fused are fused
+// everywhere (fma), and nothing else is (-ffp-contract=off).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/simd/isa.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+#include "kernels/simd/vectors_avx512.h"
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "kernels/simd/vectors_avx2.h"
+#elif defined(__aarch64__)
+#include "kernels/simd/vectors_neon.h"
+#else
+#include "kernels/simd/vectors_generic.h"
+#endif
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+inline constexpr int kLanes16 = 16;
+
+// The first `count` of 16 floats, the others 0. 0 <= count <= 16.
+MOTE_INLINE F32x16 load_part(const float* from, int64_t count) {
+  float all[16] = {};
+  std::memcpy(all, from, static_cast<size_t>(count) * sizeof(float));
+  return load_f32(all);
+}
+
+MOTE_INLINE void store_part(float* to, F32x16 value, int64_t count) {
+  float all[16];
+  store_f32(all, value);
+  std::memcpy(to, all, static_cast<size_t>(count) * sizeof(float));
+}
+
+// ((l0 + l8) + (l4 + l12)) + ..., the one order in which 16 lanes become one.
+MOTE_INLINE float sum_lanes(F32x16 value) {
+  float l[16];
+  store_f32(l, value);
+  float four[4];
+  for (int i = 0; i < 4; ++i) four[i] = (l[i] + l[i + 8]) + (l[i + 4] + l[i + 12]);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+MOTE_INLINE float max_lanes(F32x16 value) {
+  float l[16];
+  store_f32(l, value);
+  float most = l[0];
+  for (int i = 1; i < 16; ++i) most = l[i] > most ? l[i] : most;
+  return most;
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote
