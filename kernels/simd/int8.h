@@ -1,0 +1,64 @@
+// 16 rows x 4 columns of weight codes, and their products with 4 activation codes that all rows share. Like vectors.h, only
+// for *_int8.cpp and *_ISA.cpp.
+//
+// Codes are what a CPU's instruction takes: u, 0 .. 255, where it multiplies unsigned by signed bytes (x86), or
+// u - code_offset (Arm). kCodesAreSigned says which.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/formats.h"
+#include "kernels/simd/vectors.h"
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#include "kernels/simd/int8_avx512.h"
+#elif defined(__AVX2__)
+#include "kernels/simd/int8_avx2.h"
+#elif defined(__aarch64__)
+#include "kernels/simd/int8_neon.h"
+#else
+#include "kernels/simd/int8_generic.h"
+#endif
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+inline constexpr int64_t kChunk = 32;           // columns that are unpacked at once
+inline constexpr int kQuads = kChunk / 4;       // vectors of 16 rows x 4 columns of a chunk
+inline constexpr int32_t kOnes = 0x01010101;
+
+template <int... kIndex, typename Function>
+MOTE_INLINE void unroll_list(std::integer_sequence<int, kIndex...>, const Function& function) {
+  (function(std::integral_constant<int, kIndex>()), ...);
+}
+// function(0), ..., function(kCount - 1), each index a constant.
+template <int kCount, typename Function>
+MOTE_INLINE void unroll(const Function& function) {
+  unroll_list(std::make_integer_sequence<int, kCount>(), function);
+}
+
+// Columns [32 chunk, 32 chunk + 32) of a tile of docs/file-format.md.
+template <int kBits>
+MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
+  constexpr int kWide = kBits & 4 ? 4 : 0, kMiddle = kBits & 2 ? 2 : 0;
+  const std::byte* wide = tile + chunk * 64 * 4;
+  const std::byte* middle = tile + group_size * 2 * kWide + chunk * 64 * 2;
+  const std::byte* narrow = tile + group_size * 2 * (kWide + kMiddle) + chunk * 64;
+  unroll<kQuads>([&](auto index) {
+    constexpr int j = index;
+    if constexpr (kBits == 8) {
+      quads[j] = load_bytes(tile + chunk * 64 * 8 + 64 * j);
+    } else {
+      Bytes64 codes = zero_bytes();
+      if constexpr (kWide != 0) codes = field<4, j % 2, 0>(load_bytes(wide + 64 * (j / 2)));
+      if constexpr (kMiddle != 0) codes = codes | field<2, j % 4, kWide>(load_bytes(middle + 64 * (j / 4)));
+      // One bit alone stands for -1 or +1: 2 u - 1.
+      if constexpr ((kBits & 1) != 0) codes = codes | field<1, j, kBits == 1 ? 1 : kWide + kMiddle>(load_bytes(narrow));
+      quads[j] = codes;
+    }
+    if constexpr (kCodesAreSigned) quads[j] = subtract(quads[j], code_offset(kBits));
+  });
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote
