@@ -140,10 +140,6 @@ void dense_products(const Matrix& m, const Activations& x, int64_t first_row, co
 
 }  // namespace
 
-int64_t tile_bytes(int bits, int64_t group_size) {
-  return kTileRows * group_size * bits / 8 + kTileRows * static_cast<int64_t>(sizeof(uint16_t));
-}
-
 int64_t matrix_bytes(const Tensor& weight) {
   const int64_t rows = weight.size(-2), columns = weight.size(-1);
   if (weight.bits == 0) return rows * columns * dtype_bytes(weight.dtype);

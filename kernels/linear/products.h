@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/formats.h"
 #include "kernels/linear/activations.h"
 #include "kernels/tensor.h"
 
@@ -20,7 +21,6 @@ struct Matrix {
   int64_t columns = 0;
 };
 
-int64_t tile_bytes(int bits, int64_t group_size);
 // Bytes of a matrix as it is stored: rows of tiles are padded to a multiple of 16.
 int64_t matrix_bytes(const Tensor& weight);
 // Matrix `index` of a weight [.., rows, columns].

@@ -1,0 +1,66 @@
+// Formats of quantised weights: tiles of 16 rows x one group, the codes in planes, then the scales (docs/file-format.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tensor.h"
+
+namespace mote {
+
+struct WeightFormat {
+  int bits;
+  int code_min;  // 1 bit: the codes are -1 and 1 only
+  int code_max;
+  std::array<int, 3> plane_bits;  // widest first; 0: no further plane
+};
+
+// Row for row FORMATS in llm_export/program/formats.py; a test compares them.
+inline constexpr std::array<WeightFormat, 8> kWeightFormats = {{
+    {1, -1, 1, {1, 0, 0}},
+    {2, -2, 1, {2, 0, 0}},
+    {3, -4, 3, {2, 1, 0}},
+    {4, -8, 7, {4, 0, 0}},
+    {5, -16, 15, {4, 1, 0}},
+    {6, -32, 31, {4, 2, 0}},
+    {7, -64, 63, {4, 2, 1}},
+    {8, -128, 127, {8, 0, 0}},
+}};
+
+constexpr bool is_weight_bits(int bits) { return bits >= 1 && bits <= static_cast<int>(kWeightFormats.size()); }
+
+constexpr bool is_group_size(int64_t size) { return size == 32 || size == 64 || size == 128 || size == 256; }
+
+// bits: 1..8, here and below
+constexpr const WeightFormat& weight_format(int bits) { return kWeightFormats[static_cast<size_t>(bits - 1)]; }
+
+constexpr int64_t plane_bytes(int plane_bits, int64_t group_size) { return kTileRows * group_size * plane_bits / 8; }
+
+// Also where the scales begin.
+constexpr int64_t code_bytes(int bits, int64_t group_size) { return plane_bytes(bits, group_size); }
+
+constexpr int64_t tile_bytes(int bits, int64_t group_size) {
+  return code_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kFloat16);
+}
+
+// What is subtracted from `code_at` to get the code.
+constexpr int code_offset(int bits) { return -weight_format(bits).code_min; }
+
+// Code + code_offset of one weight of a tile: the stored digits, doubled for 1 bit (0 or 2).
+//   row: 0..15   column: 0..group_size - 1
+inline uint8_t code_at(const std::byte* tile, int bits, int64_t group_size, int64_t row, int64_t column) {
+  unsigned code = 0;
+  int shift = 0;
+  for (const int plane : weight_format(bits).plane_bits) {
+    if (plane == 0) break;
+    const int64_t columns_per_block = 32 / plane, in_block = column % columns_per_block;
+    const auto byte = std::to_integer<unsigned>(tile[64 * (column / columns_per_block) + 4 * row + in_block % 4]);
+    code |= (byte >> (plane * (in_block / 4)) & ((1u << plane) - 1)) << shift;
+    shift += plane;
+    tile += plane_bytes(plane, group_size);
+  }
+  return static_cast<uint8_t>(bits == 1 ? 2 * code : code);
+}
+
+}  // namespace mote
