@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/formats.h"
+
 namespace mote {
 
 namespace {
@@ -30,10 +32,6 @@ Status expect_well_formed(const Tensor& tensor, const char* kind, size_t index) 
                  kind, index, dim, static_cast<long long>(tensor.stride(dim)), static_cast<long long>(limit));
   }
   return Status();
-}
-
-bool is_group_size(int32_t group_size) {
-  return group_size == 32 || group_size == 64 || group_size == 128 || group_size == 256;
 }
 
 }  // namespace
@@ -99,7 +97,7 @@ Status expect_weight(const Tensor& tensor, const char* name, int rank) {
     MOTE_REQUIRE(tensor.is_contiguous(), kBad, "%s is strided: must be contiguous", name);
     return Status();
   }
-  MOTE_REQUIRE(tensor.bits == 4 || tensor.bits == 8, kBad, "%s has %d bits: must be 0, 4 or 8", name, tensor.bits);
+  MOTE_REQUIRE(is_weight_bits(tensor.bits), kBad, "%s has %d bits: must be 0..8", name, tensor.bits);
   MOTE_REQUIRE(tensor.dtype == DType::kFloat16, kBad, "%s has scales of %s: must be float16", name,
                dtype_name(tensor.dtype));
   MOTE_REQUIRE(is_group_size(tensor.group_size), kBad, "%s: group_size = %d: must be 32, 64, 128 or 256", name,

@@ -16,7 +16,7 @@ std::vector<const Kernel*>& registry() {
   return kernels;
 }
 
-std::string describe(const WeightFormat& format) {
+std::string describe(const WeightKind& format) {
   if (format.bits == 0) return dtype_name(format.dtype);
   return std::to_string(format.bits) + " bits in groups of " + std::to_string(format.group_size);
 }
@@ -59,7 +59,7 @@ std::vector<KernelChoice>& choices() {
   return list;
 }
 
-void remember(const Kernel& kernel, const WeightFormat& format, int64_t tokens, const std::string& reason) {
+void remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, const std::string& reason) {
   const std::lock_guard lock(choices_mutex);
   for (KernelChoice& choice : choices()) {
     if (choice.kernel != &kernel || choice.format != format) continue;
@@ -86,7 +86,7 @@ std::vector<const Kernel*> all_kernels() {
   return kernels;
 }
 
-Result<const Kernel*> select_kernel(std::string_view role, const WeightFormat& format, int64_t tokens) {
+Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens) {
   if (!cpu_features().ok()) return cpu_features().status();
   const CpuFeatures features = *cpu_features();
   static const Status pins = check_pins(features);

@@ -13,13 +13,13 @@
 
 namespace mote {
 
-struct WeightFormat {
+struct WeightKind {
   DType dtype = DType::kFloat32;
   int bits = 0;  // 0: dense
   int64_t group_size = 0;
 
-  static WeightFormat of(const Tensor& weight) { return {weight.dtype, weight.bits, weight.group_size}; }
-  bool operator==(const WeightFormat&) const = default;
+  static WeightKind of(const Tensor& weight) { return {weight.dtype, weight.bits, weight.group_size}; }
+  bool operator==(const WeightKind&) const = default;
 };
 
 struct Kernel {
@@ -29,7 +29,7 @@ struct Kernel {
   int rank = 0;  // of those that fit, the highest is chosen
   int64_t min_tokens = 1;
   int64_t max_tokens = std::numeric_limits<int64_t>::max();
-  bool (*takes)(const WeightFormat& format) = nullptr;  // nullptr: every format
+  bool (*takes)(const WeightKind& format) = nullptr;  // nullptr: every format
   const void* functions = nullptr;  // a struct that the role's header declares
 };
 
@@ -41,12 +41,12 @@ std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 // one that MOTE_KERNEL names (a list separated by commas) goes first. A new answer is logged (MOTE_LOG=info). For use
 // before a step, not in it. Thread safety: any thread.
 // Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES names what does not exist; kUnsupportedOp if none fits.
-Result<const Kernel*> select_kernel(std::string_view role, const WeightFormat& format, int64_t tokens);
+Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens);
 
 // What select_kernel answered so far, in order of the first question.
 struct KernelChoice {
   const Kernel* kernel = nullptr;
-  WeightFormat format;
+  WeightKind format;
   int64_t min_tokens = 0;  // the fewest and the most tokens that were asked for
   int64_t max_tokens = 0;
   std::string reason;
@@ -55,7 +55,7 @@ std::vector<KernelChoice> kernel_choices();
 
 // The functions of the chosen kernel.
 template <typename Functions>
-Result<const Functions*> select_functions(const WeightFormat& format, int64_t tokens) {
+Result<const Functions*> select_functions(const WeightKind& format, int64_t tokens) {
   MOTE_ASSIGN(const Kernel* kernel, select_kernel(Functions::kRole, format, tokens));
   return static_cast<const Functions*>(kernel->functions);
 }

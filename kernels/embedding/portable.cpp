@@ -3,7 +3,8 @@
 
 #include "kernels/contract.h"
 #include "kernels/float_bits.h"
-#include "kernels/linear/products.h"
+#include "kernels/formats.h"
+#include "kernels/linear/matrix.h"
 #include "kernels/rows.h"
 
 namespace mote {
@@ -22,22 +23,16 @@ Status check_embedding(Call& call) {
   return expect_output(call, 0, DType::kFloat32, sizes.span());
 }
 
-int8_t code_at(const std::byte* tile, int bits, int64_t row, int64_t column) {
-  if (bits == 8) return static_cast<int8_t>(tile[64 * (column / 4) + 4 * row + column % 4]);
-  const auto both = static_cast<uint8_t>(tile[64 * (column / 8) + 4 * row + column % 4]);
-  return static_cast<int8_t>((column % 8 < 4 ? both & 15 : both >> 4) - 8);
-}
-
 void dequantise_row(const Matrix& table, int64_t row, float* y) {
   const int64_t groups = table.columns / table.group_size, bytes = tile_bytes(table.bits, table.group_size);
-  const std::byte* tile = table.data + row / kTileRows * groups * bytes;
+  const std::byte* tile = table.data + row / kTileRows * table.block_bytes();
   const int64_t in_tile = row % kTileRows;
   for (int64_t g = 0; g < groups; ++g, tile += bytes) {
     uint16_t half = 0;
-    std::memcpy(&half, tile + kTileRows * table.group_size * table.bits / 8 + 2 * in_tile, sizeof(half));
+    std::memcpy(&half, tile + code_bytes(table.bits, table.group_size) + 2 * in_tile, sizeof(half));
     const float scale = float16_to_float32(half);
     for (int64_t k = 0; k < table.group_size; ++k) {
-      y[g * table.group_size + k] = scale * static_cast<float>(code_at(tile, table.bits, in_tile, k));
+      y[g * table.group_size + k] = scale * static_cast<float>(code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits));
     }
   }
 }

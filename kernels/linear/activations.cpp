@@ -2,98 +2,137 @@
 
 #include <algorithm>
 
-#include "kernels/math.h"
 #include "kernels/rows.h"
 
 namespace mote {
 
 namespace {
 
-// torchao's int8 asymmetric per-token quantisation (docs/ops.md).
-struct RowScale {
-  float scale;
-  float inverse;
-  float zero;
+struct Place {
+  int64_t first;  // of its block
+  int count;      // rows in its block
+  int64_t block;
 };
 
-float clamp_int8(float value) {
-  value = value > -128.0f ? value : -128.0f;  // NaN becomes -128
-  return value < 127.0f ? value : 127.0f;
-}
-
-RowScale row_scale(const float* x, int64_t width) {
-  float low = 0, high = 0;
-  for (int64_t k = 0; k < width; ++k) low = x[k] < low ? x[k] : low;
-  for (int64_t k = 0; k < width; ++k) high = x[k] > high ? x[k] : high;
-  RowScale row;
-  row.scale = std::max((high - low) / 255.0f, 0x1p-126f);
-  row.inverse = 1.0f / row.scale;
-  row.zero = clamp_int8(-128.0f - math::round_even(low / row.scale));
-  return row;
-}
-
-// q - zero, an integer in -255..255.
-inline float centered_code(float x, const RowScale& row) {
-  // Beyond +-512 the clamp decides anyway, and within it adding 1.5 * 2^23 rounds to even.
-  float scaled = x * row.inverse;
-  scaled = scaled > -512.0f ? scaled : -512.0f;
-  scaled = scaled < 512.0f ? scaled : 512.0f;
-  const float rounded = (scaled + 12582912.0f) - 12582912.0f;
-  return clamp_int8(rounded + row.zero) - row.zero;
-}
-
-void write_codes(const float* x, int64_t width, const RowScale& row, int16_t* codes) {
-  constexpr int kOrder[4] = {0, 2, 1, 3};
-  for (int64_t k = 0; k < width; k += 4) {
-    for (int j = 0; j < 4; ++j) codes[k + j] = static_cast<int16_t>(centered_code(x[k + kOrder[j]], row));
+Place place_of(const RowOrder* order, int64_t row, int64_t count) {
+  if (order == nullptr) {
+    const int64_t block = row / kTokenBlock, first = block * kTokenBlock;
+    return {first, static_cast<int>(std::min<int64_t>(kTokenBlock, count - first)), block};
   }
+  const int32_t block = order->block_of[row];
+  return {order->first[block], order->first[block + 1] - order->first[block], block};
+}
+
+// The rows on their way in: from any strides, normalised.
+struct Source {
+  const RowKernels& kernels;
+  const Tensor& x;
+  const FusedNorm& norm;
+  const RowOrder* order;
+
+  bool is_plain() const { return !norm.present && order == nullptr && x.is_contiguous(); }
+
+  const float* read(int64_t place, float* buffer) const {
+    const float* row = read_row(x, order == nullptr || order->rows == nullptr ? place : order->rows[place], buffer);
+    if (!norm.present) return row;
+    kernels.rms_norm(row, row_length(x), norm.eps, norm.weight, norm.offset, buffer);
+    return buffer;
+  }
+};
+
+int64_t groups_of(const Matrix& weight) { return weight.columns / weight.group_size; }
+
+// body(place, row) for every row, in parallel.
+template <typename Body>
+void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& scratch, ThreadPool& threads, const Body& body) {
+  const auto pitch = static_cast<int64_t>(array_bytes<float>(width) / sizeof(float));
+  float* buffers = scratch.take<float>(pitch * threads.num_threads());
+  threads.parallel_for(count, row_grain(width), [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t place = begin; place < end; ++place) body(place, source.read(place, buffers + thread * pitch));
+  });
+}
+
+void prepare_codes(const Source& source, const Matrix& weight, Activations& result, Scratch& scratch, ThreadPool& threads) {
+  const int64_t groups = groups_of(weight);
+  int8_t* codes = scratch.take<int8_t>(result.count * result.width);
+  int32_t* offsets = scratch.take<int32_t>(result.count * groups);
+  float* scales = scratch.take<float>(result.count);
+  float* zeros = scratch.take<float>(result.count);
+  CodeBlock* blocks = scratch.take<CodeBlock>(result.num_blocks);
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from) {
+    const Place place = place_of(source.order, row, result.count);
+    const int64_t index = row - place.first;
+    int8_t* block_codes = codes + place.first * result.width;
+    int32_t* block_offsets = offsets + place.first * groups;
+    const RowCodes made = source.kernels.quantize(from, result.width, weight.group_size, code_offset(weight.bits), place.count,
+                                                  block_codes + 4 * index, block_offsets + index);
+    scales[row] = made.scale;
+    zeros[row] = made.zero;
+    if (index == 0) {
+      blocks[place.block] = {block_codes, block_offsets, scales + place.first, zeros + place.first, place.count};
+    }
+  });
+  result.code_blocks = blocks;
+}
+
+void prepare_floats(const Source& source, Activations& result, Scratch& scratch, ThreadPool& threads) {
+  FloatBlock* blocks = scratch.take<FloatBlock>(result.num_blocks);
+  result.float_blocks = blocks;
+  if (source.is_plain() && result.count == 1) {
+    blocks[0] = {source.x.as<float>(), 1};
+    return;
+  }
+  float* values = scratch.take<float>(result.count * result.width);
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from) {
+    const Place place = place_of(source.order, row, result.count);
+    float* block = values + place.first * result.width;
+    for (int64_t k = 0; k < result.width; ++k) block[k * place.count + row - place.first] = from[k];
+    if (row == place.first) blocks[place.block] = {block, place.count};
+  });
+}
+
+void prepare_rows(ActivationMode mode, const Source& source, Activations& result, Scratch& scratch, ThreadPool& threads) {
+  if (mode == ActivationMode::kDense && source.is_plain()) {
+    result.values = source.x.as<float>();
+    return;
+  }
+  float* values = scratch.take<float>(result.count * result.width);
+  result.values = values;
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from) {
+    float* to = values + row * result.width;
+    if (mode == ActivationMode::kRounded) source.kernels.round(from, result.width, to);
+    else std::copy(from, from + result.width, to);
+  });
 }
 
 }  // namespace
 
 ActivationMode activation_mode(bool int8, const Tensor& weight) {
-  if (!int8) return ActivationMode::kFloat;
-  return weight.bits == 0 ? ActivationMode::kRounded : ActivationMode::kCodes;
+  if (weight.bits == 0) return int8 ? ActivationMode::kRounded : ActivationMode::kDense;
+  return int8 ? ActivationMode::kCodes : ActivationMode::kFloats;
 }
 
-size_t activations_bytes(ActivationMode mode, int64_t count, int64_t width) {
-  const size_t values = array_bytes<float>(count * width);  // also a strided row on its way to codes
-  if (mode != ActivationMode::kCodes) return values;
-  return array_bytes<int16_t>(count * width) + array_bytes<float>(count) + values;
-}
-
-Activations prepare_activations(ActivationMode mode, const Tensor& x, Scratch& scratch, ThreadPool& threads) {
-  Activations result;
-  result.count = num_rows(x);
-  result.width = row_length(x);
-  if (mode == ActivationMode::kFloat && x.is_contiguous()) {
-    result.values = x.as<float>();
-    return result;
+size_t activations_bytes(ActivationMode mode, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads) {
+  const size_t buffers = static_cast<size_t>(num_threads) * array_bytes<float>(weight.columns);
+  if (mode != ActivationMode::kCodes) {
+    return array_bytes<FloatBlock>(num_blocks) + array_bytes<float>(count * weight.columns) + buffers;
   }
-  const int64_t count = result.count, width = result.width;
-  int16_t* codes = mode == ActivationMode::kCodes ? scratch.take<int16_t>(count * width) : nullptr;
-  float* scales = mode == ActivationMode::kCodes ? scratch.take<float>(count) : nullptr;
-  float* values = scratch.take<float>(count * width);
-  threads.parallel_for(count, row_grain(4 * width), [&](int64_t begin, int64_t end, int) {
-    for (int64_t t = begin; t < end; ++t) {
-      float* row = values + t * width;
-      if (mode == ActivationMode::kFloat) {
-        copy_row(x, t, row);
-        continue;
-      }
-      const float* from = read_row(x, t, row);
-      const RowScale quantised = row_scale(from, width);
-      if (mode == ActivationMode::kCodes) {
-        scales[t] = quantised.scale;
-        write_codes(from, width, quantised, codes + t * width);
-      } else {
-        for (int64_t k = 0; k < width; ++k) row[k] = centered_code(from[k], quantised) * quantised.scale;
-      }
-    }
-  });
-  result.values = mode == ActivationMode::kCodes ? nullptr : values;
-  result.codes = codes;
-  result.scales = scales;
+  return array_bytes<int8_t>(count * weight.columns) + array_bytes<int32_t>(count * groups_of(weight)) +
+         2 * array_bytes<float>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
+}
+
+Activations prepare_activations(ActivationMode mode, const RowKernels& kernels, const Tensor& x, const FusedNorm& norm,
+                                const Matrix& weight, const RowOrder* order, Scratch& scratch, ThreadPool& threads) {
+  Activations result;
+  result.width = row_length(x);
+  result.count = order == nullptr ? num_rows(x) : order->first[order->num_blocks];
+  result.num_blocks = order == nullptr ? (result.count + kTokenBlock - 1) / kTokenBlock : order->num_blocks;
+  result.first = order == nullptr ? nullptr : order->first;
+  const Source source{kernels, x, norm, order};
+  if (result.count == 0) return result;
+  if (mode == ActivationMode::kCodes) prepare_codes(source, weight, result, scratch, threads);
+  else if (mode == ActivationMode::kFloats) prepare_floats(source, result, scratch, threads);
+  else prepare_rows(mode, source, result, scratch, threads);
   return result;
 }
 

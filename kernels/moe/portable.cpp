@@ -2,8 +2,9 @@
 #include <limits>
 
 #include "kernels/contract.h"
-#include "kernels/gate.h"
-#include "kernels/linear/products.h"
+#include "kernels/gate_function.h"
+#include "kernels/linear/product.h"
+#include "kernels/math.h"
 #include "kernels/moe/routing.h"
 #include "kernels/rows.h"
 
@@ -13,23 +14,43 @@ namespace {
 
 constexpr Code kBad = Code::kInvalidProgram;
 enum Input : size_t { kX = 0, kIndices, kWeights, kGateUp, kDown, kGateUpBias, kDownBias };
+constexpr int64_t kFewTokens = 4;
+constexpr int64_t kTokensAtOnce = 32;
+constexpr int64_t kBlocksAtOnce = kTokensAtOnce / kTokenBlock;
+constexpr int64_t kWide = kMaxStreams * kTileRows;
 enum class GateLayout : int { kConcatenated = 0, kInterleaved, kSingle };
 
+// The kernels for experts that few tokens chose, and for the others.
+struct ExpertProducts {
+  Product few;
+  Product many;
+
+  const Product& of(int64_t count) const { return count <= kFewTokens ? few : many; }
+  size_t scratch_bytes(const Matrix& matrix) const { return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix)); }
+};
+
 struct MoeParams {
-  ActivationMode gate_up_mode = ActivationMode::kFloat;
-  ActivationMode down_mode = ActivationMode::kFloat;
-  Gate gate = Gate::kSilu;
+  ExpertProducts gate_up;
+  ExpertProducts down;
+  GateFunction function = GateFunction::kSilu;
   GateLayout layout = GateLayout::kConcatenated;
   float limit = 0;
   float alpha = 0;
 };
 
+Result<ExpertProducts> select_products(bool int8, const Tensor& weight) {
+  ExpertProducts products;
+  MOTE_ASSIGN(products.few, select_product(int8, weight, kFewTokens));
+  MOTE_ASSIGN(products.many, select_product(int8, weight, kTokensAtOnce));
+  return products;
+}
+
 Status read_attributes(const Call& call, MoeParams& params) {
   MOTE_ASSIGN(const int int8, choice(call, "activations", {"float", "int8"}));
-  params.gate_up_mode = activation_mode(int8 == 1, *call.inputs[kGateUp]);
-  params.down_mode = activation_mode(int8 == 1, *call.inputs[kDown]);
-  MOTE_ASSIGN(const int gate, choice(call, "function", kGateNames));
-  params.gate = static_cast<Gate>(gate);
+  MOTE_ASSIGN(params.gate_up, select_products(int8 == 1, *call.inputs[kGateUp]));
+  MOTE_ASSIGN(params.down, select_products(int8 == 1, *call.inputs[kDown]));
+  MOTE_ASSIGN(const int function, choice(call, "function", kGateNames));
+  params.function = static_cast<GateFunction>(function);
   MOTE_ASSIGN(const int layout, choice(call, "layout", {"concatenated", "interleaved", "single"}));
   params.layout = static_cast<GateLayout>(layout);
   MOTE_ASSIGN(const double limit, number_or(call, "limit", 0.0));
@@ -81,74 +102,115 @@ Status check_moe(Call& call) {
   return expect_output(call, 0, DType::kFloat32, Sizes::of(x).span());
 }
 
-int64_t buffer_floats(const Call& call) {
-  return std::max(product_buffer(matrix_of(*call.inputs[kGateUp], 0)), product_buffer(matrix_of(*call.inputs[kDown], 0)));
+// One thread's results of a strip of rows, and the kernels' own memory.
+size_t thread_bytes(const Call& call) {
+  const MoeParams& params = call.get_params<MoeParams>();
+  const size_t own = std::max(params.gate_up.scratch_bytes(matrix_of(*call.inputs[kGateUp], 0)),
+                              params.down.scratch_bytes(matrix_of(*call.inputs[kDown], 0)));
+  return array_bytes<float>(kTokensAtOnce * kWide) + array_bytes<std::byte>(static_cast<int64_t>(own));
 }
 
 size_t moe_scratch(const Call& call, int num_threads) {
   const MoeParams& params = call.get_params<MoeParams>();
-  const int64_t tokens = call.inputs[kX]->size(0), width = call.inputs[kX]->size(1);
+  const int64_t width = call.inputs[kX]->size(1), experts = call.inputs[kGateUp]->size(0);
   const int64_t choices = call.inputs[kIndices]->num_elements(), features = call.inputs[kDown]->size(2);
-  return routing_bytes(choices, call.inputs[kGateUp]->size(0)) + activations_bytes(params.gate_up_mode, tokens, width) +
-         array_bytes<float>(choices * features) + activations_bytes(params.down_mode, choices, features) +
-         array_bytes<float>(choices * width) + static_cast<size_t>(num_threads) * array_bytes<float>(buffer_floats(call));
+  const int64_t blocks = most_blocks(choices, experts);
+  const auto rows = [&](const ExpertProducts& products, size_t weight) {
+    return activations_bytes(products.few.mode, matrix_of(*call.inputs[weight], 0), choices, blocks, num_threads);
+  };
+  return routing_bytes(choices, experts) + rows(params.gate_up, kGateUp) + array_bytes<float>(choices * features) +
+         rows(params.down, kDown) + array_bytes<float>(choices * width) + static_cast<size_t>(num_threads) * thread_bytes(call);
 }
 
 float gated(const MoeParams& params, float gate, float up) {
-  if (params.limit != 0) {
-    gate = gate > params.limit ? params.limit : gate;
-    up = up > params.limit ? params.limit : (up < -params.limit ? -params.limit : up);
-  }
-  if (params.alpha != 0) return (up + 1.0f) * gate * math::sigmoid(gate * params.alpha);
-  return apply(params.gate, gate) * up;
+  gate = gate > params.limit && params.limit != 0 ? params.limit : gate;
+  if (params.limit != 0) up = up > params.limit ? params.limit : (up < -params.limit ? -params.limit : up);
+  return (up + 1.0f) * gate * math::sigmoid(gate * params.alpha);
 }
 
-// Working memory that all threads share, and one row buffer each.
+// Working memory of each thread.
 struct Buffers {
-  float* rows = nullptr;
+  std::byte* bytes = nullptr;
   int64_t stride = 0;
-  float* of(int thread) const { return rows + thread * stride; }
+
+  float* results(int thread) const { return reinterpret_cast<float*>(bytes + thread * stride); }
+  std::byte* scratch(int thread) const { return bytes + thread * stride + array_bytes<float>(kTokensAtOnce * kWide); }
 };
 
-using Products = float[kTokenBlock][kTileRows];
+// Some sorted choices of one expert.
+struct Part {
+  int64_t expert;
+  int64_t first;        // choice
+  int64_t count;        // at most kTokensAtOnce
+  int64_t first_block;
+  int64_t num_blocks;
+  int thread;
+};
 
-// Features [16 block, ...) of the hidden layer for `count` sorted choices of an expert from `first` on.
-void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bias, const Activations& x, const int32_t* tokens,
-                  int64_t block, int64_t count, float* hidden, int64_t features, float* buffer) {
-  Products gate, up;
-  const int64_t n = block * kTileRows, width = std::min<int64_t>(kTileRows, features - n);
+// 16 features of the hidden layer: where their gates and ups lie in a row of products.
+struct GateStreams {
+  Streams streams;
+  int64_t up = 0;
+};
+
+GateStreams gate_streams(GateLayout layout, const Matrix& matrix, int64_t features, int64_t n) {
+  GateStreams parts;
+  if (layout == GateLayout::kInterleaved) {
+    // Rows 2 n .. 2 n + 31, even ones gate; the second block may lie past the end.
+    for (int64_t row = 2 * n; row < std::min(matrix.rows, 2 * n + 2 * kTileRows); row += kTileRows) parts.streams.add(row);
+    return parts;
+  }
+  parts.streams.add(n);
+  if (layout == GateLayout::kSingle) return parts;
+  const int64_t shift = matrix.bits == 0 ? 0 : (features + n) % kTileRows;
+  const int64_t last = features + std::min(n + kTileRows, features);
+  parts.up = kTileRows + shift;
+  for (int64_t row = features + n - shift; row < last; row += kTileRows) parts.streams.add(row);
+  return parts;
+}
+
+void finish_hidden(const MoeParams& params, const float* row, int64_t up, const float* bias, int64_t features, int64_t n,
+                   int64_t width, float* to) {
+  float gates[kTileRows], ups[kTileRows];
   const bool interleaved = params.layout == GateLayout::kInterleaved, single = params.layout == GateLayout::kSingle;
-  // Interleaved: rows 2 n .. 2 n + 31, even ones gate, in two blocks; the second may lie past the end.
-  block_products(matrix, x, interleaved ? 2 * block : block, tokens, 0, count, gate, buffer);
-  const bool has_second = !single && (!interleaved || (2 * block + 1) * kTileRows < matrix.rows);
-  if (has_second) row_products(matrix, x, interleaved ? 2 * n + kTileRows : features + n, tokens, 0, count, up, buffer);
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t r = 0; r < width; ++r) {
-      const int64_t gate_row = interleaved ? 2 * (n + r) : n + r;
-      const int64_t up_row = interleaved ? gate_row + 1 : features + n + r;
-      float g = interleaved && r >= 8 ? up[i][2 * r - kTileRows] : gate[i][interleaved ? 2 * r : r];
-      if (bias != nullptr) g += bias[gate_row];
-      float* to = hidden + i * features + n + r;
-      if (single) {
-        *to = apply(params.gate, g);
-        continue;
-      }
-      float u = interleaved ? (r >= 8 ? up[i][2 * r + 1 - kTileRows] : gate[i][2 * r + 1]) : up[i][r];
-      if (bias != nullptr) u += bias[up_row];
-      *to = gated(params, g, u);
-    }
+  for (int64_t r = 0; r < width; ++r) {
+    gates[r] = row[interleaved ? 2 * r : r];
+    ups[r] = single ? 1.0f : row[interleaved ? 2 * r + 1 : up + r];
+    if (bias == nullptr) continue;
+    gates[r] += bias[interleaved ? 2 * (n + r) : n + r];
+    if (!single) ups[r] += bias[interleaved ? 2 * (n + r) + 1 : features + n + r];
+  }
+  if (params.alpha != 0 || params.limit != 0) {
+    for (int64_t r = 0; r < width; ++r) to[r] = gated(params, gates[r], ups[r]);
+  } else {
+    params.gate_up.few.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr, width, to);
   }
 }
 
-// body(expert, block, first, count, thread) for each chosen expert, block of its output rows, block of its choices.
+// Features [16 block, ...) of the hidden layer for some choices of an expert.
+void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bias, const Activations& x, const Part& part,
+                  int64_t block, float* hidden, int64_t features, const Buffers& buffers) {
+  const int64_t n = block * kTileRows, width = std::min<int64_t>(kTileRows, features - n);
+  const GateStreams parts = gate_streams(params.layout, matrix, features, n);
+  float* results = buffers.results(part.thread);
+  multiply_streams(params.gate_up.of(part.count), matrix, parts.streams, x, part.first_block, part.num_blocks, results, kWide,
+                   buffers.scratch(part.thread));
+  for (int64_t i = 0; i < part.count; ++i) {
+    finish_hidden(params, results + i * kWide, parts.up, bias, features, n, width, hidden + (part.first + i) * features + n);
+  }
+}
+
+// body(part, block of 16 rows) for each chosen expert, block of its output rows, some of its choices.
 template <typename Body>
 void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work, ThreadPool& threads, const Body& body) {
   const int64_t blocks = (outputs + kTileRows - 1) / kTileRows;
   threads.parallel_for(routing.num_active * blocks, row_grain(work), [&](int64_t begin, int64_t end, int thread) {
     for (int64_t index = begin; index < end; ++index) {
-      const int64_t expert = routing.active[index / blocks], last = routing.first(expert) + routing.count(expert);
-      for (int64_t first = routing.first(expert); first < last; first += kTokenBlock) {
-        body(expert, index % blocks, first, std::min(kTokenBlock, last - first), thread);
+      const int64_t expert = routing.active[index / blocks], last = routing.first_block[expert + 1];
+      for (int64_t first = routing.first_block[expert]; first < last; first += kBlocksAtOnce) {
+        const int64_t end_block = std::min(first + kBlocksAtOnce, last);
+        const int64_t choice = routing.blocks[first];
+        body(Part{expert, choice, routing.blocks[end_block] - choice, first, end_block - first, thread}, index % blocks);
       }
     }
   });
@@ -162,23 +224,27 @@ void compute_hidden(const Call& call, const Routing& routing, const Activations&
                     ThreadPool& threads) {
   const MoeParams& params = call.get_params<MoeParams>();
   const int64_t features = call.inputs[kDown]->size(2);
-  for_each_expert_block(routing, features, x.width, threads, [&](int64_t expert, int64_t block, int64_t first, int64_t count, int thread) {
-    hidden_block(params, matrix_of(*call.inputs[kGateUp], expert), expert_bias(optional_input(call, kGateUpBias), expert), x,
-                 routing.tokens + first, block, count, hidden + first * features, features, buffers.of(thread));
+  for_each_expert_block(routing, features, x.width, threads, [&](const Part& part, int64_t block) {
+    hidden_block(params, matrix_of(*call.inputs[kGateUp], part.expert),
+                 expert_bias(optional_input(call, kGateUpBias), part.expert), x, part, block, hidden, features, buffers);
   });
 }
 
 void compute_outputs(const Call& call, const Routing& routing, const Activations& hidden, float* outputs, const Buffers& buffers,
                      ThreadPool& threads) {
+  const MoeParams& params = call.get_params<MoeParams>();
   const int64_t width = call.inputs[kX]->size(1);
-  for_each_expert_block(routing, width, hidden.width, threads, [&](int64_t expert, int64_t block, int64_t first, int64_t count, int thread) {
-    const float* bias = expert_bias(optional_input(call, kDownBias), expert);
-    Products out;
-    block_products(matrix_of(*call.inputs[kDown], expert), hidden, block, nullptr, first, count, out, buffers.of(thread));
+  for_each_expert_block(routing, width, hidden.width, threads, [&](const Part& part, int64_t block) {
+    const float* bias = expert_bias(optional_input(call, kDownBias), part.expert);
     const int64_t n = block * kTileRows, rows = std::min<int64_t>(kTileRows, width - n);
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t r = 0; bias != nullptr && r < rows; ++r) out[i][r] += bias[n + r];
-      std::copy(out[i], out[i] + rows, outputs + (first + i) * width + n);
+    float* results = buffers.results(part.thread);
+    Streams streams;
+    streams.add(n);
+    multiply_streams(params.down.of(part.count), matrix_of(*call.inputs[kDown], part.expert), streams, hidden, part.first_block,
+                     part.num_blocks, results, kWide, buffers.scratch(part.thread));
+    for (int64_t i = 0; i < part.count; ++i) {
+      params.down.few.rows->finish(results + i * kWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
+                                   outputs + (part.first + i) * width + n);
     }
   });
 }
@@ -207,7 +273,9 @@ Status run_moe(const Call& call, KernelContext& context) {
   Scratch scratch(context.scratch);
   Routing routing;
   MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
-  const Activations x = prepare_activations(params.gate_up_mode, *call.inputs[kX], scratch, *context.threads);
+  const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
+  const Activations x = prepare_activations(params.gate_up.few.mode, *params.gate_up.few.rows, *call.inputs[kX], FusedNorm(),
+                                            matrix_of(*call.inputs[kGateUp], 0), &token_rows, scratch, *context.threads);
   Tensor hidden;
   hidden.rank = 2;
   hidden.sizes = {choices, features};
@@ -215,10 +283,11 @@ Status run_moe(const Call& call, KernelContext& context) {
   hidden.data = scratch.take<float>(choices * features);
   float* outputs = scratch.take<float>(choices * call.inputs[kX]->size(1));
   Buffers buffers;
-  buffers.stride = static_cast<int64_t>(array_bytes<float>(buffer_floats(call)) / sizeof(float));
-  buffers.rows = scratch.take<float>(buffers.stride * context.threads->num_threads());
+  buffers.stride = static_cast<int64_t>(thread_bytes(call));
+  buffers.bytes = scratch.take<std::byte>(buffers.stride * context.threads->num_threads());
   compute_hidden(call, routing, x, hidden.as<float>(), buffers, *context.threads);
-  const Activations rows = prepare_activations(params.down_mode, hidden, scratch, *context.threads);
+  const Activations rows = prepare_activations(params.down.few.mode, *params.down.few.rows, hidden, FusedNorm(),
+                                               matrix_of(*call.inputs[kDown], 0), &choice_rows, scratch, *context.threads);
   compute_outputs(call, routing, rows, outputs, buffers, *context.threads);
   combine(call, routing, outputs, *context.threads);
   return Status();

@@ -4,8 +4,32 @@
 
 namespace mote {
 
+namespace {
+
+void make_blocks(int64_t experts, Scratch& scratch, Routing& routing) {
+  const int64_t choices = routing.offsets[experts];
+  routing.block_of = scratch.take<int32_t>(choices);
+  routing.blocks = scratch.take<int32_t>(most_blocks(choices, experts) + 1);
+  routing.first_block = scratch.take<int32_t>(experts + 1);
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    routing.first_block[expert] = static_cast<int32_t>(routing.num_blocks);
+    for (int64_t i = 0; i < routing.count(expert); ++i) {
+      const int64_t place = routing.first(expert) + i;
+      if (i % kTokenBlock == 0) routing.blocks[routing.num_blocks++] = static_cast<int32_t>(place);
+      routing.block_of[place] = static_cast<int32_t>(routing.num_blocks - 1);
+    }
+  }
+  routing.first_block[experts] = static_cast<int32_t>(routing.num_blocks);
+  routing.blocks[routing.num_blocks] = static_cast<int32_t>(choices);
+}
+
+}  // namespace
+
+int64_t most_blocks(int64_t choices, int64_t experts) { return std::min(choices, choices / kTokenBlock + experts); }
+
 size_t routing_bytes(int64_t choices, int64_t experts) {
-  return 2 * array_bytes<int32_t>(choices) + array_bytes<int32_t>(experts + 1) + array_bytes<int32_t>(experts);
+  return 3 * array_bytes<int32_t>(choices) + 2 * array_bytes<int32_t>(experts + 1) + array_bytes<int32_t>(experts) +
+         array_bytes<int32_t>(most_blocks(choices, experts) + 1);
 }
 
 Status route(const Tensor& indices, int64_t experts, Scratch& scratch, Routing& routing) {
@@ -36,6 +60,7 @@ Status route(const Tensor& indices, int64_t experts, Scratch& scratch, Routing& 
   }
   std::copy_backward(routing.offsets, routing.offsets + experts, routing.offsets + experts + 1);
   routing.offsets[0] = 0;
+  make_blocks(experts, scratch, routing);
   return Status();
 }
 

@@ -10,3 +10,35 @@
 #define MOTE_TEXT_INNER(a) #a
 #define MOTE_TEXT(a) MOTE_TEXT_INNER(a)
 #define MOTE_ISA_NAME MOTE_TEXT(MOTE_ISA)
+
+#include "kernels/cpu_features.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+// What a kernel of this file's instructions needs, and its rank among those of its role: 0, 10, 20, ... leaves room.
+#if defined(__AMX_INT8__)
+inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kAmx) | CpuFeature::kAvx512Vnni;
+inline constexpr int kRank = 40;
+#elif defined(__AVX512VNNI__)
+inline constexpr CpuFeatures kNeeds = CpuFeature::kAvx512Vnni;
+inline constexpr int kRank = 30;
+#elif defined(__AVXVNNI__)
+inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kAvxVnni) | CpuFeature::kAvx2;
+inline constexpr int kRank = 20;
+#elif defined(__AVX2__) && defined(__FMA__)
+inline constexpr CpuFeatures kNeeds = CpuFeature::kAvx2;
+inline constexpr int kRank = 10;
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kI8mm) | CpuFeature::kDotprod;
+inline constexpr int kRank = 20;
+#elif defined(__ARM_FEATURE_DOTPROD)
+inline constexpr CpuFeatures kNeeds = CpuFeature::kDotprod;
+inline constexpr int kRank = 10;
+#else
+inline constexpr CpuFeatures kNeeds;
+inline constexpr int kRank = 0;
+#endif
+
+}  // namespace MOTE_ISA
+}  // namespace mote

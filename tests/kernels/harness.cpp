@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/float_bits.h"
-#include "kernels/linear/products.h"
+#include "kernels/formats.h"
 
 namespace mote::test {
 
@@ -101,13 +101,24 @@ Owned with_layout(const Owned& source, const std::vector<int>& order) {
   return owned;
 }
 
+// Written from docs/file-format.md: planes of 4, 2 and 1 bits, the widest with the lowest bits of the code.
+void place_code(std::byte* tile, int bits, int64_t group_size, int64_t row, int64_t column, unsigned code) {
+  for (const int plane : bits == 8 ? std::vector<int>{8} : std::vector<int>{4, 2, 1}) {
+    if ((bits & plane) == 0) continue;
+    const int64_t columns = 32 / plane, in_block = column % columns;
+    const unsigned digits = code & ((1u << plane) - 1);
+    tile[64 * (column / columns) + 4 * row + in_block % 4] |= static_cast<std::byte>(digits << (plane * (in_block / 4)));
+    code >>= plane;
+    tile += 16 * group_size * plane / 8;
+  }
+}
+
 Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed) {
   Tiles tiles;
   std::mt19937 generator(seed);
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2], groups = columns / group_size;
   const int64_t experts = shape.size() == 3 ? shape[0] : 1, padded = (rows + 15) / 16 * 16;
-  const int low = bits == 8 ? -128 : -8, high = bits == 8 ? 127 : 7;
-  std::uniform_int_distribution<int> code(low, high);
+  std::uniform_int_distribution<int> digits(0, (1 << bits) - 1);
   std::uniform_real_distribution<float> scale(0.001f, 0.02f);
   tiles.owned = make(DType::kFloat16, shape);
   tiles.owned.tensor.bits = static_cast<uint8_t>(bits);
@@ -119,13 +130,9 @@ Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed) 
     const int64_t expert = row / rows, n = row % rows;
     for (int64_t k = 0; k < columns; ++k) {
       std::byte* tile = tiles.owned.bytes.data() + ((expert * padded / 16 + n / 16) * groups + k / group_size) * bytes;
-      const int value = code(generator);
+      const int stored = digits(generator), value = (bits == 1 ? 2 * stored : stored) - code_offset(bits);
       const int64_t c = k % group_size;
-      if (bits == 8) {
-        tile[c / 4 * 64 + 4 * (n % 16) + c % 4] = static_cast<std::byte>(value);
-      } else {
-        tile[c / 8 * 64 + 4 * (n % 16) + c % 4] |= static_cast<std::byte>((value + 8) << (c % 8 < 4 ? 0 : 4));
-      }
+      place_code(tile, bits, group_size, n % 16, c, static_cast<unsigned>(stored));
       if (c == 0) {
         const uint16_t half = float32_to_float16(scale(generator));
         std::memcpy(tile + 16 * group_size * bits / 8 + 2 * (n % 16), &half, 2);

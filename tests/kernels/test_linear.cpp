@@ -182,7 +182,7 @@ TEST_P(Linear, embeds_rows_of_the_same_weight) {
 std::vector<WeightKind> weight_kinds() {
   std::vector<WeightKind> kinds = {{DType::kFloat32, 0, 0, "float"}, {DType::kFloat16, 0, 0, "float"},
                                    {DType::kBFloat16, 0, 0, "float"}, {DType::kBFloat16, 0, 0, "int8"}};
-  for (const int bits : {4, 8}) {
+  for (int bits = 1; bits <= 8; ++bits) {
     for (const int group_size : {32, 64, 128, 256}) {
       kinds.push_back({DType::kFloat16, bits, group_size, "float"});
       kinds.push_back({DType::kFloat16, bits, group_size, "int8"});
@@ -234,7 +234,7 @@ TEST(LinearEdges, refuses_what_does_not_fit) {
   tiles.owned.tensor.group_size = 64;
   EXPECT_FALSE(status(x, tiles.owned, {2, 16}).ok());
   tiles.owned.tensor.group_size = 32;
-  tiles.owned.tensor.bits = 3;
+  tiles.owned.tensor.bits = 9;
   EXPECT_FALSE(status(x, tiles.owned, {2, 16}).ok());
 }
 

@@ -1,0 +1,96 @@
+// Float activations x tiles of 1 to 8 bits: codes become floats in registers.
+#include <utility>
+
+#include "kernels/kernel.h"
+#include "kernels/linear/kernels.h"
+#include "kernels/simd/int8.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+constexpr int64_t kFetchAhead = 1024;
+
+// Columns of a chunk as floats, [32][16].
+template <int kBits>
+MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_t chunk, float* columns) {
+  Bytes64 quads[kQuads];
+  unpack_chunk<kBits>(tile, group_size, chunk, quads);
+  const I32x16 mask = splat_i32(255), offset = splat_i32(kCodesAreSigned ? 0 : code_offset(kBits));
+  for (int j = 0; j < kQuads; ++j) {
+    std::byte bytes[64];
+    store_bytes(bytes, quads[j]);
+    const I32x16 words = load_i32(bytes);
+    unroll<4>([&](auto i) {
+      I32x16 codes = shift_left<24 - 8 * i>(words);
+      codes = kCodesAreSigned ? shift_right<24>(codes) : (shift_right<24>(codes) & mask) - offset;
+      store_f32(columns + 16 * (4 * j + i), to_f32(codes));
+    });
+  }
+}
+
+// kTokens rows from row `first` of the block on: sums += scale * the products of one group.
+template <int kTokens>
+MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& scale, const float* values, int64_t pitch,
+                           float* y, int64_t stride) {
+  F32x16 sums[kTokens];
+  for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
+  for (int64_t k = 0; k < group_size; ++k) {
+    const F32x16 column = load_f32(columns + 16 * k);
+    for (int t = 0; t < kTokens; ++t) sums[t] = fma(column, splat(values[k * pitch + t]), sums[t]);
+  }
+  for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, fma(scale, sums[t], load_f32(y + t * stride)));
+}
+
+MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x16& scale, const FloatBlock& x, int64_t group,
+                           float* y, int64_t stride) {
+  const float* values = x.values + group * group_size * x.count;
+  int t = 0;
+  for (; t + 4 <= x.count; t += 4) add_group<4>(columns, group_size, scale, values + t, x.count, y + t * stride, stride);
+  for (; t < x.count; ++t) add_group<1>(columns, group_size, scale, values + t, x.count, y + t * stride, stride);
+}
+
+template <int kBits>
+void multiply_bits(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  constexpr int64_t kMaxGroup = 256;
+  float columns[16 * kMaxGroup];
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int s = 0; s < w.count; ++s) {
+    const std::byte* tile = w.blocks[s];
+    for (int64_t g = 0; g < w.groups; ++g, tile += bytes) {
+      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
+      for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk) {
+        unpack_floats<kBits>(tile, w.group_size, chunk, columns + 16 * kChunk * chunk);
+      }
+      const F32x16 scale = load_f16(tile + code_bytes(kBits, w.group_size));
+      float* to = y + 16 * s;
+      for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
+        add_block(columns, w.group_size, scale, x[b], g, to, stride);
+      }
+    }
+  }
+}
+
+void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  float* row = y;
+  for (int64_t b = 0; b < num_blocks; ++b) {
+    for (int t = 0; t < x[b].count; ++t, row += stride) {
+      for (int i = 0; i < 16 * w.count; ++i) row[i] = 0;
+    }
+  }
+  unroll<8>([&](auto index) {
+    if (w.bits == index + 1) multiply_bits<index + 1>(w, x, num_blocks, y, stride);
+  });
+}
+
+constexpr FloatProducts kFloats = {multiply};
+
+bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "floats_4x16_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds, .rank = kRank,
+                     .takes = takes_tiles, .functions = &kFloats);
+
+}  // namespace MOTE_ISA
+}  // namespace mote

@@ -1,0 +1,95 @@
+// What the variants of a product supply; linear.h calls them. Plain structs only: files for newer CPUs include this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/formats.h"
+#include "kernels/tensor.h"
+
+namespace mote {
+
+inline constexpr int kTokenBlock = 16;  // most rows of activations that lie interleaved
+inline constexpr int kMaxStreams = 4;   // blocks of 16 weight rows that are multiplied together
+
+// Some blocks of 16 weight rows, each `groups` tiles long.
+struct TileBlocks {
+  const std::byte* blocks[kMaxStreams];
+  int count = 0;
+  int bits = 0;
+  int64_t group_size = 0;
+  int64_t groups = 0;
+
+  int64_t columns() const { return groups * group_size; }
+};
+
+// Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero).
+struct CodeBlock {
+  const int8_t* codes;      // [columns / 4][count][4]
+  const int32_t* offsets;   // [groups][count], -code_offset(bits) * the sum of a group's codes
+  const float* scales;      // [count]
+  const float* zeros;       // [count]
+  int count;
+};
+
+// Up to kTokenBlock rows of activations as floats.
+struct FloatBlock {
+  const float* values;  // [columns][count]
+  int count;
+};
+
+// y[t][16 s + r] = row r of block s times row t, rows of y `stride` floats apart, t counted through all blocks. Each element:
+//   codes   scale * (a - zero * w), a and w sums in the order of groups of fma(weight scale, exact integer sum, .), the
+//           integers being codes times codes, and weight codes alone
+//   floats  the sum in the order of groups of fma(weight scale, sum in the order of columns of fma(code, value, .), .)
+// so the same bits come out of every variant, for every count of blocks, streams and tokens.
+struct CodeProducts {
+  static constexpr std::string_view kRole = "linear.codes";
+  size_t (*scratch_bytes)(int64_t columns);
+  void (*multiply)(const TileBlocks& weight, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
+                   std::byte* scratch);
+};
+
+struct FloatProducts {
+  static constexpr std::string_view kRole = "linear.floats";
+  void (*multiply)(const TileBlocks& weight, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride);
+};
+
+// Dense rows of float32, float16 or bfloat16. y[t][r] = row r times row t of x, 16 lanes (column k in lane k % 16), then
+// sum_lanes.
+struct DenseRows {
+  const std::byte* rows;
+  DType dtype;
+  int64_t row_bytes;
+  int64_t count;
+  int64_t columns;
+};
+struct DenseProducts {
+  static constexpr std::string_view kRole = "linear.dense";
+  // x: rows `columns` floats long, `x_stride` apart
+  void (*multiply)(const DenseRows& weight, const float* x, int64_t x_stride, int64_t tokens, float* y, int64_t stride);
+};
+
+// One row on its way to codes or from sums to results.
+struct RowCodes {
+  float scale;
+  float zero;
+};
+struct RowKernels {
+  static constexpr std::string_view kRole = "linear.rows";
+  // y = x normalised by its root mean square: x / sqrt(mean(x^2) + eps) * (weight + offset); weight may be nullptr.
+  void (*rms_norm)(const float* x, int64_t width, float eps, const float* weight, float offset, float* y);
+  // The numerics of docs/ops.md. codes[4 * count * (k / 4) + k % 4] is the code of column k; offsets[count * g] of group g.
+  RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int count, int8_t* codes,
+                       int32_t* offsets);
+  // to = (code - zero) * scale, what a dense weight multiplies.
+  void (*round)(const float* x, int64_t width, float* to);
+  // to[i] = (from[i] + bias[i]) + residual[i]; bias and residual may be nullptr.
+  void (*finish)(const float* from, const float* bias, const float* residual, int64_t count, float* to);
+  // to[i] = gate(gates[i] + gate_bias[i]) * (ups[i] + up_bias[i]); biases may be nullptr, and ups: then the gate alone.
+  void (*gate)(int function, const float* gates, const float* gate_bias, const float* ups, const float* up_bias,
+               int64_t count, float* to);
+};
+
+}  // namespace mote
