@@ -61,40 +61,25 @@ MOTE_INLINE void finish_token(const CodeBlock& x, int t, const F32x16& sum, cons
   store_f32(y, splat(x.scales[t]) * fnma(splat(x.zeros[t]), weight_sums, sum));
 }
 
-template <int kBits, int kTokens, int kStreams>
-void stream_blocks(const TileBlocks& w, int first, const CodeBlock& x, float* y, int64_t stride) {
-  F32x16 sums[kStreams][kTokens], weight_sums[kStreams];
-  const std::byte* tiles[kStreams];
-  for (int s = 0; s < kStreams; ++s) {
-    tiles[s] = w.blocks[first + s];
+template <int kBits, int kTokens>
+void stream_blocks(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  F32x16 sums[kMaxStreams][kTokens], weight_sums[kMaxStreams];
+  const std::byte* tiles[kMaxStreams];
+  for (int s = 0; s < kMaxStreams; ++s) {
+    tiles[s] = w.blocks[s < w.count ? s : 0];  // a stream that is missing repeats the first, from cache, for nobody
     weight_sums[s] = splat(0.0f);
     for (int t = 0; t < kTokens; ++t) sums[s][t] = splat(0.0f);
   }
   const int64_t bytes = tile_bytes(kBits, w.group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
-    for (int s = 0; s < kStreams; ++s, tiles[s - 1] += bytes) {
+    for (int s = 0; s < kMaxStreams; ++s) {
       fetch(tiles[s], bytes);
       add_tile<kBits, kTokens>(tiles[s], w.group_size, x, g, sums[s], weight_sums[s]);
+      tiles[s] += bytes;
     }
   }
-  for (int s = 0; s < kStreams; ++s) {
-    for (int t = 0; t < kTokens; ++t) finish_token(x, t, sums[s][t], weight_sums[s], y + t * stride + 16 * (first + s));
-  }
-}
-
-template <int kBits, int kTokens>
-void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  if (w.count == kMaxStreams) return stream_blocks<kBits, kTokens, kMaxStreams>(w, 0, x, y, stride);
-  for (int s = 0; s < w.count; ++s) stream_blocks<kBits, kTokens, 1>(w, s, x, y, stride);
-}
-
-template <int kBits>
-void stream_tokens(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  switch (x.count) {
-    case 1: return stream_all<kBits, 1>(w, x, y, stride);
-    case 2: return stream_all<kBits, 2>(w, x, y, stride);
-    case 3: return stream_all<kBits, 3>(w, x, y, stride);
-    default: return stream_all<kBits, 4>(w, x, y, stride);
+  for (int s = 0; s < w.count; ++s) {
+    for (int t = 0; t < kTokens; ++t) finish_token(x, t, sums[s][t], weight_sums[s], y + t * stride + 16 * s);
   }
 }
 
@@ -106,8 +91,26 @@ MOTE_INLINE void with_bits(int bits, const Function& function) {
   });
 }
 
-void multiply_few(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
-  with_bits(w.bits, [&](auto bits) { stream_tokens<bits>(w, *x, y, stride); });
+void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+  with_bits(w.bits, [&](auto bits) { stream_blocks<bits, 1>(w, *x, y, stride); });
+}
+
+// The formats that models are stored in; what the others would gain is not worth their code.
+bool is_common(const WeightKind& kind) { return kind.bits == 4 || kind.bits == 8; }
+
+template <int kTokens>
+void multiply_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  if (w.bits == 4) stream_blocks<4, kTokens>(w, x, y, stride);
+  else stream_blocks<8, kTokens>(w, x, y, stride);
+}
+
+void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+  switch (x->count) {
+    case 1: return multiply_few<1>(w, *x, y, stride);
+    case 2: return multiply_few<2>(w, *x, y, stride);
+    case 3: return multiply_few<3>(w, *x, y, stride);
+    default: return multiply_few<4>(w, *x, y, stride);
+  }
 }
 
 // A block of 16 rows, unpacked: codes in quads, scales and sums as floats.
@@ -189,21 +192,24 @@ void multiply_many(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, 
     with_bits(w.bits, [&](auto bits) { unpack_block<bits>(w, s, panel); });
     float* to = y + 16 * s;
     for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
-      if (w.bits == 8) multiply_block<true>(panel, w, x[b], to, stride);
+      if (kWideMatters && w.bits == 8) multiply_block<kWideMatters>(panel, w, x[b], to, stride);
       else multiply_block<false>(panel, w, x[b], to, stride);
     }
   }
 }
 
-constexpr CodeProducts kFew = {no_scratch, multiply_few};
+constexpr CodeProducts kOne = {no_scratch, multiply_one};
+constexpr CodeProducts kSome = {no_scratch, multiply_some};
 constexpr CodeProducts kMany = {panel_bytes, multiply_many};
 
 bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
 }  // namespace
 
-MOTE_REGISTER_KERNEL(.name = "codes_streams_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 1,
-                     .max_tokens = kMaxStreamTokens, .takes = takes_tiles, .functions = &kFew);
+MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 1,
+                     .max_tokens = 1, .takes = takes_tiles, .functions = &kOne);
+MOTE_REGISTER_KERNEL(.name = "codes_stream_4_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 2,
+                     .max_tokens = kMaxStreamTokens, .takes = is_common, .functions = &kSome);
 MOTE_REGISTER_KERNEL(.name = "codes_panels_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank,
                      .takes = takes_tiles, .functions = &kMany);
 

@@ -9,6 +9,11 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
+#if defined(__AVXVNNI__)
+inline constexpr bool kWideMatters = false;  // for dot4
+#else
+inline constexpr bool kWideMatters = true;
+#endif
 inline constexpr int kTokensAtOnce = 4;  // rows of activations whose sums fit the registers
 
 struct Bytes64 {

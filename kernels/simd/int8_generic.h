@@ -12,6 +12,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
+inline constexpr bool kWideMatters = false;  // for dot4
 inline constexpr int kTokensAtOnce = 2;  // rows of activations whose sums fit the registers
 
 using UShort8 = uint16_t __attribute__((vector_size(16)));

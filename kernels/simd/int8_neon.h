@@ -9,6 +9,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = true;
+inline constexpr bool kWideMatters = false;  // for dot4
 inline constexpr int kTokensAtOnce = 4;  // rows of activations whose sums fit the registers
 
 struct Bytes64 {
