@@ -62,13 +62,16 @@ Examples:
 @click.argument("checkpoint")
 @click.option("-o", "--output", type=click.Path(), help="File to write.  [default: <model>.mote here]")
 @click.option(
-    "--recipe", default="8da4w", show_default=True, help="8da4w, 8da8w, 8w, 4w or none; see docs/quantization.md."
+    "--recipe",
+    default="8da4w",
+    show_default=True,
+    help="8da1w to 8da8w (int8 inputs, 1 to 8 bits), 1w to 8w (float inputs) or none; see docs/quantization.md.",
 )
 @click.option(
     "--group-size", type=int, default=32, show_default=True, help="Weights that share a scale: 32, 64, 128 or 256."
 )
 @click.option(
-    "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 8 or 4."
+    "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 2 to 8."
 )
 @click.option(
     "--override",

@@ -198,6 +198,6 @@ def _torchao_tensor(codes: Tensor, scales: Tensor, spec: WeightSpec) -> Tensor:
     """Wraps codes and scales so that torchao itself computes the linear."""
     return IntxUnpackedToInt8Tensor(
         qdata=codes, scale=scales, zero_point=torch.zeros_like(scales, dtype=torch.int8),
-        target_dtype=torch.int4 if spec.bits == 4 else torch.int8, block_size=(1, spec.group_size), dtype=torch.float32,
+        target_dtype=getattr(torch, f"int{max(spec.bits, 2)}"), block_size=(1, spec.group_size), dtype=torch.float32,
         activation_quantization="int8_asym_per_token" if spec.activations == "int8" else None,
     )  # fmt: skip

@@ -32,7 +32,8 @@ void dequantise_row(const Matrix& table, int64_t row, float* y) {
     std::memcpy(&half, tile + code_bytes(table.bits, table.group_size) + 2 * in_tile, sizeof(half));
     const float scale = float16_to_float32(half);
     for (int64_t k = 0; k < table.group_size; ++k) {
-      y[g * table.group_size + k] = scale * static_cast<float>(code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits));
+      const int code = code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits);
+      y[g * table.group_size + k] = scale * static_cast<float>(code);
     }
   }
 }

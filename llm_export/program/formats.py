@@ -31,17 +31,24 @@ class WeightFormat:
     """A quantised format: tiles of TILE_ROWS rows x one group, codes followed by float16 scales."""
 
     bits: int
-    code_min: int
+    code_min: int  # 1 bit: the codes are -1 and 1 only
     code_max: int
-    columns_per_block: int  # columns that one 64-byte block of a tile holds
+    planes: tuple[int, ...]  # bits of a code that each plane of a tile holds, the lowest ones first
 
     def tile_bytes(self, group_size: int) -> int:
         return TILE_ROWS * group_size * self.bits // 8 + TILE_ROWS * SCALE_BYTES
 
 
+# Row for row kWeightFormats in kernels/formats.h; a test compares them.
 FORMATS = {
-    4: WeightFormat(bits=4, code_min=-8, code_max=7, columns_per_block=8),
-    8: WeightFormat(bits=8, code_min=-128, code_max=127, columns_per_block=4),
+    1: WeightFormat(bits=1, code_min=-1, code_max=1, planes=(1,)),
+    2: WeightFormat(bits=2, code_min=-2, code_max=1, planes=(2,)),
+    3: WeightFormat(bits=3, code_min=-4, code_max=3, planes=(2, 1)),
+    4: WeightFormat(bits=4, code_min=-8, code_max=7, planes=(4,)),
+    5: WeightFormat(bits=5, code_min=-16, code_max=15, planes=(4, 1)),
+    6: WeightFormat(bits=6, code_min=-32, code_max=31, planes=(4, 2)),
+    7: WeightFormat(bits=7, code_min=-64, code_max=63, planes=(4, 2, 1)),
+    8: WeightFormat(bits=8, code_min=-128, code_max=127, planes=(8,)),
 }
 
 

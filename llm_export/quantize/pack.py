@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -9,9 +11,9 @@ from llm_export.program.formats import FORMATS, SCALE_BYTES, TILE_ROWS, padded_r
 
 
 def pack(codes: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Packs whole rows into tiles; rows beyond the last multiple of 16 are padded with zero codes and scales.
+    """Packs whole rows into tiles; rows beyond the last multiple of 16 have scales of zero.
 
-    codes: int8 [N, K]; scales: float16 [N, K / group_size]
+    codes: int8 [N, K], of 1 bit only -1 and 1; scales: float16 [N, K / group_size]
     Returns: uint8 [ceil(N / 16), K / group_size, tile_bytes], contiguous
     """
     num_rows, num_columns = codes.shape
@@ -19,17 +21,17 @@ def pack(codes: Tensor, scales: Tensor, bits: int) -> Tensor:
     group_size = num_columns // num_groups
     padding = padded_rows(num_rows) - num_rows
     if padding:
-        codes = torch.nn.functional.pad(codes, (0, 0, 0, padding))
+        # No code of 1 bit is zero.
+        codes = torch.nn.functional.pad(codes, (0, 0, 0, padding), value=-1 if bits == 1 else 0)
         scales = torch.nn.functional.pad(scales, (0, 0, 0, padding))
     row_blocks = codes.shape[0] // TILE_ROWS
-    tile_bytes = FORMATS[bits].tile_bytes(group_size)
-    tiles = torch.empty(row_blocks, num_groups, tile_bytes, dtype=torch.uint8)
-
-    # A unit is the 4 bytes of one row in one 64-byte block.
-    units = (_nibbles(codes) if bits == 4 else codes.contiguous()).view(torch.int32)
-    units = units.view(row_blocks, TILE_ROWS, num_groups, -1).permute(0, 2, 3, 1)  # [row_blocks, groups, blocks, rows]
-    code_words = (tile_bytes - TILE_ROWS * SCALE_BYTES) // 4
-    tiles.view(torch.int32)[..., :code_words].unflatten(-1, (-1, TILE_ROWS)).copy_(units)
+    tiles = torch.empty(row_blocks, num_groups, FORMATS[bits].tile_bytes(group_size), dtype=torch.uint8)
+    digits = _digits(codes, bits)
+    for width, shift, start, stop in _planes(bits, group_size):
+        # A unit is the 4 bytes of one row in one 64-byte block.
+        units = _plane(digits, bits, width, shift).view(torch.int32)
+        units = units.view(row_blocks, TILE_ROWS, num_groups, -1).permute(0, 2, 3, 1)  # [.., groups, blocks, rows]
+        tiles.view(torch.int32)[..., start // 4 : stop // 4].unflatten(-1, (-1, TILE_ROWS)).copy_(units)
     tiles.view(torch.float16)[..., -TILE_ROWS:].copy_(scales.view(row_blocks, TILE_ROWS, num_groups).permute(0, 2, 1))
     return tiles
 
@@ -37,20 +39,42 @@ def pack(codes: Tensor, scales: Tensor, bits: int) -> Tensor:
 def unpack(tiles: Tensor, bits: int, num_rows: int) -> tuple[Tensor, Tensor]:
     """Inverse of `pack`: codes int8 [num_rows, K] and scales float16 [num_rows, K / group_size]."""
     row_blocks, num_groups, tile_bytes = tiles.shape
-    code_bytes = tile_bytes - TILE_ROWS * SCALE_BYTES
-    units = tiles[..., :code_bytes].reshape(row_blocks, num_groups, -1, TILE_ROWS, 4)
-    units = units.permute(0, 3, 1, 2, 4).contiguous()  # [row_blocks, rows, groups, blocks, 4]
-    if bits == 4:
-        pairs = torch.stack((units & 0x0F, units >> 4), dim=-2)  # [.., blocks, low or high, 4]
-        codes = pairs.to(torch.int8) - 8
-    else:
-        codes = units.view(torch.int8)
-    scales = tiles.view(torch.float16)[..., -TILE_ROWS:].permute(0, 2, 1)
+    group_size = (tile_bytes - TILE_ROWS * SCALE_BYTES) * 8 // (TILE_ROWS * bits)
     rows = row_blocks * TILE_ROWS
-    return codes.reshape(rows, -1)[:num_rows], scales.reshape(rows, num_groups)[:num_rows].contiguous()
+    digits = torch.zeros(rows, num_groups * group_size, dtype=torch.uint8)
+    for width, shift, start, stop in _planes(bits, group_size):
+        units = tiles[..., start:stop].reshape(row_blocks, num_groups, -1, TILE_ROWS, 4)
+        units = units.permute(0, 3, 1, 2, 4)  # [row_blocks, rows, groups, blocks, 4]
+        columns = torch.stack([units >> low & (1 << width) - 1 for low in range(0, 8, width)], dim=-2)
+        digits |= columns.reshape(rows, -1) << shift
+    codes = 2 * digits.to(torch.int8) - 1 if bits == 1 else (digits - 2 ** (bits - 1)).view(torch.int8)
+    scales = tiles.view(torch.float16)[..., -TILE_ROWS:].permute(0, 2, 1)
+    return codes[:num_rows], scales.reshape(rows, num_groups)[:num_rows].contiguous()
 
 
-def _nibbles(codes: Tensor) -> Tensor:
-    """Returns uint8 [N, K / 2]: code + 8 of the first 4 of each 8 columns in the low nibbles, of the others above."""
-    shifted = (codes + 8).view(torch.uint8).view(codes.shape[0], -1, 2, 4)
-    return (shifted[:, :, 0] | (shifted[:, :, 1] << 4)).view(codes.shape[0], -1)
+def _digits(codes: Tensor, bits: int) -> Tensor:
+    """Returns uint8 [N, K]: code + 2^(bits - 1), or (code + 1) / 2 for 1 bit."""
+    unsigned = codes.contiguous().view(torch.uint8)  # sums wrap as those of int8 do
+    return unsigned + 1 >> 1 if bits == 1 else unsigned + 2 ** (bits - 1)
+
+
+def _planes(bits: int, group_size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields the width of each plane, the lowest bit of the digits that it holds, and its bytes in a tile."""
+    shift = start = 0
+    for width in FORMATS[bits].planes:
+        stop = start + TILE_ROWS * group_size * width // 8
+        yield width, shift, start, stop
+        shift, start = shift + width, stop
+
+
+def _plane(digits: Tensor, bits: int, width: int, shift: int) -> Tensor:
+    """Returns uint8 [N, K * width / 8]: bits shift.. of the digits, columns 4 apart side by side in a byte."""
+    if shift:
+        digits = digits >> shift
+    if shift + width < bits:
+        digits = digits & (1 << width) - 1
+    columns = digits.view(digits.shape[0], -1, 8 // width, 4)
+    plane = columns[:, :, 0]
+    for index in range(1, 8 // width):
+        plane = plane | columns[:, :, index] << width * index
+    return plane.reshape(digits.shape[0], -1)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from llm_export.errors import ArgumentError
-from llm_export.program.formats import GROUP_SIZES
+from llm_export.program.formats import FORMATS, GROUP_SIZES
 
-EMBEDDING_BITS = (4, 8)
+EMBEDDING_BITS = range(2, 9)
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,8 @@ class Scheme:
 
 
 SCHEMES = {
-    "8da4w": Scheme(4, "int8"),
-    "8da8w": Scheme(8, "int8"),
-    "8w": Scheme(8, "float"),
-    "4w": Scheme(4, "float"),
+    **{f"8da{bits}w": Scheme(bits, "int8") for bits in FORMATS},
+    **{f"{bits}w": Scheme(bits, "float") for bits in FORMATS},
     "none": Scheme(0, "float"),
 }
 
@@ -44,7 +42,7 @@ class Recipe:
         if self.group_size not in GROUP_SIZES:
             raise ArgumentError(f"group_size = {self.group_size}: {_one_of(GROUP_SIZES)}")
         if self.embedding_bits not in EMBEDDING_BITS:
-            raise ArgumentError(f"embedding_bits = {self.embedding_bits}: must be 4 or 8")
+            raise ArgumentError(f"embedding_bits = {self.embedding_bits}: must be 2 to 8")
 
     def scheme(self, use: str) -> Scheme:
         """Returns the scheme of a weight with that use; see uses.py."""

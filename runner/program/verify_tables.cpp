@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "base/utf8.h"
+#include "kernels/formats.h"
 #include "kernels/tensor.h"
 #include "runner/program/validation.h"
 
@@ -71,8 +72,7 @@ Size weight_bytes(const fb::Weight& weight) {
   const Size matrices = shape.size() == 3 ? shape[0] : 1;
   const Size row_blocks = Size(shape[shape.size() - 2]).align_up(kTileRows).value() / kTileRows;
   const Size groups = shape[shape.size() - 1] / weight.group_size();
-  const Size tile_bytes = Size(kTileRows) * (weight.group_size() * weight.bits() / 8) + kTileRows * dtype_bytes(DType::kFloat16);
-  return matrices * row_blocks * groups * tile_bytes;
+  return matrices * row_blocks * groups * tile_bytes(weight.bits(), weight.group_size());
 }
 
 Status check_weight_format(const Path& path, const fb::Weight& weight) {
@@ -90,9 +90,9 @@ Status check_weight_format(const Path& path, const fb::Weight& weight) {
     if (weight.group_size() != 0) return invalid(path, "group_size = %d: must be 0 for dense weights", weight.group_size());
     return {};
   }
-  if (weight.bits() != 4 && weight.bits() != 8) return invalid(path, "bits = %d: must be 0, 4 or 8", weight.bits());
+  if (!is_weight_bits(weight.bits())) return invalid(path, "bits = %d: must be 0..8", weight.bits());
   const int group = weight.group_size();
-  if (group != 32 && group != 64 && group != 128 && group != 256) {
+  if (!is_group_size(group)) {
     return invalid(path, "group_size = %d: must be 32, 64, 128 or 256", group);
   }
   if (weight.dtype() != fb::DType::float16) {

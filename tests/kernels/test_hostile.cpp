@@ -30,7 +30,7 @@ class Random {
     tensor.dtype = below(3) == 0 ? static_cast<DType>(below(8)) : (below(4) == 0 ? DType::kInt64 : DType::kFloat32);
     if (below(5) == 0) {
       tensor.dtype = DType::kFloat16;
-      tensor.bits = static_cast<uint8_t>(below(3) * 4);
+      tensor.bits = static_cast<uint8_t>(below(10));
       tensor.group_size = static_cast<int32_t>(below(3) == 0 ? below(300) : 32);
     }
     return tensor;

@@ -166,6 +166,8 @@ std::vector<Setting> settings() {
       {.name = "tiles4_padded", .bits = 4, .group_size = 32, .layout = "single", .function = "identity", .features = 32, .width = 96},
       {.name = "tiles8_padded", .bits = 8, .group_size = 64, .features = 64, .width = 64},
       {.name = "tiles8_interleaved", .bits = 8, .group_size = 32, .layout = "interleaved", .bias = true},
+      {.name = "tiles3_padded", .bits = 3, .group_size = 32, .features = 32, .width = 96},
+      {.name = "tiles1_int8", .bits = 1, .group_size = 32, .activations = "int8", .tolerance = 0.03},
       {.name = "tiles4_int8", .bits = 4, .group_size = 32, .activations = "int8", .tolerance = 0.03},
   };
 }

@@ -18,18 +18,21 @@ from llm_export.quantize.torchao_quiet import (
 from llm_runner import Model
 from tests.contracts.architectures import save_tiny_checkpoint
 
-BITS = {4: torch.int4, 8: torch.int8}
-RECIPES = {"8da4w": (4, True), "8da8w": (8, True), "8w": (8, False), "4w": (4, False)}
+RECIPES = {f"8da{bits}w": (bits, True) for bits in range(2, 9)} | {f"{bits}w": (bits, False) for bits in range(2, 9)}
 IDS = torch.randint(3, 120, (1, 14), generator=torch.Generator().manual_seed(2))
 MAX_RELATIVE_ERROR = 1e-3
+
+
+def intx(bits: int) -> torch.dtype:
+    return getattr(torch, f"int{bits}")
 
 
 def linear_config(bits: int, int8_activations: bool, group_size: int):
     if int8_activations:
         return Int8DynamicActivationIntxWeightConfig(
-            weight_dtype=BITS[bits], weight_granularity=PerGroup(group_size), weight_scale_dtype=torch.float16
+            weight_dtype=intx(bits), weight_granularity=PerGroup(group_size), weight_scale_dtype=torch.float16
         )
-    return IntxWeightOnlyConfig(weight_dtype=BITS[bits], granularity=PerGroup(group_size), scale_dtype=torch.float16)
+    return IntxWeightOnlyConfig(weight_dtype=intx(bits), granularity=PerGroup(group_size), scale_dtype=torch.float16)
 
 
 def by_torchao(folder, recipe: str, group_size: int, embedding_bits: int) -> nn.Module:
@@ -46,7 +49,7 @@ def by_torchao(folder, recipe: str, group_size: int, embedding_bits: int) -> nn.
         filter_fn=lambda module, name: module is head,
     )
     embedding = IntxWeightOnlyConfig(
-        weight_dtype=BITS[embedding_bits], granularity=PerGroup(group_size), scale_dtype=torch.float16
+        weight_dtype=intx(embedding_bits), granularity=PerGroup(group_size), scale_dtype=torch.float16
     )
     quantize_(model, embedding, filter_fn=lambda module, name: isinstance(module, nn.Embedding))
     return model
@@ -66,6 +69,15 @@ def relative_error(folder, path, recipe: str, group_size: int, embedding_bits: i
 def test_logits_equal_torchao(model_type, recipe, embedding_bits, tmp_path):
     torch.set_num_threads(1)
     save_tiny_checkpoint(model_type, tmp_path / "checkpoint")
+    error = relative_error(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, embedding_bits)
+    assert error <= MAX_RELATIVE_ERROR, f"relative error {error:.2e}"
+
+
+@pytest.mark.parametrize(("recipe", "embedding_bits"), [(name, bits) for name, (bits, _) in RECIPES.items()])
+@torch.no_grad()
+def test_every_number_of_bits_equals_torchao(recipe, embedding_bits, tmp_path):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint("llama", tmp_path / "checkpoint")
     error = relative_error(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, embedding_bits)
     assert error <= MAX_RELATIVE_ERROR, f"relative error {error:.2e}"
 

@@ -16,7 +16,7 @@ def encoded(spec, tensors):
     return np.concatenate(list(encode(spec, tensors.__getitem__)))
 
 
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("bits", range(1, 9))
 def test_parts_of_any_height_are_joined(bits):
     whole = torch.randn(3000, 64)
     tensors = dict(zip(("q", "k", "v"), whole.split([1999, 1, 1000]), strict=True))

@@ -7,20 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_export.methods import WeightSpec
-from llm_export.program.formats import FORMATS, stored_bytes
+from llm_export.program.formats import stored_bytes
 from llm_export.quantize.pack import pack, unpack
 
 
 def random_matrix(bits, rows, groups, group_size, seed):
     generator = torch.Generator().manual_seed(seed)
-    low, high = FORMATS[bits].code_min, FORMATS[bits].code_max + 1
+    low, high = (0, 2) if bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     codes = torch.randint(low, high, (rows, groups * group_size), generator=generator, dtype=torch.int8)
-    return codes, torch.rand(rows, groups, generator=generator).to(torch.float16)
+    return 2 * codes - 1 if bits == 1 else codes, torch.rand(rows, groups, generator=generator).to(torch.float16)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    bits=st.sampled_from([4, 8]),
+    bits=st.integers(1, 8),
     group_size=st.sampled_from([32, 64, 128, 256]),
     rows=st.integers(1, 50),
     groups=st.integers(1, 5),
@@ -41,14 +41,16 @@ def read_as_documented(data, bits, group_size, num_groups, row, column):
     group, inside = divmod(column, group_size)
     tile = data[((row // 16) * num_groups + group) * tile_bytes :][:tile_bytes]
     r = row % 16
-    scale = tile[-32:].view(np.float16)[r]
-    if bits == 8:
-        return tile[:-32].view(np.int8)[64 * (inside // 4) + 4 * r + inside % 4], scale
-    byte = tile[64 * (inside // 8) + 4 * r + inside % 4]
-    return int(byte >> 4 if inside % 8 >= 4 else byte & 15) - 8, scale
+    digits, bit, start = 0, 0, 0
+    for p in [p for p in (8, 4, 2, 1) if p & bits]:
+        block, rest = divmod(inside, 32 // p)
+        h, j = divmod(rest, 4)
+        digits += (int(tile[start + 64 * block + 4 * r + j]) >> (p * h)) % 2**p * 2**bit
+        bit, start = bit + p, start + 64 * (group_size * p // 32)
+    return 2 * digits - 1 if bits == 1 else digits - 2 ** (bits - 1), tile[-32:].view(np.float16)[r]
 
 
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("bits", range(1, 9))
 @pytest.mark.parametrize("group_size", [32, 64, 128, 256])
 def test_bytes_lie_where_the_format_says(bits, group_size):
     rows, groups = 37, 3
@@ -61,8 +63,9 @@ def test_bytes_lie_where_the_format_says(bits, group_size):
         assert scale == scales[row, column // group_size].item()
 
 
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("bits", range(1, 9))
 def test_padding_rows_are_zero(bits):
     codes, scales = random_matrix(bits, 17, 2, 32, seed=1)
     codes_all, scales_all = unpack(pack(codes, scales, bits), bits, 32)
-    assert not codes_all[17:].any() and not scales_all[17:].any()
+    assert not scales_all[17:].any()
+    assert (codes_all[17:] == (-1 if bits == 1 else 0)).all()

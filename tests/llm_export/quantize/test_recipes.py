@@ -14,6 +14,8 @@ from llm_export.quantize.recipes import Override, Recipe, check_overrides
         ("8da4w", "tied", 8, "int8"),
         ("8da8w", "linear", 8, "int8"),
         ("8w", "linear", 8, "float"),
+        ("8da1w", "linear", 1, "int8"),
+        ("3w", "experts", 3, "float"),
         ("4w", "linear", 4, "float"),
         ("4w", "head", 8, "float"),
         ("none", "linear", 0, "float"),
@@ -27,13 +29,20 @@ def test_scheme_of_a_use(recipe, use, bits, activations):
 
 
 def test_embedding_bits_cover_embedding_and_head():
-    recipe = Recipe("8da8w", embedding_bits=4)
-    assert [recipe.scheme(use).bits for use in ("embedding", "head", "tied", "linear")] == [4, 4, 4, 8]
+    recipe = Recipe("8da8w", embedding_bits=5)
+    assert [recipe.scheme(use).bits for use in ("embedding", "head", "tied", "linear")] == [5, 5, 5, 8]
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"name": "8da4"}, {"group_size": 48}, {"embedding_bits": 3}],
+    [
+        {"name": "8da4"},
+        {"name": "8da9w"},
+        {"name": "0w"},
+        {"group_size": 48},
+        {"embedding_bits": 1},
+        {"embedding_bits": 9},
+    ],
 )
 def test_refuses_unknown_values(arguments):
     with pytest.raises(ArgumentError, match=str(next(iter(arguments.values())))):

@@ -167,7 +167,7 @@ TEST(Verify, rejects_a_weight_dtype_that_does_not_exist) {
   expect_refused([](auto& p) { p.weights[0]->dtype = static_cast<fb::DType>(8); }, "weights[0] dtype = 8");
 }
 TEST(Verify, rejects_weight_formats_that_do_not_exist) {
-  expect_refused([](auto& p) { p.weights[0]->bits = 3; }, "weights[0] bits = 3: must be 0, 4 or 8");
+  expect_refused([](auto& p) { p.weights[0]->bits = 9; }, "weights[0] bits = 9: must be 0..8");
   expect_refused([](auto& p) { p.weights[0]->group_size = 32; }, "weights[0] group_size = 32: must be 0");
   expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 0; }, "weights[0] group_size = 0");
   expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 32; }, "weights[0] dtype = float32: scales");
@@ -192,6 +192,19 @@ TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
   };
   EXPECT_EQ(refusal_of(3 * 2 * 2 * 288), "");
   EXPECT_NE(refusal_of(4 * 2 * 288), "");  // 51 rows padded together
+}
+
+TEST(Verify, every_number_of_bits_has_tiles_of_its_own_size) {
+  const auto refusal_of = [](int bits, size_t num_bytes) {
+    test::ProgramBuilder builder = test::sum_model();
+    builder.quantized_weight("w", {17, 64}, static_cast<uint8_t>(bits), 32, test::Bytes(num_bytes));
+    return refusal([](fb::ProgramT&) {}, std::move(builder));
+  };
+  for (int bits = 1; bits <= 8; ++bits) {
+    const size_t tile_bytes = 64 * static_cast<size_t>(bits) + 32;
+    EXPECT_EQ(refusal_of(bits, 4 * tile_bytes), "") << bits;
+    EXPECT_NE(refusal_of(bits, 4 * tile_bytes + 64), "") << bits;
+  }
 }
 
 // States, vocabulary, golden samples, text
