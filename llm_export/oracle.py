@@ -128,18 +128,18 @@ class Oracle:
         spec = self._specs[id(parameter)]
         if spec is None:
             return stored.to(torch.float32)
-        if _is_conv1d(module):
-            return dequantize_rows(*_quantize(stored.t(), spec)).t().contiguous()
-        if stored.dim() == 2:
+        if stored.dim() == 2 and not _is_conv1d(module):
             return _torchao_tensor(*_quantize(stored, spec), spec)
-        return torch.stack([dequantize_rows(*_quantize(matrix, spec)) for matrix in stored])
+        if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
+            return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
+        return _dequantized(stored, spec)
 
     def _load_rows(self, module: nn.Embedding, table: nn.Parameter, args: tuple) -> tuple:
         """Gives the embedding only the rows that are looked up, and renumbers the ids."""
         ids, renumbered = args[0].unique(return_inverse=True)
         rows = self.reader.read(self._source[id(table)])[ids]
         spec = self._specs[id(table)]
-        rows = rows.to(torch.float32) if spec is None else dequantize_rows(*_quantize(rows, spec))
+        rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
         self._set(module, "weight", rows)
         return (renumbered, *args[1:])
 
@@ -152,7 +152,7 @@ class Oracle:
         step = BLOCKED_ELEMENTS // stored.shape[1]
         for start in range(0, stored.shape[0], step):
             rows = stored[start : start + step]
-            rows = rows.to(torch.float32) if spec is None else dequantize_rows(*_quantize(rows, spec))
+            rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
             output[..., start : start + step] = F.linear(x, rows)
         if module.bias is not None:
             output += self.reader.read(self._source[id(module.bias)]).to(torch.float32)
@@ -192,6 +192,13 @@ def _quantize(rows: Tensor, spec: WeightSpec) -> tuple[Tensor, Tensor]:
     step = max(BLOCK_ELEMENTS // rows.shape[1], 1)
     blocks = [quantize_rows(block, spec.bits, spec.group_size, spec.name) for block in rows.split(step)]
     return torch.cat([codes for codes, _ in blocks]), torch.cat([scales for _, scales in blocks])
+
+
+def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
+    """Returns what the stored codes of a matrix or a stack of matrices stand for, float32."""
+    if weight.dim() == 3:
+        return torch.stack([_dequantized(matrix, spec) for matrix in weight])
+    return dequantize_rows(*_quantize(weight, spec))
 
 
 def _torchao_tensor(codes: Tensor, scales: Tensor, spec: WeightSpec) -> Tensor:

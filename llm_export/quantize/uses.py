@@ -32,7 +32,8 @@ class Use:
     """One stored weight: its names in the state dict, what reads it, and its in_features."""
 
     names: list[str] = field(default_factory=list)
-    kinds: set[str] = field(default_factory=set)  # linear, product, head, embedding, experts, other
+    # linear, product, head, embedding, experts, expert_products, other; products read their weight transposed
+    kinds: set[str] = field(default_factory=set)
 
     @property
     def kind(self) -> str:
@@ -42,10 +43,10 @@ class Use:
         if len(self.kinds) != 1:
             return "other"
         (kind,) = self.kinds
-        return "linear" if kind == "product" else kind
+        return {"product": "linear", "expert_products": "experts"}.get(kind, kind)
 
     def in_features(self, shape: tuple[int, ...]) -> int:
-        return shape[0] if self.kinds == {"product"} else shape[-1]
+        return shape[-2] if self.kinds in ({"product"}, {"expert_products"}) else shape[-1]
 
 
 def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
@@ -80,7 +81,7 @@ class _Graph:
 
     def _kind(self, user: Node, weight: Node, transposed: bool) -> set[str]:
         target = user.target
-        if target in TRANSPOSES and weight.meta["val"].dim() == 2:
+        if target in TRANSPOSES and _swaps_last_two(user):
             return self.kinds(user, not transposed)
         if target in LINEARS and user.args[LINEARS[target]] is weight and not transposed:
             kind = self._linear(user, "linear")
@@ -94,13 +95,23 @@ class _Graph:
             if user.args[weight_at] is weight and user.args[ids_at] in self.from_ids:
                 return {"embedding"}
         if target in EXPERTS and any(user.args[i] is weight for i in EXPERTS[target]):
-            return {"experts"}
+            return {"expert_products" if transposed else "experts"}
         return {"other"}
 
     def _linear(self, user: Node, kind: str) -> str:
         if user in self.heads and kind == "linear":
             return "head"
         return "other" if _is_router(user) else kind
+
+
+def _swaps_last_two(transpose: Node) -> bool:
+    """Whether a transpose of one or of a stack of matrices transposes each matrix."""
+    rank = transpose.args[0].meta["val"].dim()
+    if rank != 3:
+        return rank == 2
+    if transpose.target is aten.transpose.int:
+        return sorted(dim % rank for dim in transpose.args[1:3]) == [1, 2]
+    return transpose.target is aten.permute.default and [dim % rank for dim in transpose.args[1]] == [0, 2, 1]
 
 
 def _heads(output: Node) -> set[Node]:

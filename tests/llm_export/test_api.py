@@ -34,6 +34,17 @@ def test_checked_files_pass_their_golden_samples(checkpoint, tmp_path, recipe, c
     assert result["passed"] and len(result["samples"]) == 2
 
 
+@pytest.mark.parametrize("model_type", ["mixtral", "gpt_oss"])
+def test_experts_of_three_bits_pass_the_check(tmp_path, model_type):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint(model_type, tmp_path)
+    report = export(tmp_path, tmp_path / "x.mote", recipe="3w", check="full")
+    with Model.load(report.path) as model:
+        formats = {weight["name"]: weight["format"] for weight in model.describe()["weights"]["tensors"]}
+    experts = [form for name, form in formats.items() if "experts" in name and "bias" not in name]
+    assert experts and set(experts) == {"int3 group 32"}
+
+
 def test_provenance(checkpoint, tmp_path):
     export(checkpoint, tmp_path / "x.mote", recipe="8w", overrides=["*.down_proj=none"], check="off")
     with Model.load(tmp_path / "x.mote") as model:

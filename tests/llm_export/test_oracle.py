@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 from transformers import AutoModelForCausalLM
 
 from llm_export import oracle as oracle_module
@@ -9,8 +10,9 @@ from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
 from llm_export.oracle import Oracle
 from llm_export.quantize import Recipe, quantize
+from llm_export.quantize.torchao_quiet import quantize_
 from tests.contracts.architectures import save_tiny_checkpoint
-from tests.llm_export.test_quantized_logits import by_torchao
+from tests.llm_export.test_quantized_logits import by_torchao, linear_config
 
 IDS = torch.randint(3, 120, (2, 9), generator=torch.Generator().manual_seed(4))
 
@@ -49,6 +51,25 @@ def test_quantised_equals_torchao(tmp_path, keep, recipe, monkeypatch):
     weights = quantize(capture(checkpoint), Recipe(recipe)).weights
     found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@torch.no_grad()
+def test_transposed_experts_equal_torchao(tmp_path, keep):
+    save_tiny_checkpoint("gpt_oss", tmp_path)
+    model = by_torchao(tmp_path, "4w", 32, 8)
+    for layer in model.model.layers:
+        for stack in (layer.mlp.experts.gate_up_proj, layer.mlp.experts.down_proj):
+            for matrix in stack:  # [in, out]
+                linear = nn.Linear(*matrix.shape, bias=False)
+                linear.weight = nn.Parameter(matrix.t().contiguous(), requires_grad=False)
+                quantize_(linear, linear_config(4, False, 32))
+                matrix.copy_(linear.weight.dequantize().t())
+    checkpoint = open_checkpoint(tmp_path)
+    weights = quantize(capture(checkpoint), Recipe("4w")).weights
+    assert weights["model.layers.0.mlp.experts.down_proj"].bits == 4
+    found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
+    torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
 
 
 def test_perturbation_touches_only_its_rows(tmp_path):

@@ -5,6 +5,7 @@ import torch
 
 from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
+from llm_export.passes import run_passes
 from llm_export.quantize import Override, Recipe, quantize
 from llm_export.quantize.uses import weight_uses
 from tests.contracts.architectures import save_tiny_checkpoint
@@ -43,6 +44,20 @@ def test_transposed_weights_and_position_tables(captured):
     found = kinds(captured)
     assert found["transformer.h.0.attn.c_attn.weight"] == "linear"
     assert found["transformer.wpe.weight"] == "other"
+
+
+@pytest.mark.parametrize("captured", ["gpt_oss"], indirect=True)
+def test_transposed_experts_are_grouped_along_their_inputs(captured):
+    found = kinds(captured)
+    name = "model.layers.0.mlp.experts.down_proj"
+    assert found[name] == "experts"
+    assert found["model.layers.0.mlp.experts.down_proj_bias"] == "other"
+    inner, outer = captured.weights[name].shape[1:]
+    assert inner % 64 != 0 and outer % 64 == 0  # groups of 64 would only fit along the outputs
+    spec = quantize(captured, Recipe(group_size=64)).weights[name]
+    assert (spec.bits, spec.group_size) == (4, 32)
+    stored = run_passes(quantize(captured, Recipe())).weights[f"{name}.T"]
+    assert (stored.shape[1:], stored.transpose, stored.bits) == ((outer, inner), True, 4)
 
 
 @pytest.mark.parametrize("captured", ["mixtral"], indirect=True)
