@@ -102,23 +102,40 @@ def _activations(x: Tensor, activations: str) -> Tensor:
     raise ArgumentError(f"activations = '{activations}': must be 'float' or 'int8'")
 
 
+def _normed(x: Tensor, norm: str, weight: Tensor | None, eps: float, unit_offset: int) -> Tensor:
+    if norm == "rms":
+        return rms_norm(x, weight, eps=eps, unit_offset=unit_offset)
+    if norm != "none":
+        raise ArgumentError(f"norm = '{norm}': must be 'none' or 'rms'")
+    if weight is not None:
+        raise ArgumentError("norm = 'none': must be 'rms' where norm_weight is given")
+    return x
+
+
 @define(
-    "linear(Tensor x, Tensor weight, Tensor? bias=None, Tensor? residual=None, *, str activations='float') -> Tensor",
-    lambda x, weight, bias=None, residual=None, *, activations="float": x.new_empty(*x.shape[:-1], weight.shape[0]),
+    "linear(Tensor x, Tensor weight, Tensor? bias=None, Tensor? residual=None, Tensor? norm_weight=None, *,"
+    " str activations='float', str norm='none', float norm_eps=0.0, int norm_unit_offset=0) -> Tensor",
+    lambda x, weight, *rest, **attributes: x.new_empty(*x.shape[:-1], weight.shape[0]),
 )
-def linear(x, weight, bias=None, residual=None, *, activations="float"):
+def linear(
+    x, weight, bias=None, residual=None, norm_weight=None, *, activations="float", norm="none", norm_eps=0.0,
+    norm_unit_offset=0,
+):  # fmt: skip
+    x = _normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
     y = F.linear(_activations(x, activations), weight, bias)
     return y if residual is None else y + residual
 
 
 @define(
-    "gated_linear(Tensor x, Tensor weight, Tensor? bias=None, *, str activations='float', str function='silu')"
-    " -> Tensor",
-    lambda x, weight, bias=None, *, activations="float", function="silu": x.new_empty(
-        *x.shape[:-1], weight.shape[0] // 2
-    ),
+    "gated_linear(Tensor x, Tensor weight, Tensor? bias=None, Tensor? norm_weight=None, *, str activations='float',"
+    " str function='silu', str norm='none', float norm_eps=0.0, int norm_unit_offset=0) -> Tensor",
+    lambda x, weight, *rest, **attributes: x.new_empty(*x.shape[:-1], weight.shape[0] // 2),
 )
-def gated_linear(x, weight, bias=None, *, activations="float", function="silu"):
+def gated_linear(
+    x, weight, bias=None, norm_weight=None, *, activations="float", function="silu", norm="none", norm_eps=0.0,
+    norm_unit_offset=0,
+):  # fmt: skip
+    x = _normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
     gate, up = F.linear(_activations(x, activations), weight, bias).chunk(2, dim=-1)
     return GATES[function](gate) * up
 

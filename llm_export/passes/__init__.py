@@ -10,6 +10,7 @@ from torch.export import ExportedProgram
 from llm_export.methods import Methods
 from llm_export.passes.edit import Editor
 from llm_export.passes.fold_constants import fold_constants
+from llm_export.passes.fold_rms_norm import fold_rms_norm
 from llm_export.passes.fuse_activations import fuse_activations
 from llm_export.passes.fuse_layer_norm import fuse_layer_norm
 from llm_export.passes.fuse_rms_norm import fuse_rms_norm
@@ -43,6 +44,7 @@ PASSES: tuple[Pass, ...] = (
     gated_linear,
     merge_linears,
     fuse_residual,
+    fold_rms_norm,
 )
 
 

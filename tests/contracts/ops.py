@@ -80,6 +80,11 @@ def complex_rope(x, cos, sin) -> Tensor:
     return torch.view_as_real(pairs * turn).flatten(-2)
 
 
+def gated(y) -> Tensor:
+    gate, up = y.chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
 def cosines(generator: torch.Generator) -> Tensor:
     angles = torch.rand(1, 3, 4, generator=torch.Generator().manual_seed(5))
     return angles.cos().repeat_interleave(2, dim=-1)
@@ -94,6 +99,15 @@ QKV = (normal(1, 4, 9, 16), normal(1, 4, 9, 16), normal(1, 4, 9, 16))
 CASES = [
     Case("linear", "bias and residual", inputs(normal(3, 8), normal(5, 8), normal(5), normal(3, 5)),
          lambda x, w, b, r: x @ w.T + b + r),
+    Case("linear", "rms norm, unit offset, bias and residual",
+         inputs(normal(3, 8), normal(5, 8), normal(5), normal(3, 5), normal(8)),
+         lambda x, w, b, r, n: F.rms_norm(x.double(), (8,), 1 + n.double(), 1e-3) @ w.double().T + b + r,
+         {"norm": "rms", "norm_eps": 1e-3, "norm_unit_offset": 1}),
+    Case("linear", "rms norm without weight", inputs(normal(2, 3, 8), normal(5, 8)),
+         lambda x, w: F.rms_norm(x.double(), (8,), None, 0.5) @ w.double().T, {"norm": "rms", "norm_eps": 0.5}),
+    Case("gated_linear", "rms norm", inputs(normal(3, 8), normal(10, 8), normal(10), normal(8)),
+         lambda x, w, b, n: gated(F.rms_norm(x.double(), (8,), n.double(), 1e-3) @ w.double().T + b),
+         {"norm": "rms", "norm_eps": 1e-3}),
     Case("gated_linear", "gelu_tanh", inputs(normal(3, 8), normal(10, 8)),
          lambda x, w: F.gelu(x @ w[:5].T, approximate="tanh") * (x @ w[5:].T), {"function": "gelu_tanh"}),
     Case("embedding", "rows", inputs(torch.tensor([[3, 0]]), normal(5, 8)), lambda ids, w: w[ids]),

@@ -49,6 +49,14 @@ def test_refuses_unknown_activations():
         torch.ops.mote.linear(torch.ones(1, 2), torch.ones(1, 2), activations="int7")
 
 
+@pytest.mark.parametrize(("attributes", "message"), [({"norm": "layer"}, "layer"), ({}, "norm = 'none'")])
+@pytest.mark.parametrize("op", ["linear", "gated_linear"])
+def test_refuses_norms_that_do_not_exist(op, attributes, message):
+    absent = (None, None) if op == "linear" else (None,)
+    with pytest.raises(ArgumentError, match=message):
+        getattr(torch.ops.mote, op)(torch.ones(1, 2), torch.ones(2, 2), *absent, torch.ones(2), **attributes)
+
+
 def attend(state: ReferenceState, qkv, first: int, last: int) -> torch.Tensor:
     q, k, v = (tensor[:, :, first:last] for tensor in qkv)
     with state:
