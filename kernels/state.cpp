@@ -2,14 +2,33 @@
 
 namespace mote {
 
-int64_t kv_row_bytes(KvType type, int32_t width) {
-  const int64_t elements = width < 0 ? 0 : width;
-  const int64_t scales = (elements + kKvGroup - 1) / kKvGroup * 4;
+namespace {
+
+int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// A float32 for each slot and group.
+int64_t scale_bytes(int64_t width) { return (width + kKvGroup - 1) / kKvGroup * kKvBlockSlots * 4; }
+
+}  // namespace
+
+int64_t kv_key_block_bytes(KvType type, int32_t head_dim) {
+  const int64_t width = head_dim < 0 ? 0 : head_dim;
   switch (type) {
-    case KvType::kFloat32: return elements * 4;
-    case KvType::kFloat16: return elements * 2;
-    case KvType::kInt8: return (elements + 3) / 4 * 4 + scales;
-    case KvType::kInt4: return ((elements + 1) / 2 + 3) / 4 * 4 + scales;
+    case KvType::kFloat32: return width * kKvBlockSlots * 4;
+    case KvType::kFloat16: return width * kKvBlockSlots * 2;
+    case KvType::kInt8: return round_up(width, 2) * kKvBlockSlots + scale_bytes(width);
+    case KvType::kInt4: return round_up(width, 4) * kKvBlockSlots / 2 + scale_bytes(width);
+  }
+  return 0;
+}
+
+int64_t kv_value_block_bytes(KvType type, int32_t value_head_dim) {
+  const int64_t width = round_up(value_head_dim < 0 ? 0 : value_head_dim, 16);
+  switch (type) {
+    case KvType::kFloat32: return width * kKvBlockSlots * 4;
+    case KvType::kFloat16: return width * kKvBlockSlots * 2;
+    case KvType::kInt8: return width * kKvBlockSlots + scale_bytes(width);
+    case KvType::kInt4: return width * kKvBlockSlots / 2 + scale_bytes(width);
   }
   return 0;
 }

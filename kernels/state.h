@@ -7,21 +7,31 @@
 
 namespace mote {
 
-inline constexpr int kKvGroup = 32;  // elements that share a scale
+inline constexpr int kKvGroup = 32;       // elements that share a scale
+inline constexpr int kKvBlockSlots = 16;  // slots that lie together
 
 enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 
-// One layer's cache. Row `slot` of head h starts at data + (slot * num_heads + h) * row_bytes.
-// int8 and int4 rows are codes, padded with zero bytes to a multiple of 4, then one float32 scale for each 32 elements
-// (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). int4: byte i holds code + 8 of element 2i in its low
-// nibble and of element 2i + 1 in its high nibble.
-// window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in
-// num_sinks + (p - num_sinks) % (capacity - num_sinks); capacity >= num_sinks + window + the largest call's tokens - 1,
-// so that a chunk never overwrites keys that its own first query still sees.
+// One layer's cache. Slots lie in blocks of 16: block i of head h starts at data + (h * num_slots() / 16 + i) * block_bytes,
+// so that one head is one stream. int8 and int4 hold codes and float32 scales, one for each slot and 32 elements (symmetric:
+// scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
+//   float32, float16   [head_dim][16 slots]
+//   int8               [head_dim / 2][16 slots][2], then scales [head_dim / 32][16 slots]
+//   int4               [head_dim / 4][16 slots] of two bytes, codes + 8 of elements 4j and 4j + 1 in the low nibbles, of
+//                      4j + 2 and 4j + 3 in the high ones; then scales as for int8
+// A block of values, its width W = value_head_dim rounded up to 16, is
+//   float32, float16   [16 slots][W]
+//   int8               for each 32 elements: [8 pairs of slots][32][2], then scales [16 slots]
+//   int4               for each 32 elements: [4 quads of slots][32] of two bytes, codes + 8 of slots 4j and 4j + 1 in the low
+//                      nibbles, of 4j + 2 and 4j + 3 in the high ones; then scales [16 slots]
+// where the 32 are 16 at the end of a width that ends there. Everything is padded up to what is written here.
+// window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in a ring
+// that starts at the next block; capacity >= num_sinks + window + the largest call's tokens - 1, so that a chunk never
+// overwrites keys that its own first query still sees.
 struct KvCache {
   void* keys = nullptr;
   void* values = nullptr;
-  int64_t* positions = nullptr;  // [capacity], position held by a slot, -1 when empty
+  int64_t* positions = nullptr;  // [num_slots()], position held by a slot, -1 when empty
   KvType type = KvType::kFloat32;
   int32_t num_heads = 0;
   int32_t head_dim = 0;
@@ -30,14 +40,18 @@ struct KvCache {
   int32_t num_sinks = 0;
   int64_t capacity = 0;
 
+  int64_t sink_slots() const { return window == 0 ? 0 : whole_blocks(num_sinks); }
+  int64_t num_slots() const { return sink_slots() + whole_blocks(window == 0 ? capacity : capacity - num_sinks); }
   int64_t slot_of(int64_t position) const {
     if (window == 0 || position < num_sinks) return position;
-    return num_sinks + (position - num_sinks) % (capacity - num_sinks);
+    return sink_slots() + position % whole_blocks(capacity - num_sinks);
   }
+  static int64_t whole_blocks(int64_t slots) { return (slots + kKvBlockSlots - 1) / kKvBlockSlots * kKvBlockSlots; }
 };
 
-// Bytes of one head's row of `width` elements: a multiple of 4 but for float16 of odd width.
-int64_t kv_row_bytes(KvType type, int32_t width);
+// Bytes of 16 slots of one head.
+int64_t kv_key_block_bytes(KvType type, int32_t head_dim);
+int64_t kv_value_block_bytes(KvType type, int32_t value_head_dim);
 
 // A float32 tensor that a recurrent op updates in place.
 struct RecurrentState {

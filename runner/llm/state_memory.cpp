@@ -41,18 +41,17 @@ class Carver {
 };
 
 void place_kv_cache(const fb::State& state, const StateMemoryOptions& options, Carver& carver, KvCache& cache) {
-  const Size capacity = kv_capacity(state, options.context_length, options.prefill_chunk);
-  const Size rows = capacity * state.num_heads();
-  cache.keys = carver.take<std::byte>(rows * kv_row_bytes(options.kv_type, state.head_dim()));
-  cache.values = carver.take<std::byte>(rows * kv_row_bytes(options.kv_type, state.value_head_dim()));
-  cache.positions = carver.take<int64_t>(capacity);
   cache.type = options.kv_type;
   cache.num_heads = state.num_heads();
   cache.head_dim = state.head_dim();
   cache.value_head_dim = state.value_head_dim();
   cache.window = state.window();
   cache.num_sinks = state.num_sink_positions();
-  cache.capacity = capacity.value();
+  cache.capacity = kv_capacity(state, options.context_length, options.prefill_chunk);
+  const Size blocks = Size(cache.num_slots() / kKvBlockSlots) * cache.num_heads;
+  cache.keys = carver.take<std::byte>(blocks * kv_key_block_bytes(cache.type, cache.head_dim));
+  cache.values = carver.take<std::byte>(blocks * kv_value_block_bytes(cache.type, cache.value_head_dim));
+  cache.positions = carver.take<int64_t>(cache.num_slots());
 }
 
 void place_recurrent(const fb::State& state, Carver& carver, Tensor& tensor) {
@@ -75,8 +74,8 @@ int64_t kv_capacity(const fb::State& state, int64_t context_length, int64_t pref
 }
 
 Size kv_position_bytes(const fb::State& state, KvType type) {
-  const Size row_bytes = Size(kv_row_bytes(type, state.head_dim())) + kv_row_bytes(type, state.value_head_dim());
-  return row_bytes * state.num_heads();
+  const int64_t block_bytes = kv_key_block_bytes(type, state.head_dim()) + kv_value_block_bytes(type, state.value_head_dim());
+  return Size(block_bytes / kKvBlockSlots) * state.num_heads();
 }
 
 void UnmapBlock::operator()(std::byte* block) const {
@@ -119,7 +118,7 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
 
 void StateMemory::clear() {
   for (KvCache& cache : kv_caches_) {
-    if (cache.positions != nullptr) std::fill_n(cache.positions, cache.capacity, int64_t{-1});
+    if (cache.positions != nullptr) std::fill_n(cache.positions, cache.num_slots(), int64_t{-1});
   }
   for (RecurrentState& state : recurrent_states_) {
     if (state.tensor.data == nullptr) continue;

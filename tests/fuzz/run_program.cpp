@@ -46,12 +46,12 @@ class StateMemory {
     cache.window = state.window();
     cache.num_sinks = state.num_sink_positions();
     cache.capacity = cache.window == 0 ? kContext : int64_t{cache.num_sinks} + cache.window + kTokens - 1;
-    const Size rows = Size(cache.capacity) * cache.num_heads * sizeof(float);
-    MOTE_ASSIGN(cache.keys, take(rows * cache.head_dim));
-    MOTE_ASSIGN(cache.values, take(rows * cache.value_head_dim));
-    MOTE_ASSIGN(std::byte* positions, take(Size(cache.capacity) * sizeof(int64_t)));
+    const Size blocks = Size(cache.num_slots() / kKvBlockSlots) * cache.num_heads;
+    MOTE_ASSIGN(cache.keys, take(blocks * kv_key_block_bytes(cache.type, cache.head_dim)));
+    MOTE_ASSIGN(cache.values, take(blocks * kv_value_block_bytes(cache.type, cache.value_head_dim)));
+    MOTE_ASSIGN(std::byte* positions, take(Size(cache.num_slots()) * sizeof(int64_t)));
     cache.positions = reinterpret_cast<int64_t*>(positions);
-    std::fill_n(cache.positions, cache.capacity, -1);
+    std::fill_n(cache.positions, cache.num_slots(), -1);
     return {};
   }
 

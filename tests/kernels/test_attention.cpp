@@ -25,14 +25,8 @@ std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out
 
 // A cache with memory of its own.
 struct Cache {
-  Cache(const Setting& s, int64_t capacity) : positions(static_cast<size_t>(capacity), -1) {
-    const auto rows = static_cast<size_t>(capacity * s.kv_heads);
-    keys.resize(rows * static_cast<size_t>(kv_row_bytes(s.type, s.head_dim)));
-    values.resize(rows * static_cast<size_t>(kv_row_bytes(s.type, s.value_dim)));
+  Cache(const Setting& s, int64_t capacity) {
     KvCache cache;
-    cache.keys = keys.data();
-    cache.values = values.data();
-    cache.positions = positions.data();
     cache.type = s.type;
     cache.num_heads = s.kv_heads;
     cache.head_dim = s.head_dim;
@@ -40,6 +34,13 @@ struct Cache {
     cache.window = s.ring;
     cache.num_sinks = s.num_sinks;
     cache.capacity = capacity;
+    positions.resize(static_cast<size_t>(cache.num_slots()), -1);
+    const auto blocks = static_cast<size_t>(cache.num_slots() / kKvBlockSlots * s.kv_heads);
+    keys.resize(blocks * static_cast<size_t>(kv_key_block_bytes(s.type, s.head_dim)));
+    values.resize(blocks * static_cast<size_t>(kv_value_block_bytes(s.type, s.value_dim)));
+    cache.keys = keys.data();
+    cache.values = values.data();
+    cache.positions = positions.data();
     caches.push_back(cache);
   }
   std::vector<std::byte> keys, values;

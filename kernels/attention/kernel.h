@@ -1,0 +1,85 @@
+// What the instruction sets implement of mote.attention: softmax over a split of 256 positions of one head of a cache, for
+// a tile of queries, and the sum of splits. A query's bits depend on its position and on the cache alone: splits begin at
+// multiples of 256, and every sum has one order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/state.h"
+
+namespace mote {
+
+inline constexpr int64_t kSplitPositions = 256;
+// Blocks of 16 slots that hold a split; 16 positions lie in two blocks where the first of them are sinks.
+inline constexpr int kSplitBlocks = static_cast<int>(kSplitPositions) / kKvBlockSlots + 1;
+inline constexpr int kSplitLanes = kSplitBlocks * kKvBlockSlots;
+inline constexpr int kQueryRows = 32;  // most queries of a tile
+
+constexpr int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
+
+// One head's part of a cache.
+struct KvHead {
+  KvType type = KvType::kFloat32;
+  int32_t head_dim = 0;
+  int32_t value_head_dim = 0;
+  int64_t key_block_bytes = 0;
+  int64_t value_block_bytes = 0;
+  std::byte* keys = nullptr;
+  std::byte* values = nullptr;
+};
+
+// Where the positions of a split lie.
+struct SplitBlocks {
+  int count = 0;
+  int64_t index[kSplitBlocks];   // of the block in its head
+  int64_t first[kSplitBlocks];   // position of the first slot
+  uint32_t held[kSplitBlocks];   // bit i: slot i holds position first + i
+};
+
+struct ScoreRule {
+  float scale = 1;
+  float softcap = 0;      // 0: none
+  int64_t window = 0;     // 0: none
+  int64_t num_sinks = 0;  // positions that every window sees
+};
+
+// Softmax of `rows` queries over some positions: sums / totals is the weighted mean, maxima what was subtracted before exp.
+struct SoftmaxSums {
+  float* maxima = nullptr;  // [rows], -infinity: no position was seen
+  float* totals = nullptr;  // [rows]
+  float* sums = nullptr;    // [rows, padded_width(value_head_dim)]
+};
+
+// Queries that read the same head of the cache, with working memory.
+struct QueryTile {
+  int rows = 0;
+  float* queries = nullptr;      // [rows, head_dim]
+  float* slopes = nullptr;       // [rows], ALiBi
+  int64_t* positions = nullptr;  // [rows]
+  int16_t* codes = nullptr;      // [rows, padded_width(head_dim)], the queries in 16 bits
+  float* code_scales = nullptr;  // [rows, groups of 32]
+  float* scores = nullptr;       // [rows, kSplitLanes], then the weights
+  int16_t* weights = nullptr;    // [rows, kSplitLanes], times scales of values, in 16 bits
+  float* weight_scales = nullptr;  // [rows]
+  uint32_t* visible = nullptr;   // [rows, kSplitBlocks], bit i: the query sees slot i
+};
+
+struct AttentionKernel {
+  static constexpr std::string_view kRole = "attention";
+
+  // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot.
+  void (*append)(const KvHead& head, int64_t slot, const float* key, const float* value);
+  // Fills codes and code_scales from queries where the cache has codes.
+  void (*prepare)(const KvHead& head, QueryTile& tile);
+  // Overwrites `result` with what the tile's queries see of the blocks.
+  void (*attend)(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
+                 const SoftmaxSums& result);
+  // Adds `next` to `sums`, which starts as -infinity, 0, 0; width is a multiple of 16.
+  void (*fold)(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width);
+  // to[0..width) = sums * factor.
+  void (*finish)(const float* sums, float factor, int64_t width, float* to);
+};
+
+}  // namespace mote
