@@ -132,8 +132,7 @@ MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, int ro
       F32x16 scaled = load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b])) * inverse;
       const uint32_t visible = tile.visible[row * kSplitBlocks + b];
       if (visible != kAllLanes) scaled = select_lanes(visible, scaled, splat(0.0f));
-      scaled = min(max(scaled, splat(0.0f)), splat(32767.0f));
-      store_i16(tile.weights + row * kSplitLanes + 16 * b, round_to_i32(scaled));
+      store_i16(tile.weights + row * kSplitLanes + 16 * b, round_to_i32(min(scaled, splat(32767.0f))));
     }
   }
 }

@@ -41,19 +41,33 @@ MOTE_INLINE void store_part(float* to, F32x16 value, int64_t count) {
 
 // ((l0 + l8) + (l4 + l12)) + ..., the one order in which 16 lanes become one.
 MOTE_INLINE float sum_lanes(F32x16 value) {
+#if defined(__AVX512F__)
+  const __m512 swapped = _mm512_shuffle_f32x4(value.v, value.v, 0x4E);
+  const __m256 eight = _mm512_castps512_ps256(_mm512_add_ps(value.v, swapped));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+#else
   float l[16];
   store_f32(l, value);
   float four[4];
   for (int i = 0; i < 4; ++i) four[i] = (l[i] + l[i + 8]) + (l[i + 4] + l[i + 12]);
   return (four[0] + four[2]) + (four[1] + four[3]);
+#endif
 }
 
+// For lanes that are not NaN.
 MOTE_INLINE float max_lanes(F32x16 value) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(value.v);
+#else
   float l[16];
   store_f32(l, value);
-  float most = l[0];
-  for (int i = 1; i < 16; ++i) most = l[i] > most ? l[i] : most;
-  return most;
+  for (int half = 8; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) l[i] = l[i] > l[i + half] ? l[i] : l[i + half];
+  }
+  return l[0];
+#endif
 }
 
 }  // namespace MOTE_ISA
