@@ -3,7 +3,7 @@
 // functions of one name that are compiled with different flags must never be one symbol.
 //
 // Every file that includes this gives the same bits: a sum has one order, a product and a sum that are fused are fused
-// everywhere (fma), and nothing else is (-ffp-contract=off).
+// everywhere (fma), and nothing else is (-ffp-contract=off). Only the bits of a NaN differ: that it is one does not.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@
 
 #include "kernels/simd/isa.h"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(MOTE_SIMD_GENERIC)
+#include "kernels/simd/vectors_generic.h"
+#elif defined(__AVX512F__) && defined(__AVX512BW__)
 #include "kernels/simd/vectors_avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "kernels/simd/vectors_avx2.h"

@@ -88,7 +88,7 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 x) {
   return {_mm256_srai_epi32(x.a, kBits), _mm256_srai_epi32(x.b, kBits)};
 }
 MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
-// To the nearest, halves to even; for values that fit.
+// To the nearest, halves to even; for values of at most 2^22 in magnitude.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
 MOTE_INLINE I32x16 bits_to_i32(F32x16 x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }

@@ -52,7 +52,7 @@ MOTE_INLINE I32x16 operator&(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v,
 template <int kBits> MOTE_INLINE I32x16 shift_left(I32x16 a) { return {_mm512_slli_epi32(a.v, kBits)}; }
 template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) { return {_mm512_srai_epi32(a.v, kBits)}; }
 MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm512_cvtepi32_ps(x.v)}; }
-// To the nearest, halves to even; for values that fit.
+// To the nearest, halves to even; for values of at most 2^22 in magnitude.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm512_cvtps_epi32(x.v)}; }
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) { return {_mm512_castsi512_ps(x.v)}; }
 MOTE_INLINE I32x16 bits_to_i32(F32x16 x) { return {_mm512_castps_si512(x.v)}; }

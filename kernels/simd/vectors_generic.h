@@ -108,11 +108,11 @@ MOTE_INLINE void store_i8(void* to, const I32x16& x) {
   int8_t* bytes = static_cast<int8_t*>(to);
   for (int i = 0; i < 16; ++i) bytes[i] = static_cast<int8_t>(x.v[i]);
 }
-MOTE_INLINE I32x16 operator+(const I32x16& a, const I32x16& b) {
-  return each_i32([&](int i) { return a.v[i] + b.v[i]; });
+MOTE_INLINE I32x16 operator+(const I32x16& a, const I32x16& b) {  // wraps
+  return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) + static_cast<uint32_t>(b.v[i])); });
 }
 MOTE_INLINE I32x16 operator-(const I32x16& a, const I32x16& b) {
-  return each_i32([&](int i) { return a.v[i] - b.v[i]; });
+  return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) - static_cast<uint32_t>(b.v[i])); });
 }
 MOTE_INLINE I32x16 operator&(const I32x16& a, const I32x16& b) {
   return each_i32([&](int i) { return a.v[i] & b.v[i]; });

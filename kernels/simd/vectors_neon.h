@@ -116,7 +116,7 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) {
 MOTE_INLINE F32x16 to_f32(I32x16 x) {
   return each_f32([&](int i) { return vcvtq_f32_s32(x.v[i]); });
 }
-// To the nearest, halves to even; for values that fit.
+// To the nearest, halves to even; for values of at most 2^22 in magnitude.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) {
   return each_i32([&](int i) { return vcvtnq_s32_f32(x.v[i]); });
 }

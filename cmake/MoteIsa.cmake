@@ -1,0 +1,60 @@
+# A file's name says which CPUs it is compiled for:
+#   name.cpp          once, for every CPU of this architecture
+#   name_avx2.cpp     once, with the flags of that row of the table, and only for that architecture
+#   name_simd.cpp     once for every CPU and once for each row that says `simd`, in a namespace of its own (kernels/simd)
+#   name_int8.cpp     likewise for the rows that say `int8`
+# rows: name, architecture, shared files, flags
+set(avx2_flags "-mavx2 -mfma -mf16c")
+set(avx512vnni_flags
+    "${avx2_flags} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512")
+set(MOTE_ISA_TABLE
+  "avx2|x86_64|simd int8|${avx2_flags}"
+  "avxvnni|x86_64|int8|${avx2_flags} -mavxvnni"
+  "avx512vnni|x86_64|simd int8|${avx512vnni_flags}"
+  "amx|x86_64|none|${avx512vnni_flags} -mamx-tile -mamx-int8"
+  "dotprod|aarch64|int8|-march=armv8.2-a+dotprod"
+  "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm")
+
+string(REGEX REPLACE "^(AMD64|amd64)$" "x86_64" MOTE_ARCHITECTURE "${CMAKE_SYSTEM_PROCESSOR}")
+string(REGEX REPLACE "^(arm64|ARM64)$" "aarch64" MOTE_ARCHITECTURE "${MOTE_ARCHITECTURE}")
+
+# gcc 12 sees reads of what its own AVX-512 intrinsics leave undefined on purpose (GCC bug 105593).
+set(MOTE_ISA_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND MOTE_ISA_OPTIONS -Wno-uninitialized -Wno-maybe-uninitialized)
+endif()
+
+# mote_isa_sources(name SOURCES ...): one object library name_ISA for each row of the table that some of the files are for.
+# Sets name_SOURCES, the files for every CPU, and name_OBJECTS, the objects of those libraries.
+function(mote_isa_sources name)
+  cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
+  set(for_all ${arg_SOURCES})
+  set(objects)
+  foreach(row ${MOTE_ISA_TABLE})
+    string(REPLACE "|" ";" row "${row}")
+    list(GET row 0 isa)
+    list(GET row 1 architecture)
+    list(GET row 2 shared)
+    list(GET row 3 flags)
+    separate_arguments(flags)
+    set(sources ${arg_SOURCES})
+    list(FILTER sources INCLUDE REGEX "_${isa}\\.cpp$")
+    list(FILTER for_all EXCLUDE REGEX "_${isa}\\.cpp$")
+    string(REPLACE " " "|" suffixes "${shared}")
+    set(shared_sources ${arg_SOURCES})
+    list(FILTER shared_sources INCLUDE REGEX "_(${suffixes})\\.cpp$")
+    list(APPEND sources ${shared_sources})
+    if(NOT architecture STREQUAL MOTE_ARCHITECTURE OR NOT sources)
+      continue()
+    endif()
+    add_library(${name}_${isa} OBJECT ${sources})
+    target_compile_definitions(${name}_${isa} PRIVATE MOTE_ISA=${isa})
+    target_compile_options(${name}_${isa} PRIVATE ${flags} ${MOTE_ISA_OPTIONS})
+    target_include_directories(${name}_${isa} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name}_${isa} PRIVATE mote_base mote_flags)
+    list(APPEND objects $<TARGET_OBJECTS:${name}_${isa}>)
+    set_property(GLOBAL APPEND PROPERTY MOTE_ISA_LIBRARIES ${name}_${isa})
+  endforeach()
+  set(${name}_SOURCES ${for_all} PARENT_SCOPE)
+  set(${name}_OBJECTS ${objects} PARENT_SCOPE)
+endfunction()
