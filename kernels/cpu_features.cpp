@@ -124,7 +124,7 @@ std::string to_string(CpuFeatures features) {
 Result<CpuFeatures> parse_cpu_features(std::string_view text) {
   CpuFeatures features;
   while (!text.empty()) {
-    const std::string_view name = text.substr(0, text.find(','));
+    const std::string_view name = text.substr(0, text.find_first_of(",+"));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
     if (name == "none") continue;
     bool known = false;

@@ -21,36 +21,30 @@ std::string describe(const WeightKind& format) {
   return std::to_string(format.bits) + " bits in groups of " + std::to_string(format.group_size);
 }
 
-// Does the list of names in MOTE_KERNEL hold this one?
-bool is_pinned(std::string_view name) {
-  static const std::string pinned = [] {
-    const char* names = std::getenv("MOTE_KERNEL");
-    return names == nullptr ? std::string() : "," + std::string(names) + ",";
-  }();
-  return pinned.find("," + std::string(name) + ",") != std::string::npos;
+// Does the list of names hold this one?
+bool holds(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const std::string_view entry = list.substr(0, list.find(','));
+    if (entry == name) return true;
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+  }
+  return false;
 }
 
-// Every name in MOTE_KERNEL is a kernel that this CPU can run.
-Status check_pins(CpuFeatures features) {
-  const char* names = std::getenv("MOTE_KERNEL");
-  std::string_view text = names == nullptr ? "" : names;
-  while (!text.empty()) {
-    const std::string_view name = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), name.size() + 1));
-    const auto found = std::find_if(registry().begin(), registry().end(), [&](const Kernel* k) { return k->name == name; });
-    MOTE_REQUIRE(found != registry().end(), Code::kInvalidArgument,
-                 "MOTE_KERNEL holds '%.*s', which is no kernel of this build: `mote run --kernels` lists them",
-                 static_cast<int>(name.size()), name.data());
-    MOTE_REQUIRE(features.has_all((*found)->needs), Code::kInvalidArgument,
-                 "MOTE_KERNEL holds '%.*s', which needs %s: this CPU offers %s", static_cast<int>(name.size()), name.data(),
-                 to_string((*found)->needs).c_str(), to_string(features).c_str());
-  }
+Status check_pin(std::string_view name, CpuFeatures features) {
+  const auto found = std::find_if(registry().begin(), registry().end(), [&](const Kernel* k) { return k->name == name; });
+  MOTE_REQUIRE(found != registry().end(), Code::kInvalidArgument,
+               "MOTE_KERNEL holds '%.*s', which is no kernel of this build: `mote run --kernels` lists them",
+               static_cast<int>(name.size()), name.data());
+  MOTE_REQUIRE(features.has_all((*found)->needs), Code::kInvalidArgument,
+               "MOTE_KERNEL holds '%.*s', which needs %s: this CPU offers %s", static_cast<int>(name.size()), name.data(),
+               to_string((*found)->needs).c_str(), to_string(features).c_str());
   return Status();
 }
 
-bool is_better(const Kernel& a, const Kernel& b) {
-  const bool pinned = is_pinned(a.name);
-  return pinned != is_pinned(b.name) ? pinned : a.rank > b.rank;
+std::string_view pinned_kernels() {
+  const char* names = std::getenv("MOTE_KERNEL");
+  return names == nullptr ? std::string_view() : std::string_view(names);
 }
 
 std::mutex choices_mutex;
@@ -86,22 +80,40 @@ std::vector<const Kernel*> all_kernels() {
   return kernels;
 }
 
-Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens) {
-  if (!cpu_features().ok()) return cpu_features().status();
-  const CpuFeatures features = *cpu_features();
-  static const Status pins = check_pins(features);
-  MOTE_RETURN_IF_ERROR(pins);
+Status check_rules(const KernelRules& rules) {
+  for (std::string_view list = rules.pinned; !list.empty();) {
+    const std::string_view name = list.substr(0, list.find(','));
+    MOTE_RETURN_IF_ERROR(check_pin(name, rules.features));
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
+  }
+  return Status();
+}
+
+Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens, const KernelRules& rules) {
   const Kernel* best = nullptr;
+  const auto is_better = [&](const Kernel& a, const Kernel& b) {
+    const bool pinned = holds(rules.pinned, a.name);
+    return pinned != holds(rules.pinned, b.name) ? pinned : a.rank > b.rank;
+  };
   for (const Kernel* kernel : registry()) {
-    const bool fits = kernel->role == role && features.has_all(kernel->needs) && tokens >= kernel->min_tokens &&
+    const bool fits = kernel->role == role && rules.features.has_all(kernel->needs) && tokens >= kernel->min_tokens &&
                       tokens <= kernel->max_tokens && (kernel->takes == nullptr || kernel->takes(format));
     if (fits && (best == nullptr || is_better(*kernel, *best))) best = kernel;
   }
   MOTE_REQUIRE(best != nullptr, Code::kUnsupportedOp, "no kernel of this build does %.*s for %s and %lld tokens",
                static_cast<int>(role.size()), role.data(), describe(format).c_str(), static_cast<long long>(tokens));
-  remember(*best, format, tokens,
-           is_pinned(best->name) ? "MOTE_KERNEL" : "the highest rank with " + to_string(features));
   return best;
+}
+
+Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens) {
+  if (!cpu_features().ok()) return cpu_features().status();
+  static const KernelRules rules = {*cpu_features(), pinned_kernels()};
+  static const Status checked = check_rules(rules);
+  MOTE_RETURN_IF_ERROR(checked);
+  MOTE_ASSIGN(const Kernel* kernel, find_kernel(role, format, tokens, rules));
+  remember(*kernel, format, tokens,
+           holds(rules.pinned, kernel->name) ? "MOTE_KERNEL" : "the highest rank with " + to_string(rules.features));
+  return kernel;
 }
 
 std::vector<KernelChoice> kernel_choices() {

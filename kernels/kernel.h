@@ -25,7 +25,7 @@ struct WeightKind {
 struct Kernel {
   std::string_view name;  // what it computes, its tile, its instructions: codes_16x16_avx512vnni
   std::string_view role;  // what asks for it: linear.codes, attention
-  CpuFeatures needs;
+  CpuFeatures needs = {};
   int rank = 0;  // of those that fit, the highest is chosen
   int64_t min_tokens = 1;
   int64_t max_tokens = std::numeric_limits<int64_t>::max();
@@ -42,6 +42,16 @@ std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 // before a step, not in it. Thread safety: any thread.
 // Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES names what does not exist; kUnsupportedOp if none fits.
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens);
+
+// What select_kernel goes by: what MOTE_CPU_FEATURES leaves of this CPU's features, and MOTE_KERNEL.
+struct KernelRules {
+  CpuFeatures features;
+  std::string_view pinned;
+};
+// Errors: kInvalidArgument if `pinned` names what does not exist or what needs more than `features`.
+Status check_rules(const KernelRules& rules);
+// select_kernel by these rules, which passed check_rules. Errors: kUnsupportedOp if none fits.
+Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens, const KernelRules& rules);
 
 // What select_kernel answered so far, in order of the first question.
 struct KernelChoice {
@@ -61,7 +71,7 @@ Result<const Functions*> select_functions(const WeightKind& format, int64_t toke
 }
 
 struct KernelRegistration {
-  explicit KernelRegistration(const Kernel* kernel) { register_kernel(kernel); }
+  [[gnu::always_inline]] explicit KernelRegistration(const Kernel* kernel) { register_kernel(kernel); }
 };
 
 // The entry is constant data: what a file for newer CPUs runs before main must be nothing that an older one lacks.

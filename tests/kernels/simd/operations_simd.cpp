@@ -88,12 +88,12 @@ constexpr SimdOperation kOperations[] = {
 constexpr SimdOperations kFunctions = {kOperations, sizeof(kOperations) / sizeof(kOperations[0])};
 
 #if defined(MOTE_SIMD_GENERIC)
-constexpr int kRank = -1;
+constexpr int kOwnRank = -1;
 #else
-
+constexpr int kOwnRank = kRank;
 #endif
 
-MOTE_REGISTER_KERNEL(.name = "operations_" MOTE_ISA_NAME, .role = SimdOperations::kRole, .needs = kNeeds, .rank = kRank,
+MOTE_REGISTER_KERNEL(.name = "operations_" MOTE_ISA_NAME, .role = SimdOperations::kRole, .needs = kNeeds, .rank = kOwnRank,
                      .functions = &kFunctions);
 
 }  // namespace
