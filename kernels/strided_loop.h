@@ -9,7 +9,7 @@
 namespace mote {
 
 inline constexpr int64_t kBlock = 256;  // elements an elementwise kernel sees at once
-inline constexpr int64_t kElementGrain = 4096;
+inline constexpr int64_t kElementGrain = 16384;  // that are worth handing to a thread where each is copied
 
 // Offset in elements of the first element of the `row`-th row: the last dimension is a row, the others count row-major.
 inline int64_t row_offset(const Tensor& tensor, int64_t row) {
@@ -102,16 +102,21 @@ class Walk {
   int rank_ = 0;
 };
 
-// body(begin, count) over blocks of at most kBlock elements of [0, elements), in parallel.
+// body(begin, count) over blocks of at most kBlock elements of [0, elements), in parallel where there are more than `grain`.
 template <typename Body>
-void for_each_block(ThreadPool& threads, int64_t elements, const Body& body) {
-  threads.parallel_for((elements + kBlock - 1) / kBlock, kElementGrain / kBlock,
+void for_each_block(ThreadPool& threads, int64_t elements, int64_t grain, const Body& body) {
+  threads.parallel_for((elements + kBlock - 1) / kBlock, grain / kBlock,
                        [&](int64_t first, int64_t last, int) {
                          for (int64_t block = first; block < last; ++block) {
                            const int64_t begin = block * kBlock;
                            body(begin, std::min(kBlock, elements - begin));
                          }
                        });
+}
+
+template <typename Body>
+void for_each_block(ThreadPool& threads, int64_t elements, const Body& body) {
+  for_each_block(threads, elements, kElementGrain, body);
 }
 
 }  // namespace mote

@@ -1,18 +1,19 @@
 // bmm: a [.., M, K] by b [.., K, N], any strides. Each output sums blocks of 128 k in ascending order, and within a block
-// k in ascending order, so a row depends neither on the others nor on threads or layout.
+// k in ascending order with fused products, so a row depends neither on the others nor on threads or layout.
 #include <algorithm>
 
 #include "kernels/contract.h"
-#include "kernels/simd.h"
+#include "kernels/kernel.h"
+#include "kernels/matmul/panel.h"
 
 namespace mote {
 
 namespace {
 
-constexpr int64_t kColumns = kLanes;  // of b in a panel
-constexpr int64_t kDepth = 128;       // of K in a panel
-constexpr int64_t kRows = 64;         // of a that share a panel
-constexpr int64_t kUnitGrain = 1;
+constexpr int64_t kColumns = 16;          // of b in a panel
+constexpr int64_t kDepth = 128;           // of K in a panel
+constexpr int64_t kRows = 64;             // of a that share a panel
+constexpr int64_t kGrainProducts = 1 << 17;  // that are worth handing to a thread: about 10 us of work
 
 struct Matrix {
   const float* data;
@@ -40,33 +41,29 @@ void pack(const Matrix& b, int64_t k, int64_t depth, int64_t n, int64_t columns,
   }
 }
 
-// sums [16] = a row's `depth` elements by the panel
-void multiply(const float* a, int64_t stride, const float* panel, int64_t depth, float* sums) {
-  Float4 part[4] = {};
-  for (int64_t k = 0; k < depth; ++k) {
-    const Float4 factor = broadcast(a[k * stride]);
-    for (int i = 0; i < 4; ++i) part[i] += factor * load<Float4>(panel + k * kColumns + 4 * i);
-  }
-  for (int i = 0; i < 4; ++i) store(sums + 4 * i, part[i]);
-}
+struct Params {
+  const PanelFunctions* functions;
+};
 
 struct Shape {
   int64_t m, k, n;
 };
 
 // Rows [row, row + rows) and the 16 columns from `column` of one product.
-void multiply_block(const Matrix& a, const Matrix& b, const Shape& shape, int64_t row, int64_t column, float* y) {
+void multiply_block(const PanelFunctions& functions, const Matrix& a, const Matrix& b, const Shape& shape, int64_t row,
+                    int64_t column, float* y) {
   float panel[kDepth * kColumns];
-  float sums[kColumns];
+  float sums[kRows * kColumns];
   const int64_t rows = std::min(kRows, shape.m - row), columns = std::min(kColumns, shape.n - column);
   for (int64_t r = 0; r < rows; ++r) std::fill_n(y + (row + r) * shape.n + column, columns, 0.0f);
   for (int64_t k = 0; k < shape.k; k += kDepth) {
     const int64_t depth = std::min(kDepth, shape.k - k);
     pack(b, k, depth, column, columns, panel);
-    for (int64_t r = row; r < row + rows; ++r) {
-      multiply(a.data + r * a.row_stride + k * a.column_stride, a.column_stride, panel, depth, sums);
-      float* to = y + r * shape.n + column;
-      for (int64_t i = 0; i < columns; ++i) to[i] += sums[i];
+    const float* from = a.data + row * a.row_stride + k * a.column_stride;
+    functions.multiply(from, a.row_stride, a.column_stride, rows, panel, depth, sums);
+    for (int64_t r = 0; r < rows; ++r) {
+      float* to = y + (row + r) * shape.n + column;
+      for (int64_t i = 0; i < columns; ++i) to[i] += sums[r * kColumns + i];
     }
   }
 }
@@ -84,6 +81,7 @@ Status check(Call& call) {
   b_sizes[-1] = b.size(-1);
   MOTE_RETURN_IF_ERROR(expect_sizes(b, "input 1", b_sizes.span()));
   sizes[-1] = b.size(-1);
+  MOTE_ASSIGN(call.make_params<Params>().functions, select_functions<PanelFunctions>({}, std::max<int64_t>(1, a.size(-2))));
   return expect_output(call, 0, DType::kFloat32, sizes.span());
 }
 
@@ -95,12 +93,15 @@ Status run(const Call& call, KernelContext& context) {
   const Shape shape = {a.size(-2), a.size(-1), b.size(-1)};
   const int64_t row_blocks = (shape.m + kRows - 1) / kRows, column_blocks = (shape.n + kColumns - 1) / kColumns;
   const int64_t units = y.num_elements() / (shape.m * shape.n) * row_blocks * column_blocks;
-  context.threads->parallel_for(units, kUnitGrain, [&](int64_t begin, int64_t end, int) {
+  const PanelFunctions& functions = *call.get_params<Params>().functions;
+  const int64_t unit_products = std::min(kRows, shape.m) * kColumns * std::max<int64_t>(shape.k, 1);
+  const int64_t grain = std::max<int64_t>(1, kGrainProducts / unit_products);
+  context.threads->parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t column = unit % column_blocks * kColumns;
       const int64_t row = unit / column_blocks % row_blocks * kRows;
       const int64_t batch = unit / column_blocks / row_blocks;
-      multiply_block(matrix_of(a, batch), matrix_of(b, batch), shape, row, column,
+      multiply_block(functions, matrix_of(a, batch), matrix_of(b, batch), shape, row, column,
                      y.as<float>() + batch * shape.m * shape.n);
     }
   });

@@ -1,18 +1,21 @@
-// mote.rms_norm and mote.layer_norm: each row on its own, sums in 16 lanes.
-#include <cmath>
-
+// mote.rms_norm and mote.layer_norm: each row on its own.
 #include "kernels/contract.h"
+#include "kernels/kernel.h"
+#include "kernels/norm/norm.h"
 #include "kernels/rows.h"
-#include "kernels/simd.h"
 
 namespace mote {
 
 namespace {
 
 struct NormParams {
+  const NormFunctions* functions;
   float eps;
   float offset;  // added to the weight
 };
+
+// Rows that are worth handing to a thread: about 10 us of work.
+int64_t grain(int64_t width) { return std::max<int64_t>(1, 131072 / std::max<int64_t>(width, 1)); }
 
 Status check_norm(Call& call, size_t most_inputs) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 1, most_inputs, 1));
@@ -27,6 +30,7 @@ Status check_norm(Call& call, size_t most_inputs) {
   NormParams& params = call.make_params<NormParams>();
   MOTE_ASSIGN(const double eps, call.number("eps"));
   params.eps = static_cast<float>(eps);
+  MOTE_ASSIGN(params.functions, select_functions<NormFunctions>({}, std::max<int64_t>(1, num_rows(x))));
   return expect_output(call, 0, DType::kFloat32, Sizes::of(x).span());
 }
 
@@ -47,36 +51,16 @@ Status run_rms_norm(const Call& call, KernelContext& context) {
   const float* weight = data_or_null(optional_input(call, 1));
   const int64_t width = x.size(-1);
   float* out = call.outputs[0]->as<float>();
-  context.threads->parallel_for(num_rows(x), row_grain(width), [&](int64_t begin, int64_t end, int) {
+  context.threads->parallel_for(num_rows(x), grain(width), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       float* y = out + row * width;
-      const float* from = read_row(x, row, y);
-      const float factor = 1.0f / std::sqrt(dot(from, from, width) / static_cast<float>(width) + params.eps);
-      if (weight == nullptr) {
-        for (int64_t i = 0; i < width; ++i) y[i] = from[i] * factor;
-      } else {
-        for (int64_t i = 0; i < width; ++i) y[i] = from[i] * factor * (weight[i] + params.offset);
-      }
+      params.functions->rms_norm(read_row(x, row, y), weight, params.offset, params.eps, width, y);
     }
   });
   return Status();
 }
 
 Status check_layer_norm(Call& call) { return check_norm(call, 3); }
-
-// y holds the row; it becomes the row less its mean, and the reciprocal standard deviation is returned.
-float center(float* y, int64_t width, float eps) {
-  Lanes lanes;
-  const float ones[kLanes] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-  int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes) lanes.multiply_add(y + i, ones);
-  float tail[kLanes] = {};
-  std::copy(y + i, y + width, tail);
-  lanes.multiply_add(tail, ones);
-  const float mean = lanes.sum() / static_cast<float>(width);
-  for (i = 0; i < width; ++i) y[i] -= mean;
-  return 1.0f / std::sqrt(dot(y, y, width) / static_cast<float>(width) + eps);
-}
 
 Status run_layer_norm(const Call& call, KernelContext& context) {
   const Tensor& x = *call.inputs[0];
@@ -85,14 +69,10 @@ Status run_layer_norm(const Call& call, KernelContext& context) {
   const float* bias = data_or_null(optional_input(call, 2));
   const int64_t width = x.size(-1);
   float* out = call.outputs[0]->as<float>();
-  context.threads->parallel_for(num_rows(x), row_grain(width), [&](int64_t begin, int64_t end, int) {
+  context.threads->parallel_for(num_rows(x), grain(width), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       float* y = out + row * width;
-      copy_row(x, row, y);
-      const float factor = center(y, width, params.eps);
-      for (int64_t i = 0; i < width; ++i) y[i] *= factor;
-      for (int64_t i = 0; weight != nullptr && i < width; ++i) y[i] *= weight[i];
-      for (int64_t i = 0; bias != nullptr && i < width; ++i) y[i] += bias[i];
+      params.functions->layer_norm(read_row(x, row, y), weight, bias, params.eps, width, y);
     }
   });
   return Status();

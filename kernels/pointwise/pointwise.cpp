@@ -1,14 +1,19 @@
 #include "kernels/pointwise/pointwise.h"
 
+#include "kernels/kernel.h"
 #include "kernels/strided_loop.h"
 
 namespace mote::pointwise {
 
 namespace {
 
+// Elements that are worth handing to a thread: about 10 us of work.
+constexpr int64_t kGrain = 8192, kVectorisedGrain = 32768;
+
 struct Params {
-  decltype(Variant::kernel) kernel;
+  BlockFunction kernel;
   Parameters parameters;
+  int64_t grain;
 };
 
 // Sizes of all inputs broadcast together, as in PyTorch.
@@ -40,7 +45,7 @@ void run_typed(const Call& call, const Params& params, ThreadPool& threads) {
                                   Walk(*call.inputs[num_inputs > 1 ? 1 : 0], sizes.span()),
                                   Walk(*call.inputs[num_inputs > 2 ? 2 : 0], sizes.span())};
   const int64_t bytes = dtype_bytes(y.dtype);
-  for_each_block(threads, y.num_elements(), [&](int64_t begin, int64_t count) {
+  for_each_block(threads, y.num_elements(), params.grain, [&](int64_t begin, int64_t count) {
     T buffers[kMaxInputs][kBlock];
     const void* inputs[kMaxInputs] = {};
     for (size_t i = 0; i < num_inputs; ++i) {
@@ -71,7 +76,15 @@ Status check(Call& call, const Row& row, size_t inputs) {
   MOTE_RETURN_IF_ERROR(expect_output(call, 0, chosen->output, sizes.span()));
   Params& params = call.make_params<Params>();
   params.kernel = chosen->kernel;
-  return row.read_attributes == nullptr ? Status() : row.read_attributes(call, params.parameters);
+  params.grain = kGrain;
+  if (row.read_attributes != nullptr) MOTE_RETURN_IF_ERROR(row.read_attributes(call, params.parameters));
+  if (row.vectorised == nullptr || chosen->input != DType::kFloat32) return Status();
+  MOTE_ASSIGN(const Vectorised* functions, select_functions<Vectorised>({}, 1));
+  if (const BlockFunction vectorised = row.vectorised(*functions, params.parameters); vectorised != nullptr) {
+    params.kernel = vectorised;
+    params.grain = kVectorisedGrain;
+  }
+  return Status();
 }
 
 Status run(const Call& call, KernelContext& context) {

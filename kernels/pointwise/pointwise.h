@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/contract.h"
+#include "kernels/pointwise/vectorised.h"
 
 namespace mote::pointwise {
 
@@ -16,13 +17,15 @@ struct Parameters {
 struct Variant {
   DType input;
   DType output;
-  void (*kernel)(const void* const* inputs, void* output, int64_t count, const Parameters& parameters) = nullptr;
+  BlockFunction kernel = nullptr;
 };
 
 struct Row {
   std::string_view name;
   Variant variants[3];
   Status (*read_attributes)(const Call& call, Parameters& parameters) = nullptr;
+  // What replaces the float32 variant, whatever the strides; nullptr, or an answer of nullptr: nothing.
+  BlockFunction (*vectorised)(const Vectorised& functions, const Parameters& parameters) = nullptr;
 };
 
 inline constexpr int kMaxInputs = 3;
@@ -60,6 +63,11 @@ constexpr Variant binary() {
             auto* y = static_cast<typename Storage<Out>::Type*>(output);
             for (int64_t i = 0; i < count; ++i) y[i] = Function(a[i], b[i]);
           }};
+}
+
+template <BlockFunction Vectorised::* Member>
+constexpr BlockFunction member(const Vectorised& functions, const Parameters&) {
+  return functions.*Member;
 }
 
 // Registers every row of a table, which has static storage: `check` finds its row by template argument.

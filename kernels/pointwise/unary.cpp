@@ -56,14 +56,17 @@ float elu(float x, const Parameters& p) {
 }
 float leaky_relu(float x, const Parameters& p) { return x > 0 ? x : x * narrow(p.low); }
 float softplus(float x) { return x > 20.0f ? x : narrow(math::log1p(math::exp(static_cast<double>(x)))); }
-float gelu(float x, const Parameters& p) { return p.low == 0 ? math::gelu(x) : math::gelu_tanh(x); }
+float gelu(float x, const Parameters&) { return math::gelu(x); }
+BlockFunction vectorised_gelu(const Vectorised& functions, const Parameters& p) {
+  return p.low == 0 ? nullptr : functions.gelu_tanh;
+}
 float clamp_float(float x, const Parameters& p) { return clamp(x, narrow(p.low), narrow(p.high)); }
 int64_t clamp_int(int64_t x, const Parameters& p) { return clamp(x, bound(p.low), bound(p.high)); }
 
 constexpr Row kRows[] = {
     {"aten.neg", {of_float<[](float x) { return -x; }>(), of_int<negate>()}},
     {"aten.abs", {of_float<[](float x) { return std::fabs(x); }>(), of_int<[](int64_t x) { return x < 0 ? negate(x) : x; }>()}},
-    {"aten.exp", {of_float<[](float x) { return math::exp(x); }>()}},
+    {"aten.exp", {of_float<[](float x) { return math::exp(x); }>()}, nullptr, member<&Vectorised::exp>},
     {"aten.expm1", {of_float<[](float x) { return narrow(math::expm1(static_cast<double>(x))); }>()}},
     {"aten.log", {of_float<[](float x) { return narrow(math::log(x)); }>()}},
     {"aten.log1p", {of_float<[](float x) { return narrow(math::log1p(x)); }>()}},
@@ -73,10 +76,11 @@ constexpr Row kRows[] = {
     {"aten.reciprocal", {of_float<[](float x) { return 1.0f / x; }>()}},
     {"aten.sin", {of_float<[](float x) { return narrow(math::sin_cos(x).sin); }>()}},
     {"aten.cos", {of_float<[](float x) { return narrow(math::sin_cos(x).cos); }>()}},
-    {"aten.tanh", {of_float<[](float x) { return math::tanh(x); }>()}},
-    {"aten.sigmoid", {of_float<[](float x) { return math::sigmoid(x); }>()}},
-    {"aten.silu", {of_float<[](float x) { return math::silu(x); }>()}},
-    {"aten.relu", {of_float<[](float x) { return x < 0 ? 0.0f : x; }>(), of_int<[](int64_t x) { return x < 0 ? 0 : x; }>()}},
+    {"aten.tanh", {of_float<[](float x) { return math::tanh(x); }>()}, nullptr, member<&Vectorised::tanh>},
+    {"aten.sigmoid", {of_float<[](float x) { return math::sigmoid(x); }>()}, nullptr, member<&Vectorised::sigmoid>},
+    {"aten.silu", {of_float<[](float x) { return math::silu(x); }>()}, nullptr, member<&Vectorised::silu>},
+    {"aten.relu", {of_float<[](float x) { return x < 0 ? 0.0f : x; }>(), of_int<[](int64_t x) { return x < 0 ? 0 : x; }>()}, nullptr,
+     member<&Vectorised::relu>},
     {"aten.erf", {of_float<[](float x) { return narrow(math::erf(x)); }>()}},
     {"aten.floor", {of_float<[](float x) { return std::floor(x); }>(), of_int<[](int64_t x) { return x; }>()}},
     {"aten.ceil", {of_float<[](float x) { return std::ceil(x); }>(), of_int<[](int64_t x) { return x; }>()}},
@@ -87,7 +91,8 @@ constexpr Row kRows[] = {
     {"aten.softplus", {of_float<softplus>()}},
     {"aten.square",
      {of_float<[](float x) { return x * x; }>(),
-      of_int<[](int64_t x) { return wrap(static_cast<uint64_t>(x) * static_cast<uint64_t>(x)); }>()}},
+      of_int<[](int64_t x) { return wrap(static_cast<uint64_t>(x) * static_cast<uint64_t>(x)); }>()},
+     nullptr, member<&Vectorised::square>},
     {"aten.logical_not",
      {unary<kFloat, kBool, [](float x) { return static_cast<uint8_t>(x == 0); }>(),
       unary<kInt, kBool, [](int64_t x) { return static_cast<uint8_t>(x == 0); }>(),
@@ -96,7 +101,7 @@ constexpr Row kRows[] = {
      {of_int<[](int64_t x) { return ~x; }>(),
       unary<kBool, kBool, [](uint8_t x) { return static_cast<uint8_t>(x == 0); }>()}},
     {"aten.isnan", {unary<kFloat, kBool, [](float x) { return static_cast<uint8_t>(x != x); }>()}},
-    {"aten.gelu", {of_float<gelu>()}, read_gelu},
+    {"aten.gelu", {of_float<gelu>()}, read_gelu, vectorised_gelu},
     {"aten.clamp", {of_float<clamp_float>(), of_int<clamp_int>()}, read_clamp},
     {"aten.leaky_relu", {of_float<leaky_relu>()}, read_leaky_relu},
     {"aten.elu", {of_float<elu>()}, read_elu},

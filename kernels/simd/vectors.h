@@ -41,6 +41,16 @@ MOTE_INLINE void store_part(float* to, F32x16 value, int64_t count) {
   std::memcpy(to, all, static_cast<size_t>(count) * sizeof(float));
 }
 
+// The first min(count, 16) of them: the last step of a loop is no other than the rest.
+MOTE_INLINE F32x16 load_upto(const float* from, int64_t count) { return count >= 16 ? load_f32(from) : load_part(from, count); }
+MOTE_INLINE void store_upto(float* to, F32x16 value, int64_t count) {
+  if (count >= 16) {
+    store_f32(to, value);
+  } else {
+    store_part(to, value, count);
+  }
+}
+
 // ((l0 + l8) + (l4 + l12)) + ..., the one order in which 16 lanes become one.
 MOTE_INLINE float sum_lanes(F32x16 value) {
 #if defined(__AVX512F__)

@@ -1,55 +1,30 @@
 // softmax and log_softmax along any dimension, in float32; NaN and rows of -infinity give NaN, as in PyTorch.
-#include <limits>
-
 #include "kernels/contract.h"
+#include "kernels/kernel.h"
 #include "kernels/lines.h"
 #include "kernels/math.h"
-#include "kernels/simd.h"
+#include "kernels/softmax/softmax.h"
 
 namespace mote {
 
 namespace {
 
 struct Params {
+  const SoftmaxFunctions* functions;
   int dim;
 };
 
-float maximum(const float* x, int64_t n) {
-  float lanes[kLanes];
-  for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
-  int64_t k = 0;
-  for (; k + kLanes <= n; k += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = x[k + lane] > lanes[lane] ? x[k + lane] : lanes[lane];
-  }
-  for (int lane = 0; k < n; ++k, ++lane) lanes[lane] = x[k] > lanes[lane] ? x[k] : lanes[lane];
-  float result = lanes[0];
-  for (const float lane : lanes) result = lane > result ? lane : result;
-  return result;  // a NaN is skipped here and comes back in the sum
+// Lines that are worth handing to a thread: about 10 us of work.
+int64_t grain(int64_t length) { return std::max<int64_t>(1, 32768 / std::max<int64_t>(length, 1)); }
+
+void softmax(const SoftmaxFunctions& functions, const float* x, int64_t n, float* y) {
+  const float sum = functions.exponentials(x, n, functions.maximum(x, n), y);
+  functions.divide(y, n, sum);
 }
 
-// x becomes e^(x - top); returns the sum, element k in lane k % 16.
-float exponentials(const float* x, int64_t n, float top, float* y) {
-  for (int64_t k = 0; k < n; ++k) y[k] = math::exp(x[k] - top);
-  float lanes[kLanes] = {};
-  int64_t k = 0;
-  for (; k + kLanes <= n; k += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += y[k + lane];
-  }
-  for (int lane = 0; k < n; ++k, ++lane) lanes[lane] += y[k];
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  }
-  return lanes[0];
-}
-
-void softmax(const float* x, int64_t n, float* y) {
-  const float sum = exponentials(x, n, maximum(x, n), y);
-  for (int64_t k = 0; k < n; ++k) y[k] /= sum;
-}
-
-void log_softmax(const float* x, int64_t n, float* y) {
-  const float top = maximum(x, n);
-  const float log_sum = static_cast<float>(math::log(static_cast<double>(exponentials(x, n, top, y))));
+void log_softmax(const SoftmaxFunctions& functions, const float* x, int64_t n, float* y) {
+  const float top = functions.maximum(x, n);
+  const float log_sum = static_cast<float>(math::log(static_cast<double>(functions.exponentials(x, n, top, y))));
   for (int64_t k = 0; k < n; ++k) y[k] = x[k] - top - log_sum;
 }
 
@@ -58,7 +33,9 @@ Status check(Call& call) {
   const Tensor& x = *call.inputs[0];
   MOTE_RETURN_IF_ERROR(expect_dtype(x, "input 0", {DType::kFloat32}));
   MOTE_ASSIGN(const int dim, dim_in(call, "dim", x.rank));
-  call.make_params<Params>().dim = dim;
+  Params& params = call.make_params<Params>();
+  params.dim = dim;
+  MOTE_ASSIGN(params.functions, select_functions<SoftmaxFunctions>({}, 1));
   return expect_output(call, 0, DType::kFloat32, Sizes::of(x).span());
 }
 
@@ -73,11 +50,11 @@ Status run(const Call& call, KernelContext& context) {
   const Tensor& x = *call.inputs[0];
   const Tensor& y = *call.outputs[0];
   if (y.num_elements() == 0) return Status();
-  const int dim = call.get_params<Params>().dim;
-  const Lines from(x, dim), to(y, dim);
+  const Params params = call.get_params<Params>();
+  const Lines from(x, params.dim), to(y, params.dim);
   const int64_t n = from.length();
   float* scratch = reinterpret_cast<float*>(context.scratch.data());
-  context.threads->parallel_for(from.count(), from.grain(), [&](int64_t begin, int64_t end, int thread) {
+  context.threads->parallel_for(from.count(), grain(n), [&](int64_t begin, int64_t end, int thread) {
     float* in_buffer = scratch + thread * 2 * n;
     for (int64_t line = begin; line < end; ++line) {
       const float* in = x.as<float>() + from.offset(line);
@@ -87,7 +64,7 @@ Status run(const Call& call, KernelContext& context) {
         in = in_buffer;
       }
       float* result = to.stride() == 1 ? out : in_buffer + n;
-      Function(in, n, result);
+      Function(*params.functions, in, n, result);
       if (to.stride() == 1) continue;
       for (int64_t k = 0; k < n; ++k) out[k * to.stride()] = result[k];
     }
