@@ -20,7 +20,8 @@ function(mote_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:mote_flags>)
 endfunction()
 
-# mote_test_on_lesser_cpus(name): runs the test again with the features of older CPUs only: masked, or on emulated ones.
+# mote_test_on_lesser_cpus(name [filter]): runs the test again with the features of older CPUs only: masked, or on emulated
+# ones. `filter` is GoogleTest's.
 function(mote_test_on_lesser_cpus name)
   if(CMAKE_CROSSCOMPILING)
     set(cpus cortex-a76 cortex-a53)
@@ -34,7 +35,7 @@ function(mote_test_on_lesser_cpus name)
   endif()
   foreach(cpu ${cpus})
     add_test(NAME ${name}_${cpu} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${name}_${cpu} PROPERTIES ENVIRONMENT ${variable}=${cpu})
+    set_tests_properties(${name}_${cpu} PROPERTIES ENVIRONMENT "${variable}=${cpu};GTEST_FILTER=${ARGN}")
   endforeach()
 endfunction()
 

@@ -28,7 +28,7 @@ void multiply(const float* a, int64_t row_stride, int64_t column_stride, int64_t
 
 constexpr PanelFunctions kFunctions = {multiply};
 
-MOTE_REGISTER_KERNEL(.name = "bmm_panel_" MOTE_ISA_NAME, .role = PanelFunctions::kRole, .needs = kSimdNeeds, .rank = kSimdRank,
+MOTE_REGISTER_KERNEL(.name = "bmm_panel_" MOTE_ISA_NAME, .role = PanelFunctions::kRole, .needs = kNeeds, .rank = kRank,
                      .functions = &kFunctions);
 
 }  // namespace

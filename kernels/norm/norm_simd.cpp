@@ -50,7 +50,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, float ep
 
 constexpr NormFunctions kFunctions = {rms_norm, layer_norm};
 
-MOTE_REGISTER_KERNEL(.name = "norm_" MOTE_ISA_NAME, .role = NormFunctions::kRole, .needs = kSimdNeeds, .rank = kSimdRank,
+MOTE_REGISTER_KERNEL(.name = "norm_" MOTE_ISA_NAME, .role = NormFunctions::kRole, .needs = kNeeds, .rank = kRank,
                      .functions = &kFunctions);
 
 }  // namespace

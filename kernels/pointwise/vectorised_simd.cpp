@@ -38,7 +38,7 @@ constexpr Vectorised kFunctions = {
     .square = unary<[](F32x16 x) { return x * x; }>,
 };
 
-MOTE_REGISTER_KERNEL(.name = "pointwise_" MOTE_ISA_NAME, .role = Vectorised::kRole, .needs = kSimdNeeds, .rank = kSimdRank,
+MOTE_REGISTER_KERNEL(.name = "pointwise_" MOTE_ISA_NAME, .role = Vectorised::kRole, .needs = kNeeds, .rank = kRank,
                      .functions = &kFunctions);
 
 }  // namespace

@@ -76,7 +76,7 @@ float exponentials(const float* x, int64_t n, float top, float factor, float* y)
 
 constexpr ScanFunctions kFunctions = {maximum, argmax, at_least, exponentials};
 
-MOTE_REGISTER_KERNEL(.name = "scan_" MOTE_ISA_NAME, .role = ScanFunctions::kRole, .needs = kSimdNeeds, .rank = kSimdRank,
+MOTE_REGISTER_KERNEL(.name = "scan_" MOTE_ISA_NAME, .role = ScanFunctions::kRole, .needs = kNeeds, .rank = kRank,
                      .functions = &kFunctions);
 
 }  // namespace

@@ -46,7 +46,7 @@ void divide(float* y, int64_t n, float divisor) {
 
 constexpr SoftmaxFunctions kFunctions = {maximum, exponentials, divide};
 
-MOTE_REGISTER_KERNEL(.name = "softmax_" MOTE_ISA_NAME, .role = SoftmaxFunctions::kRole, .needs = kSimdNeeds, .rank = kSimdRank,
+MOTE_REGISTER_KERNEL(.name = "softmax_" MOTE_ISA_NAME, .role = SoftmaxFunctions::kRole, .needs = kNeeds, .rank = kRank,
                      .functions = &kFunctions);
 
 }  // namespace
