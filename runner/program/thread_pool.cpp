@@ -1,10 +1,13 @@
 #include "runner/program/thread_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <system_error>
 #include <thread>
-#include <vector>
+
+#include "runner/program/shares.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -13,39 +16,75 @@
 namespace mote {
 namespace {
 
-// About 20 us: longer than the serial work between two loops of a decode step, short beside a step.
-constexpr int kSpins = 500;
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+// Longer than the serial work between two loops of a decode step, short beside a step.
+constexpr nanoseconds kLongestSpin{50'000};
+constexpr int kPausesPerLook = 8;
 
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
   _mm_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb");  // "yield" does nothing on most cores
 #endif
 }
 
+// Spins until done() or for `limit`. Returns whether it is done.
+template <typename Done>
+bool spin(nanoseconds limit, const Done& done) {
+  const Clock::time_point start = Clock::now();
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (done()) return true;
+      pause_cpu();
+    }
+  } while (Clock::now() - start < limit);
+  return done();
+}
+
+// How long a thread should spin: twice what would have been enough the last time, less each time that nothing would.
+class SpinTime {
+ public:
+  nanoseconds limit() const { return limit_; }
+  void waited(nanoseconds time) {
+    limit_ = time > kLongestSpin ? limit_ / 2 : std::min(kLongestSpin, std::max(limit_, 2 * time));
+  }
+
+ private:
+  nanoseconds limit_ = kLongestSpin;
+};
+
 // One loop at a time. `state_` holds the loop's epoch, whether it still admits workers, and how many are inside. The caller
-// never waits for a worker that did not enter, so a sleeping or descheduled worker delays nobody.
+// closes the loop when no share has work left and waits for those inside only, so a sleeping worker delays nobody.
 class WorkerPool final : public ThreadPool {
  public:
   using Body = std::function<void(int64_t begin, int64_t end, int thread)>;
 
+  explicit WorkerPool(const ThreadPoolOptions& options)
+      : options_(options), shares_(options.num_threads), parked_(static_cast<size_t>(options.num_threads)) {
+    const int num_cpus = options.cpus.empty() ? num_usable_cpus() : static_cast<int>(options.cpus.size());
+    most_running_ = std::min(options.num_threads, options.num_cpus > 0 ? options.num_cpus : num_cpus);
+  }
+
   ~WorkerPool() override {
-    stop_.store(true, std::memory_order_relaxed);
-    state_.store(next_epoch(state_.load(std::memory_order_relaxed)) | kClosed, std::memory_order_release);
-    state_.notify_all();
+    stop_.store(true);
+    open_loop();
+    for (int thread = 1; thread < num_threads(); ++thread) wake(thread);
     for (std::thread& worker : workers_) worker.join();
   }
 
-  // False when the system refuses a thread.
-  bool start(int num_threads) {
+  Status start() {
     try {
-      workers_.reserve(static_cast<size_t>(num_threads - 1));
-      for (int thread = 1; thread < num_threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+      workers_.reserve(static_cast<size_t>(options_.num_threads - 1));
+      for (int thread = 1; thread < options_.num_threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
     } catch (const std::exception&) {
-      return false;
+      return {Code::kOutOfMemory, format("num_threads = %d: the system refuses to start so many threads", options_.num_threads)};
     }
-    return true;
+    if (options_.cpus.empty() && options_.priority == ThreadPriority::kNormal) return {};
+    for (size_t waited = 0; waited < workers_.size(); waited = num_set_up_.load()) num_set_up_.wait(static_cast<int>(waited));
+    return set_up_failed_.exchange(false) ? set_up_status_ : Status();
   }
 
   int num_threads() const override { return static_cast<int>(workers_.size()) + 1; }
@@ -53,19 +92,17 @@ class WorkerPool final : public ThreadPool {
   void parallel_for(int64_t count, int64_t grain, const Body& body) override {
     if (count <= 0) return;
     grain = std::clamp<int64_t>(grain, 1, count);
-    if (workers_.empty() || count == grain) {
+    if (most_running_ == 1 || count == grain) {
       body(0, count, 0);
       return;
     }
-    const int64_t share = count / (int64_t{4} * num_threads());
-    chunk_ = share <= grain ? grain : share / grain * grain;
-    count_ = count;
     body_ = &body;
-    next_.store(0, std::memory_order_relaxed);
-    state_.store(next_epoch(state_.load(std::memory_order_relaxed)), std::memory_order_release);
-    state_.notify_all();
-    run_chunks(0);
-    wait_for_workers(state_.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed);
+    const int64_t num_units = shares_.divide(count, grain, most_running_);
+    open_loop();
+    const auto running = static_cast<int>(std::min<int64_t>(num_units, most_running_));
+    for (int thread = 1; thread < running; ++thread) wake(thread);
+    shares_.run(0, body);
+    wait_for_workers(state_.fetch_or(kClosed) | kClosed);
   }
 
  private:
@@ -74,76 +111,101 @@ class WorkerPool final : public ThreadPool {
   static constexpr uint32_t kEpoch = 0x800;   // one step of the epoch
   static_assert(kMaxThreads < static_cast<int>(kInside));
 
-  static uint32_t next_epoch(uint32_t state) { return (state & ~(kEpoch - 1)) + kEpoch; }
+  struct alignas(64) Parked {
+    std::atomic<uint32_t> flag{0};
+  };
+
   static uint32_t epoch_of(uint32_t state) { return state & ~(kEpoch - 1); }
 
-  void run_chunks(int thread) {
-    for (;;) {
-      const int64_t begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
-      if (begin >= count_) return;
-      (*body_)(begin, begin + std::min(chunk_, count_ - begin), thread);
-    }
+  // Sequentially consistent, as is `park`: either the worker sees the new epoch or the caller sees its flag.
+  void open_loop() { state_.store(epoch_of(state_.load()) + kEpoch); }
+
+  void wake(int thread) {
+    std::atomic<uint32_t>& flag = parked_[static_cast<size_t>(thread)].flag;
+    if (flag.load() == 0) return;
+    flag.store(0);
+    flag.notify_one();
+  }
+
+  void park(int thread, uint32_t seen) {
+    std::atomic<uint32_t>& flag = parked_[static_cast<size_t>(thread)].flag;
+    flag.store(1);
+    while (epoch_of(state_.load()) == seen && flag.load() == 1) flag.wait(1);
+    flag.store(0);
   }
 
   void wait_for_workers(uint32_t state) {
-    for (int spin = 0; (state & kInside) != 0; ++spin) {
-      if (spin < kSpins) {
-        pause_cpu();
-      } else {
-        state_.wait(state, std::memory_order_acquire);
-      }
+    const auto done = [&] {
       state = state_.load(std::memory_order_acquire);
+      return (state & kInside) == 0;
+    };
+    if (done()) return;
+    const Clock::time_point start = Clock::now();
+    if (!spin(caller_spin_.limit(), done)) {
+      while (!done()) state_.wait(state, std::memory_order_acquire);
     }
+    caller_spin_.waited(Clock::now() - start);
   }
 
-  // Waits for a loop newer than `seen` and gives its state.
-  uint32_t wait_for_loop(uint32_t seen) {
-    uint32_t state = state_.load(std::memory_order_acquire);
-    for (int spin = 0; epoch_of(state) == seen; ++spin) {
-      if (spin < kSpins) {
-        pause_cpu();
-      } else {
-        state_.wait(state, std::memory_order_acquire);
-      }
-      state = state_.load(std::memory_order_acquire);
+  // Waits for a loop newer than `seen`.
+  uint32_t wait_for_loop(int thread, uint32_t seen, SpinTime& spin_time) {
+    const Clock::time_point start = Clock::now();
+    const auto is_newer = [&] { return epoch_of(state_.load(std::memory_order_relaxed)) != seen; };
+    if (thread >= most_running_ || !spin(spin_time.limit(), is_newer)) {
+      while (!is_newer()) park(thread, seen);
     }
-    return state;
+    spin_time.waited(Clock::now() - start);
+    return state_.load(std::memory_order_acquire);
+  }
+
+  void set_up_this_thread() {
+    Status status = options_.cpus.empty() ? Status() : bind_this_thread(options_.cpus);
+    if (status.ok()) status = set_this_threads_priority(options_.priority);
+    if (!status.ok() && !set_up_failed_.exchange(true)) set_up_status_ = std::move(status);
+    num_set_up_.fetch_add(1);
+    num_set_up_.notify_one();
   }
 
   void work(int thread) {
+    set_up_this_thread();
+    SpinTime spin_time;
     uint32_t seen = 0;
     for (;;) {
-      uint32_t state = wait_for_loop(seen);
-      if (stop_.load(std::memory_order_relaxed)) return;
+      uint32_t state = wait_for_loop(thread, seen, spin_time);
+      if (stop_.load()) return;
       seen = epoch_of(state);
       bool inside = false;
       while (!inside && epoch_of(state) == seen && (state & kClosed) == 0) {
         inside = state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire);
       }
       if (!inside) continue;
-      run_chunks(thread);
+      shares_.run(thread, *body_);
       const uint32_t left = state_.fetch_sub(1, std::memory_order_acq_rel) - 1;
-      if ((left & kClosed) != 0 && (left & kInside) == 0) state_.notify_all();
+      if ((left & kClosed) != 0 && (left & kInside) == 0) state_.notify_one();
     }
   }
 
-  std::atomic<uint32_t> state_{kClosed};
-  std::atomic<int64_t> next_{0};
+  ThreadPoolOptions options_;
+  int most_running_ = 1;  // threads that can run at once, the caller included
+  alignas(64) std::atomic<uint32_t> state_{kClosed};
   std::atomic<bool> stop_{false};
   const Body* body_ = nullptr;
-  int64_t count_ = 0;
-  int64_t chunk_ = 1;
+  Shares shares_;
+  std::vector<Parked> parked_;  // [threads]
+  SpinTime caller_spin_;
+  std::atomic<int> num_set_up_{0};
+  std::atomic<bool> set_up_failed_{false};
+  Status set_up_status_;
   std::vector<std::thread> workers_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadPool>> make_thread_pool(int num_threads) {
-  MOTE_REQUIRE(num_threads >= 1 && num_threads <= kMaxThreads, Code::kInvalidArgument, "num_threads = %d: must be 1..%d",
-               num_threads, kMaxThreads);
-  auto pool = std::make_unique<WorkerPool>();
-  MOTE_REQUIRE(pool->start(num_threads), Code::kOutOfMemory, "num_threads = %d: the system refuses to start so many threads",
-               num_threads);
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(const ThreadPoolOptions& options) {
+  MOTE_REQUIRE(options.num_threads >= 1 && options.num_threads <= kMaxThreads, Code::kInvalidArgument,
+               "num_threads = %d: must be 1..%d", options.num_threads, kMaxThreads);
+  auto pool = std::make_unique<WorkerPool>(options);
+  MOTE_RETURN_IF_ERROR(pool->start());
   return std::unique_ptr<ThreadPool>(std::move(pool));
 }
 

@@ -1,0 +1,44 @@
+// CPUs that threads may run on, and their priority.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace mote {
+
+enum class ThreadPriority : uint8_t { kNormal = 0, kLow, kHigh };
+
+// What the calling thread may run on, ascending; empty where the system does not tell.
+std::vector<int> usable_cpus();
+
+// How many of them there are; where the system does not tell, how many the machine has. At least 1.
+int num_usable_cpus();
+
+// Reads "0-3,6": numbers and ranges, each CPU usable, in ascending order without repetition.
+// Errors: kInvalidArgument naming what was read and which CPUs there are, or that the system cannot bind threads.
+Result<std::vector<int>> parse_cpu_list(std::string_view text);
+
+// From now on the calling thread runs on these CPUs only. Errors: kInvalidArgument if the system refuses.
+Status bind_this_thread(std::span<const int> cpus);
+
+// Errors: kInvalidArgument if the system refuses, as it does a higher priority to most users.
+Status set_this_threads_priority(ThreadPriority priority);
+
+// Binds the calling thread while it lives. Empty `cpus`: does nothing. Cost: three system calls.
+class ScopedBinding {
+ public:
+  explicit ScopedBinding(std::span<const int> cpus);
+  ~ScopedBinding();
+  ScopedBinding(const ScopedBinding&) = delete;
+  ScopedBinding& operator=(const ScopedBinding&) = delete;
+
+ private:
+  alignas(8) unsigned char before_[128];  // the system's set of CPUs
+  bool is_bound_ = false;
+};
+
+}  // namespace mote
