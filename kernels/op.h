@@ -66,6 +66,12 @@ struct KernelContext {
   std::span<RecurrentState> recurrent_states;
 };
 
+// Memory that an instruction must read or write at least once, and multiply-accumulates.
+struct Cost {
+  int64_t bytes = 0;
+  int64_t macs = 0;
+};
+
 struct Op {
   std::string_view name;
   bool is_view = false;  // outputs[0] shares inputs[0]'s storage: check sets its strides and view_offset_bytes; run is nullptr
@@ -77,6 +83,7 @@ struct Op {
   Status (*check)(Call& call) = nullptr;
   size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
   Status (*run)(const Call& call, KernelContext& context) = nullptr;
+  Cost (*cost)(const Call& call, const KernelContext& context) = nullptr;  // nullptr: its operands' bytes (kernels/cost.h)
 };
 
 // Registration happens before main; lookup is read-only afterwards.

@@ -3,6 +3,7 @@
 
 #include "kernels/attention/tasks.h"
 #include "kernels/contract.h"
+#include "kernels/cost.h"
 #include "kernels/kernel.h"
 
 namespace mote {
@@ -113,6 +114,7 @@ Status run_attention(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes, .run = run_attention);
+MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes, .run = run_attention,
+                 .cost = attention_cost);
 
 }  // namespace mote

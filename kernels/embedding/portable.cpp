@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "kernels/contract.h"
+#include "kernels/cost.h"
 #include "kernels/float_bits.h"
 #include "kernels/formats.h"
 #include "kernels/linear/matrix.h"
@@ -68,6 +69,6 @@ Status run_embedding(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.embedding", .check = check_embedding, .run = run_embedding);
+MOTE_REGISTER_OP(.name = "mote.embedding", .check = check_embedding, .run = run_embedding, .cost = embedding_cost);
 
 }  // namespace mote

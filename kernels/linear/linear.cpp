@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/contract.h"
+#include "kernels/cost.h"
 #include "kernels/gate_function.h"
 #include "kernels/linear/product.h"
 #include "kernels/rows.h"
@@ -227,8 +228,9 @@ Status run_gated_linear(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.linear", .check = check_linear, .scratch_bytes = linear_scratch, .run = run_linear);
+MOTE_REGISTER_OP(.name = "mote.linear", .check = check_linear, .scratch_bytes = linear_scratch, .run = run_linear,
+                 .cost = linear_cost);
 MOTE_REGISTER_OP(.name = "mote.gated_linear", .check = check_gated_linear, .scratch_bytes = linear_scratch,
-                 .run = run_gated_linear);
+                 .run = run_gated_linear, .cost = linear_cost);
 
 }  // namespace mote

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/contract.h"
+#include "kernels/cost.h"
 #include "kernels/kernel.h"
 #include "kernels/matmul/panel.h"
 
@@ -110,6 +111,6 @@ Status run(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.bmm", .check = check, .run = run);
+MOTE_REGISTER_OP(.name = "aten.bmm", .check = check, .run = run, .cost = matmul_cost);
 
 }  // namespace mote

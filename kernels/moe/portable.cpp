@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/contract.h"
+#include "kernels/cost.h"
 #include "kernels/gate_function.h"
 #include "kernels/linear/product.h"
 #include "kernels/math.h"
@@ -295,6 +296,7 @@ Status run_moe(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.moe_experts", .check = check_moe, .scratch_bytes = moe_scratch, .run = run_moe);
+MOTE_REGISTER_OP(.name = "mote.moe_experts", .check = check_moe, .scratch_bytes = moe_scratch, .run = run_moe,
+                 .cost = moe_cost);
 
 }  // namespace mote

@@ -31,7 +31,6 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   }
   const int64_t context_length = options.context_length == 0 ? kDefaultContextLength : options.context_length;
   options.context_length = std::min(context_length, longest);
-  if (options.num_threads == 0) options.num_threads = available_cores();
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, options.context_length);
   for (const fb::Method* method : *model.program().methods()) {
@@ -57,7 +56,11 @@ Status Session::prepare_methods() {
   MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
   MOTE_ASSIGN(decode_, bound->method_index("decode"));
   MOTE_ASSIGN(verify_, bound->method_index("verify"));
-  MOTE_ASSIGN(threads_, make_thread_pool(options_.num_threads));
+  if (!options_.cpus.empty()) {
+    MOTE_ASSIGN(cpus_, parse_cpu_list(options_.cpus));
+  }
+  if (options_.num_threads == 0) options_.num_threads = cpus_.empty() ? available_cores() : std::min<int>(static_cast<int>(cpus_.size()), kMaxThreads);
+  MOTE_ASSIGN(threads_, make_thread_pool({options_.num_threads, cpus_, options_.priority}));
   ExecutorOptions executor_options;
   executor_options.max_tokens = options_.prefill_chunk;
   MOTE_ASSIGN(executor_, Executor::create(bound, executor_options, threads_.get()));
@@ -102,7 +105,9 @@ Result<std::span<const float>> Session::run(uint32_t method, std::span<const int
     input_ids[i] = ids[i];
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
-  const Status status = executor_->run(method, {states_.kv_caches(), states_.recurrent_states()}, cancelled_);
+  const ScopedBinding binding(cpus_);
+  const States states{states_.kv_caches(), states_.recurrent_states()};
+  const Status status = executor_->run(method, states, cancelled_, profile_.get());
   if (!status.ok()) {
     interrupted_ = states_.has_recurrent();
     if (status.code() == Code::kCancelled) cancelled_.store(false);

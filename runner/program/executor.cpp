@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/size.h"
+#include "kernels/cost.h"
 #include "runner/program/invocation.h"
 
 namespace mote {
@@ -31,6 +32,35 @@ struct Memory {
     return data != nullptr;
   }
 };
+
+// Runs a method's instructions in order and calls after(index) behind each that is no view.
+template <typename After>
+Status run_instructions(const Invocation& invocation, std::span<const Op* const> ops, KernelContext& context,
+                        const std::atomic<bool>& cancelled, const After& after) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    MOTE_REQUIRE(!cancelled.load(std::memory_order_relaxed), Code::kCancelled, "cancelled");
+    if (ops[i]->is_view) continue;
+    if (const Status status = ops[i]->run(invocation.calls()[i], context); !status.ok()) {
+      return Status(status.code(), invocation.place(i) + ": " + status.message());
+    }
+    after(i);
+  }
+  return {};
+}
+
+// The end of one instruction is the start of the next, so that one look at the clock is enough for both.
+Status run_profiled(const Invocation& invocation, std::span<const Op* const> ops, KernelContext& context,
+                    const std::atomic<bool>& cancelled, uint32_t method, Profile& profile) {
+  Profile::Call& call = profile.begin_call(method, invocation.tokens());
+  Profile::Clock::time_point start = call.start;
+  const Status status = run_instructions(invocation, ops, context, cancelled, [&](size_t i) {
+    const Profile::Clock::time_point end = Profile::Clock::now();
+    profile.add(static_cast<uint32_t>(i), start, end, cost_of(*ops[i], invocation.calls()[i], context));
+    start = end;
+  });
+  call.end = Profile::Clock::now();
+  return status;
+}
 
 }  // namespace
 
@@ -128,7 +158,7 @@ std::span<const float> Executor::output(uint32_t method, size_t index) const {
   return {tensor.as<float>(), static_cast<size_t>(tensor.num_elements())};
 }
 
-Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled) {
+Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile) {
   MOTE_REQUIRE(method < state_->invocations.size() && state_->invocations[method]->tokens() > 0, Code::kInvalidArgument,
                "method %u: must be prepared before it runs", method);
   const size_t num_states = state_->bound->state_shapes().size();
@@ -138,14 +168,8 @@ Status Executor::run(uint32_t method, States states, const std::atomic<bool>& ca
   const std::span<const Op* const> ops = state_->bound->ops(method);
   KernelContext context{state_->threads, {state_->scratch.data.get(), state_->scratch.bytes}, states.kv_caches,
                         states.recurrent_states};
-  for (size_t i = 0; i < ops.size(); ++i) {
-    MOTE_REQUIRE(!cancelled.load(std::memory_order_relaxed), Code::kCancelled, "cancelled");
-    if (ops[i]->is_view) continue;
-    if (const Status status = ops[i]->run(invocation.calls()[i], context); !status.ok()) {
-      return Status(status.code(), invocation.place(i) + ": " + status.message());
-    }
-  }
-  return {};
+  if (profile != nullptr) return run_profiled(invocation, ops, context, cancelled, method, *profile);
+  return run_instructions(invocation, ops, context, cancelled, [](size_t) {});
 }
 
 uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/op.h"
+#include "runner/program/profile.h"
 #include "runner/program/program.h"
 
 namespace mote {
@@ -42,9 +43,10 @@ class Executor {
   // Contiguous float32, valid until the next run of any method.
   std::span<const float> output(uint32_t method, size_t index) const;
 
-  // Runs the prepared method. `cancelled` is looked at before every instruction. No allocation of its own.
+  // Runs the prepared method. `cancelled` is looked at before every instruction. No allocation of its own. What each
+  // instruction takes is added to `profile`; nullptr: not measured.
   // Errors: kCancelled, or what a kernel reports (ids out of range), with the instruction's origin.
-  Status run(uint32_t method, States states, const std::atomic<bool>& cancelled);
+  Status run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile = nullptr);
 
   uint64_t arena_bytes() const;
   uint64_t scratch_bytes() const;

@@ -1,0 +1,74 @@
+// What a session's instructions took, kept in memory that is allocated once.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/op.h"
+
+namespace mote {
+
+// The last `capacity` entries that were added.
+template <typename Entry>
+class Ring {
+ public:
+  explicit Ring(size_t capacity) : entries_(capacity) {}
+
+  Entry& add() { return entries_[static_cast<size_t>(num_added_++ % entries_.size())]; }
+  uint64_t num_added() const { return num_added_; }
+  uint64_t first() const { return num_added_ < entries_.size() ? 0 : num_added_ - entries_.size(); }
+  // The index-th that was added; first() <= index < num_added().
+  const Entry& operator[](uint64_t index) const { return entries_[static_cast<size_t>(index % entries_.size())]; }
+
+ private:
+  std::vector<Entry> entries_;
+  uint64_t num_added_ = 0;
+};
+
+// Thread safety: as its session.
+class Profile {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Call {  // of a method
+    uint32_t method = 0;
+    int64_t tokens = 0;
+    Clock::time_point start;
+    Clock::time_point end;
+  };
+  struct Event {  // an instruction of the call_index-th call
+    uint64_t call_index = 0;
+    uint32_t instruction = 0;
+    Clock::time_point start;
+    Clock::time_point end;
+    Cost cost;
+  };
+
+  Profile() : calls_(kMaxCalls), events_(kMaxEvents) {}
+
+  Call& begin_call(uint32_t method, int64_t tokens) {
+    Call& call = calls_.add();
+    call = {method, tokens, Clock::now(), {}};
+    return call;
+  }
+  // An instruction of the call that began last.
+  void add(uint32_t instruction, Clock::time_point start, Clock::time_point end, Cost cost) {
+    events_.add() = {calls_.num_added() - 1, instruction, start, end, cost};
+  }
+
+  Clock::time_point start() const { return start_; }
+  const Ring<Call>& calls() const { return calls_; }
+  const Ring<Event>& events() const { return events_; }
+
+ private:
+  static constexpr size_t kMaxCalls = 1 << 14;
+  static constexpr size_t kMaxEvents = 1 << 17;  // 7 MB: about 900 decode steps of a model of 16 layers
+
+  Clock::time_point start_ = Clock::now();
+  Ring<Call> calls_;
+  Ring<Event> events_;
+};
+
+}  // namespace mote
