@@ -10,7 +10,7 @@ int32_t mote_get_memory(mote_memory* memory, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(memory);
     const mote::ProcessMemory now = mote::process_memory();
-    return mote::capi::write_struct(mote_memory{0, now.peak_rss_bytes, now.peak_private_bytes}, memory);
+    return mote::capi::write_struct(mote_memory{0, now.peak_rss_bytes, now.peak_private_bytes, now.peak_file_backed_bytes}, memory);
   });
 }
 
@@ -36,7 +36,7 @@ int32_t mote_model_get_info(const mote_model* handle, mote_model_info* info, mot
     result.vocab_size = model.vocab_size();
     result.max_position_embeddings = model.max_position_embeddings();
     result.bos_token_id = model.bos_token_id();
-    result.has_tokenizer = model.tokenizer() != nullptr;
+    result.has_tokenizer = model.has_tokenizer();
     result.has_chat_template = !model.chat_template().empty();
     result.file_bytes = model.file_bytes();
     result.weight_bytes = model.weight_bytes();
@@ -48,7 +48,8 @@ int32_t mote_model_describe(const mote_model* model, char** json, mote_error* er
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(model);
     MOTE_REQUIRE_POINTER(json);
-    return give_string(model->model->describe(), json);
+    MOTE_ASSIGN(const std::string description, model->model->describe());
+    return give_string(description, json);
   });
 }
 

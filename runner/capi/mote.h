@@ -57,13 +57,15 @@ typedef struct {
   uint32_t struct_size;
   uint64_t peak_rss_bytes;     /* of the process */
   uint64_t peak_private_bytes; /* anonymous memory, the most seen at any call and end of a generation; 0 where the system does not tell */
+  uint64_t peak_file_backed_bytes; /* pages of mapped files, which the system can drop; likewise */
 } mote_memory;
 
 MOTE_API int32_t mote_get_memory(mote_memory* memory, mote_error* error);
 
 /* ---- model ---- */
 
-/* Maps, verifies and binds a .mote file and reads its tokenizer. Weights are not read. */
+/* Maps, verifies and binds a .mote file. Weights are not read; the tokenizer is when it is first needed, and if it is bad
+ * that call returns MOTE_ERROR_INVALID_TOKENIZER. */
 MOTE_API int32_t mote_model_open(const char* path, mote_model** out, mote_error* error);
 MOTE_API void mote_model_close(mote_model* model);
 
@@ -105,13 +107,16 @@ MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, si
 /* ---- session ---- */
 
 enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };
+enum { MOTE_PRIORITY_NORMAL = 0, MOTE_PRIORITY_LOW = 1, MOTE_PRIORITY_HIGH = 2 };
 
 typedef struct {
   uint32_t struct_size;
   int32_t context_length;   /* positions; 0: min(4096, the model's maximum) */
   int32_t kv_type;          /* MOTE_KV_* */
-  int32_t num_threads;      /* 0: the number of physical cores available */
+  int32_t num_threads;      /* 0: the number of physical cores available, or of `cpus`; more than there are CPUs stay asleep */
   int32_t prefill_chunk;    /* tokens per prefill call; 0: 256 */
+  const char* cpus;         /* "0-3,6": what the session's threads run on, and the calling thread while it computes; NULL: any */
+  int32_t priority;         /* MOTE_PRIORITY_* of the session's threads; the calling thread keeps its own */
 } mote_session_options;
 
 /* Fills all but struct_size. */
@@ -145,6 +150,14 @@ MOTE_API void mote_session_cancel(mote_session* session);
 /* Replays the golden samples, resetting the session before and after; *report is a JSON object
  * {"samples": [...], "passed": bool}. Samples that do not pass are no error. */
 MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error);
+
+/* From now on every instruction is measured, at the cost of 7 MB and two looks at the clock; starting anew forgets. */
+MOTE_API int32_t mote_session_start_profile(mote_session* session, mote_error* error);
+/* Ends that. *trace is a JSON object that chrome://tracing and Perfetto open: "traceEvents" has an event with args.tokens for
+ * each call of a method, and inside of it one for each instruction, named as its op, with args.instruction, args.origin (its
+ * place in the Hugging Face module), args.bytes and args.macs. "otherData": model, threads, forgotten_calls and
+ * forgotten_instructions, which are more than 0 when the oldest made room for new ones. */
+MOTE_API int32_t mote_session_stop_profile(mote_session* session, char** trace, mote_error* error);
 
 /* ---- generation ---- */
 

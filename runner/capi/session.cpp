@@ -1,5 +1,6 @@
 #include "runner/capi/handles.h"
 #include "runner/llm/golden.h"
+#include "runner/llm/trace.h"
 
 using mote::Code;
 using mote::Status;
@@ -12,6 +13,16 @@ mote_session_options default_options() {
   options.struct_size = sizeof options;
   options.kv_type = MOTE_KV_FLOAT32;
   return options;
+}
+
+mote::ThreadPriority priority_of(int32_t priority) {
+  return priority == MOTE_PRIORITY_LOW    ? mote::ThreadPriority::kLow
+         : priority == MOTE_PRIORITY_HIGH ? mote::ThreadPriority::kHigh
+                                          : mote::ThreadPriority::kNormal;
+}
+
+std::optional<std::string> text_or_none(const char* text) {
+  return text == nullptr ? std::nullopt : std::optional<std::string>(text);
 }
 
 void copy_logits(std::span<const float> from, float* to) {
@@ -33,8 +44,11 @@ int32_t mote_session_open(mote_model* model, const mote_session_options* request
     if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
     MOTE_REQUIRE(options.kv_type >= MOTE_KV_FLOAT32 && options.kv_type <= MOTE_KV_INT4, Code::kInvalidArgument,
                  "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
+    MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH, Code::kInvalidArgument,
+                 "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
     const mote::SessionOptions resolved{options.context_length, static_cast<mote::KvType>(options.kv_type),
-                                        options.num_threads, options.prefill_chunk};
+                                        options.num_threads, options.prefill_chunk,
+                                        text_or_none(options.cpus), priority_of(options.priority)};
     MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, resolved));
     *out = new mote_session{std::move(session)};
     return {};
@@ -106,5 +120,23 @@ int32_t mote_session_check_golden(mote_session* session, char** report, mote_err
     MOTE_REQUIRE_POINTER(report);
     MOTE_ASSIGN(const mote::GoldenReport golden, mote::check_golden(*session->session));
     return mote::capi::give_string(golden.json, report);
+  });
+}
+
+int32_t mote_session_start_profile(mote_session* session, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    session->session->start_profile();
+    return {};
+  });
+}
+
+int32_t mote_session_stop_profile(mote_session* session, char** trace, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(trace);
+    const std::unique_ptr<mote::Profile> profile = session->session->stop_profile();
+    MOTE_REQUIRE(profile != nullptr, Code::kInvalidArgument, "no profile was started on this session");
+    return mote::capi::give_string(mote::chrome_trace(*session->session, *profile), trace);
   });
 }

@@ -1,5 +1,8 @@
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -35,6 +38,7 @@ struct RunFlags {
   bool show_special = false;
   bool quiet = false;
   bool show_statistics = true;
+  std::string profile;
   std::vector<std::string> stop_strings;
 };
 
@@ -114,6 +118,14 @@ int32_t stream(const Generation& generation) {
   return piece.finish_reason;
 }
 
+// The measured part of the run, written as a Chrome trace.
+void write_profile(const Session& session, const std::string& path) {
+  const std::string trace = take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session.get(), text, error); });
+  std::ofstream file(path, std::ios::binary);
+  file << trace << std::flush;
+  if (!file) throw InputError("--profile " + path + ": cannot be written: " + std::strerror(errno));
+}
+
 int run(const RunFlags& flags) {
   const Model model = open_model(flags.file);
   if (info_of(model).has_tokenizer == 0) {
@@ -128,8 +140,10 @@ int run(const RunFlags& flags) {
   mote_generation* handle = nullptr;
   check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
   const Generation generation(handle);
+  if (!flags.profile.empty()) check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
   const CancelOnInterrupt cancel(session.get());
   const int32_t reason = stream(generation);
+  if (!flags.profile.empty()) write_profile(session, flags.profile);
   if (flags.show_statistics && !flags.quiet) print_statistics(generation);
   return reason == MOTE_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
@@ -144,6 +158,8 @@ void add_run(CLI::App& app, Action& action) {
   verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
   add_sampling_flags(verb, *flags);
   flags->session.add_to(verb);
+  verb.add_option("--profile", flags->profile, "Measure every instruction and write a trace for chrome://tracing to this file")
+      ->type_name("trace.json");
   verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
   CLI::Option* quiet = verb.add_flag("--quiet", flags->quiet, "Print no statistics");
   verb.add_flag("--stats", flags->show_statistics, "Print a line of statistics on standard error (the default)")->excludes(quiet);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "runner/cli/handles.h"
 
@@ -12,6 +13,8 @@ struct SessionFlags {
   std::string kv_type = "float32";
   int32_t threads = 0;
   int32_t prefill_chunk = 0;
+  std::optional<std::string> cpus;
+  std::string priority = "normal";
 
   void add_to(CLI::App& app);
   Session open(const Model& model) const;

@@ -128,10 +128,11 @@ Json list(const Vector& items, Convert convert) {
 
 }  // namespace
 
-std::string Model::describe() const {
+Result<std::string> Model::describe() const {
   const fb::Program& from = program();
+  MOTE_ASSIGN(const Tokenizer* known_tokenizer, tokenizer());
   Json tokenizer_info = nullptr;
-  if (tokenizer() != nullptr) tokenizer_info = {{"kind", "byte-level BPE"}, {"num_ids", tokenizer()->num_ids()}};
+  if (known_tokenizer != nullptr) tokenizer_info = {{"kind", "byte-level BPE"}, {"num_ids", known_tokenizer->num_ids()}};
   const Json json = {{"file", path()},
                      {"file_bytes", file_bytes()},
                      {"provenance", provenance(*from.provenance())},

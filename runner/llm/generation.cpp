@@ -17,12 +17,13 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
                static_cast<long long>(session.context_length() - session.position()),
                session.model().max_position_embeddings());
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
-  return std::unique_ptr<Generation>(new Generation(session, std::move(prompt), options, std::move(stop_strings)));
+  MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
+  return std::unique_ptr<Generation>(new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings)));
 }
 
-Generation::Generation(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options,
+Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
                        StopStrings stop_strings)
-    : session_(session), prompt_(std::move(prompt)), options_(options),
+    : session_(session), tokenizer_(tokenizer), prompt_(std::move(prompt)), options_(options),
       sampler_(options.sampling, session.model().vocab_size()), stop_strings_(std::move(stop_strings)) {
   statistics_.prompt_tokens = static_cast<int64_t>(prompt_.size());
   for (const int32_t id : session.tokens()) sampler_.observe(id);
@@ -72,10 +73,9 @@ std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
 }
 
 void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {
-  const Tokenizer* tokenizer = session_.model().tokenizer();
-  if (tokenizer == nullptr) return;
-  if (options_.skip_special_tokens && (is_eos || tokenizer->is_special(id))) return;
-  StopStrings::Output output = stop_strings_.push(utf8_.push(tokenizer->token_bytes(id)));
+  if (tokenizer_ == nullptr) return;
+  if (options_.skip_special_tokens && (is_eos || tokenizer_->is_special(id))) return;
+  StopStrings::Output output = stop_strings_.push(utf8_.push(tokenizer_->token_bytes(id)));
   piece.text = std::move(output.text);
   if (!output.stopped) return;
   finish_reason_ = piece.finish_reason = FinishReason::kStopString;

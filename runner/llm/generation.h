@@ -35,7 +35,7 @@ struct Piece {
 // Thread safety: as its session, which outlives it and has no other calls until the generation ends.
 class Generation {
  public:
-  // Checks everything; computes nothing. Errors: kInvalidArgument, kContextFull naming both numbers.
+  // Checks everything; computes nothing. Errors: kInvalidArgument, kContextFull naming both numbers, kInvalidTokenizer.
   static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt,
                                                    const GenerationOptions& options);
 
@@ -45,13 +45,15 @@ class Generation {
   Statistics statistics() const { return statistics_; }
 
  private:
-  Generation(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options, StopStrings stop_strings);
+  Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
+             StopStrings stop_strings);
   Result<std::span<const float>> step();
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
   void add_text(int32_t id, bool is_eos, Piece& piece);
   void finish(FinishReason reason, Piece& piece);
 
   Session& session_;
+  const Tokenizer* tokenizer_;  // nullptr: there is no text
   std::vector<int32_t> prompt_;
   GenerationOptions options_;
   Sampler sampler_;

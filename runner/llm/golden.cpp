@@ -11,7 +11,8 @@ namespace {
 // One sample being replayed.
 class Replay {
  public:
-  Replay(Session& session, const fb::GoldenSample& sample) : session_(session), sample_(sample) {
+  Replay(Session& session, const Tokenizer* tokenizer, const fb::GoldenSample& sample)
+      : session_(session), tokenizer_(tokenizer), sample_(sample) {
     for (const float logit : *sample.probe_logits()) largest_ = std::max(largest_, std::abs(logit));
   }
 
@@ -66,13 +67,13 @@ class Replay {
   }
 
   bool tokenizer_agrees() const {
-    const Tokenizer* tokenizer = session_.model().tokenizer();
-    if (tokenizer == nullptr || sample_.text()->size() == 0) return true;
-    const auto ids = tokenizer->encode(sample_.text()->string_view(), {});
+    if (tokenizer_ == nullptr || sample_.text()->size() == 0) return true;
+    const auto ids = tokenizer_->encode(sample_.text()->string_view(), {});
     return ids.ok() && std::equal(ids->begin(), ids->end(), sample_.prompt_ids()->begin(), sample_.prompt_ids()->end());
   }
 
   Session& session_;
+  const Tokenizer* tokenizer_;
   const fb::GoldenSample& sample_;
   float largest_ = 0.0f;
   uint32_t matched_ = 0;
@@ -82,11 +83,12 @@ class Replay {
 }  // namespace
 
 Result<GoldenReport> check_golden(Session& session) {
+  MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   GoldenReport report;
   report.passed = true;
   nlohmann::ordered_json samples = nlohmann::ordered_json::array();
   for (const fb::GoldenSample* sample : *session.model().program().golden_samples()) {
-    Replay replay(session, *sample);
+    Replay replay(session, tokenizer, *sample);
     MOTE_RETURN_IF_ERROR(replay.run());
     report.passed = report.passed && replay.passed();
     samples.push_back(replay.report());

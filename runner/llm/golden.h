@@ -17,7 +17,7 @@ struct GoldenReport {
 // Resets the session before and after. A sample passes when every probed logit is within the file's tolerance of the
 // recorded one, every expected id has the largest logit (or one within the tolerance of it), and the tokenizer, where
 // there is one, gives the recorded prompt ids for the sample's text. A file without samples passes.
-// Errors: kInvalidArgument if a sample is longer than the context; what prefill and decode report.
+// Errors: kInvalidTokenizer; kInvalidArgument if a sample is longer than the context; what prefill and decode report.
 Result<GoldenReport> check_golden(Session& session);
 
 }  // namespace mote

@@ -19,12 +19,6 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& path) {
   auto config = parse_generation_config(model->program().generation_config()->string_view(), model->eos_token_ids());
   if (!config.ok()) return in_file(path, config.status());
   model->generation_config_ = *std::move(config);
-  const std::string_view tokenizer_json = model->segment_text(fb::SegmentKind::tokenizer);
-  if (!tokenizer_json.empty()) {
-    auto tokenizer = Tokenizer::parse(tokenizer_json);
-    if (!tokenizer.ok()) return in_file(path, tokenizer.status());
-    model->tokenizer_ = *std::move(tokenizer);
-  }
   return std::shared_ptr<const Model>(model);
 }
 
@@ -43,9 +37,15 @@ bool Model::is_eos(int32_t id) const {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+Result<const Tokenizer*> Model::tokenizer() const {
+  if (!has_tokenizer()) return nullptr;
+  std::call_once(tokenizer_once_, [this] { tokenizer_ = Tokenizer::parse(segment_text(fb::SegmentKind::tokenizer)); });
+  if (!tokenizer_->ok()) return in_file(path(), tokenizer_->status());
+  return &**tokenizer_;
+}
+
 Result<const Tokenizer*> Model::require_tokenizer() const {
-  MOTE_REQUIRE(tokenizer_.has_value(), Code::kInvalidArgument, "%s has no tokenizer: give token ids instead of text",
-               path().c_str());
+  MOTE_REQUIRE(has_tokenizer(), Code::kInvalidArgument, "%s has no tokenizer: give token ids instead of text", path().c_str());
   return tokenizer();
 }
 

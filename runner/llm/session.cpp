@@ -56,10 +56,11 @@ Status Session::prepare_methods() {
   MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
   MOTE_ASSIGN(decode_, bound->method_index("decode"));
   MOTE_ASSIGN(verify_, bound->method_index("verify"));
-  if (!options_.cpus.empty()) {
-    MOTE_ASSIGN(cpus_, parse_cpu_list(options_.cpus));
+  if (options_.cpus.has_value()) {
+    MOTE_ASSIGN(cpus_, parse_cpu_list(*options_.cpus));
   }
-  if (options_.num_threads == 0) options_.num_threads = cpus_.empty() ? available_cores() : std::min<int>(static_cast<int>(cpus_.size()), kMaxThreads);
+  if (options_.num_threads == 0) options_.num_threads = cpus_.empty() ? available_cores() : static_cast<int>(cpus_.size());
+  options_.num_threads = std::min(options_.num_threads, kMaxThreads);
   MOTE_ASSIGN(threads_, make_thread_pool({options_.num_threads, cpus_, options_.priority}));
   ExecutorOptions executor_options;
   executor_options.max_tokens = options_.prefill_chunk;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ struct SessionOptions {
   KvType kv_type = KvType::kFloat32;
   int num_threads = 0;         // 0: the physical cores that the process may use, or one for each of `cpus`
   int64_t prefill_chunk = 0;   // tokens of a prefill call; 0: 256
-  std::string cpus;            // "0-3,6": what the threads may run on, also the calling one during a call; empty: anything
+  // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
+  std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
 };
 

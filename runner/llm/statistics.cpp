@@ -13,8 +13,17 @@ namespace mote {
 namespace {
 
 std::atomic<uint64_t> peak_private{0};
+std::atomic<uint64_t> peak_file_backed{0};
 
-// Linux: VmHWM and RssAnon of /proc/self/status, in kB. Leaves `memory` alone where there is no such file.
+// Raises `peak` to `now` and gives it.
+uint64_t update(std::atomic<uint64_t>& peak, uint64_t now) {
+  uint64_t known = peak.load(std::memory_order_relaxed);
+  while (known < now && !peak.compare_exchange_weak(known, now)) {
+  }
+  return std::max(known, now);
+}
+
+// Linux: VmHWM, RssAnon and RssFile of /proc/self/status, in kB. Leaves `memory` alone where there is no such file.
 void read_proc_status(ProcessMemory& memory) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/status", "r"), [](FILE* f) {
     return f == nullptr ? 0 : std::fclose(f);
@@ -25,6 +34,7 @@ void read_proc_status(ProcessMemory& memory) {
     uint64_t kilobytes = 0;
     if (std::sscanf(line.data(), "VmHWM: %" SCNu64, &kilobytes) == 1) memory.peak_rss_bytes = kilobytes * 1024;
     if (std::sscanf(line.data(), "RssAnon: %" SCNu64, &kilobytes) == 1) memory.peak_private_bytes = kilobytes * 1024;
+    if (std::sscanf(line.data(), "RssFile: %" SCNu64, &kilobytes) == 1) memory.peak_file_backed_bytes = kilobytes * 1024;
   }
 }
 
@@ -44,10 +54,8 @@ ProcessMemory process_memory() {
   ProcessMemory memory;
   read_proc_status(memory);
   if (memory.peak_rss_bytes == 0) read_usage(memory);
-  uint64_t known = peak_private.load(std::memory_order_relaxed);
-  while (known < memory.peak_private_bytes && !peak_private.compare_exchange_weak(known, memory.peak_private_bytes)) {
-  }
-  memory.peak_private_bytes = std::max(known, memory.peak_private_bytes);
+  memory.peak_private_bytes = update(peak_private, memory.peak_private_bytes);
+  memory.peak_file_backed_bytes = update(peak_file_backed, memory.peak_file_backed_bytes);
   return memory;
 }
 

@@ -15,7 +15,8 @@ inline double seconds_since(Clock::time_point start) {
 // Of the whole process. Bytes; 0 where the system does not tell.
 struct ProcessMemory {
   uint64_t peak_rss_bytes = 0;
-  uint64_t peak_private_bytes = 0;  // anonymous memory: the largest seen by any call of process_memory
+  uint64_t peak_private_bytes = 0;      // anonymous memory: the largest seen by any call of process_memory
+  uint64_t peak_file_backed_bytes = 0;  // pages of mapped files, which the system can drop: likewise
 };
 
 // Thread safety: any thread.

@@ -6,12 +6,14 @@ namespace {
 using Logits = py::array_t<float>;
 
 std::unique_ptr<Session> open_session(const Model& model, int32_t context_length, int32_t kv_type, int32_t num_threads,
-                                      int32_t prefill_chunk) {
+                                      int32_t prefill_chunk, const std::string& cpus, int32_t priority) {
   auto options = sized<mote_session_options>();
   options.context_length = context_length;
   options.kv_type = kv_type;
   options.num_threads = num_threads;
   options.prefill_chunk = prefill_chunk;
+  options.cpus = cpus.empty() ? nullptr : cpus.c_str();
+  options.priority = priority;
   return std::make_unique<Session>(model, options);
 }
 
@@ -74,6 +76,23 @@ py::str check_golden(Session& session) {
   return py::str(text);
 }
 
+void start_profile(Session& session) {
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_start_profile(handle.get(), error);
+  });
+}
+
+py::str stop_profile(Session& session) {
+  char* text = nullptr;
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_stop_profile(handle.get(), &text, error);
+  });
+  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
+  return py::str(text);
+}
+
 }  // namespace
 
 Session::Session(const Model& model, const mote_session_options& options) : vocab_size_(model.info().vocab_size) {
@@ -97,7 +116,7 @@ std::shared_ptr<mote_session> Session::handle() const {
 void bind_session(py::module_& module) {
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def(py::init(&open_session), py::arg("model"), py::arg("context_length"), py::arg("kv_type"), py::arg("num_threads"),
-           py::arg("prefill_chunk"))
+           py::arg("prefill_chunk"), py::arg("cpus"), py::arg("priority"))
       .def("close", &Session::close)
       .def("prefill", &prefill, py::arg("ids"))
       .def("decode", &decode, py::arg("id"))
@@ -106,7 +125,9 @@ void bind_session(py::module_& module) {
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("reset", &reset)
       .def("cancel", [](const Session& session) { mote_session_cancel(session.handle().get()); })
-      .def("check_golden", &check_golden);
+      .def("check_golden", &check_golden)
+      .def("start_profile", &start_profile)
+      .def("stop_profile", &stop_profile);
 }
 
 }  // namespace mote::python

@@ -31,7 +31,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Maps and checks a .mote file. Errors: FileError, ProgramError, TokenizerError."""
+        """Maps and checks a .mote file. Errors: FileError, ProgramError."""
         return cls(path)
 
     def generate(
@@ -53,6 +53,8 @@ class Model:
         kv_dtype: str = "float32",
         threads: int | None = None,
         prefill_chunk: int | None = None,
+        cpus: str | Sequence[int] | None = None,
+        priority: str = "normal",
     ) -> Generation:
         """Continues a prompt in a session of its own and returns an iterator over the text.
 
@@ -73,7 +75,7 @@ class Model:
             "ignore_eos": ignore_eos,
             "skip_special_tokens": skip_special_tokens,
         }
-        session = self.session(context_length, kv_dtype, threads, prefill_chunk)
+        session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
         return session._start(prompt, stop_strings, options, on_close=session.close)
 
     def session(
@@ -82,14 +84,18 @@ class Model:
         kv_dtype: str = "float32",
         threads: int | None = None,
         prefill_chunk: int | None = None,
+        cpus: str | Sequence[int] | None = None,
+        priority: str = "normal",
     ) -> Session:
         """Opens a session.
 
         context_length: positions; None: 4096, or the model's maximum if that is less
-        kv_dtype: float32 (exact), float16, int8 or int4   threads: None: the physical cores
+        kv_dtype: float32 (exact), float16, int8 or int4   threads: None: the physical cores, or one for each of `cpus`
         prefill_chunk: tokens computed at once; None: 256
+        cpus: what the threads run on, "0-3,6" or [0, 1, 2, 3, 6], also the calling one during a call; None: any
+        priority: low, normal or high, of the threads beside the calling one
         """
-        return Session(self, context_length, kv_dtype, threads, prefill_chunk)
+        return Session(self, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
 
     def tokenize(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> list[int]:
         """Returns the token ids of a text.

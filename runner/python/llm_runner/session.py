@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from llm_runner.model import Model
 
 KV_DTYPES = ("float32", "float16", "int8", "int4")  # in the order of MOTE_KV_*
+PRIORITIES = ("normal", "low", "high")  # of MOTE_PRIORITY_*
 
 
 class Session:
@@ -31,15 +32,27 @@ class Session:
         kv_dtype: str = "float32",
         threads: int | None = None,
         prefill_chunk: int | None = None,
+        cpus: str | Sequence[int] | None = None,
+        priority: str = "normal",
     ):
         if kv_dtype not in KV_DTYPES:
             raise ArgumentError(f"kv_dtype = {kv_dtype!r}: must be one of {', '.join(KV_DTYPES)}")
+        if priority not in PRIORITIES:
+            raise ArgumentError(f"priority = {priority!r}: must be one of {', '.join(PRIORITIES)}")
         sizes = {"context_length": context_length, "threads": threads, "prefill_chunk": prefill_chunk}
         context, num_threads, chunk = (
             0 if size is None else checked_int(name, size, 1, 2**31 - 1) for name, size in sizes.items()
         )
         self._model = model
-        self._core = _core.Session(model._core, context, KV_DTYPES.index(kv_dtype), num_threads, chunk)
+        self._core = _core.Session(
+            model._core,
+            context,
+            KV_DTYPES.index(kv_dtype),
+            num_threads,
+            chunk,
+            _cpu_list(cpus),
+            PRIORITIES.index(priority),
+        )
 
     def prefill(self, ids: Sequence[int]) -> np.ndarray:
         """Appends ids and returns the logits after the last one.
@@ -114,6 +127,19 @@ class Session:
         """Replays the file's golden samples and returns a report with `passed` and `samples`; resets the session."""
         return json.loads(self._core.check_golden())
 
+    def start_profile(self) -> None:
+        """Measures every instruction from now on and forgets what was measured before."""
+        self._core.start_profile()
+
+    def stop_profile(self) -> dict[str, Any]:
+        """Ends the measurement and returns it as a Chrome trace, which `json.dump` writes for chrome://tracing.
+
+        Returns: `traceEvents` with an event for each call of a method (args: tokens) and inside of it for each
+        instruction (name: its op; args: instruction, origin, bytes, macs), times in microseconds; `otherData`
+        Errors: ArgumentError if no profile was started
+        """
+        return json.loads(self._core.stop_profile())
+
     def close(self) -> None:
         """Frees the caches."""
         self._core.close()
@@ -123,3 +149,16 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _cpu_list(cpus: str | Sequence[int] | None) -> str:
+    """Returns "0-3,6" as the C API takes it; "" for None. Errors: ArgumentError."""
+    if cpus is None:
+        return ""
+    if isinstance(cpus, str):
+        text = cpus
+    else:
+        text = ",".join(str(checked_int("cpus", cpu, 0, 2**31 - 1)) for cpu in cpus)
+    if not text:
+        raise ArgumentError(f"cpus = {cpus!r}: must name at least one CPU, or be None for any")
+    return text
