@@ -1,4 +1,5 @@
 #include "runner/capi/handles.h"
+#include "runner/llm/machine.h"
 
 using mote::Status;
 using mote::capi::give_string;
@@ -11,6 +12,22 @@ int32_t mote_get_memory(mote_memory* memory, mote_error* error) {
     MOTE_REQUIRE_POINTER(memory);
     const mote::ProcessMemory now = mote::process_memory();
     return mote::capi::write_struct(mote_memory{0, now.peak_rss_bytes, now.peak_private_bytes, now.peak_file_backed_bytes}, memory);
+  });
+}
+
+int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(limits);
+    MOTE_ASSIGN(const mote::Limits measured, mote::measure_machine(num_threads));
+    return mote::capi::write_struct(mote_limits{0, measured.read_gb_s, measured.int8_gmac_s}, limits);
+  });
+}
+
+int32_t mote_describe_kernels(char** json, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(json);
+    MOTE_ASSIGN(const std::string description, mote::describe_kernels());
+    return give_string(description, json);
   });
 }
 

@@ -62,6 +62,20 @@ typedef struct {
 
 MOTE_API int32_t mote_get_memory(mote_memory* memory, mote_error* error);
 
+typedef struct {
+  uint32_t struct_size;
+  double read_gb_s;   /* 10^9 bytes a second that the threads read from memory, caches not counted */
+  double int8_gmac_s; /* 10^9 int8 multiply-accumulates a second of their vector units */
+} mote_limits;
+
+/* Measures what kernels are compared with, for about a second. num_threads: 0: the number of physical cores available. */
+MOTE_API int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error);
+
+/* *json is an object: "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs, rank,
+ * min_tokens, max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is for the models
+ * that were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
+MOTE_API int32_t mote_describe_kernels(char** json, mote_error* error);
+
 /* ---- model ---- */
 
 /* Maps, verifies and binds a .mote file. Weights are not read; the tokenizer is when it is first needed, and if it is bad

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runner/cli/profile_report.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -10,7 +11,6 @@
 namespace mote::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct BenchFlags {
@@ -19,6 +19,8 @@ struct BenchFlags {
   std::vector<int> generate_tokens = {64};
   int repetitions = 5;
   bool json = false;
+  bool limits = false;
+  bool profile = false;
   SessionFlags session;
 };
 
@@ -105,16 +107,59 @@ Session open_session(const BenchFlags& flags, const Model& model, const std::vec
   return session.open(model);
 }
 
+mote_limits measure_limits(const BenchFlags& flags) {
+  auto limits = sized<mote_limits>();
+  check([&](mote_error* error) { return mote_measure_limits(flags.session.threads, &limits, error); });
+  return limits;
+}
+
+Json to_json(const mote_limits& limits) { return {{"read_gb_s", limits.read_gb_s}, {"int8_gmac_s", limits.int8_gmac_s}}; }
+
+int bench_limits(const BenchFlags& flags) {
+  if (!flags.file.empty()) throw InputError("--limits measures the machine and takes no file");
+  const mote_limits limits = measure_limits(flags);
+  if (flags.json) std::printf("%s\n", to_json(limits).dump().c_str());
+  else std::printf("memory read  %s GB/s\nint8         %s GMAC/s\n", number_text(limits.read_gb_s).c_str(), number_text(limits.int8_gmac_s).c_str());
+  return 0;
+}
+
+// One more run of each case, measured instruction by instruction.
+Json profile_cases(const std::vector<Case>& cases, const Session& session, int32_t vocab_size, const mote_limits& limits) {
+  Json tests = Json::array();
+  for (const Case& test : cases) {
+    check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
+    const double seconds = time_once(test, session, vocab_size);
+    const Json trace = Json::parse(
+        take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session.get(), text, error); }));
+    Json summary = summarize(trace, test.is_prefill ? "prefill" : "decode", limits);
+    summary["tokens"] = test.tokens;
+    summary["overhead"] = seconds / median(test.seconds) - 1;
+    tests.push_back(summary);
+  }
+  return {{"limits", to_json(limits)}, {"tests", tests}};
+}
+
+void print_profile(const Json& profile) {
+  for (const Json& test : profile["tests"]) {
+    const std::string heading = test["method"].get<std::string>() + " " + test["tokens"].dump() + ": " + test["calls"].dump() +
+                                " calls, each " + duration_text(test["seconds"].get<double>() / test["calls"].get<double>());
+    std::printf("\n%s\n", bold(heading, stdout).c_str());
+    print_summary(test);
+  }
+  std::printf("limits: %s GB/s read, %s GOP/s int8\n", number_text(profile["limits"]["read_gb_s"]).c_str(),
+              number_text(2 * profile["limits"]["int8_gmac_s"].get<double>()).c_str());
+}
+
 Json to_json(const std::vector<Case>& cases) {
   Json results = Json::array();
   for (const Case& test : cases) {
     results.push_back({{"test", test.is_prefill ? "prefill" : "decode"},
-                       {"tokens", test.tokens},
-                       {"repetitions", test.seconds.size()},
-                       {"median_tokens_per_second", test.rate(median(test.seconds))},
-                       {"min_tokens_per_second", test.rate(test.seconds.back())},
-                       {"max_tokens_per_second", test.rate(test.seconds.front())},
-                       {"median_seconds", median(test.seconds)}});
+                 {"tokens", test.tokens},
+                 {"repetitions", test.seconds.size()},
+                 {"median_tokens_per_second", test.rate(median(test.seconds))},
+                 {"min_tokens_per_second", test.rate(test.seconds.back())},
+                 {"max_tokens_per_second", test.rate(test.seconds.front())},
+                 {"median_seconds", median(test.seconds)}});
   }
   return results;
 }
@@ -127,13 +172,16 @@ void print_table(const Json& report) {
                duration_text(result["median_seconds"])});
   }
   table.print(stdout);
-  std::printf("\nload %s | file %s | peak memory %s, private %s | %d threads, kv %s\n",
+  std::printf("\nload %s | file %s | peak memory: private %s, file-backed %s | %d threads, kv %s\n",
               duration_text(report["load_seconds"]).c_str(), bytes_text(report["file_bytes"]).c_str(),
-              bytes_text(report["peak_rss_bytes"]).c_str(), bytes_text(report["peak_private_bytes"]).c_str(),
+              bytes_text(report["peak_private_bytes"]).c_str(), bytes_text(report["peak_file_backed_bytes"]).c_str(),
               report["threads"].get<int>(), report["kv_type"].get<std::string>().c_str());
+  if (report.contains("profile")) print_profile(report["profile"]);
 }
 
 int bench(const BenchFlags& flags) {
+  if (flags.limits) return bench_limits(flags);
+  if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner bench model.mote");
   std::vector<Case> cases = cases_of(flags);
   const auto start = Clock::now();
   const Model model = open_model(flags.file);
@@ -145,17 +193,19 @@ int bench(const BenchFlags& flags) {
   check([&](mote_error* error) { return mote_session_get_info(session.get(), &session_info, error); });
   auto memory = sized<mote_memory>();
   check([&](mote_error* error) { return mote_get_memory(&memory, error); });
-  const Json report = {{"file", flags.file},
-                       {"file_bytes", info.file_bytes},
-                       {"load_seconds", load_seconds},
-                       {"threads", session_info.num_threads},
-                       {"context_length", session_info.context_length},
-                       {"kv_type", flags.session.kv_type},
-                       {"results", to_json(cases)},
-                       {"state_bytes", session_info.state_bytes},
-                       {"arena_bytes", session_info.arena_bytes},
-                       {"peak_rss_bytes", memory.peak_rss_bytes},
-                       {"peak_private_bytes", memory.peak_private_bytes}};
+  Json report = {{"file", flags.file},
+                 {"file_bytes", info.file_bytes},
+                 {"load_seconds", load_seconds},
+                 {"threads", session_info.num_threads},
+                 {"context_length", session_info.context_length},
+                 {"kv_type", flags.session.kv_type},
+                 {"results", to_json(cases)},
+                 {"state_bytes", session_info.state_bytes},
+                 {"arena_bytes", session_info.arena_bytes},
+                 {"peak_rss_bytes", memory.peak_rss_bytes},
+                 {"peak_private_bytes", memory.peak_private_bytes},
+                 {"peak_file_backed_bytes", memory.peak_file_backed_bytes}};
+  if (flags.profile) report["profile"] = profile_cases(cases, session, info.vocab_size, measure_limits(flags));
   if (flags.json) std::printf("%s\n", report.dump(2).c_str());
   else print_table(report);
   return 0;
@@ -167,8 +217,9 @@ void add_bench(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& verb = *app.add_subcommand("bench", "Measure prefill and decode speed, load time and memory");
   verb.footer("Each measurement starts from an empty context; the table shows the median, the slowest and the fastest run.\n"
-              "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n");
-  verb.add_option("file", flags->file, "The .mote file")->required();
+              "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
+              "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench --limits -t 2\n");
+  verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Prompt lengths to measure")
       ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
   verb.add_option("-n,--generate-tokens", flags->generate_tokens, "Numbers of generated tokens to measure")
@@ -176,6 +227,8 @@ void add_bench(CLI::App& app, Action& action) {
   verb.add_option("-r,--repetitions", flags->repetitions, "Runs of each measurement, after one to warm up")
       ->check(CLI::Range(1, 1000))->capture_default_str();
   verb.add_flag("--json", flags->json, "Print the report as JSON");
+  verb.add_flag("--profile", flags->profile, "Then measure every instruction: tables by op and by layer, beside the machine's limits");
+  verb.add_flag("--limits", flags->limits, "Measure only the machine: memory read bandwidth and int8 products");
   flags->session.add_to(verb);
   verb.callback([flags, &action] { action = [flags] { return bench(*flags); }; });
 }

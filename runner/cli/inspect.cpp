@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/cli/handles.h"
+#include "runner/cli/kernels.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -15,6 +16,7 @@ struct InspectFlags {
   std::string file;
   std::string ops;
   bool json = false;
+  bool kernels = false;
 };
 
 std::string integer(const Json& value) { return std::to_string(value.get<int64_t>()); }
@@ -140,6 +142,10 @@ void print_instructions(const Json& about, const std::string& name) {
 }
 
 int inspect(const InspectFlags& flags) {
+  if (flags.kernels) {
+    print_kernels(flags.file);
+    return 0;
+  }
   const Model model = open_model(flags.file);
   const Json about = Json::parse(
       take_string([&](char** text, mote_error* error) { return mote_model_describe(model.get(), text, error); }));
@@ -166,6 +172,7 @@ void add_inspect(CLI::App& app, Action& action) {
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_flag("--json", flags->json, "Print everything as one JSON object");
   verb.add_option("--ops", flags->ops, "List the instructions of a method: prefill, decode or verify");
+  verb.add_flag("--kernels", flags->kernels, "List the kernels that are chosen for the file on this machine");
   verb.callback([flags, &action] { action = [flags] { return inspect(*flags); }; });
 }
 

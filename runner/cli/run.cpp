@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 
+#include "runner/cli/kernels.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -38,6 +39,7 @@ struct RunFlags {
   bool show_special = false;
   bool quiet = false;
   bool show_statistics = true;
+  bool kernels = false;
   std::string profile;
   std::vector<std::string> stop_strings;
 };
@@ -127,6 +129,11 @@ void write_profile(const Session& session, const std::string& path) {
 }
 
 int run(const RunFlags& flags) {
+  if (flags.kernels) {
+    print_kernels(flags.file);
+    return 0;
+  }
+  if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner run model.mote \"prompt\"");
   const Model model = open_model(flags.file);
   if (info_of(model).has_tokenizer == 0) {
     throw InputError(flags.file + " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
@@ -154,12 +161,13 @@ void add_run(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<RunFlags>();
   CLI::App& verb = *app.add_subcommand("run", "Continue a prompt and stream the text");
   verb.footer(kExamples);
-  verb.add_option("file", flags->file, "The .mote file")->required();
+  verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
   add_sampling_flags(verb, *flags);
   flags->session.add_to(verb);
   verb.add_option("--profile", flags->profile, "Measure every instruction and write a trace for chrome://tracing to this file")
       ->type_name("trace.json");
+  verb.add_flag("--kernels", flags->kernels, "Run nothing: list the kernels chosen for the file, without a file all there are");
   verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
   CLI::Option* quiet = verb.add_flag("--quiet", flags->quiet, "Print no statistics");
   verb.add_flag("--stats", flags->show_statistics, "Print a line of statistics on standard error (the default)")->excludes(quiet);

@@ -1,0 +1,33 @@
+// What this machine can do at most: the yardsticks of kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/status.h"
+#include "kernels/thread_pool.h"
+
+namespace mote {
+
+struct Limits {
+  double read_gb_s = 0;    // 10^9 bytes a second, from a buffer of at least twice the last cache
+  double int8_gmac_s = 0;  // 10^9 int8 multiply-accumulates a second in the vector units
+};
+
+// Measures with all threads of the pool, the best of several passes. Takes about a second and up to a quarter of the memory.
+// Errors: kOutOfMemory if there is none for the buffer.
+Result<Limits> measure_limits(ThreadPool& threads);
+
+// What the variants supply. Plain structs only: files for newer CPUs include this.
+struct ReadProbe {
+  static constexpr std::string_view kRole = "limits.read";
+  uint64_t (*read)(const std::byte* from, size_t bytes);  // looks at every byte; bytes: a multiple of 4096
+};
+struct Int8Probe {
+  static constexpr std::string_view kRole = "limits.int8";
+  int64_t macs_per_turn;
+  int32_t (*multiply)(int64_t turns, int32_t seed);
+};
+
+}  // namespace mote

@@ -1,0 +1,52 @@
+#include "runner/cli/kernels.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runner/cli/handles.h"
+#include "runner/cli/terminal.h"
+
+namespace mote::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json describe() { return Json::parse(take_string([](char** text, mote_error* error) { return mote_describe_kernels(text, error); })); }
+
+std::string tokens(const Json& kernel) {
+  const Json& most = kernel["max_tokens"];
+  const std::string least = kernel["min_tokens"].dump();
+  if (most.is_null()) return least + " or more";
+  return most == kernel["min_tokens"] ? least : least + " to " + most.dump();
+}
+
+void print_all(const Json& about) {
+  Table table({"role", "kernel", "tokens", "needs", "rank", "runs here"});
+  for (const Json& kernel : about["kernels"]) {
+    table.add({kernel["role"], kernel["name"], tokens(kernel), kernel["needs"], kernel["rank"].dump(),
+               kernel["runs_here"].get<bool>() ? "yes" : "no"});
+  }
+  table.print(stdout);
+}
+
+void print_choices(const Json& about) {
+  Table table({"role", "weights", "tokens", "kernel", "because"});
+  for (const Json& choice : about["choices"]) {
+    table.add({choice["role"], choice["weights"], tokens(choice), choice["kernel"], choice["reason"]});
+  }
+  table.print(stdout);
+}
+
+}  // namespace
+
+void print_kernels(const std::string& file) {
+  if (file.empty()) {
+    const Json about = describe();
+    print_all(about);
+    std::printf("\nThis CPU offers %s. Give a file to see what is chosen for it.\n", about["cpu_features"].get<std::string>().c_str());
+    return;
+  }
+  const Model model = open_model(file);  // which asks every op for its kernels
+  print_choices(describe());
+}
+
+}  // namespace mote::cli
