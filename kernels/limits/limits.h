@@ -22,11 +22,12 @@ Result<Limits> measure_limits(ThreadPool& threads);
 // What the variants supply. Plain structs only: files for newer CPUs include this.
 struct ReadProbe {
   static constexpr std::string_view kRole = "limits.read";
-  uint64_t (*read)(const std::byte* from, size_t bytes);  // looks at every byte; bytes: a multiple of 4096
+  uint64_t (*read)(const std::byte* from, size_t bytes);  // all words or-ed together; bytes: a multiple of 4096
 };
 struct Int8Probe {
   static constexpr std::string_view kRole = "limits.int8";
   int64_t macs_per_turn;
+  // The sum of all that was computed: each turn adds, macs_per_turn / 128 times, s0 + 2 s1 + 3 s2 of the seed's signed bytes.
   int32_t (*multiply)(int64_t turns, int32_t seed);
 };
 

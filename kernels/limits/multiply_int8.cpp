@@ -20,13 +20,13 @@ int32_t multiply(int64_t turns, int32_t seed) {
     unroll<kSums>([&](auto index) { sums[index] = dot4<false>(sums[index], first, seed); });
     unroll<kSums>([&](auto index) { sums[index] = dot4<false>(sums[index], second, seed); });
   }
-  int32_t total = 0;
+  uint32_t total = 0;
   for (const I32x16& sum : sums) {
-    int32_t lanes[16];
+    uint32_t lanes[16];
     store_i32(lanes, sum);
-    for (const int32_t lane : lanes) total ^= lane;
+    for (const uint32_t lane : lanes) total += lane;
   }
-  return total;
+  return static_cast<int32_t>(total);
 }
 
 constexpr Int8Probe kProbe = {int64_t{2} * kSums * 64, multiply};

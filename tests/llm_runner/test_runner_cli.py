@@ -73,6 +73,13 @@ def test_run_repeats_with_a_seed_and_ends_at_stop_strings(runner, demo_path):
         (["run", "DEMO", "x " * 50, "--context-length", "8"], "8 positions"),
         (["run", "DEMO", "x", "--kv-type", "float64"], "kv-type"),
         (["run", "DEMO", "x", "--no-such-flag"], "no-such-flag"),
+        (["run", "DEMO", "x", "--cpus", "0,4095"], "CPU 4095 does not exist"),
+        (["run", "DEMO", "x", "--cpus", "zero"], "0-3,6"),
+        (["run", "DEMO", "x", "--priority", "urgent"], "priority"),
+        (["run", "DEMO", "x", "--profile", "/nowhere/trace.json", "--max-new-tokens", "1"], "/nowhere/trace.json"),
+        (["run"], ".mote file"),
+        (["bench"], ".mote file"),
+        (["bench", "DEMO", "--limits"], "--limits"),
         (["bench", "DEMO", "-p", "100000000"], "positions"),
         (["inspect", "DEMO", "--ops", "train"], "train"),
         (["fly"], "fly"),
@@ -122,9 +129,58 @@ def test_bench_reports_as_table_and_json(runner, demo_path):
     assert report["file_bytes"] == demo_path.stat().st_size
     assert report["load_seconds"] > 0
     assert report["peak_rss_bytes"] > 0
+    assert report["peak_private_bytes"] > 0
+    assert report["peak_file_backed_bytes"] > 0
     table = run(runner, "bench", demo_path, "-p", 8, "-n", 4, "-r", 1)
     assert "prefill" in table.stdout
     assert "load" in table.stdout
+
+
+def test_bench_profile_adds_up_by_op_and_by_layer(runner, demo_path):
+    arguments = ("bench", demo_path, "-p", 8, "-n", 4, "-r", 1, "--threads", 1, "--profile")
+    profile = json.loads(run(runner, *arguments, "--json").stdout)["profile"]
+    assert profile["limits"]["read_gb_s"] > 0
+    assert profile["limits"]["int8_gmac_s"] > 0
+    assert [(test["method"], test["tokens"], test["calls"]) for test in profile["tests"]] == [
+        ("prefill", 8, 1),
+        ("decode", 4, 4),
+    ]
+    for test in profile["tests"]:
+        for rows in (test["by_op"], test["by_layer"]):
+            for key in ("count", "bytes", "macs"):
+                assert sum(row[key] for row in rows) == test["all"][key]
+        assert 0 < test["all"]["seconds"] <= test["seconds"]
+        assert any(row["name"] == "model.layers.1" for row in test["by_layer"])
+    table = run(runner, *arguments).stdout
+    for word in ("mote.attention", "model.layers.1", "GB/s", "GOP/s", "limits"):
+        assert word in table
+
+
+def test_run_writes_a_chrome_trace(runner, demo_path, tmp_path):
+    path = tmp_path / "trace.json"
+    done = run(runner, "run", demo_path, "x = ", "--greedy", "--max-new-tokens", 4, "--profile", path)
+    assert done.returncode == 0, done.stderr
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [event["name"] for event in events if event["cat"] == "call"] == ["prefill"] + 3 * ["decode"]
+    assert any(event["args"]["origin"].startswith("model.layers.0") for event in events if event["cat"] == "op")
+
+
+def test_kernels_are_listed_with_and_without_a_file(runner, demo_path):
+    chosen = run(runner, "run", demo_path, "--kernels")
+    assert chosen.returncode == 0, chosen.stderr
+    assert "linear" in chosen.stdout
+    assert run(runner, "inspect", demo_path, "--kernels").stdout == chosen.stdout
+    everything = run(runner, "run", "--kernels").stdout
+    assert "portable" in everything
+    assert "This CPU offers" in everything
+
+
+def test_log_levels_choose_what_is_printed(runner, demo_path):
+    arguments = ("run", demo_path, "x", "--max-new-tokens", 1, "--quiet")
+    assert run(runner, *arguments, env=os.environ | {"MOTE_LOG": "off"}).stderr == ""
+    assert "mote: linear" in run(runner, *arguments, env=os.environ | {"MOTE_LOG": "info"}).stderr
+    loud = run(runner, *arguments, env=os.environ | {"MOTE_LOG": "loud"})
+    assert "must be off, error, info or debug" in loud.stderr
 
 
 def test_inspect_shows_the_file(runner, demo, demo_path):

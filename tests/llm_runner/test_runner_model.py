@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from pathlib import Path
 
@@ -248,3 +249,26 @@ def test_closed_handles_raise_and_the_rest_goes_on(demo_path):
         session.prefill([1])
     del session, model
     gc.collect()
+
+
+def test_cpus_and_priority_are_checked_and_change_no_result(demo):
+    ids = demo.tokenize(PROMPT)
+    expected = demo.session(context_length=64).prefill(ids)
+    bound = demo.session(context_length=64, cpus=[min(os.sched_getaffinity(0))], priority="low")
+    np.testing.assert_array_equal(bound.prefill(ids), expected)
+    assert bound.info["num_threads"] == 1
+    for options in ({"cpus": "0-"}, {"cpus": []}, {"cpus": ""}, {"cpus": [4095]}, {"cpus": [-1]}, {"priority": "urgent"}):
+        with pytest.raises(ArgumentError, match=next(iter(options))):
+            demo.session(**options)
+
+
+def test_a_profile_is_a_chrome_trace(demo):
+    session = demo.session(context_length=64)
+    with pytest.raises(ArgumentError, match="profile"):
+        session.stop_profile()
+    session.start_profile()
+    session.prefill(demo.tokenize(PROMPT))
+    session.decode(1)
+    events = [event for event in session.stop_profile()["traceEvents"] if event["ph"] == "X"]
+    assert [event["name"] for event in events if event["cat"] == "call"] == ["prefill", "decode"]
+    assert all(event["args"]["bytes"] > 0 for event in events if event["cat"] == "op")

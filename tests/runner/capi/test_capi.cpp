@@ -143,6 +143,47 @@ TEST_F(CApi, bad_options_are_named) {
   EXPECT_EQ(generation, nullptr);
 }
 
+TEST_F(CApi, bad_cpus_and_priorities_are_named) {
+  auto options = sized<mote_session_options>();
+  mote_session* session = nullptr;
+  options.cpus = "4095";
+  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.message, "cpus"), nullptr) << error_.message;
+  options.cpus = nullptr;
+  options.priority = 3;
+  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.message, "priority = 3"), nullptr) << error_.message;
+  EXPECT_EQ(session, nullptr);
+}
+
+TEST_F(CApi, profiles_between_start_and_stop) {
+  char* trace = nullptr;
+  EXPECT_EQ(mote_session_stop_profile(session_, &trace, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(trace, nullptr);
+  ASSERT_EQ(mote_session_start_profile(session_, &error_), MOTE_OK);
+  ASSERT_EQ(mote_session_decode(session_, 1, nullptr, &error_), MOTE_OK);
+  ASSERT_EQ(mote_session_stop_profile(session_, &trace, &error_), MOTE_OK);
+  for (const char* expected : {"\"traceEvents\"", "\"mote.attention\"", "\"decode\"", "\"macs\""}) {
+    EXPECT_NE(std::strstr(trace, expected), nullptr) << expected;
+  }
+  mote_string_free(trace);
+}
+
+TEST_F(CApi, lists_kernels) {
+  char* json = nullptr;
+  ASSERT_EQ(mote_describe_kernels(&json, &error_), MOTE_OK) << error_.message;
+  for (const char* expected : {"\"linear.codes\"", "\"choices\"", "\"int4 group 32\"", "\"cpu_features\""}) {
+    EXPECT_NE(std::strstr(json, expected), nullptr) << expected;
+  }
+  mote_string_free(json);
+}
+
+TEST_F(CApi, limits_refuse_impossible_thread_counts) {
+  auto limits = sized<mote_limits>();
+  EXPECT_EQ(mote_measure_limits(-1, &limits, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_measure_limits(257, &limits, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_F(CApi, generates_after_the_handles_of_session_and_model_are_closed) {
   const int32_t prompt[] = {1, 2};
   auto options = sized<mote_generation_options>();

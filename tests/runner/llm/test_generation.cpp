@@ -63,7 +63,7 @@ TEST_F(GenerationTest, greedy_follows_the_largest_logit) {
     EXPECT_EQ(id, std::max_element(logits->begin(), logits->end()) - logits->begin());
     logits = by_hand->decode(id);
   }
-  EXPECT_EQ(outcome.text, model_->tokenizer()->decode(outcome.ids, true));
+  EXPECT_EQ(outcome.text, (*model_->tokenizer())->decode(outcome.ids, true));
 }
 
 TEST_F(GenerationTest, fills_the_context_and_ends) {
@@ -82,7 +82,7 @@ TEST_F(GenerationTest, an_eos_token_ends_it_and_is_not_text) {
   const Outcome ended = run(*with_end, {1, 2}, {.max_new_tokens = 4});
   EXPECT_EQ(ended.reason, FinishReason::kEos);
   EXPECT_EQ(ended.ids.back(), plain.ids[1]);
-  EXPECT_EQ(ended.text, ended.ids.size() == 2 ? model->tokenizer()->decode({plain.ids[0]}, true) : "");
+  EXPECT_EQ(ended.text, ended.ids.size() == 2 ? (*model->tokenizer())->decode({plain.ids[0]}, true) : "");
   with_end->reset();
   EXPECT_EQ(run(*with_end, {1, 2}, {.max_new_tokens = 4, .ignore_eos = true}).ids, plain.ids);
 }

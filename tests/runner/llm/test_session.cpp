@@ -3,6 +3,7 @@
 #include <cmath>
 #include <thread>
 
+#include "runner/llm/generation.h"
 #include "runner/llm/golden.h"
 #include "runner/llm/session.h"
 #include "tests/runner/llm/tiny_file.h"
@@ -185,6 +186,27 @@ TEST(Golden, samples_pass_where_logits_and_ids_agree) {
   EXPECT_FALSE(golden_passes(with_golden_sample(0.0f, 1)));
 }
 
+TEST(Session, refuses_cpus_that_are_not_there) {
+  const test::TinyFile file(test::tiny_program());
+  const auto model = open_model(file);
+  for (const char* cpus : {"", "4095", "one"}) {
+    const auto session = Session::open(model, {.cpus = cpus});
+    EXPECT_EQ(session.status().code(), Code::kInvalidArgument) << cpus;
+    EXPECT_NE(session.status().message().find("cpus"), std::string::npos) << session.status().message();
+  }
+}
+
+TEST(Session, computes_the_same_on_chosen_cpus) {
+  const std::vector<int> usable = usable_cpus();
+  if (usable.empty()) GTEST_SKIP() << "this system does not bind threads";
+  const test::TinyFile file(test::tiny_program());
+  const auto model = open_model(file);
+  const auto bound = open_session(model, {.num_threads = 2, .cpus = std::to_string(usable.back()), .priority = ThreadPriority::kLow});
+  EXPECT_EQ(copy(bound->prefill(some_ids(9))), copy(open_session(model)->prefill(some_ids(9))));
+  EXPECT_EQ(usable_cpus(), usable);
+  EXPECT_EQ(open_session(model, {.cpus = std::to_string(usable.back())})->num_threads(), 1);
+}
+
 TEST(Model, a_broken_tokenizer_or_generation_config_is_refused_with_the_file_name) {
   test::ProgramBuilder tokenizer = test::tiny_program();
   tokenizer.tokenizer = "{}";
@@ -192,9 +214,16 @@ TEST(Model, a_broken_tokenizer_or_generation_config_is_refused_with_the_file_nam
   config.program.generation_config = "[]";
   const test::TinyFile broken_tokenizer(std::move(tokenizer));
   const test::TinyFile broken_config(std::move(config));
-  const Status first = Model::open(broken_tokenizer.path()).status();
-  EXPECT_EQ(first.code(), Code::kInvalidTokenizer);
-  EXPECT_EQ(first.message().rfind(broken_tokenizer.path(), 0), 0u);
+  const auto model = *Model::open(broken_tokenizer.path());
+  EXPECT_TRUE(model->has_tokenizer());
+  const auto session = open_session(model);
+  const GenerationOptions options;
+  for (const Status& status : {model->tokenizer().status(), model->require_tokenizer().status(), model->describe().status(),
+                               check_golden(*session).status(), Generation::begin(*session, {1}, options).status()}) {
+    EXPECT_EQ(status.code(), Code::kInvalidTokenizer);
+    EXPECT_EQ(status.message().rfind(broken_tokenizer.path(), 0), 0u);
+  }
+  EXPECT_TRUE(session->decode(1).ok());  // ids need none
   EXPECT_EQ(Model::open(broken_config.path()).status().code(), Code::kInvalidProgram);
 }
 

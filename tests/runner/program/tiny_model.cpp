@@ -5,13 +5,19 @@
 namespace mote::test {
 namespace {
 
-constexpr int64_t kHidden = 32;
-constexpr int64_t kHeads = 2;
-constexpr int64_t kKvHeads = 1;
 constexpr int64_t kHeadDim = 16;
-constexpr int64_t kFfn = 32;
 constexpr int32_t kGroup = 32;
 constexpr uint16_t kScale = 0x2400;  // 2^-6 as float16
+
+struct Dimensions {
+  int64_t hidden;
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t ffn;
+
+  explicit Dimensions(int64_t width) : hidden(32 * width), heads(2 * width), kv_heads(width), ffn(32 * width) {}
+  int64_t qkv() const { return (heads + 2 * kv_heads) * kHeadDim; }
+};
 
 struct Weights {
   int32_t embedding = 0;
@@ -37,16 +43,17 @@ int32_t random_tiles(ProgramBuilder& builder, std::mt19937& random, const std::s
 
 Weights add_weights(ProgramBuilder& builder, const TinyModelOptions& options) {
   std::mt19937 random(options.seed);
+  const Dimensions size(options.width);
   Weights weights;
-  weights.embedding = random_tiles(builder, random, "model.embed_tokens.weight", options.vocab_size, kHidden, 8);
-  weights.norm = builder.dense_weight("model.norm.weight", fb::DType::float32, {kHidden}, std::vector<float>(kHidden, 1.25f));
+  weights.embedding = random_tiles(builder, random, "model.embed_tokens.weight", options.vocab_size, size.hidden, 8);
+  weights.norm = builder.dense_weight("model.norm.weight", fb::DType::float32, {size.hidden}, std::vector<float>(static_cast<size_t>(size.hidden), 1.25f));
   std::vector<float> inv_freq;
   for (int i = 0; i < kHeadDim / 2; ++i) inv_freq.push_back(1.0f / static_cast<float>(1 << i));
   weights.inv_freq = builder.dense_weight("model.rotary_emb.inv_freq", fb::DType::float32, {kHeadDim / 2}, inv_freq);
-  weights.qkv = random_tiles(builder, random, "model.layers.0.self_attn.qkv", (kHeads + 2 * kKvHeads) * kHeadDim, kHidden, 4);
-  weights.out = random_tiles(builder, random, "model.layers.0.self_attn.o_proj.weight", kHidden, kHeads * kHeadDim, 4);
-  weights.gate_up = random_tiles(builder, random, "model.layers.0.mlp.gate_up", 2 * kFfn, kHidden, 4);
-  weights.down = random_tiles(builder, random, "model.layers.0.mlp.down_proj.weight", kHidden, kFfn, 4);
+  weights.qkv = random_tiles(builder, random, "model.layers.0.self_attn.qkv", size.qkv(), size.hidden, 4);
+  weights.out = random_tiles(builder, random, "model.layers.0.self_attn.o_proj.weight", size.hidden, size.heads * kHeadDim, 4);
+  weights.gate_up = random_tiles(builder, random, "model.layers.0.mlp.gate_up", 2 * size.ffn, size.hidden, 4);
+  weights.down = random_tiles(builder, random, "model.layers.0.mlp.down_proj.weight", size.hidden, size.ffn, 4);
   return weights;
 }
 
@@ -55,22 +62,23 @@ Shape rows(int64_t width) { return {constant(1), tokens(), constant(width)}; }
 // One method: what each step of the layer appends to it.
 class Layer {
  public:
-  Layer(ProgramBuilder& builder, const Weights& weights, const std::string& name, int32_t max_tokens, int32_t window)
-      : program_(builder.program), weights_(weights), method_(builder.method(name, max_tokens)), window_(window) {}
+  Layer(ProgramBuilder& builder, const Weights& weights, const std::string& name, int32_t max_tokens, const TinyModelOptions& options)
+      : program_(builder.program), weights_(weights), method_(builder.method(name, max_tokens)), window_(options.window),
+        size_(options.width) {}
 
   void build(bool every_token) {
     const int32_t ids = method_.input("input_ids", fb::DType::int64, {constant(1), tokens()});
     const int32_t positions = method_.input("position_ids", fb::DType::int64, {constant(1), tokens()});
     const int32_t embedding = method_.weight(program_, weights_.embedding);
-    int32_t x = method_.emit("mote.embedding", {ids, embedding}, method_.activation(rows(kHidden)));
+    int32_t x = method_.emit("mote.embedding", {ids, embedding}, method_.activation(rows(size_.hidden)));
     x = attention(x, positions);
     const int32_t gated = method_.emit("mote.gated_linear", {norm(x), method_.weight(program_, weights_.gate_up), -1},
-                                       method_.activation(rows(kFfn)), text_attribute("activations", "int8"),
+                                       method_.activation(rows(size_.ffn)), text_attribute("activations", "int8"),
                                        text_attribute("function", "silu"));
-    x = linear(gated, weights_.down, kHidden, x);
+    x = linear(gated, weights_.down, size_.hidden, x);
     Shape logits = {constant(1), tokens(), constant(program_.vocab_size)};
     if (!every_token) {
-      x = slice(x, 1, {1, -1}, {1, 0}, {constant(1), constant(1), constant(kHidden)});
+      x = slice(x, 1, {1, -1}, {1, 0}, {constant(1), constant(1), constant(size_.hidden)});
       logits[1] = constant(1);
     }
     const int32_t output = method_.activation(logits);
@@ -80,7 +88,7 @@ class Layer {
 
  private:
   int32_t norm(int32_t x) {
-    return method_.emit("mote.rms_norm", {x, method_.weight(program_, weights_.norm)}, method_.activation(rows(kHidden)),
+    return method_.emit("mote.rms_norm", {x, method_.weight(program_, weights_.norm)}, method_.activation(rows(size_.hidden)),
                         number_attribute("eps", 1e-6), integer_attribute("unit_offset", 0));
   }
 
@@ -114,22 +122,23 @@ class Layer {
     const int32_t sin = method_.activation(rows(kHeadDim));
     method_.emit_all("mote.rope_table", {positions, method_.weight(program_, weights_.inv_freq)}, {cos, sin},
                      number_attribute("scale", 1.0), text_attribute("layout", "half"));
-    const int32_t qkv = linear(norm(x), weights_.qkv, (kHeads + 2 * kKvHeads) * kHeadDim, -1);
-    const int32_t q = rope(heads_of(qkv, 0, kHeads), kHeads, cos, sin);
-    const int32_t k = rope(heads_of(qkv, kHeads * kHeadDim, kKvHeads), kKvHeads, cos, sin);
-    const int32_t v = heads_of(qkv, (kHeads + kKvHeads) * kHeadDim, kKvHeads);
-    const int32_t attended = method_.activation({constant(1), tokens(), constant(kHeads), constant(kHeadDim)});
+    const int32_t qkv = linear(norm(x), weights_.qkv, size_.qkv(), -1);
+    const int32_t q = rope(heads_of(qkv, 0, size_.heads), size_.heads, cos, sin);
+    const int32_t k = rope(heads_of(qkv, size_.heads * kHeadDim, size_.kv_heads), size_.kv_heads, cos, sin);
+    const int32_t v = heads_of(qkv, (size_.heads + size_.kv_heads) * kHeadDim, size_.kv_heads);
+    const int32_t attended = method_.activation({constant(1), tokens(), constant(size_.heads), constant(kHeadDim)});
     method_.emit("mote.attention", {q, k, v, positions, -1, -1}, attended, integer_attribute("state", 0),
                  number_attribute("scale", 0.25), integer_attribute("window", window_), number_attribute("softcap", 0.0));
-    const Shape flat = rows(kHeads * kHeadDim);
+    const Shape flat = rows(size_.heads * kHeadDim);
     const int32_t joined = method_.emit("aten.view", {attended}, method_.view_of(attended, flat), dims_attribute("size", flat));
-    return linear(joined, weights_.out, kHidden, x);
+    return linear(joined, weights_.out, size_.hidden, x);
   }
 
   fb::ProgramT& program_;
   const Weights& weights_;
   MethodBuilder method_;
   int64_t window_;
+  Dimensions size_;
 };
 
 }  // namespace
@@ -138,11 +147,11 @@ ProgramBuilder tiny_model(const TinyModelOptions& options) {
   ProgramBuilder builder;
   builder.program.vocab_size = options.vocab_size;
   builder.program.eos_token_ids = {2};
-  builder.kv_cache(kKvHeads, kHeadDim, options.window);
+  builder.kv_cache(static_cast<int32_t>(Dimensions(options.width).kv_heads), kHeadDim, options.window);
   const Weights weights = add_weights(builder, options);
-  Layer(builder, weights, "prefill", INT32_MAX, options.window).build(false);
-  Layer(builder, weights, "decode", 1, options.window).build(false);
-  Layer(builder, weights, "verify", INT32_MAX, options.window).build(true);
+  Layer(builder, weights, "prefill", INT32_MAX, options).build(false);
+  Layer(builder, weights, "decode", 1, options).build(false);
+  Layer(builder, weights, "verify", INT32_MAX, options).build(true);
   return builder;
 }
 
