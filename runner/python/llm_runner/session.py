@@ -155,10 +155,7 @@ def _cpu_list(cpus: str | Sequence[int] | None) -> str:
     """Returns "0-3,6" as the C API takes it; "" for None. Errors: ArgumentError."""
     if cpus is None:
         return ""
-    if isinstance(cpus, str):
-        text = cpus
-    else:
-        text = ",".join(str(checked_int("cpus", cpu, 0, 2**31 - 1)) for cpu in cpus)
+    text = cpus if isinstance(cpus, str) else ",".join(str(checked_int("cpus", cpu, 0, 2**31 - 1)) for cpu in cpus)
     if not text:
         raise ArgumentError(f"cpus = {cpus!r}: must name at least one CPU, or be None for any")
     return text
