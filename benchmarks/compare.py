@@ -1,0 +1,242 @@
+"""Mote beside its peers: the same shapes, threads, bits and tokens, interleaved, with the machine's limits.
+
+    python benchmarks/compare.py --json build/compare/report.json
+
+Installs each peer from PyPI into an environment of its own below --work, makes random checkpoints of the real shapes,
+converts them for each peer and runs them one after the other, round after round, each run in a fresh process. A
+second run reuses what is there. A peer that cannot be installed, converted for or run is reported as such.
+Definitions and caveats: docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+if not __package__:
+    # Run as a script: the root instead of this folder, whose file names must not shadow what they import.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks import report  # noqa: E402
+from benchmarks.peers import Peer, all_peers  # noqa: E402
+from benchmarks.peers.environment import Environment, PeerError, folder_bytes, say  # noqa: E402
+from benchmarks.shapes import SHAPES  # noqa: E402
+
+ROUNDS, QUICK_ROUNDS = 5, 3
+QUICK_SECONDS = 480  # after which --quick begins no more rounds, so that it ends within ten minutes
+RUN_SECONDS = 600
+PLOT_REQUIREMENTS = ("matplotlib",)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    names = list(all_peers())
+    parser.add_argument("--models", type=_names(list(SHAPES)), default=list(SHAPES), help="comma-separated shapes")
+    parser.add_argument("--peers", type=_names(names), default=names, help="comma-separated runtimes")
+    parser.add_argument("--threads", type=_positive, default=physical_cores(), help="of every runtime")
+    parser.add_argument("--prompt-tokens", type=_positive, default=256, help="tokens of the prompt")
+    parser.add_argument("--generate-tokens", type=_at_least_two, default=256, help="tokens to generate")
+    parser.add_argument("--rounds", type=_positive, help=f"processes a runtime and shape (default: {ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="three rounds, ten minutes at most once peers are there")
+    parser.add_argument("--work", type=Path, default=Path("build/compare"), help="folder for everything that is made")
+    parser.add_argument("--json", type=Path, help="report to write (default: WORK/report.json)")
+    parser.add_argument("--markdown", type=Path, help="table to write (default: beside the report)")
+    parser.add_argument("--plot", type=Path, help="roofline plot to write (default: beside the report)")
+    parser.add_argument("--lock", type=Path, help="file to flock while measuring, for machines that are shared")
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    options.json = options.json or options.work / "report.json"
+    options.markdown = options.markdown or options.json.with_suffix(".md")
+    options.plot = options.plot or options.json.with_suffix(".png")
+    return options
+
+
+def _names(known: list[str]):
+    def split(text: str) -> list[str]:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r}: must be one of {', '.join(known)}")
+        if not names:
+            raise argparse.ArgumentTypeError(f"nothing named: must be some of {', '.join(known)}")
+        return list(dict.fromkeys(names))
+
+    return split
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be an integer of at least 1")
+    return int(text)
+
+
+def _at_least_two(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be an integer of at least 2")
+    return int(text)
+
+
+def physical_cores() -> int:
+    """Returns the cores that this process may use, those that share one counted once."""
+    usable = os.sched_getaffinity(0)
+    siblings = set()
+    for cpu in usable:
+        path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        siblings.add(path.read_text().strip() if path.exists() else str(cpu))
+    return len(siblings)
+
+
+def cpu_name() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+class Contest:
+    """One comparison: what takes part, and what each run reported."""
+
+    def __init__(self, environment: Environment, options: argparse.Namespace):
+        self._environment = environment
+        self._options = options
+        self._pythons: dict[str, str] = {}
+        self._folders: dict[tuple[str, str], Path] = {}
+        self._errors: dict[tuple[str, str], str] = {}
+        self._runs: dict[tuple[str, str], list[dict]] = {}
+        self._limits: list[dict] = []
+        self._limits_error = ""
+        self._peers = [peer for name, peer in all_peers().items() if name in options.peers]
+
+    def prepare(self) -> None:
+        """Installs and converts; what fails is remembered and left out."""
+        for peer in self._peers:
+            for model in self._options.models:
+                try:
+                    self._pythons[peer.name] = self._environment.python(peer.name, peer.requirements, peer.without)
+                    python = self._pythons[peer.name]
+                    self._folders[peer.name, model] = self._environment.convert(peer, model, python)
+                except PeerError as error:
+                    self._fail(peer, model, error)
+
+    def race(self) -> None:
+        """Measures limits, then every runtime on every shape, `rounds` times."""
+        started, longest = time.monotonic(), 0.0
+        for index in range(self._options.rounds):
+            begun = time.monotonic()
+            if self._options.quick and index > 0 and begun - started + longest > QUICK_SECONDS:
+                say(f"stopping after {index} rounds: a quick run has ten minutes")
+                break
+            say(f"round {index + 1} of {self._options.rounds}")
+            self._round(index)
+            longest = max(longest, time.monotonic() - begun)
+
+    def _round(self, index: int) -> None:
+        for model in self._options.models:
+            self._measure_limits()
+            # The order turns, so that no runtime always follows the same one.
+            shift = index % len(self._peers)
+            for peer in self._peers[shift:] + self._peers[:shift]:
+                if (peer.name, model) in self._folders and (peer.name, model) not in self._errors:
+                    self._measure(peer, model)
+
+    def _measure_limits(self) -> None:
+        try:
+            self._limits.append(self._environment.limits(self._options.threads))
+        except PeerError as error:
+            self._limits_error = str(error)
+
+    def _measure(self, peer: Peer, model: str) -> None:
+        options, folder = self._options, self._folders[peer.name, model]
+        counts = {
+            "--threads": options.threads,
+            "--prompt-tokens": options.prompt_tokens,
+            "--generate-tokens": options.generate_tokens,
+            "--vocab-size": SHAPES[model]["vocab_size"],
+        }
+        arguments = [str(folder), *(str(item) for pair in counts.items() for item in pair)]
+        try:
+            measured = self._environment.run(peer, self._pythons[peer.name], arguments, model, RUN_SECONDS)
+        except PeerError as error:
+            self._fail(peer, model, error)
+            return
+        run = measured.report | {
+            "prompt_tokens": options.prompt_tokens,
+            "decode_steps": options.generate_tokens - 1,
+            "private_mb": measured.private_mb,
+            "file_backed_mb": measured.file_backed_mb,
+        }
+        self._runs.setdefault((peer.name, model), []).append(run)
+        prefill, decode = options.prompt_tokens / run["prefill_seconds"], run["decode_steps"] / run["decode_seconds"]
+        say(f"{model} {peer.name}: prefill {prefill:.1f}, decode {decode:.1f} tok/s")
+
+    def _fail(self, peer: Peer, model: str, error: PeerError) -> None:
+        say(f"{model} {peer.name}: {error}")
+        self._errors[peer.name, model] = str(error)
+
+    def document(self) -> dict:
+        """Returns the report."""
+        rows = [self._row(peer, model) for model in self._options.models for peer in self._peers]
+        limits = None
+        if self._limits:
+            limits = {name: median(found[name] for found in self._limits) for name in ("read_gb_s", "int8_gmac_s")}
+        setup = {
+            "threads": self._options.threads,
+            "prompt_tokens": self._options.prompt_tokens,
+            "generate_tokens": self._options.generate_tokens,
+            "cpu": cpu_name(),
+            "limits_error": self._limits_error,
+            "limits_measured": self._limits,
+        }
+        return report.document(rows, limits, setup)
+
+    def _row(self, peer: Peer, model: str) -> dict:
+        python = self._pythons.get(peer.name)
+        facts = {
+            "version": self._environment.version(python, peer.distribution) if python else "",
+            "head": peer.head,
+            "cache": peer.cache,
+            "conversion": peer.conversion,
+        }
+        runs = self._runs.get((peer.name, model), [])
+        if not runs:
+            return report.failed_row(model, peer.name, self._errors.get((peer.name, model), "not run"), facts)
+        return report.row(model, peer.name, runs, folder_bytes(self._folders[peer.name, model]), facts)
+
+
+def plot(environment: Environment, options: argparse.Namespace) -> None:
+    """Draws the plot in an environment that has matplotlib; says so where that fails."""
+    try:
+        python = environment.python("plot", PLOT_REQUIREMENTS)
+        paths = (str(path.resolve()) for path in (options.json, options.plot))
+        environment.call("plot", [python, "-m", "benchmarks.plot", *paths])
+    except PeerError as error:
+        say(f"no plot: {error}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    environment = Environment(options.work, options.lock)
+    contest = Contest(environment, options)
+    contest.prepare()
+    contest.race()
+    found = contest.document()
+    text = report.table(found)
+    for path in (options.json, options.markdown, options.plot):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(found, indent=2) + "\n")
+    options.markdown.write_text(text)
+    plot(environment, options)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""llama.cpp through llama-cpp-python's low-level API, weights in GGUF."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from benchmarks.peers import Peer, worker
+
+PEER = Peer(
+    name="llama.cpp",
+    module=__name__,
+    requirements=("llama-cpp-python==0.3.36", "gguf==0.19.0", "numpy"),
+    distribution="llama-cpp-python",
+    conversion="Q4_0, embedding and head included, repacked at load",
+    head="4 bits, groups of 32",
+    cache="float16",
+)
+FILE = "model.gguf"
+NORMS = {
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+}
+LINEARS = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+
+
+def convert(checkpoint: Path, folder: Path) -> None:
+    import gguf
+
+    from benchmarks.peers.checkpoint import Checkpoint
+
+    source = Checkpoint(checkpoint)
+    writer = gguf.GGUFWriter(folder / FILE, source.config["model_type"], use_temp_file=True)
+    _add_metadata(writer, source.config)
+    for name in source.names():
+        _add_tensor(writer, _gguf_name(name), source.tensor(name), source.config)
+    if source.config.get("rope_scaling"):
+        writer.add_tensor("rope_freqs.weight", _rope_factors(source.config))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _add_metadata(writer, config: dict) -> None:
+    import gguf
+
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_tokenizer_model("no_vocab")
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_0)
+
+
+def _gguf_name(name: str) -> str:
+    if name == "model.embed_tokens.weight":
+        return "token_embd.weight"
+    if name == "model.norm.weight":
+        return "output_norm.weight"
+    _, _, index, rest = name.split(".", 3)
+    return f"blk.{index}.{(NORMS | LINEARS)[rest.removesuffix('.weight')]}.weight"
+
+
+def _add_tensor(writer, name: str, tensor, config: dict) -> None:
+    import gguf
+
+    if tensor.ndim == 1:
+        writer.add_tensor(name, tensor)
+        return
+    heads = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}.get(name.split(".")[-2])
+    if heads and config["model_type"] == "llama":
+        # llama.cpp rotates neighbouring pairs where the checkpoint rotates halves.
+        columns = tensor.shape[1]
+        tensor = tensor.reshape(config[heads], 2, -1, columns).swapaxes(1, 2).reshape(-1, columns)
+    kind = gguf.GGMLQuantizationType.Q4_0
+    writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
+
+
+def _rope_factors(config: dict):
+    """What each frequency of the llama3 scaling is divided by, float32 [head_dim / 2].
+
+    Source: transformers modeling_rope_utils.py, rope type llama3
+    """
+    import numpy as np
+
+    scaling, dim = config["rope_scaling"], config["head_dim"]
+    wavelengths = 2 * np.pi * config["rope_theta"] ** (np.arange(0, dim, 2) / dim)
+    turns = scaling["original_max_position_embeddings"] / wavelengths
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    smooth = np.clip((turns - low) / (high - low), 0, 1)
+    return (1 / ((1 - smooth) / scaling["factor"] + smooth)).astype(np.float32)
+
+
+class LlamaCpp:
+    def __init__(self, path: Path, threads: int, context_length: int):
+        import llama_cpp
+
+        self._api = llama_cpp
+        llama_cpp.llama_backend_init()
+        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
+        if not self._model:
+            raise RuntimeError(f"{path}: llama.cpp does not load it")
+        parameters = llama_cpp.llama_context_default_params()
+        parameters.n_ctx = parameters.n_batch = context_length
+        parameters.n_threads = parameters.n_threads_batch = threads
+        parameters.no_perf = True
+        self._context = llama_cpp.llama_init_from_model(self._model, parameters)
+        if not self._context:
+            raise RuntimeError(f"{path}: llama.cpp opens no context")
+        self._vocab_size = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self._model))
+
+    def _next(self, ids: list[int]) -> int:
+        import numpy as np
+
+        tokens = (self._api.llama_token * len(ids))(*ids)
+        status = self._api.llama_decode(self._context, self._api.llama_batch_get_one(tokens, len(ids)))
+        if status != 0:
+            raise RuntimeError(f"llama_decode returned {status}")
+        logits = self._api.llama_get_logits_ith(self._context, -1)
+        return int(np.ctypeslib.as_array(logits, (self._vocab_size,)).argmax())
+
+    def generate(self, prompt: list[int], count: int) -> tuple[list[int], list[float]]:
+        self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
+        ids, times, pending = [], [], prompt
+        for _ in range(count):
+            ids.append(self._next(pending))
+            times.append(time.perf_counter())
+            pending = ids[-1:]
+        return ids, times
+
+
+def load(folder: Path, threads: int, context_length: int) -> LlamaCpp:
+    return LlamaCpp(folder / FILE, threads, context_length)
+
+
+if __name__ == "__main__":
+    worker.main(convert, load)

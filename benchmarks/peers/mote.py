@@ -1,0 +1,57 @@
+"""Mote itself: exported and run by the environment of compare.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.peers import Peer, worker
+
+PEER = Peer(
+    name="mote",
+    module=__name__,
+    requirements=(),
+    distribution="mote",
+    conversion="8da4w, groups of 32, embedding and head 4 bits",
+    head="4 bits, groups of 32",
+    cache=os.environ.get("MOTE_BENCH_KV_TYPE", "float32"),
+)
+FILE = "model.mote"
+
+
+def convert(checkpoint: Path, folder: Path) -> None:
+    flags = ["--recipe", "8da4w", "--group-size", "32", "--embedding-bits", "4", "--no-tokenizer", "--check", "off"]
+    command = [sys.executable, "-m", "llm_export.cli", "export", str(checkpoint), "-o", str(folder / FILE), *flags]
+    worker.call(command)
+
+
+class Mote:
+    def __init__(self, path: Path, threads: int, context_length: int):
+        from llm_runner import Model
+
+        self._model = Model.load(path)
+        self._session = self._model.session(context_length, PEER.cache, threads)
+
+    def generate(self, prompt: list[int], count: int) -> tuple[list[int], list[float]]:
+        self._session.reset()
+        first = self._continue(prompt, 1)
+        times = [time.perf_counter()]
+        # The session keeps all but the last token, so the rest goes on from that one.
+        rest = self._continue(first, count - 1) if count > 1 else []
+        times += [time.perf_counter()] * len(rest)
+        return first + rest, times
+
+    def _continue(self, ids: list[int], count: int) -> list[int]:
+        generation = self._session.generate(ids, max_new_tokens=count, do_sample=False, ignore_eos=True)
+        generation.text()
+        return generation.token_ids
+
+
+def load(folder: Path, threads: int, context_length: int) -> Mote:
+    return Mote(folder / FILE, threads, context_length)
+
+
+if __name__ == "__main__":
+    worker.main(convert, load)

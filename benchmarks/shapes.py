@@ -1,0 +1,130 @@
+"""The shapes of real models, random checkpoints of them, and what a token costs at each.
+
+Values are drawn as a fresh model's would be, scaled by 1/sqrt(in-features), so that activations neither overflow
+nor vanish; speed does not depend on them.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+LLAMA_3_2_1B = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
+    "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+    "vocab_size": 128256, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "tie_word_embeddings": True,
+    "hidden_act": "silu", "rope_theta": 500000.0, "bos_token_id": 128000, "eos_token_id": 128001,
+    "attention_bias": False, "mlp_bias": False,
+    "rope_scaling": {
+        "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+        "rope_type": "llama3",
+    },
+}  # fmt: skip
+QWEN3_0_6B = {
+    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
+    "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 151936, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6, "tie_word_embeddings": True,
+    "hidden_act": "silu", "rope_theta": 1000000.0, "bos_token_id": 151643, "eos_token_id": 151645,
+    "attention_bias": False,
+}  # fmt: skip
+SHAPES = {"llama-3.2-1b": LLAMA_3_2_1B, "qwen3-0.6b": QWEN3_0_6B}
+CHECKPOINT_VERSION = 2  # goes up whenever the same shape gives different files
+RANDOM_ELEMENTS = 1 << 22
+# Nobody tokenizes, but some converters refuse a checkpoint without a tokenizer.
+TOKENIZER = {
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+    "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
+}  # fmt: skip
+TOKENIZER_CONFIG = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}
+GROUP_BITS = 4.5  # four bits a weight and an fp16 scale for each group of 32
+
+
+def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the checkpoint's tensors."""
+    hidden, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
+    for index in range(config["num_hidden_layers"]):
+        layer = f"model.layers.{index}"
+        for name, shape in {
+            "self_attn.q_proj": (queries, hidden),
+            "self_attn.k_proj": (keys, hidden),
+            "self_attn.v_proj": (keys, hidden),
+            "self_attn.o_proj": (hidden, queries),
+            "mlp.gate_proj": (inner, hidden),
+            "mlp.up_proj": (inner, hidden),
+            "mlp.down_proj": (hidden, inner),
+            "input_layernorm": (hidden,),
+            "post_attention_layernorm": (hidden,),
+        }.items():
+            shapes[f"{layer}.{name}.weight"] = shape
+        if config["model_type"] == "qwen3":
+            shapes |= {f"{layer}.self_attn.{name}_norm.weight": (head,) for name in "qk"}
+    return shapes
+
+
+def head_weights(config: dict) -> int:
+    """Weights of the output head, which the embedding shares."""
+    return config["vocab_size"] * config["hidden_size"]
+
+
+def layer_weights(config: dict) -> int:
+    """Weights of the linears of all layers: the multiply-accumulates that each prompt token costs."""
+    matrices = [shape for shape in tensor_shapes(config).values() if len(shape) == 2]
+    return sum(rows * columns for rows, columns in matrices) - head_weights(config)
+
+
+def decode_bytes(config: dict, depth: float, kv_element_bytes: float) -> float:
+    """Bytes that a decode step must read: every 4-bit weight, the head once, and `depth` positions of the cache."""
+    positions = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
+    weights = (layer_weights(config) + head_weights(config)) * GROUP_BITS / 8
+    return weights + depth * positions * kv_element_bytes
+
+
+def prefill_macs(config: dict, prompt_tokens: int) -> float:
+    """Multiply-accumulates a prompt token: the linears of all layers, and its share of the head for one position."""
+    return layer_weights(config) + head_weights(config) / prompt_tokens
+
+
+def write_checkpoint(folder: Path, config: dict) -> None:
+    """Writes a checkpoint with random bf16 weights, a block at a time, and a tokenizer of one token."""
+    folder.mkdir(parents=True, exist_ok=True)
+    header, end = {}, 0
+    shapes = tensor_shapes(config)
+    for name, shape in shapes.items():
+        size = 2 * _elements(shape)
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps({"__metadata__": {"format": "pt"}} | header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        _write_tensors(file, list(shapes.values()))
+    for name, content in {
+        "config.json": config | {"dtype": "bfloat16"},
+        "generation_config.json": {name: config[name] for name in ("bos_token_id", "eos_token_id")},
+        "tokenizer.json": TOKENIZER,
+        "tokenizer_config.json": TOKENIZER_CONFIG,
+    }.items():
+        (folder / name).write_text(json.dumps(content, indent=2))
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    return shape[0] if len(shape) == 1 else shape[0] * shape[1]
+
+
+def _write_tensors(file, shapes: list[tuple[int, ...]]) -> None:
+    import torch  # not needed by the processes that only ask for shapes
+
+    noise = torch.randn(2 * RANDOM_ELEMENTS, generator=torch.Generator().manual_seed(0))
+    for index, shape in enumerate(shapes):
+        rolled = noise.roll(7919 * index)
+        values = 1 + 0.1 * rolled if len(shape) == 1 else rolled * shape[-1] ** -0.5
+        data = values.to(torch.bfloat16).view(torch.uint8).numpy()
+        left = _elements(shape)
+        while left > 0:
+            count = min(left, noise.numel())
+            file.write(data[: 2 * count])
+            left -= count

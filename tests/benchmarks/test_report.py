@@ -1,0 +1,219 @@
+"""The pure parts of the comparison: costs of a shape, summaries, ratios, table, and the command line's errors."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compare, plot, report
+from benchmarks.peers import all_peers, environment, worker
+from benchmarks.shapes import SHAPES, decode_bytes, head_weights, layer_weights, prefill_macs, write_checkpoint
+
+FACTS = {"version": "1", "head": "4 bits", "cache": "float32", "conversion": "as it is"}
+LIMITS = {"read_gb_s": 50.0, "int8_gmac_s": 1000.0}
+SETUP = {"threads": 2, "prompt_tokens": 256, "generate_tokens": 256}
+MODEL = "llama-3.2-1b"
+
+
+def run(prefill: float, decode: float, private: float = 10) -> dict:
+    return {
+        "prompt_tokens": 256, "prefill_seconds": 256 / prefill, "decode_steps": 255, "decode_seconds": 255 / decode,
+        "load_seconds": 0.5, "private_mb": private, "file_backed_mb": 700,
+    }  # fmt: skip
+
+
+def rows() -> list[dict]:
+    return [
+        report.row(MODEL, "mote", [run(600, 60), run(500, 50, private=30), run(700, 70)], 700_000_000, FACTS),
+        report.row(MODEL, "llama.cpp", [run(250, 40)], 700_000_000, FACTS),
+        report.row(MODEL, "executorch", [run(300, 30)], 900_000_000, FACTS),
+        report.failed_row(MODEL, "openvino-genai", "no | such thing", FACTS),
+    ]
+
+
+def test_weights_of_the_shapes():
+    # 16 layers of q, k, v, o and three ffn matrices; 28 for the other.
+    llama, qwen = SHAPES["llama-3.2-1b"], SHAPES["qwen3-0.6b"]
+    assert layer_weights(llama) == 16 * (2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048)
+    assert layer_weights(qwen) == 28 * (2 * 2048 * 1024 + 2 * 1024 * 1024 + 3 * 3072 * 1024)
+    assert head_weights(qwen) == 151936 * 1024
+
+
+def test_decode_reads_every_weight_once_and_the_cache_at_its_depth():
+    llama = SHAPES[MODEL]
+    weights = (layer_weights(llama) + head_weights(llama)) * 4.5 / 8
+    assert decode_bytes(llama, 0, 4) == weights
+    assert decode_bytes(llama, 384, 4) == weights + 384 * 16 * 2 * 8 * 64 * 4
+
+
+def test_prefill_counts_the_head_for_one_position():
+    llama = SHAPES[MODEL]
+    assert prefill_macs(llama, 256) * 256 == 256 * layer_weights(llama) + head_weights(llama)
+
+
+def test_row_summarises_the_runs():
+    row = rows()[0]
+    assert row["prefill_tok_s"] == pytest.approx({"min": 500, "median": 600, "max": 700})
+    assert row["decode_tok_s"] == pytest.approx({"min": 50, "median": 60, "max": 70})
+    assert (row["file_mb"], row["private_mb"], row["file_backed_mb"], row["load_s"]) == (700, 30, 700, 0.5)
+
+
+def test_no_runs_is_an_error():
+    with pytest.raises(ValueError, match="no values"):
+        report.spread([])
+
+
+def test_ratios_compare_medians_with_the_best_peer_of_each_phase():
+    lines = report.rooflines(SHAPES[MODEL], LIMITS, 256, 256, "float32")
+    found = report.ratios(rows(), lines)
+    assert found["prefill_vs_best_peer"] == pytest.approx(600 / 300)
+    assert found["decode_vs_best_peer"] == pytest.approx(60 / 40)
+    assert found["prefill_vs_roofline"] == pytest.approx(600 / (1000e9 / prefill_macs(SHAPES[MODEL], 256)))
+    assert found["decode_vs_roofline"] == pytest.approx(60 / (50e9 / decode_bytes(SHAPES[MODEL], 384, 4)))
+
+
+def test_a_smaller_cache_raises_the_roofline():
+    wide, narrow = (report.rooflines(SHAPES[MODEL], LIMITS, 256, 256, cache)["decode"] for cache in ("float32", "int8"))
+    assert narrow > wide
+
+
+@pytest.mark.parametrize("kept", [[0], [1, 2, 3], [3]])
+def test_ratios_are_none_where_a_side_is_missing(kept):
+    found = report.ratios([rows()[index] for index in kept], None)
+    assert found == dict.fromkeys(report.RATIOS)
+
+
+def test_document_has_the_promised_shape():
+    found = json.loads(json.dumps(report.document(rows(), LIMITS, SETUP)))
+    assert found["limits"] == LIMITS
+    assert set(found["ratios"]) == {MODEL}
+    assert set(found["ratios"][MODEL]) == set(report.RATIOS)
+    for row in found["rows"]:
+        assert {"model", "runtime", "load_s", "file_mb", "private_mb", "file_backed_mb"} <= set(row)
+        for phase in ("prefill_tok_s", "decode_tok_s"):
+            assert row[phase] is None if row["error"] else set(row[phase]) == {"min", "median", "max"}
+
+
+def test_document_without_limits_has_no_roofline():
+    found = report.document(rows(), None, SETUP | {"limits_error": "no such option"})
+    assert found["limits"] == {"read_gb_s": None, "int8_gmac_s": None}
+    assert found["rooflines"] == {}
+    assert found["ratios"][MODEL]["decode_vs_roofline"] is None
+    assert found["ratios"][MODEL]["decode_vs_best_peer"] == pytest.approx(1.5)
+    assert "no such option" in report.table(found)
+
+
+def test_table_shows_figures_failures_and_ratios():
+    text = report.table(report.document(rows(), LIMITS, SETUP))
+    assert "| llama-3.2-1b | mote | 600.0 (500.0 to 700.0) | 60.0 (50.0 to 70.0) | 0.50 | 700 | 30 | 700 |" in text
+    assert "failed: no \\| such thing" in text
+    assert "| llama-3.2-1b | mote / best peer | 2.00 | 1.50 |" in text
+    assert len({line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")}) == 1
+
+
+def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
+    found = plot.points(report.document(rows(), LIMITS, SETUP), MODEL)
+    assert {point["runtime"] for point in found} == {"mote", "llama.cpp", "executorch"}
+    ours = {point["phase"]: point for point in found if point["runtime"] == "mote"}
+    assert ours["decode"]["intensity"] == pytest.approx(8 / 4.5)
+    assert ours["prefill"]["intensity"] > 100 * ours["decode"]["intensity"]
+    assert ours["prefill"]["gmac_s"] == pytest.approx(600 * prefill_macs(SHAPES[MODEL], 256) / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--models", "gpt-9"], "'gpt-9': must be one of llama-3.2-1b, qwen3-0.6b"),
+        (["--peers", "mote,nobody"], "'nobody': must be one of mote, llama.cpp"),
+        (["--peers", ","], "nothing named"),
+        (["--threads", "0"], "'0': must be an integer of at least 1"),
+        (["--generate-tokens", "1"], "'1': must be an integer of at least 2"),
+    ],
+)
+def test_bad_arguments_are_named(capsys, arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        compare.parse(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_quick_means_fewer_rounds_and_paths_follow_the_report():
+    options = compare.parse(["--quick", "--json", "a/b.json"])
+    assert options.rounds == compare.QUICK_ROUNDS
+    assert (options.markdown, options.plot) == (Path("a/b.md"), Path("a/b.png"))
+    assert compare.parse(["--quick", "--rounds", "7"]).rounds == 7
+
+
+def test_every_peer_is_listed_once_and_ours_needs_nothing():
+    peers = all_peers()
+    assert list(peers) == ["mote", "llama.cpp", "onnxruntime-genai", "openvino-genai", "executorch"]
+    assert [name for name, peer in peers.items() if not peer.requirements] == ["mote"]
+    assert peers["mote"].cache in report.KV_ELEMENT_BYTES
+
+
+def test_a_peer_that_fails_is_an_entry_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def python(self, name, requirements, without=()):
+        if name == "executorch":
+            raise environment.PeerError("no wheel for this platform")
+        return "python"
+
+    def measured(self, peer, python, arguments, label, timeout):
+        if peer.name == "openvino-genai":
+            raise environment.PeerError("illegal instruction")
+        report = {"prefill_seconds": 1.0, "decode_seconds": 5.0, "load_seconds": 0.1}
+        return environment.Measured(report, private_mb=5, file_backed_mb=9)
+
+    monkeypatch.setattr(environment.Environment, "python", python)
+    monkeypatch.setattr(environment.Environment, "version", lambda self, python, distribution: "1.0")
+    monkeypatch.setattr(environment.Environment, "convert", lambda self, peer, model, python: tmp_path)
+    monkeypatch.setattr(environment.Environment, "run", measured)
+    monkeypatch.setattr(environment.Environment, "limits", lambda self, threads: LIMITS)
+    options = compare.parse(["--models", MODEL, "--rounds", "2", "--work", str(tmp_path)])
+    contest = compare.Contest(environment.Environment(tmp_path), options)
+    contest.prepare()
+    contest.race()
+    found = {row["runtime"]: row for row in contest.document()["rows"]}
+    assert found["executorch"]["error"] == "no wheel for this platform"
+    assert found["openvino-genai"]["error"] == "illegal instruction"
+    assert found["mote"]["runs"] == found["llama.cpp"]["runs"] == 2
+    assert found["mote"]["decode_tok_s"]["median"] == pytest.approx(51)
+
+
+def test_worker_times_the_prompt_and_the_rest_apart():
+    class Counting:
+        def generate(self, prompt, count):
+            start = worker.time.perf_counter()
+            return list(range(count)), [start + 2 + index for index in range(count)]
+
+    found = worker.measure(Counting(), [1, 2, 3], 5)
+    assert found["prefill_seconds"] == pytest.approx(2, abs=0.5)
+    assert found["decode_seconds"] == pytest.approx(4)
+
+
+def test_worker_refuses_a_generation_that_stopped_early():
+    class Stopping:
+        def generate(self, prompt, count):
+            return [1], [worker.time.perf_counter()]
+
+    with pytest.raises(RuntimeError, match="1 tokens instead of 5"):
+        worker.measure(Stopping(), [1], 5)
+
+
+def test_last_line_is_what_a_terminal_would_still_show():
+    assert environment.last_line("first\n10%\r20%\rdone: no\n\n") == "done: no"
+    assert environment.last_line("") == "no output"
+
+
+def test_checkpoint_is_what_transformers_calls_a_checkpoint(tmp_path):
+    safetensors = pytest.importorskip("safetensors")
+    config = SHAPES["qwen3-0.6b"] | {
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 32, "vocab_size": 100,
+    }  # fmt: skip
+    write_checkpoint(tmp_path, config)
+    with safetensors.safe_open(tmp_path / "model.safetensors", "pt") as file:
+        embedding = file.get_tensor("model.embed_tokens.weight")
+        assert embedding.shape == (100, 64)
+        assert 0.5 < float(embedding.float().std()) * 8 < 1.5
+        assert "model.layers.0.self_attn.q_norm.weight" in list(file.keys())
+    assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == 100
