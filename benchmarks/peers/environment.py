@@ -148,7 +148,7 @@ class Environment:
         with open(log, "w") as output:
             try:
                 found = subprocess.run(
-                    ["nice", *command], stdout=output, stderr=subprocess.STDOUT, timeout=timeout, check=False,
+                    ["nice", "-n", "5", *command], stdout=output, stderr=subprocess.STDOUT, timeout=timeout, check=False,
                     cwd=self.work, env=_variables(settings or {}),
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
