@@ -50,6 +50,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="report to write (default: WORK/report.json)")
     parser.add_argument("--markdown", type=Path, help="table to write (default: beside the report)")
     parser.add_argument("--plot", type=Path, help="roofline plot to write (default: beside the report)")
+    parser.add_argument("--no-amx", action="store_true", help="refuse AMX to every runtime: vector units only")
     parser.add_argument("--lock", type=Path, help="file to flock while measuring, for machines that are shared")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
@@ -162,6 +163,7 @@ class Contest:
             "--vocab-size": SHAPES[model]["vocab_size"],
         }
         arguments = [str(folder), *(str(item) for pair in counts.items() for item in pair)]
+        arguments += ["--no-amx"] if options.no_amx else []
         try:
             measured = self._environment.run(peer, self._pythons[peer.name], arguments, model, RUN_SECONDS)
         except PeerError as error:
@@ -192,6 +194,7 @@ class Contest:
             "prompt_tokens": self._options.prompt_tokens,
             "generate_tokens": self._options.generate_tokens,
             "cpu": cpu_name(),
+            "amx": not self._options.no_amx,
             "limits_error": self._limits_error,
             "limits_measured": self._limits,
         }

@@ -148,9 +148,14 @@ class Environment:
         with open(log, "w") as output:
             try:
                 found = subprocess.run(
-                    ["nice", "-n", "5", *command], stdout=output, stderr=subprocess.STDOUT, timeout=timeout, check=False,
-                    cwd=self.work, env=_variables(settings or {}),
-                )  # fmt: skip
+                    ["nice", "-n", "5", *command],
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    timeout=timeout,
+                    check=False,
+                    cwd=self.work,
+                    env=_variables(settings or {}),
+                )
             except subprocess.TimeoutExpired:
                 raise PeerError(f"{name}: not done after {timeout:.0f} s; see {log}") from None
         if found.returncode != 0:

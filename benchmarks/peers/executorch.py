@@ -50,6 +50,7 @@ def convert(checkpoint: Path, folder: Path) -> None:
         "model.dtype_override": "fp32",
         "quantization.qmode": "8da4w",
         "quantization.group_size": 32,
+        "quantization.use_hqq": False,
         "quantization.embedding_quantize": "'4,32'",
         "backend.xnnpack.enabled": True,
         "backend.xnnpack.extended_ops": True,

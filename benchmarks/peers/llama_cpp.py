@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from benchmarks.peers import Peer, worker
+from benchmarks.peers import Peer, tiles, worker
 
 PEER = Peer(
     name="llama.cpp",
     module=__name__,
     requirements=("llama-cpp-python==0.3.36", "gguf==0.19.0", "numpy"),
     distribution="llama-cpp-python",
-    conversion="Q4_0, embedding and head included, repacked at load",
+    conversion="Q4_0, embedding and head included, repacked at load, without AMX",
     head="4 bits, groups of 32",
     cache="float16",
 )
@@ -114,6 +114,8 @@ class LlamaCpp:
     def __init__(self, path: Path, threads: int, context_length: int):
         import llama_cpp
 
+        # Compiled by gcc 12, its AMX kernels end in an illegal instruction.
+        tiles.refuse()
         self._api = llama_cpp
         llama_cpp.llama_backend_init()
         self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())

@@ -2,6 +2,7 @@
 
     python -m benchmarks.peers.NAME convert CHECKPOINT FOLDER
     python -m benchmarks.peers.NAME run FOLDER --threads 2 --prompt-tokens 256 --generate-tokens 256 --vocab-size V
+                                              [--no-amx]
 
 `run` prints one line of JSON, the last on standard output. Every runtime is timed by the same two intervals: from
 handing over the prompt to knowing the first token, and from there to knowing the last one. Nothing here needs more
@@ -18,6 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
+
+from benchmarks.peers import tiles
 
 WARM_UP_TOKENS = 8
 
@@ -85,8 +88,11 @@ def main(convert: Callable[[Path, Path], None], load: Callable[..., Generator]) 
     running.add_argument("folder", type=Path)
     for name in ("--threads", "--prompt-tokens", "--generate-tokens", "--vocab-size"):
         running.add_argument(name, type=int, required=True)
+    running.add_argument("--no-amx", action="store_true")
     options = parser.parse_args()
     if options.verb == "convert":
         convert(options.checkpoint, options.folder)
     else:
+        if options.no_amx:
+            tiles.refuse()
         print(json.dumps(run(load, options)), flush=True)

@@ -1,6 +1,9 @@
 """The pure parts of the comparison: costs of a shape, summaries, ratios, table, and the command line's errors."""
 
 import json
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -197,6 +200,25 @@ def test_worker_refuses_a_generation_that_stopped_early():
 
     with pytest.raises(RuntimeError, match="1 tokens instead of 5"):
         worker.measure(Stopping(), [1], 5)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="AMX is asked for on Linux x86-64"
+)
+def test_refusing_tiles_denies_that_request_and_no_other():
+    code = """
+import ctypes, os
+from benchmarks.peers import tiles
+tiles.refuse()
+library = ctypes.CDLL(None, use_errno=True)
+assert library.syscall(158, 0x1023, 18) == -1
+assert ctypes.get_errno() == 1  # EPERM
+base = ctypes.c_ulong()
+assert library.syscall(158, 0x1003, ctypes.byref(base)) == 0  # ARCH_GET_FS
+assert os.getpid() > 0
+"""
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
 
 
 def test_last_line_is_what_a_terminal_would_still_show():
