@@ -16,9 +16,10 @@ PEER = Peer(
     distribution="mote",
     conversion="8da4w, groups of 32, embedding and head 4 bits",
     head="4 bits, groups of 32",
-    cache=os.environ.get("MOTE_BENCH_KV_TYPE", "float32"),
+    cache="float32",
 )
 FILE = "model.mote"
+KV_TYPE = "MOTE_COMPARE_KV_TYPE"
 
 
 def convert(checkpoint: Path, folder: Path) -> None:
@@ -32,7 +33,7 @@ class Mote:
         from llm_runner import Model
 
         self._model = Model.load(path)
-        self._session = self._model.session(context_length, PEER.cache, threads)
+        self._session = self._model.session(context_length, os.environ.get(KV_TYPE, PEER.cache), threads)
 
     def generate(self, prompt: list[int], count: int) -> tuple[list[int], list[float]]:
         self._session.reset()

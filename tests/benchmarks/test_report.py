@@ -239,3 +239,10 @@ def test_checkpoint_is_what_transformers_calls_a_checkpoint(tmp_path):
         assert 0.5 < float(embedding.float().std()) * 8 < 1.5
         assert "model.layers.0.self_attn.q_norm.weight" in list(file.keys())
     assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == 100
+
+
+def test_the_cache_type_reaches_mote_and_the_report_only():
+    peers = {peer.name: compare.with_cache(peer, "int8") for peer in all_peers().values()}
+    assert peers["mote"].cache == "int8"
+    assert list(peers["mote"].settings.values()) == ["int8"]
+    assert peers["llama.cpp"] == all_peers()["llama.cpp"]
