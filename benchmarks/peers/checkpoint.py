@@ -36,3 +36,15 @@ class Checkpoint:
     def tensor(self, name: str) -> np.ndarray:
         """Returns a tensor as float32."""
         return (self.bits(name).astype(np.uint32) << 16).view(np.float32)
+
+    def paired(self, name: str) -> np.ndarray:
+        """Returns a tensor as float32, for runtimes that rotate neighbouring pairs where the checkpoint rotates halves.
+
+        Only rows of Llama's q_proj and k_proj move; everything else is `tensor`.
+        """
+        tensor = self.tensor(name)
+        kind = name.split(".")[-2]
+        if self.config["model_type"] != "llama" or kind not in ("q_proj", "k_proj"):
+            return tensor
+        heads = self.config["num_attention_heads" if kind == "q_proj" else "num_key_value_heads"]
+        return tensor.reshape(heads, 2, -1, tensor.shape[1]).swapaxes(1, 2).reshape(tensor.shape)

@@ -58,6 +58,7 @@ def convert(checkpoint: Path, folder: Path) -> None:
         "export.max_context_length": CONTEXT_LENGTH,
         "export.output_dir": folder,
         "export.output_name": FILE,
+        "hydra.run.dir": folder,
     }
     command = [sys.executable, "-m", "executorch.extension.llm.export.export_llm"]
     worker.call(command + [f"{name}={value}" for name, value in settings.items()])
@@ -78,8 +79,7 @@ def _parameters(config: dict) -> dict:
         "rope_theta": config["rope_theta"],
         "vocab_size": config["vocab_size"],
         "use_scaled_rope": not qwen,
-        # Rotates halves, as the checkpoint is laid out.
-        "use_hf_rope": True,
+        "use_hf_rope": qwen,
         "use_qk_norm": qwen,
         "qk_norm_before_rope": qwen,
     }
@@ -91,7 +91,7 @@ def _write_weights(checkpoint: Path, path: Path) -> None:
     from benchmarks.peers.checkpoint import Checkpoint
 
     source = Checkpoint(checkpoint)
-    state = {_name(name): torch.from_numpy(source.tensor(name)).to(torch.bfloat16) for name in source.names()}
+    state = {_name(name): torch.from_numpy(source.paired(name)).to(torch.bfloat16) for name in source.names()}
     state["output.weight"] = state["tok_embeddings.weight"]
     torch.save(state, path)
 

@@ -43,7 +43,7 @@ def convert(checkpoint: Path, folder: Path) -> None:
     writer = gguf.GGUFWriter(folder / FILE, source.config["model_type"], use_temp_file=True)
     _add_metadata(writer, source.config)
     for name in source.names():
-        _add_tensor(writer, _gguf_name(name), source.tensor(name), source.config)
+        _add_tensor(writer, _gguf_name(name), source.paired(name))
     if source.config.get("rope_scaling"):
         writer.add_tensor("rope_freqs.weight", _rope_factors(source.config))
     writer.write_header_to_file()
@@ -80,17 +80,12 @@ def _gguf_name(name: str) -> str:
     return f"blk.{index}.{(NORMS | LINEARS)[rest.removesuffix('.weight')]}.weight"
 
 
-def _add_tensor(writer, name: str, tensor, config: dict) -> None:
+def _add_tensor(writer, name: str, tensor) -> None:
     import gguf
 
     if tensor.ndim == 1:
         writer.add_tensor(name, tensor)
         return
-    heads = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}.get(name.split(".")[-2])
-    if heads and config["model_type"] == "llama":
-        # llama.cpp rotates neighbouring pairs where the checkpoint rotates halves.
-        columns = tensor.shape[1]
-        tensor = tensor.reshape(config[heads], 2, -1, columns).swapaxes(1, 2).reshape(-1, columns)
     kind = gguf.GGMLQuantizationType.Q4_0
     writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
 

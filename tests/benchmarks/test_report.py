@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import compare, plot, report
 from benchmarks.peers import all_peers, environment, worker
+from benchmarks.peers.checkpoint import Checkpoint
 from benchmarks.shapes import SHAPES, decode_bytes, head_weights, layer_weights, prefill_macs, write_checkpoint
 
 FACTS = {"version": "1", "head": "4 bits", "cache": "float32", "conversion": "as it is"}
@@ -246,3 +247,18 @@ def test_the_cache_type_reaches_mote_and_the_report_only():
     assert peers["mote"].cache == "int8"
     assert list(peers["mote"].settings.values()) == ["int8"]
     assert peers["llama.cpp"] == all_peers()["llama.cpp"]
+
+
+def test_only_rows_of_queries_and_keys_of_llama_are_paired(tmp_path):
+    config = SHAPES[MODEL] | {
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 32, "vocab_size": 100,
+    }  # fmt: skip
+    write_checkpoint(tmp_path, config)
+    source = Checkpoint(tmp_path)
+    queries, values = (f"model.layers.0.self_attn.{name}_proj.weight" for name in "qv")
+    halves, pairs = source.tensor(queries), source.paired(queries)
+    assert (pairs[0::2][:16] == halves[:16]).all()
+    assert (pairs[1::2][:16] == halves[16:32]).all()
+    assert (pairs[32::2] == halves[32:48]).all()
+    assert (source.paired(values) == source.tensor(values)).all()
