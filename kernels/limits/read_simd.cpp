@@ -10,18 +10,16 @@ namespace {
 
 using Line = uint64_t __attribute__((vector_size(64)));
 
-Line line_at(const std::byte* from) {
-  Line line;
-  std::memcpy(&line, from, sizeof line);
-  return line;
-}
-
 // Four streams, as kernels read four blocks of rows: memory delivers more to a core that asks at several places.
 uint64_t read(const std::byte* from, size_t bytes) {
   const size_t part = bytes / 4;
   Line all[4] = {};
   for (size_t at = 0; at < part; at += sizeof(Line)) {
-    for (size_t stream = 0; stream < 4; ++stream) all[stream] |= line_at(from + stream * part + at);
+    for (size_t stream = 0; stream < 4; ++stream) {
+      Line line;
+      std::memcpy(&line, from + stream * part + at, sizeof line);
+      all[stream] |= line;
+    }
   }
   const Line merged = all[0] | all[1] | all[2] | all[3];
   uint64_t bits = 0;

@@ -14,9 +14,12 @@ constexpr int kMaxStreamTokens = 4;
 // A mapped file arrives in pages of 4 KiB, where the hardware stops fetching ahead.
 constexpr int64_t kFetchAhead = 1024;
 
-template <int kBits>
-MOTE_INLINE int32_t first_sum(const int32_t* offset) {
-  return kCodesAreSigned ? 0 : *offset;
+MOTE_INLINE I32x16 first_sums(const int32_t* offset) { return splat_i32(kCodesAreSigned ? 0 : *offset); }
+
+// Groups of 32 are what models are stored in, and short enough to be unrolled: kGroup is 32, or 0 for any other size.
+template <int kGroup>
+MOTE_INLINE int64_t group_of(const TileBlocks& w) {
+  return kGroup == 0 ? w.group_size : kGroup;
 }
 
 MOTE_INLINE int32_t load_quad(const int8_t* codes) {
@@ -31,8 +34,15 @@ MOTE_INLINE F32x16 code_sums(const I32x16& sums, int64_t group_size) {
   return to_f32(kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size)));
 }
 
+template <int kBits, int kGroup>
 MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
+  if constexpr (kGroup == 0) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
+  } else {
+    unroll<static_cast<int>((tile_bytes(kBits, kGroup) + 63) / 64)>([&](auto i) {
+      __builtin_prefetch(tile + kFetchAhead + 64 * i);
+    });
+  }
 }
 
 // One group of one stream: adds to sums[t] and to weight_sums.
@@ -40,7 +50,7 @@ template <int kBits, int kTokens>
 MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, F32x16* sums,
                           F32x16& weight_sums) {
   I32x16 totals[kTokens], codes_alone = splat_i32(0);
-  for (int t = 0; t < kTokens; ++t) totals[t] = splat_i32(first_sum<kBits>(x.offsets + group * kTokens + t));
+  for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(x.offsets + group * kTokens + t);
   const int8_t* row = x.codes + group * group_size * kTokens;
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, row += kChunk * kTokens) {
     Bytes64 quads[kQuads];
@@ -61,7 +71,7 @@ MOTE_INLINE void finish_token(const CodeBlock& x, int t, const F32x16& sum, cons
   store_f32(y, splat(x.scales[t]) * fnma(splat(x.zeros[t]), weight_sums, sum));
 }
 
-template <int kBits, int kTokens>
+template <int kBits, int kTokens, int kGroup>
 void stream_blocks(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   F32x16 sums[kMaxStreams][kTokens], weight_sums[kMaxStreams];
   const std::byte* tiles[kMaxStreams];
@@ -70,13 +80,13 @@ void stream_blocks(const TileBlocks& w, const CodeBlock& x, float* y, int64_t st
     weight_sums[s] = splat(0.0f);
     for (int t = 0; t < kTokens; ++t) sums[s][t] = splat(0.0f);
   }
-  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  const int64_t group_size = group_of<kGroup>(w), bytes = tile_bytes(kBits, group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
-    for (int s = 0; s < kMaxStreams; ++s) {
-      fetch(tiles[s], bytes);
-      add_tile<kBits, kTokens>(tiles[s], w.group_size, x, g, sums[s], weight_sums[s]);
+    unroll<kMaxStreams>([&](auto s) {
+      fetch<kBits, kGroup>(tiles[s], bytes);
+      add_tile<kBits, kTokens>(tiles[s], group_size, x, g, sums[s], weight_sums[s]);
       tiles[s] += bytes;
-    }
+    });
   }
   for (int s = 0; s < w.count; ++s) {
     for (int t = 0; t < kTokens; ++t) finish_token(x, t, sums[s][t], weight_sums[s], y + t * stride + 16 * s);
@@ -92,16 +102,16 @@ MOTE_INLINE void with_bits(int bits, const Function& function) {
 }
 
 void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
-  with_bits(w.bits, [&](auto bits) { stream_blocks<bits, 1>(w, *x, y, stride); });
+  with_bits(w.bits, [&](auto bits) { stream_blocks<bits, 1, 0>(w, *x, y, stride); });
 }
 
 // The formats that models are stored in; what the others would gain is not worth their code.
-bool is_common(const WeightKind& kind) { return kind.bits == 4 || kind.bits == 8; }
+bool is_common(const WeightKind& kind) { return (kind.bits == 4 || kind.bits == 8) && kind.group_size == 32; }
 
 template <int kTokens>
 void multiply_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  if (w.bits == 4) stream_blocks<4, kTokens>(w, x, y, stride);
-  else stream_blocks<8, kTokens>(w, x, y, stride);
+  if (w.bits == 4) stream_blocks<4, kTokens, 32>(w, x, y, stride);
+  else stream_blocks<8, kTokens, 32>(w, x, y, stride);
 }
 
 void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
@@ -131,7 +141,7 @@ void unpack_block(const TileBlocks& w, int block, Panel& panel) {
   std::byte* to = panel.quads;
   F32x16 weight_sums = splat(0.0f);
   for (int64_t g = 0; g < w.groups; ++g, tile += bytes) {
-    fetch(tile, bytes);
+    fetch<kBits, 0>(tile, bytes);
     I32x16 codes_alone = splat_i32(0);
     for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk, to += 64 * kQuads) {
       Bytes64 quads[kQuads];
@@ -149,26 +159,27 @@ void unpack_block(const TileBlocks& w, int block, Panel& panel) {
 }
 
 // The panel times kTokens rows of a block of activations, from row `first` on.
-template <bool kWide, int kTokens>
+template <bool kWide, int kTokens, int kGroup>
 void multiply_panel(const Panel& panel, const TileBlocks& w, const CodeBlock& x, int first, float* y, int64_t stride) {
   F32x16 sums[kTokens];
   for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
   const int64_t pitch = 4 * (kTokens == kTokenBlock ? kTokenBlock : x.count);  // bytes from quad to quad
   const std::byte* quads = panel.quads;
   const int8_t* row = x.codes + 4 * first;
-  const int64_t chunks = w.group_size / kChunk;
-  for (int64_t g = 0; g < w.groups; ++g) {
+  const int32_t* offsets = x.offsets + first;
+  const int64_t chunks = group_of<kGroup>(w) / kChunk;
+  for (int64_t g = 0; g < w.groups; ++g, offsets += x.count) {
     I32x16 totals[kTokens];
-    const int32_t* offsets = x.offsets + g * x.count + first;
-    for (int t = 0; t < kTokens; ++t) totals[t] = splat_i32(kCodesAreSigned ? 0 : offsets[t]);
+    for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(offsets + t);
     for (int64_t chunk = 0; chunk < chunks; ++chunk, quads += 64 * kQuads, row += kQuads * pitch) {
-      for (int j = 0; j < kQuads; ++j) {
-        const Bytes64 codes = load_bytes(quads + 64 * j);
-        for (int t = 0; t < kTokens; ++t) totals[t] = dot4<kWide>(totals[t], codes, load_quad(row + j * pitch + 4 * t));
-      }
+      Bytes64 codes[kQuads];
+      unroll<kQuads>([&](auto j) { codes[j] = load_bytes(quads + 64 * j); });
+      unroll<kTokens>([&](auto t) {
+        unroll<kQuads>([&](auto j) { totals[t] = dot4<kWide>(totals[t], codes[j], load_quad(row + j * pitch + 4 * t)); });
+      });
     }
     const F32x16 scale = load_f32(panel.scales + 16 * g);
-    for (int t = 0; t < kTokens; ++t) sums[t] = fma(scale, to_f32(totals[t]), sums[t]);
+    unroll<kTokens>([&](auto t) { sums[t] = fma(scale, to_f32(totals[t]), sums[t]); });
   }
   const F32x16 weight_sums = load_f32(panel.weight_sums);
   for (int t = 0; t < kTokens; ++t) finish_token(x, first + t, sums[t], weight_sums, y + t * stride);
@@ -179,7 +190,13 @@ void multiply_block(const Panel& panel, const TileBlocks& w, const CodeBlock& x,
   for (int first = 0; first < x.count; first += kTokensAtOnce) {
     const int count = x.count - first < kTokensAtOnce ? x.count - first : kTokensAtOnce;
     unroll<kTokensAtOnce>([&](auto index) {
-      if (count == index + 1) multiply_panel<kWide, index + 1>(panel, w, x, first, y + first * stride, stride);
+      if (count != index + 1) return;
+      // Only full blocks of the usual format are worth code of their own.
+      if (index + 1 == kTokensAtOnce && w.group_size == 32) {
+        multiply_panel<kWide, kTokensAtOnce, 32>(panel, w, x, first, y + first * stride, stride);
+      } else {
+        multiply_panel<kWide, index + 1, 0>(panel, w, x, first, y + first * stride, stride);
+      }
     });
   }
 }
