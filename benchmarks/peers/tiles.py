@@ -14,12 +14,21 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _ALLOW, _NOT_PERMITTED = 0x7FFF0000, 0x00050001
 
 
+_refused = False
+
+
+def refused() -> bool:
+    """Whether `refuse` took effect in this process."""
+    return _refused
+
+
 def refuse() -> None:
     """Makes the kernel refuse AMX to this process from now on; libraries then take their AVX-512 or AVX2 path.
 
     Linux gives tiles only to a process that asks with arch_prctl, and a seccomp filter can deny that one request.
     Does nothing where the processor or the system is another. Errors: OSError if the filter is not taken
     """
+    global _refused
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return
     steps = [
@@ -38,3 +47,4 @@ def refuse() -> None:
     for arguments in ((_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), (_SET_SECCOMP, _FILTER_MODE, program, 0, 0)):
         if library.prctl(*arguments) != 0:
             raise OSError(ctypes.get_errno(), "the system takes no seccomp filter")
+    _refused = True
