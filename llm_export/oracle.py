@@ -203,8 +203,9 @@ def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
 
 def _torchao_tensor(codes: Tensor, scales: Tensor, spec: WeightSpec) -> Tensor:
     """Wraps codes and scales so that torchao itself computes the linear."""
+    dtype = getattr(torch, f"int{max(spec.bits, 2)}")  # torch.int1 has the codes -1 and 0, not -1 and 1
     return IntxUnpackedToInt8Tensor(
         qdata=codes, scale=scales, zero_point=torch.zeros_like(scales, dtype=torch.int8),
-        target_dtype=getattr(torch, f"int{max(spec.bits, 2)}"), block_size=(1, spec.group_size), dtype=torch.float32,
+        target_dtype=dtype, block_size=(1, spec.group_size), dtype=torch.float32,
         activation_quantization="int8_asym_per_token" if spec.activations == "int8" else None,
     )  # fmt: skip
