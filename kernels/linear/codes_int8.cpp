@@ -22,12 +22,6 @@ MOTE_INLINE int64_t group_of(const TileBlocks& w) {
   return kGroup == 0 ? w.group_size : kGroup;
 }
 
-MOTE_INLINE int32_t load_quad(const int8_t* codes) {
-  int32_t quad;
-  std::memcpy(&quad, codes, sizeof(quad));
-  return quad;
-}
-
 // The sum of a row's codes, whatever kCodesAreSigned says.
 template <int kBits>
 MOTE_INLINE F32x16 code_sums(const I32x16& sums, int64_t group_size) {
@@ -58,7 +52,7 @@ MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeB
     unroll<kQuads>([&](auto j) {
       codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes);
       for (int t = 0; t < kTokens; ++t) {
-        totals[t] = dot4<kBits == 8>(totals[t], quads[j], load_quad(row + 4 * (j * kTokens + t)));
+        totals[t] = dot4_at<kBits == 8>(totals[t], quads[j], row + 4 * (j * kTokens + t));
       }
     });
   }
@@ -123,24 +117,40 @@ void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, i
   }
 }
 
-// A block of 16 rows, unpacked: codes in quads, scales and sums as floats.
+// Columns that are multiplied before the next are unpacked: a panel and a block of activations then fit the first cache, and
+// all panels and activations of a chunk of tokens the second. A multiple of every group size.
+constexpr int64_t kPanelColumns = 1024;
+
+// 16 rows x kPanelColumns, unpacked: codes in quads, scales as floats.
 struct Panel {
-  std::byte* quads;      // [columns / 4][64]
-  float* scales;         // [groups][16]
-  float weight_sums[16];
+  std::byte quads[16 * kPanelColumns];             // [columns / 4][64]
+  float scales[16 * kPanelColumns / kChunk];       // [groups][16]
 };
 
-size_t panel_bytes(int64_t columns) { return static_cast<size_t>(16 * columns + 64 * (columns / 32)); }
+struct Panels {
+  Panel panels[kMaxStreams];
+  float weight_sums[kMaxStreams][16];
+};
+
+// Columns [first_group * group_size, ...) of the product.
+struct Range {
+  int64_t first_group;
+  int64_t groups;
+  bool is_first;
+  bool is_last;
+};
+
+size_t panel_bytes(int64_t) { return sizeof(Panels); }
 
 size_t no_scratch(int64_t) { return 0; }
 
 template <int kBits>
-void unpack_block(const TileBlocks& w, int block, Panel& panel) {
+void unpack_panel(const TileBlocks& w, int stream, const Range& range, Panel& panel, float* weight_sums) {
   const int64_t bytes = tile_bytes(kBits, w.group_size);
-  const std::byte* tile = w.blocks[block];
+  const std::byte* tile = w.blocks[stream] + range.first_group * bytes;
   std::byte* to = panel.quads;
-  F32x16 weight_sums = splat(0.0f);
-  for (int64_t g = 0; g < w.groups; ++g, tile += bytes) {
+  F32x16 sums = range.is_first ? splat(0.0f) : load_f32(weight_sums);
+  for (int64_t g = 0; g < range.groups; ++g, tile += bytes) {
     fetch<kBits, 0>(tile, bytes);
     I32x16 codes_alone = splat_i32(0);
     for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk, to += 64 * kQuads) {
@@ -153,65 +163,88 @@ void unpack_block(const TileBlocks& w, int block, Panel& panel) {
     }
     const F32x16 scale = load_f16(tile + code_bytes(kBits, w.group_size));
     store_f32(panel.scales + 16 * g, scale);
-    weight_sums = fma(scale, code_sums<kBits>(codes_alone, w.group_size), weight_sums);
+    sums = fma(scale, code_sums<kBits>(codes_alone, w.group_size), sums);
   }
-  store_f32(panel.weight_sums, weight_sums);
+  store_f32(weight_sums, sums);
 }
 
-// The panel times kTokens rows of a block of activations, from row `first` on.
+// The panel times kTokens rows of a block of activations, from row `first` on. y holds the sums of the columns before.
 template <bool kWide, int kTokens, int kGroup>
-void multiply_panel(const Panel& panel, const TileBlocks& w, const CodeBlock& x, int first, float* y, int64_t stride) {
+void multiply_panel(const Panel& panel, const float* weight_sums, const TileBlocks& w, const Range& range, const CodeBlock& x,
+                    int first, float* y, int64_t stride) {
   F32x16 sums[kTokens];
-  for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
-  const int64_t pitch = 4 * (kTokens == kTokenBlock ? kTokenBlock : x.count);  // bytes from quad to quad
+  for (int t = 0; t < kTokens; ++t) sums[t] = range.is_first ? splat(0.0f) : load_f32(y + t * stride);
+  const int64_t group_size = group_of<kGroup>(w), count = kTokens == kTokenBlock ? kTokenBlock : x.count;
   const std::byte* quads = panel.quads;
-  const int8_t* row = x.codes + 4 * first;
-  const int32_t* offsets = x.offsets + first;
-  const int64_t chunks = group_of<kGroup>(w) / kChunk;
-  for (int64_t g = 0; g < w.groups; ++g, offsets += x.count) {
-    I32x16 totals[kTokens];
-    for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(offsets + t);
-    for (int64_t chunk = 0; chunk < chunks; ++chunk, quads += 64 * kQuads, row += kQuads * pitch) {
+  const int8_t* row = x.codes + (range.first_group * group_size) * count + 4 * first;
+  const int32_t* offsets = x.offsets + range.first_group * count + first;
+  for (int64_t g = 0; g < range.groups; ++g, offsets += count) {
+    const F32x16 scale = load_f32(panel.scales + 16 * g);
+    if constexpr (kGroup == kChunk) {
       Bytes64 codes[kQuads];
       unroll<kQuads>([&](auto j) { codes[j] = load_bytes(quads + 64 * j); });
       unroll<kTokens>([&](auto t) {
-        unroll<kQuads>([&](auto j) { totals[t] = dot4<kWide>(totals[t], codes[j], load_quad(row + j * pitch + 4 * t)); });
+        I32x16 total = first_sums(offsets + t);
+        unroll<kQuads>([&](auto j) { total = dot4_at<kWide>(total, codes[j], row + 4 * (j * count + t)); });
+        sums[t] = fma(scale, to_f32(total), sums[t]);
       });
+      quads += 64 * kQuads;
+      row += kChunk * count;
+    } else {
+      I32x16 totals[kTokens];
+      for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(offsets + t);
+      for (int64_t quad = 0; quad < group_size / 4; ++quad, quads += 64, row += 4 * count) {
+        const Bytes64 codes = load_bytes(quads);
+        for (int t = 0; t < kTokens; ++t) totals[t] = dot4_at<kWide>(totals[t], codes, row + 4 * t);
+      }
+      for (int t = 0; t < kTokens; ++t) sums[t] = fma(scale, to_f32(totals[t]), sums[t]);
     }
-    const F32x16 scale = load_f32(panel.scales + 16 * g);
-    unroll<kTokens>([&](auto t) { sums[t] = fma(scale, to_f32(totals[t]), sums[t]); });
   }
-  const F32x16 weight_sums = load_f32(panel.weight_sums);
-  for (int t = 0; t < kTokens; ++t) finish_token(x, first + t, sums[t], weight_sums, y + t * stride);
+  for (int t = 0; t < kTokens; ++t) {
+    if (range.is_last) finish_token(x, first + t, sums[t], load_f32(weight_sums), y + t * stride);
+    else store_f32(y + t * stride, sums[t]);
+  }
 }
 
 template <bool kWide>
-void multiply_block(const Panel& panel, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+void multiply_block(const Panel& panel, const float* weight_sums, const TileBlocks& w, const Range& range, const CodeBlock& x,
+                    float* y, int64_t stride) {
   for (int first = 0; first < x.count; first += kTokensAtOnce) {
     const int count = x.count - first < kTokensAtOnce ? x.count - first : kTokensAtOnce;
+    float* to = y + first * stride;
     unroll<kTokensAtOnce>([&](auto index) {
       if (count != index + 1) return;
       // Only full blocks of the usual format are worth code of their own.
-      if (index + 1 == kTokensAtOnce && w.group_size == 32) {
-        multiply_panel<kWide, kTokensAtOnce, 32>(panel, w, x, first, y + first * stride, stride);
+      if (index + 1 == kTokensAtOnce && w.group_size == kChunk) {
+        multiply_panel<kWide, kTokensAtOnce, kChunk>(panel, weight_sums, w, range, x, first, to, stride);
       } else {
-        multiply_panel<kWide, index + 1, 0>(panel, w, x, first, y + first * stride, stride);
+        multiply_panel<kWide, index + 1, 0>(panel, weight_sums, w, range, x, first, to, stride);
       }
     });
   }
 }
 
-void multiply_many(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
-  Panel panel;
-  panel.quads = scratch;
-  panel.scales = reinterpret_cast<float*>(scratch + 16 * w.columns());
+void multiply_range(const TileBlocks& w, const Range& range, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
+                    Panels& panels) {
   for (int s = 0; s < w.count; ++s) {
-    with_bits(w.bits, [&](auto bits) { unpack_block<bits>(w, s, panel); });
-    float* to = y + 16 * s;
-    for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
-      if (kWideMatters && w.bits == 8) multiply_block<kWideMatters>(panel, w, x[b], to, stride);
-      else multiply_block<false>(panel, w, x[b], to, stride);
+    with_bits(w.bits, [&](auto bits) { unpack_panel<bits>(w, s, range, panels.panels[s], panels.weight_sums[s]); });
+  }
+  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
+    for (int s = 0; s < w.count; ++s) {
+      const Panel& panel = panels.panels[s];
+      float* to = y + 16 * s;
+      if (kWideMatters && w.bits == 8) multiply_block<kWideMatters>(panel, panels.weight_sums[s], w, range, x[b], to, stride);
+      else multiply_block<false>(panel, panels.weight_sums[s], w, range, x[b], to, stride);
     }
+  }
+}
+
+void multiply_many(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
+  Panels& panels = *reinterpret_cast<Panels*>(scratch);
+  const int64_t groups_at_once = kPanelColumns / w.group_size;
+  for (int64_t g = 0; g < w.groups; g += groups_at_once) {
+    const int64_t groups = w.groups - g < groups_at_once ? w.groups - g : groups_at_once;
+    multiply_range(w, {g, groups, g == 0, g + groups == w.groups}, x, num_blocks, y, stride, panels);
   }
 }
 

@@ -61,5 +61,13 @@ MOTE_INLINE I32x16 dot4(const I32x16& sums, const Bytes64& codes, int32_t x) {
   return result;
 }
 
+// The same with the 4 signed bytes at `x`.
+template <bool kWide>
+MOTE_INLINE I32x16 dot4_at(const I32x16& sums, const Bytes64& codes, const int8_t* x) {
+  int32_t quad;
+  std::memcpy(&quad, x, sizeof(quad));
+  return dot4<kWide>(sums, codes, quad);
+}
+
 }  // namespace MOTE_ISA
 }  // namespace mote

@@ -1,0 +1,176 @@
+// Times the products of mote.linear with cold weights beside what the machine can read and multiply in the same run.
+//   bench_linear [rows columns]... [--bits N] [--group N] [--threads 1,2] [--tokens 1,2,...] [--repeats N]
+// Prints one JSON object a line: first the machine's limits, then each case with the median of its repeats.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/formats.h"
+#include "kernels/limits/limits.h"
+#include "kernels/op.h"
+#include "runner/program/thread_pool.h"
+
+namespace mote {
+namespace {
+
+constexpr size_t kColdBytes = size_t{384} << 20;  // what a step reads between two visits of a weight: more than caches keep
+
+struct Flags {
+  std::vector<int64_t> shapes;  // rows, columns, rows, columns, ...
+  std::vector<int64_t> tokens = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256};
+  std::vector<int64_t> threads = {1, 2};
+  int64_t bits = 4;
+  int64_t group_size = 32;
+  int64_t repeats = 5;
+};
+
+std::vector<int64_t> numbers(const std::string& text) {
+  std::vector<int64_t> list;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) list.push_back(std::stoll(part));
+  return list;
+}
+
+Flags parse(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name.rfind("--", 0) != 0) {
+      flags.shapes.push_back(std::stoll(name));
+      continue;
+    }
+    const std::string value = i + 1 < argc ? argv[++i] : "";
+    if (name == "--bits") flags.bits = std::stoll(value);
+    else if (name == "--group") flags.group_size = std::stoll(value);
+    else if (name == "--repeats") flags.repeats = std::stoll(value);
+    else if (name == "--threads") flags.threads = numbers(value);
+    else if (name == "--tokens") flags.tokens = numbers(value);
+    else throw std::invalid_argument(name);
+  }
+  if (flags.shapes.empty()) flags.shapes = {8192, 2048, 2048, 8192};
+  return flags;
+}
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// One linear layer, over as many equal weights as it takes to be cold.
+class Layer {
+ public:
+  Layer(const Flags& flags, int64_t rows, int64_t columns) {
+    weight_.bits = static_cast<uint8_t>(flags.bits);
+    weight_.group_size = static_cast<int32_t>(flags.group_size);
+    weight_.dtype = DType::kFloat16;
+    weight_.rank = 2;
+    weight_.sizes = {rows, columns};
+    weight_.set_contiguous_strides();
+    const int64_t tile = tile_bytes(static_cast<int>(flags.bits), flags.group_size);
+    bytes_ = static_cast<size_t>(rows / kTileRows * (columns / flags.group_size) * tile);
+    copies_ = std::max<size_t>(2, kColdBytes / bytes_);
+    memory_.resize(copies_ * bytes_);
+    std::minstd_rand random(7);
+    for (size_t i = 0; i < memory_.size(); i += 4) {
+      const auto word = static_cast<uint32_t>(random()) & 0x2fff2fffu;  // as float16: small and positive
+      std::memcpy(memory_.data() + i, &word, 4);
+    }
+  }
+
+  double bytes() const { return static_cast<double>(bytes_); }
+  int64_t rows() const { return weight_.size(0); }
+  int64_t columns() const { return weight_.size(1); }
+
+  // Seconds of one call.
+  double time(int64_t tokens, ThreadPool& threads) {
+    Tensor x = floats(tokens, columns(), x_), y = floats(tokens, rows(), y_);
+    weight_.data = memory_.data() + next_++ % copies_ * bytes_;
+    const Tensor* inputs[] = {&x, &weight_};
+    Tensor* outputs[] = {&y};
+    const Attribute attributes[] = {{"activations", {}, {}, "int8"}};
+    Call call;
+    call.inputs = inputs;
+    call.outputs = outputs;
+    call.attributes = attributes;
+    const Op& op = *find_op("mote.linear");
+    if (const Status status = op.check(call); !status.ok()) throw std::runtime_error(status.message());
+    scratch_.resize(op.scratch_bytes(call, threads.num_threads()) + 64);
+    auto* aligned = scratch_.data() + (64 - reinterpret_cast<uintptr_t>(scratch_.data()) % 64);
+    KernelContext context{&threads, {aligned, scratch_.size() - 64}, {}, {}};
+    const double begin = seconds();
+    const Status status = op.run(call, context);
+    if (!status.ok()) throw std::runtime_error(status.message());
+    return seconds() - begin;
+  }
+
+ private:
+  static Tensor floats(int64_t rows, int64_t columns, std::vector<float>& memory) {
+    Tensor tensor;
+    tensor.rank = 2;
+    tensor.sizes = {rows, columns};
+    tensor.set_contiguous_strides();
+    if (memory.size() < static_cast<size_t>(rows * columns)) {
+      memory.resize(static_cast<size_t>(rows * columns));
+      std::minstd_rand random(3);
+      for (float& value : memory) value = static_cast<float>(random()) / 2147483648.0f - 0.5f;
+    }
+    tensor.data = memory.data();
+    return tensor;
+  }
+
+  Tensor weight_;
+  size_t bytes_ = 0, copies_ = 0, next_ = 0;
+  std::vector<std::byte> memory_, scratch_;
+  std::vector<float> x_, y_;
+};
+
+void run(const Flags& flags) {
+  for (const int64_t num_threads : flags.threads) {
+    auto pool = make_thread_pool(static_cast<int>(num_threads));
+    if (!pool.ok()) throw std::runtime_error(pool.status().message());
+    for (size_t s = 0; s + 1 < flags.shapes.size(); s += 2) {
+      Layer layer(flags, flags.shapes[s], flags.shapes[s + 1]);
+      std::vector<std::vector<double>> times(flags.tokens.size());
+      std::vector<double> read, multiply;
+      for (int64_t repeat = 0; repeat < flags.repeats; ++repeat) {
+        const Result<Limits> limits = measure_limits(**pool);
+        if (!limits.ok()) throw std::runtime_error(limits.status().message());
+        read.push_back((*limits).read_gb_s);
+        multiply.push_back((*limits).int8_gmac_s);
+        for (size_t i = 0; i < times.size(); ++i) {
+          for (int again = 0; again < 3; ++again) times[i].push_back(layer.time(flags.tokens[i], **pool));
+        }
+      }
+      std::printf("{\"threads\": %lld, \"read_gb_s\": %.1f, \"int8_gmac_s\": %.1f}\n", static_cast<long long>(num_threads),
+                  median(read), median(multiply));
+      for (size_t i = 0; i < times.size(); ++i) {
+        const double time = median(times[i]);
+        const double gmac_s = static_cast<double>(layer.rows() * layer.columns() * flags.tokens[i]) * 1e-9 / time;
+        std::printf("{\"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, \"gb_s\": %.1f, \"gmac_s\": %.1f, "
+                    "\"of_read\": %.2f, \"of_int8\": %.2f}\n",
+                    static_cast<long long>(layer.rows()), static_cast<long long>(layer.columns()),
+                    static_cast<long long>(flags.tokens[i]), time * 1e6, layer.bytes() * 1e-9 / time, gmac_s,
+                    layer.bytes() * 1e-9 / time / median(read), gmac_s / median(multiply));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mote
+
+int main(int argc, char** argv) try {
+  mote::run(mote::parse(argc, argv));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_linear: %s\n", error.what());
+  return 2;
+}
