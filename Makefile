@@ -10,7 +10,7 @@ CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -na
 PYTHON_SOURCES := $(shell find llm_export runner/python -name '*.py')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-python asan tsan style clean
+.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python asan tsan style clean
 all: build
 
 $(STAMPS)/system: scripts/install_system_packages.sh
@@ -41,7 +41,7 @@ out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
 	$(BIN)/mote export examples/demo -o $@
 
 # One target per stage, each skipped when nothing that it reads has changed.
-test: test-cpp test-asan test-python style
+test: test-cpp test-asan test-aarch64 test-python style
 
 test-cpp: $(STAMPS)/test-cpp
 $(STAMPS)/test-cpp: $(STAMPS)/venv $(CPP_SOURCES) $(TEST_SOURCES)
@@ -56,6 +56,19 @@ $(STAMPS)/test-asan: $(STAMPS)/venv out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
 	cmake --build --preset asan --parallel $(JOBS)
 	ctest --preset asan
 	build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote
+	@touch $@
+
+# The kernels for 64-bit Arm under an emulator, and the demo model's tokens on every CPU that can be had or imitated here.
+test-aarch64: $(STAMPS)/test-aarch64
+$(STAMPS)/test-aarch64: $(STAMPS)/test-cpp out/demo.mote
+	@if [ "$$(uname -s) $$(uname -m)" != "Linux x86_64" ]; then \
+	  echo "test-aarch64: skipped, only x86-64 Linux emulates Arm here"; \
+	elif ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then \
+	  echo "test-aarch64: skipped, g++-aarch64-linux-gnu and qemu-user are not installed"; \
+	else \
+	  cmake --preset aarch64 && cmake --build --preset aarch64 --parallel $(JOBS) && ctest --preset aarch64 --parallel $(JOBS); \
+	fi
+	$(BIN)/python scripts/compare_instruction_sets.py out/demo.mote
 	@touch $@
 
 test-python: $(STAMPS)/test-python

@@ -21,4 +21,8 @@ struct ScanFunctions {
   float (*exponentials)(const float* x, int64_t n, float top, float factor, float* y);
 };
 
+// Those of the best kernel; the ones for every CPU where MOTE_KERNEL or MOTE_CPU_FEATURES is wrong, which opening a model
+// reports. Thread safety: any thread.
+const ScanFunctions& scan_functions();
+
 }  // namespace mote

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/math.h"
+
 namespace mote {
 namespace {
 
@@ -12,6 +14,8 @@ Status out_of_range(const char* name, double value, const char* accepted) {
 }
 
 bool in_unit_range(float value) { return value >= 0.0f && value <= 1.0f; }
+
+constexpr size_t kPart = 4096;  // logits that are looked at together: they stay in the first cache
 
 bool positive(float value) { return value > 0.0f && std::isfinite(value); }
 
@@ -32,37 +36,75 @@ Status check_sampling(const SamplingOptions& options) {
 }
 
 Sampler::Sampler(const SamplingOptions& options, int32_t vocab_size)
-    : options_(options), random_(options.seed), logits_(static_cast<size_t>(vocab_size)),
-      is_observed_(static_cast<size_t>(vocab_size)) {}
+    : options_(options), random_(options.seed), scan_(scan_functions()),
+      factor_(std::min(1.0f / options.temperature, std::numeric_limits<float>::max())),
+      vocab_size_(static_cast<size_t>(vocab_size)), part_(kPart), indices_(kPart) {}
 
 void Sampler::observe(int32_t id) {
-  const auto index = static_cast<size_t>(id);
-  if (id < 0 || index >= is_observed_.size() || is_observed_[index]) return;
-  is_observed_[index] = true;
-  observed_.push_back(id);
+  if (id < 0 || static_cast<size_t>(id) >= vocab_size_) return;
+  const auto place = std::lower_bound(observed_.begin(), observed_.end(), id);
+  if (place == observed_.end() || *place != id) observed_.insert(place, id);
 }
 
-void Sampler::read_logits(std::span<const float> logits) {
-  const size_t count = std::min(logits.size(), logits_.size());
-  std::copy_n(logits.begin(), count, logits_.begin());
-  std::replace_if(logits_.begin(), logits_.end(), [](float x) { return std::isnan(x); },
-                  -std::numeric_limits<float>::infinity());
-  const float penalty = options_.repetition_penalty;
-  if (penalty == 1.0f) return;
-  for (const int32_t id : observed_) {
-    float& logit = logits_[static_cast<size_t>(id)];
-    logit = logit < 0.0f ? logit * penalty : logit / penalty;
+template <typename Body>
+void Sampler::for_each_part(std::span<const float> logits, const Body& body) {
+  for (size_t begin = 0; begin < logits.size(); begin += kPart) {
+    const size_t count = std::min(kPart, logits.size() - begin);
+    body(Part{penalised(logits, begin, count), static_cast<int32_t>(begin), static_cast<int64_t>(count)});
   }
 }
 
-int32_t Sampler::greedy() const {
-  return static_cast<int32_t>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin());
+// The logits where they lie, or copied to part_ where the penalty changes one.
+const float* Sampler::penalised(std::span<const float> logits, size_t begin, size_t count) {
+  const float* from = logits.data() + begin;
+  const float penalty = options_.repetition_penalty;
+  auto id = std::lower_bound(observed_.begin(), observed_.end(), static_cast<int32_t>(begin));
+  const auto is_inside = [&] { return id != observed_.end() && static_cast<size_t>(*id) < begin + count; };
+  if (penalty == 1.0f || !is_inside()) return from;
+  std::copy_n(from, count, part_.begin());
+  for (; is_inside(); ++id) {
+    float& logit = part_[static_cast<size_t>(*id) - begin];
+    logit = logit < 0.0f ? logit * penalty : logit / penalty;
+  }
+  return part_.data();
 }
 
-int32_t Sampler::sample(std::span<const float> logits) {
-  read_logits(logits);
-  if (!options_.do_sample) return greedy();
-  collect_candidates();
+int32_t Sampler::greedy(std::span<const float> logits) {
+  float largest = -std::numeric_limits<float>::infinity();
+  int32_t best = 0;
+  for_each_part(logits, [&](const Part& part) {
+    const int64_t index = scan_.argmax(part.logits, part.count);
+    if (!(part.logits[index] > largest)) return;
+    largest = part.logits[index];
+    best = part.first_id + static_cast<int32_t>(index);
+  });
+  return best;
+}
+
+int32_t Sampler::sample(std::span<const float> all_logits) {
+  const std::span<const float> logits = all_logits.first(std::min(all_logits.size(), vocab_size_));
+  if (!options_.do_sample) return greedy(logits);
+  if (draws_from_all()) return draw_from_all(logits);
+  collect_candidates(logits);
+  return draw_candidate();
+}
+
+std::vector<float> Sampler::probabilities(std::span<const float> all_logits) {
+  const std::span<const float> logits = all_logits.first(std::min(all_logits.size(), vocab_size_));
+  std::vector<float> result(vocab_size_, 0.0f);
+  if (!options_.do_sample) {
+    result[static_cast<size_t>(greedy(logits))] = 1.0f;
+    return result;
+  }
+  collect_candidates(logits);
+  const double total = total_weight();
+  for (const Candidate& candidate : candidates_) {
+    result[static_cast<size_t>(candidate.id)] = static_cast<float>(candidate.weight / total);
+  }
+  return result;
+}
+
+int32_t Sampler::draw_candidate() {
   double rest = random_.uniform() * total_weight();
   int32_t last_possible = candidates_.front().id;
   for (const Candidate& candidate : candidates_) {
@@ -74,55 +116,137 @@ int32_t Sampler::sample(std::span<const float> logits) {
   return last_possible;
 }
 
-std::vector<float> Sampler::probabilities(std::span<const float> logits) {
-  read_logits(logits);
-  std::vector<float> result(logits_.size(), 0.0f);
-  if (!options_.do_sample) {
-    result[static_cast<size_t>(greedy())] = 1.0f;
-    return result;
-  }
-  collect_candidates();
-  const double total = total_weight();
-  for (const Candidate& candidate : candidates_) {
-    result[static_cast<size_t>(candidate.id)] = static_cast<float>(candidate.weight / total);
-  }
-  return result;
+// Nothing is filtered out.
+bool Sampler::draws_from_all() const {
+  const bool keeps_all = options_.top_k == 0 || static_cast<size_t>(options_.top_k) >= vocab_size_;
+  return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f;
 }
 
-void Sampler::collect_candidates() {
-  candidates_.clear();
-  const float temperature = options_.temperature;
-  for (float& logit : logits_) logit /= temperature;
-  keep_top_k();
-  const float largest = *std::max_element(logits_.begin(), logits_.end());
-  for (Candidate& candidate : candidates_) {
-    const double distance = static_cast<double>(candidate.logit) - static_cast<double>(largest);
-    candidate.weight = candidate.logit == largest ? 1.0 : std::exp(distance);  // equal: also where both are infinite
+int32_t Sampler::draw_from_all(std::span<const float> logits) {
+  const float top = find_top(logits);
+  if (!std::isfinite(top)) {
+    collect_equal(logits, top);
+    return draw_candidate();
   }
-  keep_top_p();
+  double rest = random_.uniform() * sum_weights(logits, top);
+  size_t part = 0, last_possible = 0;
+  for (; part < part_weights_.size(); ++part) {
+    if (part_weights_[part] <= 0.0) continue;
+    last_possible = part;
+    if (rest < part_weights_[part]) break;
+    rest -= part_weights_[part];
+  }
+  const size_t begin = last_possible * kPart, count = std::min(kPart, logits.size() - begin);
+  return draw_from_part({penalised(logits, begin, count), static_cast<int32_t>(begin), static_cast<int64_t>(count)}, top, rest);
+}
+
+int32_t Sampler::draw_from_part(const Part& part, float top, double rest) {
+  scan_.exponentials(part.logits, part.count, top, factor_, part_.data());
+  int32_t last_possible = part.first_id;
+  for (int64_t i = 0; i < part.count; ++i) {
+    const auto weight = static_cast<double>(part_[static_cast<size_t>(i)]);
+    if (weight <= 0.0) continue;
+    last_possible = part.first_id + static_cast<int32_t>(i);
+    rest -= weight;
+    if (rest < 0.0) break;
+  }
+  return last_possible;
+}
+
+float Sampler::find_top(std::span<const float> logits) {
+  float top = -std::numeric_limits<float>::infinity();
+  for_each_part(logits, [&](const Part& part) { top = std::max(top, scan_.maximum(part.logits, part.count)); });
+  return top;
+}
+
+// Of all ids, before any filter; part_weights_ has those of the parts.
+double Sampler::sum_weights(std::span<const float> logits, float top) {
+  part_weights_.clear();
+  for_each_part(logits, [&](const Part& part) {
+    part_weights_.push_back(static_cast<double>(scan_.exponentials(part.logits, part.count, top, factor_, nullptr)));
+  });
+  double total = 0.0;
+  for (const double weight : part_weights_) total += weight;
+  return total;
+}
+
+// Those that the filters keep, with their weights.
+void Sampler::collect_candidates(std::span<const float> logits) {
+  candidates_.clear();
+  const float top = find_top(logits);
+  if (!std::isfinite(top)) return collect_equal(logits, top);
+  // The logit of a weight, a little lower.
+  const auto logit_of = [&](double weight) {
+    return static_cast<float>(static_cast<double>(top) + (math::log(weight) - 0.01) / static_cast<double>(factor_));
+  };
+  const bool has_top_k = options_.top_k > 0 && static_cast<size_t>(options_.top_k) < logits.size();
+  double total = 0.0;
+  if (has_top_k) {
+    collect_top_k(logits);
+  } else if (options_.top_p < 1.0f) {
+    // Ids below this weight have less than 1 - top_p of the mass together, so top-p keeps none of them.
+    total = sum_weights(logits, top);
+    collect_at_least(logits, logit_of((1.0 - static_cast<double>(options_.top_p)) * total / static_cast<double>(logits.size())));
+  } else {
+    collect_at_least(logits, logit_of(static_cast<double>(options_.min_p)));
+  }
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
+  }
+  keep_top_p(has_top_k ? total_weight() : total);
   keep_min_p();
 }
 
-// Candidates are the logits that are not below the k-th largest: ties at the border all stay.
-void Sampler::keep_top_k() {
-  const auto k = static_cast<size_t>(options_.top_k);
-  float border = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < logits_.size(); ++i) candidates_.push_back({logits_[i], static_cast<int32_t>(i), 0.0});
-  if (k == 0 || k >= candidates_.size()) return;
-  const auto kth = candidates_.begin() + static_cast<ptrdiff_t>(k) - 1;
-  std::nth_element(candidates_.begin(), kth, candidates_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
-  border = kth->logit;
-  candidates_.clear();
-  for (size_t i = 0; i < logits_.size(); ++i) {
-    if (logits_[i] >= border) candidates_.push_back({logits_[i], static_cast<int32_t>(i), 0.0});
+void Sampler::add_at_least(const Part& part, float threshold) {
+  const int64_t count = scan_.at_least(part.logits, part.count, threshold, indices_.data());
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t index = indices_[static_cast<size_t>(i)];
+    candidates_.push_back({part.logits[index], part.first_id + index, 0.0});
   }
 }
 
-// Keeps a candidate while the likelier ones have less than top_p of the mass together. Sorts only as far as needed.
-void Sampler::keep_top_p() {
+void Sampler::collect_at_least(std::span<const float> logits, float threshold) {
+  for_each_part(logits, [&](const Part& part) { add_at_least(part, threshold); });
+}
+
+// All ids with the logit `value`, which is infinite; a logit that is not a number counts as -infinity.
+void Sampler::collect_equal(std::span<const float> logits, float value) {
+  candidates_.clear();
+  for_each_part(logits, [&](const Part& part) {
+    for (int64_t i = 0; i < part.count; ++i) {
+      const float logit = part.logits[i];
+      if (logit == value || value < 0.0f) candidates_.push_back({value, part.first_id + static_cast<int32_t>(i), 1.0});
+    }
+  });
+}
+
+// The k largest; ties at the border all stay. The border rises while the parts are read, so that few get in.
+void Sampler::collect_top_k(std::span<const float> logits) {
+  const auto k = static_cast<size_t>(options_.top_k);
+  float border = -std::numeric_limits<float>::infinity();
+  for_each_part(logits, [&](const Part& part) {
+    add_at_least(part, border);
+    if (candidates_.size() >= 2 * k + 64) border = keep_largest(k);
+  });
+  keep_largest(k);
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+}
+
+// Drops candidates below the count-th largest logit, which it returns.
+float Sampler::keep_largest(size_t count) {
+  if (candidates_.size() <= count) return -std::numeric_limits<float>::infinity();
+  const auto last = candidates_.begin() + static_cast<ptrdiff_t>(count) - 1;
+  std::nth_element(candidates_.begin(), last, candidates_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
+  const float border = last->logit;
+  std::erase_if(candidates_, [border](const Candidate& candidate) { return candidate.logit < border; });
+  return border;
+}
+
+// Keeps a candidate while the likelier ones have less than top_p of `total` together. Sorts only as far as needed.
+void Sampler::keep_top_p(double total) {
   if (options_.top_p >= 1.0f) return;
-  const double limit = static_cast<double>(options_.top_p) * total_weight();
+  const double limit = static_cast<double>(options_.top_p) * total;
   const auto likelier = [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/reduce/scan.h"
 #include "runner/llm/random.h"
 
 namespace mote {
@@ -25,7 +26,8 @@ struct SamplingOptions {
 // Errors: kInvalidArgument naming the option, its value and what would be accepted.
 Status check_sampling(const SamplingOptions& options);
 
-// Thread safety: one thread at a time. Cost: O(vocabulary) a token, no allocation after the first.
+// Thread safety: one thread at a time. Cost: one pass over the logits where greedy, two or three otherwise, and a sort of
+// what top-k or top-p may keep; logits are never copied as a whole. No allocation once its lists have grown.
 class Sampler {
  public:
   // `options` passed check_sampling.
@@ -44,22 +46,45 @@ class Sampler {
   struct Candidate {
     float logit = 0.0f;
     int32_t id = 0;
-    double weight = 0.0;  // exp(logit - largest logit)
+    double weight = 0.0;  // exp((logit - largest logit) / temperature)
   };
 
-  void read_logits(std::span<const float> logits);
-  int32_t greedy() const;
-  void collect_candidates();
-  void keep_top_k();
-  void keep_top_p();
+  // A part of the vocabulary, with the penalty.
+  struct Part {
+    const float* logits;
+    int32_t first_id;
+    int64_t count;
+  };
+  template <typename Body> void for_each_part(std::span<const float> logits, const Body& body);
+  const float* penalised(std::span<const float> logits, size_t begin, size_t count);
+
+  int32_t greedy(std::span<const float> logits);
+  bool draws_from_all() const;
+  int32_t draw_from_all(std::span<const float> logits);
+  int32_t draw_from_part(const Part& part, float top, double rest);
+  int32_t draw_candidate();
+
+  float find_top(std::span<const float> logits);
+  double sum_weights(std::span<const float> logits, float top);
+  void collect_candidates(std::span<const float> logits);
+  void collect_at_least(std::span<const float> logits, float threshold);
+  void collect_equal(std::span<const float> logits, float value);
+  void collect_top_k(std::span<const float> logits);
+  void add_at_least(const Part& part, float threshold);
+  float keep_largest(size_t count);
+  void keep_top_p(double total);
   void keep_min_p();
   double total_weight() const;
 
   SamplingOptions options_;
   Random random_;
-  std::vector<float> logits_;
-  std::vector<bool> is_observed_;
-  std::vector<int32_t> observed_;
+  const ScanFunctions& scan_;
+  float factor_;                   // 1 / temperature
+  size_t vocab_size_;
+  std::vector<int32_t> observed_;  // ascending
+  std::vector<float> part_;        // logits of a part with the penalty, or weights
+  std::vector<int32_t> indices_;
+  std::vector<double> part_weights_;
   std::vector<Candidate> candidates_;
 };
 

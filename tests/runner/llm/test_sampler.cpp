@@ -1,8 +1,11 @@
 // That the filters are those of transformers is tested against it in tests/llm_runner/test_sampling.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "runner/llm/sampler.h"
 
@@ -80,6 +83,81 @@ TEST(Sampler, top_p_of_many_equal_logits_keeps_the_lowest_ids) {
   const std::vector<float> probabilities = sampler.probabilities(std::vector<float>(4096, 1.0f));
   EXPECT_GT(probabilities[2047], 0.0f);
   EXPECT_EQ(probabilities[2048], 0.0f);
+}
+
+// What transformers' processors leave, by sorting everything.
+std::vector<double> sorted_reference(std::vector<double> logits, const std::vector<int32_t>& seen, const SamplingOptions& options) {
+  for (const int32_t id : seen) {
+    double& logit = logits[static_cast<size_t>(id)];
+    logit = logit < 0 ? logit * static_cast<double>(options.repetition_penalty) : logit / static_cast<double>(options.repetition_penalty);
+  }
+  std::vector<size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+  size_t kept = order.size();
+  if (options.top_k > 0) kept = std::min(kept, static_cast<size_t>(options.top_k));
+  while (kept < order.size() && logits[order[kept]] == logits[order[kept - 1]]) ++kept;
+  const auto weight = [&](size_t place) {
+    return std::exp((logits[order[place]] - logits[order[0]]) / static_cast<double>(options.temperature));
+  };
+  double total = 0, mass = 0;
+  for (size_t i = 0; i < kept; ++i) total += weight(i);
+  std::vector<double> result(logits.size(), 0.0);
+  for (size_t i = 0; i < kept; mass += weight(i), ++i) {
+    const bool in_top_p = options.top_p >= 1.0f || i == 0 || mass < static_cast<double>(options.top_p) * total;
+    if (in_top_p && weight(i) >= static_cast<double>(options.min_p)) result[order[i]] = weight(i);
+  }
+  const double sum = std::accumulate(result.begin(), result.end(), 0.0);
+  for (double& value : result) value /= sum;
+  return result;
+}
+
+TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
+  constexpr size_t kVocabulary = 3 * 4096 + 77;
+  std::mt19937 generator(3);
+  std::normal_distribution<float> normal(0.0f, 2.5f);
+  std::vector<float> logits(kVocabulary);
+  for (float& logit : logits) logit = normal(generator);
+  const std::vector<double> exact(logits.begin(), logits.end());
+  const std::vector<int32_t> seen = {5, 4095, 4096, 9000, static_cast<int32_t>(kVocabulary) - 1};
+  for (const int32_t top_k : {0, 1, 50, 5000}) {
+    for (const float top_p : {1.0f, 0.9f, 0.1f}) {
+      for (const float min_p : {0.0f, 0.02f}) {
+        for (const float penalty : {1.0f, 1.3f}) {
+          SamplingOptions options{true, 0.7f, top_k, top_p, min_p, penalty, 1};
+          Sampler sampler(options, kVocabulary);
+          for (const int32_t id : seen) sampler.observe(id);
+          const std::vector<float> found = sampler.probabilities(logits);
+          const std::vector<double> expected = sorted_reference(exact, seen, options);
+          double difference = 0;
+          for (size_t i = 0; i < kVocabulary; ++i) difference += std::fabs(static_cast<double>(found[i]) - expected[i]);
+          EXPECT_LT(difference, 1e-3) << top_k << " " << top_p << " " << min_p << " " << penalty;
+          const int32_t id = sampler.sample(logits);
+          EXPECT_GT(found[static_cast<size_t>(id)], 0.0f);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, draws_from_a_large_vocabulary_as_the_probabilities_say) {
+  constexpr int32_t kVocabulary = 20000;
+  std::vector<float> logits(kVocabulary, -6.0f);
+  logits[100] = logits[12000] = logits[19999] = 6.0f;  // together 0.96 of the mass
+  logits[7] = NAN;
+  SamplingOptions options;
+  options.do_sample = true;
+  Sampler sampler(options, kVocabulary);
+  const std::vector<float> probabilities = sampler.probabilities(logits);
+  int counts[3] = {}, others = 0;
+  constexpr int kDraws = 20000;
+  for (int i = 0; i < kDraws; ++i) {
+    const int32_t id = sampler.sample(logits);
+    ASSERT_NE(7, id);
+    ++(id == 100 ? counts[0] : id == 12000 ? counts[1] : id == 19999 ? counts[2] : others);
+  }
+  for (const int count : counts) EXPECT_NEAR(count, static_cast<double>(probabilities[100]) * kDraws, 400);
+  EXPECT_GT(others, 0);
 }
 
 TEST(Sampler, options_out_of_range_are_named) {

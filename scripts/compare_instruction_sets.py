@@ -1,0 +1,60 @@
+"""Continues the golden prompts of a .mote file with every set of instructions that this machine has or emulates.
+
+Token ids and the hash of all logits must be equal everywhere: with CPU features masked, and on emulated Arm CPUs where
+build/aarch64 was built. Reads build/dev/tests/runner/program/greedy and its twin in build/aarch64.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path("tests/runner/program/greedy")
+MASKS = {"x86_64": ["", "avx2+avxvnni", "avx2", "none"], "aarch64": ["", "dotprod", "none"]}
+EMULATED = ["max", "cortex-a76", "cortex-a53"]
+
+
+def run(command: list[str], variables: dict[str, str], file: str) -> tuple[str, str]:
+    """The CPU features that were used, and the ids and hashes."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MOTE_")} | variables
+    done = subprocess.run([*command, file], env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        return "-", f"exit status {done.returncode}: {done.stderr.strip()}"
+    features, _, results = done.stdout.partition("\n")
+    return features.removeprefix("features "), results
+
+
+def cases() -> list[tuple[str, list[str], dict[str, str]]]:
+    machine = "aarch64" if platform.machine() in ("aarch64", "arm64") else platform.machine()
+    native = str("build/dev" / PROGRAM)
+    found = [
+        (f"{machine} {mask or 'as it is'}", [native], {"MOTE_CPU_FEATURES": mask} if mask else {})
+        for mask in MASKS.get(machine, [""])
+    ]
+    emulated = "build/aarch64" / PROGRAM
+    if emulated.exists() and machine != "aarch64":
+        emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu"]
+        found += [(f"emulated {cpu}", [*emulator, cpu, str(emulated)], {}) for cpu in EMULATED]
+    return found
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(f"usage: {sys.argv[0]} FILE.mote", file=sys.stderr)
+        return 2
+    expected = ""
+    failures = 0
+    for name, command, variables in cases():
+        features, results = run(command, variables, sys.argv[1])
+        expected = expected or results
+        equal = results == expected and "logits" in results
+        failures += not equal
+        print(f"{name:26} {features:32} {'equal to the bit' if equal else 'DIFFERS: ' + results}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
