@@ -52,7 +52,7 @@ void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& s
   });
 }
 
-void prepare_codes(const Source& source, const Matrix& weight, Activations& result, Scratch& scratch, ThreadPool& threads) {
+void prepare_codes(CodeLayout layout, const Source& source, const Matrix& weight, Activations& result, Scratch& scratch, ThreadPool& threads) {
   const int64_t groups = groups_of(weight);
   int8_t* codes = scratch.take<int8_t>(result.count * result.width);
   int32_t* offsets = scratch.take<int32_t>(result.count * groups);
@@ -64,8 +64,9 @@ void prepare_codes(const Source& source, const Matrix& weight, Activations& resu
     const int64_t index = row - place.first;
     int8_t* block_codes = codes + place.first * result.width;
     int32_t* block_offsets = offsets + place.first * groups;
-    const RowCodes made = source.kernels.quantize(from, result.width, weight.group_size, code_offset(weight.bits), place.count,
-                                                  block_codes + 4 * index, block_offsets + index);
+    const RowCodes made =
+        source.kernels.quantize(from, result.width, weight.group_size, code_offset(weight.bits), place.count, layout,
+                                block_codes + static_cast<int64_t>(layout) * index, block_offsets + index);
     scales[row] = made.scale;
     zeros[row] = made.zero;
     if (index == 0) {
@@ -121,8 +122,9 @@ size_t activations_bytes(ActivationMode mode, const Matrix& weight, int64_t coun
          2 * array_bytes<float>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
 }
 
-Activations prepare_activations(ActivationMode mode, const RowKernels& kernels, const Tensor& x, const FusedNorm& norm,
-                                const Matrix& weight, const RowOrder* order, Scratch& scratch, ThreadPool& threads) {
+Activations prepare_activations(ActivationMode mode, CodeLayout layout, const RowKernels& kernels, const Tensor& x,
+                                const FusedNorm& norm, const Matrix& weight, const RowOrder* order, Scratch& scratch,
+                                ThreadPool& threads) {
   Activations result;
   result.width = row_length(x);
   result.count = order == nullptr ? num_rows(x) : order->first[order->num_blocks];
@@ -130,7 +132,7 @@ Activations prepare_activations(ActivationMode mode, const RowKernels& kernels, 
   result.first = order == nullptr ? nullptr : order->first;
   const Source source{kernels, x, norm, order};
   if (result.count == 0) return result;
-  if (mode == ActivationMode::kCodes) prepare_codes(source, weight, result, scratch, threads);
+  if (mode == ActivationMode::kCodes) prepare_codes(layout, source, weight, result, scratch, threads);
   else if (mode == ActivationMode::kFloats) prepare_floats(source, result, scratch, threads);
   else prepare_rows(mode, source, result, scratch, threads);
   return result;

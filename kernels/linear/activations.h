@@ -55,8 +55,9 @@ struct Activations {
 // Scratch that prepare_activations takes for `count` rows in at most `num_blocks` blocks.
 size_t activations_bytes(ActivationMode mode, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads);
 
-// x: float32 rows of any strides, as wide as the weight
-Activations prepare_activations(ActivationMode mode, const RowKernels& kernels, const Tensor& x, const FusedNorm& norm,
-                                const Matrix& weight, const RowOrder* order, Scratch& scratch, ThreadPool& threads);
+// x: float32 rows of any strides, as wide as the weight   layout: of codes
+Activations prepare_activations(ActivationMode mode, CodeLayout layout, const RowKernels& kernels, const Tensor& x,
+                                const FusedNorm& norm, const Matrix& weight, const RowOrder* order, Scratch& scratch,
+                                ThreadPool& threads);
 
 }  // namespace mote

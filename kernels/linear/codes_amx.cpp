@@ -11,16 +11,16 @@ constexpr int kMinTokens = 8;  // fewer leave most of a register empty
 // Columns that are multiplied before the next are unpacked: the panels and a chunk of activations fit the second cache.
 constexpr int64_t kPanelColumns = 1024;
 
-// 16 rows x kPanelColumns: signed codes row by row within 32 columns, scales as floats.
+// 16 rows x kPanelColumns: signed codes in quads, scales as floats.
 struct Panel {
-  int8_t codes[16 * kPanelColumns];            // [columns / 32][16][32]
+  std::byte quads[16 * kPanelColumns];         // [columns / 4][16][4]
   float scales[16 * kPanelColumns / kChunk];   // [groups][16]
   float weight_sums[16];
 };
 
 struct Panels {
   Panel panels[kMaxStreams];
-  int32_t totals[2][16][16];  // [row][token]
+  int32_t totals[2][16][16];  // [token][row]
 };
 
 // Columns [first_group * group_size, ...) of the product.
@@ -33,32 +33,22 @@ struct Range {
 
 size_t scratch_bytes(int64_t) { return sizeof(Panels); }
 
-// Quads [8][16 rows][4] become rows [16][32].
-MOTE_INLINE void store_rows(const Bytes64* quads, int8_t* to) {
-  for (int j = 0; j < kQuads; ++j) {
-    alignas(64) int32_t words[16];
-    store_bytes(reinterpret_cast<std::byte*>(words), quads[j]);
-    for (int r = 0; r < 16; ++r) std::memcpy(to + 32 * r + 4 * j, words + r, 4);
-  }
-}
-
 template <int kBits>
 void unpack_panel(const TileBlocks& w, int stream, const Range& range, Panel& panel) {
   const int64_t bytes = tile_bytes(kBits, w.group_size);
   const std::byte* tile = w.blocks[stream] + range.first_group * bytes;
-  int8_t* to = panel.codes;
+  std::byte* to = panel.quads;
   F32x16 sums = range.is_first ? splat(0.0f) : load_f32(panel.weight_sums);
   for (int64_t g = 0; g < range.groups; ++g, tile += bytes) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + 1024 + i);
     I32x16 codes_alone = splat_i32(0);
-    for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk, to += 16 * kChunk) {
+    for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk, to += 64 * kQuads) {
       Bytes64 quads[kQuads];
       unpack_chunk<kBits>(tile, w.group_size, chunk, quads);
       unroll<kQuads>([&](auto j) {
         codes_alone = dot4<false>(codes_alone, quads[j], kOnes);
-        quads[j] = subtract(quads[j], code_offset(kBits));
+        store_bytes(to + 64 * j, subtract(quads[j], code_offset(kBits)));
       });
-      store_rows(quads, to);
     }
     const F32x16 scale = load_f16(tile + code_bytes(kBits, w.group_size));
     store_f32(panel.scales + 16 * g, scale);
@@ -75,71 +65,54 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Registers 0 and 1: sums [16 rows][tokens]; 2, 3: weights [16][32]; 4, 5: activations [8 quads][tokens][4].
+// Registers 0: sums [tokens][16 rows]; 1: activations [tokens][32]; 2: weights [8 quads][16 rows][4].
 void configure(int tokens) {
   TileConfig config;
-  for (int i = 0; i < 6; ++i) {
-    config.rows[i] = i < 4 ? 16 : 8;
-    config.bytes_per_row[i] = static_cast<uint16_t>(i == 2 || i == 3 ? 32 : 4 * tokens);
-  }
+  config.rows[0] = config.rows[1] = static_cast<uint8_t>(tokens);
+  config.rows[2] = kQuads;
+  config.bytes_per_row[0] = config.bytes_per_row[2] = 64;
+  config.bytes_per_row[1] = kChunk;
   _tile_loadconfig(&config);
 }
 
-// totals[row][token] of one group.
-MOTE_INLINE void multiply_group(const int8_t* codes, const int8_t* row, int64_t chunks, int tokens, int32_t* totals) {
+// totals[token][row] of one group.
+MOTE_INLINE void multiply_group(const std::byte* quads, const int8_t* codes, int64_t chunks, int tokens, int32_t (*totals)[16]) {
   _tile_zero(0);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    _tile_loadd(2, codes + chunk * 16 * kChunk, 32);
-    _tile_loadd(4, row + chunk * kChunk * tokens, 4 * tokens);
-    _tile_dpbssd(0, 2, 4);
+    _tile_loadd(1, codes + chunk * kChunk * tokens, kChunk);
+    _tile_loadd(2, quads + chunk * 64 * kQuads, 64);
+    _tile_dpbssd(0, 1, 2);
   }
   _tile_stored(0, totals, 64);
 }
 
-// Adds scale[r] * totals[r] to the sums of each row, [16 rows][16 tokens].
 MOTE_INLINE void add_totals(const int32_t (*totals)[16], const float* scales, F32x16* sums) {
-  unroll<16>([&](auto r) { sums[r] = fma(splat(scales[r]), to_f32(load_i32(totals[r])), sums[r]); });
-}
-
-// y[t][r] from sums [r][t] of the columns before, and back.
-MOTE_INLINE void load_sums(const float* y, int64_t stride, int tokens, F32x16* sums) {
-  alignas(64) float square[16][16] = {};
-  for (int t = 0; t < tokens; ++t) {
-    for (int r = 0; r < 16; ++r) square[r][t] = y[t * stride + r];
-  }
-  for (int r = 0; r < 16; ++r) sums[r] = load_f32(square[r]);
-}
-
-MOTE_INLINE void store_sums(const F32x16* sums, const Panel& panel, const CodeBlock& x, bool is_last, float* y, int64_t stride) {
-  alignas(64) float square[16][16];
-  for (int r = 0; r < 16; ++r) store_f32(square[r], sums[r]);
-  for (int t = 0; t < x.count; ++t) {
-    float row[16];
-    for (int r = 0; r < 16; ++r) row[r] = square[r][t];
-    F32x16 sum = load_f32(row);
-    if (is_last) sum = splat(x.scales[t]) * fnma(splat(x.zeros[t]), load_f32(panel.weight_sums), sum);
-    store_f32(y + t * stride, sum);
-  }
+  const F32x16 scale = load_f32(scales);
+  unroll<kTokenBlock>([&](auto t) { sums[t] = fma(scale, to_f32(load_i32(totals[t])), sums[t]); });
 }
 
 void multiply_panel(const Panel& panel, const TileBlocks& w, const Range& range, const CodeBlock& x, float* y, int64_t stride,
                     int32_t (*totals)[16][16]) {
-  F32x16 sums[16];
-  if (range.is_first) {
-    for (F32x16& sum : sums) sum = splat(0.0f);
-  } else {
-    load_sums(y, stride, x.count, sums);
-  }
+  F32x16 sums[kTokenBlock];
+  unroll<kTokenBlock>([&](auto t) {
+    sums[t] = range.is_first || t >= x.count ? splat(0.0f) : load_f32(y + t * stride);
+  });
   const int64_t chunks = w.group_size / kChunk, pitch = w.group_size * x.count;
-  const int8_t* row = x.codes + range.first_group * pitch;
-  const int8_t* codes = panel.codes;
-  for (int64_t g = 0; g < range.groups; ++g, row += pitch, codes += 16 * w.group_size) {
-    multiply_group(codes, row, chunks, x.count, totals[g % 2][0]);
+  const int8_t* codes = x.codes + range.first_group * pitch;
+  const std::byte* quads = panel.quads;
+  for (int64_t g = 0; g < range.groups; ++g, codes += pitch, quads += 16 * w.group_size) {
+    multiply_group(quads, codes, chunks, x.count, totals[g % 2]);
     // One group behind, so that adding up and multiplying overlap.
     if (g > 0) add_totals(totals[(g - 1) % 2], panel.scales + 16 * (g - 1), sums);
   }
   add_totals(totals[(range.groups - 1) % 2], panel.scales + 16 * (range.groups - 1), sums);
-  store_sums(sums, panel, x, range.is_last, y, stride);
+  const F32x16 weight_sums = load_f32(panel.weight_sums);
+  unroll<kTokenBlock>([&](auto t) {
+    if (t >= x.count) return;
+    F32x16 sum = sums[t];
+    if (range.is_last) sum = splat(x.scales[t]) * fnma(splat(x.zeros[t]), weight_sums, sum);
+    store_f32(y + t * stride, sum);
+  });
 }
 
 void unpack(const TileBlocks& w, const Range& range, Panels& panels) {
@@ -153,6 +126,7 @@ void unpack(const TileBlocks& w, const Range& range, Panels& panels) {
 void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
   Panels& panels = *reinterpret_cast<Panels*>(scratch);
   const int64_t groups_at_once = kPanelColumns / w.group_size;
+  std::memset(panels.totals, 0, sizeof panels.totals);  // rows of tokens that a block lacks are never written
   int configured = 0;
   for (int64_t g = 0; g < w.groups; g += groups_at_once) {
     const int64_t groups = w.groups - g < groups_at_once ? w.groups - g : groups_at_once;
@@ -167,7 +141,7 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
   if (configured != 0) _tile_release();
 }
 
-constexpr CodeProducts kTiles = {scratch_bytes, multiply};
+constexpr CodeProducts kTiles = {CodeLayout::kChunks, scratch_bytes, multiply};
 
 bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 

@@ -248,9 +248,9 @@ void multiply_many(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, 
   }
 }
 
-constexpr CodeProducts kOne = {no_scratch, multiply_one};
-constexpr CodeProducts kSome = {no_scratch, multiply_some};
-constexpr CodeProducts kMany = {panel_bytes, multiply_many};
+constexpr CodeProducts kOne = {CodeLayout::kQuads, no_scratch, multiply_one};
+constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some};
+constexpr CodeProducts kMany = {CodeLayout::kQuads, panel_bytes, multiply_many};
 
 bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 

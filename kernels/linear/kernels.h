@@ -24,9 +24,12 @@ struct TileBlocks {
   int64_t columns() const { return groups * group_size; }
 };
 
+// How the codes of a block lie: [columns / n][count][n].
+enum class CodeLayout : int { kQuads = 4, kChunks = 32 };
+
 // Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero).
 struct CodeBlock {
-  const int8_t* codes;      // [columns / 4][count][4]
+  const int8_t* codes;      // in the layout that the product wants
   const int32_t* offsets;   // [groups][count], -code_offset(bits) * the sum of a group's codes
   const float* scales;      // [count]
   const float* zeros;       // [count]
@@ -46,6 +49,7 @@ struct FloatBlock {
 // so the same bits come out of every variant, for every count of blocks, streams and tokens.
 struct CodeProducts {
   static constexpr std::string_view kRole = "linear.codes";
+  CodeLayout layout;
   size_t (*scratch_bytes)(int64_t columns);
   void (*multiply)(const TileBlocks& weight, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
                    std::byte* scratch);
@@ -80,9 +84,10 @@ struct RowKernels {
   static constexpr std::string_view kRole = "linear.rows";
   // y = x normalised by its root mean square: x / sqrt(mean(x^2) + eps) * (weight + offset); weight may be nullptr.
   void (*rms_norm)(const float* x, int64_t width, float eps, const float* weight, float offset, float* y);
-  // The numerics of docs/ops.md. codes[4 * count * (k / 4) + k % 4] is the code of column k; offsets[count * g] of group g.
-  RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int count, int8_t* codes,
-                       int32_t* offsets);
+  // The numerics of docs/ops.md. codes[n * count * (k / n) + k % n] is the code of column k in a layout of n; offsets[count * g]
+  // that of group g.
+  RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int count, CodeLayout layout,
+                       int8_t* codes, int32_t* offsets);
   // to = (code - zero) * scale, what a dense weight multiplies.
   void (*round)(const float* x, int64_t width, float* to);
   // to[i] = (from[i] + bias[i]) + residual[i]; bias and residual may be nullptr.

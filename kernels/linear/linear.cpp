@@ -112,7 +112,7 @@ class Run {
     Scratch scratch(context.scratch);
     FusedNorm norm = params_.norm;
     norm.weight = data_or_null(optional_input(call, params_.norm_input));
-    x_ = prepare_activations(params_.product.mode, *params_.product.rows, *call.inputs[kX], norm, matrix_, nullptr, scratch,
+    x_ = prepare_activations(params_.product.mode, params_.product.layout(), *params_.product.rows, *call.inputs[kX], norm, matrix_, nullptr, scratch,
                              threads_);
     buffer_bytes_ = buffer_bytes(matrix_, params_.product, x_.count);
     buffers_ = scratch.take<std::byte>(static_cast<int64_t>(buffer_bytes_) * threads_.num_threads());

@@ -16,6 +16,7 @@ struct Product {
   const FloatProducts* floats = nullptr;
   const DenseProducts* dense = nullptr;
 
+  CodeLayout layout() const { return codes == nullptr ? CodeLayout::kQuads : codes->layout; }
   size_t scratch_bytes(const Matrix& matrix) const { return codes == nullptr ? 0 : codes->scratch_bytes(matrix.columns); }
 };
 

@@ -76,16 +76,17 @@ void rms_norm(const float* x, int64_t width, float eps, const float* weight, flo
   rms_norm_row(x, width, eps, weight, offset, y);
 }
 
-RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_offset, int count, int8_t* codes,
-                  int32_t* offsets) {
+RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_offset, int count, CodeLayout layout,
+                  int8_t* codes, int32_t* offsets) {
+  constexpr int64_t kChunk = static_cast<int64_t>(CodeLayout::kChunks);
   const RowScale row = row_scale(x, width);
   for (int64_t group = 0; group < width / group_size; ++group) {
     I32x16 sums = splat_i32(0);
     for (int64_t k = group * group_size; k < (group + 1) * group_size; k += 16) {
       const I32x16 q = round_to_i32(code_of(load_f32(x + k), row));
       sums = sums + q;
-      if (count == 1) {
-        store_i8(codes + k, q);
+      if (count == 1 || layout == CodeLayout::kChunks) {
+        store_i8(codes + k / kChunk * kChunk * count + k % kChunk, q);
         continue;
       }
       int8_t bytes[16];

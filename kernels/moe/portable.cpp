@@ -26,7 +26,8 @@ struct ExpertProducts {
   Product few;
   Product many;
 
-  const Product& of(int64_t count) const { return count <= kFewTokens ? few : many; }
+  // Activations are laid out before it is known which expert gets how many.
+  const Product& of(int64_t count) const { return count <= kFewTokens && few.layout() == many.layout() ? few : many; }
   size_t scratch_bytes(const Matrix& matrix) const { return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix)); }
 };
 
@@ -39,17 +40,19 @@ struct MoeParams {
   float alpha = 0;
 };
 
-Result<ExpertProducts> select_products(bool int8, const Tensor& weight) {
+// choices: tokens times experts a token
+Result<ExpertProducts> select_products(bool int8, const Tensor& weight, int64_t choices) {
   ExpertProducts products;
   MOTE_ASSIGN(products.few, select_product(int8, weight, kFewTokens));
-  MOTE_ASSIGN(products.many, select_product(int8, weight, kTokensAtOnce));
+  const int64_t each = choices / std::max<int64_t>(1, weight.size(0));
+  MOTE_ASSIGN(products.many, select_product(int8, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce)));
   return products;
 }
 
 Status read_attributes(const Call& call, MoeParams& params) {
   MOTE_ASSIGN(const int int8, choice(call, "activations", {"float", "int8"}));
-  MOTE_ASSIGN(params.gate_up, select_products(int8 == 1, *call.inputs[kGateUp]));
-  MOTE_ASSIGN(params.down, select_products(int8 == 1, *call.inputs[kDown]));
+  MOTE_ASSIGN(params.gate_up, select_products(int8 == 1, *call.inputs[kGateUp], call.inputs[kIndices]->num_elements()));
+  MOTE_ASSIGN(params.down, select_products(int8 == 1, *call.inputs[kDown], call.inputs[kIndices]->num_elements()));
   MOTE_ASSIGN(const int function, choice(call, "function", kGateNames));
   params.function = static_cast<GateFunction>(function);
   MOTE_ASSIGN(const int layout, choice(call, "layout", {"concatenated", "interleaved", "single"}));
@@ -275,7 +278,7 @@ Status run_moe(const Call& call, KernelContext& context) {
   Routing routing;
   MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
   const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
-  const Activations x = prepare_activations(params.gate_up.few.mode, *params.gate_up.few.rows, *call.inputs[kX], FusedNorm(),
+  const Activations x = prepare_activations(params.gate_up.few.mode, params.gate_up.many.layout(), *params.gate_up.few.rows, *call.inputs[kX], FusedNorm(),
                                             matrix_of(*call.inputs[kGateUp], 0), &token_rows, scratch, *context.threads);
   Tensor hidden;
   hidden.rank = 2;
@@ -287,7 +290,7 @@ Status run_moe(const Call& call, KernelContext& context) {
   buffers.stride = static_cast<int64_t>(thread_bytes(call));
   buffers.bytes = scratch.take<std::byte>(buffers.stride * context.threads->num_threads());
   compute_hidden(call, routing, x, hidden.as<float>(), buffers, *context.threads);
-  const Activations rows = prepare_activations(params.down.few.mode, *params.down.few.rows, hidden, FusedNorm(),
+  const Activations rows = prepare_activations(params.down.few.mode, params.down.many.layout(), *params.down.few.rows, hidden, FusedNorm(),
                                                matrix_of(*call.inputs[kDown], 0), &choice_rows, scratch, *context.threads);
   compute_outputs(call, routing, rows, outputs, buffers, *context.threads);
   combine(call, routing, outputs, *context.threads);
