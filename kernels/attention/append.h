@@ -8,10 +8,16 @@ inline namespace MOTE_ISA {
 
 MOTE_INLINE F32x16 magnitude(F32x16 x) { return max(x, splat(0.0f) - x); }
 
+// The first 16 of `count` floats; 0 where there are fewer.
+MOTE_INLINE F32x16 load_up_to(const float* from, int64_t count) {
+  if (count >= 16) return load_f32(from);
+  return count > 0 ? load_part(from, count) : splat(0.0f);
+}
+
 // Codes of at most 32 floats, padded with 0; NaN becomes the smallest code. Returns the scale.
 MOTE_INLINE float quantize_group(const float* from, int64_t count, float largest_code, int8_t* codes) {
-  const F32x16 low = load_part(from, count < 16 ? count : 16);
-  const F32x16 high = count > 16 ? load_part(from + 16, count - 16) : splat(0.0f);
+  const F32x16 low = load_up_to(from, count);
+  const F32x16 high = load_up_to(from + 16, count - 16);
   const float scale = max_lanes(max(magnitude(high), max(magnitude(low), splat(0.0f)))) / largest_code;
   const F32x16 limit = splat(largest_code), negative = splat(-largest_code), divisor = splat(scale);
   if (scale > 0) {
@@ -34,7 +40,7 @@ MOTE_INLINE void put_halves(const float* from, int64_t count, const Put& put) {
   for (int64_t begin = 0; begin < count; begin += 16) {
     const int64_t part = count - begin < 16 ? count - begin : 16;
     uint16_t halves[16];
-    store_f16(halves, load_part(from + begin, part));
+    store_f16(halves, load_up_to(from + begin, part));
     for (int64_t i = 0; i < part; ++i) put(begin + i, halves[i]);
   }
 }

@@ -33,32 +33,26 @@ void append(const KvHead& head, int64_t slot, const float* key, const float* val
   }
 }
 
-// NaN where one of the 32 is NaN, so that the scores of such a query become NaN.
-float largest_magnitude(const float* x, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const float size = __builtin_fabsf(x[i]);
-    largest = size > largest || size != size ? size : largest;
-  }
-  return largest;
-}
-
 void quantize_query(const float* query, int64_t width, int16_t* codes, float* scales) {
   for (int64_t begin = 0; begin < width; begin += kKvGroup) {
     const int64_t count = width - begin < kKvGroup ? width - begin : kKvGroup;
-    const float largest = largest_magnitude(query + begin, count);
-    scales[begin / kKvGroup] = largest / 32767.0f;
-    const F32x16 inverse = splat(largest > 0 ? 32767.0f / largest : 0.0f);
-    for (int64_t i = 0; i < count; i += 16) {
-      const F32x16 x = load_part(query + begin + i, count - i < 16 ? count - i : 16) * inverse;
-      store_i16(codes + begin + i, round_to_i32(min(max(x, splat(-32767.0f)), splat(32767.0f))));
-    }
+    const F32x16 low = load_up_to(query + begin, count);
+    const F32x16 high = load_up_to(query + begin + 16, count - 16);
+    const float largest = max_lanes(max(magnitude(high), max(magnitude(low), splat(0.0f))));
+    // NaN where an element is NaN or infinite, so that the scores become NaN.
+    const float defect = sum_lanes((low + high) * splat(0.0f));
+    scales[begin / kKvGroup] = largest / 32767.0f + defect;
+    const F32x16 inverse = splat(largest > 1e-30f ? 32767.0f / largest : 0.0f);
+    const F32x16 limit = splat(32767.0f), negative = splat(-32767.0f);
+    store_i16(codes + begin, round_to_i32(min(max(low * inverse, negative), limit)));
+    if (count > 16) store_i16(codes + begin + 16, round_to_i32(min(max(high * inverse, negative), limit)));
   }
 }
 
-void prepare(const KvHead& head, QueryTile& tile) {
+void prepare(const KvHead& head, float scale, QueryTile& tile) {
+  const int64_t width = head.head_dim, groups = (width + kKvGroup - 1) / kKvGroup, elements = tile.rows * width;
+  for (int64_t i = 0; i < elements; ++i) tile.queries[i] *= scale;
   if (head.type == KvType::kFloat32 || head.type == KvType::kFloat16) return;
-  const int64_t width = head.head_dim, groups = (width + kKvGroup - 1) / kKvGroup;
   for (int row = 0; row < tile.rows; ++row) {
     quantize_query(tile.queries + row * width, width, tile.codes + row * padded_width(width), tile.code_scales + row * groups);
   }
@@ -79,42 +73,71 @@ uint32_t visible_slots(const ScoreRule& rule, int64_t position, int64_t first, u
   return visible & held;
 }
 
-// Scores of one block from products of queries and keys. `from_query`: position of the first slot less the query's.
-MOTE_INLINE F32x16 finish_scores(F32x16 scores, const ScoreRule& rule, float slope, int64_t from_query) {
-  scores = scores * splat(rule.scale);
-  if (rule.softcap != 0) scores = tanh(scores / splat(rule.softcap)) * splat(rule.softcap);
-  if (slope != 0) {
-    constexpr float kIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    scores = fma(splat(slope), splat(static_cast<float>(from_query)) + load_f32(kIndex), scores);
+// Finds out which slots each query sees; few blocks are not full.
+void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile) {
+  int64_t lowest = tile.positions[0], highest = lowest;
+  for (int row = 1; row < tile.rows; ++row) {
+    lowest = tile.positions[row] < lowest ? tile.positions[row] : lowest;
+    highest = tile.positions[row] > highest ? tile.positions[row] : highest;
   }
-  return scores;
-}
-
-// NaN stays NaN: exp says nothing about it.
-MOTE_INLINE F32x16 exp_of_difference(F32x16 scores, F32x16 maximum) {
-  const F32x16 x = scores - maximum;
-  return select_less(x, splat(1.0f), exp(x), x);
-}
-
-// Products in tile.scores become weights.
-void weigh_row(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile, int row, const SoftmaxSums& result) {
-  float* scores = tile.scores + row * kSplitLanes;
-  uint32_t* visible = tile.visible + row * kSplitBlocks;
-  uint32_t any = 0;
-  F32x16 most = splat(-kInfinity);
   for (int b = 0; b < blocks.count; ++b) {
-    visible[b] = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);
-    any |= visible[b];
-    F32x16 score = finish_scores(load_f32(scores + 16 * b), rule, tile.slopes[row], blocks.first[b] - tile.positions[row]);
-    if (visible[b] != kAllLanes) score = select_lanes(visible[b], score, splat(-kInfinity));
-    most = max(score, most);
-    store_f32(scores + 16 * b, score);
+    const bool in_window = rule.window == 0 || blocks.first[b] > highest - rule.window;
+    tile.full[b] = blocks.held[b] == kAllLanes && blocks.first[b] + kKvBlockSlots - 1 <= lowest && in_window;
+    if (tile.full[b]) continue;
+    for (int row = 0; row < tile.rows; ++row) {
+      const uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);
+      tile.visible[row * kSplitBlocks + b] = visible;
+      float* scores = tile.scores + row * kSplitLanes + 16 * b;
+      store_f32(scores, select_lanes(visible, load_f32(scores), splat(-kInfinity)));
+    }
   }
+}
+
+// Soft-cap and ALiBi.
+void adjust_scores(const SplitBlocks& blocks, float softcap, float slope, int64_t position, float* scores) {
+  constexpr float kIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  for (int b = 0; b < blocks.count; ++b) {
+    F32x16 score = load_f32(scores + 16 * b);
+    if (softcap != 0) score = tanh(score / splat(softcap)) * splat(softcap);
+    const F32x16 distance = splat(static_cast<float>(blocks.first[b] - position)) + load_f32(kIndex);
+    store_f32(scores + 16 * b, slope == 0 ? score : fma(splat(slope), distance, score));
+  }
+}
+
+// e^x for x <= 0, relative error below 2e-7; below -87 the result is that of -87, and NaN stays NaN.
+// Source: as exp in kernels/simd/math.h.
+MOTE_INLINE F32x16 exp_of_negative(F32x16 x) {
+  const F32x16 shift = splat(12583039.0f);  // 1.5 * 2^23 + 127: the low bits of a sum with it are an exponent
+  const F32x16 clamped = max(splat(-87.0f), x);
+  const F32x16 shifted = fma(clamped, splat(1.44269504f), shift);
+  const F32x16 n = shifted - shift;
+  const F32x16 r = fnma(n, splat(-2.12194440e-4f), fnma(n, splat(0.693359375f), clamped));
+  F32x16 p = fma(splat(1.3888889e-3f), r, splat(8.3333333e-3f));
+  p = fma(p, r, splat(4.1666667e-2f));
+  p = fma(p, r, splat(1.6666667e-1f));
+  p = fma(p, r, splat(0.5f));
+  p = fma(p, r, splat(1.0f));
+  p = fma(p, r, splat(1.0f));
+  return p * bits_to_f32(shift_left<23>(bits_to_i32(shifted)));
+}
+
+// Scores become weights.
+void weigh_row(int count, const QueryTile& tile, int row, const SoftmaxSums& result) {
+  float* scores = tile.scores + row * kSplitLanes;
+  F32x16 most = splat(-kInfinity);
+  for (int b = 0; b < count; ++b) most = max(most, load_f32(scores + 16 * b));
   const float maximum = max_lanes(most);
   F32x16 total = splat(0.0f);
-  for (int b = 0; b < blocks.count; ++b) {
-    F32x16 weight = exp_of_difference(load_f32(scores + 16 * b), splat(maximum));
-    if (visible[b] != kAllLanes) weight = select_lanes(visible[b], weight, splat(0.0f));
+  uint32_t any = 0;
+  for (int b = 0; b < count; ++b) {
+    F32x16 weight = exp_of_negative(load_f32(scores + 16 * b) - splat(maximum));
+    if (!tile.full[b]) {
+      const uint32_t visible = tile.visible[row * kSplitBlocks + b];
+      weight = select_lanes(visible, weight, splat(0.0f));
+      any |= visible;
+    } else {
+      any = kAllLanes;
+    }
     total = total + weight;
     store_f32(scores + 16 * b, weight);
   }
@@ -126,7 +149,12 @@ template <typename Keys, typename Values, bool kCodes>
 void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
                   const SoftmaxSums& result) {
   score_all<Keys, kCodes>(head, blocks, tile);
-  for (int row = 0; row < tile.rows; ++row) weigh_row(blocks, rule, tile, row, result);
+  for (int row = 0; row < tile.rows; ++row) {
+    if (rule.softcap == 0 && tile.slopes[row] == 0) continue;
+    adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], tile.scores + row * kSplitLanes);
+  }
+  find_visible(blocks, rule, tile);
+  for (int row = 0; row < tile.rows; ++row) weigh_row(blocks.count, tile, row, result);
   if constexpr (kCodes) {
     add_code_values<Values>(head, blocks, tile, result.sums);
   } else {
@@ -150,7 +178,7 @@ void fold(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t wi
     if (added == -kInfinity && next.totals[row] == 0) continue;  // nothing was seen
     const float maximum = added > before ? added : before;
     float factors[16];
-    store_f32(factors, exp_of_difference(select_lanes(1, splat(before), splat(added)), splat(maximum)));
+    store_f32(factors, exp_of_negative(select_lanes(1, splat(before), splat(added)) - splat(maximum)));
     const float keep = factors[0], take = factors[1];
     float both[16];
     store_f32(both, fma(splat(next.totals[row]), splat(take), splat(sums.totals[row]) * splat(keep)));

@@ -39,7 +39,6 @@ struct SplitBlocks {
 };
 
 struct ScoreRule {
-  float scale = 1;
   float softcap = 0;      // 0: none
   int64_t window = 0;     // 0: none
   int64_t num_sinks = 0;  // positions that every window sees
@@ -55,7 +54,7 @@ struct SoftmaxSums {
 // Queries that read the same head of the cache, with working memory.
 struct QueryTile {
   int rows = 0;
-  float* queries = nullptr;      // [rows, head_dim]
+  float* queries = nullptr;      // [rows, head_dim], scaled by prepare
   float* slopes = nullptr;       // [rows], ALiBi
   int64_t* positions = nullptr;  // [rows]
   int16_t* codes = nullptr;      // [rows, padded_width(head_dim)], the queries in 16 bits
@@ -64,6 +63,7 @@ struct QueryTile {
   int16_t* weights = nullptr;    // [rows, kSplitLanes], times scales of values, in 16 bits
   float* weight_scales = nullptr;  // [rows]
   uint32_t* visible = nullptr;   // [rows, kSplitBlocks], bit i: the query sees slot i
+  bool full[kSplitBlocks];       // all queries see all slots; `visible` says nothing of such a block
 };
 
 struct AttentionKernel {
@@ -71,8 +71,8 @@ struct AttentionKernel {
 
   // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot.
   void (*append)(const KvHead& head, int64_t slot, const float* key, const float* value);
-  // Fills codes and code_scales from queries where the cache has codes.
-  void (*prepare)(const KvHead& head, QueryTile& tile);
+  // Scales queries; fills codes and code_scales from them where the cache has codes.
+  void (*prepare)(const KvHead& head, float scale, QueryTile& tile);
   // Overwrites `result` with what the tile's queries see of the blocks.
   void (*attend)(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
                  const SoftmaxSums& result);

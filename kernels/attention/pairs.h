@@ -24,10 +24,18 @@ MOTE_INLINE void load_pairs_i4(const std::byte* from, Pairs16& low, Pairs16& hig
   high.v = _mm512_sub_epi16(_mm512_srli_epi16(wide, 4), eight);
 }
 // Lane i: sums + x[2i] * pair[0] + x[2i + 1] * pair[1].
+// Not the intrinsic, around which gcc 12 copies every sum twice.
 MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
   int32_t both;
   std::memcpy(&both, pair, sizeof(both));
-  return {_mm512_dpwssd_epi32(sums.v, x.v, _mm512_set1_epi32(both))};
+  __asm__("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(x.v), "v"(_mm512_set1_epi32(both)));
+  return sums;
+}
+// The same for a pair that few products share: it is read again for each.
+MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) {
+  struct [[gnu::packed, gnu::may_alias]] Both { int32_t value; };
+  __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(x.v), "m"(reinterpret_cast<const Both*>(pair)->value));
+  return sums;
 }
 // Values of 16 bits.
 MOTE_INLINE void store_i16(int16_t* to, I32x16 x) {
@@ -121,6 +129,10 @@ MOTE_INLINE void store_i16(int16_t* to, const I32x16& x) {
   for (int i = 0; i < 16; ++i) to[i] = static_cast<int16_t>(x.v[i]);
 }
 
+#endif
+
+#if !defined(__AVX512VNNI__)
+MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) { return dot2(sums, x, pair); }
 #endif
 
 }  // namespace MOTE_ISA

@@ -118,24 +118,15 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
       score_floats<Keys, kRows, kBlocks>(head, tile, row, keys + block, scores);
     }
   };
-  // Few queries go over many blocks at once, many queries over the two blocks that stay in the nearest cache.
-  if (tile.rows < kMostRows) {
-    for_row_tiles<kMostRows / 2>(0, tile.rows, [&]<int kRows>(Constant<kRows> rows, int row) MOTE_INLINE_LAMBDA {
-      constexpr int kBlocks = beside(kRows, 4);
-      int block = 0;
-      for (; block + kBlocks <= blocks.count; block += kBlocks) run(rows, Constant<kBlocks>(), row, block);
-      for (; block < blocks.count; ++block) run(rows, Constant<1>(), row, block);
-    });
-    return;
-  }
-  constexpr int kBlocks = beside(kMostRows, 2);
-  for (int block = 0; block < blocks.count; block += kBlocks) {
+  // Few queries go over all blocks one after another, many queries over those that stay in the nearest cache.
+  const int together = tile.rows < kMostRows ? blocks.count : beside(kMostRows, 4);
+  for (int first = 0; first < blocks.count; first += together) {
+    const int end = first + together < blocks.count ? first + together : blocks.count;
     for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows> rows, int row) MOTE_INLINE_LAMBDA {
-      if (block + kBlocks <= blocks.count) {
-        run(rows, Constant<kBlocks>(), row, block);
-      } else {
-        run(rows, Constant<1>(), row, block);
-      }
+      constexpr int kBlocks = beside(kRows, 4);
+      int block = first;
+      for (; block + kBlocks <= end; block += kBlocks) run(rows, Constant<kBlocks>(), row, block);
+      for (; block < end; ++block) run(rows, Constant<1>(), row, block);
     });
   }
 }

@@ -143,7 +143,7 @@ class Attention {
   Attention(const Call& call, KvCache& cache, const KernelContext& context)
       : call_(call), cache_(cache), threads_(*context.threads), shape_(Shape::of(call)),
         params_(call.get_params<AttentionParams>()), positions_(*call.inputs[kPositions]), memory_(context.scratch) {
-    rule_ = {params_.scale, params_.softcap, params_.window, cache.num_sinks};
+    rule_ = {params_.softcap, params_.window, cache.num_sinks};
     shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
   }
 
@@ -210,7 +210,7 @@ class Attention {
       tile.positions[row] = position(token);
       tile.slopes[row] = slopes == nullptr ? 0.0f : slopes->as<float>()[index];
     }
-    params_.kernel->prepare(head(kv_head), tile);
+    params_.kernel->prepare(head(kv_head), params_.scale, tile);
   }
 
   SplitRange range_of(const QueryTile& tile) const {

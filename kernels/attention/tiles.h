@@ -8,8 +8,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 #if defined(__AVX512F__)
-inline constexpr int kTileSums = 16;  // vectors of sums that fit the registers
-inline constexpr int kMostRows = 8;
+inline constexpr int kTileSums = 24;  // vectors of sums that fit the registers
+inline constexpr int kMostRows = 6;
 #else
 inline constexpr int kTileSums = 4;
 inline constexpr int kMostRows = 4;
@@ -18,13 +18,12 @@ inline constexpr int kMostRows = 4;
 template <int kValue>
 struct Constant {};
 
-#define MOTE_INLINE_LAMBDA __attribute__((always_inline))
 
 // function(Constant<kRows>, row) for all of [row, rows), kMost rows at a time and then fewer.
 template <int kMost, typename Function>
 MOTE_INLINE void for_row_tiles(int row, int rows, const Function& function) {
   for (; row + kMost <= rows; row += kMost) function(Constant<kMost>(), row);
-  if constexpr (kMost > 1) for_row_tiles<kMost / 2>(row, rows, function);
+  if constexpr (kMost > 1) for_row_tiles<(kMost > 4 ? 4 : kMost / 2)>(row, rows, function);
 }
 
 // Blocks or columns beside `rows` queries; at most `most`.

@@ -25,7 +25,7 @@ struct ValueBlocks {
 };
 
 // sums[r][16 c ...] += weight of query r * value, in the order of positions.
-template <typename Values, int kRows, int kColumns>
+template <typename Values, int kRows, int kColumns, bool kAll>
 MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* to, int64_t width) {
   F32x16 sums[kRows][kColumns];
 #pragma GCC unroll 8
@@ -37,7 +37,7 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
     const std::byte* value = from.blocks[b];
     const float* weights = from.weights + 16 * b;
     for (int slot = 0; slot < kKvBlockSlots; ++slot, value += row_bytes) {
-      if ((from.visible >> slot & 1) == 0) continue;
+      if (!kAll && (from.visible >> slot & 1) == 0) continue;
       F32x16 x[kColumns];
 #pragma GCC unroll 8
       for (int c = 0; c < kColumns; ++c) x[c] = Values::load(value + 16 * c * Values::kElementBytes);
@@ -56,8 +56,8 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
   }
 }
 
-// Rows [row, end) see the blocks alike.
-template <typename Values>
+// Rows [row, end) see `count` blocks alike.
+template <typename Values, bool kAll>
 void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values, int block, int count,
                 float* sums) {
   const int64_t width = padded_width(head.value_head_dim);
@@ -68,8 +68,8 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
     const auto run = [&]<int kCount>(Constant<kCount>, int64_t column) MOTE_INLINE_LAMBDA {
       const std::byte* at[kSplitBlocks];
       for (int b = 0; b < count; ++b) at[b] = values[block + b] + column * Values::kElementBytes;
-      add_values<Values, kRows, kCount>({at, weights, count, visible}, width * Values::kElementBytes,
-                                        sums + first * width + column, width);
+      add_values<Values, kRows, kCount, kAll>({at, weights, count, visible}, width * Values::kElementBytes,
+                                              sums + first * width + column, width);
     };
     int64_t column = 0;
     for (; column + 16 * kColumns <= width; column += 16 * kColumns) run(Constant<kColumns>(), column);
@@ -81,24 +81,19 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
 template <typename Values>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
   const std::byte* values[kSplitBlocks];
-  bool full[kSplitBlocks];
-  for (int b = 0; b < blocks.count; ++b) {
-    values[b] = head.values + blocks.index[b] * head.value_block_bytes;
-    full[b] = true;
-    for (int r = 0; r < tile.rows; ++r) full[b] &= tile.visible[r * kSplitBlocks + b] == kAllLanes;
-  }
+  for (int b = 0; b < blocks.count; ++b) values[b] = head.values + blocks.index[b] * head.value_block_bytes;
   for (int block = 0; block < blocks.count;) {
     int count = 0;
-    while (count < 4 && block + count < blocks.count && full[block + count]) ++count;
+    while (count < 4 && block + count < blocks.count && tile.full[block + count]) ++count;
     if (count > 0) {
-      add_blocks<Values>(head, tile, 0, tile.rows, values, block, count, sums);
+      add_blocks<Values, true>(head, tile, 0, tile.rows, values, block, count, sums);
       block += count;
       continue;
     }
     const uint32_t* visible = tile.visible + block;
     for (int row = 0, end = 0; row < tile.rows; row = end) {
       while (end < tile.rows && visible[end * kSplitBlocks] == visible[row * kSplitBlocks]) ++end;
-      if (visible[row * kSplitBlocks] != 0) add_blocks<Values>(head, tile, row, end, values, block, 1, sums);
+      if (visible[row * kSplitBlocks] != 0) add_blocks<Values, false>(head, tile, row, end, values, block, 1, sums);
     }
     ++block;
   }
@@ -114,26 +109,24 @@ struct Int4Values {
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
 
-// Weights times the values' scales of a group, in 16 bits. A weight that no slot may have is 0, so codes of slots that hold
-// nothing do not matter.
-MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, int rows, const QueryTile& tile) {
-  for (int row = 0; row < rows; ++row) {
+// Weights times the values' scales of a group, in 16 bits. What a query does not see has weight 0; its codes and scales may
+// be anything, so NaN counts as 0.
+MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
+  constexpr float kLargest = 32766.0f;  // what rounding may add still fits
+  const F32x16 zero = splat(0.0f);
+  for (int row = 0; row < tile.rows; ++row) {
     const float* weights = tile.scores + row * kSplitLanes;
-    F32x16 most = splat(0.0f);
-    for (int b = 0; b < count; ++b) {
-      const F32x16 scaled = load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b]));
-      const uint32_t visible = tile.visible[row * kSplitBlocks + b];
-      most = max(visible == kAllLanes ? scaled : select_lanes(visible, scaled, splat(0.0f)), most);
-    }
+    int16_t* to = tile.weights + row * kSplitLanes;
+    const auto scaled = [=](int b) MOTE_INLINE_LAMBDA {
+      return load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b]));
+    };
+    F32x16 most = zero;
+    for (int b = 0; b < count; ++b) most = max(scaled(b), most);
     const float largest = max_lanes(most);
-    const F32x16 inverse = splat(largest > 0 ? 32767.0f / largest : 0.0f);
-    tile.weight_scales[row] = largest / 32767.0f;
-    for (int b = 0; b < count; ++b) {
-      F32x16 scaled = load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b])) * inverse;
-      const uint32_t visible = tile.visible[row * kSplitBlocks + b];
-      if (visible != kAllLanes) scaled = select_lanes(visible, scaled, splat(0.0f));
-      store_i16(tile.weights + row * kSplitLanes + 16 * b, round_to_i32(min(scaled, splat(32767.0f))));
-    }
+    const F32x16 inverse = splat(largest > 1e-30f ? kLargest / largest : 0.0f);
+    // An infinite value makes its scale infinite.
+    tile.weight_scales[row] = largest < __FLT_MAX__ ? largest / kLargest : __builtin_nanf("");
+    for (int b = 0; b < count; ++b) store_i16(to + 16 * b, round_to_i32(max(scaled(b) * inverse, zero)));
   }
 }
 
@@ -159,7 +152,7 @@ MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const Quer
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-          for (int c = 0; c < kColumns; ++c) sums[r][c] = dot2(sums[r][c], x[c][p], weights + r * kSplitLanes + 2 * p);
+          for (int c = 0; c < kColumns; ++c) sums[r][c] = dot2_once(sums[r][c], x[c][p], weights + r * kSplitLanes + 2 * p);
         }
       }
     }
@@ -182,7 +175,7 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
   for (int64_t column = 0; column < width; column += kKvGroup) {
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;
-    scale_weights(scales, blocks.count, tile.rows, tile);
+    scale_weights(scales, blocks.count, tile);
     for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
       constexpr int kColumns = beside(kRows, 2);
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {

@@ -1,13 +1,13 @@
 // mote.rope_table and mote.rope.
 #include "kernels/contract.h"
+#include "kernels/kernel.h"
 #include "kernels/math.h"
+#include "kernels/rope/rotate.h"
 #include "kernels/rows.h"
 
 namespace mote {
 
 namespace {
-
-enum class Layout : int { kHalf = 0, kHalfFlipped, kInterleaved };
 
 struct TableParams {
   float scale;
@@ -59,7 +59,8 @@ Status run_rope_table(const Call& call, KernelContext& context) {
 }
 
 struct RopeParams {
-  Layout layout;
+  RopeLayout layout;
+  const RopeKernel* kernel;
 };
 
 Status check_rope(Call& call) {
@@ -82,45 +83,26 @@ Status check_rope(Call& call) {
                "cos has %lld columns: must be even and at most %lld", static_cast<long long>(turned),
                static_cast<long long>(x.size(3)));
   MOTE_ASSIGN(const int layout, choice(call, "layout", {"half", "half_flipped", "interleaved"}));
-  call.make_params<RopeParams>().layout = static_cast<Layout>(layout);
+  MOTE_ASSIGN(const RopeKernel* kernel, select_functions<RopeKernel>({}, x.size(2)));
+  call.make_params<RopeParams>() = {static_cast<RopeLayout>(layout), kernel};
   return expect_output(call, 0, DType::kFloat32, Sizes::of(x).span());
-}
-
-// y[i] and y[j] hold a pair of x; they become the pair turned by the table's angles.
-inline void turn(float* y, int64_t i, int64_t j, const float* cos, const float* sin) {
-  const float a = y[i], b = y[j];
-  y[i] = a * cos[i] - b * sin[i];
-  y[j] = b * cos[j] + a * sin[j];
-}
-
-void rotate_row(Layout layout, float* y, const float* cos, const float* sin, int64_t turned) {
-  const int64_t half = turned / 2;
-  switch (layout) {
-    case Layout::kHalf:
-      for (int64_t i = 0; i < half; ++i) turn(y, i, half + i, cos, sin);
-      break;
-    case Layout::kHalfFlipped:
-      for (int64_t i = 0; i < half; ++i) turn(y, half + i, i, cos, sin);
-      break;
-    case Layout::kInterleaved:
-      for (int64_t i = 0; i < half; ++i) turn(y, 2 * i, 2 * i + 1, cos, sin);
-      break;
-  }
 }
 
 Status run_rope(const Call& call, KernelContext& context) {
   const Tensor& x = *call.inputs[0];
   const Tensor& cos = *call.inputs[1];
   const Tensor& sin = *call.inputs[2];
-  const Layout layout = call.get_params<RopeParams>().layout;
+  const RopeParams params = call.get_params<RopeParams>();
   const int64_t tokens = x.size(2), width = x.size(3), turned = cos.size(2);
   float* out = call.outputs[0]->as<float>();
   context.threads->parallel_for(x.size(1) * tokens, row_grain(4 * width), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end && width > 0; ++row) {
       float* y = out + row * width;
-      copy_row(x, row, y);
+      const float* from = read_row(x, row, y);
       const int64_t t = row % tokens;
-      rotate_row(layout, y, cos.as<float>() + t * cos.stride(1), sin.as<float>() + t * sin.stride(1), turned);
+      params.kernel->rotate(params.layout, from, cos.as<float>() + t * cos.stride(1), sin.as<float>() + t * sin.stride(1),
+                            turned, y);
+      if (from != y) std::copy(from + turned, from + width, y + turned);
     }
   });
   return Status();

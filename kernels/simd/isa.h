@@ -6,6 +6,7 @@
 #endif
 
 #define MOTE_INLINE [[gnu::always_inline]] inline
+#define MOTE_INLINE_LAMBDA __attribute__((always_inline))  // after a lambda's parameters
 
 #define MOTE_TEXT_INNER(a) #a
 #define MOTE_TEXT(a) MOTE_TEXT_INNER(a)

@@ -1,0 +1,171 @@
+// Every kernel of mote.attention that this CPU can run: the same bits from all of them, near softmax attention in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernels/attention/tasks.h"
+#include "kernels/float_bits.h"
+#include "kernels/kernel.h"
+#include "tests/kernels/attention_harness.h"
+
+namespace mote::test {
+namespace {
+
+std::vector<const Kernel*> runnable_kernels() {
+  std::vector<const Kernel*> kernels;
+  for (const Kernel* kernel : all_kernels()) {
+    if (kernel->role == AttentionKernel::kRole && detect_cpu_features().has_all(kernel->needs)) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+int pick(std::mt19937& random, std::initializer_list<int> choices) {
+  return choices.begin()[random() % choices.size()];
+}
+
+Setting random_setting(std::mt19937& random, KvType type) {
+  Setting s{.name = "random"};
+  s.kv_heads = pick(random, {1, 2, 3});
+  s.heads = s.kv_heads * pick(random, {1, 2, 4, 5, 9});
+  s.head_dim = pick(random, {1, 7, 16, 24, 33, 64, 80, 96, 128, 256});
+  s.value_dim = random() % 2 == 0 ? s.head_dim : pick(random, {1, 16, 24, 64, 65, 96, 130});
+  if (random() % 3 == 0) s.window = pick(random, {1, 15, 40, 300});
+  if (s.window != 0 && random() % 2 == 0) s.ring = s.window + pick(random, {0, 7});
+  if (s.ring != 0) s.num_sinks = pick(random, {0, 3, 16, 270});
+  s.sinks = random() % 4 == 0;
+  s.alibi = random() % 4 == 0;
+  s.softcap = random() % 4 == 0 ? 3.0f : 0.0f;
+  s.type = type;
+  return s;
+}
+
+// Rows of zeros, and rows that are large and small.
+void disturb(Owned& x, std::mt19937& random) {
+  const int64_t width = x.tensor.size(3), rows = x.count() / width;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float factor = random() % 16 == 0 ? 0.0f : random() % 16 == 0 ? 30.0f : random() % 16 == 0 ? 1e-3f : 1.0f;
+    for (int64_t i = 0; i < width; ++i) x.as<float>()[row * width + i] *= factor;
+  }
+}
+
+bool same_numbers(const Owned& a, const Owned& b) {
+  for (int64_t i = 0; i < a.count(); ++i) {
+    const float x = a.as<float>()[i], y = b.as<float>()[i];
+    if (std::isnan(x) != std::isnan(y) || (!std::isnan(x) && std::memcmp(&x, &y, sizeof(x)) != 0)) return false;
+  }
+  return true;
+}
+
+// What tokens [context, context + tokens) give after one call for the others.
+Owned last_tokens(const Kernel& kernel, const Setting& s, const Sequence& sequence, int64_t context, int64_t tokens, int threads) {
+  const auto* functions = static_cast<const AttentionKernel*>(kernel.functions);
+  Cache cache(s, capacity_for(s, context + tokens, std::max(context, tokens)));
+  Owned out;
+  EXPECT_TRUE(context == 0 || attend_with(functions, s, sequence, cache, 0, context, threads, nullptr).ok());
+  EXPECT_TRUE(attend_with(functions, s, sequence, cache, context, context + tokens, threads, &out).ok());
+  return out;
+}
+
+// What a cache of this type holds of rows of `width` numbers.
+std::vector<double> as_cached(KvType type, const Owned& rows) {
+  const int64_t width = rows.tensor.size(3);
+  std::vector<double> held;
+  for (int64_t begin = 0; begin < rows.count();) {
+    const int64_t end = std::min(begin + kKvGroup, (begin / width + 1) * width);
+    float most = 0;
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, std::fabs(rows.as<float>()[i]));
+    const float scale = most / (type == KvType::kInt8 ? 127.0f : 7.0f);
+    for (; begin < end; ++begin) {
+      const float x = rows.as<float>()[begin];
+      const float code = scale > 0 ? std::nearbyintf(x / scale) : 0.0f;
+      if (type == KvType::kFloat32) held.push_back(static_cast<double>(x));
+      if (type == KvType::kFloat16) held.push_back(static_cast<double>(float16_to_float32(float32_to_float16(x))));
+      if (type == KvType::kInt8 || type == KvType::kInt4) held.push_back(static_cast<double>(scale) * static_cast<double>(code));
+    }
+  }
+  return held;
+}
+
+// Over codes, queries and weights have 16 bits; some queries here have scores of up to 50.
+double tolerance(KvType type) { return type == KvType::kFloat32 || type == KvType::kFloat16 ? 2e-5 : 3e-3; }
+
+class AttentionKernels : public testing::TestWithParam<KvType> {};
+
+TEST_P(AttentionKernels, agree_to_the_bit_and_with_softmax_in_double) {
+  std::mt19937 random(static_cast<uint32_t>(GetParam()) + 11);
+  for (int round = 0; round < 24; ++round) {
+    const Setting s = random_setting(random, GetParam());
+    const int64_t tokens = 1 + static_cast<int64_t>(random() % 70);
+    const int64_t context = static_cast<int64_t>(random() % (round % 4 == 0 ? 630 : 60));
+    Sequence sequence = random_sequence(s, context + tokens, static_cast<uint32_t>(random()));
+    disturb(sequence.q, random);
+    disturb(sequence.v, random);
+    sequence.queries = to_doubles(sequence.q);
+    sequence.keys = as_cached(s.type, sequence.k);
+    sequence.values = as_cached(s.type, sequence.v);
+    const std::vector<const Kernel*> kernels = runnable_kernels();
+    ASSERT_FALSE(kernels.empty());
+    const Owned first = last_tokens(*kernels[0], s, sequence, context, tokens, 3);
+    const std::string what = "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " +
+                             std::to_string(s.head_dim) + " and " + std::to_string(s.value_dim) + ", " + std::to_string(tokens) +
+                             " after " + std::to_string(context) + ", window " + std::to_string(s.window) + " of " +
+                             std::to_string(s.ring) + " + " + std::to_string(s.num_sinks);
+    const double error = relative_error(first.as<float>(), expected_rows(s, sequence, context, context + tokens));
+    EXPECT_LT(error, tolerance(GetParam())) << kernels[0]->name << ": " << what;
+    for (size_t i = 1; i < kernels.size(); ++i) {
+      const Owned other = last_tokens(*kernels[i], s, sequence, context, tokens, static_cast<int>(i));
+      EXPECT_TRUE(same_numbers(first, other)) << kernels[i]->name << ": " << what;
+    }
+  }
+}
+
+TEST_P(AttentionKernels, keep_numbers_that_are_not_finite_in_their_rows) {
+  const Setting s{.name = "odd", .heads = 6, .kv_heads = 2, .head_dim = 72, .value_dim = 40, .type = GetParam()};
+  constexpr int64_t kContext = 300, kTokens = 9;
+  const Sequence clean = random_sequence(s, kContext + kTokens, 5);
+  for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+    Sequence sequence = random_sequence(s, kContext + kTokens, 5);
+    sequence.q.as<float>()[(3 * (kContext + kTokens) + kContext + 4) * s.head_dim + 50] = bad;  // head 3, token 4
+    for (const Kernel* kernel : runnable_kernels()) {
+      const Owned expected = last_tokens(*kernel, s, clean, kContext, kTokens, 2);
+      const Owned out = last_tokens(*kernel, s, sequence, kContext, kTokens, 2);
+      for (int64_t i = 0; i < out.count(); ++i) {
+        const bool spoilt = i / s.value_dim == 4 * s.heads + 3;
+        const float x = out.as<float>()[i];
+        EXPECT_TRUE(spoilt ? std::isnan(x) : x == expected.as<float>()[i]) << kernel->name << " " << bad << " at " << i;
+      }
+    }
+  }
+}
+
+// A value that is not finite spoils those who see it, alike in every kernel, and nobody else.
+TEST_P(AttentionKernels, agree_about_values_that_are_not_finite) {
+  const Setting s{.name = "odd", .heads = 4, .kv_heads = 2, .head_dim = 32, .value_dim = 48, .type = GetParam()};
+  constexpr int64_t kContext = 290, kTokens = 20, kAll = kContext + kTokens;
+  const Sequence clean = random_sequence(s, kAll, 6);
+  for (const float bad : {std::nanf(""), INFINITY}) {
+    Sequence sequence = random_sequence(s, kAll, 6);
+    sequence.v.as<float>()[(kContext + 10) * s.value_dim + 20] = bad;
+    sequence.k.as<float>()[(kAll + kContext + 15) * s.head_dim + 3] = bad;
+    const std::vector<const Kernel*> kernels = runnable_kernels();
+    const Owned expected = last_tokens(*kernels[0], s, clean, kContext, kTokens, 1);
+    const Owned first = last_tokens(*kernels[0], s, sequence, kContext, kTokens, 1);
+    const int64_t before = 10 * s.heads * s.value_dim;
+    EXPECT_EQ(0, std::memcmp(first.bytes.data(), expected.bytes.data(), static_cast<size_t>(before) * sizeof(float)));
+    for (size_t i = 1; i < kernels.size(); ++i) {
+      EXPECT_TRUE(same_numbers(first, last_tokens(*kernels[i], s, sequence, kContext, kTokens, 2))) << kernels[i]->name;
+    }
+  }
+}
+
+std::string type_name(const testing::TestParamInfo<KvType>& info) {
+  constexpr const char* kNames[] = {"float32", "float16", "int8", "int4"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(CacheTypes, AttentionKernels,
+                         testing::Values(KvType::kFloat32, KvType::kFloat16, KvType::kInt8, KvType::kInt4), type_name);
+
+}  // namespace
+}  // namespace mote::test
