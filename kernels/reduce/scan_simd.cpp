@@ -9,7 +9,8 @@ inline namespace MOTE_ISA {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr int64_t kChunk = 256;  // looked at one by one only if its largest element matters
+// Looked at one by one only if the largest element of a chunk matters.
+constexpr int64_t kChunk = 256, kSmallChunk = 64;
 
 MOTE_INLINE F32x16 lowest() { return splat(kLowest); }
 
@@ -44,8 +45,8 @@ int64_t argmax(const float* x, int64_t n) {
 
 int64_t at_least(const float* x, int64_t n, float threshold, int32_t* indices) {
   int64_t count = 0;
-  for (int64_t k = 0; k < n; k += kChunk) {
-    const int64_t end = n - k < kChunk ? n : k + kChunk;
+  for (int64_t k = 0; k < n; k += kSmallChunk) {
+    const int64_t end = n - k < kSmallChunk ? n : k + kSmallChunk;
     if (!(chunk_maximum(x + k, end - k) >= threshold)) continue;
     for (int64_t i = k; i < end; ++i) {
       indices[count] = static_cast<int32_t>(i);

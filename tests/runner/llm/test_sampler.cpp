@@ -150,13 +150,13 @@ TEST(Sampler, draws_from_a_large_vocabulary_as_the_probabilities_say) {
   Sampler sampler(options, kVocabulary);
   const std::vector<float> probabilities = sampler.probabilities(logits);
   int counts[3] = {}, others = 0;
-  constexpr int kDraws = 20000;
+  constexpr int kDraws = 2000;
   for (int i = 0; i < kDraws; ++i) {
     const int32_t id = sampler.sample(logits);
     ASSERT_NE(7, id);
     ++(id == 100 ? counts[0] : id == 12000 ? counts[1] : id == 19999 ? counts[2] : others);
   }
-  for (const int count : counts) EXPECT_NEAR(count, static_cast<double>(probabilities[100]) * kDraws, 400);
+  for (const int count : counts) EXPECT_NEAR(count, static_cast<double>(probabilities[100]) * kDraws, 120);
   EXPECT_GT(others, 0);
 }
 
