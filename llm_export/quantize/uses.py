@@ -150,9 +150,19 @@ def _is_router(linear: Node) -> bool:
     """Says whether the linear's output decides, after a few pointwise steps, which experts run."""
     level = [linear]
     for _ in range(MAX_ROUTING_STEPS):
-        users = {user for node in level for user in node.users if user.op == "call_function"}
-        names = {user: getattr(user.target, "overloadpacket", user.target).__name__ for user in users}
-        if any(name in ("topk", "sort", "moe_experts") for name in names.values()):
+        if any(_chooses_experts(user, node) for node in level for user in node.users):
             return True
-        level = [user for user in users if names[user] in ROUTING_STEPS]
+        users = {user for node in level for user in node.users if user.op == "call_function"}
+        level = [user for user in users if _op_name(user) in ROUTING_STEPS]
     return False
+
+
+def _chooses_experts(user: Node, scores: Node) -> bool:
+    """Whether `user` takes the scores as such, not as what the experts compute on."""
+    if user.target in EXPERTS:
+        return scores in user.args[1:3]
+    return _op_name(user) in ("topk", "sort")
+
+
+def _op_name(node: Node) -> str:
+    return getattr(getattr(node.target, "overloadpacket", node.target), "__name__", "")

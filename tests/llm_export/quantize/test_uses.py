@@ -60,6 +60,13 @@ def test_transposed_experts_are_grouped_along_their_inputs(captured):
     assert (stored.shape[1:], stored.transpose, stored.bits) == ((outer, inner), True, 4)
 
 
+@pytest.mark.parametrize("captured", ["mixtral", "gpt_oss"], indirect=True)
+def test_what_the_experts_compute_on_makes_no_router(captured):
+    found = kinds(captured)
+    outputs = [name for name in found if name.endswith("o_proj.weight")]
+    assert outputs and all(found[name] == "linear" for name in outputs)
+
+
 @pytest.mark.parametrize("captured", ["mixtral"], indirect=True)
 def test_routers_stay_dense_and_experts_do_not(captured):
     found = kinds(captured)
