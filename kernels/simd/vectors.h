@@ -71,7 +71,11 @@ MOTE_INLINE float sum_lanes(F32x16 value) {
 // For lanes that are not NaN.
 MOTE_INLINE float max_lanes(F32x16 value) {
 #if defined(__AVX512F__)
-  return _mm512_reduce_max_ps(value.v);
+  // As below, whose choice between +0 and -0 the compiler's own reduction does not share.
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(value.v), _mm512_extractf32x8_ps(value.v, 1));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 #else
   float l[16];
   store_f32(l, value);

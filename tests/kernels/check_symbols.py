@@ -1,7 +1,7 @@
 """Objects that are compiled for newer CPUs hold nothing that an older one might run.
 
-A linker keeps one of the weak definitions of a name, and it may be the one from such an object: so every weak symbol must
-have the instruction set's namespace in its name. What runs before main must only register kernels.
+A linker keeps one of the weak definitions of a name, and it may be the one from such an object: so every weak symbol
+must have the instruction set's namespace in its name. What runs before main must only register kernels.
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""Logits are equal to the bit however the work is split: over threads, chunks of the prompt, and calls."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PROMPT = "def add(a, b):\n    return a + b\n\n\nclass Stack:\n    def __init__(self):\n        self.items = []\n" * 4
+KV_DTYPES = ("float32", "float16", "int8", "int4")
+
+
+@pytest.fixture(scope="module", params=["none", "8da4w"])
+def model(request, demo, tmp_path_factory):
+    """The demo model: dense as the other tests have it, or quantised as users have it."""
+    if request.param == "none":
+        return demo
+    from llm_export.api import export
+    from llm_runner import Model
+
+    path = tmp_path_factory.mktemp("quantised") / "demo.mote"
+    export(Path(__file__).resolve().parents[2] / "examples" / "demo", path, recipe=request.param)
+    return Model.load(path)
+
+
+def hash_of(logits: list[np.ndarray]) -> str:
+    return hashlib.sha256(np.stack(logits).tobytes()).hexdigest()
+
+
+def logits_of(session, ids: list[int]) -> list[np.ndarray]:
+    """The last of the prompt, then two decoded tokens."""
+    return [session.prefill(ids[:-2]), session.decode(ids[-2]), session.decode(ids[-1])]
+
+
+@pytest.mark.parametrize("kv_dtype", KV_DTYPES)
+def test_threads_and_chunks_do_not_change_a_bit(model, kv_dtype):
+    ids = model.tokenize(PROMPT)
+    assert len(ids) > 64
+    hashes = {}
+    for threads in (1, 2, 3, 4):
+        for chunk in (1, 2, 7, 64, len(ids)):
+            session = model.session(context_length=256, threads=threads, prefill_chunk=chunk, kv_dtype=kv_dtype)
+            hashes[threads, chunk] = hash_of(logits_of(session, ids))
+    assert len(set(hashes.values())) == 1, hashes
+
+
+def test_one_token_at_a_time_equals_many_at_once(model):
+    ids = model.tokenize(PROMPT)[:40]
+    session = model.session(context_length=64)
+    session.prefill(ids[:1])
+    one_by_one = np.stack([session.decode(token) for token in ids[1:]])
+    session = model.session(context_length=64)
+    session.prefill(ids[:1])
+    np.testing.assert_array_equal(session.verify(ids[1:]).view(np.uint32), one_by_one.view(np.uint32))
+
+
+READ_HASH = """
+import hashlib, sys
+from llm_runner import Model
+model = Model.load(sys.argv[1])
+session = model.session(context_length=256, prefill_chunk=32)
+print(hashlib.sha256(session.prefill(model.tokenize(sys.argv[2])).tobytes()).hexdigest())
+"""
+
+
+def test_instruction_sets_do_not_change_a_bit(demo_path):
+    def run(features: str | None) -> str:
+        environment = {key: value for key, value in os.environ.items() if key != "MOTE_CPU_FEATURES"}
+        if features is not None:
+            environment["MOTE_CPU_FEATURES"] = features
+        command = [sys.executable, "-c", READ_HASH, str(Path(demo_path)), PROMPT]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    hashes = {features: run(features) for features in (None, "none", "avx2", "avx2,avxvnni", "dotprod")}
+    assert len(set(hashes.values())) == 1, hashes
