@@ -120,13 +120,32 @@ int32_t stream(const Generation& generation) {
   return piece.finish_reason;
 }
 
-// The measured part of the run, written as a Chrome trace.
-void write_profile(const Session& session, const std::string& path) {
-  const std::string trace = take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session.get(), text, error); });
-  std::ofstream file(path, std::ios::binary);
-  file << trace << std::flush;
-  if (!file) throw InputError("--profile " + path + ": cannot be written: " + std::strerror(errno));
-}
+// A Chrome trace of the run. The file is opened before anything is generated, so that a bad path costs nothing.
+class Profile {
+ public:
+  Profile(const Session& session, const std::string& path) : session_(session), path_(path) {
+    if (path_.empty()) return;
+    file_.open(path_, std::ios::binary);
+    require_file();
+    check([&](mote_error* error) { return mote_session_start_profile(session_.get(), error); });
+  }
+
+  void write() {
+    if (path_.empty()) return;
+    file_ << take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session_.get(), text, error); })
+          << std::flush;
+    require_file();
+  }
+
+ private:
+  void require_file() const {
+    if (!file_) throw InputError("--profile " + path_ + ": cannot be written: " + std::strerror(errno));
+  }
+
+  const Session& session_;
+  const std::string path_;
+  std::ofstream file_;
+};
 
 int run(const RunFlags& flags) {
   if (flags.kernels) {
@@ -147,10 +166,10 @@ int run(const RunFlags& flags) {
   mote_generation* handle = nullptr;
   check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
   const Generation generation(handle);
-  if (!flags.profile.empty()) check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
+  Profile profile(session, flags.profile);
   const CancelOnInterrupt cancel(session.get());
   const int32_t reason = stream(generation);
-  if (!flags.profile.empty()) write_profile(session, flags.profile);
+  profile.write();
   if (flags.show_statistics && !flags.quiet) print_statistics(generation);
   return reason == MOTE_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
