@@ -18,8 +18,15 @@ set(MOTE_ISA_TABLE
 string(REGEX REPLACE "^(AMD64|amd64)$" "x86_64" MOTE_ARCHITECTURE "${CMAKE_SYSTEM_PROCESSOR}")
 string(REGEX REPLACE "^(arm64|ARM64)$" "aarch64" MOTE_ARCHITECTURE "${MOTE_ARCHITECTURE}")
 
+# Kernels are long after inlining: sanitizers look at plain code of theirs, and debuggers at lines but not at variables.
+if(MOTE_SANITIZE)
+  set(MOTE_KERNEL_OPTIONS -O1 -g1)
+else()
+  set(MOTE_KERNEL_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3> $<$<CONFIG:RelWithDebInfo>:-g1>)
+endif()
+
 # gcc 12 sees reads of what its own AVX-512 intrinsics leave undefined on purpose (GCC bug 105593).
-set(MOTE_ISA_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3>)
+set(MOTE_ISA_OPTIONS ${MOTE_KERNEL_OPTIONS})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND MOTE_ISA_OPTIONS -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()

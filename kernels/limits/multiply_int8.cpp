@@ -8,7 +8,7 @@ inline namespace MOTE_ISA {
 namespace {
 
 // So many that no product waits for the one before, and all in registers.
-constexpr int kSums = kTokensAtOnce < 5 ? 5 : kTokensAtOnce;
+constexpr int kSums = kPanelsAtOnce * kRunsAtOnce > 1 ? 16 : 5;
 
 int32_t multiply(int64_t turns, int32_t seed) {
   I32x16 sums[kSums];

@@ -61,17 +61,16 @@ void prepare_codes(CodeLayout layout, const Source& source, const Matrix& weight
   CodeBlock* blocks = scratch.take<CodeBlock>(result.num_blocks);
   for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from) {
     const Place place = place_of(source.order, row, result.count);
-    const int64_t index = row - place.first;
-    int8_t* block_codes = codes + place.first * result.width;
-    int32_t* block_offsets = offsets + place.first * groups;
+    const int64_t index = row - place.first, in_run = index % run_rows(layout), run = row - in_run;
+    const int rows = std::min(run_rows(layout), place.count - static_cast<int>(index - in_run));
+    int8_t* run_codes = codes + run * result.width;
+    int32_t* run_offsets = offsets + run * groups;
     const RowCodes made =
-        source.kernels.quantize(from, result.width, weight.group_size, code_offset(weight.bits), place.count, layout,
-                                block_codes + static_cast<int64_t>(layout) * index, block_offsets + index);
+        source.kernels.quantize(from, result.width, weight.group_size, code_offset(weight.bits), rows, layout,
+                                run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
     scales[row] = made.scale;
     zeros[row] = made.zero;
-    if (index == 0) {
-      blocks[place.block] = {block_codes, block_offsets, scales + place.first, zeros + place.first, place.count};
-    }
+    if (index == 0) blocks[place.block] = {run_codes, run_offsets, scales + row, zeros + row, place.count};
   });
   result.code_blocks = blocks;
 }

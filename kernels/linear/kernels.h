@@ -10,7 +10,7 @@
 
 namespace mote {
 
-inline constexpr int kTokenBlock = 16;  // most rows of activations that lie interleaved
+inline constexpr int kTokenBlock = 16;  // most rows of activations that are multiplied together
 inline constexpr int kMaxStreams = 4;   // blocks of 16 weight rows that are multiplied together
 
 // Some blocks of 16 weight rows, each `groups` tiles long.
@@ -24,13 +24,17 @@ struct TileBlocks {
   int64_t columns() const { return groups * group_size; }
 };
 
-// How the codes of a block lie: [columns / n][count][n].
+// How the codes of a block lie. Runs of rows, one after the other, the last with the rows that are left:
+//   kQuads   runs of 4 rows, each [columns / 4][rows][4]
+//   kChunks  one run, [columns / 32][rows][32]
 enum class CodeLayout : int { kQuads = 4, kChunks = 32 };
+
+constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kQuads ? 4 : kTokenBlock; }
 
 // Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero).
 struct CodeBlock {
   const int8_t* codes;      // in the layout that the product wants
-  const int32_t* offsets;   // [groups][count], -code_offset(bits) * the sum of a group's codes
+  const int32_t* offsets;   // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes
   const float* scales;      // [count]
   const float* zeros;       // [count]
   int count;
@@ -84,9 +88,9 @@ struct RowKernels {
   static constexpr std::string_view kRole = "linear.rows";
   // y = x normalised by its root mean square: x / sqrt(mean(x^2) + eps) * (weight + offset); weight may be nullptr.
   void (*rms_norm)(const float* x, int64_t width, float eps, const float* weight, float offset, float* y);
-  // The numerics of docs/ops.md. codes[n * count * (k / n) + k % n] is the code of column k in a layout of n; offsets[count * g]
-  // that of group g.
-  RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int count, CodeLayout layout,
+  // The numerics of docs/ops.md, for a row of a run of `rows`. codes[n * rows * (k / n) + k % n] is the code of column k in a
+  // layout of n; offsets[rows * g] that of group g.
+  RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,
                        int8_t* codes, int32_t* offsets);
   // to = (code - zero) * scale, what a dense weight multiplies.
   void (*round)(const float* x, int64_t width, float* to);

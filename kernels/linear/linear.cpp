@@ -172,16 +172,12 @@ Status run_linear(const Call& call, KernelContext& context) {
     Streams streams;
     for (int64_t row = n; row < n + width; row += kTileRows) streams.add(row);
     float* to = y + first * rows + n;
-    // Whole blocks go where they belong; part of one would write over the next row.
-    const bool in_place = width % kTileRows == 0;
-    float* from = in_place ? to : buffer;
-    const int64_t stride = in_place ? rows : kWide;
-    run.multiply(streams, first, count, from, stride, buffer);
-    if (in_place && bias == nullptr && residual == nullptr) return;
+    // Sums wait in the buffer: rows of y often lie a power of two apart, where caches keep few of them.
+    run.multiply(streams, first, count, buffer, kWide, buffer);
     for (int64_t t = 0; t < count; ++t) {
       float gathered[kWide];
       const float* added = residual_part(residual, first + t, n, width, gathered);
-      run.params().product.rows->finish(from + t * stride, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
+      run.params().product.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
     }
   });
   return Status();

@@ -14,7 +14,7 @@ inline constexpr bool kWideMatters = false;  // for dot4
 #else
 inline constexpr bool kWideMatters = true;
 #endif
-inline constexpr int kTokensAtOnce = 4;  // rows of activations whose sums fit the registers
+inline constexpr int kPanelsAtOnce = 1, kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 struct Bytes64 {
   __m256i a, b;

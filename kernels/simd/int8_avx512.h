@@ -10,7 +10,7 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
 inline constexpr bool kWideMatters = false;  // for dot4
-inline constexpr int kTokensAtOnce = 16;  // rows of activations whose sums fit the registers
+inline constexpr int kPanelsAtOnce = 2, kRunsAtOnce = 2;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 struct Bytes64 {
   __m512i v;

@@ -13,7 +13,7 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
 inline constexpr bool kWideMatters = false;  // for dot4
-inline constexpr int kTokensAtOnce = 2;  // rows of activations whose sums fit the registers
+inline constexpr int kPanelsAtOnce = 1, kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 using UShort8 = uint16_t __attribute__((vector_size(16)));
 

@@ -1,0 +1,98 @@
+// What the products of int8 activations and tiles of 1 to 8 bits share. Only for *_int8.cpp and *_ISA.cpp.
+#pragma once
+
+#include <utility>
+
+#include "kernels/linear/kernels.h"
+#include "kernels/simd/int8.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+// A mapped file arrives in pages of 4 KiB, where the hardware stops fetching ahead.
+inline constexpr int64_t kFetchAhead = 1024;
+
+MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
+}
+
+// Calls function(constant) for the constant `bits`.
+template <typename Function>
+MOTE_INLINE void with_bits(int bits, const Function& function) {
+  unroll<8>([&](auto index) {
+    if (bits == index + 1) function(std::integral_constant<int, index + 1>());
+  });
+}
+
+// What the sum of a group's products begins with, so that it ends as the sum of products of signed codes.
+MOTE_INLINE I32x16 first_sums(const int32_t* offset) { return splat_i32(kCodesAreSigned ? 0 : *offset); }
+
+// The sum of a row's codes, whatever kCodesAreSigned says.
+template <int kBits>
+MOTE_INLINE F32x16 code_sums(const I32x16& sums, int64_t group_size) {
+  return to_f32(kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size)));
+}
+
+inline constexpr int kRun = run_rows(CodeLayout::kQuads);
+
+// body(first token, its constant number of tokens) for each run of a block.
+template <typename Body>
+MOTE_INLINE void for_each_run(const CodeBlock& x, const Body& body) {
+  int first = 0;
+  for (; first + kRun <= x.count; first += kRun) body(first, std::integral_constant<int, kRun>());
+  unroll<kRun - 1>([&](auto index) MOTE_INLINE_LAMBDA {
+    if (x.count - first == index + 1) body(first, std::integral_constant<int, index + 1>());
+  });
+}
+
+MOTE_INLINE F32x16 finish_sums(const CodeBlock& x, int64_t t, const F32x16& sums, const F32x16& weight_sums) {
+  return splat(x.scales[t]) * fnma(splat(x.zeros[t]), weight_sums, sums);
+}
+
+// Columns [first_group * group_size, ...) of a product.
+struct Range {
+  int64_t first_group;
+  int64_t groups;
+  bool is_first;
+  bool is_last;
+};
+
+// 16 rows of a range, unpacked: quads [columns / 4][64], scales [groups][16]. Adds to the sums of a row's weights.
+// kSigned: codes in place of what dot4 takes.
+template <int kBits, bool kSigned>
+void unpack_rows(const std::byte* block, int64_t group_size, const Range& range, std::byte* quads, float* scales,
+                 float* weight_sums) {
+  constexpr int kSubtracted = kSigned && !kCodesAreSigned ? code_offset(kBits) : 0;
+  const int64_t bytes = tile_bytes(kBits, group_size);
+  const std::byte* tile = block + range.first_group * bytes;
+  F32x16 sums = range.is_first ? splat(0.0f) : load_f32(weight_sums);
+  for (int64_t g = 0; g < range.groups; ++g, tile += bytes) {
+    fetch(tile, bytes);
+    I32x16 codes_alone = splat_i32(0);
+    for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, quads += 64 * kQuads) {
+      Bytes64 codes[kQuads];
+      unpack_chunk<kBits>(tile, group_size, chunk, codes);
+      unroll<kQuads>([&](auto j) {
+        codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
+        store_bytes(quads + 64 * j, kSubtracted == 0 ? codes[j] : subtract(codes[j], kSubtracted));
+      });
+    }
+    const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
+    store_f32(scales + 16 * g, scale);
+    sums = fma(scale, code_sums<kBits>(codes_alone, group_size), sums);
+  }
+  store_f32(weight_sums, sums);
+}
+
+// multiply(range) for ranges of at most `columns`, a multiple of the group size.
+template <typename Function>
+MOTE_INLINE void for_each_range(const TileBlocks& w, int64_t columns, const Function& multiply) {
+  const int64_t groups_at_once = columns / w.group_size;
+  for (int64_t g = 0; g < w.groups; g += groups_at_once) {
+    const int64_t groups = w.groups - g < groups_at_once ? w.groups - g : groups_at_once;
+    multiply(Range{g, groups, g == 0, g + groups == w.groups});
+  }
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote

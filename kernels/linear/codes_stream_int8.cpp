@@ -1,0 +1,179 @@
+// int8 activations x tiles of 1 to 8 bits for few tokens: up to four streams of weights are read side by side and unpacked in
+// registers, once for all tokens.
+#include <cstring>
+
+#include "kernels/kernel.h"
+#include "kernels/linear/codes.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+constexpr int kFewTokens = kRun;  // as many as have their sums in registers
+
+// Groups of 32 are what models are stored in, and short enough to be unrolled: kGroup is 32, or 0 for any other size.
+template <int kGroup>
+MOTE_INLINE int64_t group_of(const TileBlocks& w) {
+  return kGroup == 0 ? w.group_size : kGroup;
+}
+
+template <int kBits, int kGroup>
+MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
+  if constexpr (kGroup == 0) return fetch(tile, bytes);
+  unroll<static_cast<int>((tile_bytes(kBits, kGroup == 0 ? kChunk : kGroup) + 63) / 64)>([&](auto i) {
+    __builtin_prefetch(tile + kFetchAhead + 64 * i);
+  });
+}
+
+// One group of one stream: adds to sums[t] and to weight_sums.
+template <int kBits, int kTokens>
+MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, F32x16* sums,
+                          F32x16& weight_sums) {
+  I32x16 totals[kTokens], codes_alone = splat_i32(0);
+  for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(x.offsets + group * kTokens + t);
+  const int8_t* row = x.codes + group * group_size * kTokens;
+  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, row += kChunk * kTokens) {
+    Bytes64 quads[kQuads];
+    unpack_chunk<kBits>(tile, group_size, chunk, quads);
+    unroll<kQuads>([&](auto j) {
+      codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes);
+      for (int t = 0; t < kTokens; ++t) {
+        totals[t] = dot4_at<kBits == 8>(totals[t], quads[j], row + 4 * (j * kTokens + t));
+      }
+    });
+  }
+  const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
+  weight_sums = fma(scale, code_sums<kBits>(codes_alone, group_size), weight_sums);
+  for (int t = 0; t < kTokens; ++t) sums[t] = fma(scale, to_f32(totals[t]), sums[t]);
+}
+
+template <int kBits, int kTokens, int kGroup>
+void stream_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  F32x16 sums[kMaxStreams][kTokens], weight_sums[kMaxStreams];
+  const std::byte* tiles[kMaxStreams];
+  for (int s = 0; s < kMaxStreams; ++s) {
+    tiles[s] = w.blocks[s < w.count ? s : 0];  // a stream that is missing repeats the first, from cache, for nobody
+    weight_sums[s] = splat(0.0f);
+    for (int t = 0; t < kTokens; ++t) sums[s][t] = splat(0.0f);
+  }
+  const int64_t group_size = group_of<kGroup>(w), bytes = tile_bytes(kBits, group_size);
+  for (int64_t g = 0; g < w.groups; ++g) {
+    unroll<kMaxStreams>([&](auto s) {
+      fetch_tile<kBits, kGroup>(tiles[s], bytes);
+      add_tile<kBits, kTokens>(tiles[s], group_size, x, g, sums[s], weight_sums[s]);
+      tiles[s] += bytes;
+    });
+  }
+  for (int s = 0; s < w.count; ++s) {
+    for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride + 16 * s, finish_sums(x, t, sums[s][t], weight_sums[s]));
+  }
+}
+
+void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+  with_bits(w.bits, [&](auto bits) { stream_few<bits, 1, 0>(w, *x, y, stride); });
+}
+
+template <int kBits, int kTokens>
+void multiply_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  if (w.group_size == kChunk) stream_few<kBits, kTokens, kChunk>(w, x, y, stride);
+  else stream_few<kBits, kTokens, 0>(w, x, y, stride);
+}
+
+// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps.
+
+// One chunk of a tile times a run of kRows tokens.
+template <bool kWide, int kRows>
+MOTE_INLINE void add_chunk(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
+  unroll<kQuads>([&](auto j) {
+    unroll<kRows>([&](auto t) { totals[t] = dot4_at<kWide>(totals[t], quads[j], codes + 4 * (j * kRows + t)); });
+  });
+}
+
+// kLong: groups of several chunks, between which the totals are kept.
+template <int kBits, bool kLong>
+MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const CodeBlock& x, int64_t group, float* y,
+                             int64_t stride, float* weight_sums) {
+  constexpr bool kWide = kBits == 8;
+  const int64_t group_size = kLong ? w.group_size : kChunk, chunks = kLong ? group_size / kChunk : 1;
+  const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
+  int32_t kept[kLong ? kTokenBlock : 1][16];
+  I32x16 codes_alone = splat_i32(0);
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Bytes64 quads[kQuads];
+    unpack_chunk<kBits>(tile, group_size, chunk, quads);
+    unroll<kQuads>([&](auto j) { codes_alone = dot4<kWide>(codes_alone, quads[j], kOnes); });
+    for_each_run(x, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
+      const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
+      const int32_t* offsets = x.offsets + first * w.groups + group * rows;
+      I32x16 totals[rows];
+      unroll<rows>([&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums(offsets + t); });
+      add_chunk<kWide, rows>(quads, codes, totals);
+      unroll<rows>([&](auto t) {
+        float* sums = y + (first + t) * stride;
+        if (kLong && chunk + 1 < chunks) store_i32(kept[first + t], totals[t]);
+        else store_f32(sums, fma(scale, to_f32(totals[t]), load_f32(sums)));
+      });
+    });
+  }
+  store_f32(weight_sums, fma(scale, code_sums<kBits>(codes_alone, group_size), load_f32(weight_sums)));
+}
+
+template <int kBits, bool kLong>
+void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  float weight_sums[kMaxStreams][16] = {};
+  for (int t = 0; t < x.count; ++t) std::memset(y + t * stride, 0, sizeof(float) * 16 * static_cast<size_t>(w.count));
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int64_t g = 0; g < w.groups; ++g) {
+    for (int s = 0; s < w.count; ++s) {
+      const std::byte* tile = w.blocks[s] + g * bytes;
+      fetch_tile<kBits, kLong ? 0 : kChunk>(tile, bytes);
+      add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, weight_sums[s]);
+    }
+  }
+  for (int t = 0; t < x.count; ++t) {
+    for (int s = 0; s < w.count; ++s) {
+      float* sums = y + t * stride + 16 * s;
+      store_f32(sums, finish_sums(x, t, load_f32(sums), load_f32(weight_sums[s])));
+    }
+  }
+}
+
+template <int kBits>
+void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  switch (x.count) {
+    case 1: return multiply_few<kBits, 1>(w, x, y, stride);
+    case 2: return multiply_few<kBits, 2>(w, x, y, stride);
+    case 3: return multiply_few<kBits, 3>(w, x, y, stride);
+    case kFewTokens: return multiply_few<kBits, kFewTokens>(w, x, y, stride);
+    default: break;
+  }
+  if (w.group_size == kChunk) stream_some<kBits, false>(w, x, y, stride);
+  else stream_some<kBits, true>(w, x, y, stride);
+}
+
+void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
+  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
+    if (w.bits == 4) multiply_block<4>(w, x[b], y, stride);
+    else multiply_block<8>(w, x[b], y, stride);
+  }
+}
+
+size_t no_scratch(int64_t) { return 0; }
+
+constexpr CodeProducts kOne = {CodeLayout::kQuads, no_scratch, multiply_one};
+constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some};
+
+bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
+
+// The formats that models are stored in; what the others would gain is not worth their code.
+bool is_common(const WeightKind& kind) { return kind.bits == 4 || kind.bits == 8; }
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 1,
+                     .max_tokens = 1, .takes = takes_tiles, .functions = &kOne);
+MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 2,
+                     .max_tokens = kTokenBlock, .takes = is_common, .functions = &kSome);
+
+}  // namespace MOTE_ISA
+}  // namespace mote
