@@ -57,31 +57,51 @@ struct Range {
   bool is_last;
 };
 
-// 16 rows of a range, unpacked: quads [columns / 4][64], scales [groups][16]. Adds to the sums of a row's weights.
-// kSigned: codes in place of what dot4 takes.
+// 16 rows of a range, unpacked. Scales before the first group's and after the last one's are for the kernel's own ends.
+template <int64_t kColumns, int kBefore = 0, int kAfter = 0>
+struct Panel {
+  std::byte quads[16 * kColumns];                                  // [columns / 4][64]
+  float padded_scales[16 * (kBefore + kColumns / kChunk + kAfter)];
+  float weight_sums[16];                                           // through all ranges
+
+  float* scales() { return padded_scales + 16 * kBefore; }              // [groups][16]
+  const float* scales() const { return padded_scales + 16 * kBefore; }
+};
+
+// One tile. kSigned: codes in place of what dot4 takes.
 template <int kBits, bool kSigned>
-void unpack_rows(const std::byte* block, int64_t group_size, const Range& range, std::byte* quads, float* scales,
-                 float* weight_sums) {
+MOTE_INLINE void unpack_tile(const std::byte* tile, int64_t group_size, std::byte* quads, float* scales, float* weight_sums) {
   constexpr int kSubtracted = kSigned && !kCodesAreSigned ? code_offset(kBits) : 0;
-  const int64_t bytes = tile_bytes(kBits, group_size);
-  const std::byte* tile = block + range.first_group * bytes;
-  F32x16 sums = range.is_first ? splat(0.0f) : load_f32(weight_sums);
-  for (int64_t g = 0; g < range.groups; ++g, tile += bytes) {
-    fetch(tile, bytes);
-    I32x16 codes_alone = splat_i32(0);
-    for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, quads += 64 * kQuads) {
-      Bytes64 codes[kQuads];
-      unpack_chunk<kBits>(tile, group_size, chunk, codes);
-      unroll<kQuads>([&](auto j) {
-        codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
-        store_bytes(quads + 64 * j, kSubtracted == 0 ? codes[j] : subtract(codes[j], kSubtracted));
-      });
-    }
-    const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
-    store_f32(scales + 16 * g, scale);
-    sums = fma(scale, code_sums<kBits>(codes_alone, group_size), sums);
+  I32x16 codes_alone = splat_i32(0);
+  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, quads += 64 * kQuads) {
+    Bytes64 codes[kQuads];
+    unpack_chunk<kBits>(tile, group_size, chunk, codes);
+    unroll<kQuads>([&](auto j) {
+      codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
+      store_bytes(quads + 64 * j, kSubtracted == 0 ? codes[j] : subtract(codes[j], kSubtracted));
+    });
   }
-  store_f32(weight_sums, sums);
+  const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
+  store_f32(scales, scale);
+  store_f32(weight_sums, fma(scale, code_sums<kBits>(codes_alone, group_size), load_f32(weight_sums)));
+}
+
+// The range of every stream, read side by side: memory answers several streams faster than one.
+template <int kBits, bool kSigned, typename AnyPanel>
+void unpack_panels(const TileBlocks& w, const Range& range, AnyPanel* panels) {
+  if (range.is_first) {
+    for (int s = 0; s < w.count; ++s) store_f32(panels[s].weight_sums, splat(0.0f));
+  }
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int64_t g = 0; g < range.groups; ++g) {
+    for (int s = 0; s < w.count; ++s) {
+      const std::byte* tile = w.blocks[s] + (range.first_group + g) * bytes;
+      AnyPanel& panel = panels[s];
+      fetch(tile, bytes);
+      unpack_tile<kBits, kSigned>(tile, w.group_size, panel.quads + g * 16 * w.group_size, panel.scales() + 16 * g,
+                                  panel.weight_sums);
+    }
+  }
 }
 
 // multiply(range) for ranges of at most `columns`, a multiple of the group size.

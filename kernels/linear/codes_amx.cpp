@@ -16,16 +16,11 @@ constexpr int kSumTiles = 4;
 constexpr int kStoreAfter = 2;
 constexpr int kAddAfter = 3;
 
-// 16 rows x kPanelColumns: signed codes in quads, scales as floats. Scales of 0 before and after the groups make of what is
-// added there nothing.
-struct Panel {
-  std::byte quads[16 * kPanelColumns];                                       // [columns / 4][16][4]
-  float scales[16 * (kAddAfter + kPanelColumns / kChunk + kSumTiles)];       // [kAddAfter + groups + ..][16]
-  float weight_sums[16];
-};
+// Signed codes. Scales of 0 before and after the groups make of what is added there nothing.
+using TilePanel = Panel<kPanelColumns, kAddAfter, kSumTiles>;
 
 struct Panels {
-  Panel panels[kMaxStreams];
+  TilePanel panels[kMaxStreams];
   int32_t totals[kSumTiles][16][16];  // [..][token][row]
 };
 
@@ -92,12 +87,12 @@ MOTE_INLINE void add_totals(const int32_t (*totals)[16], const float* scales, F3
   unroll<kTokenBlock>([&](auto t) { sums[t] = fma(scale, to_f32(load_i32(totals[t])), sums[t]); });
 }
 
-void multiply_panel(const Panel& panel, const TileBlocks& w, const Range& range, const CodeBlock& x, float* y, int64_t stride,
+void multiply_panel(const TilePanel& panel, const TileBlocks& w, const Range& range, const CodeBlock& x, float* y, int64_t stride,
                     int32_t (*totals)[16][16]) {
   const int64_t count = x.count, groups = range.groups, chunks = w.group_size / kChunk;
   const int8_t* codes = x.codes + range.first_group * w.group_size * count;
   const std::byte* quads = panel.quads;
-  const float* scales = panel.scales;
+  const float* scales = panel.padded_scales;
   F32x16 sums[kTokenBlock];
   unroll<kTokenBlock>([&](auto t) { sums[t] = splat(0.0f); });
   if (!range.is_first) {
@@ -123,15 +118,9 @@ void multiply_panel(const Panel& panel, const TileBlocks& w, const Range& range,
   });
 }
 
-template <int kBits>
-void unpack(const TileBlocks& w, const Range& range, Panel* panels) {
-  for (int s = 0; s < w.count; ++s) {
-    Panel& panel = panels[s];
-    float* scales = panel.scales + 16 * kAddAfter;
-    unpack_rows<kBits, true>(w.blocks[s], w.group_size, range, panel.quads, scales, panel.weight_sums);
-    for (int i = 0; i < kAddAfter; ++i) store_f32(panel.scales + 16 * i, splat(0.0f));
-    for (int i = 0; i < kSumTiles; ++i) store_f32(scales + 16 * (range.groups + i), splat(0.0f));
-  }
+void clear_padding(const Range& range, TilePanel& panel) {
+  for (int i = 1; i <= kAddAfter; ++i) store_f32(panel.scales() - 16 * i, splat(0.0f));
+  for (int i = 0; i < kSumTiles; ++i) store_f32(panel.scales() + 16 * (range.groups + i), splat(0.0f));
 }
 
 void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
@@ -139,7 +128,8 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
   std::memset(panels.totals, 0, sizeof panels.totals);  // rows of tokens that a block lacks are never written
   int configured = 0;
   for_each_range(w, kPanelColumns, [&](const Range& range) {
-    with_bits(w.bits, [&](auto bits) { unpack<bits>(w, range, panels.panels); });
+    with_bits(w.bits, [&](auto bits) { unpack_panels<bits, true>(w, range, panels.panels); });
+    for (int s = 0; s < w.count; ++s) clear_padding(range, panels.panels[s]);
     float* rows = y;
     for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
       if (x[b].count != configured) configure(configured = x[b].count);

@@ -12,15 +12,10 @@ namespace {
 // A multiple of every group size.
 constexpr int64_t kPanelColumns = 512;
 
-// 16 rows x kPanelColumns, unpacked.
-struct Panel {
-  std::byte quads[16 * kPanelColumns];
-  float scales[16 * kPanelColumns / kChunk];
-};
+using RowPanel = Panel<kPanelColumns>;
 
 struct Panels {
-  Panel panels[kMaxStreams];
-  float weight_sums[kMaxStreams][16];
+  RowPanel panels[kMaxStreams];
 };
 
 size_t scratch_bytes(int64_t) { return sizeof(Panels); }
@@ -28,7 +23,7 @@ size_t scratch_bytes(int64_t) { return sizeof(Panels); }
 // Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is broadcast once
 // for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
 template <bool kWide, int kPanels, int kRuns, int kRows>
-void add_runs(const Panel* panels, const Range& range, const TileBlocks& w, const CodeBlock& x, int first, float* y,
+void add_runs(const RowPanel* panels, const Range& range, const TileBlocks& w, const CodeBlock& x, int first, float* y,
               int64_t stride) {
   constexpr int kTokens = kRuns * kRows;
   const int64_t chunks = w.group_size / kChunk;
@@ -39,7 +34,7 @@ void add_runs(const Panel* panels, const Range& range, const TileBlocks& w, cons
     offsets[r] = x.offsets + (first + r * kRun) * w.groups + range.first_group * kRows;
   }
   const std::byte* quads = panels->quads;
-  const float* scales = panels->scales;
+  const float* scales = panels->scales();
   for (int64_t g = 0; g < range.groups; ++g, scales += 16) {
     I32x16 totals[kPanels][kTokens];
     unroll<kTokens>([&](auto t) {
@@ -48,7 +43,7 @@ void add_runs(const Panel* panels, const Range& range, const TileBlocks& w, cons
     for (int64_t chunk = 0; chunk < chunks; ++chunk, quads += 64 * kQuads) {
       unroll<kQuads>([&](auto j) {
         Bytes64 codes[kPanels];
-        unroll<kPanels>([&](auto p) { codes[p] = load_bytes(quads + p * sizeof(Panel) + 64 * j); });
+        unroll<kPanels>([&](auto p) { codes[p] = load_bytes(quads + p * sizeof(RowPanel) + 64 * j); });
         unroll<kTokens>([&](auto t) {
           const int8_t* quad = runs[t / kRows] + 4 * (j * kRows + t % kRows);
           if constexpr (kPanels == 1) {
@@ -63,7 +58,7 @@ void add_runs(const Panel* panels, const Range& range, const TileBlocks& w, cons
       for (int r = 0; r < kRuns; ++r) runs[r] += kChunk * kRows;
     }
     unroll<kPanels>([&](auto p) {
-      const F32x16 scale = load_f32(scales + p * (sizeof(Panel) / sizeof(float)));
+      const F32x16 scale = load_f32(scales + p * (sizeof(RowPanel) / sizeof(float)));
       unroll<kTokens>([&](auto t) {
         float* sums = y + t * stride + 16 * p;
         store_f32(sums, fma(scale, to_f32(totals[p][t]), load_f32(sums)));
@@ -73,7 +68,7 @@ void add_runs(const Panel* panels, const Range& range, const TileBlocks& w, cons
 }
 
 template <bool kWide, int kPanels>
-void add_block(const Panel* panels, const Range& range, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+void add_block(const RowPanel* panels, const Range& range, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int first = 0;
   if constexpr (kRunsAtOnce > 1) {
     for (; first + kRunsAtOnce * kRun <= x.count; first += kRunsAtOnce * kRun) {
@@ -106,7 +101,7 @@ void multiply_block(const TileBlocks& w, const Panels& panels, const Range& rang
   for (int t = 0; t < x.count; ++t) {
     for (int s = 0; s < w.count; ++s) {
       float* sums = y + t * stride + 16 * s;
-      store_f32(sums, finish_sums(x, t, load_f32(sums), load_f32(panels.weight_sums[s])));
+      store_f32(sums, finish_sums(x, t, load_f32(sums), load_f32(panels.panels[s].weight_sums)));
     }
   }
 }
@@ -114,12 +109,7 @@ void multiply_block(const TileBlocks& w, const Panels& panels, const Range& rang
 void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
   Panels& panels = *reinterpret_cast<Panels*>(scratch);
   for_each_range(w, kPanelColumns, [&](const Range& range) {
-    with_bits(w.bits, [&](auto bits) {
-      for (int s = 0; s < w.count; ++s) {
-        Panel& panel = panels.panels[s];
-        unpack_rows<bits, false>(w.blocks[s], w.group_size, range, panel.quads, panel.scales, panels.weight_sums[s]);
-      }
-    });
+    with_bits(w.bits, [&](auto bits) { unpack_panels<bits, false>(w, range, panels.panels); });
     float* rows = y;
     for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
       multiply_block(w, panels, range, x[b], rows, stride);
