@@ -26,7 +26,7 @@ if not __package__:
 
 from benchmarks import report  # noqa: E402
 from benchmarks.peers import Peer, all_peers  # noqa: E402
-from benchmarks.peers.environment import Environment, PeerError, folder_bytes, say  # noqa: E402
+from benchmarks.peers.environment import Environment, PeerError, folder_bytes, read_through, say  # noqa: E402
 from benchmarks.peers.mote import KV_TYPE  # noqa: E402
 from benchmarks.shapes import SHAPES  # noqa: E402
 
@@ -174,6 +174,7 @@ class Contest:
         }
         arguments = [str(folder), *(str(item) for pair in counts.items() for item in pair)]
         arguments += ["--no-amx"] if options.no_amx else []
+        read_through(folder)
         try:
             measured = self._environment.run(peer, self._pythons[peer.name], arguments, model, RUN_SECONDS)
         except PeerError as error:

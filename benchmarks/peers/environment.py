@@ -182,6 +182,15 @@ def folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def read_through(folder: Path) -> None:
+    """Reads all files of a folder, so that they are in the page cache."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with open(path, "rb") as file:
+                while file.read(1 << 24):
+                    pass
+
+
 def last_line(text: str) -> str:
     """Returns the last line that is not blank, shortened to fit a table."""
     lines = [line.strip() for line in text.replace("\r", "\n").splitlines() if line.strip()]

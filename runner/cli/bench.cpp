@@ -17,6 +17,7 @@ struct BenchFlags {
   std::string file;
   std::vector<int> prompt_tokens = {128, 512};
   std::vector<int> generate_tokens = {64};
+  std::vector<int> depths = {0};
   int repetitions = 5;
   bool json = false;
   bool limits = false;
@@ -27,8 +28,11 @@ struct BenchFlags {
 struct Case {
   bool is_prefill = true;
   int tokens = 0;
+  int depth = 0;  // tokens in the context before
   std::vector<double> seconds;
 
+  int first() const { return is_prefill ? depth : std::max(depth, 1); }  // decode goes on from some token
+  int positions() const { return first() + tokens; }
   double rate(double elapsed) const { return tokens / elapsed; }
 };
 
@@ -49,20 +53,26 @@ void prefill(const Session& session, const std::vector<int32_t>& ids) {
   check([&](mote_error* error) { return mote_session_prefill(session.get(), ids.data(), ids.size(), nullptr, error); });
 }
 
-double time_once(const Case& test, const Session& session, int32_t vocab_size) {
+void fill(const Case& test, const Session& session, const std::vector<int32_t>& ids) {
   check([&](mote_error* error) { return mote_session_reset(session.get(), error); });
-  const std::vector<int32_t> ids = made_up_ids(test.tokens + 1, vocab_size);
-  if (test.is_prefill) {
-    const auto start = Clock::now();
-    prefill(session, {ids.begin(), ids.end() - 1});
-    return seconds_since(start);
-  }
-  prefill(session, {ids[0]});
+  if (test.first() > 0) prefill(session, {ids.begin(), ids.begin() + test.first()});
+}
+
+double time_filled(const Case& test, const Session& session, const std::vector<int32_t>& ids) {
+  const std::vector<int32_t> rest(ids.begin() + test.first(), ids.end());
   const auto start = Clock::now();
-  for (int i = 1; i <= test.tokens; ++i) {
-    check([&](mote_error* error) { return mote_session_decode(session.get(), ids[static_cast<size_t>(i)], nullptr, error); });
+  if (test.is_prefill) {
+    prefill(session, rest);
+  } else {
+    for (const int32_t id : rest) check([&](mote_error* error) { return mote_session_decode(session.get(), id, nullptr, error); });
   }
   return seconds_since(start);
+}
+
+double time_once(const Case& test, const Session& session, int32_t vocab_size) {
+  const std::vector<int32_t> ids = made_up_ids(test.positions(), vocab_size);
+  fill(test, session, ids);
+  return time_filled(test, session, ids);
 }
 
 void measure(std::vector<Case>& cases, const BenchFlags& flags, const Session& session, int32_t vocab_size) {
@@ -86,8 +96,10 @@ double median(const std::vector<double>& sorted) {
 
 std::vector<Case> cases_of(const BenchFlags& flags) {
   std::vector<Case> cases;
-  for (const int tokens : flags.prompt_tokens) cases.push_back({true, tokens, {}});
-  for (const int tokens : flags.generate_tokens) cases.push_back({false, tokens, {}});
+  for (const int depth : flags.depths) {
+    for (const int tokens : flags.prompt_tokens) cases.push_back({true, tokens, depth, {}});
+    for (const int tokens : flags.generate_tokens) cases.push_back({false, tokens, depth, {}});
+  }
   if (cases.empty()) throw InputError("nothing to measure: give --prompt-tokens or --generate-tokens");
   return cases;
 }
@@ -97,11 +109,11 @@ Session open_session(const BenchFlags& flags, const Model& model, const std::vec
   SessionFlags session = flags.session;
   const int32_t longest = info_of(model).max_position_embeddings;
   int32_t needed = 1;
-  for (const Case& test : cases) needed = std::max(needed, test.tokens + (test.is_prefill ? 0 : 1));
+  for (const Case& test : cases) needed = std::max(needed, test.positions());
   const int32_t room = session.context_length == 0 ? longest : session.context_length;
   if (needed > room) {
     throw InputError("a measurement needs " + std::to_string(needed) + " positions, the context has " + std::to_string(room) +
-                     ": give smaller --prompt-tokens or --generate-tokens");
+                     ": give smaller --prompt-tokens, --generate-tokens or --depth");
   }
   if (session.context_length == 0) session.context_length = needed;
   return session.open(model);
@@ -127,12 +139,15 @@ int bench_limits(const BenchFlags& flags) {
 Json profile_cases(const std::vector<Case>& cases, const Session& session, int32_t vocab_size, const mote_limits& limits) {
   Json tests = Json::array();
   for (const Case& test : cases) {
+    const std::vector<int32_t> ids = made_up_ids(test.positions(), vocab_size);
+    fill(test, session, ids);
     check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
-    const double seconds = time_once(test, session, vocab_size);
+    const double seconds = time_filled(test, session, ids);
     const Json trace = Json::parse(
         take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session.get(), text, error); }));
     Json summary = summarize(trace, test.is_prefill ? "prefill" : "decode", limits);
     summary["tokens"] = test.tokens;
+    summary["depth"] = test.depth;
     summary["overhead"] = seconds / median(test.seconds) - 1;
     tests.push_back(summary);
   }
@@ -155,6 +170,7 @@ Json to_json(const std::vector<Case>& cases) {
   for (const Case& test : cases) {
     results.push_back({{"test", test.is_prefill ? "prefill" : "decode"},
                  {"tokens", test.tokens},
+                 {"depth", test.depth},
                  {"repetitions", test.seconds.size()},
                  {"median_tokens_per_second", test.rate(median(test.seconds))},
                  {"min_tokens_per_second", test.rate(test.seconds.back())},
@@ -165,9 +181,9 @@ Json to_json(const std::vector<Case>& cases) {
 }
 
 void print_table(const Json& report) {
-  Table table({"test", "tokens", "tok/s", "min", "max", "time"});
+  Table table({"test", "tokens", "depth", "tok/s", "min", "max", "time"});
   for (const Json& result : report["results"]) {
-    table.add({result["test"], result["tokens"].dump(), number_text(result["median_tokens_per_second"]),
+    table.add({result["test"], result["tokens"].dump(), result["depth"].dump(), number_text(result["median_tokens_per_second"]),
                number_text(result["min_tokens_per_second"]), number_text(result["max_tokens_per_second"]),
                duration_text(result["median_seconds"])});
   }
@@ -216,14 +232,16 @@ int bench(const BenchFlags& flags) {
 void add_bench(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& verb = *app.add_subcommand("bench", "Measure prefill and decode speed, load time and memory");
-  verb.footer("Each measurement starts from an empty context; the table shows the median, the slowest and the fastest run.\n"
+  verb.footer("The table shows the median, the slowest and the fastest run of each measurement.\n"
               "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
-              "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench --limits -t 2\n");
+              "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench model.mote -p 16 -n 16 -d 256,2048 --kv-type int8\n  mote-runner bench --limits -t 2\n");
   verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Prompt lengths to measure")
       ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
   verb.add_option("-n,--generate-tokens", flags->generate_tokens, "Numbers of generated tokens to measure")
       ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
+  verb.add_option("-d,--depth", flags->depths, "Tokens in the context before each measurement, made anew and not measured")
+      ->delimiter(',')->check(CLI::NonNegativeNumber)->capture_default_str();
   verb.add_option("-r,--repetitions", flags->repetitions, "Runs of each measurement, after one to warm up")
       ->check(CLI::Range(1, 1000))->capture_default_str();
   verb.add_flag("--json", flags->json, "Print the report as JSON");

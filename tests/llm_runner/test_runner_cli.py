@@ -81,6 +81,8 @@ def test_run_repeats_with_a_seed_and_ends_at_stop_strings(runner, demo_path):
         (["bench"], ".mote file"),
         (["bench", "DEMO", "--limits"], "--limits"),
         (["bench", "DEMO", "-p", "100000000"], "positions"),
+        (["bench", "DEMO", "-d", "100000000"], "--depth"),
+        (["bench", "DEMO", "-d", "-1"], "--depth"),
         (["inspect", "DEMO", "--ops", "train"], "train"),
         (["fly"], "fly"),
         ([], "subcommand"),
@@ -134,6 +136,17 @@ def test_bench_reports_as_table_and_json(runner, demo_path):
     table = run(runner, "bench", demo_path, "-p", 8, "-n", 4, "-r", 1)
     assert "prefill" in table.stdout
     assert "load" in table.stdout
+
+
+def test_bench_measures_at_depths(runner, demo_path):
+    arguments = ("bench", demo_path, "-p", 3, "-n", 4, "-d", "0,40", "-r", 1)
+    report = json.loads(run(runner, *arguments, "--profile", "--json").stdout)
+    measured = [(r["test"], r["tokens"], r["depth"]) for r in report["results"]]
+    assert measured == [("prefill", 3, 0), ("decode", 4, 0), ("prefill", 3, 40), ("decode", 4, 40)]
+    assert report["context_length"] == 44
+    # What fills the context is not part of the profile.
+    assert [test["calls"] for test in report["profile"]["tests"]] == [1, 4, 1, 4]
+    assert "depth" in run(runner, *arguments).stdout
 
 
 def test_bench_profile_adds_up_by_op_and_by_layer(runner, demo_path):
