@@ -18,11 +18,14 @@ set(MOTE_ISA_TABLE
 string(REGEX REPLACE "^(AMD64|amd64)$" "x86_64" MOTE_ARCHITECTURE "${CMAKE_SYSTEM_PROCESSOR}")
 string(REGEX REPLACE "^(arm64|ARM64)$" "aarch64" MOTE_ARCHITECTURE "${MOTE_ARCHITECTURE}")
 
-# Kernels are long after inlining: sanitizers look at plain code of theirs, and debuggers at lines but not at variables.
-if(MOTE_SANITIZE)
-  set(MOTE_KERNEL_OPTIONS -O1 -g1)
-else()
+# Kernels are long after inlining. Debuggers get lines but no variables of theirs; what a sanitizer adds would keep gcc's register
+# allocator busy for minutes a file.
+if(NOT MOTE_SANITIZE)
   set(MOTE_KERNEL_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3> $<$<CONFIG:RelWithDebInfo>:-g1>)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(MOTE_KERNEL_OPTIONS -O1 -g1 -fira-region=one)
+else()
+  set(MOTE_KERNEL_OPTIONS -O1 -g1)
 endif()
 
 # gcc 12 sees reads of what its own AVX-512 intrinsics leave undefined on purpose (GCC bug 105593).

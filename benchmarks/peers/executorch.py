@@ -61,7 +61,10 @@ def convert(checkpoint: Path, folder: Path) -> None:
         "hydra.run.dir": folder,
     }
     command = [sys.executable, "-m", "executorch.extension.llm.export.export_llm"]
-    worker.call(command + [f"{name}={value}" for name, value in settings.items()])
+    # The file is written where the command runs, whatever output_dir says.
+    worker.call(command + [f"{name}={value}" for name, value in settings.items()], folder)
+    if not (folder / FILE).exists():
+        raise SystemExit(f"export_llm ended well but wrote no {FILE}")
     weights.unlink()
 
 

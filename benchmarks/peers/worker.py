@@ -71,9 +71,10 @@ def run(load: Callable[..., Generator], options: argparse.Namespace) -> dict:
     return measured | {"load_seconds": load_seconds, "before_load": before, "after": resident()}
 
 
-def call(command: list[str]) -> None:
-    """Runs a converter's own program; if that fails ends this process, so that its message is the last in the log."""
-    status = subprocess.call(command)
+def call(command: list[str], folder: Path | None = None) -> None:
+    """Runs a converter's own program in a folder; if that fails ends this process, so that its message is the last in
+    the log."""
+    status = subprocess.call(command, cwd=folder)
     if status != 0:
         raise SystemExit(status)
 

@@ -9,14 +9,6 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-constexpr int kFewTokens = kRun;  // as many as have their sums in registers
-
-// Groups of 32 are what models are stored in, and short enough to be unrolled: kGroup is 32, or 0 for any other size.
-template <int kGroup>
-MOTE_INLINE int64_t group_of(const TileBlocks& w) {
-  return kGroup == 0 ? w.group_size : kGroup;
-}
-
 template <int kBits, int kGroup>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   if constexpr (kGroup == 0) return fetch(tile, bytes);
@@ -47,6 +39,7 @@ MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeB
   for (int t = 0; t < kTokens; ++t) sums[t] = fma(scale, to_f32(totals[t]), sums[t]);
 }
 
+// kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
 template <int kBits, int kTokens, int kGroup>
 void stream_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   F32x16 sums[kMaxStreams][kTokens], weight_sums[kMaxStreams];
@@ -56,7 +49,7 @@ void stream_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t strid
     weight_sums[s] = splat(0.0f);
     for (int t = 0; t < kTokens; ++t) sums[s][t] = splat(0.0f);
   }
-  const int64_t group_size = group_of<kGroup>(w), bytes = tile_bytes(kBits, group_size);
+  const int64_t group_size = kGroup == 0 ? w.group_size : kGroup, bytes = tile_bytes(kBits, group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
     unroll<kMaxStreams>([&](auto s) {
       fetch_tile<kBits, kGroup>(tiles[s], bytes);
@@ -73,13 +66,7 @@ void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, in
   with_bits(w.bits, [&](auto bits) { stream_few<bits, 1, 0>(w, *x, y, stride); });
 }
 
-template <int kBits, int kTokens>
-void multiply_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  if (w.group_size == kChunk) stream_few<kBits, kTokens, kChunk>(w, x, y, stride);
-  else stream_few<kBits, kTokens, 0>(w, x, y, stride);
-}
-
-// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps.
+// Five tokens and more have no sums in registers: what each group adds goes to y, which the first cache keeps.
 
 // One chunk of a tile times a run of kRows tokens.
 template <bool kWide, int kRows>
@@ -140,15 +127,14 @@ void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stri
 
 template <int kBits>
 void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  if (w.group_size != kChunk) return x.count == 1 ? stream_few<kBits, 1, 0>(w, x, y, stride) : stream_some<kBits, true>(w, x, y, stride);
   switch (x.count) {
-    case 1: return multiply_few<kBits, 1>(w, x, y, stride);
-    case 2: return multiply_few<kBits, 2>(w, x, y, stride);
-    case 3: return multiply_few<kBits, 3>(w, x, y, stride);
-    case kFewTokens: return multiply_few<kBits, kFewTokens>(w, x, y, stride);
-    default: break;
+    case 1: return stream_few<kBits, 1, kChunk>(w, x, y, stride);
+    case 2: return stream_few<kBits, 2, kChunk>(w, x, y, stride);
+    case 3: return stream_few<kBits, 3, kChunk>(w, x, y, stride);
+    case 4: return stream_few<kBits, 4, kChunk>(w, x, y, stride);
+    default: return stream_some<kBits, false>(w, x, y, stride);
   }
-  if (w.group_size == kChunk) stream_some<kBits, false>(w, x, y, stride);
-  else stream_some<kBits, true>(w, x, y, stride);
 }
 
 void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
