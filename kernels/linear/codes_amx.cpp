@@ -11,10 +11,10 @@ namespace {
 constexpr int kMinTokens = kTokenBlock + 1;  // up to a block, unpacking costs more than multiplying faster gains
 // Columns that are multiplied before the next are unpacked: the panels and a chunk of activations fit the second cache.
 constexpr int64_t kPanelColumns = 1024;
-// A product is stored two groups after it was begun and added up one group later, so that nothing waits for a result.
-constexpr int kSumTiles = 4;
-constexpr int kStoreAfter = 2;
-constexpr int kAddAfter = 3;
+// A product is stored one group after it was begun and added up another group later, so that nothing waits for a result.
+constexpr int kSumTiles = 2;
+constexpr int kStoreAfter = 1;
+constexpr int kAddAfter = 2;
 
 // Signed codes. Scales of 0 before and after the groups make of what is added there nothing.
 using TilePanel = Panel<kPanelColumns, kAddAfter, kSumTiles>;
@@ -34,7 +34,7 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Registers 0 to 3: sums [tokens][16 rows]; 4 and 5: activations [tokens][32]; 6 and 7: weights [8 quads][16 rows][4].
+// Registers 0 and 1: sums [tokens][16 rows]; 2 and 3: activations [tokens][32]; 4 and 5: weights [8 quads][16 rows][4].
 constexpr int kActivationTile = kSumTiles, kWeightTile = kSumTiles + 2;
 
 void configure(int tokens) {
@@ -43,7 +43,7 @@ void configure(int tokens) {
     config.rows[i] = static_cast<uint8_t>(tokens);
     config.bytes_per_row[i] = i < kActivationTile ? 64 : kChunk;
   }
-  for (int i = kWeightTile; i < 8; ++i) {
+  for (int i = kWeightTile; i < kWeightTile + 2; ++i) {
     config.rows[i] = kQuads;
     config.bytes_per_row[i] = 64;
   }

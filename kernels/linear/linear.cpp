@@ -14,8 +14,8 @@ namespace {
 enum Input : size_t { kX = 0, kWeight, kBias, kResidual };
 
 constexpr int64_t kTokensAtOnce = 256;  // as many rows of results as a thread buffers
-constexpr int64_t kBlocksAtOnce = kTokensAtOnce / kTokenBlock;
 constexpr int64_t kGrainProducts = int64_t{1} << 19;  // fewer are not worth waking a thread
+constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kWide = kMaxStreams * kTileRows;
 
 struct LinearParams {
@@ -102,6 +102,11 @@ Status check_gated_linear(Call& call) {
   return expect_output(call, 0, DType::kFloat32, sizes.span());
 }
 
+// Rows of results lie far apart: the caches are told of them some rows ahead.
+void expect_store(const float* to, int64_t width) {
+  for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(to + i, 1);
+}
+
 const float* data_or_null(const Tensor* tensor) { return tensor == nullptr ? nullptr : tensor->as<float>(); }
 
 // What the two ops share: activations ready to be multiplied, and a buffer for each thread.
@@ -175,6 +180,7 @@ Status run_linear(const Call& call, KernelContext& context) {
     // Sums wait in the buffer: rows of y often lie a power of two apart, where caches keep few of them.
     run.multiply(streams, first, count, buffer, kWide, buffer);
     for (int64_t t = 0; t < count; ++t) {
+      if (t + kRowsAhead < count) expect_store(to + (t + kRowsAhead) * rows, width);
       float gathered[kWide];
       const float* added = residual_part(residual, first + t, n, width, gathered);
       run.params().product.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
@@ -214,9 +220,10 @@ Status run_gated_linear(const Call& call, KernelContext& context) {
     const float* gate_bias = bias == nullptr ? nullptr : bias + n;
     const float* up_bias = bias == nullptr ? nullptr : bias + features + n;
     for (int64_t t = 0; t < count; ++t) {
+      float* to = y + (first + t) * features + n;
+      if (t + kRowsAhead < count) expect_store(to + kRowsAhead * features, width);
       const float* row = buffer + t * kWide;
-      run.params().product.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up, up_bias, width,
-                                      y + (first + t) * features + n);
+      run.params().product.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up, up_bias, width, to);
     }
   });
   return Status();
