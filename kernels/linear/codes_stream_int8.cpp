@@ -66,8 +66,6 @@ void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, in
   with_bits(w.bits, [&](auto bits) { stream_few<bits, 1, 0>(w, *x, y, stride); });
 }
 
-// Five tokens and more have no sums in registers: what each group adds goes to y, which the first cache keeps.
-
 // One chunk of a tile times a run of kRows tokens.
 template <bool kWide, int kRows>
 MOTE_INLINE void add_chunk(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
@@ -105,6 +103,7 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
   store_f32(weight_sums, fma(scale, code_sums<kBits>(codes_alone, group_size), load_f32(weight_sums)));
 }
 
+// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps.
 template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   float weight_sums[kMaxStreams][16] = {};
