@@ -179,16 +179,19 @@ def sources_key(peer: Peer) -> str:
 
 def folder_bytes(folder: Path) -> int:
     """Returns the size of all files of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in _files(folder))
 
 
 def read_through(folder: Path) -> None:
     """Reads all files of a folder, so that they are in the page cache."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with open(path, "rb") as file:
-                while file.read(1 << 24):
-                    pass
+    for path in _files(folder):
+        with open(path, "rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def last_line(text: str) -> str:

@@ -3,26 +3,10 @@
 
 #include <utility>
 
-#include "kernels/linear/kernels.h"
-#include "kernels/simd/int8.h"
+#include "kernels/linear/tiles.h"
 
 namespace mote {
 inline namespace MOTE_ISA {
-
-// A mapped file arrives in pages of 4 KiB, where the hardware stops fetching ahead.
-inline constexpr int64_t kFetchAhead = 1024;
-
-MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
-}
-
-// Calls function(constant) for the constant `bits`.
-template <typename Function>
-MOTE_INLINE void with_bits(int bits, const Function& function) {
-  unroll<8>([&](auto index) {
-    if (bits == index + 1) function(std::integral_constant<int, index + 1>());
-  });
-}
 
 // What the sum of a group's products begins with, so that it ends as the sum of products of signed codes.
 MOTE_INLINE I32x16 first_sums(const int32_t* offset) { return splat_i32(kCodesAreSigned ? 0 : *offset); }
@@ -35,10 +19,9 @@ MOTE_INLINE F32x16 code_sums(const I32x16& sums, int64_t group_size) {
 
 inline constexpr int kRun = run_rows(CodeLayout::kQuads);
 
-// body(first token, its constant number of tokens) for each run of a block.
+// body(first token, its constant number of tokens) for each run of a block from token `first` on.
 template <typename Body>
-MOTE_INLINE void for_each_run(const CodeBlock& x, const Body& body) {
-  int first = 0;
+MOTE_INLINE void for_each_run(const CodeBlock& x, int first, const Body& body) {
   for (; first + kRun <= x.count; first += kRun) body(first, std::integral_constant<int, kRun>());
   unroll<kRun - 1>([&](auto index) MOTE_INLINE_LAMBDA {
     if (x.count - first == index + 1) body(first, std::integral_constant<int, index + 1>());
@@ -47,6 +30,23 @@ MOTE_INLINE void for_each_run(const CodeBlock& x, const Body& body) {
 
 MOTE_INLINE F32x16 finish_sums(const CodeBlock& x, int64_t t, const F32x16& sums, const F32x16& weight_sums) {
   return splat(x.scales[t]) * fnma(splat(x.zeros[t]), weight_sums, sums);
+}
+
+// Sums that are kept in y, for kernels whose registers cannot hold them: rows of 16 a stream.
+MOTE_INLINE void clear_rows(const CodeBlock& x, int streams, float* y, int64_t stride) {
+  for (int t = 0; t < x.count; ++t) {
+    for (int s = 0; s < streams; ++s) store_f32(y + t * stride + 16 * s, splat(0.0f));
+  }
+}
+// weight_sums(s): those of a stream's rows, [16]
+template <typename WeightSums>
+MOTE_INLINE void finish_rows(const CodeBlock& x, int streams, const WeightSums& weight_sums, float* y, int64_t stride) {
+  for (int t = 0; t < x.count; ++t) {
+    for (int s = 0; s < streams; ++s) {
+      float* sums = y + t * stride + 16 * s;
+      store_f32(sums, finish_sums(x, t, load_f32(sums), load_f32(weight_sums(s))));
+    }
+  }
 }
 
 // Columns [first_group * group_size, ...) of a product.

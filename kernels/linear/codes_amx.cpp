@@ -1,7 +1,6 @@
 // int8 activations x tiles of 1 to 8 bits in AMX registers: 16 weight rows x 32 columns x 16 tokens an instruction.
 #include <cstring>
 
-#include "kernels/kernel.h"
 #include "kernels/linear/codes.h"
 
 namespace mote {
@@ -142,8 +141,6 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
 }
 
 constexpr CodeProducts kTiles = {CodeLayout::kChunks, scratch_bytes, multiply};
-
-bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 // int8 activations x tiles of 1 to 8 bits for many tokens: a block of rows is unpacked once for all of them.
 #include <cstring>
 
-#include "kernels/kernel.h"
 #include "kernels/linear/codes.h"
 
 namespace mote {
@@ -14,11 +13,7 @@ constexpr int64_t kPanelColumns = 512;
 
 using RowPanel = Panel<kPanelColumns>;
 
-struct Panels {
-  RowPanel panels[kMaxStreams];
-};
-
-size_t scratch_bytes(int64_t) { return sizeof(Panels); }
+size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
 
 // Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is broadcast once
 // for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
@@ -75,41 +70,33 @@ void add_block(const RowPanel* panels, const Range& range, const TileBlocks& w, 
       add_runs<kWide, kPanels, kRunsAtOnce, kRun>(panels, range, w, x, first, y + first * stride, stride);
     }
   }
-  for_each_run(x, [&](int run, auto rows) {
-    if (run >= first) add_runs<kWide, kPanels, 1, rows>(panels, range, w, x, run, y + run * stride, stride);
+  for_each_run(x, first, [&](int run, auto rows) {
+    add_runs<kWide, kPanels, 1, rows>(panels, range, w, x, run, y + run * stride, stride);
   });
 }
 
 template <bool kWide>
-void add_range(const Panels& panels, const Range& range, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+void add_range(const RowPanel* panels, const Range& range, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int p = 0;
   if constexpr (kPanelsAtOnce > 1) {
     for (; p + kPanelsAtOnce <= w.count; p += kPanelsAtOnce) {
-      add_block<kWide, kPanelsAtOnce>(panels.panels + p, range, w, x, y + 16 * p, stride);
+      add_block<kWide, kPanelsAtOnce>(panels + p, range, w, x, y + 16 * p, stride);
     }
   }
-  for (; p < w.count; ++p) add_block<kWide, 1>(panels.panels + p, range, w, x, y + 16 * p, stride);
+  for (; p < w.count; ++p) add_block<kWide, 1>(panels + p, range, w, x, y + 16 * p, stride);
 }
 
-void multiply_block(const TileBlocks& w, const Panels& panels, const Range& range, const CodeBlock& x, float* y, int64_t stride) {
-  if (range.is_first) {
-    for (int t = 0; t < x.count; ++t) std::memset(y + t * stride, 0, sizeof(float) * 16 * static_cast<size_t>(w.count));
-  }
+void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& range, const CodeBlock& x, float* y, int64_t stride) {
+  if (range.is_first) clear_rows(x, w.count, y, stride);
   if (kWideMatters && w.bits == 8) add_range<kWideMatters>(panels, range, w, x, y, stride);
   else add_range<false>(panels, range, w, x, y, stride);
-  if (!range.is_last) return;
-  for (int t = 0; t < x.count; ++t) {
-    for (int s = 0; s < w.count; ++s) {
-      float* sums = y + t * stride + 16 * s;
-      store_f32(sums, finish_sums(x, t, load_f32(sums), load_f32(panels.panels[s].weight_sums)));
-    }
-  }
+  if (range.is_last) finish_rows(x, w.count, [&](int s) { return panels[s].weight_sums; }, y, stride);
 }
 
 void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
-  Panels& panels = *reinterpret_cast<Panels*>(scratch);
+  RowPanel* panels = reinterpret_cast<RowPanel*>(scratch);
   for_each_range(w, kPanelColumns, [&](const Range& range) {
-    with_bits(w.bits, [&](auto bits) { unpack_panels<bits, false>(w, range, panels.panels); });
+    with_bits(w.bits, [&](auto bits) { unpack_panels<bits, false>(w, range, panels); });
     float* rows = y;
     for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
       multiply_block(w, panels, range, x[b], rows, stride);
@@ -118,8 +105,6 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
 }
 
 constexpr CodeProducts kPanels = {CodeLayout::kQuads, scratch_bytes, multiply};
-
-bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
 }  // namespace
 

@@ -1,8 +1,5 @@
 // int8 activations x tiles of 1 to 8 bits for few tokens: up to four streams of weights are read side by side and unpacked in
 // registers, once for all tokens.
-#include <cstring>
-
-#include "kernels/kernel.h"
 #include "kernels/linear/codes.h"
 
 namespace mote {
@@ -87,7 +84,7 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
     Bytes64 quads[kQuads];
     unpack_chunk<kBits>(tile, group_size, chunk, quads);
     unroll<kQuads>([&](auto j) { codes_alone = dot4<kWide>(codes_alone, quads[j], kOnes); });
-    for_each_run(x, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
+    for_each_run(x, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
@@ -107,7 +104,7 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
 template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   float weight_sums[kMaxStreams][16] = {};
-  for (int t = 0; t < x.count; ++t) std::memset(y + t * stride, 0, sizeof(float) * 16 * static_cast<size_t>(w.count));
+  clear_rows(x, w.count, y, stride);
   const int64_t bytes = tile_bytes(kBits, w.group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
     for (int s = 0; s < w.count; ++s) {
@@ -116,12 +113,7 @@ void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stri
       add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, weight_sums[s]);
     }
   }
-  for (int t = 0; t < x.count; ++t) {
-    for (int s = 0; s < w.count; ++s) {
-      float* sums = y + t * stride + 16 * s;
-      store_f32(sums, finish_sums(x, t, load_f32(sums), load_f32(weight_sums[s])));
-    }
-  }
+  finish_rows(x, w.count, [&](int s) { return weight_sums[s]; }, y, stride);
 }
 
 template <int kBits>
@@ -147,8 +139,6 @@ size_t no_scratch(int64_t) { return 0; }
 
 constexpr CodeProducts kOne = {CodeLayout::kQuads, no_scratch, multiply_one};
 constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some};
-
-bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
 // The formats that models are stored in; what the others would gain is not worth their code.
 bool is_common(const WeightKind& kind) { return kind.bits == 4 || kind.bits == 8; }

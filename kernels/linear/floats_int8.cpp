@@ -1,15 +1,9 @@
 // Float activations x tiles of 1 to 8 bits: codes become floats in registers.
-#include <utility>
-
-#include "kernels/kernel.h"
-#include "kernels/linear/kernels.h"
-#include "kernels/simd/int8.h"
+#include "kernels/linear/tiles.h"
 
 namespace mote {
 inline namespace MOTE_ISA {
 namespace {
-
-constexpr int64_t kFetchAhead = 1024;
 
 // Columns of a chunk as floats, [32][16].
 template <int kBits>
@@ -58,7 +52,7 @@ void multiply_bits(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks,
   for (int s = 0; s < w.count; ++s) {
     const std::byte* tile = w.blocks[s];
     for (int64_t g = 0; g < w.groups; ++g, tile += bytes) {
-      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
+      fetch(tile, bytes);
       for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk) {
         unpack_floats<kBits>(tile, w.group_size, chunk, columns + 16 * kChunk * chunk);
       }
@@ -78,14 +72,10 @@ void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, floa
       for (int i = 0; i < 16 * w.count; ++i) row[i] = 0;
     }
   }
-  unroll<8>([&](auto index) {
-    if (w.bits == index + 1) multiply_bits<index + 1>(w, x, num_blocks, y, stride);
-  });
+  with_bits(w.bits, [&](auto bits) { multiply_bits<bits>(w, x, num_blocks, y, stride); });
 }
 
 constexpr FloatProducts kFloats = {multiply};
-
-bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
 }  // namespace
 

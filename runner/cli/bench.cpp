@@ -53,26 +53,26 @@ void prefill(const Session& session, const std::vector<int32_t>& ids) {
   check([&](mote_error* error) { return mote_session_prefill(session.get(), ids.data(), ids.size(), nullptr, error); });
 }
 
-void fill(const Case& test, const Session& session, const std::vector<int32_t>& ids) {
+// Makes the context that the measurement starts from. Returns the ids to measure.
+std::vector<int32_t> fill(const Case& test, const Session& session, int32_t vocab_size) {
   check([&](mote_error* error) { return mote_session_reset(session.get(), error); });
+  const std::vector<int32_t> ids = made_up_ids(test.positions(), vocab_size);
   if (test.first() > 0) prefill(session, {ids.begin(), ids.begin() + test.first()});
+  return {ids.begin() + test.first(), ids.end()};
 }
 
 double time_filled(const Case& test, const Session& session, const std::vector<int32_t>& ids) {
-  const std::vector<int32_t> rest(ids.begin() + test.first(), ids.end());
   const auto start = Clock::now();
   if (test.is_prefill) {
-    prefill(session, rest);
+    prefill(session, ids);
   } else {
-    for (const int32_t id : rest) check([&](mote_error* error) { return mote_session_decode(session.get(), id, nullptr, error); });
+    for (const int32_t id : ids) check([&](mote_error* error) { return mote_session_decode(session.get(), id, nullptr, error); });
   }
   return seconds_since(start);
 }
 
 double time_once(const Case& test, const Session& session, int32_t vocab_size) {
-  const std::vector<int32_t> ids = made_up_ids(test.positions(), vocab_size);
-  fill(test, session, ids);
-  return time_filled(test, session, ids);
+  return time_filled(test, session, fill(test, session, vocab_size));
 }
 
 void measure(std::vector<Case>& cases, const BenchFlags& flags, const Session& session, int32_t vocab_size) {
@@ -139,8 +139,7 @@ int bench_limits(const BenchFlags& flags) {
 Json profile_cases(const std::vector<Case>& cases, const Session& session, int32_t vocab_size, const mote_limits& limits) {
   Json tests = Json::array();
   for (const Case& test : cases) {
-    const std::vector<int32_t> ids = made_up_ids(test.positions(), vocab_size);
-    fill(test, session, ids);
+    const std::vector<int32_t> ids = fill(test, session, vocab_size);
     check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
     const double seconds = time_filled(test, session, ids);
     const Json trace = Json::parse(
