@@ -8,17 +8,37 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 struct Float32Keys {
+  static constexpr int kElementBytes = 4;
   MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) {
     return load_f32(reinterpret_cast<const float*>(block) + 16 * d);
   }
 };
 struct Float16Keys {
+  static constexpr int kElementBytes = 2;
   MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) { return load_f16(block + 32 * d); }
 };
 
+// Blocks of a head with what is read after each of them: keys some blocks ahead, and the values of the same positions. They
+// arrive while the keys are multiplied; the hardware would begin anew in every block and page.
+struct KeyBlocks {
+  const std::byte* const* keys;
+  const std::byte* const* next_keys;
+  const std::byte* const* values;
+  int64_t key_bytes;  // of a block
+
+  // Line i of 64 bytes of the keys ahead of block b, then of its values.
+  MOTE_INLINE void fetch(int b, int64_t i) const {
+    const int64_t at = 64 * i;
+    __builtin_prefetch(at < key_bytes ? next_keys[b] + at : values[b] + (at - key_bytes));
+  }
+};
+
+// Few queries cost less than the memory that they read.
+constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
+
 // scores[r][16 b + i] = query r . key of slot i of block b, for kRows queries and kBlocks blocks.
 template <typename Keys, int kRows, int kBlocks>
-MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const std::byte* const* blocks, float* scores) {
+MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks, float* scores) {
   const int64_t width = head.head_dim;
   const float* queries = tile.queries + row * width;
   F32x16 sums[kRows][kBlocks];
@@ -30,7 +50,11 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
   for (int64_t d = 0; d < width; ++d) {
     F32x16 keys[kBlocks];
 #pragma GCC unroll 8
-    for (int b = 0; b < kBlocks; ++b) keys[b] = Keys::load(blocks[b], d);
+    for (int b = 0; b < kBlocks; ++b) {
+      keys[b] = Keys::load(blocks.keys[b], d);
+      if (!waits_for_memory(kRows)) continue;
+      for (int i = 0; i < Keys::kElementBytes / 2; ++i) blocks.fetch(b, Keys::kElementBytes / 2 * d + i);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const F32x16 query = splat(queries[r * width + d]);
@@ -57,7 +81,7 @@ struct Int4Keys {
 
 // Exact products of elements [32 group, 32 group + 32).
 template <typename Keys, int kRows, int kBlocks>
-MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const std::byte* const* blocks, int64_t first_line,
+MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyBlocks& blocks, int64_t first_line,
                            int64_t end_line, I32x16 (&sums)[kRows][kBlocks]) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -67,7 +91,10 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const std:
   for (int64_t line = first_line; line < end_line; ++line) {
     Pairs16 keys[kBlocks][Keys::kPairs];
 #pragma GCC unroll 8
-    for (int b = 0; b < kBlocks; ++b) Keys::load(blocks[b] + 32 * line, keys[b]);
+    for (int b = 0; b < kBlocks; ++b) {
+      Keys::load(blocks.keys[b] + 32 * line, keys[b]);
+      if (waits_for_memory(kRows)) blocks.fetch(b, line);
+    }
 #pragma GCC unroll 2
     for (int p = 0; p < Keys::kPairs; ++p) {
 #pragma GCC unroll 8
@@ -81,7 +108,7 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const std:
 }
 
 template <typename Keys, int kRows, int kBlocks>
-MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const std::byte* const* blocks, float* scores) {
+MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks, float* scores) {
   constexpr int64_t kLineElements = 2 * Keys::kPairs;
   const int64_t code_stride = padded_width(head.head_dim);
   const int64_t lines = (head.head_dim + kLineElements - 1) / kLineElements;
@@ -93,7 +120,11 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
     dot_group<Keys, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines, end_line, sums);
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
-      const F32x16 key_scales = load_f32(reinterpret_cast<const float*>(blocks[b] + 32 * lines) + 16 * group);
+      const F32x16 key_scales = load_f32(reinterpret_cast<const float*>(blocks.keys[b] + 32 * lines) + 16 * group);
+      if (waits_for_memory(kRows)) {
+        blocks.fetch(b, lines + 2 * group);
+        blocks.fetch(b, lines + 2 * group + 1);
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         float* to = scores + r * kSplitLanes + 16 * b;
@@ -108,14 +139,22 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
 // Tiles of queries and blocks.
 template <typename Keys, bool kCodes>
 void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
-  const std::byte* keys[kSplitBlocks];
-  for (int b = 0; b < blocks.count; ++b) keys[b] = head.keys + blocks.index[b] * head.key_block_bytes;
+  constexpr int kAhead = 4;  // blocks
+  const std::byte* keys[kSplitBlocks + kAhead];
+  const std::byte* values[kSplitBlocks];
+  for (int b = 0; b < blocks.count; ++b) {
+    keys[b] = head.keys + blocks.index[b] * head.key_block_bytes;
+    values[b] = head.values + blocks.index[b] * head.value_block_bytes;
+  }
+  // The next split mostly follows in memory.
+  for (int b = blocks.count; b < blocks.count + kAhead; ++b) keys[b] = keys[b - 1] + head.key_block_bytes;
   const auto run = [&]<int kRows, int kBlocks>(Constant<kRows>, Constant<kBlocks>, int row, int block) MOTE_INLINE_LAMBDA {
     float* scores = tile.scores + row * kSplitLanes + 16 * block;
+    const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};
     if constexpr (kCodes) {
-      score_codes<Keys, kRows, kBlocks>(head, tile, row, keys + block, scores);
+      score_codes<Keys, kRows, kBlocks>(head, tile, row, these, scores);
     } else {
-      score_floats<Keys, kRows, kBlocks>(head, tile, row, keys + block, scores);
+      score_floats<Keys, kRows, kBlocks>(head, tile, row, these, scores);
     }
   };
   // Few queries go over all blocks one after another, many queries over those that stay in the nearest cache.
