@@ -36,19 +36,18 @@ MOTE_INLINE float lane_extreme(F32x16 lanes, bool highest) {
 }
 
 RowScale row_scale(const float* x, int64_t width) {
-  F32x16 low = splat(0.0f), high = splat(0.0f);
+  F32x16 low[2] = {splat(0.0f), splat(0.0f)}, high[2] = {splat(0.0f), splat(0.0f)};
+  const auto join = [&](int side, F32x16 v) MOTE_INLINE_LAMBDA {
+    low[side] = min(v, low[side]);
+    high[side] = max(v, high[side]);
+  };
   int64_t k = 0;
-  for (; k + 16 <= width; k += 16) {
-    const F32x16 v = load_f32(x + k);
-    low = min(v, low);
-    high = max(v, high);
+  for (; k + 32 <= width; k += 32) {
+    join(0, load_f32(x + k));
+    join(1, load_f32(x + k + 16));
   }
-  if (k < width) {
-    const F32x16 v = load_part(x + k, width - k);
-    low = min(v, low);
-    high = max(v, high);
-  }
-  const float least = lane_extreme(low, false), most = lane_extreme(high, true);
+  for (; k < width; k += 16) join(0, load_upto(x + k, width - k));
+  const float least = lane_extreme(min(low[0], low[1]), false), most = lane_extreme(max(high[0], high[1]), true);
   const float step = (most - least) / 255.0f;
   RowScale row;
   row.scale = step < 0x1p-126f ? 0x1p-126f : step;
@@ -63,13 +62,6 @@ MOTE_INLINE F32x16 code_of(F32x16 x, const RowScale& row) {
   const F32x16 scaled = min(max(x * splat(row.inverse), splat(-512.0f)), splat(512.0f));
   const F32x16 rounded = (scaled + splat(12582912.0f)) - splat(12582912.0f);
   return min(max(rounded + splat(row.zero), splat(-128.0f)), splat(127.0f));
-}
-
-MOTE_INLINE int32_t sum_lanes_i32(const I32x16& lanes) {
-  int32_t l[16], sum = 0;
-  store_i32(l, lanes);
-  for (const int32_t value : l) sum += value;
-  return sum;
 }
 
 void rms_norm(const float* x, int64_t width, float eps, const float* weight, float offset, float* y) {
@@ -93,7 +85,7 @@ RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_of
       store_i8(bytes, q);
       for (int i = 0; i < 4; ++i) std::memcpy(codes + count * (k + 4 * i), bytes + 4 * i, 4);
     }
-    offsets[count * group] = -code_offset * sum_lanes_i32(sums);
+    offsets[count * group] = -code_offset * sum_lanes(sums);
   }
   return {row.scale, row.zero};
 }

@@ -68,6 +68,20 @@ MOTE_INLINE float sum_lanes(F32x16 value) {
 #endif
 }
 
+MOTE_INLINE int32_t sum_lanes(I32x16 value) {
+#if defined(__AVX512F__)
+  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(value.v), _mm512_extracti64x4_epi64(value.v, 1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+#else
+  int32_t l[16], sum = 0;
+  store_i32(l, value);
+  for (const int32_t lane : l) sum += lane;
+  return sum;
+#endif
+}
+
 // For lanes that are not NaN.
 MOTE_INLINE float max_lanes(F32x16 value) {
 #if defined(__AVX512F__)
