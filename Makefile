@@ -47,14 +47,14 @@ test-cpp: $(STAMPS)/test-cpp
 $(STAMPS)/test-cpp: $(STAMPS)/venv $(CPP_SOURCES) $(TEST_SOURCES)
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
-	ctest --preset dev
+	ctest --preset dev --parallel $(JOBS)
 	@touch $@
 
 test-asan: $(STAMPS)/test-asan
 $(STAMPS)/test-asan: $(STAMPS)/venv out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
 	cmake --preset asan
 	cmake --build --preset asan --parallel $(JOBS)
-	ctest --preset asan
+	ctest --preset asan --parallel $(JOBS)
 	build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote
 	@touch $@
 
@@ -80,7 +80,7 @@ asan: test-asan
 tsan: $(STAMPS)/venv
 	cmake --preset tsan
 	cmake --build --preset tsan --parallel $(JOBS)
-	ctest --preset tsan
+	ctest --preset tsan --parallel $(JOBS)
 
 style: $(STAMPS)/build
 	$(BIN)/ruff check .

@@ -39,10 +39,20 @@ function(mote_test_on_lesser_cpus name)
   endforeach()
 endfunction()
 
-# mote_test(name SOURCES ... DEPENDS ...): a GoogleTest executable that ctest runs.
+# mote_test(name SOURCES ... DEPENDS ... [PARTS n]): a GoogleTest executable that ctest runs, in n parts that may run side by side.
 function(mote_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "PARTS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} mote_flags GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(NOT arg_PARTS)
+    return()
+  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=0")
+  math(EXPR last "${arg_PARTS} - 1")
+  foreach(part RANGE 1 ${last})
+    add_test(NAME ${name}_part_${part} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name}_part_${part} PROPERTIES
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${part}")
+  endforeach()
 endfunction()
