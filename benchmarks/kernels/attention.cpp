@@ -130,6 +130,22 @@ class Layers {
       caches.push_back(cache);
     }
   }
+  // The first layer holds as many positions as it has slots: those below `count` again and again.
+  void repeat_first(int64_t count) {
+    KvCache& first = caches[0];
+    const int64_t blocks = first.num_slots() / kKvBlockSlots, made = count / kKvBlockSlots;
+    const auto repeat = [&](void* memory, size_t bytes) {
+      const size_t block = bytes / static_cast<size_t>(blocks * first.num_heads);
+      for (int64_t i = 0; i < blocks * first.num_heads; ++i) {
+        auto* head = static_cast<std::byte*>(memory) + static_cast<size_t>(i / blocks * blocks) * block;
+        const auto index = static_cast<size_t>(i % blocks), from = index % static_cast<size_t>(made);
+        if (from != index) std::memcpy(head + index * block, head + from * block, block);
+      }
+    };
+    repeat(first.keys, key_bytes_);
+    repeat(first.values, value_bytes_);
+    for (int64_t i = 0; i < first.num_slots(); ++i) first.positions[i] = i;
+  }
   // All layers hold what the first holds.
   void copy_first() {
     for (KvCache& cache : caches) {
@@ -267,7 +283,9 @@ int run(const Options& options) {
       for (const std::string& text : options.at("--contexts")) {
         const int64_t context = std::stoll(text);
         Layers layers(shape, static_cast<KvType>(type), context);
-        Step(shape, 0, context, 1).run(layers.caches[0], *pools[0]);
+        const int64_t made = std::min<int64_t>(context, 256);
+        Step(shape, 0, made, pools[0]->num_threads()).run(layers.caches[0], *pools[0]);
+        layers.repeat_first(made);
         layers.copy_first();
         for (const std::string& tokens : options.at("--tokens")) {
           for (const auto& pool : pools) time_case(shape, kTypes[type], context, std::stoll(tokens), layers, *pool, repeats);
