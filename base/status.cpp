@@ -15,6 +15,7 @@ const char* code_name(Code code) {
     case Code::kUnsupportedVersion: return "unsupported version";
     case Code::kUnsupportedOp: return "unsupported op";
     case Code::kInvalidTokenizer: return "invalid tokenizer";
+    case Code::kInvalidTemplate: return "invalid template";
     case Code::kInvalidArgument: return "invalid argument";
     case Code::kContextFull: return "context full";
     case Code::kOutOfMemory: return "out of memory";

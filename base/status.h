@@ -17,6 +17,7 @@ enum class Code : int32_t {
   kUnsupportedVersion = 21,
   kUnsupportedOp = 22,
   kInvalidTokenizer = 30,
+  kInvalidTemplate = 31,
   kInvalidArgument = 40,
   kContextFull = 41,
   kOutOfMemory = 50,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runner/capi/boundary.h"
+#include "runner/llm/chat/chat_template.h"
 #include "runner/llm/generation.h"
 #include "runner/llm/model.h"
 #include "runner/llm/session.h"
@@ -22,4 +23,12 @@ struct mote_generation {
   std::unique_ptr<mote::Generation> generation;
   std::string text;  // of the last piece
   int32_t finish_reason = -1;
+};
+
+struct mote_chat_template {
+  std::shared_ptr<const mote::ChatTemplate> chat_template;
+};
+
+struct mote_prompt {
+  mote::Prompt prompt;
 };

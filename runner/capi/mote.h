@@ -27,6 +27,8 @@ extern "C" {
 typedef struct mote_model mote_model;
 typedef struct mote_session mote_session;
 typedef struct mote_generation mote_generation;
+typedef struct mote_chat_template mote_chat_template;
+typedef struct mote_prompt mote_prompt;
 
 enum {
   MOTE_OK = 0,
@@ -37,6 +39,7 @@ enum {
   MOTE_ERROR_UNSUPPORTED_VERSION = 21,
   MOTE_ERROR_UNSUPPORTED_OP = 22,
   MOTE_ERROR_INVALID_TOKENIZER = 30,
+  MOTE_ERROR_TEMPLATE = 31,
   MOTE_ERROR_INVALID_ARGUMENT = 40,
   MOTE_ERROR_CONTEXT_FULL = 41,
   MOTE_ERROR_OUT_OF_MEMORY = 50,
@@ -117,6 +120,34 @@ MOTE_API int32_t mote_tokenize(const mote_model* model, const char* text, size_t
 /* *text is NUL-terminated; text_bytes (may be NULL) counts without that NUL, for text that has NULs of its own. */
 MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special, char** text,
                                  size_t* text_bytes, mote_error* error);
+
+/* ---- chat templates ---- */
+
+/* Parses a Jinja template, at most 1 MiB of UTF-8. It may be used from any number of threads. Errors: MOTE_ERROR_TEMPLATE with
+ * the message that jinja2 has for it. */
+MOTE_API int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out, mote_error* error);
+MOTE_API void mote_chat_template_close(mote_chat_template* chat_template);
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t add_generation_prompt;
+  const char* messages;  /* a JSON list of objects */
+  const char* tools;     /* likewise; NULL: none */
+  const char* documents; /* likewise; NULL: none */
+  const char* variables; /* a JSON object: further variables of the template, such as enable_thinking or bos_token; NULL: none */
+  const char* continue_final_message; /* the last message's field that the model is to go on with, such as "content"; NULL: none */
+} mote_conversation;
+
+/* Renders as transformers' apply_chat_template does. Errors: MOTE_ERROR_TEMPLATE with the message that jinja2 or transformers
+ * has for it, or because the rendering took more than 10^6 steps, 64 MB of memory, 16 MiB of output or a depth of 64. */
+MOTE_API int32_t mote_chat_template_render(const mote_chat_template* chat_template, const mote_conversation* conversation,
+                                           mote_prompt** out, mote_error* error);
+MOTE_API void mote_prompt_close(mote_prompt* prompt);
+/* NUL-terminated; lives as long as the prompt. text_bytes may be NULL. */
+MOTE_API int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* text_bytes, mote_error* error);
+/* Writes up to `capacity` pairs begin, end: the bytes of the text that came from messages, tools and documents, in order. *count
+ * is the number of pairs there are. */
+MOTE_API int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count, mote_error* error);
 
 /* ---- session ---- */
 

@@ -85,6 +85,7 @@ class Session {
   int32_t vocab_size_ = 0;
 };
 
+void bind_chat(py::module_& module);
 void bind_model(py::module_& module);
 void bind_session(py::module_& module);
 void bind_generation(py::module_& module);

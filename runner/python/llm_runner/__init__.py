@@ -7,6 +7,7 @@ for piece in model.generate("Once upon a time", max_new_tokens=64):
 """
 
 from llm_runner._core import __version__
+from llm_runner.chat import render_chat_template
 from llm_runner.errors import (
     ArgumentError,
     CancelledError,
@@ -15,6 +16,7 @@ from llm_runner.errors import (
     MoteError,
     ProgramError,
     ResourceError,
+    TemplateError,
     TokenizerError,
 )
 from llm_runner.generation import Generation, warp
@@ -32,8 +34,10 @@ __all__ = [
     "ProgramError",
     "ResourceError",
     "Session",
+    "TemplateError",
     "TokenizerError",
     "__version__",
     "check_tokenizer",
+    "render_chat_template",
     "warp",
 ]

@@ -47,3 +47,15 @@ class Generation:
 
 def check_tokenizer(json: bytes) -> None: ...
 def warp(logits: np.ndarray, previous_ids: list[int], options: dict[str, Any]) -> np.ndarray: ...
+
+class ChatTemplate:
+    def __init__(self, source: bytes) -> None: ...
+    def render(
+        self,
+        messages: str,
+        tools: str | None,
+        documents: str | None,
+        variables: str | None,
+        add_generation_prompt: bool,
+        continue_field: str | None,
+    ) -> tuple[str, list[tuple[int, int]]]: ...

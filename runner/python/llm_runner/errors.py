@@ -24,6 +24,10 @@ class TokenizerError(ProgramError):
     """A tokenizer of a kind that is not supported, or a malformed one."""
 
 
+class TemplateError(MoteError):
+    """A chat template that is not valid, or that refuses its conversation; the text is what jinja2 says."""
+
+
 class ArgumentError(MoteError, ValueError):
     """An argument or option has a value that is not accepted."""
 
@@ -48,6 +52,7 @@ _TYPES = {
     21: ProgramError,
     22: ProgramError,
     30: TokenizerError,
+    31: TemplateError,
     40: ArgumentError,
     41: ContextFullError,
     50: ResourceError,

@@ -1,0 +1,68 @@
+#include "runner/capi/handles.h"
+
+using mote::Code;
+using mote::Status;
+using mote::capi::guarded;
+
+int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    if (source_bytes > 0) MOTE_REQUIRE_POINTER(source);
+    MOTE_ASSIGN(auto parsed, mote::ChatTemplate::parse({source_bytes > 0 ? source : "", source_bytes}));
+    *out = new mote_chat_template{std::move(parsed)};
+    return {};
+  });
+}
+
+void mote_chat_template_close(mote_chat_template* chat_template) { delete chat_template; }
+
+int32_t mote_chat_template_render(const mote_chat_template* chat_template, const mote_conversation* conversation, mote_prompt** out,
+                                  mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(chat_template);
+    MOTE_REQUIRE_POINTER(conversation);
+    mote_conversation given{};
+    MOTE_RETURN_IF_ERROR(mote::capi::read_struct(conversation, given));
+    MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
+    const auto text_or_empty = [](const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); };
+    mote::Conversation chat;
+    chat.messages = given.messages;
+    chat.tools = text_or_empty(given.tools);
+    chat.documents = text_or_empty(given.documents);
+    chat.variables = text_or_empty(given.variables);
+    chat.add_generation_prompt = given.add_generation_prompt != 0;
+    chat.continue_field = text_or_empty(given.continue_final_message);
+    MOTE_ASSIGN(mote::Prompt prompt, chat_template->chat_template->render(chat));
+    *out = new mote_prompt{std::move(prompt)};
+    return {};
+  });
+}
+
+void mote_prompt_close(mote_prompt* prompt) { delete prompt; }
+
+int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* text_bytes, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(prompt);
+    MOTE_REQUIRE_POINTER(text);
+    *text = prompt->prompt.text.c_str();
+    if (text_bytes != nullptr) *text_bytes = prompt->prompt.text.size();
+    return {};
+  });
+}
+
+int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(prompt);
+    MOTE_REQUIRE_POINTER(count);
+    *count = prompt->prompt.marked.size();
+    if (capacity > 0) MOTE_REQUIRE_POINTER(pairs);
+    for (size_t i = 0; i < std::min(capacity, *count); ++i) {
+      pairs[2 * i] = prompt->prompt.marked[i].begin;
+      pairs[2 * i + 1] = prompt->prompt.marked[i].end;
+    }
+    return {};
+  });
+}

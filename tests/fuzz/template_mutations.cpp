@@ -1,0 +1,109 @@
+// Parses and renders damaged copies of chat templates: each must be refused with a message or render soundly. Sanitizers and
+// crashes are the failures.
+//
+//   template_mutations [--iterations N] [--seed S] [--first I] [file.jinja ...]
+//
+// Files are added to the built-in seeds; MOTE_FUZZ_TEMPLATES (paths separated by ':') adds more. --first I --iterations 1
+// repeats mutation I alone.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/run_template.h"
+
+namespace mote::test {
+namespace {
+
+using Random = std::mt19937_64;
+
+constexpr const char* kPieces[] = {
+    "{{", "}}", "{%", "%}", "{#", "#}", "{%-", "-%}", "{{-", "-}}", "(", ")", "[", "]", "{", "}", "|", ".", ",", ":", "=", "==", "~", "**",
+    "//", "%", " if ", " else ", " for ", " in ", " is ", " not ", " and ", " or ", "loop", "loop.last", "loop.nextitem", "loop.length",
+    "messages", "tools", "namespace()", "range(9999)", "caller()", "varargs", "kwargs", "{% set x = ", "{% for x in ", "{% endfor %}",
+    "{% if ", "{% endif %}", "{% macro m(a) %}", "{% endmacro %}", "{{ m(m) }}", "{% call m(1) %}", "{% endcall %}", "{% break %}",
+    "{% continue %}", "{% raw %}", "{% endraw %}", "{% generation %}", "{% endgeneration %}", "{% set x %}", "{% endset %}", " recursive ",
+    "| tojson", "| tojson(indent=9)", "| map('upper')", "| list", "| join", "| sort", "| groupby('role')", "| default(x)", "| replace('', 'aa')",
+    "| indent(99)", "| center(99999)", "| batch(3)", "| slice(99)", "| unique", "| int", "| round(9)", "| urlencode", "| safe", "| string",
+    ".split('')", ".split()", ".format(x)", ".items()", ".get('role')", ".pop()", ".join(xs)", "[::-1]", "[1:-1]", "[-9:9:-2]", "[0]",
+    "'%s'", "'{:>99}'", "'\\u00e9'", "\"x\"", "9223372036854775807", "-1", "0", "1e308", "0.1", "none", "true", "x", "s", "n", "xs",
+    "* 99999", "+ x", "~ x", "\n", "\xC3\xA9", "\xF0\x9F\x98\x80", "<|im_end|>", "_", "__class__", "\\"};
+
+size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
+
+void change(std::string& text, Random& random, const std::vector<std::string>& seeds) {
+  const size_t at = below(random, text.size() + 1);
+  const size_t length = std::min(text.size() - at, below(random, 24) + 1);
+  switch (below(random, 6)) {
+    case 0:
+    case 1: text.insert(at, kPieces[below(random, std::size(kPieces))]); break;
+    case 2: text.erase(at, length); break;
+    case 3: text.replace(at, length, kPieces[below(random, std::size(kPieces))]); break;
+    case 4: {
+      const std::string& other = seeds[below(random, seeds.size())];
+      const size_t from = below(random, other.size());
+      text.insert(at, other.substr(from, below(random, 60) + 1));
+      break;
+    }
+    default:
+      if (!text.empty()) text[below(random, text.size())] = static_cast<char>(below(random, 128));
+  }
+}
+
+std::string read(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+void add_listed(std::vector<std::string>& seeds, std::string listed) {
+  while (!listed.empty()) {
+    const size_t end = std::min(listed.find(':'), listed.size());
+    if (end > 0) seeds.push_back(read(listed.substr(0, end)));
+    listed.erase(0, end + 1);
+  }
+}
+
+int run(int argc, char** argv) {
+  uint64_t iterations = 20000;
+  uint64_t seed = 1;
+  uint64_t first = 0;
+  std::vector<std::string> seeds = template_seeds();
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
+    if (argument == "--iterations") iterations = number();
+    else if (argument == "--seed") seed = number();
+    else if (argument == "--first") first = number();
+    else seeds.push_back(read(argument));
+  }
+  if (const char* listed = std::getenv("MOTE_FUZZ_TEMPLATES"); listed != nullptr) add_listed(seeds, listed);
+  for (const std::string& undamaged : template_seeds()) {
+    if (run_template(undamaged).code() == Code::kInternal) return 1;
+  }
+  std::map<std::string, uint64_t> outcomes;
+  for (uint64_t i = first; i < first + iterations; ++i) {
+    Random random(seed * 0x9E3779B97F4A7C15u + i);
+    std::string text = seeds[below(random, seeds.size())];
+    for (size_t count = below(random, 6) + 1; count > 0; --count) change(text, random, seeds);
+    const Status status = run_template(text);
+    ++outcomes[status.ok() ? "rendered" : code_name(status.code())];
+    const bool is_sound = status.code() != Code::kInternal && (status.ok() || status.code() == Code::kInvalidTemplate);
+    if (is_sound) continue;
+    std::fprintf(stderr, "mutation %" PRIu64 ": %s\n%s\n", i, status.message().c_str(), text.c_str());
+    return 1;
+  }
+  for (const auto& [outcome, count] : outcomes) std::printf("%s %" PRIu64 ", ", outcome.c_str(), count);
+  std::printf("of %" PRIu64 "\n", iterations);
+  return 0;
+}
+
+}  // namespace
+}  // namespace mote::test
+
+int main(int argc, char** argv) { return mote::test::run(argc, argv); }

@@ -1,0 +1,145 @@
+"""The template language: jinja2 in transformers' environment is the oracle, for text and for the words of errors."""
+
+from __future__ import annotations
+
+import copy
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from template_snippets import GROUPS, VARIABLES, WHITE_SPACE
+from transformers.utils.chat_template_utils import _cached_compile_jinja_template
+
+from llm_runner import render_chat_template
+
+LONGEST_MESSAGE = 1000
+
+
+def expected(template):
+    try:
+        compiled = _cached_compile_jinja_template(template)
+        variables = copy.deepcopy(VARIABLES)
+        return "text", compiled.render(
+            messages=[], tools=None, documents=None, add_generation_prompt=False, **variables
+        )
+    except Exception as error:
+        return "error", str(error)[:LONGEST_MESSAGE]
+
+
+def actual(template):
+    try:
+        return "text", render_chat_template(template, [], **VARIABLES)
+    except Exception as error:
+        return "error", str(error)[:LONGEST_MESSAGE]
+
+
+ALL = [(group, snippet) for group in GROUPS for snippet in GROUPS[group]]
+
+
+@pytest.mark.parametrize(("group", "snippet"), ALL)
+def test_snippet(group, snippet):
+    assert actual(snippet) == expected(snippet)
+
+
+@pytest.mark.parametrize("template", WHITE_SPACE)
+def test_white_space(template):
+    assert actual(template) == expected(template)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{% break %}", "'break' outside loop"),
+        ("{% macro m() %}{% continue %}{% endmacro %}", "'continue' not properly in loop"),
+        ("{% for x in xs %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}", "'break' outside loop"),
+    ],
+)
+def test_jumps_outside_of_loops(template, message):
+    """Python adds a line number of the code that jinja2 compiled."""
+    assert actual(template) == ("error", message)
+    kind, text = expected(template)
+    assert (kind, text.split(" (")[0]) == ("error", message)
+
+
+def binary(children):
+    operators = st.sampled_from(
+        ["+", "-", "*", "//", "/", "%", "~", "==", "!=", "<", ">=", "in", "not in", "and", "or", "is sameas"]
+    )
+    return st.tuples(children, operators, children).map(lambda parts: "({} {} {})".format(*parts))
+
+
+def applied(children):
+    filters = st.sampled_from(
+        [
+            "upper",
+            "length",
+            "list",
+            "first",
+            "last",
+            "string",
+            "int",
+            "float",
+            "tojson",
+            "default('x', true)",
+            "join('-')",
+        ]
+        + ["reverse", "sort", "trim", "title", "abs", "round(1)", "sum", "unique | list", "map('string') | list", "min"]
+        + ["replace('a', 'bc')", "select | list", "batch(2) | list", "indent(2)", "truncate(5)", "wordcount", "escape"]
+    )
+    methods = st.sampled_from(
+        [
+            "split()",
+            "split('a')",
+            "strip('ab')",
+            "upper()",
+            "items()",
+            "get('a')",
+            "startswith('a')",
+            "find('b')",
+            "title()",
+        ]
+        + ["splitlines()", "join(['x', 'y'])", "count('a')", "index(1)", "real", "x", "partition('b')", "isdigit()"]
+    )
+    tests = st.sampled_from(
+        ["string", "number", "mapping", "iterable", "none", "defined", "odd", "sequence", "true", "lower"]
+    )
+    slices = st.tuples(*[st.one_of(st.just(""), st.integers(-4, 4).filter(bool).map(str))] * 3).map(":".join)
+    return st.one_of(
+        st.tuples(children, filters).map(lambda parts: "({} | {})".format(*parts)),
+        st.tuples(children, methods).map(lambda parts: "({}).{}".format(*parts)),
+        st.tuples(children, tests).map(lambda parts: "({} is {})".format(*parts)),
+        st.tuples(children, children).map(lambda parts: "({})[{}]".format(*parts)),
+        st.tuples(children, slices).map(lambda parts: "({})[{}]".format(*parts)),
+        st.tuples(children, children, children).map(lambda parts: "({} if {} else {})".format(*parts)),
+        children.map("(not {})".format),
+        children.map("(-{})".format),
+        st.lists(children, max_size=3).map(lambda items: "[" + ", ".join(items) + "]"),
+        st.tuples(children, children).map(lambda parts: "{{'a': {}, 'b': {}}}".format(*parts)),
+        st.tuples(children, children).map(lambda parts: "'%s|%r' % ({}, {})".format(*parts)),
+    )
+
+
+LITERALS = st.one_of(
+    st.sampled_from([*VARIABLES, "nope", "none", "true", "false", "''", "'aB c'", "[]", "{}", "(1, 2)", "range(3)"]),
+    st.integers(-100, 100).map(str),
+    st.floats(-1e6, 1e6).map(repr),
+    st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF, exclude_characters="'\\"), max_size=5).map(
+        "'{}'".format
+    ),
+)
+EXPRESSIONS = st.recursive(LITERALS, lambda children: st.one_of(binary(children), applied(children)), max_leaves=8)
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+def test_generated_expression(expression):
+    template = "{{ " + expression.replace("{{", "{ {").replace("}}", "} }") + " }}"
+    wanted, found = expected(template), actual(template)
+    assume(not any(text in wanted[1] for text in BEYOND))
+    assume(not any(text in found[1] for text in FOLDED))
+    assert found == wanted
+
+
+BEYOND = (" object at 0x", "<built-in method", "complex")
+# jinja2 computes slices of constants beforehand, and then one that fails is undefined instead of an error.
+FOLDED = ("object is not subscriptable", "unhashable type: 'slice'")
