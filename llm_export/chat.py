@@ -2,50 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import datetime
-
-import jinja2
-import jinja2.ext
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from llm_export.errors import ArgumentError, FileError
-
-
-class _GenerationBlock(jinja2.ext.Extension):
-    """`{% generation %}` marks what an assistant wrote; rendering ignores the mark."""
-
-    tags = {"generation"}
-
-    def parse(self, parser):
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _raise_exception(message: str):
-    raise jinja2.exceptions.TemplateError(message)
-
-
-def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-def compile_template(source: str) -> jinja2.Template:
-    """Compiles a chat template as transformers does.
-
-    Errors: FileError if it is no Jinja template   Source: transformers utils/chat_template_utils.py
-    """
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationBlock, jinja2.ext.loopcontrols]
-    )
-    environment.filters["tojson"] = _tojson
-    environment.globals["raise_exception"] = _raise_exception
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    try:
-        return environment.from_string(source)
-    except jinja2.TemplateError as error:
-        raise FileError(f"the file's chat template is not valid: {error}") from error
+from llm_runner import TemplateError
 
 
 class Chat:
@@ -66,7 +26,6 @@ class Chat:
         self.options = options
         self.session = model.session(context_length=context_length, threads=threads)
         self.generation = None
-        self._template = compile_template(model.chat_template)
         self._tokens = _special_tokens(model)
         self._system = [{"role": "system", "content": system}] if system else []
         self.reset()
@@ -94,16 +53,15 @@ class Chat:
         finally:
             self._finish("".join(pieces))
 
-    def render(self) -> str:
-        """Returns the conversation as the model reads it. Errors: FileError if the template refuses it."""
+    def render(self) -> list[int]:
+        """Returns the ids of the conversation. Errors: FileError if the template is not valid or refuses it."""
         try:
-            return self._template.render(messages=self.messages, add_generation_prompt=True, tools=None, **self._tokens)
-        except (jinja2.TemplateError, TypeError, ValueError, AttributeError, KeyError) as error:
+            return self.model.apply_chat_template(self.messages, add_generation_prompt=True, **self._tokens)
+        except TemplateError as error:
             raise FileError(f"{self.model.path}: its chat template refuses the conversation: {error}") from error
 
-    def _unseen(self, prompt: str) -> list[int]:
+    def _unseen(self, ids: list[int]) -> list[int]:
         """Returns the ids that the session has not read; starts it anew where they are no continuation."""
-        ids = self.model.tokenize(prompt, add_special_tokens=False)
         known = len(self._seen)
         if known == 0 or ids[:known] != self._seen or known == len(ids):
             self.session.reset()

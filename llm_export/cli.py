@@ -18,6 +18,7 @@ RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
     "bench": "Measure prefill and decode speed, load time and memory.",
     "inspect": "Show methods, ops, weights, sizes and the memory plan.",
+    "render": "Show the prompt that the chat template makes of messages.",
     "verify": "Replay the golden samples on this device.",
 }
 PASS_THROUGH = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}

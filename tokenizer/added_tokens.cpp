@@ -83,7 +83,8 @@ void AddedTokens::take_ids(const std::vector<VocabularyEntry>& vocabulary) {
   }
 }
 
-std::vector<Segment> AddedTokens::split(std::string_view text, bool normalized, bool parse_special) const {
+std::vector<Segment> AddedTokens::split(std::string_view text, bool normalized, bool parse_special,
+                                        std::span<const TextRange> plain) const {
   const Trie& trie = normalized ? normalized_ : raw_;
   std::vector<Segment> segments;
   size_t rest = 0;  // start of what no segment covers yet
@@ -99,6 +100,11 @@ std::vector<Segment> AddedTokens::split(std::string_view text, bool normalized, 
     size_t end = position + found.length;
     position = end;
     if (token.special && !parse_special) continue;
+    while (!plain.empty() && plain.front().end <= begin) plain = plain.subspan(1);
+    if (token.special && !plain.empty() && plain.front().begin < end) {
+      position = begin + 1;  // a token that is none may hide the start of one
+      continue;
+    }
     if (token.single_word && touches_word(text, begin, end)) continue;
     if (token.lstrip) begin = std::max(begin - trailing_space(text.substr(0, begin)), rest);
     if (token.rstrip) end += leading_space(text.substr(end));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,16 @@
 #include "tokenizer/json.h"
 #include "tokenizer/model/bpe.h"
 #include "tokenizer/normalize/normalizer.h"
+
+namespace mote {
+
+// Bytes [begin, end) of a text.
+struct TextRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+}  // namespace mote
 
 namespace mote::tokenizer {
 
@@ -68,8 +79,8 @@ class AddedTokens {
   bool is_special(int32_t id) const { return special_.contains(id); }
 
   // Cuts `text` at the added tokens that are looked for in raw (or normalised) text. Without parse_special the
-  // spelling of a special token is ordinary text.
-  std::vector<Segment> split(std::string_view text, bool normalized, bool parse_special) const;
+  // spelling of a special token is ordinary text, as it is where it touches one of `plain` (ascending).
+  std::vector<Segment> split(std::string_view text, bool normalized, bool parse_special, std::span<const TextRange> plain) const;
 
  private:
   void take_ids(const std::vector<VocabularyEntry>& vocabulary);

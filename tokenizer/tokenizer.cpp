@@ -30,6 +30,11 @@ Result<std::vector<std::string>> spelled_tokens(const std::vector<VocabularyEntr
   return spelled;
 }
 
+bool touches(std::span<const TextRange> ranges, size_t begin, size_t end) {
+  const auto first = std::partition_point(ranges.begin(), ranges.end(), [begin](const TextRange& range) { return range.end <= begin; });
+  return first != ranges.end() && first->begin < end;
+}
+
 }  // namespace
 
 Result<Tokenizer> Tokenizer::parse(std::string_view text) {
@@ -51,8 +56,9 @@ Result<Tokenizer> Tokenizer::parse(std::string_view text) {
 
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   const std::string valid = replace_invalid_utf8(text);
+  MOTE_REQUIRE(options.plain.empty() || valid == text, Code::kInvalidArgument, "a text with plain ranges must be UTF-8");
   std::vector<int32_t> ids;
-  for (const Segment& segment : added_.split(valid, false, options.parse_special)) {
+  for (const Segment& segment : added_.split(valid, false, options.parse_special, options.plain)) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
       continue;
@@ -61,14 +67,17 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const Enco
     if (normalizer_ != nullptr) {
       MOTE_ASSIGN(part, normalizer_->normalize(std::move(part)));
     }
-    MOTE_RETURN_IF_ERROR(encode_normalized(part, options, ids));
+    EncodeOptions part_options = options;
+    // Normalisation moves bytes: a part with any plain ones is plain as a whole for the few special tokens that are normalised.
+    part_options.parse_special = options.parse_special && !touches(options.plain, segment.begin, segment.end);
+    MOTE_RETURN_IF_ERROR(encode_normalized(part, part_options, ids));
   }
   return options.add_special ? post_processor_.apply(std::move(ids)) : std::move(ids);
 }
 
 Status Tokenizer::encode_normalized(std::string_view text, const EncodeOptions& options,
                                     std::vector<int32_t>& ids) const {
-  for (const Segment& segment : added_.split(text, true, options.parse_special)) {
+  for (const Segment& segment : added_.split(text, true, options.parse_special, {})) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
     } else {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ namespace mote {
 struct EncodeOptions {
   bool add_special = true;    // BOS and such, as the post-processor asks
   bool parse_special = true;  // special tokens spelled in the text become their ids
+  std::span<const TextRange> plain = {};  // but not where any of their bytes lies in one of these; ascending
 };
 
 // Immutable; may be used from any number of threads.

@@ -17,6 +17,27 @@ int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_ch
 
 void mote_chat_template_close(mote_chat_template* chat_template) { delete chat_template; }
 
+namespace {
+
+Status render(const mote::ChatTemplate& chat_template, const mote_conversation* conversation, mote_prompt** out) {
+  mote_conversation given{};
+  MOTE_RETURN_IF_ERROR(mote::capi::read_struct(conversation, given));
+  MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
+  const auto text_or_empty = [](const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); };
+  mote::Conversation chat;
+  chat.messages = given.messages;
+  chat.tools = text_or_empty(given.tools);
+  chat.documents = text_or_empty(given.documents);
+  chat.variables = text_or_empty(given.variables);
+  chat.add_generation_prompt = given.add_generation_prompt != 0;
+  chat.continue_field = text_or_empty(given.continue_final_message);
+  MOTE_ASSIGN(mote::Prompt prompt, chat_template.render(chat));
+  *out = new mote_prompt{std::move(prompt)};
+  return {};
+}
+
+}  // namespace
+
 int32_t mote_chat_template_render(const mote_chat_template* chat_template, const mote_conversation* conversation, mote_prompt** out,
                                   mote_error* error) {
   return guarded(error, [&]() -> Status {
@@ -24,20 +45,18 @@ int32_t mote_chat_template_render(const mote_chat_template* chat_template, const
     *out = nullptr;
     MOTE_REQUIRE_POINTER(chat_template);
     MOTE_REQUIRE_POINTER(conversation);
-    mote_conversation given{};
-    MOTE_RETURN_IF_ERROR(mote::capi::read_struct(conversation, given));
-    MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
-    const auto text_or_empty = [](const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); };
-    mote::Conversation chat;
-    chat.messages = given.messages;
-    chat.tools = text_or_empty(given.tools);
-    chat.documents = text_or_empty(given.documents);
-    chat.variables = text_or_empty(given.variables);
-    chat.add_generation_prompt = given.add_generation_prompt != 0;
-    chat.continue_field = text_or_empty(given.continue_final_message);
-    MOTE_ASSIGN(mote::Prompt prompt, chat_template->chat_template->render(chat));
-    *out = new mote_prompt{std::move(prompt)};
-    return {};
+    return render(*chat_template->chat_template, conversation, out);
+  });
+}
+
+int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_REQUIRE_POINTER(conversation);
+    MOTE_ASSIGN(const mote::ChatTemplate* chat_template, model->model->require_chat_template());
+    return render(*chat_template, conversation, out);
   });
 }
 
@@ -63,6 +82,22 @@ int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t c
       pairs[2 * i] = prompt->prompt.marked[i].begin;
       pairs[2 * i + 1] = prompt->prompt.marked[i].end;
     }
+    return {};
+  });
+}
+
+int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity, size_t* count,
+                             mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_REQUIRE_POINTER(prompt);
+    MOTE_REQUIRE_POINTER(count);
+    *count = 0;
+    if (capacity > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model->model->require_tokenizer());
+    MOTE_ASSIGN(const std::vector<int32_t> encoded, encode_prompt(*tokenizer, prompt->prompt));
+    *count = encoded.size();
+    std::copy_n(encoded.begin(), std::min(capacity, encoded.size()), ids);
     return {};
   });
 }

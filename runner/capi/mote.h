@@ -149,6 +149,13 @@ MOTE_API int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, 
  * is the number of pairs there are. */
 MOTE_API int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count, mote_error* error);
 
+/* As mote_tokenize with parse_special and without add_special, except that a special token that the conversation spells is
+ * text. */
+MOTE_API int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity, size_t* count,
+                                      mote_error* error);
+/* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. */
+MOTE_API int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out, mote_error* error);
+
 /* ---- session ---- */
 
 enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };

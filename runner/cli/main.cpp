@@ -33,6 +33,7 @@ int run_main(int argc, char** argv) {
   add_bench(app, action);
   add_inspect(app, action);
   add_verify(app, action);
+  add_render(app, action);
   add_tokenize(app, action);
   try {
     app.parse(argc, argv);

@@ -17,6 +17,7 @@ void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
+void add_render(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 
 }  // namespace mote::cli

@@ -49,6 +49,16 @@ Result<const Tokenizer*> Model::require_tokenizer() const {
   return tokenizer();
 }
 
+Result<const ChatTemplate*> Model::require_chat_template() const {
+  MOTE_REQUIRE(!chat_template().empty(), Code::kInvalidArgument, "%s has no chat template: give a prompt instead of messages", path().c_str());
+  std::call_once(chat_template_once_, [this] { chat_template_.emplace(ChatTemplate::parse(chat_template())); });
+  if (!chat_template_->ok()) {
+    const Status& status = chat_template_->status();
+    return Status(status.code(), path() + ": its chat template is not valid: " + status.message());
+  }
+  return (**chat_template_).get();
+}
+
 Status Model::check_segments() const { return mote::check_segments(bound_->verified()); }
 
 }  // namespace mote

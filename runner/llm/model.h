@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runner/llm/chat/chat_template.h"
 #include "runner/llm/generation_config.h"
 #include "runner/program/program.h"
 #include "tokenizer/tokenizer.h"
@@ -42,6 +43,8 @@ class Model {
   // The same; kInvalidArgument if the file has none.
   Result<const Tokenizer*> require_tokenizer() const;
   std::string_view chat_template() const { return segment_text(fb::SegmentKind::chat_template); }
+  // The same, parsed when it is first asked for. Errors: kInvalidArgument if the file has none, kInvalidTemplate.
+  Result<const ChatTemplate*> require_chat_template() const;
 
   uint64_t file_bytes() const { return bound_->file().file_bytes().size(); }
   uint64_t weight_bytes() const { return bound_->verified().segment(fb::SegmentKind::weights).size(); }
@@ -58,6 +61,8 @@ class Model {
   std::shared_ptr<const Bound> bound_;
   mutable std::once_flag tokenizer_once_;
   mutable std::optional<Result<Tokenizer>> tokenizer_;  // once it was asked for
+  mutable std::once_flag chat_template_once_;
+  mutable std::optional<Result<std::shared_ptr<const ChatTemplate>>> chat_template_;  // once it was asked for
   GenerationConfig generation_config_;
 };
 

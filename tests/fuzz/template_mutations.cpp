@@ -35,9 +35,40 @@ constexpr const char* kPieces[] = {
     "'%s'", "'{:>99}'", "'\\u00e9'", "\"x\"", "9223372036854775807", "-1", "0", "1e308", "0.1", "none", "true", "x", "s", "n", "xs",
     "* 99999", "+ x", "~ x", "\n", "\xC3\xA9", "\xF0\x9F\x98\x80", "<|im_end|>", "_", "__class__", "\\"};
 
+// What stands between tags; X and Y become values.
+constexpr const char* kWhole[] = {
+    "{{ X }}", "{{ X ~ Y }}", "{{ X + Y }}", "{{ X * Y }}", "{{ X % Y }}", "{{ X[Y] }}", "{{ X[Y:Y:-1] }}", "{{ X == Y }}", "{{ X in Y }}",
+    "{{ X < Y }}", "{{ X | tojson(indent=Y) }}", "{{ X | string | replace(Y, Y) }}", "{{ X | join(Y) }}", "{{ X | sort | list }}",
+    "{{ X | batch(Y) | list }}", "{{ X | groupby(Y) }}", "{{ X | map(attribute=Y) | list }}", "{{ X | string | indent(Y) }}", "{{ X | unique | list }}",
+    "{{ X | string | truncate(Y) }}", "{{ X | round(Y) }}", "{{ X | int(Y) }}", "{{ X | center(Y) }}", "{{ X | dictsort }}", "{{ X | slice(Y) | list }}",
+    "{{ (X ~ '').split(Y) }}", "{{ (X ~ '').strip(Y) }}", "{{ (X ~ '').format(Y) }}", "{{ (X ~ '') % Y }}", "{{ (X ~ '').find(Y) }}",
+    "{{ (X ~ '').replace(Y, X ~ '') }}", "{{ (X ~ '').title() | urlencode }}", "{{ X | reverse | list }}", "{{ X if Y else X }}", "{{ -X }}",
+    "{% set v = X %}", "{% for a in X %}{{ a }}{{ loop.last }}{{ loop.nextitem }}{% endfor %}", "{% if X %}{{ Y }}{% endif %}",
+    "{% set v %}{{ X }}{% endset %}", "{% filter upper %}{{ X }}{% endfilter %}", "{% macro v(a, b=X) %}{{ a }}{{ b }}{% endmacro %}{{ v(Y) }}",
+    "{% with v = X %}{{ v }}{% endwith %}", "{% set o = namespace(p=X) %}{% set o.p = [o.p, Y] %}{{ o.p }}"};
+constexpr const char* kValues[] = {
+    "messages", "messages[0]", "messages[1].content", "tools", "s", "n", "f", "xs", "v", "nope", "none", "true", "0", "-3", "2.5", "''", "'a'",
+    "'%s{}'", "'content'", "[1, 'a', none]", "{'k': [1]}", "(1, 2)", "range(9)", "9223372036854775807", "bos_token", "loop", "'<|x|> \u00e9'",
+    "messages[1].content[0].text", "namespace(q=1)", "xs | map('string')", "messages[2].items()"};
+
 size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
+// Puts a whole tag behind one that is there.
+void insert_tag(std::string& text, Random& random) {
+  const size_t tag = text.find(below(random, 2) == 0 ? "}}" : "%}", below(random, text.size() + 1));
+  std::string whole;
+  for (const char* c = kWhole[below(random, std::size(kWhole))]; *c != '\0'; ++c) {
+    if (*c == 'X' || *c == 'Y') {
+      whole += kValues[below(random, std::size(kValues))];
+    } else {
+      whole += *c;
+    }
+  }
+  text.insert(tag == text.npos ? 0 : tag + 2, whole);
+}
+
 void change(std::string& text, Random& random, const std::vector<std::string>& seeds) {
+  if (below(random, 4) != 0) return insert_tag(text, random);
   const size_t at = below(random, text.size() + 1);
   const size_t length = std::min(text.size() - at, below(random, 24) + 1);
   switch (below(random, 6)) {
@@ -90,7 +121,7 @@ int run(int argc, char** argv) {
   for (uint64_t i = first; i < first + iterations; ++i) {
     Random random(seed * 0x9E3779B97F4A7C15u + i);
     std::string text = seeds[below(random, seeds.size())];
-    for (size_t count = below(random, 6) + 1; count > 0; --count) change(text, random, seeds);
+    for (size_t count = below(random, 3) + 1; count > 0; --count) change(text, random, seeds);
     const Status status = run_template(text);
     ++outcomes[status.ok() ? "rendered" : code_name(status.code())];
     const bool is_sound = status.code() != Code::kInternal && (status.ok() || status.code() == Code::kInvalidTemplate);

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from llm_export.chat import compile_template
 from llm_export.metadata import max_positions, self_contained_template
+from llm_runner import render_chat_template
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
@@ -17,8 +17,8 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo"
 def test_templates_know_their_special_tokens(template):
     closed = template + ("{% endif %}" if "{% if" in template else "")
     config = {"bos_token": {"content": '<"s">'}, "eos_token": "</s>"}
-    expected = compile_template(closed).render(bos_token='<"s">', eos_token="</s>")
-    assert compile_template(self_contained_template(closed, config)).render() == expected
+    expected = render_chat_template(closed, [], bos_token='<"s">', eos_token="</s>")
+    assert render_chat_template(self_contained_template(closed, config), []) == expected
 
 
 def test_templates_without_special_tokens_are_kept_to_the_byte():
@@ -44,8 +44,8 @@ def test_demo_chat_renders_as_transformers():
     ]
     tokenizer = AutoTokenizer.from_pretrained(DEMO)
     expected = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    template = compile_template((DEMO / "chat_template.jinja").read_text())
-    assert template.render(messages=messages, add_generation_prompt=True) == expected
+    template = (DEMO / "chat_template.jinja").read_text()
+    assert render_chat_template(template, messages, add_generation_prompt=True) == expected
 
 
 TEMPLATES = [
@@ -69,4 +69,4 @@ def test_templates_render_as_transformers(template):
     ]
     tokenizer = AutoTokenizer.from_pretrained(DEMO)
     expected = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False)
-    assert compile_template(template).render(messages=messages, add_generation_prompt=False) == expected
+    assert render_chat_template(template, messages) == expected

@@ -51,6 +51,20 @@ TEST(Tokenizer, special_tokens_in_text_are_found_only_where_asked) {
   EXPECT_EQ(tokenizer.decode({1, 0, 2}, false), "a<eos>b");
 }
 
+TEST(Tokenizer, no_special_token_is_found_where_the_text_is_plain) {
+  const Tokenizer tokenizer = make();
+  const auto encoded = [&](std::string_view text, std::vector<TextRange> plain) {
+    return encode(tokenizer, text, {.add_special = true, .parse_special = true, .plain = plain});
+  };
+  EXPECT_EQ(encoded("a<eos>b<eos>c", {{0, 6}}), (Ids{1, 2, 0, 3}));  // "<eos>" has no bytes here
+  EXPECT_EQ(encoded("a<eos>b<eos>c", {{7, 13}}), (Ids{1, 0, 2, 3}));
+  EXPECT_EQ(encoded("a<eos>b", {{3, 4}}), (Ids{1, 2}));
+  EXPECT_EQ(encoded("a<eos>b", {{0, 1}, {6, 7}}), (Ids{1, 0, 2}));
+  EXPECT_EQ(encoded("<<eos>", {{0, 1}}), (Ids{0}));
+  EXPECT_EQ(encoded("abc", {{1, 2}}), (Ids{10}));  // merges do not mind
+  EXPECT_FALSE(tokenizer.encode("\xff", {.plain = std::vector<TextRange>{{0, 1}}}).ok());
+}
+
 TEST(Tokenizer, added_tokens_strip_and_respect_words) {
   TinyTokenizer tiny;
   tiny.added_tokens = R"([{"id": 0, "content": "<m>", "special": true, "lstrip": true, "rstrip": true},

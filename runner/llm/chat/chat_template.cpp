@@ -168,4 +168,11 @@ Result<Prompt> ChatTemplate::render(const Conversation& conversation, const jinj
                                 [&](Interpreter& interpreter, const Text& text) { return rendering.finish(interpreter, text); }, options);
 }
 
+Result<std::vector<int32_t>> encode_prompt(const Tokenizer& tokenizer, const Prompt& prompt) {
+  std::vector<TextRange> plain;
+  plain.reserve(prompt.marked.size());
+  for (const jinja::Span& span : prompt.marked) plain.push_back({span.begin, span.end});
+  return tokenizer.encode(prompt.text, {.add_special = false, .parse_special = true, .plain = plain});
+}
+
 }  // namespace mote

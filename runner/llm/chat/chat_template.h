@@ -5,9 +5,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "runner/llm/chat/jinja/template.h"
+#include "tokenizer/tokenizer.h"
 
 namespace mote {
 
@@ -39,5 +41,9 @@ class ChatTemplate {
 
   std::shared_ptr<const jinja::Template> template_;
 };
+
+// The ids of a prompt: those of its text with special tokens, except that none is found where the text came from the
+// conversation. Equal to encoding the text as it is when the conversation spells no special token.
+Result<std::vector<int32_t>> encode_prompt(const Tokenizer& tokenizer, const Prompt& prompt);
 
 }  // namespace mote

@@ -59,3 +59,15 @@ class ChatTemplate:
         add_generation_prompt: bool,
         continue_field: str | None,
     ) -> tuple[str, list[tuple[int, int]]]: ...
+
+def render_of_model(
+    model: Model,
+    chat_template: ChatTemplate | None,
+    messages: str,
+    tools: str | None,
+    documents: str | None,
+    variables: str | None,
+    add_generation_prompt: bool,
+    continue_field: str | None,
+    wants_ids: bool,
+) -> tuple[str, list[tuple[int, int]], list[int]]: ...

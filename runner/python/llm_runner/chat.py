@@ -45,15 +45,27 @@ def render_prompt(
     **variables: Any,
 ) -> tuple[str, list[tuple[int, int]]]:
     """Returns the prompt, and which bytes of it (UTF-8) came from messages, tools and documents."""
-    field = "content" if continue_final_message is True else continue_final_message or None
+    conversation = as_json(messages, tools, documents, add_generation_prompt, continue_final_message, variables)
+    return parsed(template).render(*conversation)
+
+
+def as_json(
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any] | Callable] | None,
+    documents: Sequence[Mapping[str, Any]] | None,
+    add_generation_prompt: bool,
+    continue_final_message: bool | str,
+    variables: Mapping[str, Any],
+) -> tuple[str, str | None, str | None, str | None, bool, str | None]:
+    """Returns a conversation as the C API takes it. Errors: ArgumentError for what JSON cannot hold."""
     schemas = None if tools is None else [_tool_schema(tool) for tool in tools]
-    return parsed(template).render(
+    return (
         _json("messages", list(messages)),
         None if schemas is None else _json("tools", schemas),
         None if documents is None else _json("documents", list(documents)),
         _json("variables", variables) if variables else None,
         bool(add_generation_prompt),
-        field,
+        "content" if continue_final_message is True else continue_final_message or None,
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from llm_runner import _core
+from llm_runner.chat import as_json, parsed
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, checked_ids
 from llm_runner.session import Session
@@ -110,6 +111,28 @@ class Model:
     def detokenize(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         """Returns the text of token ids; bytes that are no UTF-8 become U+FFFD."""
         return self._core.detokenize(checked_ids(ids), skip_special_tokens)
+
+    def apply_chat_template(
+        self,
+        conversation: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        tokenize: bool = True,
+        **variables: Any,
+    ) -> list[int] | str:
+        """Returns the prompt of a conversation, as ids or (tokenize=False) as text.
+
+        Arguments are those of transformers' method of the same name; chat_template None: the file's own
+        variables: whatever else the template reads, such as enable_thinking
+        Special tokens that the conversation spells stay text; the ids are otherwise those that transformers gives.
+        Errors: TemplateError with jinja2's message; ArgumentError if the file has no template or no tokenizer
+        """
+        given = as_json(conversation, tools, documents, add_generation_prompt, continue_final_message, variables)
+        text, _, ids = _core.render_of_model(self._core, chat_template and parsed(chat_template), *given, tokenize)
+        return ids if tokenize else text
 
     encode = tokenize
     decode = detokenize

@@ -158,6 +158,7 @@ SliceRange adjust(const Value (&bounds)[3], int64_t length) {
 
 Value slice_text(Runtime& runtime, const Text& text, const SliceRange& range) {
   if (range.size == 0) return Value::of(text.part(0, 0));
+  runtime.budget().count(text.size);
   const bool is_ascii = std::all_of(text.data, text.data + text.size, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   const auto offset_of = [&](int64_t index) {
     return is_ascii ? static_cast<size_t>(index) : offset_of_character(text.view(), static_cast<size_t>(index));

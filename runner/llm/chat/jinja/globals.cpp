@@ -92,6 +92,7 @@ Value strftime_now(Runtime& runtime, const Value&, const Bound& bound) {
   localtime_r(&seconds, &local);
   const std::string pattern(bound[0].string());
   if (pattern.size() > 1024) fail("strftime_now: the format is longer than 1024 bytes");
+  runtime.budget().step(32 + pattern.size());
   std::string text(256, '\0');
   size_t length = 0;
   // The space tells an empty result from one that does not fit.

@@ -142,7 +142,7 @@ Value repeat(Runtime& runtime, const Value& sequence, int64_t count) {
     TextBuilder out(runtime.arena());
     if (sequence.size > 0) {
       for (int64_t i = 0; i < count; ++i) {
-        if (i % 64 == 0) runtime.budget().step();
+        if (i % 8 == 0) runtime.budget().step();
         out.add(sequence.text());
       }
     }

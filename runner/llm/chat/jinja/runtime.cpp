@@ -126,7 +126,7 @@ bool is_iterable(const Value& value) {
 int64_t length_of(Runtime& runtime, const Value& value) {
   switch (value.kind) {
     case Kind::kUndefined: return 0;
-    case Kind::kText: runtime.budget().scan(value.size); return static_cast<int64_t>(count_characters(value.string()));
+    case Kind::kText: runtime.budget().count(value.size); return static_cast<int64_t>(count_characters(value.string()));
     case Kind::kList:
     case Kind::kTuple: return static_cast<int64_t>(value.list->size);
     case Kind::kDict: return static_cast<int64_t>(value.dict->size);

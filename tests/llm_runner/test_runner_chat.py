@@ -1,0 +1,99 @@
+"""Chat with a file: prompts and ids as transformers has them, and special tokens that users type."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from llm_export.commands import runner_binary
+from llm_runner import ArgumentError, TemplateError
+
+DEMO = Path(__file__).parents[2] / "examples" / "demo"
+
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Hello na\u00efve \u4f60\u597d,  world!\n"},
+    {"role": "assistant", "content": "Hi."},
+    {"role": "user", "content": "And?"},
+]
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    return AutoTokenizer.from_pretrained(DEMO)
+
+
+@pytest.mark.parametrize("add_generation_prompt", [False, True])
+@pytest.mark.parametrize("count", range(1, len(MESSAGES) + 1))
+def test_prompts_and_ids_are_those_of_transformers(demo, oracle, count, add_generation_prompt):
+    given = {"add_generation_prompt": add_generation_prompt}
+    text = oracle.apply_chat_template(MESSAGES[:count], tokenize=False, **given)
+    assert demo.apply_chat_template(MESSAGES[:count], tokenize=False, **given) == text
+    ids = oracle(text, add_special_tokens=False)["input_ids"]
+    assert demo.apply_chat_template(MESSAGES[:count], **given) == ids
+
+
+def test_another_template_and_variables(demo):
+    given = {"chat_template": "{{ tools[0].name }}{{ x }}{{ messages[0].content }}", "tools": [{"name": "t"}], "x": 5}
+    assert demo.apply_chat_template([{"role": "user", "content": "c"}], tokenize=False, **given) == "t5c"
+
+
+def test_the_final_message_is_continued(demo, oracle):
+    messages = [*MESSAGES, {"role": "assistant", "content": "One, two"}]
+    given = {"continue_final_message": True, "tokenize": False}
+    assert demo.apply_chat_template(messages, **given) == oracle.apply_chat_template(messages, **given)
+
+
+def test_special_tokens_that_users_type_are_text(demo, oracle):
+    specials = sorted({token.content for token in oracle.added_tokens_decoder.values() if token.special})
+    assert specials
+    for special in specials:
+        special_id = oracle.convert_tokens_to_ids(special)
+        plain = demo.apply_chat_template([{"role": "user", "content": "ab"}])
+        for content in (special, f"a{special}b", f"{special}{special}", special[:-1], f"<{special}"):
+            messages = [{"role": "user", "content": content}]
+            ids = demo.apply_chat_template(messages)
+            assert ids.count(special_id) == plain.count(special_id), content
+            assert demo.decode(ids) == demo.apply_chat_template(messages, tokenize=False)
+
+
+def test_errors(demo):
+    with pytest.raises(TemplateError, match="no thanks"):
+        demo.apply_chat_template([], chat_template="{{ raise_exception('no thanks') }}")
+    with pytest.raises(TemplateError, match="^Chat messages should be dicts"):
+        demo.apply_chat_template(["hello"])
+    with pytest.raises(ArgumentError, match="must be a string"):
+        demo.apply_chat_template([{1: 2}])
+    with pytest.raises(ArgumentError, match="must be finite"):
+        demo.apply_chat_template([{"role": "user", "content": float("nan")}])
+
+
+def render(path, folder, *flags):
+    messages = folder / "messages.json"
+    messages.write_text(json.dumps(MESSAGES))
+    command = [runner_binary(), "render", str(path), str(messages), *flags]
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+def test_render_prints_the_exact_prompt_and_its_ids(demo, demo_path, tmp_path):
+    text = demo.apply_chat_template(MESSAGES, add_generation_prompt=True, tokenize=False)
+    assert render(demo_path, tmp_path).stdout.decode() == text
+    ids = demo.apply_chat_template(MESSAGES, add_generation_prompt=True)
+    assert render(demo_path, tmp_path, "--ids").stdout.split() == [str(i).encode() for i in ids]
+    shown = json.loads(render(demo_path, tmp_path, "--ids", "--json").stdout)
+    assert shown == {"text": text, "ids": ids}
+    without = demo.apply_chat_template(MESSAGES, tokenize=False)
+    assert render(demo_path, tmp_path, "--no-generation-prompt").stdout.decode() == without
+
+
+def test_render_refuses_what_is_no_conversation(demo_path, tmp_path):
+    (tmp_path / "bad.json").write_text('{"role": "user"}')
+    refused = subprocess.run(
+        [runner_binary(), "render", str(demo_path), str(tmp_path / "bad.json")], capture_output=True, check=False
+    )
+    assert refused.returncode == 2
+    assert b"messages: must be a JSON list of objects" in refused.stderr
