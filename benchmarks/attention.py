@@ -110,9 +110,9 @@ def main(arguments: list[str] | None = None) -> int:
                     cases += measure(runtime, shape, options, pythons[runtime])
                 except PeerError as error:
                     say(f"{runtime}: {error}")
+                if options.json:  # after every process: a long run may be broken off
+                    options.json.write_text(json.dumps(cases, indent=1) + "\n")
     print(table(cases))
-    if options.json:
-        options.json.write_text(json.dumps(cases, indent=1) + "\n")
     return 0 if cases else 1
 
 
