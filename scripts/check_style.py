@@ -16,7 +16,7 @@ CPP_ARROWS = {
     "base": {"base"},
     "kernels": {"base", "kernels"},
     "tokenizer": {"base", "tokenizer"},
-    "tokenizer/capi": {"base", "tokenizer"},
+    "tokenizer/capi": {"base", "tokenizer", "tokenizer/capi"},
     "tokenizer/python": {"tokenizer/capi"},
     "runner/program": {"base", "kernels", "runner/program"},
     "runner/llm/chat/jinja": {"base", "runner/llm/chat/jinja"},
