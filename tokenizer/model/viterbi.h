@@ -25,9 +25,8 @@ template <typename Score, typename ScoreOf>
 std::vector<BestNode<Score>> best_path(const TrieView& trie, std::string_view text, int32_t unk_id, Score unk_score, size_t longest,
                                        ScoreOf score_of) {
   std::vector<BestNode<Score>> ends(text.size() + 1);
-  // Sums are compared in double precision before they are rounded, as SentencePiece does.
-  const auto offer = [](BestNode<Score>& node, int32_t id, size_t begin, double score) {
-    if (node.begin < 0 || score > node.score) node = {id, static_cast<int32_t>(begin), static_cast<Score>(score)};
+  const auto offer = [](BestNode<Score>& node, int32_t id, size_t begin, Score score) {
+    if (node.begin < 0 || score > node.score) node = {id, static_cast<int32_t>(begin), score};
   };
   for (size_t begin = 0; begin < text.size();) {
     const Score so_far = ends[begin].score;
@@ -41,7 +40,7 @@ std::vector<BestNode<Score>> best_path(const TrieView& trie, std::string_view te
       if (id < 0) continue;
       const auto score = score_of(id, end - begin);
       if (!score.has_value()) continue;
-      offer(ends[end], id, begin, *score + so_far);
+      offer(ends[end], id, begin, static_cast<Score>(*score + so_far));
       has_single = has_single || end - begin == first_length;
     }
     if (!has_single) offer(ends[begin + first_length], unk_id, begin, static_cast<Score>(unk_score + so_far));
