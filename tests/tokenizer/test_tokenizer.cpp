@@ -70,7 +70,6 @@ TEST(Tokenizer, no_special_token_is_found_where_the_text_is_plain) {
   EXPECT_EQ(encoded("a<eos>b", {{0, 1}, {6, 7}}), (Ids{1, 0, 2}));
   EXPECT_EQ(encoded("<<eos>", {{0, 1}}), (Ids{0}));
   EXPECT_EQ(encoded("abc", {{1, 2}}), (Ids{10}));  // merges do not mind
-  EXPECT_FALSE(tokenizer.encode("\xff", {.plain = std::vector<TextRange>{{0, 1}}}).ok());
 }
 
 TEST(Tokenizer, added_tokens_strip_and_respect_words) {
