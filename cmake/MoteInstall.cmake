@@ -21,6 +21,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/moteConfigVersion.cmake DESTINATION ${
 # What the Python packages need beside their sources.
 if(SKBUILD)
   install(TARGETS _core DESTINATION llm_runner COMPONENT python)
+  install(TARGETS llm_tokenizer_core DESTINATION llm_tokenizer COMPONENT python)
   install(TARGETS mote-runner DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
   install(FILES ${MOTE_SCHEMA_PYTHON} DESTINATION llm_export/program COMPONENT python)
 endif()

@@ -15,7 +15,7 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 with quiet_imports():
     from llm_export.capture import capture
 from llm_export.check import CheckResult, check_program, choose_mode
-from llm_export.checkpoint import Checkpoint, open_checkpoint
+from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.errors import FileError
 from llm_export.golden import blank_samples, golden_samples, make_prompts, store_samples
 from llm_export.lowering import lower
@@ -30,8 +30,9 @@ from llm_export.program.writer import write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.encode import encode
+from llm_export.tokenizer import check_compiled_tokenizer
 
-OTHER_TOKENIZERS = ("tokenizer.model", "tekken.json", "vocab.json", "vocab.txt", "spiece.model")
+OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 
 
 @dataclass
@@ -106,22 +107,20 @@ def default_name(source: str | Path) -> str:
 
 
 def _check_tokenizer(checkpoint: Checkpoint) -> None:
-    """Errors: FileError if the runner cannot read the tokenizer."""
-    import llm_runner
-
+    """Errors: FileError if the runner has no such tokenizer, or its compiled form differs from the original."""
     hint = "export with --no-tokenizer for a file that takes token ids only"
     if checkpoint.tokenizer_path is None:
         other = next((name for name in OTHER_TOKENIZERS if (checkpoint.folder / name).is_file()), None)
         if other is not None:
             raise FileError(
-                f"{checkpoint.folder / other}: only tokenizer.json is read; make one with "
+                f"{checkpoint.folder / other}: only {', '.join(TOKENIZER_FILES)} are read; make a tokenizer.json with "
                 f"AutoTokenizer.from_pretrained(...).save_pretrained(...), or {hint}"
             )
         return
     try:
-        llm_runner.check_tokenizer(checkpoint.tokenizer_path.read_bytes())
-    except llm_runner.TokenizerError as error:
-        raise FileError(f"{checkpoint.tokenizer_path}: {error}; {hint}") from error
+        check_compiled_tokenizer(checkpoint.tokenizer_path)
+    except FileError as error:
+        raise FileError(f"{error}; {hint}") from error
 
 
 def _write_checked(

@@ -14,6 +14,7 @@ from llm_export import model_types
 from llm_export.errors import FileError, UnsupportedError
 from llm_export.weights import WeightReader
 
+TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
 DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "LICENSE*", "tokenizer*", "*.model", "*.txt"]
 SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors")
 MAX_JSON_BYTES = 256 << 20
@@ -30,7 +31,7 @@ class Checkpoint:
     weights: WeightReader
     generation_config: dict = field(default_factory=dict)
     tokenizer_config: dict = field(default_factory=dict)
-    tokenizer_path: Path | None = None  # tokenizer.json
+    tokenizer_path: Path | None = None  # the first of TOKENIZER_FILES that is there
     chat_template: str = ""
     license: str = ""  # text of the licence file
     trust_remote_code: bool = False
@@ -59,7 +60,7 @@ def open_checkpoint(
     folder = folder / subfolder if subfolder else folder
     config = _config(folder, trust_remote_code)
     tokenizer_config = _read_json(folder / "tokenizer_config.json") or {}
-    tokenizer = folder / "tokenizer.json"
+    tokenizer = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
     return Checkpoint(
         model_id=str(source) if not Path(source).is_dir() else folder.resolve().name,
         revision=commit,
@@ -68,7 +69,7 @@ def open_checkpoint(
         weights=WeightReader(_tensor_files(folder)),
         generation_config=_read_json(folder / "generation_config.json") or {},
         tokenizer_config=tokenizer_config,
-        tokenizer_path=tokenizer if tokenizer.is_file() else None,
+        tokenizer_path=tokenizer,
         chat_template=_chat_template(folder, tokenizer_config),
         license=_license(folder),
         trust_remote_code=trust_remote_code,

@@ -10,10 +10,11 @@ import torch
 
 from llm_export.check import NUM_CONTINUED, CheckResult, Prompt
 from llm_export.checkpoint import Checkpoint
-from llm_export.errors import FileError, ProgramError
+from llm_export.errors import ProgramError
 from llm_export.program import flat
 from llm_export.program.instructions import GoldenSample, MemoryPlan, Metadata
 from llm_export.program.writer import HEADER, MAGIC, VERSION
+from llm_export.tokenizer import original_tokenizer
 
 PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
 PROMPT_LENGTH = 7  # tokens without a tokenizer
@@ -33,18 +34,13 @@ def make_prompts(checkpoint: Checkpoint, vocab_size: int, max_length: int) -> li
 
 
 def _text_prompts(path: Path, vocab_size: int, max_length: int) -> list[Prompt]:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises bare Exception
-        raise FileError(f"{path}: not a tokenizer that the tokenizers library reads: {error}") from error
+    tokenizer = original_tokenizer(path)
     words = [text.split(" ") for text in PROMPT_TEXTS]
     for count in range(max(map(len, words)), 0, -1):
         prompts = []
         for pieces in words:
             text = " ".join(pieces[:count])
-            prompts.append(Prompt(text, tuple(tokenizer.encode(text).ids)))
+            prompts.append(Prompt(text, tuple(tokenizer.encode(text))))
         cut = min(len(prompt.ids) for prompt in prompts)
         if 0 < cut <= min(max_length, 2 * PROMPT_LENGTH) and all(i < vocab_size for p in prompts for i in p.ids):
             return [_cut(tokenizer, prompt, cut) for prompt in prompts]
@@ -56,8 +52,8 @@ def _cut(tokenizer, prompt: Prompt, length: int) -> Prompt:
     ids = prompt.ids[:length]
     if len(ids) == len(prompt.ids):
         return prompt
-    text = tokenizer.decode(list(ids), skip_special_tokens=True)
-    return Prompt(text if tuple(tokenizer.encode(text).ids) == ids else "", ids)
+    text = tokenizer.decode(list(ids))
+    return Prompt(text if tuple(tokenizer.encode(text)) == ids else "", ids)
 
 
 def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:

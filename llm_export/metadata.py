@@ -15,6 +15,7 @@ from llm_export.checkpoint import Checkpoint
 from llm_export.errors import FileError
 from llm_export.program.instructions import GoldenSample, Metadata, Provenance
 from llm_export.quantize import Override, Recipe
+from llm_export.tokenizer import compile_tokenizer
 
 MAX_POSITIONS = 1 << 20  # of models whose positions have no bound of their own
 
@@ -28,7 +29,8 @@ def make_metadata(
 ) -> Metadata:
     """Collects provenance, generation defaults, tokenizer and chat template of a checkpoint.
 
-    vocab_size: columns of the logits   Errors: FileError if a field of generation_config.json cannot be what it is
+    vocab_size: columns of the logits
+    Errors: FileError if a field of generation_config.json or of the tokenizer cannot be what it is
     """
     config = checkpoint.config
     generation = dict(checkpoint.generation_config)
@@ -42,7 +44,7 @@ def make_metadata(
         eos_token_ids=eos,
         generation_config=json.dumps(generation, sort_keys=True),
         golden_samples=golden_samples,
-        tokenizer=checkpoint.tokenizer_path.read_bytes() if checkpoint.tokenizer_path else b"",
+        tokenizer=compile_tokenizer(checkpoint.tokenizer_path) if checkpoint.tokenizer_path else b"",
         chat_template=self_contained_template(checkpoint.chat_template, checkpoint.tokenizer_config).encode(),
     )
 

@@ -16,6 +16,8 @@ CPP_ARROWS = {
     "base": {"base"},
     "kernels": {"base", "kernels"},
     "tokenizer": {"base", "tokenizer"},
+    "tokenizer/capi": {"base", "tokenizer", "tokenizer/capi"},
+    "tokenizer/python": {"tokenizer/capi"},
     "runner/program": {"base", "kernels", "runner/program"},
     "runner/llm/chat/jinja": {"base", "runner/llm/chat/jinja"},
     "runner/llm": {"base", "kernels", "tokenizer", "runner/program", "runner/llm", "runner/llm/chat/jinja"},
@@ -24,8 +26,12 @@ CPP_ARROWS = {
     "runner/python": {"runner/python", "runner/capi"},
 }
 # Python package -> packages of ours that it may import.
-PYTHON_ARROWS = {"llm_export": {"llm_export", "llm_runner"}, "runner/python/llm_runner": {"llm_runner"}}
-PYTHON_PACKAGES = {"llm_export", "llm_runner"}
+PYTHON_ARROWS = {
+    "llm_export": {"llm_export", "llm_runner", "llm_tokenizer"},
+    "runner/python/llm_runner": {"llm_runner"},
+    "tokenizer/python/llm_tokenizer": {"llm_tokenizer"},
+}
+PYTHON_PACKAGES = {"llm_export", "llm_runner", "llm_tokenizer"}
 
 MAX_FUNCTION_P90 = 30
 MAX_FUNCTION_LINES = 60

@@ -38,6 +38,8 @@ std::string byte_spelling(unsigned char byte) {
   return text;
 }
 
+char32_t byte_character(unsigned char byte) { return alphabet().character[byte]; }
+
 std::optional<std::string> spelled_bytes(std::string_view spelled) {
   std::string bytes;
   while (!spelled.empty()) {

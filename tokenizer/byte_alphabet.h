@@ -10,6 +10,7 @@ namespace mote::tokenizer {
 
 // The character that spells `byte`, as UTF-8.
 std::string byte_spelling(unsigned char byte);
+char32_t byte_character(unsigned char byte);
 
 // The bytes that `spelled` stands for; none if a character is not in the alphabet.
 std::optional<std::string> spelled_bytes(std::string_view spelled);

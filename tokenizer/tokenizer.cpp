@@ -3,107 +3,90 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "tokenizer/json.h"
+#include "tokenizer/pipeline.h"
 
 namespace mote {
 namespace {
 
-using tokenizer::AddedToken;
-using tokenizer::AddedTokens;
-using tokenizer::Field;
-using tokenizer::Segment;
-using tokenizer::VocabularyEntry;
+// A text with its ill-formed parts replaced, and where given places of the old text are in it.
+struct ValidText {
+  std::string text;
+  std::vector<TextRange> ranges;
+};
 
-// How the file spells each id. An added token's own spelling counts.
-Result<std::vector<std::string>> spelled_tokens(const std::vector<VocabularyEntry>& vocabulary,
-                                                const AddedTokens& added) {
-  int32_t largest = -1;
-  for (const VocabularyEntry& entry : vocabulary) largest = std::max(largest, entry.id);
-  for (const AddedToken& token : added.tokens()) largest = std::max(largest, token.id);
-  std::vector<std::string> spelled(static_cast<size_t>(largest) + 1);
-  for (const VocabularyEntry& entry : vocabulary) spelled[static_cast<size_t>(entry.id)] = entry.text;
-  for (const AddedToken& token : added.tokens()) spelled[static_cast<size_t>(token.id)] = token.content;
-  size_t num_bytes = 0;
-  for (const std::string& text : spelled) num_bytes += text.size();
-  MOTE_REQUIRE(num_bytes < UINT32_MAX, Code::kInvalidTokenizer, "tokenizer.json: the vocabulary has %zu bytes of text",
-               num_bytes);
-  return spelled;
+ValidText replaced(std::string_view text, std::span<const TextRange> ranges) {
+  ValidText valid;
+  std::vector<size_t> new_place(text.size() + 1);
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character character = first_utf8_character(text.substr(at));
+    for (size_t i = 0; i < character.length; ++i) new_place[at + i] = valid.text.size();
+    valid.text += character.kind == Utf8Kind::kValid ? text.substr(at, character.length) : kReplacementCharacter;
+    at += character.length;
+  }
+  new_place[text.size()] = valid.text.size();
+  for (const TextRange& range : ranges) {
+    valid.ranges.push_back({new_place[std::min(range.begin, text.size())], new_place[std::min(range.end, text.size())]});
+  }
+  return valid;
 }
 
-bool touches(std::span<const TextRange> ranges, size_t begin, size_t end) {
-  const auto first = std::partition_point(ranges.begin(), ranges.end(), [begin](const TextRange& range) { return range.end <= begin; });
-  return first != ranges.end() && first->begin < end;
+Result<Encoding> encode_valid(const tokenizer::Pipeline& pipeline, std::string_view text, const EncodeOptions& options,
+                              tokenizer::PipelineOptions stages) {
+  stages.add_special = options.add_special;
+  stages.added.parse_special = options.parse_special;
+  stages.added.plain = options.plain;
+  if (is_valid_utf8(text)) return pipeline.encode(text, stages);
+  const ValidText valid = replaced(text, options.plain);
+  stages.added.plain = valid.ranges;
+  return pipeline.encode(valid.text, stages);
 }
 
 }  // namespace
 
-Result<Tokenizer> Tokenizer::parse(std::string_view text) {
-  MOTE_ASSIGN(const tokenizer::Json json, tokenizer::parse_json(text));
-  const Field root(json, "");
-  MOTE_ASSIGN(auto normalizer, tokenizer::make_normalizer(root["normalizer"]));
-  MOTE_ASSIGN(auto pretokenizers, tokenizer::make_pretokenizers(root["pre_tokenizer"]));
-  MOTE_ASSIGN(auto post_processor, tokenizer::PostProcessor::make(root["post_processor"]));
-  MOTE_RETURN_IF_ERROR(tokenizer::ByteLevelDecoder::check(root["decoder"]));
-  std::vector<VocabularyEntry> vocabulary;
-  MOTE_ASSIGN(auto model, tokenizer::Bpe::make(root["model"], vocabulary));
-  MOTE_ASSIGN(auto added, AddedTokens::make(root["added_tokens"], normalizer.get(), vocabulary));
-  MOTE_ASSIGN(const auto spelled, spelled_tokens(vocabulary, added));
-  Tokenizer result(std::move(model), std::move(added), std::move(post_processor), tokenizer::ByteLevelDecoder(spelled));
-  result.normalizer_ = std::move(normalizer);
-  result.pretokenizers_ = std::move(pretokenizers);
-  return result;
+Result<Tokenizer> Tokenizer::open(std::span<const std::byte> segment) {
+  MOTE_ASSIGN(auto pipeline, tokenizer::Pipeline::open(segment, {}));
+  return Tokenizer(std::move(pipeline));
+}
+
+Result<Tokenizer> Tokenizer::open(std::vector<std::byte> segment) {
+  const std::span<const std::byte> bytes(segment);  // a moved vector keeps its storage
+  MOTE_ASSIGN(auto pipeline, tokenizer::Pipeline::open(bytes, std::move(segment)));
+  return Tokenizer(std::move(pipeline));
 }
 
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  const std::string valid = replace_invalid_utf8(text);
-  MOTE_REQUIRE(options.plain.empty() || valid == text, Code::kInvalidArgument, "a text with plain ranges must be UTF-8");
-  std::vector<int32_t> ids;
-  for (const Segment& segment : added_.split(valid, false, options.parse_special, options.plain)) {
-    if (segment.id >= 0) {
-      ids.push_back(segment.id);
-      continue;
-    }
-    std::string part = valid.substr(segment.begin, segment.end - segment.begin);
-    if (normalizer_ != nullptr) {
-      MOTE_ASSIGN(part, normalizer_->normalize(std::move(part)));
-    }
-    EncodeOptions part_options = options;
-    // Normalisation moves bytes: a part with any plain ones is plain as a whole for the few special tokens that are normalised.
-    part_options.parse_special = options.parse_special && !touches(options.plain, segment.begin, segment.end);
-    MOTE_RETURN_IF_ERROR(encode_normalized(part, part_options, ids));
-  }
-  return options.add_special ? post_processor_.apply(std::move(ids)) : std::move(ids);
+  MOTE_ASSIGN(Encoding encoding, encode_valid(*pipeline_, text, options, {}));
+  return std::move(encoding.ids);
 }
 
-Status Tokenizer::encode_normalized(std::string_view text, const EncodeOptions& options,
-                                    std::vector<int32_t>& ids) const {
-  for (const Segment& segment : added_.split(text, true, options.parse_special, {})) {
-    if (segment.id >= 0) {
-      ids.push_back(segment.id);
-    } else {
-      MOTE_RETURN_IF_ERROR(encode_words(std::string(text.substr(segment.begin, segment.end - segment.begin)), ids));
-    }
-  }
-  return {};
+Result<Encoding> Tokenizer::encode_with_offsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit) const {
+  tokenizer::PipelineOptions stages;
+  stages.offsets = true;
+  stages.offsets_in_characters = unit == OffsetUnit::kCharacters;
+  return encode_valid(*pipeline_, text, options, stages);
 }
 
-Status Tokenizer::encode_words(std::string text, std::vector<int32_t>& ids) const {
-  std::vector<std::string> pieces{std::move(text)};
-  for (const auto& pretokenizer : pretokenizers_) {
-    std::vector<std::string> finer;
-    for (std::string& piece : pieces) MOTE_RETURN_IF_ERROR(pretokenizer->split(std::move(piece), finer));
-    pieces = std::move(finer);
-  }
-  for (const std::string& piece : pieces) model_.encode(piece, ids);
-  return {};
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
+  return pipeline_->decode(ids, skip_special);
 }
 
-std::string Tokenizer::decode(const std::vector<int32_t>& ids, bool skip_special) const {
-  std::string bytes;
-  for (const int32_t id : ids) {
-    if (!skip_special || !is_special(id)) bytes += token_bytes(id);
-  }
-  return replace_invalid_utf8(bytes);
+bool Tokenizer::has_token(int32_t id) const { return (pipeline_->vocabulary().flags(id) & tokenizer::kTokenPresent) != 0; }
+
+std::string Tokenizer::token_text(int32_t id) const { return pipeline_->spelled(id); }
+
+int32_t Tokenizer::token_id(std::string_view text) const { return pipeline_->id_of(text); }
+
+std::string_view Tokenizer::token_bytes(int32_t id) const {
+  if ((pipeline_->vocabulary().flags(id) & tokenizer::kTokenPresent) == 0) return {};
+  return pipeline_->vocabulary().strings()[static_cast<size_t>(id)];
 }
+
+bool Tokenizer::is_special(int32_t id) const { return (pipeline_->vocabulary().flags(id) & tokenizer::kTokenSpecial) != 0; }
+
+int32_t Tokenizer::num_ids() const { return pipeline_->vocabulary().num_ids(); }
+
+bool Tokenizer::is_byte_level() const { return pipeline_->is_byte_level(); }
+
+std::string_view Tokenizer::kind() const { return pipeline_->segment().kind()->string_view(); }
 
 }  // namespace mote

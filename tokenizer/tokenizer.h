@@ -1,7 +1,9 @@
-// Text to token ids and back, as a Hugging Face tokenizer.json says.
+// Text to token ids and back, as a compiled tokenizer says.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,54 +12,64 @@
 
 #include "base/status.h"
 #include "tokenizer/added_tokens.h"
-#include "tokenizer/decode/byte_level.h"
-#include "tokenizer/model/bpe.h"
-#include "tokenizer/normalize/normalizer.h"
-#include "tokenizer/post_processor.h"
-#include "tokenizer/pretokenize/pretokenizer.h"
+#include "tokenizer/encoding.h"
 
 namespace mote {
 
+namespace tokenizer {
+class Pipeline;
+}  // namespace tokenizer
+
 struct EncodeOptions {
-  bool add_special = true;    // BOS and such, as the post-processor asks
-  bool parse_special = true;  // special tokens spelled in the text become their ids
-  std::span<const TextRange> plain = {};  // but not where any of their bytes lies in one of these; ascending
+  bool add_special = true;             // BOS and such, as the post-processor asks
+  bool parse_special = true;           // special tokens spelled in the text become their ids
+  std::span<const TextRange> plain{};  // ascending; where added tokens, special or not, are ordinary text
 };
+
+enum class OffsetUnit { kBytes, kCharacters };
 
 // Immutable; may be used from any number of threads.
 class Tokenizer {
  public:
-  // Reads the text of a tokenizer.json: byte-level BPE. Errors: kInvalidTokenizer names the field, its value and what
-  // is supported.
-  static Result<Tokenizer> parse(std::string_view json);
+  // Uses a compiled segment where it lies; it must outlive the tokenizer and start at a multiple of 8 bytes.
+  // Errors: kInvalidTokenizer naming the field. Cost: reads a few pages.
+  static Result<Tokenizer> open(std::span<const std::byte> segment);
+  // The same, keeping the bytes.
+  static Result<Tokenizer> open(std::vector<std::byte> segment);
 
   // Ill-formed UTF-8 in `text` is read as U+FFFD.
+  // Errors: kInvalidArgument if the text is 2 GiB or longer, makes a regular expression give up, or needs an unknown token where
+  // there is none.
   Result<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const;
+  // The same with places. They count in the text as it is after ill-formed UTF-8 was replaced.
+  Result<Encoding> encode_with_offsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit) const;
 
-  // Ill-formed UTF-8 in the ids' bytes becomes U+FFFD; ids that no token has are passed over.
-  std::string decode(const std::vector<int32_t>& ids, bool skip_special) const;
+  // Ids that no token has are passed over.
+  std::string decode(std::span<const int32_t> ids, bool skip_special) const;
+  std::string decode(std::initializer_list<int32_t> ids, bool skip_special) const {
+    return decode(std::span<const int32_t>(ids.begin(), ids.size()), skip_special);
+  }
 
-  // The bytes of one token, which need not be whole characters; empty for an id that no token has.
-  std::string_view token_bytes(int32_t id) const { return decoder_.bytes(id); }
-  bool is_special(int32_t id) const { return added_.is_special(id); }
+  // Whether some token has this id.
+  bool has_token(int32_t id) const;
+  // How the file spells a token; empty for an id that no token has.
+  std::string token_text(int32_t id) const;
+  // The id of a spelling, -1: none.
+  int32_t token_id(std::string_view text) const;
+  // The bytes of one token of a byte-level tokenizer, which need not be whole characters, else its spelling; empty for an id that no
+  // token has.
+  std::string_view token_bytes(int32_t id) const;
+  bool is_special(int32_t id) const;
   // One more than the largest id.
-  int32_t num_ids() const { return decoder_.num_ids(); }
+  int32_t num_ids() const;
+  // Whether text is the bytes of its tokens one behind another.
+  bool is_byte_level() const;
+  // For people: "byte-level BPE".
+  std::string_view kind() const;
 
  private:
-  Tokenizer(tokenizer::Bpe model, tokenizer::AddedTokens added, tokenizer::PostProcessor post_processor,
-            tokenizer::ByteLevelDecoder decoder)
-      : model_(std::move(model)), added_(std::move(added)), post_processor_(std::move(post_processor)),
-        decoder_(std::move(decoder)) {}
-
-  Status encode_normalized(std::string_view text, const EncodeOptions& options, std::vector<int32_t>& ids) const;
-  Status encode_words(std::string text, std::vector<int32_t>& ids) const;
-
-  std::unique_ptr<tokenizer::Normalizer> normalizer_;
-  std::vector<std::unique_ptr<tokenizer::Pretokenizer>> pretokenizers_;
-  tokenizer::Bpe model_;
-  tokenizer::AddedTokens added_;
-  tokenizer::PostProcessor post_processor_;
-  tokenizer::ByteLevelDecoder decoder_;
+  explicit Tokenizer(std::shared_ptr<const tokenizer::Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
+  std::shared_ptr<const tokenizer::Pipeline> pipeline_;
 };
 
 }  // namespace mote

@@ -139,5 +139,5 @@ class Metadata:
     eos_token_ids: tuple[int, ...] = ()
     generation_config: str = "{}"  # JSON object, Hugging Face names
     golden_samples: tuple[GoldenSample, ...] = ()
-    tokenizer: bytes = b""  # contents of tokenizer.json; empty: the segment is left out
+    tokenizer: bytes = b""  # compiled by llm_tokenizer; empty: the segment is left out
     chat_template: bytes = b""  # Jinja source, UTF-8; empty: the segment is left out

@@ -6,7 +6,7 @@ using mote::capi::guarded;
 int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
-    return mote::Tokenizer::parse({json, json_bytes}).status();
+    return mote::check_tokenizer_json({json, json_bytes});
   });
 }
 
@@ -34,7 +34,7 @@ int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t coun
     MOTE_REQUIRE_POINTER(text);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model->model->require_tokenizer());
-    const std::string decoded = tokenizer->decode(std::vector<int32_t>(ids, ids + count), skip_special != 0);
+    const std::string decoded = tokenizer->decode(std::span<const int32_t>(ids, count), skip_special != 0);
     MOTE_RETURN_IF_ERROR(mote::capi::give_string(decoded, text));
     if (text_bytes != nullptr) *text_bytes = decoded.size();
     return {};

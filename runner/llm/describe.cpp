@@ -132,7 +132,7 @@ Result<std::string> Model::describe() const {
   const fb::Program& from = program();
   MOTE_ASSIGN(const Tokenizer* known_tokenizer, tokenizer());
   Json tokenizer_info = nullptr;
-  if (known_tokenizer != nullptr) tokenizer_info = {{"kind", "byte-level BPE"}, {"num_ids", known_tokenizer->num_ids()}};
+  if (known_tokenizer != nullptr) tokenizer_info = {{"kind", std::string(known_tokenizer->kind())}, {"num_ids", known_tokenizer->num_ids()}};
   const Json json = {{"file", path()},
                      {"file_bytes", file_bytes()},
                      {"provenance", provenance(*from.provenance())},

@@ -24,7 +24,7 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
 Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
                        StopStrings stop_strings)
     : session_(session), tokenizer_(tokenizer), prompt_(std::move(prompt)), options_(options),
-      sampler_(options.sampling, session.model().vocab_size()), stop_strings_(std::move(stop_strings)) {
+      sampler_(options.sampling, session.model().vocab_size()), text_(tokenizer, false, prompt_), stop_strings_(std::move(stop_strings)) {
   statistics_.prompt_tokens = static_cast<int64_t>(prompt_.size());
   for (const int32_t id : session.tokens()) sampler_.observe(id);
   for (const int32_t id : prompt_) sampler_.observe(id);
@@ -75,7 +75,7 @@ std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
 void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {
   if (tokenizer_ == nullptr) return;
   if (options_.skip_special_tokens && (is_eos || tokenizer_->is_special(id))) return;
-  StopStrings::Output output = stop_strings_.push(utf8_.push(tokenizer_->token_bytes(id)));
+  StopStrings::Output output = stop_strings_.push(text_.push(id));
   piece.text = std::move(output.text);
   if (!output.stopped) return;
   finish_reason_ = piece.finish_reason = FinishReason::kStopString;
@@ -84,7 +84,7 @@ void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {
 
 // Lets out what was held back.
 void Generation::finish(FinishReason reason, Piece& piece) {
-  StopStrings::Output output = stop_strings_.push(utf8_.finish());
+  StopStrings::Output output = stop_strings_.push(text_.finish());
   piece.text += output.text;
   if (output.stopped) {
     reason = FinishReason::kStopString;

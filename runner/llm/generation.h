@@ -12,7 +12,7 @@
 #include "runner/llm/session.h"
 #include "runner/llm/statistics.h"
 #include "runner/llm/stop_strings.h"
-#include "runner/llm/utf8_stream.h"
+#include "tokenizer/text_stream.h"
 
 namespace mote {
 
@@ -57,7 +57,7 @@ class Generation {
   std::vector<int32_t> prompt_;
   GenerationOptions options_;
   Sampler sampler_;
-  Utf8Stream utf8_;
+  TextStream text_;
   StopStrings stop_strings_;
   Statistics statistics_;
   Clock::time_point start_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tokenizer/compile/compile.h"
+
 namespace mote {
 namespace {
 
@@ -10,6 +12,8 @@ Status in_file(const std::string& path, const Status& status) {
 }
 
 }  // namespace
+
+Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
 
 Result<std::shared_ptr<const Model>> Model::open(const std::string& path) {
   MOTE_ASSIGN(Mapped mapped, map(path));
@@ -39,7 +43,9 @@ bool Model::is_eos(int32_t id) const {
 
 Result<const Tokenizer*> Model::tokenizer() const {
   if (!has_tokenizer()) return nullptr;
-  std::call_once(tokenizer_once_, [this] { tokenizer_ = Tokenizer::parse(segment_text(fb::SegmentKind::tokenizer)); });
+  std::call_once(tokenizer_once_, [this] { 
+    tokenizer_ = Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer));
+  });
   if (!tokenizer_->ok()) return in_file(path(), tokenizer_->status());
   return &**tokenizer_;
 }

@@ -18,6 +18,9 @@
 
 namespace mote {
 
+// Whether the text of a tokenizer.json is one that a .mote file may hold, compiled. Errors: kInvalidTokenizer naming the field.
+Status check_tokenizer_json(std::string_view json);
+
 // Shared by its sessions. Thread safety: immutable.
 class Model {
  public:
@@ -38,7 +41,7 @@ class Model {
 
   bool has_tokenizer() const { return !segment_text(fb::SegmentKind::tokenizer).empty(); }
   // nullptr: the file has none. Errors: kInvalidTokenizer.
-  // Cost: the first call reads the tokenizer, which takes some 0.1 s a megabyte of vocabulary and merges.
+  // Cost: the first call opens the tokenizer, which is used where it is mapped.
   Result<const Tokenizer*> tokenizer() const;
   // The same; kInvalidArgument if the file has none.
   Result<const Tokenizer*> require_tokenizer() const;

@@ -126,11 +126,11 @@ def test_tokenizer_of_an_unknown_kind(capsys, checkpoint, tmp_path):
     assert read_program(tmp_path / "x.mote").metadata.tokenizer == b""
 
 
-def test_tokenizer_in_another_file(capsys, checkpoint, tmp_path):
+def test_damaged_tokenizer_of_another_kind(capsys, checkpoint, tmp_path):
     (checkpoint / "tokenizer.json").unlink()
     (checkpoint / "tokenizer.model").write_bytes(b"x")
     text = fails(capsys, "export", checkpoint, "-o", tmp_path / "x.mote")
-    assert "tokenizer.model" in text and "tokenizer.json" in text
+    assert "tokenizer.model" in text and "--no-tokenizer" in text
 
 
 def test_output_in_a_folder_that_is_not_there(capsys, tmp_path):

@@ -38,6 +38,7 @@ def with_tokenizer(demo_path, tmp_path_factory):
     from llm_export.program.reader import read_program
     from llm_export.program.writer import write_program
     from llm_runner import Model
+    from llm_tokenizer import compile_tokenizer
 
     file = read_program(demo_path)
     folder = tmp_path_factory.mktemp("tokenizers")
@@ -45,7 +46,7 @@ def with_tokenizer(demo_path, tmp_path_factory):
     def make(json: bytes) -> Model:
         path = folder / f"{len(list(folder.iterdir()))}.mote"
         index = {spec.name: i for i, spec in enumerate(file.weights)}
-        metadata = dataclasses.replace(file.metadata, tokenizer=json)
+        metadata = dataclasses.replace(file.metadata, tokenizer=compile_tokenizer(json))
         write_program(path, file.planned, metadata, lambda spec: [file.weight_bytes(index[spec.name])])
         return Model.load(path)
 

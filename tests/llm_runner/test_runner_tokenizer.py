@@ -91,7 +91,7 @@ def test_the_demo_tokenizer(demo):
     assert_same_everywhere(demo, Tokenizer.from_file(str(DEMO / "tokenizer.json")))
 
 
-@pytest.mark.parametrize("name", ["llama-bpe", "gpt-2"])
+@pytest.mark.parametrize("name", ["llama-bpe", "gpt-2", "falcon", "phi-3"])
 def test_real_vocabularies(name, with_tokenizer):
     folder = Path(os.environ.get("MOTE_TEST_TOKENIZERS", ROOT.parent / "shared" / "data" / "tokenizers"))
     path = folder / f"{name}.json.gz"
@@ -197,13 +197,11 @@ def test_injected_special_tokens_stay_text(demo):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"model": {"type": "Unigram", "vocab": []}}, 'model.type = "Unigram"'),
-        ({"model": {"type": "WordPiece", "vocab": {}}}, 'model.type = "WordPiece"'),
-        ({"pre_tokenizer": {"type": "Metaspace"}}, 'pre_tokenizer.type = "Metaspace"'),
-        ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}]}}, "pretokenizers[0].type"),
-        ({"normalizer": {"type": "Precompiled"}}, 'normalizer.type = "Precompiled"'),
-        ({"decoder": None}, "decoder"),
-        ({"post_processor": {"type": "RobertaProcessing"}}, "post_processor.type"),
+        ({"model": {"type": "Oracle", "vocab": []}}, 'model.type = "Oracle"'),
+        ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Dice"}]}}, "pretokenizers[0].type"),
+        ({"normalizer": {"type": "Precompiled"}}, "normalizer.precompiled_charsmap"),
+        ({"decoder": {"type": "Shout"}}, "decoder.type"),
+        ({"post_processor": {"type": "RobertaProcessing"}}, "post_processor.cls"),
     ],
 )  # fmt: skip
 def test_unsupported_parts_are_named(change, named):

@@ -63,7 +63,7 @@ def test_jumps_outside_of_loops(template, message):
 
 def binary(children):
     operators = st.sampled_from(
-        ["+", "-", "*", "//", "/", "%", "~", "==", "!=", "<", ">=", "in", "not in", "and", "or", "is sameas"]
+        ["+", "-", "*", "//", "/", "%", "~", "==", "!=", "<", ">=", "in", "not in", "and", "or"]
     )
     return st.tuples(children, operators, children).map(lambda parts: "({} {} {})".format(*parts))
 

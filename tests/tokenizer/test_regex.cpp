@@ -6,46 +6,46 @@
 namespace mote::tokenizer {
 namespace {
 
-std::vector<std::string> split(const std::string& pattern, const char* behavior, bool invert, const std::string& text) {
-  const Json json = {{"pattern", {{"Regex", pattern}}}, {"behavior", behavior}, {"invert", invert}};
-  auto splitter = Split::make(Field(json, "split"));
-  EXPECT_TRUE(splitter.ok()) << splitter.status().message();
-  std::vector<std::string> pieces;
-  if (splitter.ok()) {
-    EXPECT_TRUE((*splitter)->split(text, pieces).ok());
-  }
-  return pieces;
+std::vector<std::string> split(const std::string& pattern, fb::Behavior behavior, bool invert, const std::string& text) {
+  auto compiled = Pattern::make(pattern, true);
+  EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+  std::vector<std::string> parts;
+  if (!compiled.ok()) return parts;
+  Pieces pieces{AlignedText(text, 0, text.size(), false), {{0, static_cast<uint32_t>(text.size())}}};
+  EXPECT_TRUE(Split(*std::move(compiled), behavior, invert).apply(pieces).ok());
+  for (const Piece& piece : pieces.pieces) parts.push_back(text.substr(piece.begin, piece.end - piece.begin));
+  return parts;
 }
 
-using Pieces = std::vector<std::string>;
+using Parts = std::vector<std::string>;
 
 TEST(Split, follows_the_behaviors_of_hugging_face) {
   // The examples of the tokenizers library's own documentation of SplitDelimiterBehavior.
   const std::string text = "the-final--countdown";
-  EXPECT_EQ(split("-", "Removed", false, text), (Pieces{"the", "final", "countdown"}));
-  EXPECT_EQ(split("-", "Isolated", false, text), (Pieces{"the", "-", "final", "-", "-", "countdown"}));
-  EXPECT_EQ(split("-", "MergedWithPrevious", false, text), (Pieces{"the-", "final-", "-", "countdown"}));
-  EXPECT_EQ(split("-", "MergedWithNext", false, text), (Pieces{"the", "-final", "-", "-countdown"}));
-  EXPECT_EQ(split("-", "Contiguous", false, text), (Pieces{"the", "-", "final", "--", "countdown"}));
+  EXPECT_EQ(split("-", fb::Behavior::removed, false, text), (Parts{"the", "final", "countdown"}));
+  EXPECT_EQ(split("-", fb::Behavior::isolated, false, text), (Parts{"the", "-", "final", "-", "-", "countdown"}));
+  EXPECT_EQ(split("-", fb::Behavior::merged_with_previous, false, text), (Parts{"the-", "final-", "-", "countdown"}));
+  EXPECT_EQ(split("-", fb::Behavior::merged_with_next, false, text), (Parts{"the", "-final", "-", "-countdown"}));
+  EXPECT_EQ(split("-", fb::Behavior::contiguous, false, text), (Parts{"the", "-", "final", "--", "countdown"}));
 }
 
 TEST(Split, invert_swaps_matches_and_gaps) {
-  EXPECT_EQ(split("[a-z]+", "Removed", true, "ab, cd"), (Pieces{"ab", "cd"}));
+  EXPECT_EQ(split("[a-z]+", fb::Behavior::removed, true, "ab, cd"), (Parts{"ab", "cd"}));
 }
 
 TEST(Regex, empty_matches_cut_without_looping) {
-  EXPECT_EQ(split("(?=b)", "Isolated", false, "abab"), (Pieces{"a", "ba", "b"}));
-  EXPECT_EQ(split("x*", "Isolated", false, "h\u00e9\u00e9"), (Pieces{"h", "\u00e9", "\u00e9"}));
+  EXPECT_EQ(split("(?=b)", fb::Behavior::isolated, false, "abab"), (Parts{"a", "ba", "b"}));
+  EXPECT_EQ(split("x*", fb::Behavior::isolated, false, "h\u00e9\u00e9"), (Parts{"h", "\u00e9", "\u00e9"}));
 }
 
 TEST(Regex, white_space_is_that_of_unicode) {
-  EXPECT_EQ(split("\\s", "Removed", false, "a\u00a0b\u2003c\u3000d"), (Pieces{"a", "b", "c", "d"}));
-  EXPECT_EQ(split("\\s", "Removed", false, "a\u180eb"), (Pieces{"a\u180eb"}));  // no space since Unicode 6.3
+  EXPECT_EQ(split("\\s", fb::Behavior::removed, false, "a\u00a0b\u2003c\u3000d"), (Parts{"a", "b", "c", "d"}));
+  EXPECT_EQ(split("\\s", fb::Behavior::removed, false, "a\u180eb"), (Parts{"a\u180eb"}));  // no space since Unicode 6.3
 }
 
 TEST(Regex, word_characters_include_marks) {
-  EXPECT_EQ(split("\\w+", "Isolated", false, "e\u0301! x_y"), (Pieces{"e\u0301", "! ", "x_y"}));
-  EXPECT_EQ(split("\\W", "Removed", false, "a-b"), (Pieces{"a", "b"}));
+  EXPECT_EQ(split("\\w+", fb::Behavior::isolated, false, "e\u0301! x_y"), (Parts{"e\u0301", "! ", "x_y"}));
+  EXPECT_EQ(split("\\W", fb::Behavior::removed, false, "a-b"), (Parts{"a", "b"}));
 }
 
 TEST(Regex, refuses_what_pcre2_reads_differently) {
@@ -64,11 +64,16 @@ TEST(Regex, gives_up_on_a_match_that_explodes) {
   EXPECT_EQ(spans.status().code(), Code::kInvalidArgument);
 }
 
-TEST(Regex, literal_matches_only_itself) {
-  const auto regex = Regex::literal("a.b[");
-  ASSERT_TRUE(regex.ok());
-  EXPECT_EQ(regex->spans("xa.b[y")->size(), 3u);
-  EXPECT_EQ(regex->spans("xaxb[y")->size(), 1u);
+TEST(Regex, patterns_that_backtrack_without_end_are_told) {
+  EXPECT_FALSE(Regex::compile("(a+a+)+b")->check_backtracking().ok());
+  EXPECT_TRUE(Regex::compile("\\w+|[^\\w\\s]+")->check_backtracking().ok());
+}
+
+TEST(Pattern, a_literal_matches_only_itself) {
+  const auto pattern = Pattern::make("a.b[", false);
+  ASSERT_TRUE(pattern.ok());
+  EXPECT_EQ(pattern->spans("xa.b[y")->size(), 3u);
+  EXPECT_EQ(pattern->spans("xaxb[y")->size(), 1u);
 }
 
 }  // namespace

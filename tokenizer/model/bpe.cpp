@@ -1,197 +1,166 @@
 #include "tokenizer/model/bpe.h"
 
-#include <bit>
-#include <queue>
+#include <algorithm>
 
-#include "tokenizer/byte_alphabet.h"
+#include "base/utf8.h"
+#include "tokenizer/model/byte_ids.h"
+#include "tokenizer/model/piece_cache.h"
+#include "tokenizer/segment/text.h"
+#include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
-namespace {
 
-using Ids = std::unordered_map<std::string, int32_t>;
-
-uint64_t pair_key(int32_t left, int32_t right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+Bpe::Bpe(const fb::Segment& segment)
+    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()), unk_id_(segment.model()->unk_id()),
+      fuse_unk_(segment.model()->fuse_unk()), byte_fallback_(segment.model()->byte_fallback()),
+      ignore_merges_(segment.model()->ignore_merges()), prefix_(text_of(segment.model()->continuing_subword_prefix())),
+      suffix_(text_of(segment.model()->end_of_word_suffix())) {
+  if (segment.model()->word_start() != 0) append_utf8(word_start_, static_cast<char32_t>(segment.model()->word_start()));
 }
 
-// One symbol of the piece being merged; neighbours are linked so that a merge costs O(1).
-struct Symbol {
-  int32_t id = -1;
-  int32_t previous = -1;
-  int32_t next = -1;
-};
+Result<std::unique_ptr<Model>> Bpe::make(const fb::Segment& segment) {
+  std::unique_ptr<Bpe> bpe(new Bpe(segment));
+  MOTE_RETURN_IF_ERROR(read_byte_ids(segment, bpe->byte_ids_));
+  return std::unique_ptr<Model>(std::move(bpe));
+}
 
-struct Candidate {
-  uint32_t rank = 0;
-  int32_t position = 0;  // of the left symbol
-  int32_t id = 0;        // that the pair becomes
-
-  // The lowest rank first, then the leftmost.
-  bool operator<(const Candidate& other) const {
-    return rank != other.rank ? rank > other.rank : position > other.position;
+int32_t Bpe::find_character(std::string_view character, bool first, bool last, std::string& spelled) const {
+  const bool prefixed = !first && !prefix_.empty();
+  const bool suffixed = last && !suffix_.empty();
+  if (!prefixed && !suffixed) {
+    spelled = character;
+  } else {
+    spelled = prefixed ? prefix_ : std::string();
+    spelled += character;
+    if (suffixed) spelled += suffix_;
   }
-};
+  return vocabulary_.find(spelled);
+}
 
-class Merger {
- public:
-  Merger(const MergeTable& table, std::vector<Symbol> symbols) : table_(table), symbols_(std::move(symbols)) {}
+bool Bpe::append_bytes(std::string_view spelled, std::vector<Symbol>& symbols) const {
+  const auto is_known = [this](char c) { return byte_ids_[static_cast<unsigned char>(c)] >= 0; };
+  if (!byte_fallback_ || !std::all_of(spelled.begin(), spelled.end(), is_known)) return false;
+  for (const char c : spelled) symbols.push_back({byte_ids_[static_cast<unsigned char>(c)], 1});
+  return true;
+}
 
-  void run(std::vector<int32_t>& ids) {
-    for (size_t i = 0; i + 1 < symbols_.size(); ++i) push(static_cast<int32_t>(i));
-    while (!queue_.empty()) {
-      const Candidate candidate = queue_.top();
-      queue_.pop();
-      apply(candidate);
+// An unknown character that is waiting to be fused with the next stays behind bytes that stand before it: Hugging Face does.
+Status Bpe::append_symbols(std::string_view word, std::vector<Symbol>& symbols) const {
+  Symbol unknown;  // length 0: none
+  std::string spelled;
+  for (size_t at = 0; at < word.size();) {
+    const size_t length = first_character(word.substr(at)).length;
+    const bool first = at == 0;
+    const std::string_view character = word.substr(at, length);
+    at += length;
+    const int32_t id = find_character(character, first, at == word.size(), spelled);
+    if (id >= 0) {
+      if (unknown.length > 0) symbols.push_back(unknown);
+      unknown.length = 0;
+      symbols.push_back({id, static_cast<uint32_t>(length)});
+      continue;
     }
-    for (int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = at(i).next) ids.push_back(at(i).id);
+    if (append_bytes(spelled, symbols)) continue;
+    if (unk_id_ == kMissingId) return {Code::kInvalidArgument, "the text needs the unknown token, which the vocabulary lacks"};
+    if (unk_id_ < 0) continue;
+    if (unknown.length > 0 && !fuse_unk_) {
+      symbols.push_back(unknown);
+      unknown.length = 0;
+    }
+    unknown = {unk_id_, unknown.length + static_cast<uint32_t>(length)};
   }
-
- private:
-  Symbol& at(int32_t index) { return symbols_[static_cast<size_t>(index)]; }
-
-  void push(int32_t left) {
-    if (left < 0 || at(left).next < 0) return;
-    const MergeTable::Merge merge = table_.find(at(left).id, at(at(left).next).id);
-    if (merge.id >= 0) queue_.push({merge.rank, left, merge.id});
-  }
-
-  // A candidate is stale when either side has merged since it was queued.
-  void apply(const Candidate& candidate) {
-    Symbol& left = at(candidate.position);
-    if (left.id < 0 || left.next < 0) return;
-    const MergeTable::Merge merge = table_.find(left.id, at(left.next).id);
-    if (merge.id != candidate.id || merge.rank != candidate.rank) return;
-    Symbol& right = at(left.next);
-    left.id = candidate.id;
-    right.id = -1;
-    left.next = right.next;
-    if (left.next >= 0) at(left.next).previous = candidate.position;
-    push(left.previous);
-    push(candidate.position);
-  }
-
-  const MergeTable& table_;
-  std::vector<Symbol> symbols_;
-  std::priority_queue<Candidate> queue_;
-};
-
-Status check_options(const Field& field) {
-  const std::string type = field["type"].is_null() ? "BPE" : field.type();
-  if (type != "BPE") return field["type"].error("BPE");
-  MOTE_RETURN_IF_ERROR(field["dropout"].require_off());
-  MOTE_RETURN_IF_ERROR(field["continuing_subword_prefix"].require_off());
-  MOTE_RETURN_IF_ERROR(field["end_of_word_suffix"].require_off());
-  MOTE_ASSIGN(const bool byte_fallback, field["byte_fallback"].boolean(false));
-  if (byte_fallback) return field["byte_fallback"].error("false: only byte-level BPE is supported");
+  if (unknown.length > 0) symbols.push_back(unknown);
   return {};
 }
 
-Status read_vocabulary(const Field& field, std::vector<VocabularyEntry>& vocabulary, Ids& ids) {
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  vocabulary.reserve(field.json().size());
-  ids.reserve(field.json().size());
-  for (const auto& [text, id] : field.json().items()) {
-    MOTE_ASSIGN(const int64_t value, Field(id, field.path() + "." + text).integer(0, kMaxTokenId));
-    vocabulary.push_back({text, static_cast<int32_t>(value)});
-    ids.emplace(text, static_cast<int32_t>(value));
+Status Bpe::encode_word(std::string_view word, uint32_t offset, std::vector<Token>& tokens) const {
+  const int32_t whole = vocabulary_.find(word);
+  if (whole >= 0 && (ignore_merges_ || (vocabulary_.flags(whole) & kTokenWhole) != 0)) {
+    tokens.push_back({whole, offset, offset + static_cast<uint32_t>(word.size())});
+    return {};
+  }
+  thread_local std::vector<Symbol> symbols;
+  symbols.clear();
+  MOTE_RETURN_IF_ERROR(append_symbols(word, symbols));
+  merge_symbols(merges_, symbols);
+  for (const Symbol& symbol : symbols) {
+    tokens.push_back({symbol.id, offset, offset + symbol.length});
+    offset += symbol.length;
   }
   return {};
 }
 
-// A merge is ["left", "right"] or "left right".
-Result<std::pair<std::string, std::string>> read_merge(const Field& field) {
-  const Json& json = field.json();
-  if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string()) {
-    return std::pair(json[0].get<std::string>(), json[1].get<std::string>());
-  }
-  const std::string text = json.is_string() ? json.get<std::string>() : std::string();
-  const size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-    return field.error("[\"left\", \"right\"] or \"left right\"");
-  }
-  return std::pair(text.substr(0, space), text.substr(space + 1));
-}
-
-}  // namespace
-
-void MergeTable::reserve(size_t num_merges) { slots_.assign(std::bit_ceil(num_merges * 2 + 1), Slot{}); }
-
-size_t MergeTable::slot_of(uint64_t key) const {
-  const uint64_t hash = (key ^ (key >> 29)) * 0x9E3779B97F4A7C15u;
-  size_t slot = static_cast<size_t>(hash >> 17) & (slots_.size() - 1);
-  while (slots_[slot].key != kEmpty && slots_[slot].key != key) slot = (slot + 1) & (slots_.size() - 1);
-  return slot;
-}
-
-void MergeTable::insert(int32_t left, int32_t right, Merge merge) {
-  const uint64_t key = pair_key(left, right);
-  slots_[slot_of(key)] = {key, merge};
-}
-
-MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
-  return slots_[slot_of(pair_key(left, right))].merge;
-}
-
-Result<Bpe> Bpe::make(const Field& field, std::vector<VocabularyEntry>& vocabulary) {
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  MOTE_RETURN_IF_ERROR(check_options(field));
-  Bpe bpe;
-  MOTE_ASSIGN(bpe.ignore_merges_, field["ignore_merges"].boolean(false));
-  Ids ids;
-  MOTE_RETURN_IF_ERROR(read_vocabulary(field["vocab"], vocabulary, ids));
-  bool complete = true;
-  for (size_t byte = 0; byte < 256; ++byte) {
-    const auto found = ids.find(byte_spelling(static_cast<unsigned char>(byte)));
-    if (found != ids.end()) bpe.byte_ids_[byte] = found->second;
-    complete = complete && found != ids.end();
-  }
-  if (!complete && !field["unk_token"].is_null()) {
-    return field["unk_token"].error("null where the vocabulary lacks single bytes");
-  }
-  if (bpe.ignore_merges_) {
-    for (const VocabularyEntry& entry : vocabulary) {
-      if (auto bytes = spelled_bytes(entry.text)) bpe.whole_pieces_.emplace(*std::move(bytes), entry.id);
-    }
-  }
-  MOTE_RETURN_IF_ERROR(bpe.read_merges(field["merges"], ids));
-  return bpe;
-}
-
-Status Bpe::read_merges(const Field& field, const Ids& ids) {
-  MOTE_RETURN_IF_ERROR(field.require_array());
-  const size_t num_merges = field.json().size();
-  merges_.reserve(num_merges);
-  for (size_t i = 0; i < num_merges; ++i) {
-    MOTE_ASSIGN(const auto merge, read_merge(field[i]));
-    const auto left = ids.find(merge.first);
-    const auto right = ids.find(merge.second);
-    const auto merged = ids.find(merge.first + merge.second);
-    if (left == ids.end() || right == ids.end() || merged == ids.end()) {
-      return field[i].error("a pair of tokens whose concatenation is a token too");
-    }
-    merges_.insert(left->second, right->second, {static_cast<uint32_t>(i), merged->second});
-  }
-  return {};
-}
-
-void Bpe::encode(std::string_view piece, std::vector<int32_t>& ids) const {
+Status Bpe::encode(std::string_view piece, std::vector<Token>& tokens) const {
+  if (word_start_.empty()) return encode_word(piece, 0, tokens);
   if (ignore_merges_) {
-    const auto whole = whole_pieces_.find(std::string(piece));
-    if (whole != whole_pieces_.end()) {
-      ids.push_back(whole->second);
-      return;
+    if (const int32_t whole = vocabulary_.find(piece); whole >= 0) {
+      tokens.push_back({whole, 0, static_cast<uint32_t>(piece.size())});
+      return {};
     }
   }
-  std::vector<Symbol> symbols;
-  symbols.reserve(piece.size());
+  size_t begin = 0;
+  while (begin < piece.size()) {
+    size_t end = begin;
+    while (piece.substr(end, word_start_.size()) == word_start_) end += word_start_.size();
+    end = std::min(piece.find(word_start_, end), piece.size());
+    MOTE_RETURN_IF_ERROR(encode_word(piece.substr(begin, end - begin), static_cast<uint32_t>(begin), tokens));
+    begin = end;
+  }
+  return {};
+}
+
+ByteLevelBpe::ByteLevelBpe(const fb::Segment& segment)
+    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()),
+      ignore_merges_(segment.model()->ignore_merges()), cache_owner_(PieceCache::new_owner()) {}
+
+Result<std::unique_ptr<Model>> ByteLevelBpe::make(const fb::Segment& segment) {
+  std::unique_ptr<ByteLevelBpe> bpe(new ByteLevelBpe(segment));
+  MOTE_RETURN_IF_ERROR(read_byte_ids(segment, bpe->byte_ids_));
+  return std::unique_ptr<Model>(std::move(bpe));
+}
+
+int32_t ByteLevelBpe::whole(std::string_view piece) const {
+  const int32_t id = vocabulary_.find(piece);
+  return id >= 0 && (ignore_merges_ || (vocabulary_.flags(id) & kTokenWhole) != 0) ? id : -1;
+}
+
+void ByteLevelBpe::merge(std::string_view piece, std::vector<Symbol>& symbols) const {
+  symbols.clear();
   for (const char c : piece) {
     const int32_t id = byte_ids_[static_cast<unsigned char>(c)];
-    if (id < 0) continue;
-    const auto index = static_cast<int32_t>(symbols.size());
-    if (index > 0) symbols.back().next = index;
-    symbols.push_back({id, index - 1, -1});
+    if (id >= 0) symbols.push_back({id, 1});  // what a whole alphabet lacks is in no UTF-8
   }
-  Merger(merges_, std::move(symbols)).run(ids);
+  merge_symbols(merges_, symbols);
+}
+
+Status ByteLevelBpe::encode(std::string_view piece, std::vector<Token>& tokens) const {
+  if (const int32_t id = whole(piece); id >= 0) {
+    tokens.push_back({id, 0, static_cast<uint32_t>(piece.size())});
+    return {};
+  }
+  thread_local std::vector<Symbol> symbols;
+  merge(piece, symbols);
+  uint32_t begin = 0;
+  for (const Symbol& symbol : symbols) {
+    tokens.push_back({symbol.id, begin, begin + symbol.length});
+    begin += symbol.length;
+  }
+  return {};
+}
+
+Status ByteLevelBpe::encode_ids(std::string_view piece, std::vector<int32_t>& ids) const {
+  if (const int32_t id = whole(piece); id >= 0) {
+    ids.push_back(id);
+    return {};
+  }
+  PieceCache& cache = PieceCache::of_thread();
+  if (cache.append(cache_owner_, piece, ids)) return {};
+  thread_local std::vector<Symbol> symbols;
+  merge(piece, symbols);
+  const size_t before = ids.size();
+  for (const Symbol& symbol : symbols) ids.push_back(symbol.id);
+  cache.remember(cache_owner_, piece, ids.data() + before, symbols.size());
+  return {};
 }
 
 }  // namespace mote::tokenizer

@@ -1,68 +1,57 @@
-// Byte-level byte pair encoding.
-// Source: arXiv 1508.07909; tokenizers models/bpe/{model,word}.rs
+// Byte pair encoding over characters, and over bytes.
+// Source: tokenizers models/bpe/model.rs
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
-#include "base/status.h"
-#include "tokenizer/json.h"
+#include "tokenizer/model/merge.h"
+#include "tokenizer/model/model.h"
 
 namespace mote::tokenizer {
 
-// Ids of a vocabulary are below this; it bounds tables that are indexed by id.
-inline constexpr int64_t kMaxTokenId = (int64_t{1} << 22) - 1;
-
-struct VocabularyEntry {
-  std::string text;  // as the file spells it
-  int32_t id = 0;
-};
-
-// What rank a pair of neighbours merges with, and into which id. Open addressing, 16 bytes a slot.
-class MergeTable {
+class Bpe final : public Model {
  public:
-  struct Merge {
-    uint32_t rank = 0;
-    int32_t id = -1;  // -1: the pair does not merge
-  };
-
-  void reserve(size_t num_merges);
-  void insert(int32_t left, int32_t right, Merge merge);
-  Merge find(int32_t left, int32_t right) const;
+  static Result<std::unique_ptr<Model>> make(const fb::Segment& segment);
+  Status encode(std::string_view piece, std::vector<Token>& tokens) const override;
 
  private:
-  struct Slot {
-    uint64_t key = kEmpty;
-    Merge merge;
-  };
-  static constexpr uint64_t kEmpty = ~uint64_t{0};
-  size_t slot_of(uint64_t key) const;
+  explicit Bpe(const fb::Segment& segment);
+  Status encode_word(std::string_view word, uint32_t offset, std::vector<Token>& tokens) const;
+  Status append_symbols(std::string_view word, std::vector<Symbol>& symbols) const;
+  int32_t find_character(std::string_view character, bool first, bool last, std::string& spelled) const;
+  bool append_bytes(std::string_view spelled, std::vector<Symbol>& symbols) const;
 
-  std::vector<Slot> slots_;
+  VocabularyView vocabulary_;
+  MergesView merges_;
+  int32_t unk_id_;
+  bool fuse_unk_;
+  bool byte_fallback_;
+  bool ignore_merges_;
+  std::string prefix_;
+  std::string suffix_;
+  std::string word_start_;
+  std::array<int32_t, 256> byte_ids_{};
 };
 
-// Immutable after make; may be used from any number of threads.
-class Bpe {
+// Byte-level: the alphabet has every byte that UTF-8 may have, so that every piece of bytes can be encoded.
+class ByteLevelBpe final : public Model {
  public:
-  // Reads the `model` object. `vocabulary` receives its entries.
-  static Result<Bpe> make(const Field& field, std::vector<VocabularyEntry>& vocabulary);
-
-  // Appends the ids of one piece of bytes. Bytes that the vocabulary lacks are dropped, as Hugging Face does.
-  // Cost: O(n log n) in the piece's bytes.
-  void encode(std::string_view piece, std::vector<int32_t>& ids) const;
+  static Result<std::unique_ptr<Model>> make(const fb::Segment& segment);
+  Status encode(std::string_view piece, std::vector<Token>& tokens) const override;
+  Status encode_ids(std::string_view piece, std::vector<int32_t>& ids) const override;
 
  private:
-  Bpe() { byte_ids_.fill(-1); }
-  Status read_merges(const Field& field, const std::unordered_map<std::string, int32_t>& ids);
+  explicit ByteLevelBpe(const fb::Segment& segment);
+  // The id that the piece is as a whole, -1: it must be merged.
+  int32_t whole(std::string_view piece) const;
+  void merge(std::string_view piece, std::vector<Symbol>& symbols) const;
 
-  std::array<int32_t, 256> byte_ids_;
-  MergeTable merges_;
-  bool ignore_merges_ = false;
-  std::unordered_map<std::string, int32_t> whole_pieces_;  // only with ignore_merges: bytes of every token
+  VocabularyView vocabulary_;
+  MergesView merges_;
+  bool ignore_merges_;
+  uint64_t cache_owner_;
+  std::array<int32_t, 256> byte_ids_{};
 };
 
 }  // namespace mote::tokenizer

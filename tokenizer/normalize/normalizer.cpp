@@ -1,41 +1,71 @@
 #include "tokenizer/normalize/normalizer.h"
 
-#include "tokenizer/normalize/nfc.h"
+#include "tokenizer/normalize/bert.h"
+#include "tokenizer/normalize/byte_level.h"
+#include "tokenizer/normalize/lowercase.h"
+#include "tokenizer/normalize/nmt.h"
+#include "tokenizer/normalize/precompiled.h"
+#include "tokenizer/normalize/prepend.h"
+#include "tokenizer/normalize/replace.h"
+#include "tokenizer/normalize/sentencepiece.h"
+#include "tokenizer/normalize/strip.h"
+#include "tokenizer/normalize/strip_accents.h"
+#include "tokenizer/normalize/unicode_form.h"
+#include "tokenizer/segment/text.h"
 
 namespace mote::tokenizer {
 namespace {
 
-class SequenceNormalizer final : public Normalizer {
- public:
-  explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+using Made = Result<std::unique_ptr<Normalizer>>;
 
-  Result<std::string> normalize(std::string text) const override {
-    for (const auto& part : parts_) {
-      MOTE_ASSIGN(text, part->normalize(std::move(text)));
-    }
-    return text;
-  }
+template <typename T, typename... Arguments>
+Made made(Arguments&&... arguments) {
+  return std::unique_ptr<Normalizer>(std::make_unique<T>(std::forward<Arguments>(arguments)...));
+}
 
- private:
-  std::vector<std::unique_ptr<Normalizer>> parts_;
-};
+Result<Charsmap> charsmap_of(const fb::Normalizer& from) {
+  if (from.charsmap() == nullptr) return Charsmap();
+  return Charsmap::open({from.charsmap()->data(), from.charsmap()->size()});
+}
+
+Made make_replace(const fb::Normalizer& from) {
+  MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex()));
+  return made<Replace>(std::move(pattern), std::string(text_of(from.content())));
+}
+
+Made make_sentencepiece(const fb::Normalizer& from) {
+  MOTE_ASSIGN(const Charsmap map, charsmap_of(from));
+  const SentencePieceNormalizer::Options options{from.add_dummy_prefix(), from.remove_extra_whitespaces(), from.escape_whitespaces(),
+                                                 from.whitespace_as_suffix()};
+  return made<SentencePieceNormalizer>(options, map, TrieView(from.user_defined()));
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Normalizer>> make_normalizer(const Field& field) {
-  if (field.is_null()) return std::unique_ptr<Normalizer>();
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  const std::string type = field.type();
-  if (type == "NFC") return std::unique_ptr<Normalizer>(std::make_unique<Nfc>());
-  if (type != "Sequence") return field["type"].error("NFC or a Sequence of NFC");
-  const Field list = field["normalizers"];
-  MOTE_RETURN_IF_ERROR(list.require_array());
-  std::vector<std::unique_ptr<Normalizer>> parts;
-  for (size_t i = 0; i < list.json().size(); ++i) {
-    MOTE_ASSIGN(auto part, make_normalizer(list[i]));
-    if (part != nullptr) parts.push_back(std::move(part));
+Made make_normalizer(const fb::Normalizer& from) {
+  switch (from.kind()) {
+    case fb::NormalizerKind::nfc: return made<UnicodeForm>(false, true);
+    case fb::NormalizerKind::nfd: return made<UnicodeForm>(false, false);
+    case fb::NormalizerKind::nfkc: return made<UnicodeForm>(true, true);
+    case fb::NormalizerKind::nfkd: return made<UnicodeForm>(true, false);
+    case fb::NormalizerKind::lowercase: return made<Lowercase>();
+    case fb::NormalizerKind::strip: return made<Strip>(from.left(), from.right());
+    case fb::NormalizerKind::strip_accents: return made<StripAccents>();
+    case fb::NormalizerKind::replace: return make_replace(from);
+    case fb::NormalizerKind::prepend: return made<Prepend>(std::string(text_of(from.content())));
+    case fb::NormalizerKind::precompiled: {
+      MOTE_ASSIGN(const Charsmap map, charsmap_of(from));
+      return made<Precompiled>(map);
+    }
+    case fb::NormalizerKind::bert:
+      return made<BertNormalizer>(BertNormalizer::Options{from.clean_text(), from.handle_chinese_chars(), from.strip_accents(),
+                                                          from.lowercase()});
+    case fb::NormalizerKind::nmt: return made<Nmt>();
+    case fb::NormalizerKind::byte_level: return made<ByteLevelNormalizer>();
+    case fb::NormalizerKind::sentencepiece: return make_sentencepiece(from);
   }
-  return std::unique_ptr<Normalizer>(std::make_unique<SequenceNormalizer>(std::move(parts)));
+  return Status(Code::kInvalidTokenizer, format("normalizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),
+                                                static_cast<int>(fb::NormalizerKind::MAX)));
 }
 
 }  // namespace mote::tokenizer

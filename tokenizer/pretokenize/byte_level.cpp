@@ -1,33 +1,47 @@
 #include "tokenizer/pretokenize/byte_level.h"
 
+#include "tokenizer/normalize/byte_level.h"
+
 namespace mote::tokenizer {
 namespace {
 
-constexpr std::string_view kWordPattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+void append_words(const Scanner& scanner, std::string_view text, std::vector<Piece>& parts) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = scanner.end_of_piece(text, begin);
+    parts.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+    begin = end;
+  }
+}
+
+// How many bytes longer UTF-8 becomes when its bytes are spelled.
+uint32_t spelled_size(std::string_view text) {
+  uint32_t size = 0;
+  for (const char c : text) size += (c > ' ' && c < 0x7F) ? 1 : 2;
+  return size;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Pretokenizer>> ByteLevelPretokenizer::make(const Field& field) {
-  MOTE_ASSIGN(const bool add_prefix_space, field["add_prefix_space"].boolean(true));
-  MOTE_ASSIGN(const bool use_regex, field["use_regex"].boolean(true));
-  std::optional<Regex> regex;
-  if (use_regex) {
-    MOTE_ASSIGN(regex, Regex::compile(kWordPattern));
+Status ByteLevel::change(AlignedText& text, std::vector<Piece>& parts) const {
+  const size_t first = parts.size();
+  if (add_prefix_space_ && text.text().substr(0, 1) != " ") text.prepend(" ");
+  if (use_regex_) append_words(scanner_, text.text(), parts);
+  else parts.push_back({0, static_cast<uint32_t>(text.size())});
+  if (!spell_) return {};
+  uint32_t end = 0;
+  for (size_t i = first; i < parts.size(); ++i) {
+    Piece& part = parts[i];
+    const uint32_t size = spelled_size(std::string_view(text.text()).substr(part.begin, part.end - part.begin));
+    part = {end, end + size};
+    end += size;
   }
-  return std::unique_ptr<Pretokenizer>(std::make_unique<ByteLevelPretokenizer>(add_prefix_space, std::move(regex)));
+  spell_bytes(text);
+  return {};
 }
 
-Status ByteLevelPretokenizer::split(std::string text, std::vector<std::string>& pieces) const {
-  if (add_prefix_space_ && text[0] != ' ') text.insert(text.begin(), ' ');
-  if (!regex_.has_value()) {
-    pieces.push_back(std::move(text));
-    return {};
-  }
-  MOTE_ASSIGN(const std::vector<Span> spans, regex_->spans(text));
-  for (const Span& span : spans) {
-    if (span.end > span.begin) pieces.push_back(text.substr(span.begin, span.end - span.begin));
-  }
+Status ByteLevelSplit::cut(std::string_view text, std::vector<Piece>& parts) const {
+  if (use_regex_) append_words(scanner_, text, parts);
+  else parts.push_back({0, static_cast<uint32_t>(text.size())});
   return {};
 }
 

@@ -1,48 +1,96 @@
 #include "tokenizer/pretokenize/pretokenizer.h"
 
 #include "tokenizer/pretokenize/byte_level.h"
+#include "tokenizer/pretokenize/character_split.h"
+#include "tokenizer/pretokenize/fixed_length.h"
+#include "tokenizer/pretokenize/metaspace.h"
 #include "tokenizer/pretokenize/split.h"
+#include "tokenizer/pretokenize/unicode_scripts.h"
+#include "tokenizer/segment/text.h"
+#include "tokenizer/unicode/properties.h"
 
 namespace mote::tokenizer {
 namespace {
 
-using Chain = std::vector<std::unique_ptr<Pretokenizer>>;
+using Made = Result<std::unique_ptr<Pretokenizer>>;
 
-constexpr const char* kSupported = "ByteLevel, or a Sequence of Split that ends with ByteLevel";
+template <typename T, typename... Arguments>
+Made made(Arguments&&... arguments) {
+  return std::unique_ptr<Pretokenizer>(std::make_unique<T>(std::forward<Arguments>(arguments)...));
+}
 
-// `bytes_spelled`: a ByteLevel came before, so the text would be spelled in its alphabet from here on.
-Status append(const Field& field, Chain& chain, bool& bytes_spelled) {
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  const std::string type = field.type();
-  if (type == "Sequence") {
-    const Field list = field["pretokenizers"];
-    MOTE_RETURN_IF_ERROR(list.require_array());
-    for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(append(list[i], chain, bytes_spelled));
-    return {};
+Made make_split(const fb::Pretokenizer& from) {
+  if (from.is_regex() && from.behavior() == fb::Behavior::isolated) {
+    if (auto scanner = scanner_for(text_of(from.pattern()))) return made<ScannerSplit>(std::move(scanner));
   }
-  if (bytes_spelled) return field["type"].error("absent: ByteLevel comes last");
-  if (type == "Split") {
-    MOTE_ASSIGN(auto split, Split::make(field));
-    chain.push_back(std::move(split));
-  } else if (type == "ByteLevel") {
-    MOTE_ASSIGN(auto byte_level, ByteLevelPretokenizer::make(field));
-    chain.push_back(std::move(byte_level));
-    bytes_spelled = true;
-  } else {
-    return field["type"].error(kSupported);
-  }
-  return {};
+  MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex()));
+  return made<Split>(std::move(pattern), from.behavior(), from.invert());
+}
+
+Made make_byte_level(const fb::Pretokenizer& from, bool spell_bytes) {
+  if (!spell_bytes && !from.add_prefix_space()) return made<ByteLevelSplit>(from.use_regex());
+  return made<ByteLevel>(from.add_prefix_space(), from.use_regex(), spell_bytes);
 }
 
 }  // namespace
 
-Result<Chain> make_pretokenizers(const Field& field) {
-  Chain chain;
-  bool bytes_spelled = false;
-  if (field.is_null()) return field.error(kSupported);
-  MOTE_RETURN_IF_ERROR(append(field, chain, bytes_spelled));
-  if (!bytes_spelled) return field.error(kSupported);
-  return chain;
+Status Cutter::apply(Pieces& pieces) const {
+  std::vector<Piece> finer;
+  const std::string_view text = pieces.text.text();
+  for (const Piece& piece : pieces.pieces) {
+    const size_t first = finer.size();
+    MOTE_RETURN_IF_ERROR(cut(text.substr(piece.begin, piece.end - piece.begin), finer));
+    size_t kept = first;
+    for (size_t i = first; i < finer.size(); ++i) {
+      if (finer[i].begin >= finer[i].end) continue;
+      finer[kept++] = {finer[i].begin + piece.begin, finer[i].end + piece.begin};
+    }
+    finer.resize(kept);
+  }
+  pieces.pieces = std::move(finer);
+  return {};
+}
+
+Status Rewriter::apply(Pieces& pieces) const {
+  AlignedText all = pieces.text.slice(0, 0);
+  std::vector<Piece> finer;
+  for (const Piece& piece : pieces.pieces) {
+    AlignedText part = pieces.text.slice(piece.begin, piece.end);
+    const auto start = static_cast<uint32_t>(all.size());
+    const size_t first = finer.size();
+    MOTE_RETURN_IF_ERROR(change(part, finer));
+    size_t kept = first;
+    for (size_t i = first; i < finer.size(); ++i) {
+      if (finer[i].begin < finer[i].end) finer[kept++] = {finer[i].begin + start, finer[i].end + start};
+    }
+    finer.resize(kept);
+    if (pieces.pieces.size() == 1) all = std::move(part);
+    else all.append(part);
+  }
+  pieces = {std::move(all), std::move(finer)};
+  return {};
+}
+
+Made make_pretokenizer(const fb::Pretokenizer& from, bool spell_bytes) {
+  switch (from.kind()) {
+    case fb::PretokenizerKind::byte_level: return make_byte_level(from, spell_bytes);
+    case fb::PretokenizerKind::split: return make_split(from);
+    case fb::PretokenizerKind::whitespace: return made<WordOrSignSplit>();
+    case fb::PretokenizerKind::whitespace_split: return made<CharacterSplit>(&is_space, fb::Behavior::removed);
+    case fb::PretokenizerKind::punctuation: return made<CharacterSplit>(&is_punctuation, from.behavior());
+    case fb::PretokenizerKind::digits:
+      return made<CharacterSplit>(&is_numeric, from.individual_digits() ? fb::Behavior::isolated : fb::Behavior::contiguous);
+    case fb::PretokenizerKind::metaspace:
+      return made<Metaspace>(static_cast<char32_t>(from.character()), from.prepend_scheme(), from.split());
+    case fb::PretokenizerKind::bert: return made<BertSplit>();
+    case fb::PretokenizerKind::char_delimiter: return made<DelimiterSplit>(static_cast<char32_t>(from.character()));
+    case fb::PretokenizerKind::unicode_scripts: return made<UnicodeScripts>();
+    case fb::PretokenizerKind::fixed_length:
+      MOTE_REQUIRE(from.length() > 0, Code::kInvalidTokenizer, "FixedLength: length = 0: must be at least 1");
+      return made<FixedLength>(from.length());
+  }
+  return Status(Code::kInvalidTokenizer, format("pretokenizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),
+                                                static_cast<int>(fb::PretokenizerKind::MAX)));
 }
 
 }  // namespace mote::tokenizer

@@ -6,11 +6,13 @@
 #include <array>
 #include <new>
 
+#include "base/utf8.h"
+
 namespace mote::tokenizer {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 16384;
-constexpr uint32_t kMatchLimit = 5'000'000;
+constexpr uint32_t kMatchLimit = 2'000'000;
 constexpr uint32_t kDepthLimit = 100'000;
 constexpr uint32_t kHeapLimitKib = 16'384;
 constexpr size_t kJitStackBytes = 1 << 20;
@@ -31,16 +33,15 @@ std::string error_text(int code) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-// One caller's working memory for matching.
+// A thread's working memory for matching; any pattern may use it.
 struct Scratch {
   MatchData data;
   MatchContext context;
   JitStack jit_stack;
 };
 
-Scratch make_scratch(const pcre2_code* code) {
-  Scratch scratch{MatchData(pcre2_match_data_create_from_pattern(code, nullptr)),
-                  MatchContext(pcre2_match_context_create(nullptr)),
+Scratch make_scratch() {
+  Scratch scratch{MatchData(pcre2_match_data_create(1, nullptr)), MatchContext(pcre2_match_context_create(nullptr)),
                   JitStack(pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr))};
   if (scratch.data == nullptr || scratch.context == nullptr) throw std::bad_alloc();
   pcre2_set_match_limit(scratch.context.get(), kMatchLimit);
@@ -96,22 +97,22 @@ Result<Regex> Regex::compile(std::string_view pattern) {
   return compile_translated(translated);
 }
 
-Result<Regex> Regex::literal(std::string_view text) {
-  MOTE_REQUIRE(text.size() <= kMaxPatternBytes, Code::kInvalidTokenizer,
-               "a pattern of %zu bytes: at most %zu are accepted", text.size(), kMaxPatternBytes);
-  std::string pattern;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte >= 0x80 || (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
-                       (byte >= 'a' && byte <= 'z');
-    pattern += plain ? std::string(1, c) : format("\\x{%x}", byte);
+Status Regex::check_backtracking() const {
+  for (const std::string_view unit : {"a", "A", "1", " ", "\n", "-", "a1", "a ", " \n", "ab", "a-", "A1 ", "_"}) {
+    std::string text;
+    while (text.size() < 96) text += unit;
+    for (const std::string_view end : {"", "!", "a", " b"}) {
+      const auto found = spans(text + std::string(end));
+      if (!found.ok()) return {Code::kInvalidTokenizer, found.status().message() + " \"" + text.substr(0, 8) + "...\""};
+    }
   }
-  return compile_translated(pattern);
+  return {};
 }
 
 Result<std::vector<Span>> Regex::spans(std::string_view text) const {
   const pcre2_code* code = compiled_->code.get();
-  const Scratch scratch = make_scratch(code);
+  MOTE_REQUIRE(is_valid_utf8(text), Code::kInvalidArgument, "a regular expression was given text that is no UTF-8");
+  thread_local const Scratch scratch = make_scratch();
   std::vector<Span> spans;
   size_t from = 0;      // where the search goes on
   size_t last_end = 0;  // end of the last match
@@ -119,7 +120,7 @@ Result<std::vector<Span>> Regex::spans(std::string_view text) const {
   while (from <= text.size()) {
     const int result = match_at(code, text, from, scratch);
     if (result == PCRE2_ERROR_NOMATCH) break;
-    MOTE_REQUIRE(result > 0, Code::kInvalidArgument, "the tokenizer's regular expression gave up on the text: %s",
+    MOTE_REQUIRE(result >= 0, Code::kInvalidArgument, "the regular expression gives up on the text: %s",
                  error_text(result).c_str());
     const PCRE2_SIZE* range = pcre2_get_ovector_pointer(scratch.data.get());
     const size_t begin = range[0];

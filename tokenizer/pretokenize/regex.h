@@ -23,9 +23,8 @@ class Regex {
  public:
   // Errors: kInvalidTokenizer if the pattern does not compile or uses syntax that PCRE2 reads differently.
   static Result<Regex> compile(std::string_view pattern);
-  // Matches `text` itself.
-  static Result<Regex> literal(std::string_view text);
-
+  // Errors: kInvalidTokenizer if the pattern gives up on one of some short texts that make patterns backtrack.
+  Status check_backtracking() const;
   // Cuts valid UTF-8 into matches and what lies between, in order and without gaps.
   // Errors: kInvalidArgument if a match takes too many steps.
   Result<std::vector<Span>> spans(std::string_view text) const;

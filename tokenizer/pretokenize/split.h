@@ -1,26 +1,37 @@
 // Pre-tokenizer `Split`: cuts at the matches of a pattern.
-// Source: tokenizers pre_tokenizers/split.rs, tokenizer/normalizer.rs (SplitDelimiterBehavior)
+// Source: tokenizers pre_tokenizers/split.rs
 #pragma once
 
+#include "tokenizer/pretokenize/pattern.h"
 #include "tokenizer/pretokenize/pretokenizer.h"
-#include "tokenizer/pretokenize/regex.h"
 
 namespace mote::tokenizer {
 
-enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
-
-class Split final : public Pretokenizer {
+class Split final : public Cutter {
  public:
-  Split(Regex regex, SplitBehavior behavior, bool invert)
-      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
-  static Result<std::unique_ptr<Pretokenizer>> make(const Field& field);
+  Split(Pattern pattern, fb::Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  Status split(std::string text, std::vector<std::string>& pieces) const override;
+ protected:
+  Status cut(std::string_view text, std::vector<Piece>& parts) const override;
 
  private:
-  Regex regex_;
-  SplitBehavior behavior_;
+  Pattern pattern_;
+  fb::Behavior behavior_;
   bool invert_;
+};
+
+// `Split` that isolates the matches of a pattern that a scanner was written for.
+class ScannerSplit final : public Cutter {
+ public:
+  explicit ScannerSplit(std::unique_ptr<Scanner> scanner) : scanner_(std::move(scanner)) {}
+  const Scanner* scanner() const override { return scanner_.get(); }
+
+ protected:
+  Status cut(std::string_view text, std::vector<Piece>& parts) const override;
+
+ private:
+  std::unique_ptr<Scanner> scanner_;
 };
 
 }  // namespace mote::tokenizer

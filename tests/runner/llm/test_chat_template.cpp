@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/tokenizer/tiny_tokenizer.h"
+#include "tokenizer/compile/compile.h"
 
 namespace mote {
 namespace {
@@ -33,7 +34,9 @@ TEST(ChatTemplate, marks_what_came_from_messages) {
 }
 
 TEST(ChatTemplate, special_tokens_of_messages_become_text) {
-  const Result<Tokenizer> tokenizer = Tokenizer::parse(test::TinyTokenizer().json());
+  Result<std::vector<std::byte>> segment = tokenizer::compile_json(test::TinyTokenizer().json());
+  ASSERT_TRUE(segment.ok());
+  const Result<Tokenizer> tokenizer = Tokenizer::open(std::move(*segment));
   ASSERT_TRUE(tokenizer.ok());
   const char* source = "{% for m in messages %}{{ m.content }}<eos>{% endfor %}";
   const Result<Prompt> prompt = render(source, R"([{"content": "a<eos>b"}, {"content": "<eo"}, {"content": "s>"}])");

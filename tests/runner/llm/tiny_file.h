@@ -38,7 +38,7 @@ class TinyFile {
 
 inline ProgramBuilder tiny_program(const TinyModelOptions& options = {}) {
   ProgramBuilder builder = tiny_model(options);
-  builder.tokenizer = TinyTokenizer().json();
+  builder.tokenizer = TinyTokenizer().compiled();
   return builder;
 }
 

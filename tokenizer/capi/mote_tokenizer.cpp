@@ -1,0 +1,212 @@
+#include "tokenizer/capi/mote_tokenizer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "base/utf8.h"
+#include "tokenizer/compile/compile.h"
+#include "tokenizer/tokenizer.h"
+
+using mote::Code;
+using mote::Result;
+using mote::Status;
+
+struct mote_tokenizer_handle {
+  mote::Tokenizer tokenizer;
+  std::unique_ptr<uint64_t[]> bytes;  // where the caller's were copied
+};
+
+namespace {
+
+int32_t report(const Status& status, mote_tokenizer_error* error) {
+  const auto code = static_cast<int32_t>(status.code());
+  if (error == nullptr || error->struct_size < sizeof(mote_tokenizer_error)) return code;
+  error->code = code;
+  std::string_view text = std::string_view(status.message()).substr(0, sizeof error->message - 1);
+  text.remove_suffix(mote::incomplete_utf8_suffix(text));
+  if (!text.empty()) std::memcpy(error->message, text.data(), text.size());
+  error->message[text.size()] = '\0';
+  return code;
+}
+
+template <typename Body>
+int32_t guarded(mote_tokenizer_error* error, Body body) {
+  try {
+    return report(body(), error);
+  } catch (const std::bad_alloc&) {
+    return report({Code::kOutOfMemory, "out of memory"}, error);
+  } catch (const std::exception& exception) {
+    return report({Code::kInternal, exception.what()}, error);
+  }
+}
+
+#define MOTE_REQUIRE_POINTER(pointer) MOTE_REQUIRE((pointer) != nullptr, Code::kInvalidArgument, #pointer " is NULL")
+#define MOTE_REQUIRE_SIZE(pointer, type)                                                                               \
+  MOTE_REQUIRE((pointer)->struct_size >= sizeof(type), Code::kInvalidArgument, #pointer "->struct_size = %u: must be %zu", \
+               (pointer)->struct_size, sizeof(type))
+
+// A copy of `count` elements and a zero behind it, freed by std::free.
+template <typename T>
+Result<T*> give(const T* from, size_t count) {
+  auto* copy = static_cast<T*>(std::malloc((count + 1) * sizeof(T)));
+  MOTE_REQUIRE(copy != nullptr, Code::kOutOfMemory, "out of memory for %zu bytes", count * sizeof(T));
+  if (count > 0) std::memcpy(copy, from, count * sizeof(T));
+  std::memset(copy + count, 0, sizeof(T));
+  return copy;
+}
+
+std::string text_of(const char* text) { return text == nullptr ? std::string() : std::string(text); }
+
+Result<std::vector<std::byte>> compiled(const mote_tokenizer_source& source) {
+  const std::string_view bytes(static_cast<const char*>(source.bytes), source.num_bytes);
+  if (source.pattern == nullptr && source.num_special == 0) return mote::tokenizer::compile_any(bytes, text_of(source.name));
+  mote::tokenizer::TiktokenOptions options{text_of(source.pattern), text_of(source.name), {}};
+  for (size_t i = 0; i < source.num_special; ++i) {
+    MOTE_REQUIRE(source.special_tokens != nullptr && source.special_ids != nullptr && source.special_tokens[i] != nullptr,
+                 Code::kInvalidArgument, "special_tokens[%zu] is NULL", i);
+    options.special_tokens[source.special_tokens[i]] = source.special_ids[i];
+  }
+  return mote::tokenizer::compile_tiktoken(bytes, options);
+}
+
+Result<mote::EncodeOptions> options_of(const mote_tokenizer_options* from, std::vector<mote::TextRange>& plain) {
+  mote::EncodeOptions options;
+  if (from == nullptr) return options;
+  MOTE_REQUIRE_SIZE(from, mote_tokenizer_options);
+  options.add_special = from->add_special != 0;
+  options.parse_special = from->parse_special != 0;
+  MOTE_REQUIRE(from->offsets >= 0 && from->offsets <= 2, Code::kInvalidArgument, "offsets = %d: must be 0, 1 or 2", from->offsets);
+  if (from->num_plain > 0) MOTE_REQUIRE_POINTER(from->plain);
+  for (size_t i = 0; i < from->num_plain; ++i) plain.push_back({from->plain[i].begin, from->plain[i].end});
+  options.plain = plain;
+  return options;
+}
+
+Result<mote::Encoding> encode(const mote::Tokenizer& tokenizer, std::string_view text, const mote_tokenizer_options* from) {
+  std::vector<mote::TextRange> plain;
+  MOTE_ASSIGN(const mote::EncodeOptions options, options_of(from, plain));
+  if (from != nullptr && from->offsets != 0) {
+    return tokenizer.encode_with_offsets(text, options, from->offsets == 1 ? mote::OffsetUnit::kBytes : mote::OffsetUnit::kCharacters);
+  }
+  mote::Encoding encoding;
+  MOTE_ASSIGN(encoding.ids, tokenizer.encode(text, options));
+  return encoding;
+}
+
+}  // namespace
+
+int32_t mote_tokenizer_compile(const mote_tokenizer_source* source, void** segment, size_t* num_bytes, mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(source);
+    MOTE_REQUIRE_POINTER(segment);
+    MOTE_REQUIRE_POINTER(num_bytes);
+    MOTE_REQUIRE_SIZE(source, mote_tokenizer_source);
+    if (source->num_bytes > 0) MOTE_REQUIRE_POINTER(source->bytes);
+    MOTE_ASSIGN(const std::vector<std::byte> bytes, compiled(*source));
+    MOTE_ASSIGN(*segment, give(bytes.data(), bytes.size()));
+    *num_bytes = bytes.size();
+    return {};
+  });
+}
+
+int32_t mote_tokenizer_open(const void* segment, size_t num_bytes, int32_t copy, mote_tokenizer_handle** tokenizer,
+                            mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(segment);
+    MOTE_REQUIRE_POINTER(tokenizer);
+    std::unique_ptr<uint64_t[]> bytes;
+    const void* from = segment;
+    if (copy != 0) {
+      bytes = std::make_unique<uint64_t[]>(num_bytes / 8 + 1);
+      std::memcpy(bytes.get(), segment, num_bytes);
+      from = bytes.get();
+    }
+    const std::span<const std::byte> view(static_cast<const std::byte*>(from), num_bytes);
+    MOTE_ASSIGN(mote::Tokenizer opened, mote::Tokenizer::open(view));
+    *tokenizer = new mote_tokenizer_handle{std::move(opened), std::move(bytes)};
+    return {};
+  });
+}
+
+void mote_tokenizer_close(mote_tokenizer_handle* tokenizer) { delete tokenizer; }
+
+int32_t mote_tokenizer_encode(const mote_tokenizer_handle* tokenizer, const char* text, size_t num_bytes,
+                              const mote_tokenizer_options* options, mote_tokenizer_encoding* encoding, mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_REQUIRE_POINTER(encoding);
+    MOTE_REQUIRE_SIZE(encoding, mote_tokenizer_encoding);
+    if (num_bytes > 0) MOTE_REQUIRE_POINTER(text);
+    encoding->ids = nullptr;
+    encoding->offsets = nullptr;
+    encoding->count = 0;
+    MOTE_ASSIGN(const mote::Encoding made, encode(tokenizer->tokenizer, {num_bytes > 0 ? text : "", num_bytes}, options));
+    MOTE_ASSIGN(encoding->ids, give(made.ids.data(), made.ids.size()));
+    encoding->count = made.ids.size();
+    if (options == nullptr || options->offsets == 0) return {};
+    static_assert(sizeof(mote::tokenizer::Origin) == 2 * sizeof(uint32_t));
+    auto offsets = give(reinterpret_cast<const uint32_t*>(made.offsets.data()), 2 * made.offsets.size());
+    if (!offsets.ok()) mote_tokenizer_encoding_clear(encoding);
+    MOTE_ASSIGN(encoding->offsets, std::move(offsets));
+    return {};
+  });
+}
+
+void mote_tokenizer_encoding_clear(mote_tokenizer_encoding* encoding) {
+  if (encoding == nullptr) return;
+  std::free(encoding->ids);
+  std::free(encoding->offsets);
+  encoding->ids = nullptr;
+  encoding->offsets = nullptr;
+  encoding->count = 0;
+}
+
+int32_t mote_tokenizer_decode(const mote_tokenizer_handle* tokenizer, const int32_t* ids, size_t count, int32_t skip_special, char** text,
+                              size_t* num_bytes, mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_REQUIRE_POINTER(text);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    const std::string decoded = tokenizer->tokenizer.decode({ids, count}, skip_special != 0);
+    MOTE_ASSIGN(*text, give(decoded.data(), decoded.size()));
+    if (num_bytes != nullptr) *num_bytes = decoded.size();
+    return {};
+  });
+}
+
+int32_t mote_tokenizer_num_ids(const mote_tokenizer_handle* tokenizer) {
+  return tokenizer == nullptr ? 0 : tokenizer->tokenizer.num_ids();
+}
+
+int32_t mote_tokenizer_token_to_id(const mote_tokenizer_handle* tokenizer, const char* token, size_t num_bytes) {
+  if (tokenizer == nullptr || token == nullptr) return -1;
+  try {
+    return tokenizer->tokenizer.token_id({token, num_bytes});
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+int32_t mote_tokenizer_id_to_token(const mote_tokenizer_handle* tokenizer, int32_t id, char** token, size_t* num_bytes,
+                                   mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_REQUIRE_POINTER(token);
+    *token = nullptr;
+    if (!tokenizer->tokenizer.has_token(id)) return {};
+    const std::string text = tokenizer->tokenizer.token_text(id);
+    MOTE_ASSIGN(*token, give(text.data(), text.size()));
+    if (num_bytes != nullptr) *num_bytes = text.size();
+    return {};
+  });
+}
+
+int32_t mote_tokenizer_is_special(const mote_tokenizer_handle* tokenizer, int32_t id) {
+  return tokenizer != nullptr && tokenizer->tokenizer.is_special(id);
+}
+
+void mote_tokenizer_free(void* memory) { std::free(memory); }

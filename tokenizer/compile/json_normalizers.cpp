@@ -1,0 +1,89 @@
+#include "tokenizer/compile/base64.h"
+#include "tokenizer/compile/json_parts.h"
+#include "tokenizer/compile/json_pattern.h"
+#include "tokenizer/normalize/charsmap.h"
+
+namespace mote::tokenizer {
+namespace {
+
+using Kind = fb::NormalizerKind;
+
+constexpr const char* kSupported =
+    "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend, Precompiled, BertNormalizer, Nmt, ByteLevel or Sequence";
+
+struct Simple {
+  std::string_view type;
+  Kind kind;
+};
+constexpr Simple kSimple[] = {{"NFC", Kind::nfc}, {"NFD", Kind::nfd}, {"NFKC", Kind::nfkc}, {"NFKD", Kind::nfkd},
+                              {"Lowercase", Kind::lowercase}, {"StripAccents", Kind::strip_accents}, {"Nmt", Kind::nmt},
+                              {"ByteLevel", Kind::byte_level}};
+
+Status read_precompiled(const Field& field, fb::NormalizerT& made) {
+  made.kind = Kind::precompiled;
+  MOTE_ASSIGN(const std::string text, field["precompiled_charsmap"].text());
+  auto bytes = decode_base64(text);
+  if (!bytes.has_value()) return field["precompiled_charsmap"].error("base64");
+  made.charsmap.assign(bytes->begin(), bytes->end());
+  const auto map = Charsmap::open(made.charsmap);
+  Status status = map.ok() ? (*map).check() : map.status();
+  if (!status.ok()) return field["precompiled_charsmap"].error("a map of SentencePiece (" + status.message() + ")");
+  return {};
+}
+
+Status read_bert(const Field& field, fb::NormalizerT& made) {
+  made.kind = Kind::bert;
+  MOTE_ASSIGN(made.clean_text, field["clean_text"].boolean(true));
+  MOTE_ASSIGN(made.handle_chinese_chars, field["handle_chinese_chars"].boolean(true));
+  MOTE_ASSIGN(made.lowercase, field["lowercase"].boolean(true));
+  MOTE_ASSIGN(made.strip_accents, field["strip_accents"].boolean(made.lowercase));
+  return {};
+}
+
+Status read_one(const Field& field, const std::string& type, fb::NormalizerT& made) {
+  for (const Simple& simple : kSimple) {
+    if (simple.type != type) continue;
+    made.kind = simple.kind;
+    return {};
+  }
+  if (type == "Strip") {
+    made.kind = Kind::strip;
+    MOTE_ASSIGN(made.left, field["strip_left"].boolean(true));
+    MOTE_ASSIGN(made.right, field["strip_right"].boolean(true));
+    return {};
+  }
+  if (type == "Replace") {
+    made.kind = Kind::replace;
+    MOTE_RETURN_IF_ERROR(read_pattern(field["pattern"], made.pattern, made.is_regex));
+    MOTE_ASSIGN(made.content, field["content"].text());
+    return {};
+  }
+  if (type == "Prepend") {
+    made.kind = Kind::prepend;
+    MOTE_ASSIGN(made.content, field["prepend"].text());
+    return {};
+  }
+  if (type == "Precompiled") return read_precompiled(field, made);
+  if (type == "BertNormalizer" || type == "Bert") return read_bert(field, made);
+  return field["type"].error(kSupported);
+}
+
+}  // namespace
+
+Status read_normalizers(const Field& field, std::vector<std::unique_ptr<fb::NormalizerT>>& normalizers) {
+  if (field.is_null()) return {};
+  MOTE_RETURN_IF_ERROR(field.require_object());
+  const std::string type = field.type();
+  if (type != "Sequence") {
+    auto made = std::make_unique<fb::NormalizerT>();
+    MOTE_RETURN_IF_ERROR(read_one(field, type, *made));
+    normalizers.push_back(std::move(made));
+    return {};
+  }
+  const Field list = field["normalizers"];
+  MOTE_RETURN_IF_ERROR(list.require_array());
+  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_normalizers(list[i], normalizers));
+  return {};
+}
+
+}  // namespace mote::tokenizer

@@ -1,0 +1,28 @@
+// The components of a tokenizer.json.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tokenizer/compile/draft.h"
+#include "tokenizer/compile/json.h"
+
+namespace mote::tokenizer {
+
+// Each appends what `field` describes; a Sequence appends its parts one behind another. null appends nothing.
+// Errors: kInvalidTokenizer naming the field.
+Status read_normalizers(const Field& field, std::vector<std::unique_ptr<fb::NormalizerT>>& normalizers);
+Status read_pretokenizers(const Field& field, std::vector<std::unique_ptr<fb::PretokenizerT>>& pretokenizers);
+Status read_processors(const Field& field, std::vector<std::unique_ptr<fb::ProcessorT>>& processors);
+Status read_decoders(const Field& field, std::vector<std::unique_ptr<fb::DecoderT>>& decoders);
+
+// `prepend_scheme` and the older `add_prefix_space` of a Metaspace.
+Result<fb::PrependScheme> read_prepend_scheme(const Field& field);
+
+// Fills the model and its vocabulary. Reads the pre-tokenizers of the draft.
+Status read_model(const Field& field, Draft& draft);
+
+// `added_tokens`. Reads the vocabulary and the normalizers of the draft.
+Status read_added_tokens(const Field& field, size_t vocabulary_size, Draft& draft);
+
+}  // namespace mote::tokenizer

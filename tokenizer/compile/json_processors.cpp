@@ -1,0 +1,97 @@
+#include "tokenizer/compile/json_parts.h"
+
+namespace mote::tokenizer {
+namespace {
+
+using Kind = fb::ProcessorKind;
+
+constexpr const char* kSupported = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing or Sequence";
+
+Status append_special(const Field& piece, const Field& special_tokens, fb::ProcessorT& made) {
+  MOTE_ASSIGN(const std::string name, piece["id"].text());
+  const Field list = special_tokens[name.c_str()]["ids"];
+  MOTE_RETURN_IF_ERROR(list.require_array());
+  for (size_t i = 0; i < list.json().size(); ++i) {
+    MOTE_ASSIGN(const int64_t id, list[i].integer(0, kMaxTokenId));
+    made.pieces.emplace_back(static_cast<int32_t>(id));
+  }
+  return {};
+}
+
+Status read_template(const Field& field, fb::ProcessorT& made) {
+  made.kind = Kind::template_;
+  const Field single = field["single"];
+  MOTE_RETURN_IF_ERROR(single.require_array());
+  for (size_t i = 0; i < single.json().size(); ++i) {
+    const Field special = single[i]["SpecialToken"];
+    if (!special.is_null()) {
+      MOTE_RETURN_IF_ERROR(append_special(special, field["special_tokens"], made));
+      continue;
+    }
+    const Field sequence = single[i]["Sequence"]["id"];
+    MOTE_ASSIGN(const std::string id, sequence.text());
+    if (id != "A") return sequence.error("A, the only sequence of `single`");
+    made.pieces.emplace_back(-1);
+  }
+  return {};
+}
+
+// ["[SEP]", 102]
+Result<int32_t> read_token(const Field& field) {
+  if (!field.json().is_array() || field.json().size() != 2) return field.error("[token, id]");
+  MOTE_ASSIGN(const int64_t id, field[size_t{1}].integer(0, kMaxTokenId));
+  return static_cast<int32_t>(id);
+}
+
+Status read_surrounding(const Field& field, fb::ProcessorT& made) {
+  MOTE_ASSIGN(made.cls, read_token(field["cls"]));
+  MOTE_ASSIGN(made.sep, read_token(field["sep"]));
+  return {};
+}
+
+Status read_trimming(const Field& field, fb::ProcessorT& made) {
+  MOTE_ASSIGN(made.trim_offsets, field["trim_offsets"].boolean(true));
+  MOTE_ASSIGN(made.add_prefix_space, field["add_prefix_space"].boolean(true));
+  return {};
+}
+
+Status read_one(const Field& field, const std::string& type, fb::ProcessorT& made) {
+  if (type == "TemplateProcessing") return read_template(field, made);
+  if (type == "ByteLevel") {
+    made.kind = Kind::byte_level;
+    return read_trimming(field, made);
+  }
+  if (type == "BertProcessing") {
+    made.kind = Kind::bert;
+    return read_surrounding(field, made);
+  }
+  if (type != "RobertaProcessing") return field["type"].error(kSupported);
+  made.kind = Kind::roberta;
+  MOTE_RETURN_IF_ERROR(read_surrounding(field, made));
+  return read_trimming(field, made);
+}
+
+}  // namespace
+
+Status read_processors(const Field& field, std::vector<std::unique_ptr<fb::ProcessorT>>& processors) {
+  if (field.is_null()) return {};
+  MOTE_RETURN_IF_ERROR(field.require_object());
+  const std::string type = field.type();
+  if (type != "Sequence") {
+    // Behind a template a text is no longer one sequence, so a second template would have to put it together as a pair.
+    for (const auto& earlier : processors) {
+      const bool splits = earlier->kind == Kind::template_ && earlier->pieces.size() != 1;
+      if (splits && type == "TemplateProcessing") return field["type"].error("no second TemplateProcessing");
+    }
+    auto made = std::make_unique<fb::ProcessorT>();
+    MOTE_RETURN_IF_ERROR(read_one(field, type, *made));
+    processors.push_back(std::move(made));
+    return {};
+  }
+  const Field list = field["processors"];
+  MOTE_RETURN_IF_ERROR(list.require_array());
+  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_processors(list[i], processors));
+  return {};
+}
+
+}  // namespace mote::tokenizer

@@ -1,0 +1,12 @@
+#include "tokenizer/model/piece_cache.h"
+
+#include <atomic>
+
+namespace mote::tokenizer {
+
+uint64_t PieceCache::new_owner() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace mote::tokenizer

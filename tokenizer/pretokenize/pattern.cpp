@@ -1,0 +1,28 @@
+#include "tokenizer/pretokenize/pattern.h"
+
+namespace mote::tokenizer {
+
+Result<Pattern> Pattern::make(std::string_view pattern, bool is_regex) {
+  Pattern made;
+  if (is_regex || pattern.empty()) {
+    MOTE_ASSIGN(made.regex_, Regex::compile(pattern));
+  } else {
+    made.literal_ = pattern;
+  }
+  return made;
+}
+
+Result<std::vector<Span>> Pattern::spans(std::string_view text) const {
+  if (regex_.has_value()) return regex_->spans(text);
+  std::vector<Span> spans;
+  size_t end = 0;
+  for (size_t found = text.find(literal_); found != std::string_view::npos; found = text.find(literal_, end)) {
+    if (found > end) spans.push_back({end, found, false});
+    end = found + literal_.size();
+    spans.push_back({found, end, true});
+  }
+  if (end < text.size()) spans.push_back({end, text.size(), false});
+  return spans;
+}
+
+}  // namespace mote::tokenizer
