@@ -68,19 +68,7 @@ Status read_one(const Field& field, const std::string& type, fb::DecoderT& made)
 }  // namespace
 
 Status read_decoders(const Field& field, std::vector<std::unique_ptr<fb::DecoderT>>& decoders) {
-  if (field.is_null()) return {};
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  const std::string type = field.type();
-  if (type != "Sequence") {
-    auto made = std::make_unique<fb::DecoderT>();
-    MOTE_RETURN_IF_ERROR(read_one(field, type, *made));
-    decoders.push_back(std::move(made));
-    return {};
-  }
-  const Field list = field["decoders"];
-  MOTE_RETURN_IF_ERROR(list.require_array());
-  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_decoders(list[i], decoders));
-  return {};
+  return read_components(field, "decoders", decoders, read_one);
 }
 
 }  // namespace mote::tokenizer

@@ -71,19 +71,7 @@ Status read_one(const Field& field, const std::string& type, fb::NormalizerT& ma
 }  // namespace
 
 Status read_normalizers(const Field& field, std::vector<std::unique_ptr<fb::NormalizerT>>& normalizers) {
-  if (field.is_null()) return {};
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  const std::string type = field.type();
-  if (type != "Sequence") {
-    auto made = std::make_unique<fb::NormalizerT>();
-    MOTE_RETURN_IF_ERROR(read_one(field, type, *made));
-    normalizers.push_back(std::move(made));
-    return {};
-  }
-  const Field list = field["normalizers"];
-  MOTE_RETURN_IF_ERROR(list.require_array());
-  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_normalizers(list[i], normalizers));
-  return {};
+  return read_components(field, "normalizers", normalizers, read_one);
 }
 
 }  // namespace mote::tokenizer

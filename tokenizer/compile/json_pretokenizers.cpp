@@ -102,19 +102,7 @@ Result<fb::PrependScheme> read_prepend_scheme(const Field& field) {
 }
 
 Status read_pretokenizers(const Field& field, std::vector<std::unique_ptr<fb::PretokenizerT>>& pretokenizers) {
-  if (field.is_null()) return {};
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  const std::string type = field.type();
-  if (type != "Sequence") {
-    auto made = std::make_unique<fb::PretokenizerT>();
-    MOTE_RETURN_IF_ERROR(read_one(field, type, *made));
-    pretokenizers.push_back(std::move(made));
-    return {};
-  }
-  const Field list = field["pretokenizers"];
-  MOTE_RETURN_IF_ERROR(list.require_array());
-  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_pretokenizers(list[i], pretokenizers));
-  return {};
+  return read_components(field, "pretokenizers", pretokenizers, read_one);
 }
 
 }  // namespace mote::tokenizer

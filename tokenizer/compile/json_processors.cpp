@@ -74,24 +74,14 @@ Status read_one(const Field& field, const std::string& type, fb::ProcessorT& mad
 }  // namespace
 
 Status read_processors(const Field& field, std::vector<std::unique_ptr<fb::ProcessorT>>& processors) {
-  if (field.is_null()) return {};
-  MOTE_RETURN_IF_ERROR(field.require_object());
-  const std::string type = field.type();
-  if (type != "Sequence") {
+  return read_components(field, "processors", processors, [&](const Field& part, const std::string& type, fb::ProcessorT& made) -> Status {
     // Behind a template a text is no longer one sequence, so a second template would have to put it together as a pair.
     for (const auto& earlier : processors) {
       const bool splits = earlier->kind == Kind::template_ && earlier->pieces.size() != 1;
-      if (splits && type == "TemplateProcessing") return field["type"].error("no second TemplateProcessing");
+      if (splits && type == "TemplateProcessing") return part["type"].error("no second TemplateProcessing");
     }
-    auto made = std::make_unique<fb::ProcessorT>();
-    MOTE_RETURN_IF_ERROR(read_one(field, type, *made));
-    processors.push_back(std::move(made));
-    return {};
-  }
-  const Field list = field["processors"];
-  MOTE_RETURN_IF_ERROR(list.require_array());
-  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_processors(list[i], processors));
-  return {};
+    return read_one(part, type, made);
+  });
 }
 
 }  // namespace mote::tokenizer

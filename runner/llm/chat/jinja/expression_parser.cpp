@@ -107,23 +107,18 @@ Expression* ExpressionParser::parse_condition() {
   return expression;
 }
 
-Expression* ExpressionParser::parse_or() {
-  Expression* first = parse_and();
-  if (!stream_.is_name("or")) return first;
-  Expression* chain = make(ExpressionKind::kOr, first->line);
+Expression* ExpressionParser::parse_joined(const char* word, ExpressionKind kind, Expression* (ExpressionParser::*parse_operand)()) {
+  Expression* first = (this->*parse_operand)();
+  if (!stream_.is_name(word)) return first;
+  Expression* chain = make(kind, first->line);
   chain->items = {first};
-  while (stream_.skip_if_name("or")) chain->items.push_back(parse_and());
+  while (stream_.skip_if_name(word)) chain->items.push_back((this->*parse_operand)());
   return chain;
 }
 
-Expression* ExpressionParser::parse_and() {
-  Expression* first = parse_not();
-  if (!stream_.is_name("and")) return first;
-  Expression* chain = make(ExpressionKind::kAnd, first->line);
-  chain->items = {first};
-  while (stream_.skip_if_name("and")) chain->items.push_back(parse_not());
-  return chain;
-}
+Expression* ExpressionParser::parse_or() { return parse_joined("or", ExpressionKind::kOr, &ExpressionParser::parse_and); }
+
+Expression* ExpressionParser::parse_and() { return parse_joined("and", ExpressionKind::kAnd, &ExpressionParser::parse_not); }
 
 Expression* ExpressionParser::parse_not() {
   if (!stream_.is_name("not")) return parse_comparison();

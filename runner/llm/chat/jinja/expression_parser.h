@@ -48,6 +48,8 @@ class ExpressionParser {
 
  private:
   Expression* parse_condition();
+  // Operands joined by `word`: one flat expression of that kind, or the only operand.
+  Expression* parse_joined(const char* word, ExpressionKind kind, Expression* (ExpressionParser::*parse_operand)());
   Expression* parse_or();
   Expression* parse_and();
   Expression* parse_not();
