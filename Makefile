@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 STAMPS := build/stamps
+export CXX  # one name for all builds, so that ccache finds in one what another has compiled
 
 CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)
 PYTHON_SOURCES := $(shell find llm_export runner/python tokenizer/python -name '*.py')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python asan tsan style clean
+.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python asan tsan fuzz style clean
 all: build
 
 $(STAMPS)/system: scripts/install_system_packages.sh
@@ -81,6 +82,14 @@ tsan: $(STAMPS)/venv
 	cmake --preset tsan
 	cmake --build --preset tsan --parallel $(JOBS)
 	ctest --preset tsan --parallel $(JOBS)
+
+# Needs clang with libFuzzer. `make fuzz FUZZ_SECONDS=3600 FUZZ_TARGETS="encode decode"`
+FUZZ_SECONDS ?= 60
+FUZZ_CXX ?= $(shell command -v clang++-19 || command -v clang++)
+fuzz: $(STAMPS)/venv
+	cmake --preset fuzz -DCMAKE_CXX_COMPILER=$(FUZZ_CXX)
+	cmake --build --preset fuzz --parallel $(JOBS)
+	sh scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 style: $(STAMPS)/build
 	$(BIN)/ruff check .

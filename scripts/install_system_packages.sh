@@ -2,13 +2,13 @@
 # Installs the compilers and libraries that Mote builds with: apt on Debian and Ubuntu, Homebrew on macOS.
 set -eu
 
-debian_packages="build-essential cmake ninja-build pkg-config python3 python3-dev python3-venv
+debian_packages="build-essential ccache cmake ninja-build pkg-config python3 python3-dev python3-venv
 flatbuffers-compiler libflatbuffers-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libcli11-dev libgtest-dev"
 # The Arm kernels are tested on x86 under an emulator.
 if command -v dpkg >/dev/null 2>&1 && [ "$(dpkg --print-architecture)" = amd64 ]; then
   debian_packages="$debian_packages g++-aarch64-linux-gnu qemu-user"
 fi
-brew_packages="cmake ninja pkg-config python@3.12 flatbuffers nlohmann-json pcre2 utf8proc cli11 googletest"
+brew_packages="ccache cmake ninja pkg-config python@3.12 flatbuffers nlohmann-json pcre2 utf8proc cli11 googletest"
 
 if command -v apt-get >/dev/null 2>&1; then
   missing=""

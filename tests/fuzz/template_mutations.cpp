@@ -1,11 +1,12 @@
 // Parses and renders damaged copies of chat templates: each must be refused with a message or render soundly. Sanitizers and
 // crashes are the failures.
 //
-//   template_mutations [--iterations N] [--seed S] [--first I] [file.jinja ...]
+//   template_mutations [--seconds N | --iterations N] [--seed S] [--first I] [--write-seeds FOLDER] [file.jinja ...]
 //
-// Files are added to the built-in seeds; MOTE_FUZZ_TEMPLATES (paths separated by ':') adds more. --first I --iterations 1
-// repeats mutation I alone.
+// Files are added to the built-in seeds and the corpus; MOTE_FUZZ_TEMPLATES (paths separated by ':') adds more. --first I
+// --iterations 1 repeats mutation I alone. --write-seeds runs nothing.
 #include <algorithm>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -16,12 +17,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/corpus.h"
 #include "tests/fuzz/run_template.h"
 
 namespace mote::test {
 namespace {
 
 using Random = std::mt19937_64;
+using Clock = std::chrono::steady_clock;
 
 constexpr const char* kPieces[] = {
     "{{", "}}", "{%", "%}", "{#", "#}", "{%-", "-%}", "{{-", "-}}", "(", ")", "[", "]", "{", "}", "|", ".", ",", ":", "=", "==", "~", "**",
@@ -100,41 +103,67 @@ void add_listed(std::vector<std::string>& seeds, std::string listed) {
   }
 }
 
-int run(int argc, char** argv) {
+struct Options {
   uint64_t iterations = 20000;
+  double seconds = 0;  // more than 0: in place of `iterations`
   uint64_t seed = 1;
   uint64_t first = 0;
+  std::string seed_folder;
   std::vector<std::string> seeds = template_seeds();
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (std::string& input : read_corpus("template")) options.seeds.push_back(std::move(input));
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (argument == "--iterations") iterations = number();
-    else if (argument == "--seed") seed = number();
-    else if (argument == "--first") first = number();
-    else seeds.push_back(read(argument));
+    if (argument == "--iterations") options.iterations = number();
+    else if (argument == "--seconds") options.seconds = static_cast<double>(number());
+    else if (argument == "--seed") options.seed = number();
+    else if (argument == "--first") options.first = number();
+    else if (argument == "--write-seeds" && i + 1 < argc) options.seed_folder = argv[++i];
+    else options.seeds.push_back(read(argument));
   }
-  if (const char* listed = std::getenv("MOTE_FUZZ_TEMPLATES"); listed != nullptr) add_listed(seeds, listed);
-  for (const std::string& undamaged : template_seeds()) {
-    if (run_template(undamaged).code() == Code::kInternal) return 1;
+  if (const char* listed = std::getenv("MOTE_FUZZ_TEMPLATES"); listed != nullptr) add_listed(options.seeds, listed);
+  return options;
+}
+
+bool is_sound(const Status& status) { return status.ok() || status.code() == Code::kInvalidTemplate; }
+
+int run(const Options& options) {
+  const std::vector<std::string>& seeds = options.seeds;
+  for (const std::string& undamaged : seeds) {
+    const Status status = run_template(undamaged);
+    if (is_sound(status)) continue;
+    std::fprintf(stderr, "seed: %s\n%s\n", status.message().c_str(), undamaged.c_str());
+    return 1;
   }
   std::map<std::string, uint64_t> outcomes;
-  for (uint64_t i = first; i < first + iterations; ++i) {
-    Random random(seed * 0x9E3779B97F4A7C15u + i);
+  const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
+  uint64_t done = 0;
+  for (; options.seconds > 0 ? Clock::now() < end : done < options.iterations; ++done) {
+    const uint64_t i = options.first + done;
+    Random random(options.seed * 0x9E3779B97F4A7C15u + i);
     std::string text = seeds[below(random, seeds.size())];
     for (size_t count = below(random, 3) + 1; count > 0; --count) change(text, random, seeds);
     const Status status = run_template(text);
     ++outcomes[status.ok() ? "rendered" : code_name(status.code())];
-    const bool is_sound = status.code() != Code::kInternal && (status.ok() || status.code() == Code::kInvalidTemplate);
-    if (is_sound) continue;
+    if (is_sound(status)) continue;
     std::fprintf(stderr, "mutation %" PRIu64 ": %s\n%s\n", i, status.message().c_str(), text.c_str());
     return 1;
   }
   for (const auto& [outcome, count] : outcomes) std::printf("%s %" PRIu64 ", ", outcome.c_str(), count);
-  std::printf("of %" PRIu64 "\n", iterations);
+  std::printf("of %" PRIu64 "\n", done);
   return 0;
 }
 
 }  // namespace
 }  // namespace mote::test
 
-int main(int argc, char** argv) { return mote::test::run(argc, argv); }
+int main(int argc, char** argv) {
+  const auto options = mote::test::parse(argc, argv);
+  if (options.seed_folder.empty()) return mote::test::run(options);
+  mote::test::write_seeds(options.seed_folder, "template", options.seeds);
+  return 0;
+}

@@ -1,8 +1,9 @@
 // Feeds damaged tokenizer files, compiled tokenizers, texts and ids to the readers. Sanitizers and aborts are the failures.
 //
-//   tokenizer_mutations [--seconds N | --iterations N] [--seed S] [--keep] [target ...]
+//   tokenizer_mutations [--seconds N | --iterations N] [--seed S] [--keep] [--write-seeds FOLDER] [target ...]
 //
-// Without targets all of them run, N seconds or inputs each. --keep writes every input to fuzz_TARGET.bin before it is tried.
+// Without targets all of them run, N seconds or inputs each, after all of their corpus. --keep writes every input to
+// fuzz_TARGET.bin before it is tried. --write-seeds runs nothing.
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/corpus.h"
 #include "tests/fuzz/tokenizer_targets.h"
 
 namespace mote::test {
@@ -27,6 +29,7 @@ struct Options {
   uint64_t iterations = 0;  // 0: as many as fit into `seconds`
   uint64_t seed = 1;
   bool keep = false;
+  std::string seed_folder;
   std::vector<std::string> targets;
 };
 
@@ -38,6 +41,7 @@ Options parse(int argc, char** argv) {
     else if (argument == "--iterations" && i + 1 < argc) options.iterations = std::strtoull(argv[++i], nullptr, 10);
     else if (argument == "--seed" && i + 1 < argc) options.seed = std::strtoull(argv[++i], nullptr, 10);
     else if (argument == "--keep") options.keep = true;
+    else if (argument == "--write-seeds" && i + 1 < argc) options.seed_folder = argv[++i];
     else options.targets.push_back(argument);
   }
   return options;
@@ -71,7 +75,9 @@ void mutate_once(std::string& input, const std::vector<std::string>& seeds, Rand
 }
 
 void run(const Target& target, const Options& options) {
-  const std::vector<std::string> seeds = target.seeds();
+  std::vector<std::string> seeds = target.seeds();
+  for (std::string& input : read_corpus(target.name)) seeds.push_back(std::move(input));
+  if (!options.seed_folder.empty()) return write_seeds(options.seed_folder, target.name, seeds);
   const auto feed = [&](const std::string& input) {
     if (options.keep) std::ofstream("fuzz_" + std::string(target.name) + ".bin", std::ios::binary) << input;
     target.run({reinterpret_cast<const std::byte*>(input.data()), input.size()});

@@ -49,7 +49,7 @@ TEST(Regex, word_characters_include_marks) {
 }
 
 TEST(Regex, refuses_what_pcre2_reads_differently) {
-  for (const char* pattern : {"\\h+", "[a[b]]", "[a-z&&[^b]]", "(?m:a.b)", "(?s)a", "a{1,2}+", "\\Ka", "(*ACCEPT)", "(", "[a"}) {
+  for (const char* pattern : {"\\h+", "[a[b]]", "[a-z&&[^b]]", "(?m:a.b)", "(?s)a", "a{1,2}+", "\\Ka", "(*ACCEPT)", "(", "[a", "a\\", "[\\", "\\p{L"}) {
     const auto regex = Regex::compile(pattern);
     ASSERT_FALSE(regex.ok()) << pattern;
     EXPECT_EQ(regex.status().code(), Code::kInvalidTokenizer) << pattern;

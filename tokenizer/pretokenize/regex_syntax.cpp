@@ -111,6 +111,7 @@ class Translator {
   // Takes the braces of \p{L} and \x{20} along: they are no interval.
   Status plain_escape() {
     size_t end = index_ + 2;
+    if (end > pattern_.size()) return unsupported("an unfinished escape");
     if (pattern_.substr(end, 1) == "{") {
       end = pattern_.find('}', end);
       if (end == std::string_view::npos) return unsupported("an unfinished escape");
