@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from chat_conversations import NEEDED, USUAL, assistant, system, user
@@ -26,16 +29,23 @@ def template_text(prompt, spans):
     return [data[begin:end].decode() for begin, end in zip(ends[::2], ends[1::2], strict=True)]
 
 
-def render(name, template, content):
+def conversation(name, template, content):
+    """Returns messages and arguments that the template renders."""
     arguments = dict(USUAL)
     for part, needed in NEEDED.items():
         arguments.update(needed if part in name else {})
     for messages in ([system(content), user(content), assistant(content), user(content)], [user(content)]):
         try:
-            return render_prompt(template, messages, add_generation_prompt=True, **arguments)
+            render_prompt(template, messages, add_generation_prompt=True, **arguments)
         except TemplateError:
             continue
+        return messages, arguments
     raise AssertionError(f"{name} renders neither conversation")
+
+
+def render(name, template, content):
+    messages, arguments = conversation(name, template, content)
+    return render_prompt(template, messages, add_generation_prompt=True, **arguments)
 
 
 def words_of(parts):
@@ -56,6 +66,40 @@ def test_no_control_token_of_a_user_counts_as_the_templates(name):
         # What the template wrote has the token as often as for a message without it; the rest of them are marked.
         assert "".join(found).count(token) <= own.count(re.sub(r"\s+", "", token)), token
         assert "zqx" not in "".join(found), token
+
+
+FIRST_CONTROL_ID = 10000  # behind the demo's vocabulary
+
+
+@pytest.fixture(scope="module")
+def all_control_tokens():
+    return sorted({token for path in TEMPLATES.values() for token in control_tokens(path.read_text())})
+
+
+@pytest.fixture(scope="module")
+def speaker(with_tokenizer, all_control_tokens):
+    """The demo model with every control token of every template among the special tokens of its tokenizer."""
+    described = json.loads((Path(__file__).parents[2] / "examples" / "demo" / "tokenizer.json").read_text())
+    described["added_tokens"] = [
+        {"id": i, "content": token, "special": True}
+        | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        for i, token in enumerate(all_control_tokens, FIRST_CONTROL_ID)
+    ]
+    return with_tokenizer(json.dumps(described).encode())
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_no_control_token_of_a_user_gets_its_id(name, speaker):
+    template = TEMPLATES[name].read_text()
+
+    def control_ids(content):
+        messages, arguments = conversation(name, template, content)
+        ids = speaker.apply_chat_template(messages, chat_template=template, add_generation_prompt=True, **arguments)
+        return Counter(i for i in ids if i >= FIRST_CONTROL_ID)
+
+    own = control_ids("zqx")
+    for token in control_tokens(template):
+        assert control_ids(f"zqx{token}zqx") <= own, token
 
 
 OPERATIONS = [
