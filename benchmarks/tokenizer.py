@@ -9,9 +9,12 @@ does counts little.
 from __future__ import annotations
 
 import argparse
+import gettext
 import gzip
 import json
 import os
+import pydoc
+import pydoc_data.topics
 import statistics
 import time
 from pathlib import Path
@@ -36,17 +39,33 @@ WORST = {
 }
 
 
-def samples(megabytes: float) -> dict[str, str]:
-    """Returns text of each kind; what is too short is repeated by paragraphs in another order."""
-    folders = ("docs", "examples", "tokenizer", "runner", "kernels")
-    english = "\n".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).glob("**/*.md")))
-    sources = [*sorted(ROOT.glob("llm_export/**/*.py")), *sorted(ROOT.glob("runner/**/*.cpp"))]
-    code = "\n".join(path.read_text() for path in sources)
-    mixed = "\n".join(f"{a}\n{b}\n{CHINESE}" for a, b in zip(english.splitlines(), code.splitlines(), strict=False))
+def is_chinese(line: str) -> bool:
+    return sum("\u4e00" <= c <= "\u9fff" for c in line) > len(line) / 2
+
+
+def chinese_text(locales: Path) -> str:
+    """Returns what the programs of this machine say in Chinese, each line once; else one paragraph."""
+    lines = {}
+    for path in sorted(locales.glob("zh_*/LC_MESSAGES/*.mo")):
+        with path.open("rb") as file:
+            messages = gettext.GNUTranslations(file)._catalog.values()
+        lines.update(dict.fromkeys(line for text in messages for line in text.split("\n") if is_chinese(line)))
+    return "\n".join(lines) or CHINESE
+
+
+def samples(megabytes: float, locales: Path) -> dict[str, str]:
+    """Returns text of each kind, English and code from Python's library; what is too short is repeated."""
+    english = "\n".join(pydoc_data.topics.topics.values())
+    code = "\n".join(path.read_text() for path in sorted(Path(pydoc.__file__).parent.glob("*.py")))
+    chinese = chinese_text(locales)
+    lines = zip(english.splitlines(), code.splitlines(), chinese.splitlines() * 99, strict=False)
+    mixed = "\n".join("\n".join(three) for three in lines)
     size = int(megabytes * 1e6)
     found = {}
-    for name, text in {"english": english, "code": code, "chinese": CHINESE, "mixed": mixed}.items():
+    for name, text in {"english": english, "code": code, "chinese": chinese, "mixed": mixed}.items():
         repeated = text * (size // len(text.encode()) + 1)
+        if len(text.encode()) < size:
+            print(f"{name}: {len(text.encode()) / 1e6:.2f} MB, repeated")
         found[name] = repeated.encode()[:size].decode(errors="ignore")
     return found
 
@@ -83,7 +102,7 @@ def measure(encoders: dict, text: str, rounds: int) -> dict[str, float]:
     return {name: size / statistics.median(found[1:]) for name, found in seconds.items()}
 
 
-def report(path: Path, megabytes: float, rounds: int) -> None:
+def report(path: Path, texts: dict[str, str], rounds: int) -> None:
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     compiled = llm_tokenizer.compile_tokenizer(content, path.name)
     ours = llm_tokenizer.Tokenizer(compiled)
@@ -97,7 +116,7 @@ def report(path: Path, megabytes: float, rounds: int) -> None:
         encoding = tiktoken.Encoding("t", pat_str=for_tiktoken[1], mergeable_ranks=for_tiktoken[0], special_tokens={})
         encoders["tiktoken"] = encoding.encode_ordinary
     print(f"{path.name}: median MB/s of {rounds} rounds, texts of 20,000 characters")
-    for kind, text in samples(megabytes).items():
+    for kind, text in texts.items():
         found = measure(encoders, text, rounds)
         ratios = ", ".join(f"{found['mote'] / speed:.1f} x {name}" for name, speed in found.items() if name != "mote")
         speeds = "  ".join(f"{name} {speed:6.2f}" for name, speed in found.items())
@@ -118,9 +137,11 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, help="tokenizer.json, or that gzipped")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--megabytes", type=float, default=1.0)
+    parser.add_argument("--locales", type=Path, default=Path("/usr/share/locale"), help="folder with zh_CN/LC_MESSAGES")
     arguments = parser.parse_args()
+    texts = samples(arguments.megabytes, arguments.locales)
     for path in arguments.files:
-        report(path, arguments.megabytes, arguments.rounds)
+        report(path, texts, arguments.rounds)
 
 
 if __name__ == "__main__":

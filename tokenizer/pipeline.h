@@ -18,7 +18,7 @@
 
 namespace mote::tokenizer {
 
-inline constexpr uint32_t kSegmentVersion = 1;
+inline constexpr uint32_t kSegmentVersion = 2;
 
 struct PipelineOptions {
   bool add_special = true;

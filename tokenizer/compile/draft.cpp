@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/compile/junctions.h"
 #include "tokenizer/compile/table_builder.h"
 #include "tokenizer/model/model.h"
 #include "tokenizer/pipeline.h"
@@ -73,14 +76,35 @@ std::vector<std::byte> packed(const fb::SegmentT& segment) {
   return bytes;
 }
 
-// Marks the tokens that merging makes of their own bytes, so that a text that is one needs no merging.
-Status mark_whole_tokens(std::span<std::byte> bytes) {
-  const fb::Segment* segment = fb::GetSegment(bytes.data());
-  const fb::ModelKind kind = segment->model()->kind();
+bool merges_bytes(const fb::ModelT& model) { return model.kind == fb::ModelKind::byte_level_bpe; }
+
+// Whether every text becomes symbols that say what characters they are, each for itself.
+bool is_cut_into_characters(const fb::ModelT& model) {
+  if (model.kind != fb::ModelKind::bpe || !model.byte_fallback || model.byte_ids.empty()) return false;
+  if (!model.continuing_subword_prefix.empty() || !model.end_of_word_suffix.empty()) return false;
+  const std::unordered_set<int64_t> bytes(model.byte_ids.begin(), model.byte_ids.end());
+  if (bytes.contains(-1)) return false;
+  return std::none_of(model.merges.begin(), model.merges.end(),
+                      [&](const fb::Merge& merge) { return bytes.contains(merge.left()) || bytes.contains(merge.right()); });
+}
+
+void find_junctions(Draft& draft) {
+  fb::ModelT& model = *draft.segment.model;
+  if (!merges_bytes(model) && !is_cut_into_characters(model)) return;
+  const auto text_of = [&](uint32_t id) {
+    uint8_t flags = 0;
+    const bool known = id < draft.model_tokens.size() && draft.model_tokens[id].has_value();
+    return known ? stored(draft, *draft.model_tokens[id], flags) : std::string();
+  };
+  build_junctions(text_of, model);
+}
+
+// Marks the tokens that merging makes of their own text, so that a text that is one needs no merging.
+Status mark_whole_tokens(const fb::Segment& segment, std::vector<uint8_t>& flags) {
+  const fb::ModelKind kind = segment.model()->kind();
   if (kind != fb::ModelKind::bpe && kind != fb::ModelKind::byte_level_bpe) return {};
-  MOTE_ASSIGN(const auto model, make_model(*segment));
-  const VocabularyView vocabulary(*segment);
-  std::vector<uint8_t> flags(segment->token_flags()->begin(), segment->token_flags()->end());
+  MOTE_ASSIGN(const auto model, make_model(segment));
+  const VocabularyView vocabulary(segment);
   std::vector<int32_t> ids;
   for (size_t id = 0; id < flags.size(); ++id) {
     const std::string_view text = vocabulary.strings()[id];
@@ -89,7 +113,6 @@ Status mark_whole_tokens(std::span<std::byte> bytes) {
     if (!model->encode_ids(text, ids).ok()) continue;
     if (ids.size() == 1 && ids[0] == static_cast<int32_t>(id)) flags[id] |= kTokenWhole;
   }
-  std::memcpy(const_cast<uint8_t*>(segment->token_flags()->data()), flags.data(), flags.size());
   return {};
 }
 
@@ -113,9 +136,12 @@ Result<std::vector<std::byte>> finish(Draft draft) {
   segment.slots = build_slots(vocabulary.strings, vocabulary.of_model);
   segment.token_flags = std::move(vocabulary.flags);
   segment.alias_ids = std::move(vocabulary.alias_ids);
-  const bool ignore_merges = segment.model->ignore_merges;
+  find_junctions(draft);
+  const bool ignore_merges = std::exchange(segment.model->ignore_merges, false);
   std::vector<std::byte> bytes = packed(segment);
-  if (!ignore_merges) MOTE_RETURN_IF_ERROR(mark_whole_tokens(bytes));
+  MOTE_RETURN_IF_ERROR(mark_whole_tokens(*fb::GetSegment(bytes.data()), segment.token_flags));
+  segment.model->ignore_merges = ignore_merges;
+  bytes = packed(segment);
   MOTE_RETURN_IF_ERROR(Pipeline::open(bytes, {}).status());
   return bytes;
 }

@@ -9,9 +9,50 @@
 #include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
+namespace {
+
+// body(begin, end) for the parts of a text that no merge crosses.
+template <typename Body>
+Status for_each_part(const JunctionsView& junctions, std::string_view text, const Body& body) {
+  size_t begin = 0;
+  if (junctions.known()) {
+    size_t length = first_character(text).length;
+    for (size_t at = length; at < text.size(); at += length) {
+      const std::string_view before = text.substr(at - length, length);
+      length = first_character(text.substr(at)).length;
+      if (junctions.may_join(before, text.substr(at, length))) continue;
+      MOTE_RETURN_IF_ERROR(body(begin, at));
+      begin = at;
+    }
+  }
+  return body(begin, text.size());
+}
+
+// The token that merging makes of a text, where it is one.
+int32_t merged_whole(const VocabularyView& vocabulary, std::string_view text) {
+  const int32_t id = vocabulary.find(text);
+  return id >= 0 && (vocabulary.flags(id) & kTokenWhole) != 0 ? id : -1;
+}
+
+void append_tokens(const std::vector<Symbol>& symbols, size_t begin, std::vector<Token>& tokens) {
+  auto at = static_cast<uint32_t>(begin);
+  for (const Symbol& symbol : symbols) {
+    tokens.push_back({symbol.id, at, at + symbol.length});
+    at += symbol.length;
+  }
+}
+
+std::vector<Symbol>& symbols_of_thread() {
+  thread_local std::vector<Symbol> symbols;
+  symbols.clear();
+  return symbols;
+}
+
+}  // namespace
 
 Bpe::Bpe(const fb::Segment& segment)
-    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()), unk_id_(segment.model()->unk_id()),
+    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()), junctions_(*segment.model()),
+      cache_owner_(PieceCache::new_owner()), unk_id_(segment.model()->unk_id()),
       fuse_unk_(segment.model()->fuse_unk()), byte_fallback_(segment.model()->byte_fallback()),
       ignore_merges_(segment.model()->ignore_merges()), prefix_(text_of(segment.model()->continuing_subword_prefix())),
       suffix_(text_of(segment.model()->end_of_word_suffix())) {
@@ -73,44 +114,66 @@ Status Bpe::append_symbols(std::string_view word, std::vector<Symbol>& symbols) 
   return {};
 }
 
-Status Bpe::encode_word(std::string_view word, uint32_t offset, std::vector<Token>& tokens) const {
-  const int32_t whole = vocabulary_.find(word);
-  if (whole >= 0 && (ignore_merges_ || (vocabulary_.flags(whole) & kTokenWhole) != 0)) {
-    tokens.push_back({whole, offset, offset + static_cast<uint32_t>(word.size())});
-    return {};
-  }
-  thread_local std::vector<Symbol> symbols;
-  symbols.clear();
-  MOTE_RETURN_IF_ERROR(append_symbols(word, symbols));
-  merge_symbols(merges_, symbols);
-  for (const Symbol& symbol : symbols) {
-    tokens.push_back({symbol.id, offset, offset + symbol.length});
-    offset += symbol.length;
-  }
-  return {};
-}
-
-Status Bpe::encode(std::string_view piece, std::vector<Token>& tokens) const {
-  if (word_start_.empty()) return encode_word(piece, 0, tokens);
-  if (ignore_merges_) {
-    if (const int32_t whole = vocabulary_.find(piece); whole >= 0) {
-      tokens.push_back({whole, 0, static_cast<uint32_t>(piece.size())});
-      return {};
-    }
-  }
+template <typename Body>
+Status Bpe::for_each_word(std::string_view piece, const Body& body) const {
+  if (word_start_.empty()) return body(piece, 0);
   size_t begin = 0;
   while (begin < piece.size()) {
     size_t end = begin;
     while (piece.substr(end, word_start_.size()) == word_start_) end += word_start_.size();
     end = std::min(piece.find(word_start_, end), piece.size());
-    MOTE_RETURN_IF_ERROR(encode_word(piece.substr(begin, end - begin), static_cast<uint32_t>(begin), tokens));
+    MOTE_RETURN_IF_ERROR(body(piece.substr(begin, end - begin), begin));
     begin = end;
   }
   return {};
 }
 
+Status Bpe::merge(std::string_view part, std::vector<Symbol>& symbols) const {
+  if (const int32_t id = merged_whole(vocabulary_, part); id >= 0) {
+    symbols.push_back({id, static_cast<uint32_t>(part.size())});
+    return {};
+  }
+  MOTE_RETURN_IF_ERROR(append_symbols(part, symbols));
+  merge_symbols(merges_, symbols);
+  return {};
+}
+
+Status Bpe::encode(std::string_view piece, std::vector<Token>& tokens) const {
+  if (const int32_t id = unmerged(piece); id >= 0) {
+    tokens.push_back({id, 0, static_cast<uint32_t>(piece.size())});
+    return {};
+  }
+  return for_each_word(piece, [&](std::string_view word, size_t place) {
+    return for_each_part(junctions_, word, [&](size_t begin, size_t end) -> Status {
+      std::vector<Symbol>& symbols = symbols_of_thread();
+      MOTE_RETURN_IF_ERROR(merge(word.substr(begin, end - begin), symbols));
+      append_tokens(symbols, place + begin, tokens);
+      return {};
+    });
+  });
+}
+
+Status Bpe::append_part_ids(std::string_view part, std::vector<int32_t>& ids) const {
+  PieceCache& cache = PieceCache::of_thread();
+  if (cache.append(cache_owner_, part, ids)) return {};
+  std::vector<Symbol>& symbols = symbols_of_thread();
+  MOTE_RETURN_IF_ERROR(merge(part, symbols));
+  cache.append_and_remember(cache_owner_, part, symbols, ids);
+  return {};
+}
+
+Status Bpe::encode_ids(std::string_view piece, std::vector<int32_t>& ids) const {
+  if (const int32_t id = unmerged(piece); id >= 0) {
+    ids.push_back(id);
+    return {};
+  }
+  return for_each_word(piece, [&](std::string_view word, size_t) {
+    return for_each_part(junctions_, word, [&](size_t begin, size_t end) { return append_part_ids(word.substr(begin, end - begin), ids); });
+  });
+}
+
 ByteLevelBpe::ByteLevelBpe(const fb::Segment& segment)
-    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()),
+    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()), junctions_(*segment.model()),
       ignore_merges_(segment.model()->ignore_merges()), cache_owner_(PieceCache::new_owner()) {}
 
 Result<std::unique_ptr<Model>> ByteLevelBpe::make(const fb::Segment& segment) {
@@ -120,13 +183,15 @@ Result<std::unique_ptr<Model>> ByteLevelBpe::make(const fb::Segment& segment) {
 }
 
 int32_t ByteLevelBpe::whole(std::string_view piece) const {
-  const int32_t id = vocabulary_.find(piece);
-  return id >= 0 && (ignore_merges_ || (vocabulary_.flags(id) & kTokenWhole) != 0) ? id : -1;
+  return ignore_merges_ ? vocabulary_.find(piece) : merged_whole(vocabulary_, piece);
 }
 
-void ByteLevelBpe::merge(std::string_view piece, std::vector<Symbol>& symbols) const {
-  symbols.clear();
-  for (const char c : piece) {
+void ByteLevelBpe::merge(std::string_view part, std::vector<Symbol>& symbols) const {
+  if (const int32_t id = merged_whole(vocabulary_, part); id >= 0) {
+    symbols.push_back({id, static_cast<uint32_t>(part.size())});
+    return;
+  }
+  for (const char c : part) {
     const int32_t id = byte_ids_[static_cast<unsigned char>(c)];
     if (id >= 0) symbols.push_back({id, 1});  // what a whole alphabet lacks is in no UTF-8
   }
@@ -138,14 +203,20 @@ Status ByteLevelBpe::encode(std::string_view piece, std::vector<Token>& tokens) 
     tokens.push_back({id, 0, static_cast<uint32_t>(piece.size())});
     return {};
   }
-  thread_local std::vector<Symbol> symbols;
-  merge(piece, symbols);
-  uint32_t begin = 0;
-  for (const Symbol& symbol : symbols) {
-    tokens.push_back({symbol.id, begin, begin + symbol.length});
-    begin += symbol.length;
-  }
-  return {};
+  return for_each_part(junctions_, piece, [&](size_t begin, size_t end) -> Status {
+    std::vector<Symbol>& symbols = symbols_of_thread();
+    merge(piece.substr(begin, end - begin), symbols);
+    append_tokens(symbols, begin, tokens);
+    return {};
+  });
+}
+
+void ByteLevelBpe::append_part_ids(std::string_view part, std::vector<int32_t>& ids) const {
+  PieceCache& cache = PieceCache::of_thread();
+  if (cache.append(cache_owner_, part, ids)) return;
+  std::vector<Symbol>& symbols = symbols_of_thread();
+  merge(part, symbols);
+  cache.append_and_remember(cache_owner_, part, symbols, ids);
 }
 
 Status ByteLevelBpe::encode_ids(std::string_view piece, std::vector<int32_t>& ids) const {
@@ -153,14 +224,10 @@ Status ByteLevelBpe::encode_ids(std::string_view piece, std::vector<int32_t>& id
     ids.push_back(id);
     return {};
   }
-  PieceCache& cache = PieceCache::of_thread();
-  if (cache.append(cache_owner_, piece, ids)) return {};
-  thread_local std::vector<Symbol> symbols;
-  merge(piece, symbols);
-  const size_t before = ids.size();
-  for (const Symbol& symbol : symbols) ids.push_back(symbol.id);
-  cache.remember(cache_owner_, piece, ids.data() + before, symbols.size());
-  return {};
+  return for_each_part(junctions_, piece, [&](size_t begin, size_t end) -> Status {
+    append_part_ids(piece.substr(begin, end - begin), ids);
+    return {};
+  });
 }
 
 }  // namespace mote::tokenizer

@@ -7,6 +7,7 @@
 
 #include "tokenizer/model/merge.h"
 #include "tokenizer/model/model.h"
+#include "tokenizer/segment/junctions.h"
 
 namespace mote::tokenizer {
 
@@ -14,16 +15,25 @@ class Bpe final : public Model {
  public:
   static Result<std::unique_ptr<Model>> make(const fb::Segment& segment);
   Status encode(std::string_view piece, std::vector<Token>& tokens) const override;
+  Status encode_ids(std::string_view piece, std::vector<int32_t>& ids) const override;
 
  private:
   explicit Bpe(const fb::Segment& segment);
-  Status encode_word(std::string_view word, uint32_t offset, std::vector<Token>& tokens) const;
+  // The id that a whole piece is without merging, -1: none.
+  int32_t unmerged(std::string_view piece) const { return ignore_merges_ ? vocabulary_.find(piece) : -1; }
+  // body(word, its place) for parts of a piece that no merge crosses.
+  template <typename Body> Status for_each_word(std::string_view piece, const Body& body) const;
+  // Errors: as encode.
+  Status merge(std::string_view part, std::vector<Symbol>& symbols) const;
+  Status append_part_ids(std::string_view part, std::vector<int32_t>& ids) const;
   Status append_symbols(std::string_view word, std::vector<Symbol>& symbols) const;
   int32_t find_character(std::string_view character, bool first, bool last, std::string& spelled) const;
   bool append_bytes(std::string_view spelled, std::vector<Symbol>& symbols) const;
 
   VocabularyView vocabulary_;
   MergesView merges_;
+  JunctionsView junctions_;
+  uint32_t cache_owner_;
   int32_t unk_id_;
   bool fuse_unk_;
   bool byte_fallback_;
@@ -43,14 +53,16 @@ class ByteLevelBpe final : public Model {
 
  private:
   explicit ByteLevelBpe(const fb::Segment& segment);
-  // The id that the piece is as a whole, -1: it must be merged.
+  // The id that a whole piece is without merging, -1: it must be merged.
   int32_t whole(std::string_view piece) const;
-  void merge(std::string_view piece, std::vector<Symbol>& symbols) const;
+  void merge(std::string_view part, std::vector<Symbol>& symbols) const;
+  void append_part_ids(std::string_view part, std::vector<int32_t>& ids) const;
 
   VocabularyView vocabulary_;
   MergesView merges_;
+  JunctionsView junctions_;
   bool ignore_merges_;
-  uint64_t cache_owner_;
+  uint32_t cache_owner_;
   std::array<int32_t, 256> byte_ids_{};
 };
 

@@ -4,8 +4,8 @@
 
 namespace mote::tokenizer {
 
-uint64_t PieceCache::new_owner() {
-  static std::atomic<uint64_t> last{0};
+uint32_t PieceCache::new_owner() {
+  static std::atomic<uint32_t> last{0};
   return ++last;
 }
 

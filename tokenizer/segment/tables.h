@@ -18,7 +18,7 @@ enum TokenFlag : uint8_t {
   kTokenPresent = 1,     // some token has this id
   kTokenSpecial = 2,
   kTokenUnspelled = 4,   // stored as bytes; files spell it in the byte-level alphabet
-  kTokenWhole = 8,       // byte-level BPE turns its bytes into this one id
+  kTokenWhole = 8,       // BPE turns its text into this one id
 };
 
 class StringsView {
