@@ -133,7 +133,7 @@ class Layers {
   // The first layer holds as many positions as it has slots: those below `count` again and again.
   void repeat_first(int64_t count) {
     KvCache& first = caches[0];
-    const int64_t blocks = first.num_slots() / kKvBlockSlots, made = count / kKvBlockSlots;
+    const int64_t blocks = first.num_slots() / kKvBlockSlots, made = (count + kKvBlockSlots - 1) / kKvBlockSlots;
     const auto repeat = [&](void* memory, size_t bytes) {
       const size_t block = bytes / static_cast<size_t>(blocks * first.num_heads);
       for (int64_t i = 0; i < blocks * first.num_heads; ++i) {
