@@ -47,6 +47,7 @@ mote::Result<mote::GenerationOptions> generation_options(const mote_generation_o
   options.sampling = sampling_options(from);
   options.ignore_eos = from.ignore_eos != 0;
   options.skip_special_tokens = from.skip_special_tokens != 0;
+  options.skip_eos = from.skip_eos != 0;
   if (from.num_stop_strings > 0) MOTE_REQUIRE_POINTER(from.stop_strings);
   MOTE_REQUIRE(from.num_stop_strings <= mote::StopStrings::kMaxCount, Code::kInvalidArgument,
                "%zu stop strings: at most %zu are accepted", from.num_stop_strings, mote::StopStrings::kMaxCount);

@@ -1,11 +1,13 @@
 // What the opaque handles of mote.h hold.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
 #include "runner/capi/boundary.h"
 #include "runner/llm/chat/chat_template.h"
+#include "runner/llm/chat/reply/parser.h"
 #include "runner/llm/generation.h"
 #include "runner/llm/model.h"
 #include "runner/llm/session.h"
@@ -31,4 +33,10 @@ struct mote_chat_template {
 
 struct mote_prompt {
   mote::Prompt prompt;
+};
+
+struct mote_reply {
+  std::unique_ptr<mote::ReplyParser> parser;
+  std::deque<mote::ReplyEvent> events;  // not taken yet
+  mote::ReplyEvent taken;
 };

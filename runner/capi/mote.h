@@ -29,6 +29,7 @@ typedef struct mote_session mote_session;
 typedef struct mote_generation mote_generation;
 typedef struct mote_chat_template mote_chat_template;
 typedef struct mote_prompt mote_prompt;
+typedef struct mote_reply mote_reply;
 
 enum {
   MOTE_OK = 0,
@@ -156,6 +157,56 @@ MOTE_API int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt
 /* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. */
 MOTE_API int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out, mote_error* error);
 
+/* ---- replies ---- */
+
+typedef struct {
+  uint32_t struct_size;
+  const char* format;        /* how the model writes, a name of mote_reply_formats; NULL: recognised by chat_template */
+  const char* chat_template; /* the source of the model's chat template; NULL: none, the reply is text */
+  const char* prompt;        /* what the reply follows, or its last 4 kB: it may have begun the reasoning; NULL: not known */
+  const char* tools;         /* those of the conversation, a JSON list: parameters that are strings stay strings; NULL: not known */
+} mote_reply_options;
+
+/* *json is a list of the formats' names. */
+MOTE_API int32_t mote_reply_formats(char** json, mote_error* error);
+/* Begins to read a reply. A reply belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT naming the option. */
+MOTE_API int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error);
+/* The same with the model's own chat template where `options` (may be NULL) names none. */
+MOTE_API int32_t mote_model_reply_open(const mote_model* model, const mote_reply_options* options, mote_reply** out, mote_error* error);
+MOTE_API void mote_reply_close(mote_reply* reply);
+/* The format that was chosen; lives as long as the process. */
+MOTE_API int32_t mote_reply_format(const mote_reply* reply, const char** name, mote_error* error);
+/* Reads a piece of text of any length, with special tokens spelled out, 16 MiB in all. */
+MOTE_API int32_t mote_reply_push(mote_reply* reply, const char* text, size_t text_bytes, mote_error* error);
+/* The reply is over: what was held back, because it might have become a mark, gets its events. Nothing if called again. */
+MOTE_API int32_t mote_reply_finish(mote_reply* reply, mote_error* error);
+
+enum {
+  MOTE_REPLY_NONE = 0,           /* there is nothing until more is pushed */
+  MOTE_REPLY_CONTENT = 1,        /* text: what was added */
+  MOTE_REPLY_REASONING = 2,      /* likewise */
+  MOTE_REPLY_CALL_BEGIN = 3,     /* text: the tool's name; id: the call's, or "" */
+  MOTE_REPLY_CALL_ARGUMENTS = 4, /* text: a piece of the arguments as JSON */
+  MOTE_REPLY_CALL_END = 5,       /* id: likewise */
+  MOTE_REPLY_CALL_DISCARDED = 6  /* the call that was begun is malformed: what was written of it follows as content */
+};
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t kind;       /* MOTE_REPLY_* */
+  int32_t call_index; /* from 0; the call after one that was discarded has its index */
+  const char* text;   /* whole UTF-8 characters, NUL-terminated; lives until the next call on the reply */
+  size_t text_bytes;
+  const char* id;     /* likewise */
+} mote_reply_event;
+
+/* Takes the oldest event that was not taken yet. */
+MOTE_API int32_t mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_error* error);
+/* What was read so far as a JSON object: "role", "content", "reasoning_content" if there is any, "tool_calls" if there are any:
+ * [{"type": "function", "id": .., "function": {"name": .., "arguments": {..}}}], with an id where the model wrote one. It can be
+ * appended to the messages of the conversation. */
+MOTE_API int32_t mote_reply_message(const mote_reply* reply, char** json, mote_error* error);
+
 /* ---- session ---- */
 
 enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };
@@ -227,6 +278,7 @@ typedef struct {
   int32_t skip_special_tokens; /* in the text */
   const char* const* stop_strings; /* the output ends before the first of them */
   size_t num_stop_strings;
+  int32_t skip_eos;            /* leaves the end-of-sequence token out of the text where skip_special_tokens is 0 */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has

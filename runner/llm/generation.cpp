@@ -74,7 +74,8 @@ std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
 
 void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {
   if (tokenizer_ == nullptr) return;
-  if (options_.skip_special_tokens && (is_eos || tokenizer_->is_special(id))) return;
+  if (is_eos && (options_.skip_eos || options_.skip_special_tokens)) return;
+  if (options_.skip_special_tokens && tokenizer_->is_special(id)) return;
   StopStrings::Output output = stop_strings_.push(text_.push(id));
   piece.text = std::move(output.text);
   if (!output.stopped) return;

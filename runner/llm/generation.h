@@ -21,6 +21,7 @@ struct GenerationOptions {
   SamplingOptions sampling{};
   bool ignore_eos = false;
   bool skip_special_tokens = true;  // in the text
+  bool skip_eos = false;            // only the end-of-sequence token
   std::vector<std::string> stop_strings{};
 };
 

@@ -87,6 +87,7 @@ class Session {
 
 void bind_chat(py::module_& module);
 void bind_model(py::module_& module);
+void bind_reply(py::module_& module);
 void bind_session(py::module_& module);
 void bind_generation(py::module_& module);
 

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = mote_version();
   mote::python::bind_model(module);
   mote::python::bind_chat(module);
+  mote::python::bind_reply(module);
   mote::python::bind_session(module);
   mote::python::bind_generation(module);
 }

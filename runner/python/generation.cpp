@@ -19,6 +19,7 @@ mote_generation_options read_options(const mote_generation_options& defaults, co
   read("seed", options.seed);
   read("ignore_eos", options.ignore_eos);
   read("skip_special_tokens", options.skip_special_tokens);
+  read("skip_eos", options.skip_eos);
   return options;
 }
 

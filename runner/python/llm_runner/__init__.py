@@ -21,6 +21,7 @@ from llm_runner.errors import (
 )
 from llm_runner.generation import Generation, warp
 from llm_runner.model import Model, check_tokenizer
+from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
 from llm_runner.session import Session
 
 __all__ = [
@@ -32,12 +33,16 @@ __all__ = [
     "Model",
     "MoteError",
     "ProgramError",
+    "ReplyEvent",
+    "ReplyParser",
     "ResourceError",
     "Session",
     "TemplateError",
     "TokenizerError",
     "__version__",
     "check_tokenizer",
+    "parse_reply",
     "render_chat_template",
+    "reply_formats",
     "warp",
 ]

@@ -58,15 +58,19 @@ def as_json(
     variables: Mapping[str, Any],
 ) -> tuple[str, str | None, str | None, str | None, bool, str | None]:
     """Returns a conversation as the C API takes it. Errors: ArgumentError for what JSON cannot hold."""
-    schemas = None if tools is None else [_tool_schema(tool) for tool in tools]
     return (
         _json("messages", list(messages)),
-        None if schemas is None else _json("tools", schemas),
+        as_tools(tools),
         None if documents is None else _json("documents", list(documents)),
         _json("variables", variables) if variables else None,
         bool(add_generation_prompt),
         "content" if continue_final_message is True else continue_final_message or None,
     )
+
+
+def as_tools(tools: Sequence[Mapping[str, Any] | Callable] | None) -> str | None:
+    """Returns tools as the C API takes them. Errors: ArgumentError for what JSON cannot hold."""
+    return None if tools is None else _json("tools", [_tool_schema(tool) for tool in tools])
 
 
 @lru_cache(maxsize=64)

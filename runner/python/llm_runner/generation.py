@@ -100,7 +100,7 @@ def native_options(options: dict[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name in ("temperature", "top_p", "min_p", "repetition_penalty"):
             native[name] = _float(name, value)
-        elif name in ("do_sample", "ignore_eos", "skip_special_tokens"):
+        elif name in ("do_sample", "ignore_eos", "skip_special_tokens", "skip_eos"):
             native[name] = int(bool(value))
         else:
             native[name] = checked_int(name, value, 0, 2**64 - 1 if name == "seed" else 2**31 - 1)

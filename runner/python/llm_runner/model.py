@@ -12,6 +12,7 @@ from llm_runner import _core
 from llm_runner.chat import as_json, parsed
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, checked_ids
+from llm_runner.reply import MAX_PROMPT_TAIL, ReplyParser
 from llm_runner.session import Session
 
 
@@ -50,6 +51,7 @@ class Model:
         stop_strings: str | Sequence[str] = (),
         ignore_eos: bool = False,
         skip_special_tokens: bool = True,
+        skip_eos: bool = False,
         context_length: int | None = None,
         kv_dtype: str = "float32",
         threads: int | None = None,
@@ -62,6 +64,7 @@ class Model:
         prompt: text, or token ids
         Options that are None have the value of the file's generation_config, and where that has none transformers'
         default; giving a sampling option or a seed implies do_sample. max_new_tokens 0: until the context is full.
+        skip_eos: without the end-of-sequence token even if special tokens are in the text
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
         options = {
@@ -75,6 +78,7 @@ class Model:
             "seed": seed,
             "ignore_eos": ignore_eos,
             "skip_special_tokens": skip_special_tokens,
+            "skip_eos": skip_eos,
         }
         session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
         return session._start(prompt, stop_strings, options, on_close=session.close)
@@ -133,6 +137,20 @@ class Model:
         given = as_json(conversation, tools, documents, add_generation_prompt, continue_final_message, variables)
         text, _, ids = _core.render_of_model(self._core, chat_template and parsed(chat_template), *given, tokenize)
         return ids if tokenize else text
+
+    def reply_parser(
+        self,
+        prompt: str | Sequence[int] = "",
+        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
+        format: str | None = None,
+    ) -> ReplyParser:
+        """Returns a parser of this model's reply to a prompt (text or ids), for text generated with
+        skip_special_tokens=False, skip_eos=True.
+
+        tools, format: as for `ReplyParser`
+        """
+        text = prompt if isinstance(prompt, str) else self.detokenize(prompt[-MAX_PROMPT_TAIL:])
+        return ReplyParser(self.chat_template, text, tools=tools, format=format)
 
     encode = tokenize
     decode = detokenize

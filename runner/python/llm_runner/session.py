@@ -85,6 +85,7 @@ class Session:
         stop_strings: str | Sequence[str] = (),
         ignore_eos: bool = False,
         skip_special_tokens: bool = True,
+        skip_eos: bool = False,
     ) -> Generation:
         """Appends the prompt and continues it; see `Model.generate`. The session keeps all but the last token."""
         options = {
@@ -98,6 +99,7 @@ class Session:
             "seed": seed,
             "ignore_eos": ignore_eos,
             "skip_special_tokens": skip_special_tokens,
+            "skip_eos": skip_eos,
         }
         return self._start(prompt, stop_strings, options)
 

@@ -1,0 +1,120 @@
+#include <nlohmann/json.hpp>
+
+#include "runner/capi/handles.h"
+
+using mote::Code;
+using mote::Status;
+using mote::capi::guarded;
+
+static_assert(MOTE_REPLY_CONTENT == static_cast<int>(mote::ReplyEventKind::kContent) + 1);
+static_assert(MOTE_REPLY_CALL_DISCARDED == static_cast<int>(mote::ReplyEventKind::kCallDiscarded) + 1);
+
+namespace {
+
+std::string_view text_or_empty(const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); }
+
+Status open(const mote_reply_options* options, std::string_view own_template, mote_reply** out) {
+  mote_reply_options given{};
+  if (options != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(options, given));
+  mote::ReplyOptions chosen;
+  chosen.format = text_or_empty(given.format);
+  chosen.chat_template = given.chat_template != nullptr ? std::string_view(given.chat_template) : own_template;
+  chosen.prompt = text_or_empty(given.prompt);
+  chosen.tools = text_or_empty(given.tools);
+  auto reply = std::make_unique<mote_reply>();
+  MOTE_ASSIGN(reply->parser, mote::ReplyParser::make(chosen));
+  *out = reply.release();
+  return {};
+}
+
+void append(std::vector<mote::ReplyEvent> events, mote_reply* reply) {
+  for (mote::ReplyEvent& event : events) reply->events.push_back(std::move(event));
+}
+
+}  // namespace
+
+int32_t mote_reply_formats(char** json, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(json);
+    *json = nullptr;
+    return mote::capi::give_string(nlohmann::json(mote::reply_format_names()).dump(), json);
+  });
+}
+
+int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(options);
+    return open(options, {}, out);
+  });
+}
+
+int32_t mote_model_reply_open(const mote_model* model, const mote_reply_options* options, mote_reply** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(model);
+    return open(options, model->model->chat_template(), out);
+  });
+}
+
+void mote_reply_close(mote_reply* reply) { delete reply; }
+
+int32_t mote_reply_format(const mote_reply* reply, const char** name, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(reply);
+    MOTE_REQUIRE_POINTER(name);
+    *name = reply->parser->format_name().data();
+    return {};
+  });
+}
+
+int32_t mote_reply_push(mote_reply* reply, const char* text, size_t text_bytes, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(reply);
+    if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
+    std::vector<mote::ReplyEvent> events;
+    MOTE_RETURN_IF_ERROR(reply->parser->push({text_bytes > 0 ? text : "", text_bytes}, events));
+    append(std::move(events), reply);
+    return {};
+  });
+}
+
+int32_t mote_reply_finish(mote_reply* reply, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(reply);
+    std::vector<mote::ReplyEvent> events;
+    reply->parser->finish(events);
+    append(std::move(events), reply);
+    return {};
+  });
+}
+
+int32_t mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(reply);
+    MOTE_REQUIRE_POINTER(event);
+    mote_reply_event result{};
+    const bool has_event = !reply->events.empty();
+    reply->taken = has_event ? std::move(reply->events.front()) : mote::ReplyEvent{};
+    if (has_event) {
+      reply->events.pop_front();
+      result.kind = static_cast<int32_t>(reply->taken.kind) + 1;
+    }
+    result.call_index = static_cast<int32_t>(reply->taken.index);
+    result.text = reply->taken.text.c_str();
+    result.text_bytes = reply->taken.text.size();
+    result.id = reply->taken.id.c_str();
+    return mote::capi::write_struct(result, event);
+  });
+}
+
+int32_t mote_reply_message(const mote_reply* reply, char** json, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(json);
+    *json = nullptr;
+    MOTE_REQUIRE_POINTER(reply);
+    return mote::capi::give_string(reply->parser->message(), json);
+  });
+}
