@@ -135,12 +135,13 @@ def evaluate(**options) -> None:
 
 @cli.command(
     epilog="""\b
-In the chat: /reset forgets the conversation, /exit leaves, Ctrl-C stops a reply.
+In the chat: /reset forgets the conversation, /result TEXT answers a tool call, /exit leaves, Ctrl-C stops a reply.
 Example:
   mote chat qwen3.mote --system "You are a pirate." --temperature 0.8"""
 )
 @click.argument("model", type=click.Path())
 @click.option("--system", default="", help="System message.")
+@click.option("--tools", type=click.Path(), help="JSON list of the tools that the model may call.")
 @click.option("--max-new-tokens", type=int, default=0, help="Longest reply.  [default: until the context is full]")
 @click.option("--temperature", type=float, help="0 is greedy.  [default: the model's]")
 @click.option("--top-k", type=int, help="[default: the model's]")

@@ -84,7 +84,7 @@ CALLS = {
     "nested": [("get_weather", NESTED)],
     "lines": [("write_file", {"path": "a.py", "text": "def f(x):\n    return {'a': [x]}\n\n\n# </end>\n"})],
     "unicode": [("search", {"query": UNICODE.strip(), "\u00e4": "\u4f60\u597d"})],
-    "three": [("f.g-h_1", {"x": -1.5e10}), ("now", {}), ("search", {"query": "{\"a\": [1]} text, = () []"})],
+    "three": [("f.g-h_1", {"x": -1.5e10}), ("now", {}), ("search", {"query": '{"a": [1]} text, = () []'})],
 }
 TEXTS = {
     "plain": "The answer is 42.",
@@ -92,7 +92,11 @@ TEXTS = {
     "marks": "a < b and <b>c</b>, [1] {x} <think <tool <| [TOOL $ ``` </ a|>",
     "unicode": UNICODE.strip(),
 }
-REASONING = {"short": "Let me see.", "long": "First,\n\n- a < b\n- {x: [1]}\n\nso <maybe> not.", "unicode": UNICODE.strip()}
+REASONING = {
+    "short": "Let me see.",
+    "long": "First,\n\n- a < b\n- {x: [1]}\n\nso <maybe> not.",
+    "unicode": UNICODE.strip(),
+}
 
 
 def cases():
