@@ -1,5 +1,6 @@
 #include "runner/llm/chat/reply/value_reader.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -118,7 +119,12 @@ Step ValueReader::begin_value(char c, std::string& json) {
   if (c != '-' && !is_digit(c) && !is_letter(c)) return Step::kError;
   state_ = is_letter(c) ? State::kWord : State::kNumber;
   held_ = c;
-  return Step::kMore;
+  return may_be_scalar() ? Step::kMore : Step::kError;
+}
+
+bool ValueReader::may_be_scalar() const {
+  if (state_ == State::kNumber) return held_.size() <= kMaxNumberBytes;
+  return std::any_of(kWords.begin(), kWords.end(), [&](const Word& word) { return word.written.starts_with(held_); });
 }
 
 Step ValueReader::begin_key(char c, std::string& json) {
@@ -264,7 +270,7 @@ Step ValueReader::read_scalar(char c, std::string& json) {
   const bool goes_on = state_ == State::kWord ? is_letter(c) : is_digit(c) || std::string_view("+-.eE").find(c) != std::string_view::npos;
   if (goes_on) {
     held_ += c;
-    return held_.size() > kMaxNumberBytes ? Step::kError : Step::kMore;
+    return may_be_scalar() ? Step::kMore : Step::kError;
   }
   const Step ended = end_scalar(json);
   if (ended == Step::kError) return ended;

@@ -52,6 +52,7 @@ class ValueReader {
   Step read_hex(char c, std::string& json);
   Step read_bare_key(char c, std::string& json);
   Step read_scalar(char c, std::string& json);
+  bool may_be_scalar() const;
   Step end_scalar(std::string& json);
   Step end_value();
   Step end_string(std::string& json);
