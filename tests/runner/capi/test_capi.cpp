@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 
 #include "runner/capi/mote.h"
 #include "tests/runner/llm/tiny_file.h"
@@ -33,6 +34,95 @@ class CApi : public testing::Test {
   mote_model* model_ = nullptr;
   mote_session* session_ = nullptr;
 };
+
+// The events that wait, one a line.
+std::string take_events(mote_reply* reply) {
+  std::string text;
+  auto event = sized<mote_reply_event>();
+  while (mote_reply_next_event(reply, &event, nullptr) == MOTE_OK && event.kind != MOTE_REPLY_NONE) {
+    text += std::to_string(event.kind) + " " + std::to_string(event.call_index) + " " + std::string(event.text, event.text_bytes) + " " + event.id + "\n";
+  }
+  return text;
+}
+
+std::string take(char* text) {
+  const std::string taken = text;
+  mote_string_free(text);
+  return taken;
+}
+
+TEST(CApiReply, reads_a_reply_in_pieces) {
+  auto error = sized<mote_error>();
+  auto options = sized<mote_reply_options>();
+  options.chat_template = "'[TOOL_CALLS]' + name + '[ARGS]'";
+  mote_reply* reply = nullptr;
+  ASSERT_EQ(mote_reply_open(&options, &reply, &error), MOTE_OK) << error.message;
+  const char* name = nullptr;
+  ASSERT_EQ(mote_reply_format(reply, &name, &error), MOTE_OK);
+  EXPECT_STREQ(name, "mistral");
+  ASSERT_EQ(mote_reply_push(reply, "Hi[TOOL", 7, &error), MOTE_OK);
+  EXPECT_EQ(take_events(reply), "1 0 Hi \n");
+  EXPECT_EQ(take_events(reply), "");
+  constexpr std::string_view kRest = "_CALLS]f[CALL_ID]abc[ARGS]{\"a\": 1}[TOOL_";
+  ASSERT_EQ(mote_reply_push(reply, kRest.data(), kRest.size(), &error), MOTE_OK);
+  ASSERT_EQ(mote_reply_finish(reply, &error), MOTE_OK);
+  EXPECT_EQ(take_events(reply), "3 0 f abc\n4 0 {\"a\": 1} \n5 0  abc\n1 0 [TOOL_ \n");
+  char* json = nullptr;
+  ASSERT_EQ(mote_reply_message(reply, &json, &error), MOTE_OK);
+  EXPECT_EQ(take(json), R"({"role": "assistant", "content": "Hi[TOOL_", "tool_calls": [{"type": "function", "id": "abc", )"
+                        R"("function": {"name": "f", "arguments": {"a": 1}}}]})");
+  EXPECT_EQ(mote_reply_finish(reply, &error), MOTE_OK);
+  EXPECT_EQ(mote_reply_push(reply, "x", 1, &error), MOTE_ERROR_INVALID_ARGUMENT);
+  mote_reply_close(reply);
+}
+
+TEST(CApiReply, options_are_checked) {
+  auto error = sized<mote_error>();
+  auto options = sized<mote_reply_options>();
+  options.format = "nothing";
+  mote_reply* reply = nullptr;
+  EXPECT_EQ(mote_reply_open(&options, &reply, &error), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error.message, "format = \"nothing\": must be one of gpt-oss, "), nullptr) << error.message;
+  EXPECT_EQ(reply, nullptr);
+  options.format = nullptr;
+  options.tools = "{";
+  EXPECT_EQ(mote_reply_open(&options, &reply, &error), MOTE_ERROR_INVALID_ARGUMENT);
+  options.struct_size = 0;
+  EXPECT_EQ(mote_reply_open(&options, &reply, &error), MOTE_ERROR_INVALID_ARGUMENT);
+  char* json = nullptr;
+  ASSERT_EQ(mote_reply_formats(&json, &error), MOTE_OK);
+  EXPECT_NE(take(json).find("\"hermes\""), std::string::npos);
+}
+
+TEST(CApiReply, null_is_an_error_everywhere) {
+  auto options = sized<mote_reply_options>();
+  auto event = sized<mote_reply_event>();
+  mote_reply* reply = nullptr;
+  ASSERT_EQ(mote_reply_open(&options, &reply, nullptr), MOTE_OK);
+  const char* name = nullptr;
+  char* json = nullptr;
+  mote_reply* opened = nullptr;
+  for (const int32_t code :
+       {mote_reply_open(nullptr, &opened, nullptr), mote_reply_open(&options, nullptr, nullptr), mote_model_reply_open(nullptr, &options, &opened, nullptr),
+        mote_reply_formats(nullptr, nullptr), mote_reply_format(nullptr, &name, nullptr), mote_reply_format(reply, nullptr, nullptr),
+        mote_reply_push(nullptr, "x", 1, nullptr), mote_reply_push(reply, nullptr, 1, nullptr), mote_reply_finish(nullptr, nullptr),
+        mote_reply_next_event(nullptr, &event, nullptr), mote_reply_next_event(reply, nullptr, nullptr), mote_reply_message(nullptr, &json, nullptr),
+        mote_reply_message(reply, nullptr, nullptr)}) {
+    EXPECT_EQ(code, MOTE_ERROR_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(mote_reply_push(reply, nullptr, 0, nullptr), MOTE_OK);
+  mote_reply_close(reply);
+  mote_reply_close(nullptr);
+}
+
+TEST_F(CApi, a_model_reads_replies_by_its_template) {
+  mote_reply* reply = nullptr;
+  ASSERT_EQ(mote_model_reply_open(model_, nullptr, &reply, &error_), MOTE_OK) << error_.message;
+  const char* name = nullptr;
+  ASSERT_EQ(mote_reply_format(reply, &name, &error_), MOTE_OK);
+  EXPECT_STREQ(name, "text");
+  mote_reply_close(reply);
+}
 
 TEST_F(CApi, null_is_an_error_everywhere) {
   const int32_t id = 1;
