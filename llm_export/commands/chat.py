@@ -135,7 +135,9 @@ def _show(conversation, reply) -> None:
         reply.close()
         click.secho(" [stopped]", dim=True, nl=False, err=True)
     except Exception as error:
-        if type(error).__name__ != "ContextFullError":
+        # Many templates want results before anything else is said.
+        is_refused = type(error).__name__ == "FileError" and conversation.open_calls()
+        if type(error).__name__ != "ContextFullError" and not is_refused:
             raise
         click.secho(f"{error}. /reset starts anew", fg="yellow", err=True)
     screen.end()

@@ -27,6 +27,10 @@ TEMPLATE = (
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- if enable_thinking is not defined %}"
     "{{- '<think>\\n' }}{%- endif %}{%- endif %}"
 )
+STRICT = (
+    "{%- for message in messages %}{%- if message.tool_calls and loop.nextitem and loop.nextitem.role != 'tool' %}"
+    "{{- raise_exception('results first') }}{%- endif %}{%- endfor %}"
+)
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "d", "parameters": {}}}]
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
@@ -49,7 +53,7 @@ def paths(tmp_path_factory):
         write_program(path, file.planned, metadata, lambda spec: [file.weight_bytes(index[spec.name])])
         return path
 
-    return {"plain": folder / "demo.mote", "thinking": make(TEMPLATE)}
+    return {"plain": folder / "demo.mote", "thinking": make(TEMPLATE), "strict": make(STRICT + TEMPLATE)}
 
 
 class Scripted:
@@ -157,6 +161,21 @@ def test_calls_are_answered_in_order(paths):
     assert [message["role"] for message in chat.messages] == ["user", "assistant", "tool", "tool", "assistant"]
     with pytest.raises(ArgumentError, match="no tool call waits"):
         chat.result("three")
+
+
+def test_a_template_that_wants_a_result_first_ends_nothing(paths, capsys):
+    from llm_export.commands.chat import _show
+
+    chat = scripted(paths["strict"], f"</think>{CALL}", "</think>Sunny.")
+    list(chat.reply("Weather?"))
+    before = list(chat.messages)
+    _show(chat, chat.reply("Well?"))
+    shown = capsys.readouterr()
+    assert "results first. /reset starts anew" in shown.err
+    assert "get_weather waits for /result TEXT" in shown.err
+    assert chat.messages == before
+    _show(chat, chat.result("21 degrees"))
+    assert capsys.readouterr().out == "Sunny.\n"
 
 
 def run_verb(path, text, *options):
