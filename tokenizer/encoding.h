@@ -13,6 +13,8 @@ struct Encoding {
   // Of each id, where it was asked for: what it stands for in the text, in bytes or characters. {0, 0}: a token that was put around
   // the text.
   std::vector<tokenizer::Origin> offsets;
+  // Of each id, where it was asked for: which text it belongs to, as the post-processor numbers them.
+  std::vector<uint32_t> type_ids;
 };
 
 namespace tokenizer {

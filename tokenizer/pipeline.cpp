@@ -63,7 +63,7 @@ class Pipeline::Encoder {
       : pipeline_(pipeline), text_(text), options_(options),
         tracked_(options.offsets || pipeline.needs_origins_ || !options.added.plain.empty()) {}
 
-  Result<Encoding> run() {
+  Result<EncodingPart> run() {
     for (const Segment& segment : pipeline_.raw_added_.split(text_, options_.added, nullptr)) {
       if (segment.id >= 0) {
         add_token(segment.id, {static_cast<uint32_t>(segment.begin), static_cast<uint32_t>(segment.end)},
@@ -73,7 +73,7 @@ class Pipeline::Encoder {
       }
     }
     if (options_.offsets && options_.offsets_in_characters) count_in_characters(text_, is_sentencepiece(), part_.encoding.offsets);
-    return finished();
+    return std::move(part_);
   }
 
  private:
@@ -171,20 +171,6 @@ class Pipeline::Encoder {
     if (pipeline_.trims_) part_.spaces.push_back(spaces);
   }
 
-  Encoding finished() {
-    std::vector<EncodingPart> parts;
-    parts.push_back(std::move(part_));
-    for (const Processor& processor : pipeline_.processors_) processor.apply(parts, options_.add_special);
-    Encoding all = parts.empty() ? Encoding{} : std::move(parts.front().encoding);
-    for (size_t i = 1; i < parts.size(); ++i) {
-      const Encoding& part = parts[i].encoding;
-      all.ids.insert(all.ids.end(), part.ids.begin(), part.ids.end());
-      all.offsets.insert(all.offsets.end(), part.offsets.begin(), part.offsets.end());
-    }
-    if (!options_.offsets) all.offsets.clear();
-    return all;
-  }
-
   const Pipeline& pipeline_;
   std::string_view text_;
   const PipelineOptions& options_;
@@ -240,9 +226,41 @@ Status Pipeline::make_pretokenizers() {
   return {};
 }
 
-Result<Encoding> Pipeline::encode(std::string_view text, const PipelineOptions& options) const {
+Result<EncodingPart> Pipeline::encode_part(std::string_view text, const PipelineOptions& options) const {
   MOTE_REQUIRE(text.size() < (size_t{1} << 30), Code::kInvalidArgument, "a text of %zu bytes: must be below 1 GiB", text.size());
   return Encoder(*this, text, options).run();
+}
+
+Result<Encoding> Pipeline::finished(std::vector<EncodingPart> parts, const PipelineOptions& options) const {
+  if (options.type_ids) {
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].encoding.type_ids.assign(parts[i].encoding.ids.size(), static_cast<uint32_t>(i));
+  }
+  for (const Processor& processor : processors_) processor.apply(parts, options.add_special);
+  Encoding all = parts.empty() ? Encoding{} : std::move(parts.front().encoding);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const Encoding& part = parts[i].encoding;
+    all.ids.insert(all.ids.end(), part.ids.begin(), part.ids.end());
+    all.offsets.insert(all.offsets.end(), part.offsets.begin(), part.offsets.end());
+    all.type_ids.insert(all.type_ids.end(), part.type_ids.begin(), part.type_ids.end());
+  }
+  if (!options.offsets) all.offsets.clear();
+  if (!options.type_ids) all.type_ids.clear();
+  return all;
+}
+
+Result<Encoding> Pipeline::encode(std::string_view text, const PipelineOptions& options) const {
+  std::vector<EncodingPart> parts(1);
+  MOTE_ASSIGN(parts[0], encode_part(text, options));
+  return finished(std::move(parts), options);
+}
+
+Result<Encoding> Pipeline::encode_pair(std::string_view text, std::string_view pair, const PipelineOptions& options) const {
+  std::vector<EncodingPart> parts(2);
+  MOTE_ASSIGN(parts[0], encode_part(text, options));
+  PipelineOptions of_pair = options;
+  of_pair.added.plain = {};
+  MOTE_ASSIGN(parts[1], encode_part(pair, of_pair));
+  return finished(std::move(parts), options);
 }
 
 std::string Pipeline::spelled(int32_t id) const {

@@ -18,13 +18,14 @@
 
 namespace mote::tokenizer {
 
-inline constexpr uint32_t kSegmentVersion = 2;
+inline constexpr uint32_t kSegmentVersion = 3;
 
 struct PipelineOptions {
   bool add_special = true;
   AddedOptions added;
   bool offsets = false;
   bool offsets_in_characters = false;
+  bool type_ids = false;
 };
 
 // Immutable. Uses the segment where it lies.
@@ -33,8 +34,9 @@ class Pipeline {
   // `owned` holds the bytes of `segment`, if nobody else does.
   static Result<std::shared_ptr<const Pipeline>> open(std::span<const std::byte> segment, std::vector<std::byte> owned);
 
-  // `text` is valid UTF-8.
+  // `text` and `pair` are valid UTF-8.
   Result<Encoding> encode(std::string_view text, const PipelineOptions& options) const;
+  Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const PipelineOptions& options) const;
   std::string decode(std::span<const int32_t> ids, bool skip_special) const;
 
   const VocabularyView& vocabulary() const { return vocabulary_; }
@@ -48,6 +50,8 @@ class Pipeline {
   Pipeline() = default;
   Status make_stages();
   Status make_pretokenizers();
+  Result<EncodingPart> encode_part(std::string_view text, const PipelineOptions& options) const;
+  Result<Encoding> finished(std::vector<EncodingPart> parts, const PipelineOptions& options) const;
 
   class Encoder;  // one call of encode
 

@@ -30,15 +30,29 @@ ValidText replaced(std::string_view text, std::span<const TextRange> ranges) {
   return valid;
 }
 
-Result<Encoding> encode_valid(const tokenizer::Pipeline& pipeline, std::string_view text, const EncodeOptions& options,
-                              tokenizer::PipelineOptions stages) {
+tokenizer::PipelineOptions stages_of(const EncodeOptions& options) {
+  tokenizer::PipelineOptions stages;
   stages.add_special = options.add_special;
   stages.added.parse_special = options.parse_special;
   stages.added.plain = options.plain;
-  if (is_valid_utf8(text)) return pipeline.encode(text, stages);
-  const ValidText valid = replaced(text, options.plain);
+  return stages;
+}
+
+tokenizer::PipelineOptions stages_with_offsets(const EncodeOptions& options, OffsetUnit unit) {
+  tokenizer::PipelineOptions stages = stages_of(options);
+  stages.offsets = true;
+  stages.offsets_in_characters = unit == OffsetUnit::kCharacters;
+  stages.type_ids = true;
+  return stages;
+}
+
+// `encode(text, stages)` of valid text.
+template <typename Encode>
+Result<Encoding> encode_valid(std::string_view text, tokenizer::PipelineOptions stages, Encode encode) {
+  if (is_valid_utf8(text)) return encode(text, stages);
+  const ValidText valid = replaced(text, stages.added.plain);
   stages.added.plain = valid.ranges;
-  return pipeline.encode(valid.text, stages);
+  return encode(valid.text, stages);
 }
 
 }  // namespace
@@ -55,15 +69,20 @@ Result<Tokenizer> Tokenizer::open(std::vector<std::byte> segment) {
 }
 
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  MOTE_ASSIGN(Encoding encoding, encode_valid(*pipeline_, text, options, {}));
+  const auto encode = [&](std::string_view valid, const auto& stages) { return pipeline_->encode(valid, stages); };
+  MOTE_ASSIGN(Encoding encoding, encode_valid(text, stages_of(options), encode));
   return std::move(encoding.ids);
 }
 
 Result<Encoding> Tokenizer::encode_with_offsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit) const {
-  tokenizer::PipelineOptions stages;
-  stages.offsets = true;
-  stages.offsets_in_characters = unit == OffsetUnit::kCharacters;
-  return encode_valid(*pipeline_, text, options, stages);
+  const auto encode = [&](std::string_view valid, const auto& stages) { return pipeline_->encode(valid, stages); };
+  return encode_valid(text, stages_with_offsets(options, unit), encode);
+}
+
+Result<Encoding> Tokenizer::encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options, OffsetUnit unit) const {
+  const std::string valid_pair = is_valid_utf8(pair) ? std::string(pair) : replace_invalid_utf8(pair);
+  const auto encode = [&](std::string_view valid, const auto& stages) { return pipeline_->encode_pair(valid, valid_pair, stages); };
+  return encode_valid(text, stages_with_offsets(options, unit), encode);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {

@@ -41,8 +41,11 @@ class Tokenizer {
   // Errors: kInvalidArgument if the text is 2 GiB or longer, makes a regular expression give up, or needs an unknown token where
   // there is none.
   Result<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const;
-  // The same with places. They count in the text as it is after ill-formed UTF-8 was replaced.
+  // The same with places and type ids. Places count in the text as it is after ill-formed UTF-8 was replaced.
   Result<Encoding> encode_with_offsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit) const;
+  // Two texts that belong together, as the post-processor joins them. `plain` counts in the first text; places count in the
+  // text that a token is from.
+  Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options, OffsetUnit unit) const;
 
   // Ids that no token has are passed over.
   std::string decode(std::span<const int32_t> ids, bool skip_special) const;

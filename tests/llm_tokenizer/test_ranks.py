@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import mistral_common
@@ -13,21 +13,20 @@ import tiktoken
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
 from llm_tokenizer import InvalidTokenizerError, Tokenizer
-from tests.llm_tokenizer import oracle, texts, trained
+from tests.llm_tokenizer import corpus, oracle, texts, trained
 
 SHIPPED = sorted((Path(mistral_common.__file__).parent / "data").glob("tekken_*.json"))
 CL100K = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 R50K = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 
 
-def candidates(step: int) -> list[str]:
-    rng = random.Random(4)
-    found = [*texts.FIXED, *texts.every_code_point(step)]
-    size = 0
-    while size < oracle.MEGABYTES * 1e6:
-        found.append(texts.random_text(rng))
-        size += len(found[-1].encode())
-    return found
+def assert_same_ids(text: str, found: list[int], expected: list[int]) -> None:
+    assert found == expected, oracle.difference(text, found, expected)
+
+
+def batches(seed: int) -> Iterator[list[str]]:
+    yield texts.FIXED
+    yield from corpus.documents(oracle.MEGABYTES, oracle.SEED + seed)
 
 
 def ranks() -> dict[bytes, int]:
@@ -52,14 +51,51 @@ def test_tiktoken(name, pattern, tmp_path):
     theirs = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=vocabulary, special_tokens=special)
     by_name = Tokenizer.from_file(path)
     by_pattern = Tokenizer.from_file(path, pattern=pattern, special_tokens=special)
-    for text in candidates(61):
-        plain = theirs.encode_ordinary(text)
-        found = by_name.encode_ids(text)
-        assert found == plain, oracle.difference(text, found, plain)
-        assert by_name.decode(plain) == theirs.decode(plain)
-        ids = theirs.encode(text, allowed_special="all")
-        assert by_pattern.encode_ids(text) == ids, repr(text[:200])
-        assert by_pattern.encode_ids(text, parse_special_tokens=False) == plain
+    for number, batch in enumerate(batches(4)):
+        plain = theirs.encode_ordinary_batch(batch, num_threads=1)
+        if [by_name.encode_ids(text) for text in batch] != plain:
+            oracle.fail_on_shortest(
+                batch, lambda text: assert_same_ids(text, by_name.encode_ids(text), theirs.encode_ordinary(text))
+            )
+        assert by_name.decode_batch(plain) == theirs.decode_batch(plain, num_threads=1) == batch
+        if number % 4 == 0:
+            assert [e.ids for e in by_pattern.encode_batch(batch)] == theirs.encode_batch(
+                batch, allowed_special="all", num_threads=1
+            )
+            assert [by_pattern.encode_ids(text, parse_special_tokens=False) for text in batch] == plain
+    for text in texts.FIXED:
+        expected = theirs.encode_ordinary(text)
+        starts = [begin for begin, _ in by_name.encode(text).offsets]
+        assert starts == theirs.decode_with_offsets(expected)[1]
+
+
+UNKNOWN_PATTERNS = {
+    "possessive": r"\p{L}{1,3}+|\p{N}{2}+|\s++|[^\s\p{L}\p{N}]{1,2}+",
+    "possessive_backtracks": r"\p{L}{1,3}+e|\p{L}|[0-9]{2,}+|\s",
+    "gaps": r"\p{L}+|\p{N}{1,3}",
+    "borders": r"^\w+|\w+$|\b\w|\w\b|\B\w\B|\W+",
+    "words": r"\w+|\s+|[^\w\s]",
+    "flags": r"(?i:the|and)|(?s:..)|\S|\s",
+    "outside": r"\P{L}{1,4}|\p{Lu}?\P{Lu}+",
+    "lazy": r"\S{1,4}?\s|\S{3}?|\S|\s",
+    "gpt4o_without_possession": r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s*[\r\n]|\s+(?!\S)|\s+",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN_PATTERNS)
+def test_unknown_patterns_of_tiktoken(name, tmp_path):
+    vocabulary = ranks()
+    path = tmp_path / "mine.tiktoken"
+    path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in vocabulary.items()))
+    pattern = UNKNOWN_PATTERNS[name]
+    theirs = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=vocabulary, special_tokens={})
+    ours = Tokenizer.from_file(path, pattern=pattern)
+    for batch in [texts.FIXED, *corpus.documents(min(oracle.MEGABYTES, 2), oracle.SEED + 5)]:
+        plain = theirs.encode_ordinary_batch(batch, num_threads=1)
+        if [ours.encode_ids(text) for text in batch] != plain:
+            oracle.fail_on_shortest(
+                batch, lambda text: assert_same_ids(text, ours.encode_ids(text), theirs.encode_ordinary(text))
+            )
 
 
 def test_tiktoken_without_a_known_name(tmp_path):
@@ -75,8 +111,17 @@ def test_tiktoken_without_a_known_name(tmp_path):
 def test_tekken(path):
     theirs = Tekkenizer.from_file(path)
     ours = Tokenizer.from_file(path)
-    for text in candidates(61):
-        expected = theirs.encode(text, bos=True, eos=False)
-        found = ours.encode_ids(text, parse_special_tokens=False)
-        assert found == expected, oracle.difference(text, found, expected)
-        assert ours.decode(expected[1:]) == text
+    for batch in batches(6):
+        expected = [theirs.encode(text, bos=True, eos=False) for text in batch]
+        found = [ours.encode_ids(text, parse_special_tokens=False) for text in batch]
+        if found != expected:
+            oracle.fail_on_shortest(
+                batch,
+                lambda text: assert_same_ids(
+                    text, ours.encode_ids(text, parse_special_tokens=False), theirs.encode(text, bos=True, eos=False)
+                ),
+            )
+        assert ours.decode_batch(expected) == batch
+    for text in texts.FIXED:
+        ids = theirs.encode(text, bos=False, eos=True)
+        assert ours.decode(ids) == theirs.decode(ids)

@@ -85,18 +85,6 @@ def any_character(rng: random.Random) -> str:
     return chr(code if code < 0xD800 else code + 0x800)
 
 
-def every_code_point(step: int = 1) -> list[str]:
-    """Returns texts in which every step-th code point stands alone between spaces, and next to letters and digits."""
-    codes = [c for c in range(0, 0x110000, step) if not 0xD800 <= c < 0xE000]
-    texts = []
-    for start in range(0, len(codes), 256):
-        chunk = [chr(c) for c in codes[start : start + 256]]
-        texts.append(" ".join(chunk))
-        texts.append("".join(f"a{c}b{c}1 {c}x" for c in chunk[::4]))
-        texts.append("".join(f"{a}{b}" for a, b in zip(chunk[1::4], chunk[2::4], strict=False)))
-    return texts
-
-
 def real_text() -> list[str]:
     """Returns prose and source code of this repository."""
     paths = (

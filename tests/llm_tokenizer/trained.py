@@ -36,16 +36,16 @@ PATTERNS = {
     "cl100k": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     "generic": r"\p{Lu}\p{Ll}*|\d+|\w+|\s+|[^\w\s]",
 }  # fmt: skip
-DEEPSEEK = sequence(
-    "pretokenizers",
-    split(r"\p{N}{1,3}"),
-    split("[一-龥\u3040-ゟ゠-ヿ]+"),
-    split(
-        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
-        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-    ),
-    BYTE_LEVEL,
+DEEPSEEK_WORDS = (
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"""
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+
+def deepseek(words: str = DEEPSEEK_WORDS) -> dict:
+    return sequence("pretokenizers", split(r"\p{N}{1,3}"), split("[一-龥\u3040-ゟ゠-ヿ]+"), split(words), BYTE_LEVEL)
+
+
 FALCON = sequence(
     "pretokenizers",
     {"type": "Punctuation", "behavior": "Contiguous"},

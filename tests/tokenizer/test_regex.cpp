@@ -49,11 +49,29 @@ TEST(Regex, word_characters_include_marks) {
 }
 
 TEST(Regex, refuses_what_pcre2_reads_differently) {
-  for (const char* pattern : {"\\h+", "[a[b]]", "[a-z&&[^b]]", "(?m:a.b)", "(?s)a", "a{1,2}+", "\\Ka", "(*ACCEPT)", "(", "[a", "a\\", "[\\", "\\p{L"}) {
+  for (const char* pattern : {"\\h+", "[a[b]]", "[a-z&&[^b]]", "(?m:a.b)", "(?s)a", "(?#a)", "\\Ka", "(*ACCEPT)", "(", "[a", "a\\", "[\\", "\\p{L"}) {
     const auto regex = Regex::compile(pattern);
     ASSERT_FALSE(regex.ok()) << pattern;
     EXPECT_EQ(regex.status().code(), Code::kInvalidTokenizer) << pattern;
   }
+}
+
+TEST(Regex, intervals_are_those_of_oniguruma) {
+  EXPECT_EQ(split("a{1,2}+b", fb::Behavior::removed, true, "aaaab aab"), (Parts{"aaaab", "aab"}));  // repeated
+  EXPECT_EQ(split("(?:ab){2}+", fb::Behavior::removed, true, "ababababab"), (Parts{"abababab"}));
+  EXPECT_EQ(split("[ab]{2}?", fb::Behavior::removed, true, "aba"), (Parts{"ab"}));  // or none
+  EXPECT_EQ(split("\\x{61}{,2}", fb::Behavior::removed, true, "aaa"), (Parts{"aa", "a"}));
+  EXPECT_EQ(split("a{x", fb::Behavior::removed, true, "a{x"), (Parts{"a{x"}));
+}
+
+TEST(Regex, intervals_of_fancy_regex_are_possessive) {
+  const auto regex = Regex::compile("a{1,2}+b|^c|d$", RegexSyntax::kFancy);
+  ASSERT_TRUE(regex.ok());
+  EXPECT_EQ(regex->spans("aab")->size(), 1u);
+  const auto repeated = Regex::compile("a{1,2}+ab", RegexSyntax::kFancy);
+  ASSERT_TRUE(repeated.ok());
+  EXPECT_FALSE(repeated->spans("aab")->front().is_match);
+  EXPECT_EQ(regex->spans("c\nc\nd\nd")->size(), 3u);  // borders of the text, not of lines
 }
 
 TEST(Regex, gives_up_on_a_match_that_explodes) {

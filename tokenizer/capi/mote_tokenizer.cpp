@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/utf8.h"
+#include "tokenizer/batch.h"
 #include "tokenizer/compile/compile.h"
 #include "tokenizer/tokenizer.h"
 
@@ -86,15 +87,101 @@ Result<mote::EncodeOptions> options_of(const mote_tokenizer_options* from, std::
   return options;
 }
 
-Result<mote::Encoding> encode(const mote::Tokenizer& tokenizer, std::string_view text, const mote_tokenizer_options* from) {
+Result<mote::Encoding> encode(const mote::Tokenizer& tokenizer, const mote_tokenizer_input& input, const mote_tokenizer_options* from) {
   std::vector<mote::TextRange> plain;
   MOTE_ASSIGN(const mote::EncodeOptions options, options_of(from, plain));
-  if (from != nullptr && from->offsets != 0) {
-    return tokenizer.encode_with_offsets(text, options, from->offsets == 1 ? mote::OffsetUnit::kBytes : mote::OffsetUnit::kCharacters);
-  }
+  const std::string_view text(input.num_bytes > 0 ? input.text : "", input.num_bytes);
+  const auto unit = from != nullptr && from->offsets == 1 ? mote::OffsetUnit::kBytes : mote::OffsetUnit::kCharacters;
+  if (input.pair != nullptr) return tokenizer.encode_pair(text, {input.pair, input.num_pair_bytes}, options, unit);
+  if (from != nullptr && from->offsets != 0) return tokenizer.encode_with_offsets(text, options, unit);
   mote::Encoding encoding;
   MOTE_ASSIGN(encoding.ids, tokenizer.encode(text, options));
   return encoding;
+}
+
+Status encode_into(const mote::Tokenizer& tokenizer, const mote_tokenizer_input& input, const mote_tokenizer_options* options,
+                   mote_tokenizer_encoding& encoding) {
+  if (input.num_bytes > 0) MOTE_REQUIRE_POINTER(input.text);
+  MOTE_ASSIGN(const mote::Encoding made, encode(tokenizer, input, options));
+  MOTE_ASSIGN(encoding.ids, give(made.ids.data(), made.ids.size()));
+  encoding.count = made.ids.size();
+  if (options == nullptr || options->offsets == 0) return {};
+  static_assert(sizeof(mote::tokenizer::Origin) == 2 * sizeof(uint32_t));
+  MOTE_ASSIGN(encoding.offsets, give(reinterpret_cast<const uint32_t*>(made.offsets.data()), 2 * made.offsets.size()));
+  MOTE_ASSIGN(encoding.type_ids, give(made.type_ids.data(), made.type_ids.size()));
+  return {};
+}
+
+void make_empty(mote_tokenizer_encoding& encoding) {
+  encoding.ids = nullptr;
+  encoding.offsets = nullptr;
+  encoding.type_ids = nullptr;
+  encoding.count = 0;
+}
+
+// The first of the statuses that is an error.
+Status first_error(std::vector<Status>& statuses) {
+  for (Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
+  }
+  return {};
+}
+
+Status encode_all(const mote::Tokenizer& tokenizer, const mote_tokenizer_input* inputs, size_t count, const mote_tokenizer_options* options,
+                  size_t num_threads, mote_tokenizer_encoding* encodings) {
+  for (size_t i = 0; i < count; ++i) {
+    MOTE_REQUIRE_SIZE(inputs + i, mote_tokenizer_input);
+    MOTE_REQUIRE_SIZE(encodings + i, mote_tokenizer_encoding);
+  }
+  for (size_t i = 0; i < count; ++i) make_empty(encodings[i]);
+  std::vector<Status> statuses(count);
+  const auto clear = [&] {
+    for (size_t i = 0; i < count; ++i) mote_tokenizer_encoding_clear(encodings + i);
+  };
+  try {
+    mote::tokenizer::for_each_in_threads(
+        count, num_threads, [&](size_t i) { statuses[i] = encode_into(tokenizer, inputs[i], options, encodings[i]); });
+  } catch (...) {
+    clear();
+    throw;
+  }
+  Status status = first_error(statuses);
+  if (!status.ok()) clear();
+  return status;
+}
+
+Status decode_into(const mote::Tokenizer& tokenizer, mote_tokenizer_sequence& sequence, bool skip_special) {
+  if (sequence.count > 0) MOTE_REQUIRE_POINTER(sequence.ids);
+  const std::string decoded = tokenizer.decode(std::span(sequence.ids, sequence.count), skip_special);
+  MOTE_ASSIGN(sequence.text, give(decoded.data(), decoded.size()));
+  sequence.num_bytes = decoded.size();
+  return {};
+}
+
+Status decode_all(const mote::Tokenizer& tokenizer, mote_tokenizer_sequence* sequences, size_t count, bool skip_special,
+                  size_t num_threads) {
+  std::vector<Status> statuses(count);
+  const auto clear = [&] {
+    for (size_t i = 0; i < count; ++i) {
+      std::free(sequences[i].text);
+      sequences[i].text = nullptr;
+    }
+  };
+  try {
+    mote::tokenizer::for_each_in_threads(count, num_threads,
+                                         [&](size_t i) { statuses[i] = decode_into(tokenizer, sequences[i], skip_special); });
+  } catch (...) {
+    clear();
+    throw;
+  }
+  Status status = first_error(statuses);
+  if (!status.ok()) clear();
+  return status;
+}
+
+Status check_threads(int32_t num_threads) {
+  MOTE_REQUIRE(num_threads >= 0 && num_threads <= 256, Code::kInvalidArgument, "num_threads = %d: must be 0 to 256", num_threads);
+  return {};
 }
 
 }  // namespace
@@ -141,18 +228,41 @@ int32_t mote_tokenizer_encode(const mote_tokenizer_handle* tokenizer, const char
     MOTE_REQUIRE_POINTER(encoding);
     MOTE_REQUIRE_SIZE(encoding, mote_tokenizer_encoding);
     if (num_bytes > 0) MOTE_REQUIRE_POINTER(text);
-    encoding->ids = nullptr;
-    encoding->offsets = nullptr;
-    encoding->count = 0;
-    MOTE_ASSIGN(const mote::Encoding made, encode(tokenizer->tokenizer, {num_bytes > 0 ? text : "", num_bytes}, options));
-    MOTE_ASSIGN(encoding->ids, give(made.ids.data(), made.ids.size()));
-    encoding->count = made.ids.size();
-    if (options == nullptr || options->offsets == 0) return {};
-    static_assert(sizeof(mote::tokenizer::Origin) == 2 * sizeof(uint32_t));
-    auto offsets = give(reinterpret_cast<const uint32_t*>(made.offsets.data()), 2 * made.offsets.size());
-    if (!offsets.ok()) mote_tokenizer_encoding_clear(encoding);
-    MOTE_ASSIGN(encoding->offsets, std::move(offsets));
-    return {};
+    make_empty(*encoding);
+    auto input = mote_tokenizer_input{sizeof(mote_tokenizer_input), text, num_bytes, nullptr, 0};
+    const Status status = encode_into(tokenizer->tokenizer, input, options, *encoding);
+    if (!status.ok()) mote_tokenizer_encoding_clear(encoding);
+    return status;
+  });
+}
+
+int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* tokenizer, const mote_tokenizer_input* inputs, size_t count,
+                                    const mote_tokenizer_options* options, int32_t num_threads, mote_tokenizer_encoding* encodings,
+                                    mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_RETURN_IF_ERROR(check_threads(num_threads));
+    if (count == 0) return {};
+    MOTE_REQUIRE_POINTER(inputs);
+    MOTE_REQUIRE_POINTER(encodings);
+    if (options != nullptr) {
+      MOTE_REQUIRE_SIZE(options, mote_tokenizer_options);
+      MOTE_REQUIRE(options->num_plain == 0, Code::kInvalidArgument, "num_plain = %zu: must be 0 in a batch", options->num_plain);
+    }
+    return encode_all(tokenizer->tokenizer, inputs, count, options, static_cast<size_t>(num_threads), encodings);
+  });
+}
+
+int32_t mote_tokenizer_decode_batch(const mote_tokenizer_handle* tokenizer, mote_tokenizer_sequence* sequences, size_t count,
+                                    int32_t skip_special, int32_t num_threads, mote_tokenizer_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_RETURN_IF_ERROR(check_threads(num_threads));
+    if (count == 0) return {};
+    MOTE_REQUIRE_POINTER(sequences);
+    for (size_t i = 0; i < count; ++i) MOTE_REQUIRE_SIZE(sequences + i, mote_tokenizer_sequence);
+    for (size_t i = 0; i < count; ++i) sequences[i].text = nullptr;
+    return decode_all(tokenizer->tokenizer, sequences, count, skip_special != 0, static_cast<size_t>(num_threads));
   });
 }
 
@@ -160,9 +270,8 @@ void mote_tokenizer_encoding_clear(mote_tokenizer_encoding* encoding) {
   if (encoding == nullptr) return;
   std::free(encoding->ids);
   std::free(encoding->offsets);
-  encoding->ids = nullptr;
-  encoding->offsets = nullptr;
-  encoding->count = 0;
+  std::free(encoding->type_ids);
+  make_empty(*encoding);
 }
 
 int32_t mote_tokenizer_decode(const mote_tokenizer_handle* tokenizer, const int32_t* ids, size_t count, int32_t skip_special, char** text,

@@ -71,12 +71,14 @@ typedef struct mote_tokenizer_options {
   size_t num_plain;
 } mote_tokenizer_options;
 
-/* offsets: NULL unless they were asked for; two numbers an id, begin and end. */
+/* offsets, type_ids: NULL unless offsets were asked for; offsets are two numbers an id, begin and end, in the text that it is from;
+ * a type id tells the texts of a pair apart, as the post-processor numbers them. */
 typedef struct mote_tokenizer_encoding {
   uint32_t struct_size;
   int32_t* ids;
   uint32_t* offsets;
   size_t count;
+  uint32_t* type_ids;
 } mote_tokenizer_encoding;
 
 /* options may be NULL: add and parse special tokens, no offsets. *encoding: emptied by mote_tokenizer_encoding_clear. */
@@ -85,9 +87,39 @@ MOTE_TOKENIZER_API int32_t mote_tokenizer_encode(const mote_tokenizer_handle* to
                                                  mote_tokenizer_error* error);
 MOTE_TOKENIZER_API void mote_tokenizer_encoding_clear(mote_tokenizer_encoding* encoding);
 
+/* A text, and the text that it is encoded together with. pair NULL: none. */
+typedef struct mote_tokenizer_input {
+  uint32_t struct_size;
+  const char* text;
+  size_t num_bytes;
+  const char* pair;
+  size_t num_pair_bytes;
+} mote_tokenizer_input;
+
+/* Encodes `count` inputs, the same for any number of threads. num_threads 0: as many as the process may use. `plain` of the options
+ * must be empty. encodings: of `count` elements, each with its struct_size; each emptied by mote_tokenizer_encoding_clear. After an
+ * error, which is that of the first input that has one, all are empty. */
+MOTE_TOKENIZER_API int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* tokenizer, const mote_tokenizer_input* inputs,
+                                                       size_t count, const mote_tokenizer_options* options, int32_t num_threads,
+                                                       mote_tokenizer_encoding* encodings, mote_tokenizer_error* error);
+
 /* *text: UTF-8, ends with a zero byte that num_bytes does not count; freed by mote_tokenizer_free. */
 MOTE_TOKENIZER_API int32_t mote_tokenizer_decode(const mote_tokenizer_handle* tokenizer, const int32_t* ids, size_t count,
                                                  int32_t skip_special, char** text, size_t* num_bytes, mote_tokenizer_error* error);
+
+/* Token ids, and the text that they are decoded to: as that of mote_tokenizer_decode. */
+typedef struct mote_tokenizer_sequence {
+  uint32_t struct_size;
+  const int32_t* ids;
+  size_t count;
+  char* text;
+  size_t num_bytes;
+} mote_tokenizer_sequence;
+
+/* Decodes `count` sequences, the same for any number of threads. After an error every text is NULL. */
+MOTE_TOKENIZER_API int32_t mote_tokenizer_decode_batch(const mote_tokenizer_handle* tokenizer, mote_tokenizer_sequence* sequences,
+                                                       size_t count, int32_t skip_special, int32_t num_threads,
+                                                       mote_tokenizer_error* error);
 
 /* One more than the largest id. */
 MOTE_TOKENIZER_API int32_t mote_tokenizer_num_ids(const mote_tokenizer_handle* tokenizer);

@@ -14,6 +14,7 @@ Status check_template_ids(const Draft& draft) {
     if (processor->kind == fb::ProcessorKind::template_) ids.clear();
     if (processor->kind == fb::ProcessorKind::byte_level) ids.clear();
     for (const fb::TemplatePiece& piece : processor->pieces) ids.push_back(piece.id());
+    for (const fb::TemplatePiece& piece : processor->pair_pieces) ids.push_back(piece.id());
     for (const int32_t id : ids) {
       MOTE_REQUIRE(id < num_ids, Code::kInvalidTokenizer, "tokenizer.json: post_processor: id %d: must be below %d, the number of ids",
                    id, num_ids);

@@ -59,8 +59,8 @@ Status add_bos(const std::vector<std::pair<std::string, int32_t>>& special, Draf
     if (text != "<s>") continue;
     auto processor = std::make_unique<fb::ProcessorT>();
     processor->kind = fb::ProcessorKind::template_;
-    processor->pieces.emplace_back(id);
-    processor->pieces.emplace_back(-1);
+    processor->pieces.emplace_back(id, 0, false);
+    processor->pieces.emplace_back(-1, 0, false);
     draft.segment.processors.push_back(std::move(processor));
     return {};
   }

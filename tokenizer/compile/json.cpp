@@ -1,8 +1,10 @@
 #include "tokenizer/compile/json.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/utf8.h"
+#include "tokenizer/compile/json_number.h"
 
 namespace mote::tokenizer {
 namespace {
@@ -30,6 +32,57 @@ int nesting_depth(std::string_view text) {
   return deepest;
 }
 
+// Builds the document as nlohmann's own reader does, but for the value of numbers.
+class Builder final : public nlohmann::json_sax<Json> {
+ public:
+  Json take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t, const string_t& text) override {
+    const double value = json_number(text);
+    return std::isfinite(value) && put(value);
+  }
+  bool string(string_t& text) override { return put(std::move(text)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  Json& place(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    Json& parent = *open_.back();
+    if (parent.is_object()) return parent[key_] = std::move(value);
+    parent.push_back(std::move(value));
+    return parent.back();
+  }
+  bool put(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    open_.push_back(&place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // from the root to the innermost one; none moves while it is open
+  std::string key_;
+};
+
 std::string shown(const Json& json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > 80) text = replace_invalid_utf8(std::string_view(text).substr(0, 80)) + "...";
@@ -41,8 +94,9 @@ std::string shown(const Json& json) {
 Result<Json> parse_json(std::string_view text) {
   MOTE_REQUIRE(nesting_depth(text) <= kMaxJsonDepth, Code::kInvalidTokenizer,
                "tokenizer.json nests deeper than %d levels", kMaxJsonDepth);
-  Json json = Json::parse(text.begin(), text.end(), nullptr, false);
-  MOTE_REQUIRE(!json.is_discarded(), Code::kInvalidTokenizer, "tokenizer.json is not valid JSON");
+  Builder builder;
+  MOTE_REQUIRE(Json::sax_parse(text.begin(), text.end(), &builder), Code::kInvalidTokenizer, "tokenizer.json is not valid JSON");
+  Json json = builder.take();
   MOTE_REQUIRE(json.is_object(), Code::kInvalidTokenizer, "tokenizer.json must be a JSON object");
   return json;
 }

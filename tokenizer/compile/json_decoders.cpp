@@ -68,7 +68,12 @@ Status read_one(const Field& field, const std::string& type, fb::DecoderT& made)
 }  // namespace
 
 Status read_decoders(const Field& field, std::vector<std::unique_ptr<fb::DecoderT>>& decoders) {
-  return read_components(field, "decoders", decoders, read_one);
+  MOTE_RETURN_IF_ERROR(read_components(field, "decoders", decoders, read_one));
+  if (field.is_null() || !decoders.empty()) return {};
+  // Without a decoder tokens have spaces between them, behind an empty Sequence they have none.
+  decoders.push_back(std::make_unique<fb::DecoderT>());
+  decoders.back()->kind = Kind::fuse;
+  return {};
 }
 
 }  // namespace mote::tokenizer

@@ -7,33 +7,47 @@ using Kind = fb::ProcessorKind;
 
 constexpr const char* kSupported = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing or Sequence";
 
-Status append_special(const Field& piece, const Field& special_tokens, fb::ProcessorT& made) {
+using TemplatePieces = std::vector<fb::TemplatePiece>;
+
+constexpr int64_t kMaxTypeId = 0xFFFFFFFF;
+
+Status append_special(const Field& piece, const Field& special_tokens, TemplatePieces& pieces) {
   MOTE_ASSIGN(const std::string name, piece["id"].text());
+  MOTE_ASSIGN(const int64_t type_id, piece["type_id"].integer(0, kMaxTypeId));
   const Field list = special_tokens[name.c_str()]["ids"];
   MOTE_RETURN_IF_ERROR(list.require_array());
   for (size_t i = 0; i < list.json().size(); ++i) {
     MOTE_ASSIGN(const int64_t id, list[i].integer(0, kMaxTokenId));
-    made.pieces.emplace_back(static_cast<int32_t>(id));
+    pieces.emplace_back(static_cast<int32_t>(id), static_cast<uint32_t>(type_id), i > 0);
   }
   return {};
 }
 
-Status read_template(const Field& field, fb::ProcessorT& made) {
-  made.kind = Kind::template_;
-  const Field single = field["single"];
-  MOTE_RETURN_IF_ERROR(single.require_array());
-  for (size_t i = 0; i < single.json().size(); ++i) {
-    const Field special = single[i]["SpecialToken"];
+Status append_sequence(const Field& piece, bool of_pair, TemplatePieces& pieces) {
+  MOTE_ASSIGN(const std::string id, piece["id"].text());
+  MOTE_ASSIGN(const int64_t type_id, piece["type_id"].integer(0, kMaxTypeId));
+  if (id != "A" && !(of_pair && id == "B")) return piece["id"].error(of_pair ? "A or B" : "A, the only sequence of `single`");
+  pieces.emplace_back(id == "A" ? -1 : -2, static_cast<uint32_t>(type_id), false);
+  return {};
+}
+
+Status read_template(const Field& list, const Field& special_tokens, bool of_pair, TemplatePieces& pieces) {
+  MOTE_RETURN_IF_ERROR(list.require_array());
+  for (size_t i = 0; i < list.json().size(); ++i) {
+    const Field special = list[i]["SpecialToken"];
     if (!special.is_null()) {
-      MOTE_RETURN_IF_ERROR(append_special(special, field["special_tokens"], made));
+      MOTE_RETURN_IF_ERROR(append_special(special, special_tokens, pieces));
       continue;
     }
-    const Field sequence = single[i]["Sequence"]["id"];
-    MOTE_ASSIGN(const std::string id, sequence.text());
-    if (id != "A") return sequence.error("A, the only sequence of `single`");
-    made.pieces.emplace_back(-1);
+    MOTE_RETURN_IF_ERROR(append_sequence(list[i]["Sequence"], of_pair, pieces));
   }
   return {};
+}
+
+Status read_templates(const Field& field, fb::ProcessorT& made) {
+  made.kind = Kind::template_;
+  MOTE_RETURN_IF_ERROR(read_template(field["single"], field["special_tokens"], false, made.pieces));
+  return read_template(field["pair"], field["special_tokens"], true, made.pair_pieces);
 }
 
 // ["[SEP]", 102]
@@ -56,7 +70,7 @@ Status read_trimming(const Field& field, fb::ProcessorT& made) {
 }
 
 Status read_one(const Field& field, const std::string& type, fb::ProcessorT& made) {
-  if (type == "TemplateProcessing") return read_template(field, made);
+  if (type == "TemplateProcessing") return read_templates(field, made);
   if (type == "ByteLevel") {
     made.kind = Kind::byte_level;
     return read_trimming(field, made);
@@ -77,7 +91,7 @@ Status read_processors(const Field& field, std::vector<std::unique_ptr<fb::Proce
   return read_components(field, "processors", processors, [&](const Field& part, const std::string& type, fb::ProcessorT& made) -> Status {
     // Behind a template a text is no longer one sequence, so a second template would have to put it together as a pair.
     for (const auto& earlier : processors) {
-      const bool splits = earlier->kind == Kind::template_ && earlier->pieces.size() != 1;
+      const bool splits = earlier->kind == Kind::template_ && (earlier->pieces.size() != 1 || earlier->pair_pieces.size() > 2);
       if (splits && type == "TemplateProcessing") return part["type"].error("no second TemplateProcessing");
     }
     return read_one(part, type, made);

@@ -34,6 +34,24 @@ std::vector<fb::Merge> merges_of(const std::vector<std::string>& ranks, const Ra
   return build_merges(merges);
 }
 
+// What the pattern matches is encoded, and what lies between is dropped. The patterns of scanners match everything.
+Status add_split(const std::string& pattern, Draft& draft) {
+  auto split = std::make_unique<fb::PretokenizerT>();
+  split->kind = fb::PretokenizerKind::split;
+  split->pattern = pattern;
+  split->is_regex = true;
+  if (scanner_for(pattern) == nullptr) {
+    const auto regex = Regex::compile(pattern, RegexSyntax::kFancy);
+    const Status status = regex.ok() ? regex->check_backtracking() : regex.status();
+    MOTE_REQUIRE(status.ok(), Code::kInvalidTokenizer, "pattern: %s", status.message().c_str());
+    split->fancy_syntax = true;
+    split->behavior = fb::Behavior::removed;
+    split->invert = true;
+  }
+  draft.segment.pretokenizers.push_back(std::move(split));
+  return {};
+}
+
 }  // namespace
 
 Status fill_ranks(const std::vector<std::string>& ranks, int32_t first_id, const std::string& pattern, Draft& draft) {
@@ -60,15 +78,7 @@ Status fill_ranks(const std::vector<std::string>& ranks, int32_t first_id, const
     model.byte_ids.push_back(first_id + static_cast<int32_t>(found->second));
   }
   model.merges = merges_of(ranks, known, first_id);
-  if (scanner_for(pattern) == nullptr) {
-    const auto regex = Pattern::make(pattern, true);
-    MOTE_REQUIRE(regex.ok(), Code::kInvalidTokenizer, "pattern: %s", regex.status().message().c_str());
-  }
-  auto split = std::make_unique<fb::PretokenizerT>();
-  split->kind = fb::PretokenizerKind::split;
-  split->pattern = pattern;
-  split->is_regex = true;
-  draft.segment.pretokenizers.push_back(std::move(split));
+  MOTE_RETURN_IF_ERROR(add_split(pattern, draft));
   auto decoder = std::make_unique<fb::DecoderT>();
   decoder->kind = fb::DecoderKind::byte_level;
   draft.segment.decoders.push_back(std::move(decoder));

@@ -2,7 +2,11 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+#include <array>
+
 #include "tokenizer/unicode/characters.h"
+#include "tokenizer/unicode/properties.h"
 
 namespace mote::tokenizer {
 namespace {
@@ -32,13 +36,30 @@ void replace(std::vector<Change>& changes, std::string_view from, std::string_vi
   if (difference < 0 && !changes.empty()) changes.back().change += difference;
 }
 
+// Marks of Unicode 16 and 17, the release of Hugging Face's clusters, that utf8proc may not know yet.
+constexpr std::array<CodePointRange, 20> kNewerMarks{{
+    {0x897, 0x897}, {0x1ACF, 0x1ADD}, {0x1AE0, 0x1AEB}, {0x10D69, 0x10D6D}, {0x10EFA, 0x10EFC}, {0x113B8, 0x113C0},
+    {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
+    {0x11B60, 0x11B67}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F}, {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6},
+    {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5},
+}};
+
+bool is_newer_mark(char32_t c) {
+  const auto behind = [](const CodePointRange& range, char32_t value) { return range.last < value; };
+  const auto found = std::lower_bound(kNewerMarks.begin(), kNewerMarks.end(), c, behind);
+  return found != kNewerMarks.end() && found->first <= c;
+}
+
+bool is_line_end_or_control(char32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0); }
+
 size_t grapheme_length(std::string_view text) {
   Character character = first_character(text);
   size_t length = character.length;
   utf8proc_int32_t state = 0;
   while (length < text.size()) {
     const Character next = first_character(text.substr(length));
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(character.code_point),
+    const bool joins = is_newer_mark(next.code_point) && !is_line_end_or_control(character.code_point);
+    if (!joins && utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(character.code_point),
                                          static_cast<utf8proc_int32_t>(next.code_point), &state)) {
       break;
     }

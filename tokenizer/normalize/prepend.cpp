@@ -3,7 +3,8 @@
 namespace mote::tokenizer {
 
 Status Prepend::apply(AlignedText& text) const {
-  text.prepend(prefix_);
+  if (prefix_.empty()) text.forget_first_origin();
+  else text.prepend(prefix_);
   return {};
 }
 

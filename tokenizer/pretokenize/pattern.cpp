@@ -2,10 +2,10 @@
 
 namespace mote::tokenizer {
 
-Result<Pattern> Pattern::make(std::string_view pattern, bool is_regex) {
+Result<Pattern> Pattern::make(std::string_view pattern, bool is_regex, RegexSyntax syntax) {
   Pattern made;
   if (is_regex || pattern.empty()) {
-    MOTE_ASSIGN(made.regex_, Regex::compile(pattern));
+    MOTE_ASSIGN(made.regex_, Regex::compile(pattern, syntax));
   } else {
     made.literal_ = pattern;
   }

@@ -15,7 +15,7 @@ namespace mote::tokenizer {
 class Pattern {
  public:
   // Errors: kInvalidTokenizer as Regex::compile.
-  static Result<Pattern> make(std::string_view pattern, bool is_regex);
+  static Result<Pattern> make(std::string_view pattern, bool is_regex, RegexSyntax syntax = RegexSyntax::kOniguruma);
 
   // Cuts valid UTF-8 into matches and what lies between, in order and without gaps.
   // Errors: kInvalidArgument if a match takes too many steps.

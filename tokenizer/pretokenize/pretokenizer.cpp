@@ -23,7 +23,7 @@ Made make_split(const fb::Pretokenizer& from) {
   if (from.is_regex() && from.behavior() == fb::Behavior::isolated) {
     if (auto scanner = scanner_for(text_of(from.pattern()))) return made<ScannerSplit>(std::move(scanner));
   }
-  MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex()));
+  MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex(), from.fancy_syntax() ? RegexSyntax::kFancy : RegexSyntax::kOniguruma));
   return made<Split>(std::move(pattern), from.behavior(), from.invert());
 }
 

@@ -12,6 +12,7 @@ namespace mote::tokenizer {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 16384;
+constexpr size_t kMaxTranslatedBytes = 1 << 18;
 constexpr uint32_t kMatchLimit = 2'000'000;
 constexpr uint32_t kDepthLimit = 100'000;
 constexpr uint32_t kHeapLimitKib = 16'384;
@@ -77,7 +78,7 @@ struct Regex::Compiled {
 Result<Regex> Regex::compile_translated(const std::string& pattern) {
   const CompileContext context(pcre2_compile_context_create(nullptr));
   if (context == nullptr) throw std::bad_alloc();
-  pcre2_set_max_pattern_length(context.get(), 2 * kMaxPatternBytes);
+  pcre2_set_max_pattern_length(context.get(), 2 * kMaxTranslatedBytes);
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   int error = 0;
@@ -90,10 +91,10 @@ Result<Regex> Regex::compile_translated(const std::string& pattern) {
   return Regex(std::make_shared<const Compiled>(Compiled{std::move(code)}));
 }
 
-Result<Regex> Regex::compile(std::string_view pattern) {
+Result<Regex> Regex::compile(std::string_view pattern, RegexSyntax syntax) {
   MOTE_REQUIRE(pattern.size() <= kMaxPatternBytes, Code::kInvalidTokenizer,
                "a regular expression of %zu bytes: at most %zu are accepted", pattern.size(), kMaxPatternBytes);
-  MOTE_ASSIGN(const std::string translated, translate_to_pcre2(pattern));
+  MOTE_ASSIGN(const std::string translated, translate_to_pcre2(pattern, syntax));
   return compile_translated(translated);
 }
 

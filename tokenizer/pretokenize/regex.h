@@ -1,4 +1,4 @@
-// Regular expressions of tokenizer.json (Oniguruma's syntax) on PCRE2, with limits on time and memory.
+// Regular expressions of tokenizer.json (Oniguruma's syntax) and of tiktoken on PCRE2, with limits on time and memory.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,9 @@
 
 namespace mote::tokenizer {
 
+// Whose syntax a pattern is in: that of Oniguruma for Ruby, or of Rust's fancy-regex.
+enum class RegexSyntax { kOniguruma, kFancy };
+
 // A stretch of the text: what one match took, or what lies between matches.
 struct Span {
   size_t begin = 0;
@@ -22,7 +25,7 @@ struct Span {
 class Regex {
  public:
   // Errors: kInvalidTokenizer if the pattern does not compile or uses syntax that PCRE2 reads differently.
-  static Result<Regex> compile(std::string_view pattern);
+  static Result<Regex> compile(std::string_view pattern, RegexSyntax syntax = RegexSyntax::kOniguruma);
   // Errors: kInvalidTokenizer if the pattern gives up on one of some short texts that make patterns backtrack.
   Status check_backtracking() const;
   // Cuts valid UTF-8 into matches and what lies between, in order and without gaps.
@@ -37,7 +40,7 @@ class Regex {
   std::shared_ptr<const Compiled> compiled_;
 };
 
-// `pattern` as PCRE2 must be given it so that classes mean what they mean to Oniguruma.
-Result<std::string> translate_to_pcre2(std::string_view pattern);
+// `pattern` as PCRE2 must be given it so that it means what it means in its own syntax.
+Result<std::string> translate_to_pcre2(std::string_view pattern, RegexSyntax syntax);
 
 }  // namespace mote::tokenizer

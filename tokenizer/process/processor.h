@@ -17,7 +17,7 @@ class Processor {
   static Result<Processor> make(const fb::Processor& from, int32_t num_ids);
 
   bool trims() const { return trim_offsets_; }
-  // A text is one part at first; a template makes one of each of its pieces.
+  // A text is one part at first, a pair of texts two; a template makes one of each of its pieces.
   void apply(std::vector<EncodingPart>& parts, bool add_special) const;
 
  private:
@@ -31,7 +31,8 @@ class Processor {
   bool add_prefix_space_ = false;
   int32_t cls_ = 0;
   int32_t sep_ = 0;
-  std::vector<int32_t> pieces_;  // -1: the text
+  std::vector<fb::TemplatePiece> pieces_;
+  std::vector<fb::TemplatePiece> pair_pieces_;
 };
 
 }  // namespace mote::tokenizer

@@ -75,11 +75,58 @@ py::bytes compile(const py::bytes& file, const std::string& name, const py::obje
   return py::bytes(static_cast<const char*>(segment), num_bytes);
 }
 
-py::list list_of(const int32_t* ids, size_t count) {
+template <typename Number>
+py::list list_of(const Number* numbers, size_t count) {
   py::list list(count);
-  for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLong(ids[i]));
+  for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLong(static_cast<long>(numbers[i])));
   return list;
 }
+
+py::list pairs_of(const uint32_t* numbers, size_t count) {
+  py::list list(count);
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* pair = PyTuple_New(2);
+    if (pair == nullptr) throw py::error_already_set();
+    PyTuple_SET_ITEM(pair, 0, PyLong_FromLong(static_cast<long>(numbers[2 * i])));
+    PyTuple_SET_ITEM(pair, 1, PyLong_FromLong(static_cast<long>(numbers[2 * i + 1])));
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
+  }
+  return list;
+}
+
+// (ids, [(begin, end), ...] or None, type ids or None)
+py::tuple tuple_of(const mote_tokenizer_encoding& encoding) {
+  py::object offsets = py::none();
+  py::object type_ids = py::none();
+  if (encoding.offsets != nullptr) offsets = pairs_of(encoding.offsets, encoding.count);
+  if (encoding.type_ids != nullptr) type_ids = list_of(encoding.type_ids, encoding.count);
+  return py::make_tuple(list_of(encoding.ids, encoding.count), offsets, type_ids);
+}
+
+mote_tokenizer_options options_of(bool add_special, bool parse_special, int offsets) {
+  auto options = sized<mote_tokenizer_options>();
+  options.add_special = add_special;
+  options.parse_special = parse_special;
+  options.offsets = offsets;
+  return options;
+}
+
+// Lets go of the members when it ends.
+struct Encodings {
+  explicit Encodings(size_t count) : all(count, sized<mote_tokenizer_encoding>()) {}
+  ~Encodings() {
+    for (mote_tokenizer_encoding& encoding : all) mote_tokenizer_encoding_clear(&encoding);
+  }
+  std::vector<mote_tokenizer_encoding> all;
+};
+
+struct Sequences {
+  explicit Sequences(size_t count) : all(count, sized<mote_tokenizer_sequence>()) {}
+  ~Sequences() {
+    for (mote_tokenizer_sequence& sequence : all) mote_tokenizer_free(sequence.text);
+  }
+  std::vector<mote_tokenizer_sequence> all;
+};
 
 class Tokenizer {
  public:
@@ -91,12 +138,51 @@ class Tokenizer {
     handle_.reset(handle);
   }
 
-  // (ids, [(begin, end), ...] or None)
   py::tuple encode(const py::str& text, bool add_special, bool parse_special, int offsets) const {
     return encode_utf8(utf8_of(text), add_special, parse_special, offsets);
   }
   py::tuple encode_bytes(const py::bytes& text, bool add_special, bool parse_special, int offsets) const {
     return encode_utf8(text, add_special, parse_special, offsets);
+  }
+
+  // inputs: [(text, pair or None), ...], kept alive by the list
+  py::list encode_batch(const py::list& inputs, bool add_special, bool parse_special, int offsets, int num_threads) const {
+    std::vector<mote_tokenizer_input> texts;
+    for (const py::handle item : inputs) {
+      const auto both = py::reinterpret_borrow<py::tuple>(item);
+      auto input = sized<mote_tokenizer_input>();
+      const std::string_view text = utf8_of(py::reinterpret_borrow<py::str>(both[0]));
+      input.text = text.data();
+      input.num_bytes = text.size();
+      if (!both[1].is_none()) {
+        const std::string_view pair = utf8_of(py::reinterpret_borrow<py::str>(both[1]));
+        input.pair = pair.data();
+        input.num_pair_bytes = pair.size();
+      }
+      texts.push_back(input);
+    }
+    const mote_tokenizer_options options = options_of(add_special, parse_special, offsets);
+    Encodings encodings(texts.size());
+    check_without_gil([&](mote_tokenizer_error* error) {
+      return mote_tokenizer_encode_batch(handle_.get(), texts.data(), texts.size(), &options, num_threads, encodings.all.data(), error);
+    });
+    py::list results(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) results[i] = tuple_of(encodings.all[i]);
+    return results;
+  }
+
+  py::list decode_batch(const std::vector<std::vector<int32_t>>& ids, bool skip_special, int num_threads) const {
+    Sequences sequences(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      sequences.all[i].ids = ids[i].data();
+      sequences.all[i].count = ids[i].size();
+    }
+    check_without_gil([&](mote_tokenizer_error* error) {
+      return mote_tokenizer_decode_batch(handle_.get(), sequences.all.data(), ids.size(), skip_special, num_threads, error);
+    });
+    py::list results(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) results[i] = py::str(sequences.all[i].text, sequences.all[i].num_bytes);
+    return results;
   }
 
   py::str decode(const std::vector<int32_t>& ids, bool skip_special) const {
@@ -130,22 +216,12 @@ class Tokenizer {
 
  private:
   py::tuple encode_utf8(std::string_view text, bool add_special, bool parse_special, int offsets) const {
-    auto options = sized<mote_tokenizer_options>();
-    options.add_special = add_special;
-    options.parse_special = parse_special;
-    options.offsets = offsets;
-    auto encoding = sized<mote_tokenizer_encoding>();
+    const mote_tokenizer_options options = options_of(add_special, parse_special, offsets);
+    Encodings encoding(1);
     check_without_gil([&](mote_tokenizer_error* error) {
-      return mote_tokenizer_encode(handle_.get(), text.data(), text.size(), &options, &encoding, error);
+      return mote_tokenizer_encode(handle_.get(), text.data(), text.size(), &options, encoding.all.data(), error);
     });
-    const std::unique_ptr<mote_tokenizer_encoding, Closer<mote_tokenizer_encoding_clear>> owned(&encoding);
-    py::object places = py::none();
-    if (offsets != 0) {
-      py::list list(encoding.count);
-      for (size_t i = 0; i < encoding.count; ++i) list[i] = py::make_tuple(encoding.offsets[2 * i], encoding.offsets[2 * i + 1]);
-      places = list;
-    }
-    return py::make_tuple(list_of(encoding.ids, encoding.count), places);
+    return tuple_of(encoding.all.front());
   }
 
   std::unique_ptr<mote_tokenizer_handle, Closer<mote_tokenizer_close>> handle_;
@@ -161,7 +237,10 @@ PYBIND11_MODULE(_core, module) {
       .def("encode", &Tokenizer::encode, py::arg("text"), py::arg("add_special"), py::arg("parse_special"), py::arg("offsets"))
       .def("encode_bytes", &Tokenizer::encode_bytes, py::arg("text"), py::arg("add_special"), py::arg("parse_special"),
            py::arg("offsets"))
+      .def("encode_batch", &Tokenizer::encode_batch, py::arg("inputs"), py::arg("add_special"), py::arg("parse_special"),
+           py::arg("offsets"), py::arg("num_threads"))
       .def("decode", &Tokenizer::decode, py::arg("ids"), py::arg("skip_special"))
+      .def("decode_batch", &Tokenizer::decode_batch, py::arg("sequences"), py::arg("skip_special"), py::arg("num_threads"))
       .def("id_to_token", &Tokenizer::id_to_token, py::arg("id"))
       .def("token_to_id", &Tokenizer::token_to_id, py::arg("token"))
       .def("num_ids", &Tokenizer::num_ids)

@@ -1,5 +1,7 @@
 #include "tokenizer/text/aligned_text.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "tokenizer/unicode/characters.h"
 
@@ -26,6 +28,12 @@ AlignedText AlignedText::slice(size_t begin, size_t end) const {
   part.origins_.assign(origins_.begin() + static_cast<ptrdiff_t>(begin), origins_.begin() + static_cast<ptrdiff_t>(end));
   if (begin < end) part.origin_begin_ = origins_[begin].begin;
   return part;
+}
+
+void AlignedText::forget_first_origin() {
+  if (text_.empty() || !tracked_) return;
+  const size_t length = std::min(first_character(text_).length, origins_.size());
+  std::fill_n(origins_.begin(), length, Origin{origin_begin_, origin_begin_});
 }
 
 void AlignedText::prepend(std::string_view prefix) {

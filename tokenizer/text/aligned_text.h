@@ -33,6 +33,8 @@ class AlignedText {
   AlignedText slice(size_t begin, size_t end) const;
   // Puts `prefix` in front, with the origin of the first character. Does nothing to an empty text.
   void prepend(std::string_view prefix);
+  // What Hugging Face's `Prepend` of nothing does: the first character is one that was put in front.
+  void forget_first_origin();
   void append(const AlignedText& other);
 
  private:

@@ -27,13 +27,13 @@ inline constexpr uint32_t kNumbers = category_mask(kNd, kNl, kNo);
 inline constexpr uint32_t kPunctuation = category_mask(kPc, kPd, kPs, kPe, kPi, kPf, kPo);
 inline constexpr uint32_t kSymbols = category_mask(kSm, kSc, kSk, kSo);
 
-// Categories that changed between the release that utf8proc knows and Unicode 16, the release of Hugging Face's regular expressions.
+// What Unicode 15 and 16 assigned: utf8proc may know only Unicode 15 and PCRE2 only 14, Hugging Face's regular expressions know 16.
 struct CategoryRange {
   char32_t first;
   char32_t last;
   Category category;
 };
-extern const std::array<CategoryRange, 84> kNewerCategories;
+extern const std::array<CategoryRange, 127> kNewerCategories;
 
 // Every character's properties in two levels. Immutable; the first call builds it in about a millisecond.
 class CharacterTable {

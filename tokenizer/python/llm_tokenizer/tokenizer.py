@@ -28,10 +28,12 @@ class Encoding:
 
     ids: token ids
     offsets: for each id the characters [begin, end) that it stands for; (0, 0) for one that was put around the text
+    type_ids: for each id which text of a pair it belongs to, as the post-processor numbers them
     """
 
     ids: list[int]
     offsets: list[tuple[int, int]]
+    type_ids: list[int]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,13 +83,17 @@ class Tokenizer:
         """Reads the text of a tokenizer.json. Errors: InvalidTokenizerError"""
         return cls(compile_tokenizer(json.encode()))
 
-    def encode(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> Encoding:
-        """Returns the tokens of a text.
+    def encode(
+        self, text: str, pair: str | None = None, add_special_tokens: bool = True, parse_special_tokens: bool = True
+    ) -> Encoding:
+        """Returns the tokens of a text, or of two texts that belong together.
 
         add_special_tokens: BOS and such, as the file asks
         parse_special_tokens: special tokens spelled in the text become their ids; False for text from a user
         Errors: ArgumentError if the text needs an unknown token where there is none, or a pattern gives up on it
         """
+        if pair is not None:
+            return self.encode_batch([(text, pair)], add_special_tokens, parse_special_tokens, num_threads=1)[0]
         return Encoding(*self._core.encode(_checked(text), add_special_tokens, parse_special_tokens, 2))
 
     def encode_ids(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> list[int]:
@@ -95,18 +101,30 @@ class Tokenizer:
         return self._core.encode(_checked(text), add_special_tokens, parse_special_tokens, 0)[0]
 
     def encode_batch(
-        self, texts: Iterable[str], add_special_tokens: bool = True, parse_special_tokens: bool = True
+        self,
+        texts: Iterable[str | tuple[str, str]],
+        add_special_tokens: bool = True,
+        parse_special_tokens: bool = True,
+        *,
+        num_threads: int = 0,
     ) -> list[Encoding]:
-        """Returns the tokens of each text."""
-        return [self.encode(text, add_special_tokens, parse_special_tokens) for text in texts]
+        """Returns the tokens of each text, or of each pair of texts, the same for any number of threads.
+
+        num_threads: 0 for as many as the process may use   Errors: as encode, of the first text that has one
+        """
+        inputs = [(text, None) if isinstance(text, str) else _checked_pair(text) for text in texts]
+        found = self._core.encode_batch(inputs, add_special_tokens, parse_special_tokens, 2, num_threads)
+        return [Encoding(*parts) for parts in found]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
         """Returns the text of token ids; ids that no token has are passed over. Errors: ArgumentError"""
         return self._core.decode(_checked_ids(ids), skip_special_tokens)
 
-    def decode_batch(self, sequences: Iterable[Iterable[int]], skip_special_tokens: bool = True) -> list[str]:
-        """Returns the text of each sequence of ids."""
-        return [self.decode(ids, skip_special_tokens) for ids in sequences]
+    def decode_batch(
+        self, sequences: Iterable[Iterable[int]], skip_special_tokens: bool = True, *, num_threads: int = 0
+    ) -> list[str]:
+        """Returns the text of each sequence of ids, with as many threads as `encode_batch`."""
+        return self._core.decode_batch([_checked_ids(ids) for ids in sequences], skip_special_tokens, num_threads)
 
     def id_to_token(self, id: int) -> str | None:
         """Returns how the file spells an id, None if no token has it."""
@@ -142,6 +160,12 @@ def _checked(text: str) -> str:
     if not isinstance(text, str):
         raise ArgumentError(f"text must be a str, not {type(text).__name__}")
     return text
+
+
+def _checked_pair(pair: object) -> tuple[str, str]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ArgumentError(f"text must be a str or a pair of them, not {type(pair).__name__}")
+    return _checked(pair[0]), _checked(pair[1])
 
 
 def _checked_ids(ids: Iterable[int]) -> list[int]:
