@@ -154,6 +154,39 @@ LIMITS = (
 FOLDED = ("object is not subscriptable", "unhashable type: 'slice'")
 
 
+# fmt: off
+FILTERS = [
+    "abs", "round", "round(1)", "round(1,'ceil')", "round(1,'floor')", "int", "float", "upper", "lower", "title",
+    "capitalize", "trim", "length", "list", "first", "last", "string", "tojson", "join(',')", "reverse",
+    "reverse|list", "sort", "sum", "unique|list", "map('upper')|list", "min", "max", "replace('a','b')",
+    "select|list", "batch(2)|list", "indent(2)", "truncate(5)", "wordcount", "escape", "dictsort", "items|list",
+    "urlencode", "center(5)", "striptags", "xmlattr", "filesizeformat", "format(1)", "slice(2)|list", "groupby('a')",
+    "forceescape", "safe", "attr('a')", "default('q')", "selectattr('a')|list", "rejectattr('a')|list",
+    "map(attribute='a')|list", "count", "d('e')",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_of_every_type(name):
+    for value in (
+        "nope",
+        "(s)[s]",
+        "none",
+        "true",
+        "1.5",
+        "'ab'",
+        "'2.5'",
+        "[1, 2]",
+        "{'a': 1}",
+        "(3, 'b')",
+        "range(2)",
+    ):
+        template = f"{{{{ {value} | {name} }}}}"
+        wanted = expected(template)
+        assert any(text in wanted[1] for text in BEYOND) or actual(template) == wanted, template
+
+
 @pytest.mark.parametrize(
     "expression",
     ["big + big", "big * 3", "-big - big", "2 ** 63", "(-big - 1) // -1", "-(-big - 1)", "(-big - 1) | abs"],

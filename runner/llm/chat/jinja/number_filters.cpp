@@ -55,7 +55,6 @@ Value real(Runtime& runtime, const Value& value, const Bound& bound) {
 }
 
 Value absolute(Runtime& runtime, const Value& value, const Bound&) {
-  require_defined(runtime, value);
   if (value.is(Kind::kFloat)) return Value::of(std::fabs(value.real));
   if (!value.is_whole()) MOTE_JINJA_FAIL("bad operand type for abs(): '%s'", type_name(value));
   return value.whole() < 0 ? negative(runtime, value) : Value::of(value.whole());
@@ -88,14 +87,13 @@ Value round(Runtime& runtime, const Value& value, const Bound& bound) {
   const Value method = bound.value_or(2, Value::of("common"));
   const std::string_view name = method.is_text() ? method.string() : std::string_view();
   if (name != "common" && name != "ceil" && name != "floor") fail("method must be common, ceil or floor");
-  require_defined(runtime, value);
-  if (!value.is_number()) {
-    if (name == "common") MOTE_JINJA_FAIL("type %s doesn't define __round__ method", type_name(value));
-    MOTE_JINJA_FAIL("must be real number, not %s", type_name(value));
+  if (name == "common") {
+    if (!value.is_number()) MOTE_JINJA_FAIL("type %s doesn't define __round__ method", type_name(value));
+    return rounded(value, to_index(precision));
   }
-  if (name == "common") return rounded(value, to_index(precision));
   const Value scale = arithmetic(runtime, Operator::kPower, Value::of(10), precision);
   const Value scaled = arithmetic(runtime, Operator::kMultiply, value, scale);
+  if (!scaled.is_number()) MOTE_JINJA_FAIL("must be real number, not %s", type_name(scaled));
   Value whole = scaled;
   if (scaled.is(Kind::kFloat)) whole = Value::of(whole_of(name == "ceil" ? std::ceil(scaled.real) : std::floor(scaled.real)));
   return arithmetic(runtime, Operator::kDivide, whole, scale);

@@ -6,6 +6,7 @@
 #include "runner/llm/chat/jinja/escapes.h"
 #include "runner/llm/chat/jinja/filters.h"
 #include "runner/llm/chat/jinja/number_format.h"
+#include "runner/llm/chat/jinja/numbers.h"
 #include "runner/llm/chat/jinja/operators.h"
 #include "runner/llm/chat/jinja/percent_format.h"
 #include "runner/llm/chat/jinja/text_methods.h"
@@ -90,6 +91,8 @@ Value indent(Runtime& runtime, const Value& value, const Bound& bound) {
   const bool first = is_true(bound.value_or(2, Value::of(false)));
   const bool blank = is_true(bound.value_or(3, Value::of(false)));
   require_defined(runtime, value);
+  if (value.is(Kind::kList)) fail("'list' object has no attribute 'splitlines'");
+  if (value.is(Kind::kTuple)) fail("can only concatenate tuple (not \"str\") to tuple");
   if (!value.is_text()) MOTE_JINJA_FAIL("unsupported operand type(s) for +=: '%s' and 'str'", type_name(value));
   const Text indention = width.is_text()
                              ? width.text()
@@ -173,6 +176,7 @@ Value urlencode(Runtime& runtime, const Value& value, const Bound&) {
   Cursor cursor(runtime, pairs);
   Value pair;
   while (cursor.next(pair)) {
+    if (!is_iterable(pair)) MOTE_JINJA_FAIL("cannot unpack non-iterable %s object", type_name(pair));
     const List* parts = to_list(runtime, pair);
     if (parts->size < 2) MOTE_JINJA_FAIL("not enough values to unpack (expected 2, got %zu)", parts->size);
     if (parts->size > 2) fail("too many values to unpack (expected 2)");
@@ -236,10 +240,14 @@ Value striptags(Runtime& runtime, const Value& value, const Bound&) {
 
 Value filesizeformat(Runtime& runtime, const Value& value, const Bound& bound) {
   require_defined(runtime, value);
-  if (!value.is_number()) MOTE_JINJA_FAIL("float() argument must be a string or a real number, not '%s'", type_name(value));
+  const std::optional<double> parsed = value.is_text() ? parse_float(value.string()) : std::nullopt;
+  if (value.is_text() && !parsed) MOTE_JINJA_FAIL("could not convert string to float: %s", repr_string(runtime, value).c_str());
+  if (!value.is_text() && !value.is_number()) {
+    MOTE_JINJA_FAIL("float() argument must be a string or a real number, not '%s'", type_name(value));
+  }
   const bool is_binary = is_true(bound.value_or(1, Value::of(false)));
   const double base = is_binary ? 1024 : 1000;
-  const double bytes = value.number();
+  const double bytes = parsed ? *parsed : value.number();
   std::string text = bytes == 1 ? "1 Byte" : format("%lld Bytes", static_cast<long long>(std::clamp(bytes, -0x1p62, 0x1p62)));
   if (bytes >= base) {
     constexpr std::string_view kPrefixes = "KMGTPEZY";
