@@ -91,16 +91,17 @@ EMOJI_JOINTS = [
 ]
 
 
-def documents(megabytes: float, seed: int = 0, every_code_point: bool = True) -> Iterator[list[str]]:
+def documents(megabytes: float, seed: int = 0, for_code_points: float | None = None) -> Iterator[list[str]]:
     """Yields batches of documents, together at least so many megabytes.
 
-    every_code_point: they come first: all of them where 50 megabytes are asked for, all up to U+1FFFF and a sample of the rest
-    where 8 are, else a sample
+    Code points come first: all of them from 50 megabytes on, from 8 on all up to U+1FFFF and a sample of the rest, else a sample.
+    for_code_points: decides that instead of megabytes; 0: none
     """
     rng = random.Random(seed)
     size = 0
-    if every_code_point:
-        for batch in _batches(code_points(megabytes, rng)):
+    thoroughness = megabytes if for_code_points is None else for_code_points
+    if thoroughness > 0:
+        for batch in _batches(code_points(thoroughness, rng)):
             size += _bytes(batch)
             yield batch
     while size < megabytes * 1e6:

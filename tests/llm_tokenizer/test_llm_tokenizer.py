@@ -129,7 +129,7 @@ def test_interface_of_tokenizers(pair):
 
 def test_batches_are_the_same_for_any_number_of_threads(pair):
     ours, _ = pair
-    batch = next(iter(corpus.documents(0.5, 7, every_code_point=False)))
+    batch = next(iter(corpus.documents(0.5, 7, for_code_points=0)))
     expected = [ours.encode(text) for text in batch]
     ids = [encoding.ids for encoding in expected]
     texts = [ours.decode(sequence) for sequence in ids]

@@ -72,7 +72,7 @@ def shown(value: dict) -> str:
 
 @functools.cache
 def some_texts() -> list[str]:
-    return [*texts.FIXED, *next(iter(corpus.documents(0.06, 11, every_code_point=False)))]
+    return [*texts.FIXED, *next(iter(corpus.documents(0.06, 11, for_code_points=0)))]
 
 
 def assert_same_on_some_texts(description: dict) -> None:
