@@ -23,8 +23,8 @@ T sized() {
   return value;
 }
 
-ProgramBuilder program_with_template() {
-  ProgramBuilder builder = test::tiny_program();
+test::ProgramBuilder program_with_template() {
+  test::ProgramBuilder builder = test::tiny_program();
   builder.chat_template = kTemplate;
   return builder;
 }
