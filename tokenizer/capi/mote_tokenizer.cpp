@@ -119,10 +119,20 @@ void make_empty(mote_tokenizer_encoding& encoding) {
   encoding.count = 0;
 }
 
-// The first of the statuses that is an error.
-Status first_error(std::vector<Status>& statuses) {
+// Calls work(i), which returns Status, for each item in threads. If one fails or throws, calls clear() and gives the first error.
+template <typename Work, typename Clear>
+Status all_or_nothing(size_t count, size_t num_threads, const Work& work, const Clear& clear) {
+  std::vector<Status> statuses(count);
+  try {
+    mote::tokenizer::for_each_in_threads(count, num_threads, [&](size_t i) { statuses[i] = work(i); });
+  } catch (...) {
+    clear();
+    throw;
+  }
   for (Status& status : statuses) {
-    if (!status.ok()) return std::move(status);
+    if (status.ok()) continue;
+    clear();
+    return std::move(status);
   }
   return {};
 }
@@ -134,20 +144,10 @@ Status encode_all(const mote::Tokenizer& tokenizer, const mote_tokenizer_input* 
     MOTE_REQUIRE_SIZE(encodings + i, mote_tokenizer_encoding);
   }
   for (size_t i = 0; i < count; ++i) make_empty(encodings[i]);
-  std::vector<Status> statuses(count);
-  const auto clear = [&] {
+  const auto encode = [&](size_t i) { return encode_into(tokenizer, inputs[i], options, encodings[i]); };
+  return all_or_nothing(count, num_threads, encode, [&] {
     for (size_t i = 0; i < count; ++i) mote_tokenizer_encoding_clear(encodings + i);
-  };
-  try {
-    mote::tokenizer::for_each_in_threads(
-        count, num_threads, [&](size_t i) { statuses[i] = encode_into(tokenizer, inputs[i], options, encodings[i]); });
-  } catch (...) {
-    clear();
-    throw;
-  }
-  Status status = first_error(statuses);
-  if (!status.ok()) clear();
-  return status;
+  });
 }
 
 Status decode_into(const mote::Tokenizer& tokenizer, mote_tokenizer_sequence& sequence, bool skip_special) {
@@ -160,23 +160,13 @@ Status decode_into(const mote::Tokenizer& tokenizer, mote_tokenizer_sequence& se
 
 Status decode_all(const mote::Tokenizer& tokenizer, mote_tokenizer_sequence* sequences, size_t count, bool skip_special,
                   size_t num_threads) {
-  std::vector<Status> statuses(count);
-  const auto clear = [&] {
+  const auto decode = [&](size_t i) { return decode_into(tokenizer, sequences[i], skip_special); };
+  return all_or_nothing(count, num_threads, decode, [&] {
     for (size_t i = 0; i < count; ++i) {
       std::free(sequences[i].text);
       sequences[i].text = nullptr;
     }
-  };
-  try {
-    mote::tokenizer::for_each_in_threads(count, num_threads,
-                                         [&](size_t i) { statuses[i] = decode_into(tokenizer, sequences[i], skip_special); });
-  } catch (...) {
-    clear();
-    throw;
-  }
-  Status status = first_error(statuses);
-  if (!status.ok()) clear();
-  return status;
+  });
 }
 
 Status check_threads(int32_t num_threads) {
