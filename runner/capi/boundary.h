@@ -50,6 +50,8 @@ Status write_struct(const T& from, T* to) {
   return {};
 }
 
+inline std::string_view text_or_empty(const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); }
+
 // A copy for the caller, freed by mote_string_free.
 Status give_string(std::string_view text, char** out);
 

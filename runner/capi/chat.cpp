@@ -3,6 +3,7 @@
 using mote::Code;
 using mote::Status;
 using mote::capi::guarded;
+using mote::capi::text_or_empty;
 
 int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
@@ -23,7 +24,6 @@ Status render(const mote::ChatTemplate& chat_template, const mote_conversation* 
   mote_conversation given{};
   MOTE_RETURN_IF_ERROR(mote::capi::read_struct(conversation, given));
   MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
-  const auto text_or_empty = [](const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); };
   mote::Conversation chat;
   chat.messages = given.messages;
   chat.tools = text_or_empty(given.tools);

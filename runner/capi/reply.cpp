@@ -5,13 +5,12 @@
 using mote::Code;
 using mote::Status;
 using mote::capi::guarded;
+using mote::capi::text_or_empty;
 
 static_assert(MOTE_REPLY_CONTENT == static_cast<int>(mote::ReplyEventKind::kContent) + 1);
 static_assert(MOTE_REPLY_CALL_DISCARDED == static_cast<int>(mote::ReplyEventKind::kCallDiscarded) + 1);
 
 namespace {
-
-std::string_view text_or_empty(const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); }
 
 Status open(const mote_reply_options* options, std::string_view own_template, mote_reply** out) {
   mote_reply_options given{};

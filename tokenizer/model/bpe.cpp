@@ -48,6 +48,17 @@ std::vector<Symbol>& symbols_of_thread() {
   return symbols;
 }
 
+// merge(part, symbols) -> Status fills `symbols`, unless the cache knows the part.
+template <typename Merge>
+Status append_part_ids(uint32_t owner, std::string_view part, std::vector<int32_t>& ids, const Merge& merge) {
+  PieceCache& cache = PieceCache::of_thread();
+  if (cache.append(owner, part, ids)) return {};
+  std::vector<Symbol>& symbols = symbols_of_thread();
+  MOTE_RETURN_IF_ERROR(merge(part, symbols));
+  cache.append_and_remember(owner, part, symbols, ids);
+  return {};
+}
+
 }  // namespace
 
 Bpe::Bpe(const fb::Segment& segment)
@@ -153,22 +164,16 @@ Status Bpe::encode(std::string_view piece, std::vector<Token>& tokens) const {
   });
 }
 
-Status Bpe::append_part_ids(std::string_view part, std::vector<int32_t>& ids) const {
-  PieceCache& cache = PieceCache::of_thread();
-  if (cache.append(cache_owner_, part, ids)) return {};
-  std::vector<Symbol>& symbols = symbols_of_thread();
-  MOTE_RETURN_IF_ERROR(merge(part, symbols));
-  cache.append_and_remember(cache_owner_, part, symbols, ids);
-  return {};
-}
-
 Status Bpe::encode_ids(std::string_view piece, std::vector<int32_t>& ids) const {
   if (const int32_t id = unmerged(piece); id >= 0) {
     ids.push_back(id);
     return {};
   }
   return for_each_word(piece, [&](std::string_view word, size_t) {
-    return for_each_part(junctions_, word, [&](size_t begin, size_t end) { return append_part_ids(word.substr(begin, end - begin), ids); });
+    return for_each_part(junctions_, word, [&](size_t begin, size_t end) {
+      const auto merged = [this](std::string_view part, std::vector<Symbol>& symbols) { return merge(part, symbols); };
+      return append_part_ids(cache_owner_, word.substr(begin, end - begin), ids, merged);
+    });
   });
 }
 
@@ -211,22 +216,17 @@ Status ByteLevelBpe::encode(std::string_view piece, std::vector<Token>& tokens) 
   });
 }
 
-void ByteLevelBpe::append_part_ids(std::string_view part, std::vector<int32_t>& ids) const {
-  PieceCache& cache = PieceCache::of_thread();
-  if (cache.append(cache_owner_, part, ids)) return;
-  std::vector<Symbol>& symbols = symbols_of_thread();
-  merge(part, symbols);
-  cache.append_and_remember(cache_owner_, part, symbols, ids);
-}
-
 Status ByteLevelBpe::encode_ids(std::string_view piece, std::vector<int32_t>& ids) const {
   if (const int32_t id = whole(piece); id >= 0) {
     ids.push_back(id);
     return {};
   }
-  return for_each_part(junctions_, piece, [&](size_t begin, size_t end) -> Status {
-    append_part_ids(piece.substr(begin, end - begin), ids);
-    return {};
+  return for_each_part(junctions_, piece, [&](size_t begin, size_t end) {
+    const auto merged = [this](std::string_view part, std::vector<Symbol>& symbols) {
+      merge(part, symbols);
+      return Status();
+    };
+    return append_part_ids(cache_owner_, piece.substr(begin, end - begin), ids, merged);
   });
 }
 

@@ -25,7 +25,6 @@ class Bpe final : public Model {
   template <typename Body> Status for_each_word(std::string_view piece, const Body& body) const;
   // Errors: as encode.
   Status merge(std::string_view part, std::vector<Symbol>& symbols) const;
-  Status append_part_ids(std::string_view part, std::vector<int32_t>& ids) const;
   Status append_symbols(std::string_view word, std::vector<Symbol>& symbols) const;
   int32_t find_character(std::string_view character, bool first, bool last, std::string& spelled) const;
   bool append_bytes(std::string_view spelled, std::vector<Symbol>& symbols) const;
@@ -56,7 +55,6 @@ class ByteLevelBpe final : public Model {
   // The id that a whole piece is without merging, -1: it must be merged.
   int32_t whole(std::string_view piece) const;
   void merge(std::string_view part, std::vector<Symbol>& symbols) const;
-  void append_part_ids(std::string_view part, std::vector<int32_t>& ids) const;
 
   VocabularyView vocabulary_;
   MergesView merges_;

@@ -175,18 +175,23 @@ std::optional<Operator> arithmetic_of(TokenType type) {
 
 }  // namespace
 
-Expression* ExpressionParser::parse_sum() {
-  Expression* first = parse_concatenation();
+Expression* ExpressionParser::parse_arithmetic(std::initializer_list<TokenType> operators, Expression* (ExpressionParser::*operand)()) {
+  const auto is_operator = [&](TokenType type) { return stream_.is(type); };
+  Expression* first = (this->*operand)();
   Expression* chain = nullptr;
-  while (stream_.is(TokenType::kAdd) || stream_.is(TokenType::kSub)) {
+  while (std::any_of(operators.begin(), operators.end(), is_operator)) {
     if (chain == nullptr) {
       chain = make(ExpressionKind::kArithmetic, first->line);
       chain->items = {first};
     }
     chain->operators.push_back(*arithmetic_of(stream_.next().type));
-    chain->items.push_back(parse_concatenation());
+    chain->items.push_back((this->*operand)());
   }
   return chain == nullptr ? first : chain;
+}
+
+Expression* ExpressionParser::parse_sum() {
+  return parse_arithmetic({TokenType::kAdd, TokenType::kSub}, &ExpressionParser::parse_concatenation);
 }
 
 Expression* ExpressionParser::parse_concatenation() {
@@ -199,33 +204,12 @@ Expression* ExpressionParser::parse_concatenation() {
 }
 
 Expression* ExpressionParser::parse_product() {
-  Expression* first = parse_power();
-  Expression* chain = nullptr;
-  while (stream_.is(TokenType::kMul) || stream_.is(TokenType::kDiv) || stream_.is(TokenType::kFloorDiv) ||
-         stream_.is(TokenType::kMod)) {
-    if (chain == nullptr) {
-      chain = make(ExpressionKind::kArithmetic, first->line);
-      chain->items = {first};
-    }
-    chain->operators.push_back(*arithmetic_of(stream_.next().type));
-    chain->items.push_back(parse_power());
-  }
-  return chain == nullptr ? first : chain;
+  return parse_arithmetic({TokenType::kMul, TokenType::kDiv, TokenType::kFloorDiv, TokenType::kMod}, &ExpressionParser::parse_power);
 }
 
-Expression* ExpressionParser::parse_power() {
-  Expression* first = parse_unary(true);
-  Expression* chain = nullptr;
-  while (stream_.skip_if(TokenType::kPow)) {
-    if (chain == nullptr) {
-      chain = make(ExpressionKind::kArithmetic, first->line);
-      chain->items = {first};
-    }
-    chain->operators.push_back(Operator::kPower);
-    chain->items.push_back(parse_unary(true));
-  }
-  return chain == nullptr ? first : chain;
-}
+Expression* ExpressionParser::parse_power() { return parse_arithmetic({TokenType::kPow}, &ExpressionParser::parse_signed); }
+
+Expression* ExpressionParser::parse_signed() { return parse_unary(true); }
 
 Expression* ExpressionParser::parse_unary(bool with_filter) {
   const Nesting nesting(*this);

@@ -1,6 +1,8 @@
 // Expressions and assignment targets. Source: jinja2 parser.py
 #pragma once
 
+#include <initializer_list>
+
 #include "runner/llm/chat/jinja/ast.h"
 #include "runner/llm/chat/jinja/token_stream.h"
 
@@ -54,10 +56,13 @@ class ExpressionParser {
   Expression* parse_and();
   Expression* parse_not();
   Expression* parse_comparison();
+  // A chain of operands with any of the operators between them, from the left.
+  Expression* parse_arithmetic(std::initializer_list<TokenType> operators, Expression* (ExpressionParser::*operand)());
   Expression* parse_sum();
   Expression* parse_concatenation();
   Expression* parse_product();
   Expression* parse_power();
+  Expression* parse_signed();
   Expression* parse_unary(bool with_filter);
   Expression* parse_primary(bool with_namespace);
   Expression* parse_name(bool with_namespace);

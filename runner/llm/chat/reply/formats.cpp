@@ -81,14 +81,16 @@ constexpr Rule kToolCalls[] = {
     {kObject, kComplete, kSection, kEnd},
     {kSection, "</tool_calls>", kContent},
 };
-constexpr Rule kGranite[] = {
-    {kContent, "<|tool_call|>", kSection},
-    {kSection, "[", kSection},
-    {kSection, ",", kSection},
-    {kSection, "]", kContent},
-    {kSection, "{", kObject, kAgain},
-    {kObject, kComplete, kSection, kEnd},
-};
+// A mark, and a JSON list of calls behind it.
+constexpr std::array<Rule, 6> list_behind(std::string_view mark) {
+  return {{{kContent, mark, kSection},
+           {kSection, "[", kSection},
+           {kSection, ",", kSection},
+           {kSection, "]", kContent},
+           {kSection, "{", kObject, kAgain},
+           {kObject, kComplete, kSection, kEnd}}};
+}
+constexpr auto kGranite = list_behind("<|tool_call|>");
 constexpr Rule kFunctools[] = {
     {kContent, "functools[", kSection},
     {kSection, ",", kSection},
@@ -96,14 +98,7 @@ constexpr Rule kFunctools[] = {
     {kSection, "{", kObject, kAgain},
     {kObject, kComplete, kSection, kEnd},
 };
-constexpr Rule kMistral[] = {
-    {kContent, "[TOOL_CALLS]", kSection},
-    {kSection, "[", kSection},
-    {kSection, ",", kSection},
-    {kSection, "]", kContent},
-    {kSection, "{", kObject, kAgain},
-    {kObject, kComplete, kSection, kEnd},
-};
+constexpr auto kMistral = list_behind("[TOOL_CALLS]");
 constexpr Rule kCommandR[] = {
     {kContent, "Action:\n```json", kSection},
     {kContent, "Action: ```json", kSection},
