@@ -38,7 +38,7 @@ TOKENIZER = {
     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
 }  # fmt: skip
 TOKENIZER_CONFIG = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}
-GROUP_BITS = 4.5  # four bits a weight and an fp16 scale for each group of 32
+GROUP_BITS = 4.25  # four bits a weight and a multiplier for each group of 32
 
 
 def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:

@@ -35,7 +35,7 @@ int64_t tensor_bytes(const Tensor& tensor) {
   }
   for (int dim = 0; dim < tensor.rank - 2; ++dim) elements *= tensor.size(dim);
   const int64_t row_blocks = (tensor.size(-2) + kTileRows - 1) / kTileRows;
-  return elements * row_blocks * (tensor.size(-1) / tensor.group_size) * tile_bytes(tensor.bits, tensor.group_size);
+  return elements * row_blocks * block_bytes(tensor.bits, tensor.group_size, tensor.size(-1) / tensor.group_size);
 }
 
 Cost cost_of(const Op& op, const Call& call, const KernelContext& context) {

@@ -1,4 +1,5 @@
-// Formats of quantised weights: tiles of 16 rows x one group, the codes in planes, then the scales (docs/file-format.md).
+// Formats of quantised weights: tiles of 16 rows x one group, the codes in planes, then multipliers, and
+// behind the tiles of 16 rows the scales of the rows (docs/file-format.md).
 #pragma once
 
 #include <array>
@@ -13,19 +14,20 @@ struct WeightFormat {
   int bits;
   int code_min;  // 1 bit: the codes are -1 and 1 only
   int code_max;
+  int max_multiplier;             // of 1 to 4 bits: such that multiplier * code is a signed byte
   std::array<int, 3> plane_bits;  // widest first; 0: no further plane
 };
 
 // Row for row FORMATS in llm_export/program/formats.py; a test compares them.
 inline constexpr std::array<WeightFormat, 8> kWeightFormats = {{
-    {1, -1, 1, {1, 0, 0}},
-    {2, -2, 1, {2, 0, 0}},
-    {3, -4, 3, {2, 1, 0}},
-    {4, -8, 7, {4, 0, 0}},
-    {5, -16, 15, {4, 1, 0}},
-    {6, -32, 31, {4, 2, 0}},
-    {7, -64, 63, {4, 2, 1}},
-    {8, -128, 127, {8, 0, 0}},
+    {1, -1, 1, 127, {1, 0, 0}},
+    {2, -2, 1, 63, {2, 0, 0}},
+    {3, -4, 3, 31, {2, 1, 0}},
+    {4, -8, 7, 15, {4, 0, 0}},
+    {5, -16, 15, 255, {4, 1, 0}},
+    {6, -32, 31, 255, {4, 2, 0}},
+    {7, -64, 63, 255, {4, 2, 1}},
+    {8, -128, 127, 255, {8, 0, 0}},
 }};
 
 constexpr bool is_weight_bits(int bits) { return bits >= 1 && bits <= static_cast<int>(kWeightFormats.size()); }
@@ -37,12 +39,20 @@ constexpr const WeightFormat& weight_format(int bits) { return kWeightFormats[st
 
 constexpr int64_t plane_bytes(int plane_bits, int64_t group_size) { return kTileRows * group_size * plane_bits / 8; }
 
-// Also where the scales begin.
+// Also where the multipliers begin.
 constexpr int64_t code_bytes(int bits, int64_t group_size) { return plane_bytes(bits, group_size); }
 
 constexpr int64_t tile_bytes(int bits, int64_t group_size) {
-  return code_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kFloat16);
+  return code_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kUint8);
 }
+
+// 16 whole rows: their tiles, then their scales.
+constexpr int64_t block_bytes(int bits, int64_t group_size, int64_t groups) {
+  return groups * tile_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kFloat32);
+}
+
+// Whether multiplier * code is a signed byte, so that a row is a row of bytes with one scale.
+constexpr bool products_fit_bytes(int bits) { return bits <= 4; }
 
 // What is subtracted from `code_at` to get the code.
 constexpr int code_offset(int bits) { return -weight_format(bits).code_min; }

@@ -26,7 +26,7 @@ constexpr int64_t dtype_bytes(DType dtype) {
 const char* dtype_name(DType dtype);
 
 // A strided tensor. Strides count elements. `bits` != 0: quantised tiles of 16 rows x group_size columns
-// (docs/file-format.md); then `dtype` is the scales' and strides mean nothing.
+// (docs/file-format.md); then `dtype` is the multipliers' and strides mean nothing.
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::kFloat32;

@@ -19,7 +19,7 @@ from llm_export.capture import parameters_on_meta
 from llm_export.checkpoint import Checkpoint
 from llm_export.methods import WeightSpec
 from llm_export.ops import quantize_activations
-from llm_export.quantize.affine import dequantize_rows, quantize_rows
+from llm_export.quantize.affine import Quantized, quantize_rows
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
@@ -129,7 +129,7 @@ class Oracle:
         if spec is None:
             return stored.to(torch.float32)
         if stored.dim() == 2 and not _is_conv1d(module):
-            return _torchao_tensor(*_quantize(stored, spec), spec)
+            return _torchao_tensor(_quantize(stored, spec), spec)
         if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
             return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
         return _dequantized(stored, spec)
@@ -188,24 +188,24 @@ def _is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D"
 
 
-def _quantize(rows: Tensor, spec: WeightSpec) -> tuple[Tensor, Tensor]:
+def _quantize(rows: Tensor, spec: WeightSpec) -> Quantized:
     step = max(BLOCK_ELEMENTS // rows.shape[1], 1)
     blocks = [quantize_rows(block, spec.bits, spec.group_size, spec.name) for block in rows.split(step)]
-    return torch.cat([codes for codes, _ in blocks]), torch.cat([scales for _, scales in blocks])
+    return Quantized(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 
 
 def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
     """Returns what the stored codes of a matrix or a stack of matrices stand for, float32."""
     if weight.dim() == 3:
         return torch.stack([_dequantized(matrix, spec) for matrix in weight])
-    return dequantize_rows(*_quantize(weight, spec))
+    return _quantize(weight, spec).dequantize()
 
 
-def _torchao_tensor(codes: Tensor, scales: Tensor, spec: WeightSpec) -> Tensor:
+def _torchao_tensor(weight: Quantized, spec: WeightSpec) -> Tensor:
     """Wraps codes and scales so that torchao itself computes the linear."""
     dtype = getattr(torch, f"int{max(spec.bits, 2)}")  # torch.int1 has the codes -1 and 0, not -1 and 1
     return IntxUnpackedToInt8Tensor(
-        qdata=codes, scale=scales, zero_point=torch.zeros_like(scales, dtype=torch.int8),
-        target_dtype=dtype, block_size=(1, spec.group_size), dtype=torch.float32,
+        qdata=weight.codes, scale=weight.group_scales(), block_size=(1, spec.group_size), dtype=torch.float32,
+        zero_point=torch.zeros_like(weight.multipliers, dtype=torch.int8), target_dtype=dtype,
         activation_quantization="int8_asym_per_token" if spec.activations == "int8" else None,
     )  # fmt: skip

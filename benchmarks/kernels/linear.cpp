@@ -71,17 +71,17 @@ class Layer {
   Layer(const Flags& flags, int64_t rows, int64_t columns) {
     weight_.bits = static_cast<uint8_t>(flags.bits);
     weight_.group_size = static_cast<int32_t>(flags.group_size);
-    weight_.dtype = DType::kFloat16;
+    weight_.dtype = DType::kUint8;
     weight_.rank = 2;
     weight_.sizes = {rows, columns};
     weight_.set_contiguous_strides();
-    const int64_t tile = tile_bytes(static_cast<int>(flags.bits), flags.group_size);
-    bytes_ = static_cast<size_t>(rows / kTileRows * (columns / flags.group_size) * tile);
+    const int64_t block = block_bytes(static_cast<int>(flags.bits), flags.group_size, columns / flags.group_size);
+    bytes_ = static_cast<size_t>(rows / kTileRows * block);
     copies_ = std::max<size_t>(2, kColdBytes / bytes_);
     memory_.resize(copies_ * bytes_);
     std::minstd_rand random(7);
     for (size_t i = 0; i < memory_.size(); i += 4) {
-      const auto word = static_cast<uint32_t>(random()) & 0x2fff2fffu;  // as float16: small and positive
+      const auto word = (static_cast<uint32_t>(random()) & 0x00ffffffu) | 0x38000000u;  // as float32: small and positive
       std::memcpy(memory_.data() + i, &word, 4);
     }
   }

@@ -28,13 +28,13 @@ void dequantise_row(const Matrix& table, int64_t row, float* y) {
   const int64_t groups = table.columns / table.group_size, bytes = tile_bytes(table.bits, table.group_size);
   const std::byte* tile = table.data + row / kTileRows * table.block_bytes();
   const int64_t in_tile = row % kTileRows;
+  float scale = 0;
+  std::memcpy(&scale, tile + groups * bytes + static_cast<int64_t>(sizeof(scale)) * in_tile, sizeof(scale));
   for (int64_t g = 0; g < groups; ++g, tile += bytes) {
-    uint16_t half = 0;
-    std::memcpy(&half, tile + code_bytes(table.bits, table.group_size) + 2 * in_tile, sizeof(half));
-    const float scale = float16_to_float32(half);
+    const int multiplier = std::to_integer<int>(tile[code_bytes(table.bits, table.group_size) + in_tile]);
     for (int64_t k = 0; k < table.group_size; ++k) {
       const int code = code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits);
-      y[g * table.group_size + k] = scale * static_cast<float>(code);
+      y[g * table.group_size + k] = scale * static_cast<float>(multiplier * code);
     }
   }
 }

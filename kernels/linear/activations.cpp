@@ -42,6 +42,12 @@ struct Source {
 
 int64_t groups_of(const Matrix& weight) { return weight.columns / weight.group_size; }
 
+// Bytes of a row of codes.
+int64_t codes_pitch(CodeLayout layout, const Matrix& weight) {
+  const auto unit = static_cast<int64_t>(layout);
+  return (weight.columns + unit - 1) / unit * unit;
+}
+
 // body(place, row) for every row, in parallel.
 template <typename Body>
 void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& scratch, ThreadPool& threads, const Body& body) {
@@ -54,16 +60,17 @@ void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& s
 
 void prepare_codes(CodeLayout layout, const Source& source, const Matrix& weight, Activations& result, Scratch& scratch, ThreadPool& threads) {
   const int64_t groups = groups_of(weight);
-  int8_t* codes = scratch.take<int8_t>(result.count * result.width);
+  const int64_t pitch = codes_pitch(layout, weight);
+  int8_t* codes = scratch.take<int8_t>(result.count * pitch);
   int32_t* offsets = scratch.take<int32_t>(result.count * groups);
   float* scales = scratch.take<float>(result.count);
-  float* zeros = scratch.take<float>(result.count);
+  int32_t* zeros = scratch.take<int32_t>(result.count);
   CodeBlock* blocks = scratch.take<CodeBlock>(result.num_blocks);
   for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from) {
     const Place place = place_of(source.order, row, result.count);
     const int64_t index = row - place.first, in_run = index % run_rows(layout), run = row - in_run;
     const int rows = std::min(run_rows(layout), place.count - static_cast<int>(index - in_run));
-    int8_t* run_codes = codes + run * result.width;
+    int8_t* run_codes = codes + run * pitch;
     int32_t* run_offsets = offsets + run * groups;
     const RowCodes made =
         source.kernels.quantize(from, result.width, weight.group_size, code_offset(weight.bits), rows, layout,
@@ -117,8 +124,8 @@ size_t activations_bytes(ActivationMode mode, const Matrix& weight, int64_t coun
   if (mode != ActivationMode::kCodes) {
     return array_bytes<FloatBlock>(num_blocks) + array_bytes<float>(count * weight.columns) + buffers;
   }
-  return array_bytes<int8_t>(count * weight.columns) + array_bytes<int32_t>(count * groups_of(weight)) +
-         2 * array_bytes<float>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
+  return array_bytes<int8_t>(count * codes_pitch(CodeLayout::kChunks, weight)) + array_bytes<int32_t>(count * groups_of(weight)) +
+         array_bytes<float>(count) + array_bytes<int32_t>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
 }
 
 Activations prepare_activations(ActivationMode mode, CodeLayout layout, const RowKernels& kernels, const Tensor& x,

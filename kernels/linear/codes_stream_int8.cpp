@@ -16,8 +16,8 @@ MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
 
 // One group of one stream: adds to sums[t] and to weight_sums.
 template <int kBits, int kTokens>
-MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, F32x16* sums,
-                          F32x16& weight_sums) {
+MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, I32x16* sums,
+                          I32x16& weight_sums) {
   I32x16 totals[kTokens], codes_alone = splat_i32(0);
   for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(x.offsets + group * kTokens + t);
   const int8_t* row = x.codes + group * group_size * kTokens;
@@ -31,20 +31,20 @@ MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeB
       }
     });
   }
-  const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
-  weight_sums = fma(scale, code_sums<kBits>(codes_alone, group_size), weight_sums);
-  for (int t = 0; t < kTokens; ++t) sums[t] = fma(scale, to_f32(totals[t]), sums[t]);
+  const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
+  weight_sums = weight_sums + multipliers * code_sums<kBits>(codes_alone, group_size);
+  for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
 // kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
 template <int kBits, int kTokens, int kGroup>
 void stream_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  F32x16 sums[kMaxStreams][kTokens], weight_sums[kMaxStreams];
+  I32x16 sums[kMaxStreams][kTokens], weight_sums[kMaxStreams];
   const std::byte* tiles[kMaxStreams];
   for (int s = 0; s < kMaxStreams; ++s) {
     tiles[s] = w.blocks[s < w.count ? s : 0];  // a stream that is missing repeats the first, from cache, for nobody
-    weight_sums[s] = splat(0.0f);
-    for (int t = 0; t < kTokens; ++t) sums[s][t] = splat(0.0f);
+    weight_sums[s] = splat_i32(0);
+    for (int t = 0; t < kTokens; ++t) sums[s][t] = splat_i32(0);
   }
   const int64_t group_size = kGroup == 0 ? w.group_size : kGroup, bytes = tile_bytes(kBits, group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
@@ -55,7 +55,8 @@ void stream_few(const TileBlocks& w, const CodeBlock& x, float* y, int64_t strid
     });
   }
   for (int s = 0; s < w.count; ++s) {
-    for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride + 16 * s, finish_sums(x, t, sums[s][t], weight_sums[s]));
+    const F32x16 scale = load_f32(w.scales(s));
+    for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride + 16 * s, finish_sums(x, t, sums[s][t], weight_sums[s], scale));
   }
 }
 
@@ -74,17 +75,17 @@ MOTE_INLINE void add_chunk(const Bytes64* quads, const int8_t* codes, I32x16* to
 // kLong: groups of several chunks, between which the totals are kept.
 template <int kBits, bool kLong>
 MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const CodeBlock& x, int64_t group, float* y,
-                             int64_t stride, float* weight_sums) {
+                             int64_t stride, int32_t* weight_sums) {
   constexpr bool kWide = kBits == 8;
   const int64_t group_size = kLong ? w.group_size : kChunk, chunks = kLong ? group_size / kChunk : 1;
-  const F32x16 scale = load_f16(tile + code_bytes(kBits, group_size));
+  const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
   int32_t kept[kLong ? kTokenBlock : 1][16];
   I32x16 codes_alone = splat_i32(0);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     Bytes64 quads[kQuads];
     unpack_chunk<kBits>(tile, group_size, chunk, quads);
     unroll<kQuads>([&](auto j) { codes_alone = dot4<kWide>(codes_alone, quads[j], kOnes); });
-    for_each_run(x, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
+    for_each_run(x.count, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
@@ -93,17 +94,17 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
       unroll<rows>([&](auto t) {
         float* sums = y + (first + t) * stride;
         if (kLong && chunk + 1 < chunks) store_i32(kept[first + t], totals[t]);
-        else store_f32(sums, fma(scale, to_f32(totals[t]), load_f32(sums)));
+        else store_i32(sums, load_i32(sums) + multipliers * totals[t]);
       });
     });
   }
-  store_f32(weight_sums, fma(scale, code_sums<kBits>(codes_alone, group_size), load_f32(weight_sums)));
+  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
 }
 
 // More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps.
 template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  float weight_sums[kMaxStreams][16] = {};
+  int32_t weight_sums[kMaxStreams][16] = {};
   clear_rows(x, w.count, y, stride);
   const int64_t bytes = tile_bytes(kBits, w.group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
@@ -113,7 +114,7 @@ void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stri
       add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, weight_sums[s]);
     }
   }
-  finish_rows(x, w.count, [&](int s) { return weight_sums[s]; }, y, stride);
+  finish_rows(w, x, [&](int s) { return weight_sums[s]; }, y, stride);
 }
 
 template <int kBits>

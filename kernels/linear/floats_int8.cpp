@@ -23,9 +23,9 @@ MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_
   }
 }
 
-// kTokens rows from row `first` of the block on: sums += scale * the products of one group.
+// kTokens rows from row `first` of the block on: sums += multiplier * the products of one group.
 template <int kTokens>
-MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& scale, const float* values, int64_t pitch,
+MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& multiplier, const float* values, int64_t pitch,
                            float* y, int64_t stride) {
   F32x16 sums[kTokens];
   for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
@@ -33,15 +33,15 @@ MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x1
     const F32x16 column = load_f32(columns + 16 * k);
     for (int t = 0; t < kTokens; ++t) sums[t] = fma(column, splat(values[k * pitch + t]), sums[t]);
   }
-  for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, fma(scale, sums[t], load_f32(y + t * stride)));
+  for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, fma(multiplier, sums[t], load_f32(y + t * stride)));
 }
 
-MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x16& scale, const FloatBlock& x, int64_t group,
+MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x16& multiplier, const FloatBlock& x, int64_t group,
                            float* y, int64_t stride) {
   const float* values = x.values + group * group_size * x.count;
   int t = 0;
-  for (; t + 4 <= x.count; t += 4) add_group<4>(columns, group_size, scale, values + t, x.count, y + t * stride, stride);
-  for (; t < x.count; ++t) add_group<1>(columns, group_size, scale, values + t, x.count, y + t * stride, stride);
+  for (; t + 4 <= x.count; t += 4) add_group<4>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
+  for (; t < x.count; ++t) add_group<1>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
 }
 
 template <int kBits>
@@ -56,23 +56,30 @@ void multiply_bits(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks,
       for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk) {
         unpack_floats<kBits>(tile, w.group_size, chunk, columns + 16 * kChunk * chunk);
       }
-      const F32x16 scale = load_f16(tile + code_bytes(kBits, w.group_size));
+      const F32x16 multiplier = to_f32(load_u8(tile + code_bytes(kBits, w.group_size)));
       float* to = y + 16 * s;
       for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
-        add_block(columns, w.group_size, scale, x[b], g, to, stride);
+        add_block(columns, w.group_size, multiplier, x[b], g, to, stride);
       }
     }
   }
 }
 
-void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
-  float* row = y;
+// y = change(stream, y) for the sums of each block of rows and token.
+template <typename Function>
+MOTE_INLINE void for_each_sum(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride,
+                              const Function& change) {
   for (int64_t b = 0; b < num_blocks; ++b) {
-    for (int t = 0; t < x[b].count; ++t, row += stride) {
-      for (int i = 0; i < 16 * w.count; ++i) row[i] = 0;
+    for (int t = 0; t < x[b].count; ++t, y += stride) {
+      for (int s = 0; s < w.count; ++s) store_f32(y + 16 * s, change(s, y + 16 * s));
     }
   }
+}
+
+void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  for_each_sum(w, x, num_blocks, y, stride, [](int, const float*) { return splat(0.0f); });
   with_bits(w.bits, [&](auto bits) { multiply_bits<bits>(w, x, num_blocks, y, stride); });
+  for_each_sum(w, x, num_blocks, y, stride, [&](int s, const float* sums) { return load_f32(w.scales(s)) * load_f32(sums); });
 }
 
 constexpr FloatProducts kFloats = {multiply};

@@ -22,12 +22,16 @@ struct TileBlocks {
   int64_t groups = 0;
 
   int64_t columns() const { return groups * group_size; }
+  // Those of the 16 rows of a block.
+  const float* scales(int block) const {
+    return reinterpret_cast<const float*>(blocks[block] + groups * tile_bytes(bits, group_size));
+  }
 };
 
 // How the codes of a block lie. Runs of rows, one after the other, the last with the rows that are left:
 //   kQuads   runs of 4 rows, each [columns / 4][rows][4]
-//   kChunks  one run, [columns / 32][rows][32]
-enum class CodeLayout : int { kQuads = 4, kChunks = 32 };
+//   kChunks  one run, [columns / 64][rows][64], what is past the last column undefined
+enum class CodeLayout : int { kQuads = 4, kChunks = 64 };
 
 constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kQuads ? 4 : kTokenBlock; }
 
@@ -36,7 +40,7 @@ struct CodeBlock {
   const int8_t* codes;      // in the layout that the product wants
   const int32_t* offsets;   // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes
   const float* scales;      // [count]
-  const float* zeros;       // [count]
+  const int32_t* zeros;     // [count]
   int count;
 };
 
@@ -47,9 +51,10 @@ struct FloatBlock {
 };
 
 // y[t][16 s + r] = row r of block s times row t, rows of y `stride` floats apart, t counted through all blocks. Each element:
-//   codes   scale * (a - zero * w), a and w sums in the order of groups of fma(weight scale, exact integer sum, .), the
-//           integers being codes times codes, and weight codes alone
-//   floats  the sum in the order of groups of fma(weight scale, sum in the order of columns of fma(code, value, .), .)
+//   codes   scale * (weight scale * float(the sum of multiplier * weight code * (code - zero))), the sum an integer modulo
+//           2^32, so that its order is free
+//   floats  weight scale * the sum in the order of groups of fma(multiplier, sum in the order of columns of
+//           fma(weight code, value, .), .)
 // so the same bits come out of every variant, for every count of blocks, streams and tokens.
 struct CodeProducts {
   static constexpr std::string_view kRole = "linear.codes";
@@ -82,7 +87,7 @@ struct DenseProducts {
 // One row on its way to codes or from sums to results.
 struct RowCodes {
   float scale;
-  float zero;
+  int32_t zero;
 };
 struct RowKernels {
   static constexpr std::string_view kRole = "linear.rows";

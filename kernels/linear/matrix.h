@@ -20,14 +20,14 @@ struct Matrix {
 
   // Blocks of 16 rows.
   int64_t num_blocks() const { return (rows + kTileRows - 1) / kTileRows; }
-  int64_t block_bytes() const { return columns / group_size * tile_bytes(bits, group_size); }
+  int64_t block_bytes() const { return mote::block_bytes(bits, group_size, columns / group_size); }
 };
 
 // Bytes of a matrix as it is stored: rows of tiles are padded to a multiple of 16.
 inline int64_t matrix_bytes(const Tensor& weight) {
   const int64_t rows = weight.size(-2), columns = weight.size(-1);
   if (weight.bits == 0) return rows * columns * dtype_bytes(weight.dtype);
-  return (rows + kTileRows - 1) / kTileRows * (columns / weight.group_size) * tile_bytes(weight.bits, weight.group_size);
+  return (rows + kTileRows - 1) / kTileRows * block_bytes(weight.bits, weight.group_size, columns / weight.group_size);
 }
 
 // Matrix `index` of a weight [.., rows, columns].

@@ -87,7 +87,7 @@ RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_of
     }
     offsets[count * group] = -code_offset * sum_lanes(sums);
   }
-  return {row.scale, row.zero};
+  return {row.scale, static_cast<int32_t>(row.zero)};
 }
 
 void round(const float* x, int64_t width, float* to) {

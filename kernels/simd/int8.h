@@ -60,5 +60,28 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
   });
 }
 
+// multiplier * code of 16 rows as bytes that dot4 takes: signed, or kProductOffset more where it takes unsigned ones. For formats
+// whose products fit a byte.
+inline constexpr int kProductOffset = 128;
+template <int kBits>
+class ByteProducts {
+ public:
+  // Multipliers that are no format's may give other products, but nothing undefined.
+  explicit ByteProducts(const I32x16& multipliers)
+      : multipliers_(as_bytes(multipliers * splat_i32(kCodesAreSigned ? 0x01010101 : 0x00010001))),
+        offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(kBits))) * splat_i32(0x01010101))) {}
+
+  MOTE_INLINE Bytes64 operator()(const Bytes64& codes) const {
+#if defined(__aarch64__)
+    return multiply_bytes(codes, multipliers_);
+#else
+    return add_pairs(multiply_pairs(codes, multipliers_), offsets_);  // two bytes at once: none has a carry
+#endif
+  }
+
+ private:
+  Bytes64 multipliers_, offsets_;
+};
+
 }  // namespace MOTE_ISA
 }  // namespace mote

@@ -35,6 +35,9 @@ MOTE_INLINE Bytes64 subtract(Bytes64 x, int y) {
   const __m256i all = _mm256_set1_epi8(static_cast<char>(y));
   return {_mm256_sub_epi8(x.a, all), _mm256_sub_epi8(x.b, all)};
 }
+MOTE_INLINE Bytes64 as_bytes(I32x16 x) { return {x.a, x.b}; }
+MOTE_INLINE Bytes64 multiply_pairs(Bytes64 x, Bytes64 y) { return {_mm256_mullo_epi16(x.a, y.a), _mm256_mullo_epi16(x.b, y.b)}; }
+MOTE_INLINE Bytes64 add_pairs(Bytes64 x, Bytes64 y) { return {_mm256_add_epi16(x.a, y.a), _mm256_add_epi16(x.b, y.b)}; }
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

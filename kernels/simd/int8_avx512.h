@@ -21,6 +21,9 @@ MOTE_INLINE Bytes64 load_bytes(const std::byte* from) { return {_mm512_loadu_si5
 MOTE_INLINE void store_bytes(std::byte* to, Bytes64 x) { _mm512_storeu_si512(to, x.v); }
 MOTE_INLINE Bytes64 operator|(Bytes64 a, Bytes64 b) { return {_mm512_or_si512(a.v, b.v)}; }
 MOTE_INLINE Bytes64 subtract(Bytes64 a, int b) { return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(b)))}; }
+MOTE_INLINE Bytes64 as_bytes(I32x16 x) { return {x.v}; }
+MOTE_INLINE Bytes64 multiply_pairs(Bytes64 a, Bytes64 b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
+MOTE_INLINE Bytes64 add_pairs(Bytes64 a, Bytes64 b) { return {_mm512_add_epi16(a.v, b.v)}; }
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

@@ -32,6 +32,13 @@ MOTE_INLINE Bytes64 operator|(const Bytes64& a, const Bytes64& b) {
   return {{a.v[0] | b.v[0], a.v[1] | b.v[1], a.v[2] | b.v[2], a.v[3] | b.v[3]}};
 }
 MOTE_INLINE Bytes64 subtract(const Bytes64& a, int) { return a; }
+MOTE_INLINE Bytes64 as_bytes(const I32x16& x) { return std::bit_cast<Bytes64>(x); }
+MOTE_INLINE Bytes64 multiply_pairs(const Bytes64& a, const Bytes64& b) {
+  return {{a.v[0] * b.v[0], a.v[1] * b.v[1], a.v[2] * b.v[2], a.v[3] * b.v[3]}};
+}
+MOTE_INLINE Bytes64 add_pairs(const Bytes64& a, const Bytes64& b) {
+  return {{a.v[0] + b.v[0], a.v[1] + b.v[1], a.v[2] + b.v[2], a.v[3] + b.v[3]}};
+}
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

@@ -37,6 +37,12 @@ MOTE_INLINE Bytes64 subtract(const Bytes64& a, int b) {
   const int8x16_t all = vdupq_n_s8(static_cast<int8_t>(b));
   return each_bytes([&](int i) { return vsubq_s8(a.v[i], all); });
 }
+MOTE_INLINE Bytes64 as_bytes(const I32x16& x) {
+  return each_bytes([&](int i) { return vreinterpretq_s8_s32(x.v[i]); });
+}
+MOTE_INLINE Bytes64 multiply_bytes(const Bytes64& a, const Bytes64& b) {
+  return each_bytes([&](int i) { return vmulq_s8(a.v[i], b.v[i]); });
+}
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

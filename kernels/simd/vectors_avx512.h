@@ -48,6 +48,7 @@ MOTE_INLINE I32x16 load_u8(const void* from) { return {_mm512_cvtepu8_epi32(_mm_
 MOTE_INLINE void store_i8(void* to, I32x16 x) { _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x.v)); }
 MOTE_INLINE I32x16 operator+(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 MOTE_INLINE I32x16 operator-(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+MOTE_INLINE I32x16 operator*(I32x16 a, I32x16 b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 MOTE_INLINE I32x16 operator&(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v, b.v)}; }
 template <int kBits> MOTE_INLINE I32x16 shift_left(I32x16 a) { return {_mm512_slli_epi32(a.v, kBits)}; }
 template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) { return {_mm512_srai_epi32(a.v, kBits)}; }

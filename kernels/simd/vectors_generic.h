@@ -114,6 +114,9 @@ MOTE_INLINE I32x16 operator+(const I32x16& a, const I32x16& b) {  // wraps
 MOTE_INLINE I32x16 operator-(const I32x16& a, const I32x16& b) {
   return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) - static_cast<uint32_t>(b.v[i])); });
 }
+MOTE_INLINE I32x16 operator*(const I32x16& a, const I32x16& b) {
+  return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) * static_cast<uint32_t>(b.v[i])); });
+}
 MOTE_INLINE I32x16 operator&(const I32x16& a, const I32x16& b) {
   return each_i32([&](int i) { return a.v[i] & b.v[i]; });
 }

@@ -104,6 +104,9 @@ MOTE_INLINE I32x16 operator+(I32x16 a, I32x16 b) {
 MOTE_INLINE I32x16 operator-(I32x16 a, I32x16 b) {
   return each_i32([&](int i) { return vsubq_s32(a.v[i], b.v[i]); });
 }
+MOTE_INLINE I32x16 operator*(I32x16 a, I32x16 b) {
+  return each_i32([&](int i) { return vmulq_s32(a.v[i], b.v[i]); });
+}
 MOTE_INLINE I32x16 operator&(I32x16 a, I32x16 b) {
   return each_i32([&](int i) { return vandq_s32(a.v[i], b.v[i]); });
 }

@@ -11,7 +11,8 @@ from llm_export.methods import WeightSpec
 
 TILE_ROWS = 16
 GROUP_SIZES = (32, 64, 128, 256)
-SCALE_BYTES = 2  # float16
+MULTIPLIER_BYTES = 1  # uint8, a row of a tile
+ROW_SCALE_BYTES = 4  # float32, a row
 WEIGHT_ALIGNMENT = 64
 
 DENSE_BYTES = {
@@ -28,27 +29,32 @@ DENSE_BYTES = {
 
 @dataclass(frozen=True)
 class WeightFormat:
-    """A quantised format: tiles of TILE_ROWS rows x one group, codes followed by float16 scales."""
+    """A quantised format: tiles of TILE_ROWS rows x one group, codes followed by multipliers of row scales."""
 
     bits: int
     code_min: int  # 1 bit: the codes are -1 and 1 only
     code_max: int
+    max_multiplier: int  # of 1 to 4 bits: such that multiplier * code is a signed byte
     planes: tuple[int, ...]  # bits of a code that each plane of a tile holds, the lowest ones first
 
     def tile_bytes(self, group_size: int) -> int:
-        return TILE_ROWS * group_size * self.bits // 8 + TILE_ROWS * SCALE_BYTES
+        return TILE_ROWS * group_size * self.bits // 8 + TILE_ROWS * MULTIPLIER_BYTES
+
+    def block_bytes(self, columns: int, group_size: int) -> int:
+        """Bytes of TILE_ROWS whole rows: their tiles, then their scales."""
+        return columns // group_size * self.tile_bytes(group_size) + TILE_ROWS * ROW_SCALE_BYTES
 
 
 # Row for row kWeightFormats in kernels/formats.h; a test compares them.
 FORMATS = {
-    1: WeightFormat(bits=1, code_min=-1, code_max=1, planes=(1,)),
-    2: WeightFormat(bits=2, code_min=-2, code_max=1, planes=(2,)),
-    3: WeightFormat(bits=3, code_min=-4, code_max=3, planes=(2, 1)),
-    4: WeightFormat(bits=4, code_min=-8, code_max=7, planes=(4,)),
-    5: WeightFormat(bits=5, code_min=-16, code_max=15, planes=(4, 1)),
-    6: WeightFormat(bits=6, code_min=-32, code_max=31, planes=(4, 2)),
-    7: WeightFormat(bits=7, code_min=-64, code_max=63, planes=(4, 2, 1)),
-    8: WeightFormat(bits=8, code_min=-128, code_max=127, planes=(8,)),
+    1: WeightFormat(bits=1, code_min=-1, code_max=1, max_multiplier=127, planes=(1,)),
+    2: WeightFormat(bits=2, code_min=-2, code_max=1, max_multiplier=63, planes=(2,)),
+    3: WeightFormat(bits=3, code_min=-4, code_max=3, max_multiplier=31, planes=(2, 1)),
+    4: WeightFormat(bits=4, code_min=-8, code_max=7, max_multiplier=15, planes=(4,)),
+    5: WeightFormat(bits=5, code_min=-16, code_max=15, max_multiplier=255, planes=(4, 1)),
+    6: WeightFormat(bits=6, code_min=-32, code_max=31, max_multiplier=255, planes=(4, 2)),
+    7: WeightFormat(bits=7, code_min=-64, code_max=63, max_multiplier=255, planes=(4, 2, 1)),
+    8: WeightFormat(bits=8, code_min=-128, code_max=127, max_multiplier=255, planes=(8,)),
 }
 
 
@@ -61,5 +67,5 @@ def stored_bytes(spec: WeightSpec) -> int:
     if spec.bits == 0:
         return math.prod(spec.shape) * DENSE_BYTES[spec.dtype]
     *matrices, rows, columns = spec.shape
-    tiles = math.prod(matrices) * padded_rows(rows) // TILE_ROWS * (columns // spec.group_size)
-    return tiles * FORMATS[spec.bits].tile_bytes(spec.group_size)
+    blocks = math.prod(matrices) * padded_rows(rows) // TILE_ROWS
+    return blocks * FORMATS[spec.bits].block_bytes(columns, spec.group_size)

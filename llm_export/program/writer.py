@@ -17,7 +17,7 @@ from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import MemoryPlan, Metadata
 
 MAGIC = b"MOTE\r\n\x1a\n"
-VERSION = 2
+VERSION = 3
 HEADER = struct.Struct("<8sIIQQI28s")
 PAGE_BYTES = 4096
 Chunk = bytes | bytearray | memoryview  # or anything with the buffer protocol, such as a contiguous numpy array

@@ -57,7 +57,7 @@ def _with_format(
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
     # torchao has no integer arithmetic for stacked experts: their weights are quantised, their inputs are not.
     activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
-    return replace(spec, dtype=torch.float16, bits=scheme.bits, group_size=group_size, activations=activations)
+    return replace(spec, bits=scheme.bits, group_size=group_size, activations=activations)
 
 
 def _shorten(names: list[str]) -> str:

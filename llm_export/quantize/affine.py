@@ -1,67 +1,129 @@
-"""Symmetric group quantisation of weights, one block of rows at a time.
+"""Symmetric group quantisation of weights, one block of rows at a time: docs/quantization.md says how and why.
 
-Of 2 to 8 bits, codes and scales equal those of torchao's `IntxWeightOnlyConfig` and
-`Int8DynamicActivationIntxWeightConfig` with `PerGroup(group_size)`, symmetric mapping and
-`weight_scale_dtype=torch.float16`, applied to the float32 weight.
+A weight is scale[row] * multiplier[row, group] * code; codes are those of torchao's `quantize_affine`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from llm_export.errors import FileError
 from llm_export.program.formats import FORMATS
-from llm_export.quantize.torchao_quiet import choose_qparams_affine, mapping_symmetric, quantize_affine
+from llm_export.quantize.torchao_quiet import quantize_affine
+
+# Products with int8 inputs are added up in 32 bits, and an input less its zero point is at most 255 in magnitude.
+MAX_SUM = (2**31 - 1) // 255
+SMALLEST_SCALE = 2.0**-126
+HEADROOM = 1.03  # rounding to codes may make a sum larger than that of the weights
+# Scales that are tried, as parts of the one that clips nothing: with few bits, finer steps gain more than clips cost.
+TRIED = {2: (1.0, 0.9, 0.8, 0.7, 0.6, 0.5), 3: (1.0, 0.93, 0.86, 0.8, 0.72, 0.64), 4: (1.07, 1.0, 0.93, 0.86)}
 
 
-def quantize_rows(rows: Tensor, bits: int, group_size: int, name: str = "weight") -> tuple[Tensor, Tensor]:
+class Quantized(NamedTuple):
+    """Whole rows of a weight.
+
+    codes: int8 [N, K], of 1 bit only -1 and 1   multipliers: uint8 [N, K / group_size]   scales: float32 [N]
+    """
+
+    codes: Tensor
+    multipliers: Tensor
+    scales: Tensor
+
+    def group_scales(self) -> Tensor:
+        """Returns scale * multiplier, float32 [N, K / group_size]."""
+        return self.multipliers * self.scales[:, None]
+
+    def dequantize(self) -> Tensor:
+        """Returns scale * (multiplier * code), rounded once: float32 [N, K]."""
+        groups = self.codes.view(*self.multipliers.shape, -1) * self.multipliers[..., None].to(torch.int32)
+        return (groups * self.scales[:, None, None]).view(self.codes.shape)
+
+
+def quantize_rows(rows: Tensor, bits: int, group_size: int, name: str = "weight") -> Quantized:
     """Quantises whole rows.
 
     rows: floating point [N, K], K a multiple of group_size
-    Returns: codes int8 [N, K] and scales float16 [N, K / group_size]
-    Errors: FileError if a value is not finite or its scale does not fit float16.
+    Errors: FileError if a value is not finite.
     """
     rows = rows.to(torch.float32).contiguous()
-    codes, scales = _signs(rows, group_size) if bits == 1 else _by_torchao(rows, bits, group_size)
-    if not bool(torch.isfinite(scales).all()):
-        raise FileError(f"{name}: holds NaN, infinity or values too large for float16 scales; they cannot be quantised")
-    return codes, scales
+    if not bool(torch.isfinite(rows).all()):
+        raise FileError(f"{name}: holds NaN or infinity; it cannot be quantised")
+    groups = rows.unflatten(-1, (-1, group_size))
+    wanted = _wanted_scales(groups, bits)
+    scales = _row_scales(rows, wanted, FORMATS[bits].max_multiplier)
+    while True:
+        multipliers = _multipliers(groups, wanted, scales, bits)
+        quantized = Quantized(_codes(rows, multipliers * scales[:, None], bits), multipliers.to(torch.uint8), scales)
+        largest = _largest_sums(quantized)
+        if bool((largest <= MAX_SUM).all()):
+            return quantized
+        scales = torch.where(largest > MAX_SUM, scales * (largest / MAX_SUM).to(torch.float32) * HEADROOM, scales)
 
 
-def _signs(rows: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
-    """1 bit: the sign of a weight times the mean of |w| in its group, which leaves the least squared error.
+def _wanted_scales(groups: Tensor, bits: int) -> Tensor:
+    """Returns the scale with which no weight of a group is clipped, float32 [N, K / group_size].
 
-    Source: arXiv 1603.05279 section 3.1
+    1 bit: the mean magnitude, which leaves the least squared error. Source: arXiv 1603.05279 section 3.1
     """
-    scales = rows.abs().unflatten(-1, (-1, group_size)).mean(-1, dtype=torch.float64)
-    return torch.where(rows < 0, -1, 1).to(torch.int8), scales.to(torch.float16)
+    magnitudes = groups.abs()
+    if bits == 1:
+        return magnitudes.mean(-1, dtype=torch.float64).to(torch.float32)
+    return magnitudes.amax(-1) / (FORMATS[bits].code_max + 0.5)
 
 
-def _by_torchao(rows: Tensor, bits: int, group_size: int) -> tuple[Tensor, Tensor]:
-    """Source: torchao quant_primitives choose_qparams_affine, quantize_affine"""
-    block = (1, group_size)
+def _row_scales(rows: Tensor, wanted: Tensor, max_multiplier: int) -> Tensor:
+    """Returns the finest scale of each row, float32 [N], for which neither multipliers nor sums become too large."""
+    positive, negative = rows.clamp(min=0).sum(-1, dtype=torch.float64), rows.clamp(max=0).sum(-1, dtype=torch.float64)
+    for_sums = (torch.maximum(positive, -negative) * (HEADROOM / MAX_SUM)).to(torch.float32)
+    largest = wanted.amax(-1)
+    scales = torch.maximum(largest / max_multiplier, for_sums).clamp(min=SMALLEST_SCALE)
+    return torch.where(largest > 0, scales, 0.0)
+
+
+def _multipliers(groups: Tensor, wanted: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """Returns whole numbers, float32 [N, K / group_size]: those that leave the least squared error of what is tried."""
+    best, least = None, None
+    for part in TRIED.get(bits, (1.0,)):
+        multipliers = _whole(wanted * part, scales, bits)
+        if bits not in TRIED:
+            return multipliers
+        error = _squared_error(groups, multipliers * scales[:, None], bits)
+        best = multipliers if best is None else torch.where(error < least, multipliers, best)
+        least = error if least is None else torch.minimum(error, least)
+    return best
+
+
+def _whole(wanted: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """Returns the multipliers nearest to wanted scales; zero would lose a group that has codes for small weights."""
+    multipliers = torch.nan_to_num(torch.round(wanted / scales[:, None]))  # of a row of zeros: 0 / 0
+    if bits > 1:
+        multipliers = torch.where(wanted > 0, multipliers.clamp(min=1), multipliers)
+    return multipliers.clamp(max=FORMATS[bits].max_multiplier)
+
+
+def _squared_error(groups: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """groups: [N, K / group_size, group_size]   scales and result: [N, K / group_size]"""
+    scales = torch.where(scales > 0, scales, 1.0)[..., None]
+    codes = (groups * (1.0 / scales)).round_().clamp_(FORMATS[bits].code_min, FORMATS[bits].code_max)
+    return codes.mul_(scales).sub_(groups).square_().sum(-1)
+
+
+def _codes(rows: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """Returns int8 [N, K] for scales [N, K / group_size]."""
+    if bits == 1:
+        return torch.where(rows < 0, -1, 1).to(torch.int8)
+    scales = torch.where(scales > 0, scales, 1.0)  # of groups of zeros
+    block = (1, rows.shape[1] // scales.shape[1])
     limits = {"quant_min": FORMATS[bits].code_min, "quant_max": FORMATS[bits].code_max}
-    scales, zeros = choose_qparams_affine(
-        rows, mapping_symmetric, block, torch.int8, zero_point_dtype=torch.int8, keepdim=True, **limits
-    )
-    scales = scales.to(torch.float16)
-    codes = quantize_affine(rows, block, scales, zeros, torch.int8, **limits)
-    # torchao divides by the scale in float16, which overflows below 2^-16: there, divide in float32 instead.
-    tiny = scales < 2.0**-16
-    if bool(tiny.any()):
-        groups = rows.view(*scales.shape, group_size)[tiny]
-        divisor = scales[tiny].to(torch.float32)[:, None]
-        exact = torch.where(divisor > 0, torch.round(groups / divisor), 0.0).clamp(**_clamp(limits))
-        codes.view(*scales.shape, group_size)[tiny] = exact.to(torch.int8)
-    return codes, scales
+    return quantize_affine(rows, block, scales, torch.zeros_like(scales, dtype=torch.int8), torch.int8, **limits)
 
 
-def _clamp(limits: dict[str, int]) -> dict[str, int]:
-    return {"min": limits["quant_min"], "max": limits["quant_max"]}
-
-
-def dequantize_rows(codes: Tensor, scales: Tensor) -> Tensor:
-    """Returns scale * code, float32 [N, K]; codes int8 [N, K], scales float16 [N, K / group_size]."""
-    groups = codes.view(*scales.shape, -1).to(torch.float32) * scales.to(torch.float32)[..., None]
-    return groups.view(codes.shape)
+def _largest_sums(weight: Quantized) -> Tensor:
+    """Returns the larger of the sums of positive and of negative multiplier * code of each row, float64 [N]."""
+    codes = weight.codes.view(*weight.multipliers.shape, -1)
+    sums = [side.sum(-1, dtype=torch.int32) for side in (codes.clamp(min=0), codes.clamp(max=0))]
+    positive, negative = ((side * weight.multipliers).sum(-1, dtype=torch.int64) for side in sums)
+    return torch.maximum(positive, -negative).to(torch.float64)

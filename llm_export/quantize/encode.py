@@ -37,8 +37,7 @@ def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarr
         return
 
     def tiles(rows: Tensor) -> np.ndarray:
-        codes, scales = quantize_rows(rows, spec.bits, spec.group_size, spec.name)
-        return pack(codes, scales, spec.bits).flatten().numpy()
+        return pack(quantize_rows(rows, spec.bits, spec.group_size, spec.name), spec.bits).flatten().numpy()
 
     yield from _in_order(tiles, (rows for matrix in _matrices(parts) for rows in _row_blocks(matrix, spec.shape[-1])))
 

@@ -1,4 +1,4 @@
-"""Codes and scales to the tiles of docs/file-format.md, and back."""
+"""Quantised rows to the tiles of docs/file-format.md, and back."""
 
 from __future__ import annotations
 
@@ -7,39 +7,44 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from llm_export.program.formats import FORMATS, SCALE_BYTES, TILE_ROWS, padded_rows
+from llm_export.program.formats import FORMATS, ROW_SCALE_BYTES, TILE_ROWS, padded_rows
+from llm_export.quantize.affine import Quantized
 
 
-def pack(codes: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Packs whole rows into tiles; rows beyond the last multiple of 16 have scales of zero.
+def pack(weight: Quantized, bits: int) -> Tensor:
+    """Packs whole rows into tiles; rows beyond the last multiple of 16 have multipliers and scales of zero.
 
-    codes: int8 [N, K], of 1 bit only -1 and 1; scales: float16 [N, K / group_size]
-    Returns: uint8 [ceil(N / 16), K / group_size, tile_bytes], contiguous
+    Returns: uint8 [ceil(N / 16), block_bytes], contiguous
     """
-    num_rows, num_columns = codes.shape
-    num_groups = scales.shape[1]
+    num_rows, num_columns = weight.codes.shape
+    num_groups = weight.multipliers.shape[1]
     group_size = num_columns // num_groups
+    codes, multipliers, scales = weight.codes, weight.multipliers, weight.scales
     padding = padded_rows(num_rows) - num_rows
     if padding:
         # No code of 1 bit is zero.
         codes = torch.nn.functional.pad(codes, (0, 0, 0, padding), value=-1 if bits == 1 else 0)
-        scales = torch.nn.functional.pad(scales, (0, 0, 0, padding))
+        multipliers = torch.nn.functional.pad(multipliers, (0, 0, 0, padding))
+        scales = torch.nn.functional.pad(scales, (0, padding))
     row_blocks = codes.shape[0] // TILE_ROWS
-    tiles = torch.empty(row_blocks, num_groups, FORMATS[bits].tile_bytes(group_size), dtype=torch.uint8)
+    blocks = torch.empty(row_blocks, FORMATS[bits].block_bytes(num_columns, group_size), dtype=torch.uint8)
+    tiles = _tiles(blocks, num_groups)
     digits = _digits(codes, bits)
     for width, shift, start, stop in _planes(bits, group_size):
         # A unit is the 4 bytes of one row in one 64-byte block.
         units = _plane(digits, bits, width, shift).view(torch.int32)
         units = units.view(row_blocks, TILE_ROWS, num_groups, -1).permute(0, 2, 3, 1)  # [.., groups, blocks, rows]
         tiles.view(torch.int32)[..., start // 4 : stop // 4].unflatten(-1, (-1, TILE_ROWS)).copy_(units)
-    tiles.view(torch.float16)[..., -TILE_ROWS:].copy_(scales.view(row_blocks, TILE_ROWS, num_groups).permute(0, 2, 1))
-    return tiles
+    tiles[..., -TILE_ROWS:].copy_(multipliers.view(row_blocks, TILE_ROWS, num_groups).permute(0, 2, 1))
+    blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].view(torch.float32).copy_(scales.view(row_blocks, TILE_ROWS))
+    return blocks
 
 
-def unpack(tiles: Tensor, bits: int, num_rows: int) -> tuple[Tensor, Tensor]:
-    """Inverse of `pack`: codes int8 [num_rows, K] and scales float16 [num_rows, K / group_size]."""
-    row_blocks, num_groups, tile_bytes = tiles.shape
-    group_size = (tile_bytes - TILE_ROWS * SCALE_BYTES) * 8 // (TILE_ROWS * bits)
+def unpack(blocks: Tensor, bits: int, group_size: int, num_rows: int) -> Quantized:
+    """Inverse of `pack`. blocks: uint8 [ceil(num_rows / 16), block_bytes]"""
+    row_blocks = blocks.shape[0]
+    num_groups = (blocks.shape[1] - TILE_ROWS * ROW_SCALE_BYTES) // FORMATS[bits].tile_bytes(group_size)
+    tiles = _tiles(blocks, num_groups)
     rows = row_blocks * TILE_ROWS
     digits = torch.zeros(rows, num_groups * group_size, dtype=torch.uint8)
     for width, shift, start, stop in _planes(bits, group_size):
@@ -48,8 +53,14 @@ def unpack(tiles: Tensor, bits: int, num_rows: int) -> tuple[Tensor, Tensor]:
         columns = torch.stack([units >> low & (1 << width) - 1 for low in range(0, 8, width)], dim=-2)
         digits |= columns.reshape(rows, -1) << shift
     codes = 2 * digits.to(torch.int8) - 1 if bits == 1 else (digits - 2 ** (bits - 1)).view(torch.int8)
-    scales = tiles.view(torch.float16)[..., -TILE_ROWS:].permute(0, 2, 1)
-    return codes[:num_rows], scales.reshape(rows, num_groups)[:num_rows].contiguous()
+    multipliers = tiles[..., -TILE_ROWS:].permute(0, 2, 1).reshape(rows, num_groups)
+    scales = blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].contiguous().view(torch.float32).flatten()
+    return Quantized(codes[:num_rows], multipliers[:num_rows].contiguous(), scales[:num_rows])
+
+
+def _tiles(blocks: Tensor, num_groups: int) -> Tensor:
+    """Returns the tiles of each block of rows, a view: uint8 [row_blocks, num_groups, tile_bytes]."""
+    return blocks[:, : -TILE_ROWS * ROW_SCALE_BYTES].unflatten(-1, (num_groups, -1))
 
 
 def _digits(codes: Tensor, bits: int) -> Tensor:

@@ -71,8 +71,7 @@ Size weight_bytes(const fb::Weight& weight) {
   const auto& shape = *weight.shape();  // [N, K], or [E, N, K]: matrices padded to whole tiles each
   const Size matrices = shape.size() == 3 ? shape[0] : 1;
   const Size row_blocks = Size(shape[shape.size() - 2]).align_up(kTileRows).value() / kTileRows;
-  const Size groups = shape[shape.size() - 1] / weight.group_size();
-  return matrices * row_blocks * groups * tile_bytes(weight.bits(), weight.group_size());
+  return matrices * row_blocks * block_bytes(weight.bits(), weight.group_size(), shape[shape.size() - 1] / weight.group_size());
 }
 
 Status check_weight_format(const Path& path, const fb::Weight& weight) {
@@ -95,8 +94,8 @@ Status check_weight_format(const Path& path, const fb::Weight& weight) {
   if (!is_group_size(group)) {
     return invalid(path, "group_size = %d: must be 32, 64, 128 or 256", group);
   }
-  if (weight.dtype() != fb::DType::float16) {
-    return invalid(path, "dtype = %s: scales of quantised weights must be float16", fb::EnumNameDType(weight.dtype()));
+  if (weight.dtype() != fb::DType::uint8) {
+    return invalid(path, "dtype = %s: multipliers of quantised weights must be uint8", fb::EnumNameDType(weight.dtype()));
   }
   if (shape.size() < 2 || shape.size() > 3 || shape[shape.size() - 1] % group != 0) {
     return invalid(path, "shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of %d", group);

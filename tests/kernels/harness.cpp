@@ -119,27 +119,31 @@ Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed) 
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2], groups = columns / group_size;
   const int64_t experts = shape.size() == 3 ? shape[0] : 1, padded = (rows + 15) / 16 * 16;
   std::uniform_int_distribution<int> digits(0, (1 << bits) - 1);
-  std::uniform_real_distribution<float> scale(0.001f, 0.02f);
-  tiles.owned = make(DType::kFloat16, shape);
+  std::uniform_real_distribution<float> scale(0.00001f, 0.0001f);
+  std::uniform_int_distribution<int> multiplier(0, bits <= 4 ? 127 >> (bits - 1) : 255);
+  tiles.owned = make(DType::kUint8, shape);
   tiles.owned.tensor.bits = static_cast<uint8_t>(bits);
   tiles.owned.tensor.group_size = group_size;
-  const int64_t bytes = tile_bytes(bits, group_size);
-  tiles.owned.bytes.assign(static_cast<size_t>(experts * padded / 16 * groups * bytes), std::byte{0});
+  const int64_t tile_bytes = 2 * bits * group_size + 16, block_bytes = groups * tile_bytes + 64;
+  tiles.owned.bytes.assign(static_cast<size_t>(experts * padded / 16 * block_bytes), std::byte{0});
   place(tiles.owned);
   for (int64_t row = 0; row < experts * rows; ++row) {
     const int64_t expert = row / rows, n = row % rows;
+    std::byte* block = tiles.owned.bytes.data() + (expert * padded / 16 + n / 16) * block_bytes;
+    const float row_scale = scale(generator);
+    std::memcpy(block + groups * tile_bytes + 4 * (n % 16), &row_scale, 4);
+    double group_scale = 0;
     for (int64_t k = 0; k < columns; ++k) {
-      std::byte* tile = tiles.owned.bytes.data() + ((expert * padded / 16 + n / 16) * groups + k / group_size) * bytes;
+      std::byte* tile = block + k / group_size * tile_bytes;
       const int stored = digits(generator), value = (bits == 1 ? 2 * stored : stored) - code_offset(bits);
       const int64_t c = k % group_size;
       place_code(tile, bits, group_size, n % 16, c, static_cast<unsigned>(stored));
       if (c == 0) {
-        const uint16_t half = float32_to_float16(scale(generator));
-        std::memcpy(tile + 16 * group_size * bits / 8 + 2 * (n % 16), &half, 2);
-        tiles.scales.push_back(float16_to_float32(half));
+        const int number = multiplier(generator);
+        tile[2 * bits * group_size + n % 16] = static_cast<std::byte>(number);
+        group_scale = static_cast<double>(row_scale) * number;
       }
-      tiles.codes.push_back(value);
-      tiles.values.push_back(static_cast<double>(tiles.scales.back()) * value);
+      tiles.values.push_back(group_scale * value);
     }
   }
   return tiles;

@@ -47,12 +47,10 @@ Owned narrow(const Owned& source, DType dtype);
 // The same values with dimensions in memory in the order `order`: strided unless it is 0, 1, 2, ...
 Owned with_layout(const Owned& source, const std::vector<int>& order);
 
-// Tiles of random codes and scales, and what they stand for.
+// Tiles of random codes, multipliers and scales, and what they stand for.
 struct Tiles {
   Owned owned;
-  std::vector<int> codes;       // [experts, N, K]
-  std::vector<float> scales;    // [experts, N, K / group]
-  std::vector<double> values;   // scale * code
+  std::vector<double> values;  // [experts, N, K]
 };
 Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed);
 

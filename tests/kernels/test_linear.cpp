@@ -184,8 +184,8 @@ std::vector<WeightKind> weight_kinds() {
                                    {DType::kBFloat16, 0, 0, "float"}, {DType::kBFloat16, 0, 0, "int8"}};
   for (int bits = 1; bits <= 8; ++bits) {
     for (const int group_size : {32, 64, 128, 256}) {
-      kinds.push_back({DType::kFloat16, bits, group_size, "float"});
-      kinds.push_back({DType::kFloat16, bits, group_size, "int8"});
+      kinds.push_back({DType::kUint8, bits, group_size, "float"});
+      kinds.push_back({DType::kUint8, bits, group_size, "int8"});
     }
   }
   return kinds;

@@ -10,9 +10,8 @@ from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
 from llm_export.oracle import Oracle
 from llm_export.quantize import Recipe, quantize
-from llm_export.quantize.torchao_quiet import quantize_
 from tests.contracts.architectures import save_tiny_checkpoint
-from tests.llm_export.test_quantized_logits import by_torchao, linear_config
+from tests.llm_export.test_quantized_logits import by_torchao, quantize_module
 
 IDS = torch.randint(3, 120, (2, 9), generator=torch.Generator().manual_seed(4))
 
@@ -63,7 +62,7 @@ def test_transposed_experts_equal_torchao(tmp_path, keep):
             for matrix in stack:  # [in, out]
                 linear = nn.Linear(*matrix.shape, bias=False)
                 linear.weight = nn.Parameter(matrix.t().contiguous(), requires_grad=False)
-                quantize_(linear, linear_config(4, False, 32))
+                quantize_module(linear, 4, False, 32)
                 matrix.copy_(linear.weight.dequantize().t())
     checkpoint = open_checkpoint(tmp_path)
     weights = quantize(capture(checkpoint), Recipe("4w")).weights

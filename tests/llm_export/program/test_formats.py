@@ -11,9 +11,9 @@ HEADER = (Path(__file__).parents[3] / "kernels" / "formats.h").read_text()
 
 
 def test_formats_are_those_of_the_kernels():
-    rows = re.findall(r"\{(\d+), (-\d+), (\d+), \{(\d), (\d), (\d)\}\}", HEADER)
+    rows = re.findall(r"\{(\d+), (-\d+), (\d+), (\d+), \{(\d), (\d), (\d)\}\}", HEADER)
     numbers = [[int(number) for number in row] for row in rows]
-    found = [WeightFormat(n[0], n[1], n[2], tuple(p for p in n[3:] if p)) for n in numbers]
+    found = [WeightFormat(*n[:4], tuple(p for p in n[4:] if p)) for n in numbers]
     assert found == list(FORMATS.values())
     assert [form.bits for form in found] == list(FORMATS) == list(range(1, 9))
 
@@ -30,5 +30,5 @@ def test_planes_hold_all_bits(form):
 
 
 def test_tile_of_four_bits_in_groups_of_32():
-    assert FORMATS[4].tile_bytes(32) == 288
-    assert [FORMATS[bits].tile_bytes(32) for bits in (1, 3, 8)] == [96, 224, 544]
+    assert FORMATS[4].tile_bytes(32) == 272
+    assert [FORMATS[bits].tile_bytes(32) for bits in (1, 3, 8)] == [80, 208, 528]

