@@ -45,7 +45,7 @@ def test_weights_of_the_shapes():
 
 def test_decode_reads_every_weight_once_and_the_cache_at_its_depth():
     llama = SHAPES[MODEL]
-    weights = (layer_weights(llama) + head_weights(llama)) * 4.5 / 8
+    weights = (layer_weights(llama) + head_weights(llama)) * 4.25 / 8
     assert decode_bytes(llama, 0, 4) == weights
     assert decode_bytes(llama, 384, 4) == weights + 384 * 16 * 2 * 8 * 64 * 4
 
@@ -119,7 +119,7 @@ def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
     found = plot.points(report.document(rows(), LIMITS, SETUP), MODEL)
     assert {point["runtime"] for point in found} == {"mote", "llama.cpp", "executorch"}
     ours = {point["phase"]: point for point in found if point["runtime"] == "mote"}
-    assert ours["decode"]["intensity"] == pytest.approx(8 / 4.5)
+    assert ours["decode"]["intensity"] == pytest.approx(8 / 4.25)
     assert ours["prefill"]["intensity"] > 100 * ours["decode"]["intensity"]
     assert ours["prefill"]["gmac_s"] == pytest.approx(600 * prefill_macs(SHAPES[MODEL], 256) / 1e9)
 
