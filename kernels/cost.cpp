@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/formats.h"
+#include "kernels/linear/matrix.h"
 
 namespace mote {
 namespace {
@@ -34,8 +34,7 @@ int64_t tensor_bytes(const Tensor& tensor) {
     return elements * dtype_bytes(tensor.dtype);
   }
   for (int dim = 0; dim < tensor.rank - 2; ++dim) elements *= tensor.size(dim);
-  const int64_t row_blocks = (tensor.size(-2) + kTileRows - 1) / kTileRows;
-  return elements * row_blocks * block_bytes(tensor.bits, tensor.group_size, tensor.size(-1) / tensor.group_size);
+  return elements * matrix_bytes(tensor);
 }
 
 Cost cost_of(const Op& op, const Call& call, const KernelContext& context) {

@@ -53,6 +53,12 @@ constexpr int64_t block_bytes(int bits, int64_t group_size, int64_t groups) {
 
 // Whether multiplier * code is a signed byte, so that a row is a row of bytes with one scale.
 constexpr bool products_fit_bytes(int bits) { return bits <= 4; }
+static_assert([] {
+  for (const WeightFormat& f : kWeightFormats) {
+    if (products_fit_bytes(f.bits) != (f.max_multiplier * f.code_min >= -128)) return false;
+  }
+  return true;
+}());
 
 // What is subtracted from `code_at` to get the code.
 constexpr int code_offset(int bits) { return -weight_format(bits).code_min; }

@@ -17,12 +17,6 @@ MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
   return kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
 }
 
-// Those of the rows of a tile.
-template <int kBits>
-MOTE_INLINE I32x16 load_multipliers(const std::byte* tile, int64_t group_size) {
-  return load_u8(tile + code_bytes(kBits, group_size));
-}
-
 inline constexpr int kRun = run_rows(CodeLayout::kQuads);
 
 // body(first token, its constant number of tokens) for each run of a block of `tokens` from token `first` on.
@@ -76,6 +70,22 @@ MOTE_INLINE void for_each_tile(const TileBlocks& w, const Range& range, int bits
       unpack(s, g, tile);
     }
   }
+}
+
+// store(j, codes) for vector j of a tile, of 16 rows x 4 columns. Adds the sums of multiplier * code of its rows to weight_sums.
+template <int kBits, typename Store>
+MOTE_INLINE void unpack_tile(const std::byte* tile, int64_t group_size, const I32x16& multipliers, int32_t* weight_sums,
+                             const Store& store) {
+  I32x16 codes_alone = splat_i32(0);
+  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk) {
+    Bytes64 codes[kQuads];
+    unpack_chunk<kBits>(tile, group_size, chunk, codes);
+    unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+      codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
+      store(chunk * kQuads + j, codes[j]);
+    });
+  }
+  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
 }
 
 // multiply(range) for ranges of at most `columns`, a multiple of the group size.

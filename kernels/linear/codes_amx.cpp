@@ -41,29 +41,20 @@ MOTE_INLINE Digits split_products(__m512i codes, __m512i multipliers, __m512i of
 }
 
 template <int kBits>
-void unpack_tile(const std::byte* tile, int64_t group_size, std::byte* low, std::byte* high, int32_t* weight_sums) {
+void unpack_to(const std::byte* tile, int64_t group_size, std::byte* low, std::byte* high, int32_t* weight_sums) {
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
   const __m512i pairs = _mm512_or_si512(multipliers.v, _mm512_slli_epi32(multipliers.v, 16));
   const __m512i offsets = _mm512_mullo_epi16(pairs, _mm512_set1_epi16(code_offset(kBits)));
   const ByteProducts<kBits> products(multipliers);
-  I32x16 codes_alone = splat_i32(0);
-  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk) {
-    Bytes64 codes[kQuads];
-    unpack_chunk<kBits>(tile, group_size, chunk, codes);
-    unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
-      codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
-      if constexpr (products_fit_bytes(kBits)) {
-        store_bytes(low + 64 * j, subtract(products(codes[j]), kProductOffset));
-      } else {
-        const Digits digits = split_products(codes[j].v, pairs, offsets);
-        _mm512_storeu_si512(low + 64 * j, digits.low);
-        _mm512_storeu_si512(high + 64 * j, digits.high);
-      }
-    });
-    low += 64 * kQuads;
-    high += 64 * kQuads;
-  }
-  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
+  unpack_tile<kBits>(tile, group_size, multipliers, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+    if constexpr (products_fit_bytes(kBits)) {
+      store_bytes(low + 64 * j, subtract(products(codes), kProductOffset));
+    } else {
+      const Digits digits = split_products(codes.v, pairs, offsets);
+      _mm512_storeu_si512(low + 64 * j, digits.low);
+      _mm512_storeu_si512(high + 64 * j, digits.high);
+    }
+  });
 }
 
 // Panels of a weight's blocks of rows, one each or two.
@@ -76,7 +67,7 @@ void unpack(const TileBlocks& w, const Range& range, Scratch& scratch) {
       const int64_t at = group * 16 * w.group_size;
       std::byte* low = scratch.panels[kEach * s] + at;
       std::byte* high = scratch.panels[kEach * s + kEach - 1] + at;
-      unpack_tile<bits>(tile, w.group_size, low, high, scratch.weight_sums[s]);
+      unpack_to<bits>(tile, w.group_size, low, high, scratch.weight_sums[s]);
     });
   });
   const int64_t columns = range.groups * w.group_size, missing = (kStep - columns % kStep) % kStep;

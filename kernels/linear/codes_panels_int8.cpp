@@ -22,20 +22,13 @@ struct RowPanel {
 constexpr bool takes_products(int bits) { return products_fit_bytes(bits) && !kWideMatters; }
 
 template <int kBits>
-MOTE_INLINE void unpack_tile(const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers, int32_t* weight_sums) {
+MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers, int32_t* weight_sums) {
   const I32x16 all = load_multipliers<kBits>(tile, group_size);
   const ByteProducts<kBits> products(all);
-  I32x16 codes_alone = splat_i32(0);
-  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, quads += 64 * kQuads) {
-    Bytes64 codes[kQuads];
-    unpack_chunk<kBits>(tile, group_size, chunk, codes);
-    unroll<kQuads>([&](auto j) {
-      codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
-      store_bytes(quads + 64 * j, takes_products(kBits) ? products(codes[j]) : codes[j]);
-    });
-  }
+  unpack_tile<kBits>(tile, group_size, all, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+    store_bytes(quads + 64 * j, takes_products(kBits) ? products(codes) : codes);
+  });
   store_i32(multipliers, takes_products(kBits) ? splat_i32(1) : all);
-  store_i32(weight_sums, load_i32(weight_sums) + all * code_sums<kBits>(codes_alone, group_size));
 }
 
 size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
@@ -150,7 +143,7 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
     with_bits(w.bits, [&](auto bits) {
       for_each_tile(w, range, bits, [&](int s, int64_t group, const std::byte* tile) {
         RowPanel& panel = panels[s];
-        unpack_tile<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group, panel.weight_sums);
+        unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group, panel.weight_sums);
       });
     });
     float* rows = y;

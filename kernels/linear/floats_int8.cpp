@@ -56,7 +56,7 @@ void multiply_bits(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks,
       for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk) {
         unpack_floats<kBits>(tile, w.group_size, chunk, columns + 16 * kChunk * chunk);
       }
-      const F32x16 multiplier = to_f32(load_u8(tile + code_bytes(kBits, w.group_size)));
+      const F32x16 multiplier = to_f32(load_multipliers<kBits>(tile, w.group_size));
       float* to = y + 16 * s;
       for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
         add_block(columns, w.group_size, multiplier, x[b], g, to, stride);

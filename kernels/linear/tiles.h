@@ -17,6 +17,12 @@ MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
 }
 
+// Those of the rows of a tile.
+template <int kBits>
+MOTE_INLINE I32x16 load_multipliers(const std::byte* tile, int64_t group_size) {
+  return load_u8(tile + code_bytes(kBits, group_size));
+}
+
 // Calls function(constant) for the constant `bits`.
 template <typename Function>
 MOTE_INLINE void with_bits(int bits, const Function& function) {

@@ -85,11 +85,11 @@ def _row_scales(rows: Tensor, wanted: Tensor, max_multiplier: int) -> Tensor:
 
 def _multipliers(groups: Tensor, wanted: Tensor, scales: Tensor, bits: int) -> Tensor:
     """Returns whole numbers, float32 [N, K / group_size]: those that leave the least squared error of what is tried."""
+    if bits not in TRIED:
+        return _whole(wanted, scales, bits)
     best, least = None, None
-    for part in TRIED.get(bits, (1.0,)):
+    for part in TRIED[bits]:
         multipliers = _whole(wanted * part, scales, bits)
-        if bits not in TRIED:
-            return multipliers
         error = _squared_error(groups, multipliers * scales[:, None], bits)
         best = multipliers if best is None else torch.where(error < least, multipliers, best)
         least = error if least is None else torch.minimum(error, least)
