@@ -36,6 +36,9 @@ struct StateShape {
 };
 
 inline constexpr size_t kParamsBytes = 192;
+inline constexpr int64_t kMaximaBlock = 64;
+
+inline int64_t num_maxima(int64_t width) { return (width + kMaximaBlock - 1) / kMaximaBlock; }
 
 // One instruction with its operands for one T. The executor fills inputs (sizes and strides known, data set before run)
 // and outputs (the sizes that the file declares, contiguous strides).
@@ -64,6 +67,9 @@ struct KernelContext {
   std::span<std::byte> scratch;              // at least scratch_bytes(call, num_threads), 64-byte aligned
   std::span<KvCache> kv_caches;              // indexed by state; unused entries for recurrent ones
   std::span<RecurrentState> recurrent_states;
+  // Of each row of outputs[0] the largest of every kMaximaBlock elements, [rows, num_maxima(width)]: what an op that
+  // finds_maxima writes beside its output; nullptr if nobody asks. A NaN counts as -infinity.
+  float* maxima = nullptr;
 };
 
 // Memory that an instruction must read or write at least once, and multiply-accumulates.
@@ -84,6 +90,7 @@ struct Op {
   size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
   Status (*run)(const Call& call, KernelContext& context) = nullptr;
   Cost (*cost)(const Call& call, const KernelContext& context) = nullptr;  // nullptr: its operands' bytes (kernels/cost.h)
+  bool finds_maxima = false;  // writes context.maxima, with the elements still at hand
 };
 
 // Registration happens before main; lookup is read-only afterwards.

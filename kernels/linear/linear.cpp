@@ -5,6 +5,7 @@
 #include "kernels/cost.h"
 #include "kernels/gate_function.h"
 #include "kernels/linear/product.h"
+#include "kernels/reduce/scan.h"
 #include "kernels/rows.h"
 
 namespace mote {
@@ -17,6 +18,7 @@ constexpr int64_t kTokensAtOnce = 256;  // as many rows of results as a thread b
 constexpr int64_t kGrainProducts = int64_t{1} << 19;  // fewer are not worth waking a thread
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kWide = kMaxStreams * kTileRows;
+static_assert(kWide == kMaximaBlock, "a strip of rows has one maximum");
 
 struct LinearParams {
   Product product;
@@ -64,6 +66,7 @@ Status check_common(Call& call, size_t norm_input) {
   MOTE_RETURN_IF_ERROR(expect_weight(weight, "weight", 2));
   MOTE_REQUIRE(x.size(-1) == weight.size(1), Code::kInvalidProgram, "x has %lld columns: must be %lld, as the weight",
                static_cast<long long>(x.size(-1)), static_cast<long long>(weight.size(1)));
+  MOTE_REQUIRE(weight.size(1) >= 1, Code::kInvalidProgram, "weight has no columns: must have at least one");
   if (const Tensor* bias = optional_input(call, kBias)) {
     MOTE_RETURN_IF_ERROR(expect_parameter(*bias, "bias", {weight.size(0)}));
   }
@@ -172,7 +175,9 @@ Status run_linear(const Call& call, KernelContext& context) {
   const float* bias = data_or_null(optional_input(call, kBias));
   const Tensor* residual = optional_input(call, kResidual);
   float* y = call.outputs[0]->as<float>();
-  run.for_each_strip((rows + kWide - 1) / kWide, [&](int64_t strip, int64_t first, int64_t count, float* buffer) {
+  const auto maximum = scan_functions().maximum;
+  const int64_t strips = num_maxima(rows);
+  run.for_each_strip(strips, [&](int64_t strip, int64_t first, int64_t count, float* buffer) {
     const int64_t n = strip * kWide, width = std::min(kWide, rows - n);
     Streams streams;
     for (int64_t row = n; row < n + width; row += kTileRows) streams.add(row);
@@ -184,6 +189,7 @@ Status run_linear(const Call& call, KernelContext& context) {
       float gathered[kWide];
       const float* added = residual_part(residual, first + t, n, width, gathered);
       run.params().product.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
+      if (context.maxima != nullptr) context.maxima[(first + t) * strips + strip] = maximum(to + t * rows, width);
     }
   });
   return Status();
@@ -232,7 +238,7 @@ Status run_gated_linear(const Call& call, KernelContext& context) {
 }  // namespace
 
 MOTE_REGISTER_OP(.name = "mote.linear", .check = check_linear, .scratch_bytes = linear_scratch, .run = run_linear,
-                 .cost = linear_cost);
+                 .cost = linear_cost, .finds_maxima = true);
 MOTE_REGISTER_OP(.name = "mote.gated_linear", .check = check_gated_linear, .scratch_bytes = linear_scratch,
                  .run = run_gated_linear, .cost = linear_cost);
 

@@ -51,7 +51,7 @@ Result<Piece> Generation::next() {
     finish(FinishReason::kCancelled, piece);
     return piece;
   }
-  last_id_ = piece.id = sampler_.sample(*logits);
+  last_id_ = piece.id = sampler_.sample(*logits, session_.logit_maxima());
   sampler_.observe(last_id_);
   ++statistics_.generated_tokens;
   if (is_first) {

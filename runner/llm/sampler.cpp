@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "kernels/math.h"
+#include "kernels/op.h"
 
 namespace mote {
 namespace {
@@ -16,6 +18,7 @@ Status out_of_range(const char* name, double value, const char* accepted) {
 bool in_unit_range(float value) { return value >= 0.0f && value <= 1.0f; }
 
 constexpr size_t kPart = 4096;  // logits that are looked at together: they stay in the first cache
+static_assert(kPart % kMaximaBlock == 0, "a part has maxima of its own");
 
 bool positive(float value) { return value > 0.0f && std::isfinite(value); }
 
@@ -38,7 +41,7 @@ Status check_sampling(const SamplingOptions& options) {
 Sampler::Sampler(const SamplingOptions& options, int32_t vocab_size)
     : options_(options), random_(options.seed), scan_(scan_functions()),
       factor_(std::min(1.0f / options.temperature, std::numeric_limits<float>::max())),
-      vocab_size_(static_cast<size_t>(vocab_size)), part_(kPart), indices_(kPart) {}
+      vocab_size_(static_cast<size_t>(vocab_size)), part_(kPart), indices_(kPart), blocks_(kPart / kMaximaBlock) {}
 
 void Sampler::observe(int32_t id) {
   if (id < 0 || static_cast<size_t>(id) >= vocab_size_) return;
@@ -46,34 +49,58 @@ void Sampler::observe(int32_t id) {
   if (place == observed_.end() || *place != id) observed_.insert(place, id);
 }
 
+Sampler::Part Sampler::Part::block(int64_t index) const {
+  const int64_t begin = index * kMaximaBlock;
+  return {logits + begin, nullptr, first_id + static_cast<int32_t>(begin), std::min(kMaximaBlock, count - begin)};
+}
+
+// Those of the vocabulary; maxima that are not of just these logits are left out.
+Sampler::Logits Sampler::known(std::span<const float> logits, std::span<const float> maxima) const {
+  const bool fits = logits.size() <= vocab_size_ && maxima.size() == static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size())));
+  return {logits.first(std::min(logits.size(), vocab_size_)), fits ? maxima : std::span<const float>()};
+}
+
 template <typename Body>
-void Sampler::for_each_part(std::span<const float> logits, const Body& body) {
-  for (size_t begin = 0; begin < logits.size(); begin += kPart) {
-    const size_t count = std::min(kPart, logits.size() - begin);
-    body(Part{penalised(logits, begin, count), static_cast<int32_t>(begin), static_cast<int64_t>(count)});
-  }
+void Sampler::for_each_part(const Logits& logits, const Body& body) {
+  for (size_t begin = 0; begin < logits.values.size(); begin += kPart) body(part(logits, begin));
 }
 
 // The logits where they lie, or copied to part_ where the penalty changes one.
-const float* Sampler::penalised(std::span<const float> logits, size_t begin, size_t count) {
-  const float* from = logits.data() + begin;
+Sampler::Part Sampler::part(const Logits& logits, size_t begin) {
+  const size_t count = std::min(kPart, logits.values.size() - begin);
+  const float* maxima = logits.maxima.empty() ? nullptr : logits.maxima.data() + begin / kMaximaBlock;
+  Part result{logits.values.data() + begin, maxima, static_cast<int32_t>(begin), static_cast<int64_t>(count)};
   const float penalty = options_.repetition_penalty;
   auto id = std::lower_bound(observed_.begin(), observed_.end(), static_cast<int32_t>(begin));
   const auto is_inside = [&] { return id != observed_.end() && static_cast<size_t>(*id) < begin + count; };
-  if (penalty == 1.0f || !is_inside()) return from;
-  std::copy_n(from, count, part_.begin());
+  if (penalty == 1.0f || !is_inside()) return result;
+  std::copy_n(result.logits, count, part_.begin());
   for (; is_inside(); ++id) {
     float& logit = part_[static_cast<size_t>(*id) - begin];
     logit = logit < 0.0f ? logit * penalty : logit / penalty;
   }
-  return part_.data();
+  result.logits = part_.data();
+  result.maxima = nullptr;
+  return result;
 }
 
-int32_t Sampler::greedy(std::span<const float> logits) {
+float Sampler::maximum(const Part& part) const {
+  if (part.maxima == nullptr) return scan_.maximum(part.logits, part.count);
+  return scan_.maximum(part.maxima, num_maxima(part.count));
+}
+
+int64_t Sampler::argmax(const Part& part) const {
+  if (part.maxima == nullptr) return scan_.argmax(part.logits, part.count);
+  const int64_t index = scan_.argmax(part.maxima, num_maxima(part.count));
+  const Part block = part.block(index);
+  return index * kMaximaBlock + scan_.argmax(block.logits, block.count);
+}
+
+int32_t Sampler::greedy(const Logits& logits) {
   float largest = -std::numeric_limits<float>::infinity();
   int32_t best = 0;
   for_each_part(logits, [&](const Part& part) {
-    const int64_t index = scan_.argmax(part.logits, part.count);
+    const int64_t index = argmax(part);
     if (!(part.logits[index] > largest)) return;
     largest = part.logits[index];
     best = part.first_id + static_cast<int32_t>(index);
@@ -81,16 +108,16 @@ int32_t Sampler::greedy(std::span<const float> logits) {
   return best;
 }
 
-int32_t Sampler::sample(std::span<const float> all_logits) {
-  const std::span<const float> logits = all_logits.first(std::min(all_logits.size(), vocab_size_));
+int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float> maxima) {
+  const Logits logits = known(all_logits, maxima);
   if (!options_.do_sample) return greedy(logits);
   if (draws_from_all()) return draw_from_all(logits);
   collect_candidates(logits);
   return draw_candidate();
 }
 
-std::vector<float> Sampler::probabilities(std::span<const float> all_logits) {
-  const std::span<const float> logits = all_logits.first(std::min(all_logits.size(), vocab_size_));
+std::vector<float> Sampler::probabilities(std::span<const float> all_logits, std::span<const float> maxima) {
+  const Logits logits = known(all_logits, maxima);
   std::vector<float> result(vocab_size_, 0.0f);
   if (!options_.do_sample) {
     result[static_cast<size_t>(greedy(logits))] = 1.0f;
@@ -122,22 +149,21 @@ bool Sampler::draws_from_all() const {
   return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f;
 }
 
-int32_t Sampler::draw_from_all(std::span<const float> logits) {
+int32_t Sampler::draw_from_all(const Logits& logits) {
   const float top = find_top(logits);
   if (!std::isfinite(top)) {
     collect_equal(logits, top);
     return draw_candidate();
   }
   double rest = random_.uniform() * sum_weights(logits, top);
-  size_t part = 0, last_possible = 0;
-  for (; part < part_weights_.size(); ++part) {
-    if (part_weights_[part] <= 0.0) continue;
-    last_possible = part;
-    if (rest < part_weights_[part]) break;
-    rest -= part_weights_[part];
+  size_t last_possible = 0;
+  for (size_t i = 0; i < part_weights_.size(); ++i) {
+    if (part_weights_[i] <= 0.0) continue;
+    last_possible = i;
+    if (rest < part_weights_[i]) break;
+    rest -= part_weights_[i];
   }
-  const size_t begin = last_possible * kPart, count = std::min(kPart, logits.size() - begin);
-  return draw_from_part({penalised(logits, begin, count), static_cast<int32_t>(begin), static_cast<int64_t>(count)}, top, rest);
+  return draw_from_part(part(logits, last_possible * kPart), top, rest);
 }
 
 int32_t Sampler::draw_from_part(const Part& part, float top, double rest) {
@@ -153,14 +179,14 @@ int32_t Sampler::draw_from_part(const Part& part, float top, double rest) {
   return last_possible;
 }
 
-float Sampler::find_top(std::span<const float> logits) {
+float Sampler::find_top(const Logits& logits) {
   float top = -std::numeric_limits<float>::infinity();
-  for_each_part(logits, [&](const Part& part) { top = std::max(top, scan_.maximum(part.logits, part.count)); });
+  for_each_part(logits, [&](const Part& part) { top = std::max(top, maximum(part)); });
   return top;
 }
 
 // Of all ids, before any filter; part_weights_ has those of the parts.
-double Sampler::sum_weights(std::span<const float> logits, float top) {
+double Sampler::sum_weights(const Logits& logits, float top) {
   part_weights_.clear();
   for_each_part(logits, [&](const Part& part) {
     part_weights_.push_back(static_cast<double>(scan_.exponentials(part.logits, part.count, top, factor_, nullptr)));
@@ -171,7 +197,7 @@ double Sampler::sum_weights(std::span<const float> logits, float top) {
 }
 
 // Those that the filters keep, with their weights.
-void Sampler::collect_candidates(std::span<const float> logits) {
+void Sampler::collect_candidates(const Logits& logits) {
   candidates_.clear();
   const float top = find_top(logits);
   if (!std::isfinite(top)) return collect_equal(logits, top);
@@ -179,14 +205,14 @@ void Sampler::collect_candidates(std::span<const float> logits) {
   const auto logit_of = [&](double weight) {
     return static_cast<float>(static_cast<double>(top) + (math::log(weight) - 0.01) / static_cast<double>(factor_));
   };
-  const bool has_top_k = options_.top_k > 0 && static_cast<size_t>(options_.top_k) < logits.size();
+  const bool has_top_k = options_.top_k > 0 && static_cast<size_t>(options_.top_k) < logits.values.size();
   double total = 0.0;
   if (has_top_k) {
     collect_top_k(logits);
   } else if (options_.top_p < 1.0f) {
     // Ids below this weight have less than 1 - top_p of the mass together, so top-p keeps none of them.
     total = sum_weights(logits, top);
-    collect_at_least(logits, logit_of((1.0 - static_cast<double>(options_.top_p)) * total / static_cast<double>(logits.size())));
+    collect_at_least(logits, logit_of((1.0 - static_cast<double>(options_.top_p)) * total / static_cast<double>(logits.values.size())));
   } else {
     collect_at_least(logits, logit_of(static_cast<double>(options_.min_p)));
   }
@@ -198,6 +224,12 @@ void Sampler::collect_candidates(std::span<const float> logits) {
 }
 
 void Sampler::add_at_least(const Part& part, float threshold) {
+  if (part.maxima == nullptr) return add_block(part, threshold);
+  const int64_t count = scan_.at_least(part.maxima, num_maxima(part.count), threshold, blocks_.data());
+  for (int64_t i = 0; i < count; ++i) add_block(part.block(blocks_[static_cast<size_t>(i)]), threshold);
+}
+
+void Sampler::add_block(const Part& part, float threshold) {
   const int64_t count = scan_.at_least(part.logits, part.count, threshold, indices_.data());
   for (int64_t i = 0; i < count; ++i) {
     const int32_t index = indices_[static_cast<size_t>(i)];
@@ -205,12 +237,12 @@ void Sampler::add_at_least(const Part& part, float threshold) {
   }
 }
 
-void Sampler::collect_at_least(std::span<const float> logits, float threshold) {
+void Sampler::collect_at_least(const Logits& logits, float threshold) {
   for_each_part(logits, [&](const Part& part) { add_at_least(part, threshold); });
 }
 
 // All ids with the logit `value`, which is infinite; a logit that is not a number counts as -infinity.
-void Sampler::collect_equal(std::span<const float> logits, float value) {
+void Sampler::collect_equal(const Logits& logits, float value) {
   candidates_.clear();
   for_each_part(logits, [&](const Part& part) {
     for (int64_t i = 0; i < part.count; ++i) {
@@ -220,10 +252,20 @@ void Sampler::collect_equal(std::span<const float> logits, float value) {
   });
 }
 
+// Never above the k-th largest logit.
+float Sampler::kth_maximum(const Logits& logits, size_t k) {
+  const bool is_penalised = options_.repetition_penalty != 1.0f && !observed_.empty();
+  if (is_penalised || logits.maxima.size() < k) return -std::numeric_limits<float>::infinity();
+  largest_.assign(logits.maxima.begin(), logits.maxima.end());
+  const auto kth = largest_.begin() + static_cast<ptrdiff_t>(k) - 1;
+  std::nth_element(largest_.begin(), kth, largest_.end(), std::greater<>());
+  return *kth;
+}
+
 // The k largest; ties at the border all stay. The border rises while the parts are read, so that few get in.
-void Sampler::collect_top_k(std::span<const float> logits) {
+void Sampler::collect_top_k(const Logits& logits) {
   const auto k = static_cast<size_t>(options_.top_k);
-  float border = -std::numeric_limits<float>::infinity();
+  float border = kth_maximum(logits, k);
   for_each_part(logits, [&](const Part& part) {
     add_at_least(part, border);
     if (candidates_.size() >= 2 * k + 64) border = keep_largest(k);

@@ -27,7 +27,8 @@ struct SamplingOptions {
 Status check_sampling(const SamplingOptions& options);
 
 // Thread safety: one thread at a time. Cost: one pass over the logits where greedy, two or three otherwise, and a sort of
-// what top-k or top-p may keep; logits are never copied as a whole. No allocation once its lists have grown.
+// what top-k or top-p may keep; logits are never copied as a whole. With maxima, greedy and top-k read the maxima and of the
+// logits only the blocks that can have what they look for. No allocation once its lists have grown.
 class Sampler {
  public:
   // `options` passed check_sampling.
@@ -36,11 +37,12 @@ class Sampler {
   // Counts `id` among those that the repetition penalty applies to, once however often it occurs.
   void observe(int32_t id);
 
-  // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity.
-  int32_t sample(std::span<const float> logits);
+  // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity. `maxima`: the largest of
+  // every kMaximaBlock logits, or empty; the id is the same either way.
+  int32_t sample(std::span<const float> logits, std::span<const float> maxima = {});
 
   // What `sample` draws from: the probability of each id, 0 for those that were filtered out.
-  std::vector<float> probabilities(std::span<const float> logits);
+  std::vector<float> probabilities(std::span<const float> logits, std::span<const float> maxima = {});
 
  private:
   struct Candidate {
@@ -49,28 +51,40 @@ class Sampler {
     double weight = 0.0;  // exp((logit - largest logit) / temperature)
   };
 
+  struct Logits {
+    std::span<const float> values;
+    std::span<const float> maxima;
+  };
   // A part of the vocabulary, with the penalty.
   struct Part {
     const float* logits;
+    const float* maxima;  // nullptr: not known
     int32_t first_id;
     int64_t count;
-  };
-  template <typename Body> void for_each_part(std::span<const float> logits, const Body& body);
-  const float* penalised(std::span<const float> logits, size_t begin, size_t count);
 
-  int32_t greedy(std::span<const float> logits);
+    Part block(int64_t index) const;  // without maxima
+  };
+  Logits known(std::span<const float> logits, std::span<const float> maxima) const;
+  template <typename Body> void for_each_part(const Logits& logits, const Body& body);
+  Part part(const Logits& logits, size_t begin);
+
+  float maximum(const Part& part) const;
+  int64_t argmax(const Part& part) const;
+  int32_t greedy(const Logits& logits);
   bool draws_from_all() const;
-  int32_t draw_from_all(std::span<const float> logits);
+  int32_t draw_from_all(const Logits& logits);
   int32_t draw_from_part(const Part& part, float top, double rest);
   int32_t draw_candidate();
 
-  float find_top(std::span<const float> logits);
-  double sum_weights(std::span<const float> logits, float top);
-  void collect_candidates(std::span<const float> logits);
-  void collect_at_least(std::span<const float> logits, float threshold);
-  void collect_equal(std::span<const float> logits, float value);
-  void collect_top_k(std::span<const float> logits);
+  float find_top(const Logits& logits);
+  double sum_weights(const Logits& logits, float top);
+  void collect_candidates(const Logits& logits);
+  void collect_at_least(const Logits& logits, float threshold);
+  void collect_equal(const Logits& logits, float value);
+  void collect_top_k(const Logits& logits);
   void add_at_least(const Part& part, float threshold);
+  void add_block(const Part& part, float threshold);
+  float kth_maximum(const Logits& logits, size_t k);
   float keep_largest(size_t count);
   void keep_top_p(double total);
   void keep_min_p();
@@ -84,6 +98,8 @@ class Sampler {
   std::vector<int32_t> observed_;  // ascending
   std::vector<float> part_;        // logits of a part with the penalty, or weights
   std::vector<int32_t> indices_;
+  std::vector<int32_t> blocks_;    // of a part, those worth reading
+  std::vector<float> largest_;     // maxima, partly sorted
   std::vector<double> part_weights_;
   std::vector<Candidate> candidates_;
 };

@@ -115,6 +115,7 @@ Result<std::span<const float>> Session::run(uint32_t method, std::span<const int
     return status;
   }
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  last_method_ = method;
   return executor_->output(method, 0);
 }
 

@@ -39,7 +39,10 @@ class Session {
   // A failed call leaves the chunks before the failed one in place.
   Result<std::span<const float>> prefill(std::span<const int32_t> ids);
   Result<std::span<const float>> decode(int32_t id);
-  // The same, with the logits after each id written to `logits`, [ids, vocab_size].
+  // Of the logits that the last prefill or decode returned, and valid as long: the largest of every kMaximaBlock ids, found
+  // by the head as it wrote them; empty for a model that changes its logits after the head.
+  std::span<const float> logit_maxima() const { return executor_->maxima(last_method_); }
+  // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
 
   const Model& model() const { return *model_; }
@@ -88,6 +91,7 @@ class Session {
   uint32_t prefill_ = 0;
   uint32_t decode_ = 0;
   uint32_t verify_ = 0;
+  uint32_t last_method_ = 0;
 };
 
 }  // namespace mote

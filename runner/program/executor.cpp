@@ -35,11 +35,13 @@ struct Memory {
 
 // Runs a method's instructions in order and calls after(index) behind each that is no view.
 template <typename After>
-Status run_instructions(const Invocation& invocation, std::span<const Op* const> ops, KernelContext& context,
+Status run_instructions(const Invocation& invocation, std::span<const Op* const> ops, const KernelContext& memory,
                         const std::atomic<bool>& cancelled, const After& after) {
+  KernelContext context = memory;
   for (size_t i = 0; i < ops.size(); ++i) {
     MOTE_REQUIRE(!cancelled.load(std::memory_order_relaxed), Code::kCancelled, "cancelled");
     if (ops[i]->is_view) continue;
+    context.maxima = invocation.maxima_source() == i ? memory.maxima : nullptr;
     if (const Status status = ops[i]->run(invocation.calls()[i], context); !status.ok()) {
       return Status(status.code(), invocation.place(i) + ": " + status.message());
     }
@@ -49,7 +51,7 @@ Status run_instructions(const Invocation& invocation, std::span<const Op* const>
 }
 
 // The end of one instruction is the start of the next, so that one look at the clock is enough for both.
-Status run_profiled(const Invocation& invocation, std::span<const Op* const> ops, KernelContext& context,
+Status run_profiled(const Invocation& invocation, std::span<const Op* const> ops, const KernelContext& context,
                     const std::atomic<bool>& cancelled, uint32_t method, Profile& profile) {
   Profile::Call& call = profile.begin_call(method, invocation.tokens());
   Profile::Clock::time_point start = call.start;
@@ -94,6 +96,16 @@ struct Executor::State {
     return {};
   }
 
+  // Scratch memory of the kernels, then the maxima.
+  static size_t maxima_offset(const Invocation& invocation) { return (invocation.scratch_bytes() + kAlignment - 1) / kAlignment * kAlignment; }
+  static size_t needed_scratch(const Invocation& invocation) {
+    return maxima_offset(invocation) + static_cast<size_t>(invocation.count_maxima()) * sizeof(float);
+  }
+  std::span<float> maxima(const Invocation& invocation) const {
+    if (!invocation.maxima_source().has_value()) return {};
+    return {reinterpret_cast<float*>(scratch.data.get() + maxima_offset(invocation)), static_cast<size_t>(invocation.count_maxima())};
+  }
+
   Status reserve_scratch(size_t needed_bytes) {
     if (needed_bytes <= scratch.bytes && scratch.data != nullptr) return {};
     const bool fits = (Size(needed_bytes) + arena.bytes).at_most(options.max_arena_bytes);
@@ -111,7 +123,7 @@ struct Executor::State {
                  "tokens = %lld: must be 1..%lld, the session's largest call", static_cast<long long>(tokens),
                  static_cast<long long>(options.max_tokens));
     MOTE_RETURN_IF_ERROR(invocation.prepare(tokens, arena.data.get(), threads->num_threads()));
-    const Status status = reserve_scratch(invocation.scratch_bytes());
+    const Status status = reserve_scratch(needed_scratch(invocation));
     if (!status.ok()) invocation.forget();
     return status;
   }
@@ -158,6 +170,8 @@ std::span<const float> Executor::output(uint32_t method, size_t index) const {
   return {tensor.as<float>(), static_cast<size_t>(tensor.num_elements())};
 }
 
+std::span<const float> Executor::maxima(uint32_t method) const { return state_->maxima(*state_->invocations[method]); }
+
 Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile) {
   MOTE_REQUIRE(method < state_->invocations.size() && state_->invocations[method]->tokens() > 0, Code::kInvalidArgument,
                "method %u: must be prepared before it runs", method);
@@ -166,8 +180,8 @@ Status Executor::run(uint32_t method, States states, const std::atomic<bool>& ca
                "states: must be %zu KV caches and as many recurrent states", num_states);
   const Invocation& invocation = *state_->invocations[method];
   const std::span<const Op* const> ops = state_->bound->ops(method);
-  KernelContext context{state_->threads, {state_->scratch.data.get(), state_->scratch.bytes}, states.kv_caches,
-                        states.recurrent_states};
+  const KernelContext context{state_->threads, {state_->scratch.data.get(), invocation.scratch_bytes()}, states.kv_caches,
+                              states.recurrent_states, state_->maxima(invocation).data()};
   if (profile != nullptr) return run_profiled(invocation, ops, context, cancelled, method, *profile);
   return run_instructions(invocation, ops, context, cancelled, [](size_t) {});
 }

@@ -42,6 +42,9 @@ class Executor {
   std::span<int64_t> input(uint32_t method, size_t index);
   // Contiguous float32, valid until the next run of any method.
   std::span<const float> output(uint32_t method, size_t index) const;
+  // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as that is; empty if
+  // the op that makes it does not find them.
+  std::span<const float> maxima(uint32_t method) const;
 
   // Runs the prepared method. `cancelled` is looked at before every instruction. No allocation of its own. What each
   // instruction takes is added to `profile`; nullptr: not measured.

@@ -73,6 +73,20 @@ Invocation::Invocation(const Bound& bound, uint32_t method)
     gather_attributes(*instruction);
     calls_.back().state_shapes = bound.state_shapes();
   }
+  find_maxima_source();
+}
+
+void Invocation::find_maxima_source() {
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    if (ops_[i]->finds_maxima && calls_[i].outputs[0] == &output(0)) maxima_source_ = i;
+  }
+}
+
+int64_t Invocation::count_maxima() const {
+  if (!maxima_source_.has_value()) return 0;
+  const Tensor& tensor = output(0);
+  const int64_t width = tensor.size(-1);
+  return width == 0 ? 0 : tensor.num_elements() / width * num_maxima(width);
 }
 
 void Invocation::gather_operands(const fb::Instruction& instruction) {

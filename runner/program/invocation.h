@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Invocation {
     return tensors_[static_cast<size_t>(method_.outputs()->Get(static_cast<uint32_t>(index)))];
   }
   const fb::Method& method() const { return method_; }
+  // The instruction that makes output 0, if it finds the maxima of what it writes (kernels/op.h), and how many these are.
+  std::optional<size_t> maxima_source() const { return maxima_source_; }
+  int64_t count_maxima() const;
 
   // "model.mote: decode: instructions[7] (aten.add, model.layers.0)"
   std::string place(size_t instruction) const;
@@ -46,6 +50,7 @@ class Invocation {
   };
 
   void gather_operands(const fb::Instruction& instruction);
+  void find_maxima_source();
   void gather_attributes(const fb::Instruction& instruction);
   Status evaluate_values(int64_t tokens, std::byte* arena);
   void evaluate_attributes(int64_t tokens);
@@ -59,6 +64,7 @@ class Invocation {
   std::span<const Op* const> ops_;
   int64_t tokens_ = 0;
   size_t scratch_bytes_ = 0;
+  std::optional<size_t> maxima_source_;
   std::vector<Tensor> tensors_;           // [values]
   std::vector<Storage> storage_;          // [values]
   std::vector<const Tensor*> inputs_;     // of all instructions, in order

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kGuard = 256;
 constexpr std::byte kGarbage{0xcd};
+constexpr float kNoMaximum = 1234.5f;  // what is not written keeps it
 
 void place(Owned& owned) { owned.tensor.data = owned.bytes.data(); }
 
@@ -229,6 +230,21 @@ Status OpCall::check() {
   return op->check(call_);
 }
 
+namespace {
+
+// What an op that finds_maxima has to write beside y.
+std::vector<float> maxima_of(const Tensor& y) {
+  const int64_t width = y.size(-1), rows = width == 0 ? 0 : y.num_elements() / width;
+  std::vector<float> maxima(static_cast<size_t>(rows * num_maxima(width)), -std::numeric_limits<float>::infinity());
+  for (int64_t i = 0; i < rows * width; ++i) {
+    float& largest = maxima[static_cast<size_t>(i / width * num_maxima(width) + i % width / kMaximaBlock)];
+    if (y.as<float>()[i] > largest) largest = y.as<float>()[i];
+  }
+  return maxima;
+}
+
+}  // namespace
+
 Status OpCall::run(int num_threads) {
   MOTE_RETURN_IF_ERROR(check());
   const Op* op = find_op(name_);
@@ -247,7 +263,17 @@ Status OpCall::run(int num_threads) {
   context.scratch = {aligned, needed};
   if (caches_ != nullptr) context.kv_caches = *caches_;
   if (recurrent_ != nullptr) context.recurrent_states = *recurrent_;
+  std::vector<float> maxima;
+  if (op->finds_maxima) {
+    maxima.assign(maxima_of(outputs_[0].tensor).size() + 1, kNoMaximum);
+    context.maxima = maxima.data();
+  }
   MOTE_RETURN_IF_ERROR(op->run(call_, context));
+  if (op->finds_maxima) {
+    std::vector<float> expected = maxima_of(outputs_[0].tensor);
+    expected.push_back(kNoMaximum);
+    if (maxima != expected) return Status(Code::kInternal, "wrote other maxima than those of its output");
+  }
   const bool intact = std::all_of(aligned + needed, aligned + needed + kGuard, [](std::byte b) { return b == kGarbage; });
   return intact ? Status() : Status(Code::kInternal, "wrote past its scratch memory");
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "kernels/op.h"
 #include "runner/llm/sampler.h"
 
 namespace mote {
@@ -138,6 +139,56 @@ TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
       }
     }
   }
+}
+
+std::vector<float> maxima_of(const std::vector<float>& logits) {
+  std::vector<float> maxima(static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size()))), -kInfinity);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    float& largest = maxima[i / kMaximaBlock];
+    if (logits[i] > largest) largest = logits[i];
+  }
+  return maxima;
+}
+
+TEST(Sampler, maxima_change_nothing) {
+  constexpr int32_t kVocabulary = 3 * 4096 + 77;
+  std::mt19937 generator(5);
+  std::normal_distribution<float> normal(0.0f, 2.5f);
+  std::vector<float> logits(kVocabulary);
+  for (float& logit : logits) logit = std::round(normal(generator) * 8) / 8;  // with ties
+  for (size_t i = 640; i < 704; ++i) logits[i] = NAN;
+  logits[9001] = -kInfinity;
+  const auto is_same = [&](const SamplingOptions& options) {
+    Sampler plain(options, kVocabulary), informed(options, kVocabulary);
+    for (const int32_t id : {5, 4095, 4096, 9000, kVocabulary - 1}) {
+      plain.observe(id);
+      informed.observe(id);
+    }
+    const std::vector<float> maxima = maxima_of(logits);
+    EXPECT_EQ(plain.probabilities(logits), informed.probabilities(logits, maxima));
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(plain.sample(logits), informed.sample(logits, maxima));
+  };
+  for (const bool do_sample : {false, true}) {
+    for (const int32_t top_k : {0, 1, 50, 150, 5000}) {
+      for (const float top_p : {1.0f, 0.9f}) {
+        for (const float penalty : {1.0f, 0.5f, 1.3f}) is_same({do_sample, 0.7f, top_k, top_p, 0.01f, penalty, 1});
+      }
+    }
+  }
+}
+
+TEST(Sampler, maxima_of_other_logits_are_left_out) {
+  Sampler sampler({}, 100);
+  std::vector<float> logits(200, 0.0f);
+  logits[90] = 1.0f;
+  logits[150] = 2.0f;  // past the vocabulary
+  EXPECT_EQ(sampler.sample(logits, maxima_of(logits)), 90);
+  EXPECT_EQ(sampler.sample(std::span(logits).first(100), std::vector<float>{1.0f}), 90);
+}
+
+TEST(Sampler, greedy_of_nothing_but_nan_is_the_first_id) {
+  const std::vector<float> logits(130, NAN);
+  EXPECT_EQ(Sampler({}, 130).sample(logits, maxima_of(logits)), 0);
 }
 
 TEST(Sampler, draws_from_a_large_vocabulary_as_the_probabilities_say) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -60,6 +61,18 @@ TEST_P(SessionOfWindow, chunks_threads_and_methods_give_the_same_bits) {
       ASSERT_TRUE(session->verify(std::span(ids).subspan(30), rest.data()).ok());
       EXPECT_EQ(rest, Logits(expected.begin() + 30 * 19, expected.end())) << chunk << " " << threads;
     }
+  }
+}
+
+TEST_P(SessionOfWindow, the_head_finds_the_largest_logit_of_each_block) {
+  const auto session = open_session(model_, {.prefill_chunk = 5});
+  const auto largest = [](const Logits& logits) { return Logits{*std::max_element(logits.begin(), logits.end())}; };
+  const auto maxima = [&] { return Logits(session->logit_maxima().begin(), session->logit_maxima().end()); };
+  for (int round = 0; round < 3; ++round) {
+    const Logits after_prompt = copy(session->prefill(some_ids(12)));
+    EXPECT_EQ(maxima(), largest(after_prompt));
+    const Logits after_step = copy(session->decode(3 + round));
+    EXPECT_EQ(maxima(), largest(after_step));
   }
 }
 
