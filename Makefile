@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 STAMPS := build/stamps
-export CXX  # one name for all builds, so that ccache finds in one what another has compiled
+export CXX  # one compiler and one cmake for all builds, so that ccache finds in one what another has compiled
 
 CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)
@@ -46,16 +46,16 @@ test: test-cpp test-asan test-aarch64 test-python style
 
 test-cpp: $(STAMPS)/test-cpp
 $(STAMPS)/test-cpp: $(STAMPS)/venv $(CPP_SOURCES) $(TEST_SOURCES)
-	cmake --preset dev
-	cmake --build --preset dev --parallel $(JOBS)
-	ctest --preset dev --parallel $(JOBS)
+	$(BIN)/cmake --preset dev
+	$(BIN)/cmake --build --preset dev --parallel $(JOBS)
+	$(BIN)/ctest --preset dev --parallel $(JOBS)
 	@touch $@
 
 test-asan: $(STAMPS)/test-asan
 $(STAMPS)/test-asan: $(STAMPS)/venv out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
-	cmake --preset asan
-	cmake --build --preset asan --parallel $(JOBS)
-	ctest --preset asan --parallel $(JOBS)
+	$(BIN)/cmake --preset asan
+	$(BIN)/cmake --build --preset asan --parallel $(JOBS)
+	$(BIN)/ctest --preset asan --parallel $(JOBS)
 	build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote
 	@touch $@
 
@@ -67,7 +67,7 @@ $(STAMPS)/test-aarch64: $(STAMPS)/test-cpp out/demo.mote
 	elif ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then \
 	  echo "test-aarch64: skipped, g++-aarch64-linux-gnu and qemu-user are not installed"; \
 	else \
-	  cmake --preset aarch64 && cmake --build --preset aarch64 --parallel $(JOBS) && ctest --preset aarch64 --parallel $(JOBS); \
+	  $(BIN)/cmake --preset aarch64 && $(BIN)/cmake --build --preset aarch64 --parallel $(JOBS) && $(BIN)/ctest --preset aarch64 --parallel $(JOBS); \
 	fi
 	$(BIN)/python scripts/compare_instruction_sets.py out/demo.mote
 	@touch $@
@@ -79,16 +79,16 @@ $(STAMPS)/test-python: $(STAMPS)/build out/demo.mote $(PYTHON_SOURCES) $(TEST_SO
 
 asan: test-asan
 tsan: $(STAMPS)/venv
-	cmake --preset tsan
-	cmake --build --preset tsan --parallel $(JOBS)
-	ctest --preset tsan --parallel $(JOBS)
+	$(BIN)/cmake --preset tsan
+	$(BIN)/cmake --build --preset tsan --parallel $(JOBS)
+	$(BIN)/ctest --preset tsan --parallel $(JOBS)
 
 # Needs clang with libFuzzer. `make fuzz FUZZ_SECONDS=3600 FUZZ_TARGETS="encode decode"`
 FUZZ_SECONDS ?= 60
 FUZZ_CXX ?= $(shell command -v clang++-19 || command -v clang++)
 fuzz: $(STAMPS)/venv
-	cmake --preset fuzz -DCMAKE_CXX_COMPILER=$(FUZZ_CXX)
-	cmake --build --preset fuzz --parallel $(JOBS)
+	$(BIN)/cmake --preset fuzz -DCMAKE_CXX_COMPILER=$(FUZZ_CXX)
+	$(BIN)/cmake --build --preset fuzz --parallel $(JOBS)
 	sh scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 style: $(STAMPS)/build

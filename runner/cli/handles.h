@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
 
 namespace mote::cli {
@@ -15,10 +16,6 @@ struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-template <auto close>
-struct Closer {
-  template <typename T> void operator()(T* handle) const { close(handle); }
-};
 using Model = std::unique_ptr<mote_model, Closer<mote_model_close>>;
 using Session = std::unique_ptr<mote_session, Closer<mote_session_close>>;
 using Generation = std::unique_ptr<mote_generation, Closer<mote_generation_end>>;
@@ -26,8 +23,7 @@ using Generation = std::unique_ptr<mote_generation, Closer<mote_generation_end>>
 // check([&](mote_error* error) { return mote_...(..., error); }) throws what the call reports.
 template <typename Call>
 void check(Call call) {
-  mote_error error{};
-  error.struct_size = sizeof error;
+  auto error = sized<mote_error>();
   if (call(&error) != MOTE_OK) throw InputError(error.message);
 }
 
@@ -38,13 +34,6 @@ std::string take_string(Call call) {
   check([&](mote_error* error) { return call(&text, error); });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return text;
-}
-
-template <typename T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof value;
-  return value;
 }
 
 inline Model open_model(const std::string& path) {

@@ -10,23 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
 
 namespace mote::python {
 
 namespace py = pybind11;
-
-template <auto close>
-struct Closer {
-  template <typename T> void operator()(T* handle) const { close(handle); }
-};
-
-template <typename T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof value;
-  return value;
-}
 
 // Raises the exception of llm_runner.errors that belongs to the code.
 [[noreturn]] void raise(const mote_error& error);
