@@ -38,14 +38,22 @@ struct Cache {
     const auto blocks = static_cast<size_t>(cache.num_slots() / kKvBlockSlots * s.kv_heads);
     keys.resize(blocks * static_cast<size_t>(kv_key_block_bytes(s.type, s.head_dim)));
     values.resize(blocks * static_cast<size_t>(kv_value_block_bytes(s.type, s.value_dim)));
-    cache.keys = keys.data();
-    cache.values = values.data();
-    cache.positions = positions.data();
     caches.push_back(cache);
+    point();
   }
+  Cache(const Cache& other) : keys(other.keys), values(other.values), positions(other.positions), caches(other.caches) { point(); }
+  Cache& operator=(const Cache&) = delete;
+
   std::vector<std::byte> keys, values;
   std::vector<int64_t> positions;
   std::vector<KvCache> caches;
+
+ private:
+  void point() {
+    caches[0].keys = keys.data();
+    caches[0].values = values.data();
+    caches[0].positions = positions.data();
+  }
 };
 
 struct Sequence {

@@ -57,15 +57,41 @@ bool same_numbers(const Owned& a, const Owned& b) {
   return true;
 }
 
-// What tokens [context, context + tokens) give after one call for the others.
-Owned last_tokens(const Kernel& kernel, const Setting& s, const Sequence& sequence, int64_t context, int64_t tokens, int threads) {
-  const auto* functions = static_cast<const AttentionKernel*>(kernel.functions);
-  Cache cache(s, capacity_for(s, context + tokens, std::max(context, tokens)));
-  Owned out;
-  EXPECT_TRUE(context == 0 || attend_with(functions, s, sequence, cache, 0, context, threads, nullptr).ok());
-  EXPECT_TRUE(attend_with(functions, s, sequence, cache, context, context + tokens, threads, &out).ok());
-  return out;
-}
+// The last `tokens` of a sequence, behind a cache that the fastest kernel has filled with the others.
+class LastTokens {
+ public:
+  LastTokens(const Setting& s, const Sequence& sequence, int64_t context, int64_t tokens)
+      : setting_(s), sequence_(sequence), cache_(s, capacity_for(s, context + tokens, std::max(context, tokens))),
+        begin_(context), end_(context + tokens) {
+    EXPECT_TRUE(context == 0 || attend(s, sequence, cache_, 0, context, 2, nullptr).ok());
+  }
+
+  Owned operator()(const Kernel& kernel, int threads) const {
+    Cache cache = cache_;
+    return run(kernel, threads, cache);
+  }
+  // The keys, then the values that the kernel leaves in the cache.
+  std::vector<std::byte> cached(const Kernel& kernel) const {
+    Cache cache = cache_;
+    run(kernel, 1, cache);
+    std::vector<std::byte> all = cache.keys;
+    all.insert(all.end(), cache.values.begin(), cache.values.end());
+    return all;
+  }
+
+ private:
+  Owned run(const Kernel& kernel, int threads, Cache& cache) const {
+    Owned out;
+    const auto* functions = static_cast<const AttentionKernel*>(kernel.functions);
+    EXPECT_TRUE(attend_with(functions, setting_, sequence_, cache, begin_, end_, threads, &out).ok());
+    return out;
+  }
+
+  const Setting& setting_;
+  const Sequence& sequence_;
+  Cache cache_;
+  int64_t begin_, end_;
+};
 
 // What a cache of this type holds of rows of `width` numbers.
 std::vector<double> as_cached(KvType type, const Owned& rows) {
@@ -106,7 +132,8 @@ TEST_P(AttentionKernels, agree_to_the_bit_and_with_softmax_in_double) {
     sequence.values = as_cached(s.type, sequence.v);
     const std::vector<const Kernel*> kernels = runnable_kernels();
     ASSERT_FALSE(kernels.empty());
-    const Owned first = last_tokens(*kernels[0], s, sequence, context, tokens, 3);
+    const LastTokens last_tokens(s, sequence, context, tokens);
+    const Owned first = last_tokens(*kernels[0], 3);
     const std::string what = "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " +
                              std::to_string(s.head_dim) + " and " + std::to_string(s.value_dim) + ", " + std::to_string(tokens) +
                              " after " + std::to_string(context) + ", window " + std::to_string(s.window) + " of " +
@@ -114,9 +141,24 @@ TEST_P(AttentionKernels, agree_to_the_bit_and_with_softmax_in_double) {
     const double error = relative_error(first.as<float>(), expected_rows(s, sequence, context, context + tokens));
     EXPECT_LT(error, tolerance(GetParam())) << kernels[0]->name << ": " << what;
     for (size_t i = 1; i < kernels.size(); ++i) {
-      const Owned other = last_tokens(*kernels[i], s, sequence, context, tokens, static_cast<int>(i));
+      const Owned other = last_tokens(*kernels[i], static_cast<int>(i));
       EXPECT_TRUE(same_numbers(first, other)) << kernels[i]->name << ": " << what;
     }
+  }
+}
+
+TEST_P(AttentionKernels, write_caches_alike) {
+  std::mt19937 random(static_cast<uint32_t>(GetParam()) + 31);
+  for (int round = 0; round < 8; ++round) {
+    const Setting s = random_setting(random, GetParam());
+    const int64_t context = static_cast<int64_t>(random() % 20), tokens = 1 + static_cast<int64_t>(random() % 40);
+    Sequence sequence = random_sequence(s, context + tokens, static_cast<uint32_t>(random()));
+    disturb(sequence.k, random);
+    disturb(sequence.v, random);
+    const LastTokens last_tokens(s, sequence, context, tokens);
+    const std::vector<const Kernel*> kernels = runnable_kernels();
+    const std::vector<std::byte> first = last_tokens.cached(*kernels[0]);
+    for (const Kernel* kernel : kernels) EXPECT_EQ(first, last_tokens.cached(*kernel)) << kernel->name;
   }
 }
 
@@ -124,12 +166,13 @@ TEST_P(AttentionKernels, keep_numbers_that_are_not_finite_in_their_rows) {
   const Setting s{.name = "odd", .heads = 6, .kv_heads = 2, .head_dim = 72, .value_dim = 40, .type = GetParam()};
   constexpr int64_t kContext = 300, kTokens = 9;
   const Sequence clean = random_sequence(s, kContext + kTokens, 5);
+  const LastTokens clean_tokens(s, clean, kContext, kTokens);
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     Sequence sequence = random_sequence(s, kContext + kTokens, 5);
     sequence.q.as<float>()[(3 * (kContext + kTokens) + kContext + 4) * s.head_dim + 50] = bad;  // head 3, token 4
+    const LastTokens spoilt_tokens(s, sequence, kContext, kTokens);
     for (const Kernel* kernel : runnable_kernels()) {
-      const Owned expected = last_tokens(*kernel, s, clean, kContext, kTokens, 2);
-      const Owned out = last_tokens(*kernel, s, sequence, kContext, kTokens, 2);
+      const Owned expected = clean_tokens(*kernel, 2), out = spoilt_tokens(*kernel, 2);
       for (int64_t i = 0; i < out.count(); ++i) {
         const bool spoilt = i / s.value_dim == 4 * s.heads + 3;
         const float x = out.as<float>()[i];
@@ -149,12 +192,13 @@ TEST_P(AttentionKernels, agree_about_values_that_are_not_finite) {
     sequence.v.as<float>()[(kContext + 10) * s.value_dim + 20] = bad;
     sequence.k.as<float>()[(kAll + kContext + 15) * s.head_dim + 3] = bad;
     const std::vector<const Kernel*> kernels = runnable_kernels();
-    const Owned expected = last_tokens(*kernels[0], s, clean, kContext, kTokens, 1);
-    const Owned first = last_tokens(*kernels[0], s, sequence, kContext, kTokens, 1);
+    const Owned expected = LastTokens(s, clean, kContext, kTokens)(*kernels[0], 1);
+    const LastTokens last_tokens(s, sequence, kContext, kTokens);
+    const Owned first = last_tokens(*kernels[0], 1);
     const int64_t before = 10 * s.heads * s.value_dim;
     EXPECT_EQ(0, std::memcmp(first.bytes.data(), expected.bytes.data(), static_cast<size_t>(before) * sizeof(float)));
     for (size_t i = 1; i < kernels.size(); ++i) {
-      EXPECT_TRUE(same_numbers(first, last_tokens(*kernels[i], s, sequence, kContext, kTokens, 2))) << kernels[i]->name;
+      EXPECT_TRUE(same_numbers(first, last_tokens(*kernels[i], 2))) << kernels[i]->name;
     }
   }
 }
