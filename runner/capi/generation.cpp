@@ -6,45 +6,60 @@ using mote::capi::guarded;
 
 namespace {
 
-mote_generation_options plain_options() {
+// Options that have one number, by their names on both sides.
+#define MOTE_SAMPLING_SCALARS(X)                                                                                             \
+  X(seed) X(temperature) X(top_k) X(top_p) X(min_p) X(typical_p) X(xtc_probability) X(xtc_threshold) X(repetition_penalty)   \
+  X(repetition_window) X(frequency_penalty) X(presence_penalty) X(dry_multiplier) X(dry_base) X(dry_allowed_length)          \
+  X(dry_window) X(no_repeat_ngram_size) X(min_new_tokens)
+
+void write_scalars(const mote::SamplingOptions& from, mote_generation_options& to) {
+  to.do_sample = from.do_sample;
+#define MOTE_COPY(name) to.name = from.name;
+  MOTE_SAMPLING_SCALARS(MOTE_COPY)
+}
+
+void read_scalars(const mote_generation_options& from, mote::SamplingOptions& to) {
+  to.do_sample = from.do_sample != 0;
+  MOTE_SAMPLING_SCALARS(MOTE_COPY)
+#undef MOTE_COPY
+}
+
+mote_generation_options neutral_options() {
   mote_generation_options options{};
   options.struct_size = sizeof options;
-  options.temperature = 1.0f;
-  options.top_p = 1.0f;
-  options.repetition_penalty = 1.0f;
+  write_scalars(mote::SamplingOptions(), options);
   options.skip_special_tokens = 1;
   return options;
 }
 
 mote_generation_options default_options(const mote::Model& model) {
   const mote::GenerationConfig& config = model.generation_config();
-  mote_generation_options options = plain_options();
+  mote_generation_options options = neutral_options();
+  write_scalars(config.sampling, options);
   options.max_new_tokens = static_cast<int32_t>(config.max_new_tokens);
-  options.do_sample = config.sampling.do_sample;
-  options.temperature = config.sampling.temperature;
-  options.top_k = config.sampling.top_k;
-  options.top_p = config.sampling.top_p;
-  options.min_p = config.sampling.min_p;
-  options.repetition_penalty = config.sampling.repetition_penalty;
   return options;
 }
 
-mote::SamplingOptions sampling_options(const mote_generation_options& from) {
+mote::Result<mote::SamplingOptions> sampling_options(const mote_generation_options& from) {
   mote::SamplingOptions options;
-  options.do_sample = from.do_sample != 0;
-  options.temperature = from.temperature;
-  options.top_k = from.top_k;
-  options.top_p = from.top_p;
-  options.min_p = from.min_p;
-  options.repetition_penalty = from.repetition_penalty;
-  options.seed = from.seed;
+  read_scalars(from, options);
+  if (from.num_dry_sequence_breakers > 0) MOTE_REQUIRE_POINTER(from.dry_sequence_breakers);
+  options.dry_sequence_breakers.assign(from.dry_sequence_breakers, from.dry_sequence_breakers + from.num_dry_sequence_breakers);
+  if (from.num_sequence_bias > 0) MOTE_REQUIRE_POINTER(from.sequence_bias);
+  for (size_t i = 0; i < from.num_sequence_bias; ++i) {
+    const mote_sequence_bias& entry = from.sequence_bias[i];
+    MOTE_REQUIRE(entry.ids != nullptr || entry.count == 0, Code::kInvalidArgument, "sequence_bias[%zu].ids is NULL", i);
+    options.sequence_bias.push_back({{entry.ids, entry.ids + entry.count}, entry.bias});
+  }
   return options;
 }
 
-mote::Result<mote::GenerationOptions> generation_options(const mote_generation_options& from) {
+mote::Result<mote::GenerationOptions> generation_options(const mote::Model& model, const mote_generation_options& from) {
   mote::GenerationOptions options;
   options.max_new_tokens = from.max_new_tokens;
-  options.sampling = sampling_options(from);
+  MOTE_ASSIGN(options.sampling, sampling_options(from));
+  const std::vector<mote::SequenceBias>& own = model.generation_config().sampling.sequence_bias;
+  options.sampling.sequence_bias.insert(options.sampling.sequence_bias.end(), own.begin(), own.end());
   options.ignore_eos = from.ignore_eos != 0;
   options.skip_special_tokens = from.skip_special_tokens != 0;
   options.skip_eos = from.skip_eos != 0;
@@ -68,6 +83,13 @@ int32_t mote_generation_options_default(const mote_model* model, mote_generation
   });
 }
 
+int32_t mote_generation_options_neutral(mote_generation_options* options, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(options);
+    return mote::capi::write_struct(neutral_options(), options);
+  });
+}
+
 int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* requested,
                               mote_generation** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
@@ -77,7 +99,7 @@ int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t 
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     mote_generation_options options = default_options(session->session->model());
     if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
-    MOTE_ASSIGN(const mote::GenerationOptions resolved, generation_options(options));
+    MOTE_ASSIGN(const mote::GenerationOptions resolved, generation_options(session->session->model(), options));
     auto handle = std::make_unique<mote_generation>();
     handle->session = session->session;
     MOTE_ASSIGN(handle->generation,
@@ -126,19 +148,20 @@ int32_t mote_generation_statistics(const mote_generation* handle, mote_statistic
 void mote_generation_end(mote_generation* generation) { delete generation; }
 
 int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
-                                    const mote_generation_options* requested, float* probabilities, mote_error* error) {
+                                    size_t num_generated, const mote_generation_options* requested, float* probabilities,
+                                    mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(logits);
     MOTE_REQUIRE_POINTER(probabilities);
     MOTE_REQUIRE_POINTER(requested);
     if (num_previous_ids > 0) MOTE_REQUIRE_POINTER(previous_ids);
     MOTE_REQUIRE(count >= 1 && count <= INT32_MAX, Code::kInvalidArgument, "%zu logits: must be 1..2^31-1", count);
-    mote_generation_options options = plain_options();
+    mote_generation_options options = neutral_options();
     MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
-    const mote::SamplingOptions sampling = sampling_options(options);
-    MOTE_RETURN_IF_ERROR(mote::check_sampling(sampling));
+    MOTE_ASSIGN(const mote::SamplingOptions sampling, sampling_options(options));
+    MOTE_RETURN_IF_ERROR(mote::check_sampling(sampling, static_cast<int32_t>(count)));
     mote::Sampler sampler(sampling, static_cast<int32_t>(count));
-    for (size_t i = 0; i < num_previous_ids; ++i) sampler.observe(previous_ids[i]);
+    for (size_t i = 0; i < num_previous_ids; ++i) sampler.observe(previous_ids[i], i + num_generated >= num_previous_ids);
     const std::vector<float> result = sampler.probabilities({logits, count});
     std::copy(result.begin(), result.end(), probabilities);
     return {};

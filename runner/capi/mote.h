@@ -264,6 +264,14 @@ MOTE_API int32_t mote_session_stop_profile(mote_session* session, char** trace, 
 
 /* ---- generation ---- */
 
+/* Added to the logit of the last of `ids` where the others stand at the end of the text; -INFINITY: never. */
+typedef struct {
+  const int32_t* ids;
+  size_t count; /* at least 1 */
+  float bias;
+} mote_sequence_bias;
+
+/* docs/sampling.md tells what each option does and in which order. */
 typedef struct {
   uint32_t struct_size;
   int32_t max_new_tokens;      /* 0: until the context is full */
@@ -279,11 +287,29 @@ typedef struct {
   const char* const* stop_strings; /* the output ends before the first of them */
   size_t num_stop_strings;
   int32_t skip_eos;            /* leaves the end-of-sequence token out of the text where skip_special_tokens is 0 */
+  float typical_p;             /* 1: off */
+  float xtc_probability;       /* 0: off */
+  float xtc_threshold;         /* 0.1 */
+  float frequency_penalty;     /* 0: off */
+  float presence_penalty;      /* 0: off */
+  int32_t repetition_window;   /* tokens that repetition_penalty looks at; 0: all */
+  float dry_multiplier;        /* 0: off */
+  float dry_base;              /* 1.75 */
+  int32_t dry_allowed_length;  /* 2 */
+  int32_t dry_window;          /* 0: all */
+  const int32_t* dry_sequence_breakers; /* token ids */
+  size_t num_dry_sequence_breakers;
+  int32_t no_repeat_ngram_size; /* 0: off */
+  int32_t min_new_tokens;      /* no end-of-sequence token before so many */
+  const mote_sequence_bias* sequence_bias; /* beside those of the model's generation_config.json: its sequence_bias, */
+  size_t num_sequence_bias;    /* bad_words_ids and suppress_tokens; NULL where that fills this struct */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
  * transformers' default (top_k 50, the rest off), seed 0 and no stop strings. */
 MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error);
+/* The same with greedy decoding and everything off. */
+MOTE_API int32_t mote_generation_options_neutral(mote_generation_options* options, mote_error* error);
 
 enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3 };
 
@@ -318,10 +344,11 @@ MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, m
 /* May be called before the last piece. */
 MOTE_API void mote_generation_end(mote_generation* generation);
 
-/* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the ids that the
- * repetition penalty applies to. Greedy: 1 for the id that is chosen. */
+/* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the text so far, of
+ * which the last num_generated ids are output. Greedy: 1 for the id that is chosen. */
 MOTE_API int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
-                                             const mote_generation_options* options, float* probabilities, mote_error* error);
+                                             size_t num_generated, const mote_generation_options* options, float* probabilities,
+                                             mote_error* error);
 
 #ifdef __cplusplus
 }

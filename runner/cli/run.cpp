@@ -6,9 +6,9 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
-#include <random>
 
 #include "runner/cli/kernels.h"
+#include "runner/cli/sampling_flags.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -26,15 +26,7 @@ struct RunFlags {
   std::string file;
   std::string prompt = "-";
   SessionFlags session;
-  mote_generation_options generation = sized<mote_generation_options>();
-  CLI::Option* max_new_tokens = nullptr;
-  CLI::Option* temperature = nullptr;
-  CLI::Option* top_k = nullptr;
-  CLI::Option* top_p = nullptr;
-  CLI::Option* min_p = nullptr;
-  CLI::Option* repetition_penalty = nullptr;
-  CLI::Option* seed = nullptr;
-  bool greedy = false;
+  SamplingFlags sampling;
   bool ignore_eos = false;
   bool show_special = false;
   bool quiet = false;
@@ -44,49 +36,9 @@ struct RunFlags {
   std::vector<std::string> stop_strings;
 };
 
-void add_sampling_flags(CLI::App& app, RunFlags& flags) {
-  mote_generation_options& options = flags.generation;
-  flags.max_new_tokens = app.add_option("--max-new-tokens", options.max_new_tokens,
-                                        "Stop after this many tokens (0: when the context is full)")
-                             ->check(CLI::NonNegativeNumber);
-  flags.temperature = app.add_option("--temperature", options.temperature, "Above 1: more varied; below: more predictable");
-  flags.top_k = app.add_option("--top-k", options.top_k, "Sample among the K likeliest tokens (0: off)");
-  flags.top_p = app.add_option("--top-p", options.top_p, "Sample among the likeliest tokens with this total probability (1: off)");
-  flags.min_p = app.add_option("--min-p", options.min_p, "Leave out tokens below this fraction of the likeliest one (0: off)");
-  flags.repetition_penalty = app.add_option("--repetition-penalty", options.repetition_penalty,
-                                            "Above 1: avoid tokens that occurred (1: off)");
-  flags.seed = app.add_option("--seed", options.seed, "The same seed gives the same text (default: another one each time)");
-  app.add_flag("--greedy", flags.greedy, "Always take the likeliest token");
-  app.add_option("--stop", flags.stop_strings, "End before this text; may be given several times")->take_all();
-  app.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the end-of-sequence token");
-}
-
 std::string read_prompt(const std::string& prompt) {
   if (prompt != "-") return prompt;
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
-
-// The model's defaults, with what was given on the command line in their place.
-mote_generation_options resolve(const RunFlags& flags, const Model& model, const std::vector<const char*>& stop_strings) {
-  auto options = sized<mote_generation_options>();
-  check([&](mote_error* error) { return mote_generation_options_default(model.get(), &options, error); });
-  const mote_generation_options& given = flags.generation;
-  const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
-  if (is_given(flags.max_new_tokens)) options.max_new_tokens = given.max_new_tokens;
-  if (is_given(flags.top_k)) options.top_k = given.top_k;
-  if (is_given(flags.top_p)) options.top_p = given.top_p;
-  if (is_given(flags.min_p)) options.min_p = given.min_p;
-  if (is_given(flags.repetition_penalty)) options.repetition_penalty = given.repetition_penalty;
-  if (is_given(flags.temperature)) options.temperature = given.temperature;
-  const bool asks_for_sampling = is_given(flags.temperature) || is_given(flags.top_k) || is_given(flags.top_p) ||
-                                 is_given(flags.min_p) || is_given(flags.seed);
-  options.do_sample = !flags.greedy && (asks_for_sampling || options.do_sample != 0);
-  options.seed = is_given(flags.seed) ? given.seed : std::random_device()();
-  options.ignore_eos = flags.ignore_eos;
-  options.skip_special_tokens = !flags.show_special;
-  options.stop_strings = stop_strings.data();
-  options.num_stop_strings = stop_strings.size();
-  return options;
 }
 
 void print_statistics(const Generation& generation) {
@@ -162,7 +114,13 @@ int run(const RunFlags& flags) {
   const Session session = flags.session.open(model);
   std::vector<const char*> stop_strings;
   for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
-  const mote_generation_options options = resolve(flags, model, stop_strings);
+  ResolvedSampling sampling;
+  flags.sampling.resolve(model, sampling);
+  mote_generation_options& options = sampling.options;
+  options.ignore_eos = flags.ignore_eos;
+  options.skip_special_tokens = !flags.show_special;
+  options.stop_strings = stop_strings.data();
+  options.num_stop_strings = stop_strings.size();
   mote_generation* handle = nullptr;
   check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
   const Generation generation(handle);
@@ -182,7 +140,9 @@ void add_run(CLI::App& app, Action& action) {
   verb.footer(kExamples);
   verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
-  add_sampling_flags(verb, *flags);
+  flags->sampling.add_to(verb);
+  verb.add_option("--stop", flags->stop_strings, "End before this text; may be given several times")->take_all();
+  verb.add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end-of-sequence token");
   flags->session.add_to(verb);
   verb.add_option("--profile", flags->profile, "Measure every instruction and write a trace for chrome://tracing to this file")
       ->type_name("trace.json");

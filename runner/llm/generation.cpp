@@ -4,7 +4,7 @@ namespace mote {
 
 Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
                                                       const GenerationOptions& options) {
-  MOTE_RETURN_IF_ERROR(check_sampling(options.sampling));
+  MOTE_RETURN_IF_ERROR(check_sampling(options.sampling, session.model().vocab_size()));
   MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
                "max_new_tokens = %lld: must be 0 (until the context is full) or more",
                static_cast<long long>(options.max_new_tokens));
@@ -24,7 +24,7 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
 Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
                        StopStrings stop_strings)
     : session_(session), tokenizer_(tokenizer), prompt_(std::move(prompt)), options_(options),
-      sampler_(options.sampling, session.model().vocab_size()), text_(tokenizer, false, prompt_), stop_strings_(std::move(stop_strings)) {
+      sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()), text_(tokenizer, false, prompt_), stop_strings_(std::move(stop_strings)) {
   statistics_.prompt_tokens = static_cast<int64_t>(prompt_.size());
   for (const int32_t id : session.tokens()) sampler_.observe(id);
   for (const int32_t id : prompt_) sampler_.observe(id);
@@ -52,7 +52,7 @@ Result<Piece> Generation::next() {
     return piece;
   }
   last_id_ = piece.id = sampler_.sample(*logits, session_.logit_maxima());
-  sampler_.observe(last_id_);
+  sampler_.observe(last_id_, true);
   ++statistics_.generated_tokens;
   if (is_first) {
     first_token_ = Clock::now();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runner/llm/sampler.h"
+#include "runner/llm/sampling/sampler.h"
 #include "runner/llm/session.h"
 #include "runner/llm/statistics.h"
 #include "runner/llm/stop_strings.h"

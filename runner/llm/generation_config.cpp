@@ -1,6 +1,8 @@
 #include "runner/llm/generation_config.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace mote {
@@ -23,12 +25,13 @@ Status read_number(const Json& json, const char* key, float& value) {
   return {};
 }
 
-Status read_integer(const Json& json, const char* key, int64_t& value) {
+template <typename Integer>
+Status read_integer(const Json& json, const char* key, Integer& value) {
   const auto found = json.find(key);
   if (found == json.end() || found->is_null()) return {};
   const double number = found->is_number() ? found->get<double>() : -1.0;
   if (!(number >= 0.0 && number <= INT32_MAX && std::floor(number) == number)) return wrong(key, "an integer, 0 or more");
-  value = static_cast<int64_t>(number);
+  value = static_cast<Integer>(number);
   return {};
 }
 
@@ -37,6 +40,40 @@ Status read_boolean(const Json& json, const char* key, bool& value) {
   if (found == json.end() || found->is_null()) return {};
   if (!found->is_boolean()) return wrong(key, "true or false");
   value = found->get<bool>();
+  return {};
+}
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+bool is_id(const Json& json) { return json.is_number_integer() && json >= 0 && json <= INT32_MAX; }
+bool is_list_of_ids(const Json& json) { return json.is_array() && std::all_of(json.begin(), json.end(), is_id); }
+
+// The list at `key`; an empty one if there is none.
+Result<Json> read_list(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return Json(Json::array());
+  if (!found->is_array()) return wrong(key, "a list");
+  return Json(*found);
+}
+
+// sequence_bias, bad_words_ids and suppress_tokens, which are biases all.
+Status read_biases(const Json& json, std::span<const int32_t> eos_token_ids, std::vector<SequenceBias>& biases) {
+  MOTE_ASSIGN(const Json sequences, read_list(json, "sequence_bias"));
+  for (const Json& entry : sequences) {
+    const bool is_pair = entry.is_array() && entry.size() == 2 && is_list_of_ids(entry[0]) && !entry[0].empty() && entry[1].is_number();
+    if (!is_pair) return wrong("sequence_bias", "a list of [token ids, bias]");
+    biases.push_back({entry[0].get<std::vector<int32_t>>(), static_cast<float>(entry[1].get<double>())});
+  }
+  MOTE_ASSIGN(const Json bad_words, read_list(json, "bad_words_ids"));
+  for (const Json& word : bad_words) {
+    if (!is_list_of_ids(word) || word.empty()) return wrong("bad_words_ids", "a list of lists of token ids");
+    auto ids = word.get<std::vector<int32_t>>();
+    const bool is_eos = ids.size() == 1 && std::find(eos_token_ids.begin(), eos_token_ids.end(), ids[0]) != eos_token_ids.end();
+    if (!is_eos) biases.push_back({std::move(ids), kNever});
+  }
+  MOTE_ASSIGN(const Json suppressed, read_list(json, "suppress_tokens"));
+  if (!is_list_of_ids(suppressed)) return wrong("suppress_tokens", "a list of token ids");
+  for (const Json& id : suppressed) biases.push_back({{id.get<int32_t>()}, kNever});
   return {};
 }
 
@@ -57,15 +94,18 @@ Result<GenerationConfig> parse_generation_config(std::string_view text, std::spa
   Json json = parse_bounded(text);
   MOTE_REQUIRE(json.is_object(), Code::kInvalidProgram, "generation_config must be a JSON object");
   GenerationConfig config;
-  int64_t top_k = kDefaultTopK;
+  config.sampling.top_k = kDefaultTopK;
   MOTE_RETURN_IF_ERROR(read_boolean(json, "do_sample", config.sampling.do_sample));
   MOTE_RETURN_IF_ERROR(read_number(json, "temperature", config.sampling.temperature));
-  MOTE_RETURN_IF_ERROR(read_integer(json, "top_k", top_k));
+  MOTE_RETURN_IF_ERROR(read_integer(json, "top_k", config.sampling.top_k));
   MOTE_RETURN_IF_ERROR(read_number(json, "top_p", config.sampling.top_p));
   MOTE_RETURN_IF_ERROR(read_number(json, "min_p", config.sampling.min_p));
+  MOTE_RETURN_IF_ERROR(read_number(json, "typical_p", config.sampling.typical_p));
   MOTE_RETURN_IF_ERROR(read_number(json, "repetition_penalty", config.sampling.repetition_penalty));
+  MOTE_RETURN_IF_ERROR(read_integer(json, "no_repeat_ngram_size", config.sampling.no_repeat_ngram_size));
+  MOTE_RETURN_IF_ERROR(read_integer(json, "min_new_tokens", config.sampling.min_new_tokens));
+  MOTE_RETURN_IF_ERROR(read_biases(json, eos_token_ids, config.sampling.sequence_bias));
   MOTE_RETURN_IF_ERROR(read_integer(json, "max_new_tokens", config.max_new_tokens));
-  config.sampling.top_k = static_cast<int32_t>(top_k);
   json["eos_token_id"] = std::vector<int32_t>(eos_token_ids.begin(), eos_token_ids.end());
   config.json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return config;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "runner/llm/sampler.h"
+#include "runner/llm/sampling/options.h"
 
 namespace mote {
 

@@ -3,25 +3,46 @@
 namespace mote::python {
 namespace {
 
-// Options by their names in mote_generation_options; the rest as the model says.
-mote_generation_options read_options(const mote_generation_options& defaults, const py::dict& given) {
-  mote_generation_options options = defaults;
-  const auto read = [&](const char* name, auto& field) {
-    if (given.contains(name)) field = given[name].cast<std::remove_reference_t<decltype(field)>>();
-  };
-  read("max_new_tokens", options.max_new_tokens);
-  read("do_sample", options.do_sample);
-  read("temperature", options.temperature);
-  read("top_k", options.top_k);
-  read("top_p", options.top_p);
-  read("min_p", options.min_p);
-  read("repetition_penalty", options.repetition_penalty);
-  read("seed", options.seed);
-  read("ignore_eos", options.ignore_eos);
-  read("skip_special_tokens", options.skip_special_tokens);
-  read("skip_eos", options.skip_eos);
-  return options;
-}
+// Options by their names in mote_generation_options, and the lists that they point to. Not copied: it points into itself.
+class Options {
+ public:
+  Options(const mote_generation_options& defaults, const py::dict& given) : options_(defaults) {
+    const auto read = [&](const char* name, auto& field) {
+      if (given.contains(name)) field = given[name].cast<std::remove_reference_t<decltype(field)>>();
+    };
+#define MOTE_READ(name) read(#name, options_.name);
+    MOTE_READ(max_new_tokens) MOTE_READ(do_sample) MOTE_READ(temperature) MOTE_READ(top_k) MOTE_READ(top_p) MOTE_READ(min_p)
+    MOTE_READ(typical_p) MOTE_READ(xtc_probability) MOTE_READ(xtc_threshold) MOTE_READ(repetition_penalty)
+    MOTE_READ(repetition_window) MOTE_READ(frequency_penalty) MOTE_READ(presence_penalty) MOTE_READ(dry_multiplier)
+    MOTE_READ(dry_base) MOTE_READ(dry_allowed_length) MOTE_READ(dry_window) MOTE_READ(no_repeat_ngram_size)
+    MOTE_READ(min_new_tokens) MOTE_READ(seed) MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
+#undef MOTE_READ
+    read("dry_sequence_breakers", breakers_);
+    read("sequence_bias", sequences_);
+    for (const auto& [ids, bias] : sequences_) biases_.push_back({ids.data(), ids.size(), bias});
+    options_.dry_sequence_breakers = breakers_.data();
+    options_.num_dry_sequence_breakers = breakers_.size();
+    options_.sequence_bias = biases_.data();
+    options_.num_sequence_bias = biases_.size();
+  }
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  void set_stop_strings(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) stops_.push_back(text.c_str());
+    options_.stop_strings = stops_.data();
+    options_.num_stop_strings = stops_.size();
+  }
+
+  const mote_generation_options* get() const { return &options_; }
+
+ private:
+  mote_generation_options options_;
+  std::vector<int32_t> breakers_;
+  std::vector<std::pair<std::vector<int32_t>, float>> sequences_;
+  std::vector<mote_sequence_bias> biases_;
+  std::vector<const char*> stops_;
+};
 
 class Generation {
  public:
@@ -30,15 +51,12 @@ class Generation {
       : session_(std::move(session)) {
     auto defaults = sized<mote_generation_options>();
     check([&](mote_error* error) { return mote_generation_options_default(model.handle().get(), &defaults, error); });
-    mote_generation_options options = read_options(defaults, given);
-    std::vector<const char*> stops;
-    for (const std::string& text : stop_strings) stops.push_back(text.c_str());
-    options.stop_strings = stops.data();
-    options.num_stop_strings = stops.size();
+    Options options(defaults, given);
+    options.set_stop_strings(stop_strings);
     mote_generation* handle = nullptr;
     check_without_gil([&, session_handle = session_->handle()](mote_error* error) {
       const std::lock_guard lock(session_->mutex());
-      return mote_generation_begin(session_handle.get(), ids.data(), ids.size(), &options, &handle, error);
+      return mote_generation_begin(session_handle.get(), ids.data(), ids.size(), options.get(), &handle, error);
     });
     handle_.reset(handle);
   }
@@ -82,15 +100,14 @@ class Generation {
 };
 
 py::array_t<float> warp(const py::array_t<float, py::array::c_style | py::array::forcecast>& logits,
-                        const std::vector<int32_t>& previous_ids, const py::dict& given) {
+                        const std::vector<int32_t>& previous_ids, size_t num_generated, const py::dict& given) {
   auto defaults = sized<mote_generation_options>();
-  defaults.do_sample = 1;
-  defaults.temperature = defaults.top_p = defaults.repetition_penalty = 1.0f;
-  const mote_generation_options options = read_options(defaults, given);
+  check([&](mote_error* error) { return mote_generation_options_neutral(&defaults, error); });
+  const Options options(defaults, given);
   py::array_t<float> result(logits.size());
   check([&](mote_error* error) {
     return mote_sampling_probabilities(logits.data(), static_cast<size_t>(logits.size()), previous_ids.data(), previous_ids.size(),
-                                       &options, result.mutable_data(), error);
+                                       num_generated, options.get(), result.mutable_data(), error);
   });
   return result;
 }
@@ -104,7 +121,7 @@ void bind_generation(py::module_& module) {
            py::arg("model"), py::arg("session"), py::arg("ids"), py::arg("options"), py::arg("stop_strings"))
       .def("next", &Generation::next)
       .def("statistics", &Generation::statistics);
-  module.def("warp", &warp, py::arg("logits"), py::arg("previous_ids"), py::arg("options"));
+  module.def("warp", &warp, py::arg("logits"), py::arg("previous_ids"), py::arg("num_generated"), py::arg("options"));
 }
 
 }  // namespace mote::python

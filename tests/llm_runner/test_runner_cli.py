@@ -62,9 +62,40 @@ def test_run_repeats_with_a_seed_and_ends_at_stop_strings(runner, demo_path):
     assert stopped == whole[: whole.index(stop)] + "\n"
 
 
+def test_run_takes_penalties_and_bans(runner, demo, demo_path):
+    first = demo.generate("def f(", do_sample=False, max_new_tokens=1)
+    first.text()
+    flags = {
+        "repetition_penalty": 1.2, "repetition_window": 20, "frequency_penalty": 0.5, "presence_penalty": 0.25,
+        "no_repeat_ngram_size": 3, "dry_multiplier": 0.5, "dry_base": 1.5, "dry_allowed_length": 1, "dry_window": 30,
+        "min_new_tokens": 5,
+    }  # fmt: skip
+    given = [str(part) for name, value in flags.items() for part in (f"--{name.replace('_', '-')}", value)]
+    common = ("run", demo_path, "def f(", "--greedy", "--max-new-tokens", 24, "--quiet")
+    done = run(runner, *common, *given, "--logit-bias", f"{first.token_ids[0]}=-inf", "--dry-breaker", "(")
+    expected = demo.generate(
+        "def f(", do_sample=False, max_new_tokens=24, logit_bias={first.token_ids[0]: float("-inf")},
+        dry_sequence_breakers=["("], **flags,
+    )  # fmt: skip
+    assert done.stdout == expected.text() + "\n", done.stderr
+    common = ("run", demo_path, "class Point:\n    def ", "--greedy", "--max-new-tokens", 24, "--quiet")
+    banned = run(runner, *common, "--bad-words", "self").stdout
+    assert "self" in run(runner, *common).stdout and "self" not in banned
+    sampled = ("run", demo_path, "x", "--seed", 3, "--max-new-tokens", 12, "--quiet")
+    filters = ("--typical-p", 0.5, "--xtc-probability", 1, "--xtc-threshold", 0.05)
+    assert (
+        run(runner, *sampled, *filters).stdout
+        == demo.generate("x", seed=3, max_new_tokens=12, typical_p=0.5, xtc_probability=1.0, xtc_threshold=0.05).text()
+        + "\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
+        (["run", "DEMO", "x", "--logit-bias", "5"], "ID=BIAS"),
+        (["run", "DEMO", "x", "--logit-bias", "5=x"], "5=x"),
+        (["run", "DEMO", "x", "--bad-words", ""], "--bad-words"),
         (["run", "nowhere.mote", "x"], "nowhere.mote"),
         (["run", "DEMO", ""], "prompt"),
         (["run", "DEMO", "x", "--temperature", "0"], "temperature"),

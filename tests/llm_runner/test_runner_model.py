@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from llm_export.api import export
 from llm_runner import (
     ArgumentError,
     CancelledError,
@@ -31,11 +34,11 @@ def eager():
     return AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
 
 
-def greedy_by_transformers(eager, ids, count):
+def greedy_by_transformers(eager, ids, count, **options):
     tokens = torch.tensor([ids])
     return eager.generate(
         tokens, attention_mask=torch.ones_like(tokens), do_sample=False, max_new_tokens=count, eos_token_id=[2, 0],
-        pad_token_id=0, temperature=None, top_p=None, top_k=None,
+        pad_token_id=0, temperature=None, top_p=None, top_k=None, **options,
     )[0, len(ids):].tolist()  # fmt: skip
 
 
@@ -46,6 +49,55 @@ def test_greedy_ids_are_those_of_transformers(demo, eager):
         text = generation.text()
         assert generation.token_ids == greedy_by_transformers(eager, ids, 48)
         assert text == demo.detokenize(generation.token_ids, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize(
+    "options_for",  # ids of plain greedy decoding, so that each option has something to change
+    [
+        lambda ids: {"repetition_penalty": 1.3},
+        lambda ids: {"no_repeat_ngram_size": 3},
+        lambda ids: {"bad_words_ids": [ids[1:2], ids[4:6], [2]], "suppress_tokens": ids[7:8]},
+        lambda ids: {"sequence_bias": [[ids[2:3], -4.0], [ids[5:7], -9.0]], "no_repeat_ngram_size": 4},
+    ],
+    ids=["repetition", "ngrams", "bans", "biases"],
+)
+def test_greedy_with_penalties_is_that_of_transformers(demo, eager, options_for):
+    plain = demo.generate(PROMPT, do_sample=False, max_new_tokens=48, ignore_eos=True)
+    plain.text()
+    options = options_for(plain.token_ids)
+    generation = demo.generate(PROMPT, do_sample=False, max_new_tokens=48, **options)
+    generation.text()
+    assert generation.token_ids == greedy_by_transformers(eager, demo.tokenize(PROMPT), 48, **options)
+    assert generation.token_ids != plain.token_ids
+
+
+def test_no_end_before_min_new_tokens(demo):
+    eos = demo.generation_config["eos_token_id"][0]
+    short = demo.generate(PROMPT, do_sample=False, max_new_tokens=9, logit_bias={eos: 100.0})
+    assert (short.text(), short.finish_reason) == ("", "eos")
+    later = demo.generate(PROMPT, do_sample=False, max_new_tokens=9, min_new_tokens=5, logit_bias={eos: 100.0})
+    later.text()
+    assert (len(later.token_ids), later.finish_reason) == (6, "eos")
+
+
+def test_options_of_the_file_s_generation_config_hold(tmp_path, demo):
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(DEMO, folder)
+    config = json.loads((folder / "generation_config.json").read_text())
+    first = demo.generate(PROMPT, do_sample=False, max_new_tokens=1)
+    first.text()
+    config |= {"do_sample": False, "suppress_tokens": first.token_ids, "no_repeat_ngram_size": 2, "min_new_tokens": 3}
+    (folder / "generation_config.json").write_text(json.dumps(config))
+    export(folder, tmp_path / "demo.mote", recipe="none", check="off")
+    with Model.load(tmp_path / "demo.mote") as model:
+        found = model.generate(PROMPT, max_new_tokens=24)
+        found.text()
+    expected = demo.generate(
+        PROMPT, do_sample=False, max_new_tokens=24, suppress_tokens=first.token_ids, no_repeat_ngram_size=2,
+        min_new_tokens=3,
+    )  # fmt: skip
+    expected.text()
+    assert found.token_ids == expected.token_ids
 
 
 def test_prefill_decode_and_verify_agree_with_eager(demo, eager):

@@ -21,6 +21,7 @@ from llm_runner.errors import (
 )
 from llm_runner.generation import Generation, warp
 from llm_runner.model import Model, check_tokenizer
+from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
 from llm_runner.session import Session
 
@@ -30,6 +31,7 @@ __all__ = [
     "ContextFullError",
     "FileError",
     "Generation",
+    "GenerationOptions",
     "Model",
     "MoteError",
     "ProgramError",

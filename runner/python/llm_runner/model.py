@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 from llm_runner import _core
 from llm_runner.chat import as_json, parsed
 from llm_runner.errors import ArgumentError
-from llm_runner.generation import Generation, checked_ids
+from llm_runner.generation import Generation
+from llm_runner.options import GenerationOptions, checked_ids
 from llm_runner.reply import MAX_PROMPT_TAIL, ReplyParser
 from llm_runner.session import Session
 
@@ -40,46 +41,22 @@ class Model:
         self,
         prompt: str | Sequence[int],
         *,
-        max_new_tokens: int | None = None,
-        do_sample: bool | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float | None = None,
-        seed: int | None = None,
         stop_strings: str | Sequence[str] = (),
-        ignore_eos: bool = False,
-        skip_special_tokens: bool = True,
-        skip_eos: bool = False,
         context_length: int | None = None,
         kv_dtype: str = "float32",
         threads: int | None = None,
         prefill_chunk: int | None = None,
         cpus: str | Sequence[int] | None = None,
         priority: str = "normal",
+        **options: Unpack[GenerationOptions],
     ) -> Generation:
         """Continues a prompt in a session of its own and returns an iterator over the text.
 
-        prompt: text, or token ids
-        Options that are None have the value of the file's generation_config, and where that has none transformers'
-        default; giving a sampling option or a seed implies do_sample. max_new_tokens 0: until the context is full.
-        skip_eos: without the end-of-sequence token even if special tokens are in the text
+        prompt: text, or token ids   stop_strings: the text ends before the first of them
+        context_length ... priority: as for `session`
+        options: max_new_tokens, temperature, top_p, ...: those of `llm_runner.GenerationOptions`
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
-        options = {
-            "max_new_tokens": max_new_tokens,
-            "do_sample": do_sample,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "repetition_penalty": repetition_penalty,
-            "seed": seed,
-            "ignore_eos": ignore_eos,
-            "skip_special_tokens": skip_special_tokens,
-            "skip_eos": skip_eos,
-        }
         session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
         return session._start(prompt, stop_strings, options, on_close=session.close)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from llm_runner import _core
 from llm_runner.errors import ArgumentError
-from llm_runner.generation import Generation, checked_ids, checked_int, start
+from llm_runner.generation import Generation
+from llm_runner.options import GenerationOptions, checked_ids, checked_int, native_options
 
 if TYPE_CHECKING:
     from llm_runner.model import Model
@@ -74,38 +75,22 @@ class Session:
         self,
         prompt: str | Sequence[int],
         *,
-        max_new_tokens: int | None = None,
-        do_sample: bool | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float | None = None,
-        seed: int | None = None,
         stop_strings: str | Sequence[str] = (),
-        ignore_eos: bool = False,
-        skip_special_tokens: bool = True,
-        skip_eos: bool = False,
+        **options: Unpack[GenerationOptions],
     ) -> Generation:
         """Appends the prompt and continues it; see `Model.generate`. The session keeps all but the last token."""
-        options = {
-            "max_new_tokens": max_new_tokens,
-            "do_sample": do_sample,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "repetition_penalty": repetition_penalty,
-            "seed": seed,
-            "ignore_eos": ignore_eos,
-            "skip_special_tokens": skip_special_tokens,
-            "skip_eos": skip_eos,
-        }
         return self._start(prompt, stop_strings, options)
 
     def _start(self, prompt, stop_strings, options, on_close=lambda: None) -> Generation:
         ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
-        return start(self._model._core, self._core, ids, stop_strings, options, on_close)
+        stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
+        native = native_options(
+            options,
+            lambda text: self._model.tokenize(text, add_special_tokens=False),
+            self._model.generation_config["eos_token_id"],
+        )
+        core = _core.Generation(self._model._core, self._core, checked_ids(ids), native, stops)
+        return Generation(core, on_close)
 
     @property
     def position(self) -> int:

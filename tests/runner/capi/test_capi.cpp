@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -153,10 +154,11 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_session_get_info(nullptr, nullptr, &error_),
       mote_session_check_golden(nullptr, &text, &error_),
       mote_generation_options_default(nullptr, &options, &error_),
+      mote_generation_options_neutral(nullptr, &error_),
       mote_generation_begin(nullptr, &id, 1, nullptr, &generation, &error_),
       mote_generation_next(nullptr, nullptr, &error_),
       mote_generation_statistics(nullptr, nullptr, &error_),
-      mote_sampling_probabilities(nullptr, 1, nullptr, 0, &options, &logit, &error_),
+      mote_sampling_probabilities(nullptr, 1, nullptr, 0, 0, &options, &logit, &error_),
       mote_get_memory(nullptr, &error_),
   };
   for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], MOTE_ERROR_INVALID_ARGUMENT) << "call " << i;
@@ -167,6 +169,31 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   mote_session_options_default(nullptr);
   mote_string_free(nullptr);
   EXPECT_EQ(mote_session_position(nullptr), -1);
+}
+
+TEST_F(CApi, lists_of_options_are_read) {
+  auto options = sized<mote_generation_options>();
+  ASSERT_EQ(mote_generation_options_neutral(&options, &error_), MOTE_OK);
+  const float logits[4] = {1.0f, 2.0f, 3.0f, 0.0f};
+  float found[4];
+  const int32_t previous[] = {0, 3, 1};
+  const auto sample = [&] { return mote_sampling_probabilities(logits, 4, previous, 3, 0, &options, found, &error_); };
+  const int32_t never[] = {2}, sequence[] = {3, 1, 0};
+  const mote_sequence_bias biases[] = {{never, 1, -INFINITY}, {sequence, 3, 5.0f}};
+  options.sequence_bias = biases;
+  options.num_sequence_bias = 2;
+  ASSERT_EQ(sample(), MOTE_OK) << error_.message;
+  EXPECT_EQ(found[0], 1.0f);  // what follows 3, 1 is liked, the largest is banned
+  const mote_sequence_bias without_ids[] = {{nullptr, 2, 1.0f}};
+  options.sequence_bias = without_ids;
+  options.num_sequence_bias = 1;
+  EXPECT_EQ(sample(), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message, "sequence_bias[0].ids is NULL");
+  options.sequence_bias = nullptr;
+  EXPECT_EQ(sample(), MOTE_ERROR_INVALID_ARGUMENT);
+  options.num_sequence_bias = 0;
+  options.num_dry_sequence_breakers = 1;
+  EXPECT_EQ(sample(), MOTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(CApi, null_beside_a_valid_handle_is_an_error) {

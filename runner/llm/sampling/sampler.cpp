@@ -1,9 +1,10 @@
-#include "runner/llm/sampler.h"
+#include "runner/llm/sampling/sampler.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "kernels/math.h"
 #include "kernels/op.h"
@@ -11,53 +12,26 @@
 namespace mote {
 namespace {
 
-Status out_of_range(const char* name, double value, const char* accepted) {
-  return {Code::kInvalidArgument, format("%s = %g: must be %s", name, value, accepted)};
-}
-
-bool in_unit_range(float value) { return value >= 0.0f && value <= 1.0f; }
-
 constexpr size_t kPart = 4096;  // logits that are looked at together: they stay in the first cache
 static_assert(kPart % kMaximaBlock == 0, "a part has maxima of its own");
 
-bool positive(float value) { return value > 0.0f && std::isfinite(value); }
-
 }  // namespace
 
-Status check_sampling(const SamplingOptions& options) {
-  if (!positive(options.temperature)) {
-    return out_of_range("temperature", static_cast<double>(options.temperature),
-                        "a number above 0; for the likeliest token at every step use greedy decoding");
-  }
-  if (options.top_k < 0) return out_of_range("top_k", options.top_k, "0 (off) or more");
-  if (!in_unit_range(options.top_p)) return out_of_range("top_p", static_cast<double>(options.top_p), "0..1 (1: off)");
-  if (!in_unit_range(options.min_p)) return out_of_range("min_p", static_cast<double>(options.min_p), "0..1 (0: off)");
-  if (!positive(options.repetition_penalty)) {
-    return out_of_range("repetition_penalty", static_cast<double>(options.repetition_penalty), "a number above 0 (1: off)");
-  }
-  return {};
-}
-
-Sampler::Sampler(const SamplingOptions& options, int32_t vocab_size)
-    : options_(options), random_(options.seed), scan_(scan_functions()),
+Sampler::Sampler(const SamplingOptions& options, int32_t vocab_size, std::span<const int32_t> eos_ids)
+    : options_(options), edits_(options, vocab_size, eos_ids), random_(options.seed), scan_(scan_functions()),
       factor_(std::min(1.0f / options.temperature, std::numeric_limits<float>::max())),
       vocab_size_(static_cast<size_t>(vocab_size)), part_(kPart), indices_(kPart), blocks_(kPart / kMaximaBlock) {}
-
-void Sampler::observe(int32_t id) {
-  if (id < 0 || static_cast<size_t>(id) >= vocab_size_) return;
-  const auto place = std::lower_bound(observed_.begin(), observed_.end(), id);
-  if (place == observed_.end() || *place != id) observed_.insert(place, id);
-}
 
 Sampler::Part Sampler::Part::block(int64_t index) const {
   const int64_t begin = index * kMaximaBlock;
   return {logits + begin, nullptr, first_id + static_cast<int32_t>(begin), std::min(kMaximaBlock, count - begin)};
 }
 
-// Those of the vocabulary; maxima that are not of just these logits are left out.
-Sampler::Logits Sampler::known(std::span<const float> logits, std::span<const float> maxima) const {
+// Those of the vocabulary with their edits; maxima that are not of just these logits are left out.
+Sampler::Logits Sampler::edited(std::span<const float> logits, std::span<const float> maxima) {
   const bool fits = logits.size() <= vocab_size_ && maxima.size() == static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size())));
-  return {logits.first(std::min(logits.size(), vocab_size_)), fits ? maxima : std::span<const float>()};
+  const std::span<const float> values = logits.first(std::min(logits.size(), vocab_size_));
+  return {values, fits ? maxima : std::span<const float>(), edits_.apply(values)};
 }
 
 template <typename Body>
@@ -65,20 +39,17 @@ void Sampler::for_each_part(const Logits& logits, const Body& body) {
   for (size_t begin = 0; begin < logits.values.size(); begin += kPart) body(part(logits, begin));
 }
 
-// The logits where they lie, or copied to part_ where the penalty changes one.
+// The logits where they lie, or copied to part_ where one is edited.
 Sampler::Part Sampler::part(const Logits& logits, size_t begin) {
   const size_t count = std::min(kPart, logits.values.size() - begin);
   const float* maxima = logits.maxima.empty() ? nullptr : logits.maxima.data() + begin / kMaximaBlock;
   Part result{logits.values.data() + begin, maxima, static_cast<int32_t>(begin), static_cast<int64_t>(count)};
-  const float penalty = options_.repetition_penalty;
-  auto id = std::lower_bound(observed_.begin(), observed_.end(), static_cast<int32_t>(begin));
-  const auto is_inside = [&] { return id != observed_.end() && static_cast<size_t>(*id) < begin + count; };
-  if (penalty == 1.0f || !is_inside()) return result;
+  auto edit = std::lower_bound(logits.edits.begin(), logits.edits.end(), result.first_id,
+                               [](const LogitEdit& a, int32_t id) { return a.id < id; });
+  const auto is_inside = [&] { return edit != logits.edits.end() && edit->id - result.first_id < result.count; };
+  if (!is_inside()) return result;
   std::copy_n(result.logits, count, part_.begin());
-  for (; is_inside(); ++id) {
-    float& logit = part_[static_cast<size_t>(*id) - begin];
-    logit = logit < 0.0f ? logit * penalty : logit / penalty;
-  }
+  for (; is_inside(); ++edit) part_[static_cast<size_t>(edit->id - result.first_id)] = edit->logit;
   result.logits = part_.data();
   result.maxima = nullptr;
   return result;
@@ -109,7 +80,7 @@ int32_t Sampler::greedy(const Logits& logits) {
 }
 
 int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float> maxima) {
-  const Logits logits = known(all_logits, maxima);
+  const Logits logits = edited(all_logits, maxima);
   if (!options_.do_sample) return greedy(logits);
   if (draws_from_all()) return draw_from_all(logits);
   collect_candidates(logits);
@@ -117,7 +88,7 @@ int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float
 }
 
 std::vector<float> Sampler::probabilities(std::span<const float> all_logits, std::span<const float> maxima) {
-  const Logits logits = known(all_logits, maxima);
+  const Logits logits = edited(all_logits, maxima);
   std::vector<float> result(vocab_size_, 0.0f);
   if (!options_.do_sample) {
     result[static_cast<size_t>(greedy(logits))] = 1.0f;
@@ -146,7 +117,7 @@ int32_t Sampler::draw_candidate() {
 // Nothing is filtered out.
 bool Sampler::draws_from_all() const {
   const bool keeps_all = options_.top_k == 0 || static_cast<size_t>(options_.top_k) >= vocab_size_;
-  return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f;
+  return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f && options_.typical_p >= 1.0f && options_.xtc_probability <= 0.0f;
 }
 
 int32_t Sampler::draw_from_all(const Logits& logits) {
@@ -221,6 +192,8 @@ void Sampler::collect_candidates(const Logits& logits) {
   }
   keep_top_p(has_top_k ? total_weight() : total);
   keep_min_p();
+  keep_typical();
+  leave_top_choices_out();
 }
 
 void Sampler::add_at_least(const Part& part, float threshold) {
@@ -254,8 +227,7 @@ void Sampler::collect_equal(const Logits& logits, float value) {
 
 // Never above the k-th largest logit.
 float Sampler::kth_maximum(const Logits& logits, size_t k) {
-  const bool is_penalised = options_.repetition_penalty != 1.0f && !observed_.empty();
-  if (is_penalised || logits.maxima.size() < k) return -std::numeric_limits<float>::infinity();
+  if (!logits.edits.empty() || logits.maxima.size() < k) return -std::numeric_limits<float>::infinity();
   largest_.assign(logits.maxima.begin(), logits.maxima.end());
   const auto kth = largest_.begin() + static_cast<ptrdiff_t>(k) - 1;
   std::nth_element(largest_.begin(), kth, largest_.end(), std::greater<>());
@@ -314,6 +286,41 @@ void Sampler::keep_min_p() {
   if (options_.min_p <= 0.0f) return;
   const auto border = static_cast<double>(options_.min_p);
   std::erase_if(candidates_, [border](const Candidate& candidate) { return candidate.weight < border; });
+}
+
+// Keeps those whose surprise is nearest to the mean surprise, until they have typical_p of the mass.
+// Source: Meister et al., "Locally Typical Sampling"
+void Sampler::keep_typical() {
+  if (options_.typical_p >= 1.0f) return;
+  const double total = total_weight();
+  const auto surprise = [&](const Candidate& candidate) { return -math::log(candidate.weight / total); };
+  double entropy = 0.0;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.weight > 0.0) entropy += candidate.weight / total * surprise(candidate);
+  }
+  const auto distance = [&](const Candidate& candidate) { return std::fabs(surprise(candidate) - entropy); };
+  std::vector<std::pair<double, double>> order;  // distance, probability
+  for (const Candidate& candidate : candidates_) order.emplace_back(distance(candidate), candidate.weight / total);
+  std::sort(order.begin(), order.end());
+  size_t last = 0;
+  for (double mass = order[0].second; last + 1 < order.size() && mass < static_cast<double>(options_.typical_p); ++last) {
+    mass += order[last + 1].second;
+  }
+  std::erase_if(candidates_, [&, border = order[last].first](const Candidate& candidate) { return distance(candidate) > border; });
+}
+
+// XTC: with xtc_probability, of the candidates of at least xtc_threshold only the unlikeliest stays.
+void Sampler::leave_top_choices_out() {
+  if (options_.xtc_probability <= 0.0f || random_.uniform() >= static_cast<double>(options_.xtc_probability)) return;
+  const double threshold = static_cast<double>(options_.xtc_threshold) * total_weight();
+  const Candidate* least = nullptr;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.weight >= threshold && (least == nullptr || candidate.weight < least->weight)) least = &candidate;
+  }
+  if (least == nullptr) return;
+  std::erase_if(candidates_, [threshold, kept = least->id](const Candidate& candidate) {
+    return candidate.weight >= threshold && candidate.id != kept;
+  });
 }
 
 double Sampler::total_weight() const {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "kernels/op.h"
-#include "runner/llm/sampler.h"
+#include "runner/llm/sampling/sampler.h"
 
 namespace mote {
 namespace {
@@ -113,6 +113,18 @@ std::vector<double> sorted_reference(std::vector<double> logits, const std::vect
   return result;
 }
 
+SamplingOptions filters(bool do_sample, int32_t top_k, float top_p, float min_p, float penalty) {
+  SamplingOptions options;
+  options.do_sample = do_sample;
+  options.seed = 1;
+  options.temperature = 0.7f;
+  options.top_k = top_k;
+  options.top_p = top_p;
+  options.min_p = min_p;
+  options.repetition_penalty = penalty;
+  return options;
+}
+
 TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
   constexpr size_t kVocabulary = 3 * 4096 + 77;
   std::mt19937 generator(3);
@@ -125,7 +137,7 @@ TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
     for (const float top_p : {1.0f, 0.9f, 0.1f}) {
       for (const float min_p : {0.0f, 0.02f}) {
         for (const float penalty : {1.0f, 1.3f}) {
-          SamplingOptions options{true, 0.7f, top_k, top_p, min_p, penalty, 1};
+          const SamplingOptions options = filters(true, top_k, top_p, min_p, penalty);
           Sampler sampler(options, kVocabulary);
           for (const int32_t id : seen) sampler.observe(id);
           const std::vector<float> found = sampler.probabilities(logits);
@@ -171,7 +183,7 @@ TEST(Sampler, maxima_change_nothing) {
   for (const bool do_sample : {false, true}) {
     for (const int32_t top_k : {0, 1, 50, 150, 5000}) {
       for (const float top_p : {1.0f, 0.9f}) {
-        for (const float penalty : {1.0f, 0.5f, 1.3f}) is_same({do_sample, 0.7f, top_k, top_p, 0.01f, penalty, 1});
+        for (const float penalty : {1.0f, 0.5f, 1.3f}) is_same(filters(do_sample, top_k, top_p, 0.01f, penalty));
       }
     }
   }
@@ -215,7 +227,7 @@ TEST(Sampler, options_out_of_range_are_named) {
   const auto message = [](auto change) {
     SamplingOptions options;
     change(options);
-    const Status status = check_sampling(options);
+    const Status status = check_sampling(options, 100);
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     return status.message();
   };

@@ -1,5 +1,5 @@
-// Logits to a token id, with the meaning and the order of Hugging Face transformers: repetition penalty, then
-// temperature, top-k, top-p, min-p.
+// Logits to a token id, with the meaning and the order of Hugging Face transformers: what changes logits (logit_edits.h), then
+// temperature, top-k, top-p, min-p, typical-p, then XTC.
 // Source: transformers generation/logits_process.py, generation/utils.py _get_logits_processor
 #pragma once
 
@@ -7,24 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "base/status.h"
 #include "kernels/reduce/scan.h"
-#include "runner/llm/random.h"
+#include "runner/llm/sampling/logit_edits.h"
+#include "runner/llm/sampling/options.h"
+#include "runner/llm/sampling/random.h"
 
 namespace mote {
-
-struct SamplingOptions {
-  bool do_sample = false;           // false: the largest logit, the lowest id among equals
-  float temperature = 1.0f;         // > 0
-  int32_t top_k = 0;                // 0: off
-  float top_p = 1.0f;               // 0..1; 1: off
-  float min_p = 0.0f;               // 0..1; 0: off
-  float repetition_penalty = 1.0f;  // > 0; 1: off
-  uint64_t seed = 0;
-};
-
-// Errors: kInvalidArgument naming the option, its value and what would be accepted.
-Status check_sampling(const SamplingOptions& options);
 
 // Thread safety: one thread at a time. Cost: one pass over the logits where greedy, two or three otherwise, and a sort of
 // what top-k or top-p may keep; logits are never copied as a whole. With maxima, greedy and top-k read the maxima and of the
@@ -32,10 +20,10 @@ Status check_sampling(const SamplingOptions& options);
 class Sampler {
  public:
   // `options` passed check_sampling.
-  Sampler(const SamplingOptions& options, int32_t vocab_size);
+  Sampler(const SamplingOptions& options, int32_t vocab_size, std::span<const int32_t> eos_ids = {});
 
-  // Counts `id` among those that the repetition penalty applies to, once however often it occurs.
-  void observe(int32_t id);
+  // The text goes on with `id`.
+  void observe(int32_t id, bool is_generated = false) { edits_.observe(id, is_generated); }
 
   // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity. `maxima`: the largest of
   // every kMaximaBlock logits, or empty; the id is the same either way.
@@ -54,8 +42,9 @@ class Sampler {
   struct Logits {
     std::span<const float> values;
     std::span<const float> maxima;
+    std::span<const LogitEdit> edits;
   };
-  // A part of the vocabulary, with the penalty.
+  // A part of the vocabulary, edited.
   struct Part {
     const float* logits;
     const float* maxima;  // nullptr: not known
@@ -64,7 +53,7 @@ class Sampler {
 
     Part block(int64_t index) const;  // without maxima
   };
-  Logits known(std::span<const float> logits, std::span<const float> maxima) const;
+  Logits edited(std::span<const float> logits, std::span<const float> maxima);
   template <typename Body> void for_each_part(const Logits& logits, const Body& body);
   Part part(const Logits& logits, size_t begin);
 
@@ -88,15 +77,17 @@ class Sampler {
   float keep_largest(size_t count);
   void keep_top_p(double total);
   void keep_min_p();
+  void keep_typical();
+  void leave_top_choices_out();
   double total_weight() const;
 
   SamplingOptions options_;
+  LogitEdits edits_;
   Random random_;
   const ScanFunctions& scan_;
   float factor_;                   // 1 / temperature
   size_t vocab_size_;
-  std::vector<int32_t> observed_;  // ascending
-  std::vector<float> part_;        // logits of a part with the penalty, or weights
+  std::vector<float> part_;        // logits of a part that is edited, or weights
   std::vector<int32_t> indices_;
   std::vector<int32_t> blocks_;    // of a part, those worth reading
   std::vector<float> largest_;     // maxima, partly sorted
