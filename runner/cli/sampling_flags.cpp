@@ -35,7 +35,8 @@ CLI::Option* SamplingFlags::add(CLI::App& app, const char* flag, T mote_generati
 
 void SamplingFlags::add_to(CLI::App& app) {
   using Options = mote_generation_options;
-  add(app, "--max-new-tokens", &Options::max_new_tokens, "Stop after this many tokens (0: when the context is full)")->check(CLI::NonNegativeNumber);
+  add(app, "--max-new-tokens", &Options::max_new_tokens, "Stop after this many tokens (0: when the context is full)")
+      ->check(CLI::NonNegativeNumber);
   add(app, "--min-new-tokens", &Options::min_new_tokens, "No end-of-sequence token before this many");
   app.add_flag("--greedy", greedy_, "Always take the likeliest token");
   seed_ = add(app, "--seed", &Options::seed, "The same seed gives the same text (default: another one each time)");
@@ -58,11 +59,13 @@ void SamplingFlags::add_to(CLI::App& app) {
   add(app, "--dry-base", &Options::dry_base, "DRY: growth of the penalty with each repeated token (1.75)");
   add(app, "--dry-allowed-length", &Options::dry_allowed_length, "DRY: the shortest repetition that costs (2)");
   add(app, "--dry-window", &Options::dry_window, "DRY: tokens to look at (0: all)");
-  app.add_option("--dry-breaker", dry_breakers_, "DRY: a text that ends repetitions, by its last token; may be given several times")->take_all();
+  app.add_option("--dry-breaker", dry_breakers_, "DRY: a text that ends repetitions, by its last token; may be given several times")
+      ->take_all();
   app.add_option("--logit-bias", logit_bias_, "A token id and what is added to its logit (-inf: never); may be given several times")
       ->type_name("ID=BIAS")
       ->take_all();
-  app.add_option("--bad-words", bad_words_, "A text that is never generated, nor with a space before it; may be given several times")->take_all();
+  app.add_option("--bad-words", bad_words_, "A text that is never generated, nor with a space before it; may be given several times")
+      ->take_all();
 }
 
 void SamplingFlags::resolve(const Model& model, ResolvedSampling& result) const {
