@@ -82,6 +82,7 @@ std::span<const LogitEdit> LogitEdits::apply(std::span<const float> logits) {
   }
   edits_.clear();
   for (Mark& mark : marks_) {
+    if (static_cast<size_t>(mark.id) >= logits.size()) break;
     const float before = logits[static_cast<size_t>(mark.id)], after = edited(mark, before);
     if (after != before) edits_.push_back({mark.id, after});
     mark.step_bias = mark.step_penalty = 0.0f;

@@ -84,6 +84,7 @@ TEST(LogitEdits, no_end_before_enough_tokens) {
   options.min_new_tokens = 2;
   EXPECT_EQ(edits_of(options, {1}, {0, 5}), (Edits{{0, kNever}, {5, kNever}}));
   EXPECT_EQ(edits_of(options, {1, 2}, {0, 5}), Edits());
+  EXPECT_EQ(edits_of(options, {1}, {0, 1000}), (Edits{{0, kNever}}));
 }
 
 TEST(LogitEdits, edits_of_a_step_do_not_outlive_it) {
