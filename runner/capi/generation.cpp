@@ -63,6 +63,8 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   options.ignore_eos = from.ignore_eos != 0;
   options.skip_special_tokens = from.skip_special_tokens != 0;
   options.skip_eos = from.skip_eos != 0;
+  options.logprobs = from.logprobs != 0;
+  options.top_logprobs = from.top_logprobs;
   if (from.num_stop_strings > 0) MOTE_REQUIRE_POINTER(from.stop_strings);
   MOTE_REQUIRE(from.num_stop_strings <= mote::StopStrings::kMaxCount, Code::kInvalidArgument,
                "%zu stop strings: at most %zu are accepted", from.num_stop_strings, mote::StopStrings::kMaxCount);
@@ -115,11 +117,16 @@ int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_er
     MOTE_REQUIRE_POINTER(piece);
     MOTE_ASSIGN(mote::Piece next, handle->generation->next());
     handle->text = std::move(next.text);
+    handle->top_logprobs.clear();
+    for (const mote::TokenLogprob& entry : next.top_logprobs) handle->top_logprobs.push_back({entry.id, entry.logprob});
     if (next.finish_reason.has_value()) handle->finish_reason = static_cast<int32_t>(*next.finish_reason);
     mote_piece result{};
     result.id = next.id;
     result.text = handle->text.c_str();
     result.text_bytes = handle->text.size();
+    result.logprob = next.logprob;
+    result.top_logprobs = handle->top_logprobs.data();
+    result.num_top_logprobs = handle->top_logprobs.size();
     result.finished = next.finish_reason.has_value();
     result.finish_reason = result.finished != 0 ? handle->finish_reason : 0;
     return mote::capi::write_struct(result, piece);

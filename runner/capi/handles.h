@@ -23,7 +23,8 @@ struct mote_session {
 struct mote_generation {
   std::shared_ptr<mote::Session> session;  // kept alive for `generation`
   std::unique_ptr<mote::Generation> generation;
-  std::string text;  // of the last piece
+  std::string text;  // of the last piece, as is top_logprobs
+  std::vector<mote_token_logprob> top_logprobs;
   int32_t finish_reason = -1;
 };
 

@@ -232,6 +232,8 @@ MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids,
 MOTE_API int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
 /* Appends ids and gives the logits after each: count * vocab_size floats. */
 MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+/* Appends ids and gives ln P(ids[i + 1] | everything before), by the model's own distribution: count - 1 floats. */
+MOTE_API int32_t mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs, mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
@@ -303,6 +305,8 @@ typedef struct {
   int32_t min_new_tokens;      /* no end-of-sequence token before so many */
   const mote_sequence_bias* sequence_bias; /* beside those of the model's generation_config.json: its sequence_bias, */
   size_t num_sequence_bias;    /* bad_words_ids and suppress_tokens; NULL where that fills this struct */
+  int32_t logprobs;            /* pieces say how likely their token was, by the model's own distribution */
+  int32_t top_logprobs;        /* and which so many were the likeliest, 0..1000 */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
@@ -314,12 +318,20 @@ MOTE_API int32_t mote_generation_options_neutral(mote_generation_options* option
 enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3 };
 
 typedef struct {
+  int32_t id;
+  float logprob;
+} mote_token_logprob;
+
+typedef struct {
   uint32_t struct_size;
   int32_t id;            /* the token that was sampled; -1: none */
   const char* text;      /* whole UTF-8 characters, NUL-terminated; lives until the next call on the generation */
   size_t text_bytes;     /* may be 0: text is held back while a character or a stop string may go on */
   int32_t finished;      /* 1: the last piece */
   int32_t finish_reason; /* MOTE_FINISH_*, if finished */
+  float logprob;         /* of the token, natural logarithm; 0 unless options.logprobs or options.top_logprobs */
+  const mote_token_logprob* top_logprobs; /* likeliest first; lives until the next call on the generation */
+  size_t num_top_logprobs;
 } mote_piece;
 
 typedef struct {

@@ -76,6 +76,15 @@ int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mo
   });
 }
 
+int32_t mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    if (count > 1) MOTE_REQUIRE_POINTER(logprobs);
+    return session->session->score({ids, count}, logprobs);
+  });
+}
+
 int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(session);

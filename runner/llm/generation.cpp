@@ -8,6 +8,8 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
   MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
                "max_new_tokens = %lld: must be 0 (until the context is full) or more",
                static_cast<long long>(options.max_new_tokens));
+  MOTE_REQUIRE(options.top_logprobs >= 0 && options.top_logprobs <= kMaxTopLogprobs, Code::kInvalidArgument,
+               "top_logprobs = %d: must be 0..%d", options.top_logprobs, kMaxTopLogprobs);
   MOTE_REQUIRE(!prompt.empty(), Code::kInvalidArgument, "the prompt has no tokens: at least one is needed");
   MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
   MOTE_REQUIRE(prompt.size() <= static_cast<size_t>(session.context_length() - session.position()), Code::kContextFull,
@@ -53,6 +55,7 @@ Result<Piece> Generation::next() {
   }
   last_id_ = piece.id = sampler_.sample(*logits, session_.logit_maxima());
   sampler_.observe(last_id_, true);
+  add_logprobs(*logits, piece);
   ++statistics_.generated_tokens;
   if (is_first) {
     first_token_ = Clock::now();
@@ -70,6 +73,13 @@ std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
   if (session_.position() == session_.context_length()) return FinishReason::kLength;
   return std::nullopt;
+}
+
+void Generation::add_logprobs(std::span<const float> logits, Piece& piece) {
+  if (!options_.logprobs && options_.top_logprobs == 0) return;
+  const double total = log_sum_exp(logits);
+  piece.logprob = log_probability(logits[static_cast<size_t>(piece.id)], total);
+  piece.top_logprobs = sampler_.likeliest(logits, session_.logit_maxima(), total, static_cast<size_t>(options_.top_logprobs));
 }
 
 void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {

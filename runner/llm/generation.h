@@ -23,7 +23,11 @@ struct GenerationOptions {
   bool skip_special_tokens = true;  // in the text
   bool skip_eos = false;            // only the end-of-sequence token
   std::vector<std::string> stop_strings{};
+  bool logprobs = false;     // pieces tell how likely their token was, by the model's own distribution
+  int32_t top_logprobs = 0;  // and which so many were the likeliest; 0..kMaxTopLogprobs
 };
+
+constexpr int32_t kMaxTopLogprobs = 1000;
 
 enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3 };
 
@@ -31,6 +35,8 @@ struct Piece {
   std::string text;  // whole characters; may be empty
   int32_t id = -1;   // the token that was sampled; -1: none
   std::optional<FinishReason> finish_reason;  // set in the last piece
+  float logprob = 0.0f;                       // of the token, if asked for
+  std::vector<TokenLogprob> top_logprobs{};   // likeliest first
 };
 
 // Thread safety: as its session, which outlives it and has no other calls until the generation ends.
@@ -50,6 +56,7 @@ class Generation {
              StopStrings stop_strings);
   Result<std::span<const float>> step();
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
+  void add_logprobs(std::span<const float> logits, Piece& piece);
   void add_text(int32_t id, bool is_eos, Piece& piece);
   void finish(FinishReason reason, Piece& piece);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runner/llm/cpu_count.h"
+#include "runner/llm/sampling/logprobs.h"
 
 namespace mote {
 namespace {
@@ -144,6 +145,21 @@ Status Session::verify(std::span<const int32_t> ids, float* logits) {
     std::memcpy(logits, rows.data(), rows.size_bytes());
     logits += rows.size();
     ids = ids.subspan(count);
+  }
+  return {};
+}
+
+Status Session::score(std::span<const int32_t> ids, float* logprobs) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  const auto vocab_size = static_cast<size_t>(model_->vocab_size());
+  for (size_t begin = 0; begin < ids.size();) {
+    const size_t count = std::min(ids.size() - begin, static_cast<size_t>(options_.prefill_chunk));
+    MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids.subspan(begin, count)));
+    for (size_t i = begin; i < begin + count && i + 1 < ids.size(); ++i) {
+      const std::span<const float> row = rows.subspan((i - begin) * vocab_size, vocab_size);
+      logprobs[i] = log_probability(row[static_cast<size_t>(ids[i + 1])], log_sum_exp(row));
+    }
+    begin += count;
   }
   return {};
 }

@@ -45,6 +45,9 @@ class Session {
   // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
 
+  // As prefill, with ln P(ids[i + 1] | everything before) written to logprobs[i], [ids - 1], by the model's own distribution.
+  Status score(std::span<const int32_t> ids, float* logprobs);
+
   const Model& model() const { return *model_; }
   int64_t context_length() const { return options_.context_length; }
   int64_t position() const { return static_cast<int64_t>(tokens_.size()); }

@@ -15,7 +15,8 @@ class Options {
     MOTE_READ(typical_p) MOTE_READ(xtc_probability) MOTE_READ(xtc_threshold) MOTE_READ(repetition_penalty)
     MOTE_READ(repetition_window) MOTE_READ(frequency_penalty) MOTE_READ(presence_penalty) MOTE_READ(dry_multiplier)
     MOTE_READ(dry_base) MOTE_READ(dry_allowed_length) MOTE_READ(dry_window) MOTE_READ(no_repeat_ngram_size)
-    MOTE_READ(min_new_tokens) MOTE_READ(seed) MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
+    MOTE_READ(min_new_tokens) MOTE_READ(seed) MOTE_READ(logprobs) MOTE_READ(top_logprobs)
+    MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
     read("dry_sequence_breakers", breakers_);
     read("sequence_bias", sequences_);
@@ -61,20 +62,23 @@ class Generation {
     handle_.reset(handle);
   }
 
-  // (text, id or None, finish_reason or None)
+  // (text, id or None, finish_reason or None, logprob, [(id, logprob), ...])
   py::tuple next() {
     auto piece = sized<mote_piece>();
     std::string text;
+    std::vector<std::pair<int32_t, float>> top;
     check_without_gil([&](mote_error* error) {
       const std::lock_guard lock(session_->mutex());
       const int32_t code = mote_generation_next(handle_.get(), &piece, error);
-      if (code == MOTE_OK) text.assign(piece.text, piece.text_bytes);
+      if (code != MOTE_OK) return code;
+      text.assign(piece.text, piece.text_bytes);
+      for (size_t i = 0; i < piece.num_top_logprobs; ++i) top.emplace_back(piece.top_logprobs[i].id, piece.top_logprobs[i].logprob);
       return code;
     });
     static constexpr const char* kReasons[] = {"eos", "length", "stop_string", "cancelled"};
     const py::object id = piece.id < 0 ? py::object(py::none()) : py::object(py::int_(piece.id));
     const py::object reason = piece.finished == 0 ? py::object(py::none()) : py::object(py::str(kReasons[piece.finish_reason]));
-    return py::make_tuple(py::str(text.data(), text.size()), id, reason);
+    return py::make_tuple(py::str(text.data(), text.size()), id, reason, piece.logprob, top);
   }
 
   py::dict statistics() {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runner/python/bindings.h"
 
 namespace mote::python {
@@ -17,34 +19,41 @@ std::unique_ptr<Session> open_session(const Model& model, int32_t context_length
   return std::make_unique<Session>(model, options);
 }
 
-Logits prefill(Session& session, const std::vector<int32_t>& ids) {
-  Logits logits(session.vocab_size());
+// An array that call(handle, data, error) fills without the GIL.
+template <typename Call>
+Logits filled(Session& session, std::vector<py::ssize_t> shape, const Call& call) {
+  Logits logits(std::move(shape));
   float* data = logits.mutable_data();
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    return mote_session_prefill(handle.get(), ids.data(), ids.size(), data, error);
+    return call(handle.get(), data, error);
   });
   return logits;
+}
+
+Logits prefill(Session& session, const std::vector<int32_t>& ids) {
+  return filled(session, {session.vocab_size()}, [&](mote_session* handle, float* data, mote_error* error) {
+    return mote_session_prefill(handle, ids.data(), ids.size(), data, error);
+  });
 }
 
 Logits decode(Session& session, int32_t id) {
-  Logits logits(session.vocab_size());
-  float* data = logits.mutable_data();
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_decode(handle.get(), id, data, error);
-  });
-  return logits;
+  return filled(session, {session.vocab_size()},
+                [&](mote_session* handle, float* data, mote_error* error) { return mote_session_decode(handle, id, data, error); });
 }
 
 Logits verify(Session& session, const std::vector<int32_t>& ids) {
-  Logits logits({static_cast<py::ssize_t>(ids.size()), static_cast<py::ssize_t>(session.vocab_size())});
-  float* data = logits.mutable_data();
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_verify(handle.get(), ids.data(), ids.size(), data, error);
+  const auto count = static_cast<py::ssize_t>(ids.size());
+  return filled(session, {count, session.vocab_size()}, [&](mote_session* handle, float* data, mote_error* error) {
+    return mote_session_verify(handle, ids.data(), ids.size(), data, error);
   });
-  return logits;
+}
+
+Logits score(Session& session, const std::vector<int32_t>& ids) {
+  const auto count = static_cast<py::ssize_t>(ids.size());
+  return filled(session, {std::max<py::ssize_t>(count - 1, 0)}, [&](mote_session* handle, float* data, mote_error* error) {
+    return mote_session_score(handle, ids.data(), ids.size(), data, error);
+  });
 }
 
 py::dict info(Session& session) {
@@ -121,6 +130,7 @@ void bind_session(py::module_& module) {
       .def("prefill", &prefill, py::arg("ids"))
       .def("decode", &decode, py::arg("id"))
       .def("verify", &verify, py::arg("ids"))
+      .def("score", &score, py::arg("ids"))
       .def("info", &info)
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("reset", &reset)

@@ -326,3 +326,46 @@ def test_a_profile_is_a_chrome_trace(demo):
     events = [event for event in session.stop_profile()["traceEvents"] if event["ph"] == "X"]
     assert [event["name"] for event in events if event["cat"] == "call"] == ["prefill", "decode"]
     assert all(event["args"]["bytes"] > 0 for event in events if event["cat"] == "op")
+
+
+def test_logprobs_are_the_model_s_own_distribution(demo, eager):
+    ids = demo.tokenize(PROMPT)
+    generation = demo.generate(PROMPT, seed=4, temperature=1.5, top_k=20, repetition_penalty=1.2, max_new_tokens=12,
+                               ignore_eos=True, logprobs=True, top_logprobs=5)  # fmt: skip
+    generation.text()
+    assert [entry.id for entry in generation.logprobs] == generation.token_ids
+    with torch.no_grad():
+        logits = eager(torch.tensor([ids + generation.token_ids])).logits[0, len(ids) - 1 : -1]
+    expected = logits.log_softmax(-1).numpy()
+    for row, entry in zip(expected, generation.logprobs, strict=True):
+        assert abs(entry.logprob - row[entry.id]) < 1e-3
+        np.testing.assert_allclose([logprob for _, logprob in entry.top], np.sort(row)[::-1][:5], atol=1e-3)
+        np.testing.assert_allclose([row[id] for id, _ in entry.top], np.sort(row)[::-1][:5], atol=1e-3)
+
+
+def test_logprobs_cost_nothing_where_not_asked_for(demo):
+    generation = demo.generate(PROMPT, do_sample=False, max_new_tokens=2)
+    generation.text()
+    assert [(entry.logprob, entry.top) for entry in generation.logprobs] == [(0.0, [])] * 2
+    every = demo.generate(PROMPT, do_sample=False, max_new_tokens=1, top_logprobs=1000)
+    every.text()
+    top = every.logprobs[0].top
+    assert len(top) == 1000 and top[0] == (every.token_ids[0], every.logprobs[0].logprob)
+    assert all(a[1] >= b[1] for a, b in zip(top, top[1:], strict=False))
+    with pytest.raises(ArgumentError, match="top_logprobs = 1001"):
+        demo.generate(PROMPT, top_logprobs=1001)
+
+
+def test_score_is_the_log_likelihood_of_eager(demo, eager):
+    ids = demo.tokenize(PROMPT * 6)
+    with torch.no_grad():
+        rows = eager(torch.tensor([ids])).logits[0].log_softmax(-1)
+    expected = rows[:-1].gather(1, torch.tensor(ids[1:])[:, None])[:, 0].numpy()
+    np.testing.assert_allclose(demo.score(PROMPT * 6), expected, atol=2e-3)
+    with demo.session(context_length=len(ids), prefill_chunk=7) as session:
+        found = session.score(ids)
+        assert session.position == len(ids)
+    assert (found == demo.score(ids)).all()
+    assert demo.score(ids[:1]).shape == (0,)
+    with pytest.raises(ArgumentError):
+        demo.score([])

@@ -27,11 +27,16 @@ Sampler::Part Sampler::Part::block(int64_t index) const {
   return {logits + begin, nullptr, first_id + static_cast<int32_t>(begin), std::min(kMaximaBlock, count - begin)};
 }
 
-// Those of the vocabulary with their edits; maxima that are not of just these logits are left out.
-Sampler::Logits Sampler::edited(std::span<const float> logits, std::span<const float> maxima) {
+// Those of the vocabulary; maxima that are not of just these logits are left out.
+Sampler::Logits Sampler::known(std::span<const float> logits, std::span<const float> maxima) const {
   const bool fits = logits.size() <= vocab_size_ && maxima.size() == static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size())));
-  const std::span<const float> values = logits.first(std::min(logits.size(), vocab_size_));
-  return {values, fits ? maxima : std::span<const float>(), edits_.apply(values)};
+  return {logits.first(std::min(logits.size(), vocab_size_)), fits ? maxima : std::span<const float>(), {}};
+}
+
+Sampler::Logits Sampler::edited(std::span<const float> logits, std::span<const float> maxima) {
+  Logits result = known(logits, maxima);
+  result.edits = edits_.apply(result.values);
+  return result;
 }
 
 template <typename Body>
@@ -179,7 +184,7 @@ void Sampler::collect_candidates(const Logits& logits) {
   const bool has_top_k = options_.top_k > 0 && static_cast<size_t>(options_.top_k) < logits.values.size();
   double total = 0.0;
   if (has_top_k) {
-    collect_top_k(logits);
+    collect_largest(logits, static_cast<size_t>(options_.top_k));
   } else if (options_.top_p < 1.0f) {
     // Ids below this weight have less than 1 - top_p of the mass together, so top-p keeps none of them.
     total = sum_weights(logits, top);
@@ -234,9 +239,9 @@ float Sampler::kth_maximum(const Logits& logits, size_t k) {
   return *kth;
 }
 
-// The k largest; ties at the border all stay. The border rises while the parts are read, so that few get in.
-void Sampler::collect_top_k(const Logits& logits) {
-  const auto k = static_cast<size_t>(options_.top_k);
+// Ties at the border all stay. The border rises while the parts are read, so that few get in.
+void Sampler::collect_largest(const Logits& logits, size_t k) {
+  candidates_.clear();
   float border = kth_maximum(logits, k);
   for_each_part(logits, [&](const Part& part) {
     add_at_least(part, border);
@@ -244,6 +249,21 @@ void Sampler::collect_top_k(const Logits& logits) {
   });
   keep_largest(k);
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+}
+
+std::vector<TokenLogprob> Sampler::likeliest(std::span<const float> all_logits, std::span<const float> maxima, double total,
+                                             size_t count) {
+  const Logits logits = known(all_logits, maxima);
+  count = std::min(count, logits.values.size());
+  if (count == 0) return {};
+  collect_largest(logits, count);
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
+  std::vector<TokenLogprob> result;
+  for (size_t i = 0; i < std::min(count, candidates_.size()); ++i) {
+    result.push_back({candidates_[i].id, log_probability(candidates_[i].logit, total)});
+  }
+  return result;
 }
 
 // Drops candidates below the count-th largest logit, which it returns.

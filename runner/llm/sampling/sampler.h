@@ -9,6 +9,7 @@
 
 #include "kernels/reduce/scan.h"
 #include "runner/llm/sampling/logit_edits.h"
+#include "runner/llm/sampling/logprobs.h"
 #include "runner/llm/sampling/options.h"
 #include "runner/llm/sampling/random.h"
 
@@ -32,6 +33,10 @@ class Sampler {
   // What `sample` draws from: the probability of each id, 0 for those that were filtered out.
   std::vector<float> probabilities(std::span<const float> logits, std::span<const float> maxima = {});
 
+  // The `count` likeliest ids of the model's own distribution, likeliest first, the lowest id among equals.
+  // `total`: log_sum_exp of the logits.
+  std::vector<TokenLogprob> likeliest(std::span<const float> logits, std::span<const float> maxima, double total, size_t count);
+
  private:
   struct Candidate {
     float logit = 0.0f;
@@ -53,6 +58,7 @@ class Sampler {
 
     Part block(int64_t index) const;  // without maxima
   };
+  Logits known(std::span<const float> logits, std::span<const float> maxima) const;
   Logits edited(std::span<const float> logits, std::span<const float> maxima);
   template <typename Body> void for_each_part(const Logits& logits, const Body& body);
   Part part(const Logits& logits, size_t begin);
@@ -70,7 +76,7 @@ class Sampler {
   void collect_candidates(const Logits& logits);
   void collect_at_least(const Logits& logits, float threshold);
   void collect_equal(const Logits& logits, float value);
-  void collect_top_k(const Logits& logits);
+  void collect_largest(const Logits& logits, size_t count);
   void add_at_least(const Part& part, float threshold);
   void add_block(const Part& part, float threshold);
   float kth_maximum(const Logits& logits, size_t k);

@@ -19,7 +19,7 @@ from llm_runner.errors import (
     TemplateError,
     TokenizerError,
 )
-from llm_runner.generation import Generation, warp
+from llm_runner.generation import Generation, TokenLogprob, warp
 from llm_runner.model import Model, check_tokenizer
 from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
@@ -40,6 +40,7 @@ __all__ = [
     "ResourceError",
     "Session",
     "TemplateError",
+    "TokenLogprob",
     "TokenizerError",
     "__version__",
     "check_tokenizer",

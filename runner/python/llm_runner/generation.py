@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -12,10 +12,19 @@ from llm_runner.errors import ArgumentError
 from llm_runner.options import GenerationOptions, checked_ids, checked_int, native_options
 
 
+class TokenLogprob(NamedTuple):
+    """How likely a token was, by the model's own distribution, before temperature, penalties and filters."""
+
+    id: int
+    logprob: float  # natural logarithm
+    top: list[tuple[int, float]]  # (id, logprob) of the likeliest tokens, likeliest first
+
+
 class Generation:
     """An iterator over pieces of text, each whole characters and never empty.
 
-    Attributes, complete once it ends: `token_ids` (all that were sampled, the end-of-sequence token included) and
+    Attributes, complete once it ends: `token_ids` (all that were sampled, the end-of-sequence token included),
+    `logprobs` (one for each of them, 0 unless the option logprobs or top_logprobs was given) and
     `finish_reason`: "eos", "length", "stop_string", "cancelled", or None while it runs or if it was closed.
     Thread safety: one thread at a time.
     """
@@ -26,6 +35,7 @@ class Generation:
         self._closed = False
         self._statistics: dict[str, Any] | None = None
         self.token_ids: list[int] = []
+        self.logprobs: list[TokenLogprob] = []
         self.finish_reason: str | None = None
 
     def __iter__(self) -> Generation:
@@ -33,9 +43,10 @@ class Generation:
 
     def __next__(self) -> str:
         while not self._closed and self.finish_reason is None:
-            text, token_id, self.finish_reason = self._core.next()
+            text, token_id, self.finish_reason, logprob, top = self._core.next()
             if token_id is not None:
                 self.token_ids.append(token_id)
+                self.logprobs.append(TokenLogprob(token_id, logprob, top))
             if self.finish_reason is not None:
                 self.close()
             if text:

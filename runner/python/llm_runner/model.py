@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Unpack
 
+import numpy as np
+
 from llm_runner import _core
 from llm_runner.chat import as_json, parsed
 from llm_runner.errors import ArgumentError
@@ -78,6 +80,18 @@ class Model:
         priority: low, normal or high, of the threads beside the calling one
         """
         return Session(self, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+
+    def score(
+        self, prompt: str | Sequence[int], context_length: int | None = None, threads: int | None = None
+    ) -> np.ndarray:
+        """Returns how likely each token of a text but the first is, given those before it.
+
+        prompt: text, or token ids   context_length: None: as long as the text
+        Returns: float32 [tokens - 1], natural logarithms; the mean is minus the cross-entropy in nats
+        """
+        ids = self.tokenize(prompt) if isinstance(prompt, str) else checked_ids(prompt)
+        with self.session(context_length or max(len(ids), 1), threads=threads) as session:
+            return session.score(ids)
 
     def tokenize(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> list[int]:
         """Returns the token ids of a text.

@@ -16,9 +16,9 @@ FLOATS = (
 )  # fmt: skip
 INTEGERS = (
     "max_new_tokens", "min_new_tokens", "top_k", "repetition_window", "dry_allowed_length", "dry_window",
-    "no_repeat_ngram_size", "seed",
+    "no_repeat_ngram_size", "seed", "top_logprobs",
 )  # fmt: skip
-FLAGS = ("do_sample", "ignore_eos", "skip_special_tokens", "skip_eos")
+FLAGS = ("do_sample", "logprobs", "ignore_eos", "skip_special_tokens", "skip_eos")
 BIASES = ("sequence_bias", "logit_bias", "bad_words_ids", "suppress_tokens")
 # Any of these asks for sampling where do_sample is not given.
 IMPLY_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "xtc_probability", "seed")
@@ -56,6 +56,8 @@ class GenerationOptions(TypedDict, total=False):
     sequence_bias: Mapping[tuple[int, ...], float] | Sequence[tuple[Sequence[int], float]] | None
     bad_words_ids: Sequence[Sequence[int]] | None
     suppress_tokens: Sequence[int] | None
+    logprobs: bool  # `Generation.logprobs` tells how likely each token was
+    top_logprobs: int | None  # and which so many were the likeliest, 0..1000
     ignore_eos: bool  # goes on after the end-of-sequence token
     skip_special_tokens: bool  # in the text; True unless given
     skip_eos: bool  # without the end-of-sequence token even if special tokens are in the text

@@ -71,6 +71,13 @@ class Session:
         """Appends ids and returns the logits after each, float32 [len(ids), vocab_size]."""
         return self._core.verify(checked_ids(ids))
 
+    def score(self, ids: Sequence[int]) -> np.ndarray:
+        """Appends ids and returns how likely each but the first was, given everything before it.
+
+        Returns: float32 [len(ids) - 1], natural logarithms of probabilities by the model's own distribution
+        """
+        return self._core.score(checked_ids(ids))
+
     def generate(
         self,
         prompt: str | Sequence[int],

@@ -150,6 +150,7 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_session_prefill(nullptr, &id, 1, nullptr, &error_),
       mote_session_decode(nullptr, 1, nullptr, &error_),
       mote_session_verify(nullptr, &id, 1, &logit, &error_),
+      mote_session_score(nullptr, &id, 1, &logit, &error_),
       mote_session_reset(nullptr, &error_),
       mote_session_get_info(nullptr, nullptr, &error_),
       mote_session_check_golden(nullptr, &text, &error_),

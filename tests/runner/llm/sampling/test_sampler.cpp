@@ -223,6 +223,24 @@ TEST(Sampler, draws_from_a_large_vocabulary_as_the_probabilities_say) {
   EXPECT_GT(others, 0);
 }
 
+TEST(Logprobs, are_log_softmax) {
+  const std::vector<float> logits = {1.0f, 3.0f, -2.0f, 3.0f, NAN, -kInfinity};
+  const double total = log_sum_exp(logits);
+  EXPECT_NEAR(total, std::log(std::exp(1.0) + 2 * std::exp(3.0) + std::exp(-2.0)), 1e-6);
+  const auto top = Sampler({}, 6).likeliest(logits, maxima_of(logits), total, 3);
+  ASSERT_EQ(top.size(), 3u);
+  EXPECT_EQ(top[0].id, 1);
+  EXPECT_EQ(top[1].id, 3);
+  EXPECT_EQ(top[2].id, 0);
+  EXPECT_NEAR(static_cast<double>(top[2].logprob), 1.0 - total, 1e-6);
+  EXPECT_EQ(log_probability(NAN, total), -kInfinity);
+  EXPECT_EQ(log_probability(-kInfinity, total), -kInfinity);
+  EXPECT_EQ(log_probability(kInfinity, log_sum_exp(std::vector<float>{0.0f, kInfinity})), 0.0f);
+  EXPECT_EQ(log_probability(0.0f, static_cast<double>(kInfinity)), -kInfinity);
+  EXPECT_EQ(log_probability(-kInfinity, log_sum_exp(std::vector<float>{-kInfinity})), -kInfinity);
+  EXPECT_TRUE(Sampler({}, 6).likeliest(logits, {}, total, 0).empty());
+}
+
 TEST(Sampler, options_out_of_range_are_named) {
   const auto message = [](auto change) {
     SamplingOptions options;
