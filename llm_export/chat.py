@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,7 +46,6 @@ class Chat:
         """Forgets the conversation, not the system message."""
         self.messages = list(self._system)
         self._num_calls = 0
-        self._seen: list[int] = []
         self.session.reset()
 
     def reply(self, text: str) -> Iterator[ReplyEvent]:
@@ -97,12 +97,12 @@ class Chat:
             raise FileError(f"{self.model.path}: its chat template refuses the conversation: {error}") from error
 
     def _unseen(self, ids: list[int]) -> list[int]:
-        """Returns the ids that the session has not read; starts it anew where they are no continuation."""
-        known = len(self._seen)
-        if known == 0 or ids[:known] != self._seen or known == len(ids):
-            self.session.reset()
-            self._seen, known = [], 0
-        self._seen = ids
+        """Returns the ids that the session has not read, after it went back to where they part from what it has.
+
+        Templates show earlier turns otherwise than they were generated: without their reasoning, for instance.
+        """
+        known = len(os.path.commonprefix([self.session.tokens, ids[:-1]]))
+        self.session.rewind(known)
         return ids[known:]
 
     def _finish(self, parser: ReplyParser | None) -> bool:
@@ -111,7 +111,6 @@ class Chat:
         """
         is_whole = self.generation is not None and self.generation.finish_reason is not None
         if self.generation is not None:
-            self._seen = (self._seen + self.generation.token_ids)[: self.session.position]
             self.generation.close()
             self.generation = None
         if parser is None:

@@ -249,6 +249,11 @@ MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session
 MOTE_API int64_t mote_session_position(const mote_session* session);
 /* Forgets every position. */
 MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
+/* Goes back to the first `position` ids, and the next call goes on from there. What a sliding window or a recurrent state no
+ * longer holds is computed again. */
+MOTE_API int32_t mote_session_rewind(mote_session* session, int64_t position, mote_error* error);
+/* The ids at all positions: *count of them, of which at most `capacity` are written to `ids`. */
+MOTE_API int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
 

@@ -111,6 +111,25 @@ int32_t mote_session_get_info(const mote_session* handle, mote_session_info* inf
 
 int64_t mote_session_position(const mote_session* session) { return session == nullptr ? -1 : session->session->position(); }
 
+int32_t mote_session_rewind(mote_session* session, int64_t position, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    return session->session->rewind(position);
+  });
+}
+
+int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(count);
+    if (capacity > 0) MOTE_REQUIRE_POINTER(ids);
+    const std::span<const int32_t> tokens = session->session->tokens();
+    std::copy_n(tokens.begin(), std::min(capacity, tokens.size()), ids);
+    *count = tokens.size();
+    return {};
+  });
+}
+
 int32_t mote_session_reset(mote_session* session, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(session);

@@ -164,6 +164,22 @@ Status Session::score(std::span<const int32_t> ids, float* logprobs) {
   return {};
 }
 
+Status Session::rewind(int64_t to) {
+  MOTE_REQUIRE(to >= 0 && to <= position(), Code::kInvalidArgument, "position = %lld: must be 0..%lld, the present one",
+               static_cast<long long>(to), static_cast<long long>(position()));
+  if (to == 0) {
+    reset();
+    return {};
+  }
+  if (!interrupted_ && states_.rewind(position(), to)) {
+    tokens_.resize(static_cast<size_t>(to));
+    return {};
+  }
+  const std::vector<int32_t> kept(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(to));
+  reset();
+  return prefill(kept).status();
+}
+
 void Session::reset() {
   tokens_.clear();
   states_.clear();

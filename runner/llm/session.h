@@ -66,6 +66,11 @@ class Session {
   // Forgets every position.
   void reset();
 
+  // Goes back to the first `position` ids. Cost: none to speak of, but where a sliding window has moved on too far or a state
+  // is recurrent the ids that stay are computed again. Errors: kInvalidArgument beyond the present position; those of
+  // prefill, after which the session is at a position before it.
+  Status rewind(int64_t position);
+
   // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.
   void start_profile() { profile_ = std::make_unique<Profile>(); }
   // Ends that and returns what was measured; nullptr if it was not started.

@@ -116,6 +116,33 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
   return memory;
 }
 
+namespace {
+
+// Whether every position that a token at `position` sees is there.
+bool holds_context(const KvCache& cache, int64_t position) {
+  if (cache.window == 0) return true;
+  for (int64_t p = std::max<int64_t>(cache.num_sinks, position - cache.window + 1); p < position; ++p) {
+    if (cache.positions[cache.slot_of(p)] != p) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool StateMemory::rewind(int64_t from, int64_t to) {
+  if (has_recurrent_) return from == to;
+  for (const KvCache& cache : kv_caches_) {
+    if (!holds_context(cache, to)) return false;
+  }
+  for (KvCache& cache : kv_caches_) {
+    for (int64_t p = to; p < from; ++p) {
+      int64_t& held = cache.positions[cache.slot_of(p)];
+      if (held == p) held = -1;
+    }
+  }
+  return true;
+}
+
 void StateMemory::clear() {
   for (KvCache& cache : kv_caches_) {
     if (cache.positions != nullptr) std::fill_n(cache.positions, cache.num_slots(), int64_t{-1});

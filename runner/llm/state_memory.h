@@ -38,6 +38,10 @@ class StateMemory {
   // As newly allocated.
   void clear();
 
+  // Goes back from `from` positions to the first `to`, of at least 1. False, and nothing changes, where that is more than the
+  // states still hold: a ring that has written over what the next token sees, or a recurrent state.
+  bool rewind(int64_t from, int64_t to);
+
  private:
   explicit StateMemory(size_t num_states) : kv_caches_(num_states), recurrent_states_(num_states) {}
 

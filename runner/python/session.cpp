@@ -68,6 +68,24 @@ py::dict info(Session& session) {
   return result;
 }
 
+void rewind(Session& session, int64_t position) {
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_rewind(handle.get(), position, error);
+  });
+}
+
+std::vector<int32_t> tokens(Session& session) {
+  std::vector<int32_t> ids;
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    ids.resize(static_cast<size_t>(mote_session_position(handle.get())));
+    size_t count = 0;
+    return mote_session_tokens(handle.get(), ids.data(), ids.size(), &count, error);
+  });
+  return ids;
+}
+
 void reset(Session& session) {
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
@@ -133,6 +151,8 @@ void bind_session(py::module_& module) {
       .def("score", &score, py::arg("ids"))
       .def("info", &info)
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
+      .def("rewind", &rewind, py::arg("position"))
+      .def("tokens", &tokens)
       .def("reset", &reset)
       .def("cancel", [](const Session& session) { mote_session_cancel(session.handle().get()); })
       .def("check_golden", &check_golden)

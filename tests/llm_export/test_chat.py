@@ -60,10 +60,13 @@ class Scripted:
     """A session that says what it is told to."""
 
     def __init__(self, model, replies):
-        self.model, self.replies, self.prompts, self.options, self.position = model, list(replies), [], [], 0
+        self.model, self.replies, self.prompts, self.options, self.tokens = model, list(replies), [], [], []
 
     def reset(self):
-        self.position = 0
+        self.tokens = []
+
+    def rewind(self, position):
+        del self.tokens[position:]
 
     def generate(self, ids, **options):
         self.prompts.append(self.model.detokenize(ids))
@@ -71,7 +74,7 @@ class Scripted:
         reply = self.replies.pop(0)
         generation = ScriptedGeneration(reply)
         generation.token_ids = self.model.tokenize(reply, False) + [self.model.generation_config["eos_token_id"][0]]
-        self.position += len(ids) + len(generation.token_ids) - 1
+        self.tokens += ids + generation.token_ids[:-1]
         return generation
 
 
@@ -133,6 +136,30 @@ def test_what_the_session_has_read_is_not_read_again(paths):
     list(chat.reply("Hello"))
     list(chat.reply("And?"))
     assert chat.session.prompts[1] == "<|im_end|>\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_only_what_the_template_shows_otherwise_is_read_again(paths):
+    chat = scripted(paths["thinking"], "I look.\n</think>\n\nWait.", "</think>\n\nx")
+    list(chat.reply("Weather?"))
+    list(chat.reply("And?"))
+    again = chat.session.prompts[1]
+    assert "Weather?" not in again
+    assert again == "Wait.<|im_end|>\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n<think>\n"
+
+
+def test_a_conversation_goes_on_as_if_read_at_once(paths):
+    options = {"do_sample": False, "max_new_tokens": 8, "ignore_eos": True}
+    model = Model.load(paths["thinking"])
+    chat = Chat(model, **options)
+    list(chat.reply("def f("))
+    before = chat.session.position
+    list(chat.reply("import os"))
+    anew = Chat(model, **options)
+    anew.messages = chat.messages[:2]
+    list(anew.reply("import os"))
+    assert chat.messages == anew.messages
+    assert chat.session.tokens == anew.session.tokens
+    assert chat.session.position > before
 
 
 def test_a_reply_that_is_broken_off_counts_as_far_as_it_came(paths):

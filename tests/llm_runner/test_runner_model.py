@@ -369,3 +369,20 @@ def test_score_is_the_log_likelihood_of_eager(demo, eager):
     assert demo.score(ids[:1]).shape == (0,)
     with pytest.raises(ArgumentError):
         demo.score([])
+
+
+def test_a_session_goes_back(demo):
+    ids = demo.tokenize(PROMPT * 3)
+    with demo.session() as session:
+        whole = session.prefill(ids)
+        session.decode(5)
+        session.rewind(10)
+        assert (session.tokens, session.position) == (ids[:10], 10)
+        assert (session.prefill(ids[10:]) == whole).all()
+        assert session.tokens == ids
+        with pytest.raises(ArgumentError, match=f"must be 0..{len(ids)}"):
+            session.rewind(len(ids) + 1)
+        with pytest.raises(ArgumentError, match="position"):
+            session.rewind(-1)
+        session.rewind(0)
+        assert session.tokens == []

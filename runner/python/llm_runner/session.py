@@ -109,6 +109,19 @@ class Session:
         """context_length, num_threads, position, state_bytes (address space of the caches), arena_bytes."""
         return self._core.info()
 
+    @property
+    def tokens(self) -> list[int]:
+        """The ids at all positions so far."""
+        return self._core.tokens()
+
+    def rewind(self, position: int) -> None:
+        """Goes back to the first `position` ids; the next call goes on from there.
+
+        What a sliding window or a recurrent state no longer holds is computed again.
+        Errors: ArgumentError beyond the present position
+        """
+        self._core.rewind(checked_int("position", position, 0, 2**31 - 1))
+
     def reset(self) -> None:
         """Forgets every position."""
         self._core.reset()

@@ -152,6 +152,8 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_session_verify(nullptr, &id, 1, &logit, &error_),
       mote_session_score(nullptr, &id, 1, &logit, &error_),
       mote_session_reset(nullptr, &error_),
+      mote_session_rewind(nullptr, 0, &error_),
+      mote_session_tokens(nullptr, nullptr, 0, &count, &error_),
       mote_session_get_info(nullptr, nullptr, &error_),
       mote_session_check_golden(nullptr, &text, &error_),
       mote_generation_options_default(nullptr, &options, &error_),
@@ -170,6 +172,20 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   mote_session_options_default(nullptr);
   mote_string_free(nullptr);
   EXPECT_EQ(mote_session_position(nullptr), -1);
+}
+
+TEST_F(CApi, a_session_goes_back) {
+  const int32_t ids[] = {1, 2, 3, 4};
+  ASSERT_EQ(mote_session_prefill(session_, ids, 4, nullptr, &error_), MOTE_OK);
+  ASSERT_EQ(mote_session_rewind(session_, 2, &error_), MOTE_OK) << error_.message;
+  int32_t found[4] = {};
+  size_t count = 0;
+  ASSERT_EQ(mote_session_tokens(session_, found, 1, &count, &error_), MOTE_OK);
+  EXPECT_EQ(count, 2u);
+  EXPECT_EQ(found[0], 1);
+  EXPECT_EQ(found[1], 0);
+  EXPECT_EQ(mote_session_rewind(session_, 3, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_session_tokens(session_, nullptr, 4, &count, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(CApi, lists_of_options_are_read) {

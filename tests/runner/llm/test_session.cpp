@@ -76,6 +76,41 @@ TEST_P(SessionOfWindow, the_head_finds_the_largest_logit_of_each_block) {
   }
 }
 
+// Wherever a session goes back to, it goes on as one that was never further; a window may have moved on too far.
+TEST_P(SessionOfWindow, rewinding_leaves_no_trace) {
+  const Ids ids = some_ids(40);
+  const auto reference = open_session(model_, {.context_length = 64});
+  Logits expected(ids.size() * 19);
+  ASSERT_TRUE(reference->verify(ids, expected.data()).ok());
+  const auto row = [&](size_t i) { return Logits(expected.begin() + static_cast<ptrdiff_t>(i * 19), expected.begin() + static_cast<ptrdiff_t>(i * 19 + 19)); };
+  for (const int64_t chunk : {1, 5, 64}) {
+    for (const size_t to : {1, 3, 12, 25, 29, 30}) {
+      const auto session = open_session(model_, {.context_length = 64, .prefill_chunk = chunk});
+      copy(session->prefill(std::span(ids).first(25)));
+      for (const int32_t other : {7, 7, 7, 7, 7}) copy(session->decode(other));
+      const size_t same = std::min<size_t>(to, 25);
+      ASSERT_TRUE(session->rewind(static_cast<int64_t>(to)).ok());
+      EXPECT_EQ(session->position(), static_cast<int64_t>(to));
+      ASSERT_TRUE(session->rewind(static_cast<int64_t>(same)).ok());
+      EXPECT_TRUE(std::equal(session->tokens().begin(), session->tokens().end(), ids.begin(), ids.begin() + static_cast<ptrdiff_t>(same)));
+      EXPECT_EQ(copy(session->prefill(std::span(ids).subspan(same, 3))), row(same + 2)) << chunk << " " << to;
+      for (size_t i = same + 3; i < ids.size(); ++i) EXPECT_EQ(copy(session->decode(ids[i])), row(i)) << chunk << " " << to;
+    }
+  }
+}
+
+TEST_P(SessionOfWindow, rewinding_to_where_it_never_was_is_refused) {
+  const auto session = open_session(model_);
+  copy(session->prefill(some_ids(4)));
+  for (const int64_t position : {-1, 5}) {
+    const Status status = session->rewind(position);
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.message().find("must be 0..4"), std::string::npos);
+  }
+  ASSERT_TRUE(session->rewind(0).ok());
+  EXPECT_EQ(session->position(), 0);
+}
+
 TEST_P(SessionOfWindow, reset_forgets_everything) {
   const auto session = open_session(model_);
   const Ids ids = some_ids(12);
