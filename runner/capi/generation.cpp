@@ -1,16 +1,11 @@
 #include "runner/capi/handles.h"
+#include "runner/capi/sampling_scalars.h"
 
 using mote::Code;
 using mote::Status;
 using mote::capi::guarded;
 
 namespace {
-
-// Options that have one number, by their names on both sides.
-#define MOTE_SAMPLING_SCALARS(X)                                                                                             \
-  X(seed) X(temperature) X(top_k) X(top_p) X(min_p) X(typical_p) X(xtc_probability) X(xtc_threshold) X(repetition_penalty)   \
-  X(repetition_window) X(frequency_penalty) X(presence_penalty) X(dry_multiplier) X(dry_base) X(dry_allowed_length)          \
-  X(dry_window) X(no_repeat_ngram_size) X(min_new_tokens)
 
 void write_scalars(const mote::SamplingOptions& from, mote_generation_options& to) {
   to.do_sample = from.do_sample;

@@ -1,7 +1,6 @@
 #include "runner/llm/session.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runner/llm/cpu_count.h"
 #include "runner/llm/sampling/logprobs.h"
@@ -137,31 +136,30 @@ Result<std::span<const float>> Session::decode(int32_t id) {
   return run(decode_, ids);
 }
 
-Status Session::verify(std::span<const int32_t> ids, float* logits) {
+template <typename Body>
+Status Session::for_each_row(std::span<const int32_t> ids, const Body& body) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
-  while (!ids.empty()) {
-    const size_t count = std::min(ids.size(), static_cast<size_t>(options_.prefill_chunk));
-    MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids.first(count)));
-    std::memcpy(logits, rows.data(), rows.size_bytes());
-    logits += rows.size();
-    ids = ids.subspan(count);
+  const auto vocab_size = static_cast<size_t>(model_->vocab_size());
+  const auto chunk = static_cast<size_t>(options_.prefill_chunk);
+  for (size_t begin = 0; begin < ids.size(); begin += chunk) {
+    const size_t count = std::min(ids.size() - begin, chunk);
+    MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids.subspan(begin, count)));
+    for (size_t i = 0; i < count; ++i) body(begin + i, rows.subspan(i * vocab_size, vocab_size));
   }
   return {};
 }
 
-Status Session::score(std::span<const int32_t> ids, float* logprobs) {
-  MOTE_RETURN_IF_ERROR(check_call(ids));
+Status Session::verify(std::span<const int32_t> ids, float* logits) {
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
-  for (size_t begin = 0; begin < ids.size();) {
-    const size_t count = std::min(ids.size() - begin, static_cast<size_t>(options_.prefill_chunk));
-    MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids.subspan(begin, count)));
-    for (size_t i = begin; i < begin + count && i + 1 < ids.size(); ++i) {
-      const std::span<const float> row = rows.subspan((i - begin) * vocab_size, vocab_size);
-      logprobs[i] = log_probability(row[static_cast<size_t>(ids[i + 1])], log_sum_exp(row));
-    }
-    begin += count;
-  }
-  return {};
+  return for_each_row(ids, [&](size_t i, std::span<const float> row) {
+    std::copy(row.begin(), row.end(), logits + i * vocab_size);
+  });
+}
+
+Status Session::score(std::span<const int32_t> ids, float* logprobs) {
+  return for_each_row(ids, [&](size_t i, std::span<const float> row) {
+    if (i + 1 < ids.size()) logprobs[i] = log_probability(row[static_cast<size_t>(ids[i + 1])], log_sum_exp(row));
+  });
 }
 
 Status Session::rewind(int64_t to) {

@@ -85,6 +85,8 @@ class Session {
   Status prepare_methods();
   Status check_call(std::span<const int32_t> ids) const;
   Result<std::span<const float>> run(uint32_t method, std::span<const int32_t> ids);
+  // Appends ids in chunks and calls body(index, logits) with those after each.
+  template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;

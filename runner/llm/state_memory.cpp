@@ -66,6 +66,15 @@ void place_recurrent(const fb::State& state, Carver& carver, Tensor& tensor) {
   tensor.data = carver.take<float>(elements);
 }
 
+// Whether every position that a token at `position` sees is there.
+bool holds_context(const KvCache& cache, int64_t position) {
+  if (cache.window == 0) return true;
+  for (int64_t p = std::max<int64_t>(cache.num_sinks, position - cache.window + 1); p < position; ++p) {
+    if (cache.positions[cache.slot_of(p)] != p) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int64_t kv_capacity(const fb::State& state, int64_t context_length, int64_t prefill_chunk) {
@@ -115,19 +124,6 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
   memory.clear();
   return memory;
 }
-
-namespace {
-
-// Whether every position that a token at `position` sees is there.
-bool holds_context(const KvCache& cache, int64_t position) {
-  if (cache.window == 0) return true;
-  for (int64_t p = std::max<int64_t>(cache.num_sinks, position - cache.window + 1); p < position; ++p) {
-    if (cache.positions[cache.slot_of(p)] != p) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 bool StateMemory::rewind(int64_t from, int64_t to) {
   if (has_recurrent_) return from == to;

@@ -97,7 +97,9 @@ struct Executor::State {
   }
 
   // Scratch memory of the kernels, then the maxima.
-  static size_t maxima_offset(const Invocation& invocation) { return (invocation.scratch_bytes() + kAlignment - 1) / kAlignment * kAlignment; }
+  static size_t maxima_offset(const Invocation& invocation) {
+    return static_cast<size_t>(Size(invocation.scratch_bytes()).align_up(kAlignment).unsigned_value());
+  }
   static size_t needed_scratch(const Invocation& invocation) {
     return maxima_offset(invocation) + static_cast<size_t>(invocation.count_maxima()) * sizeof(float);
   }

@@ -1,3 +1,4 @@
+#include "runner/capi/sampling_scalars.h"
 #include "runner/python/bindings.h"
 
 namespace mote::python {
@@ -11,11 +12,8 @@ class Options {
       if (given.contains(name)) field = given[name].cast<std::remove_reference_t<decltype(field)>>();
     };
 #define MOTE_READ(name) read(#name, options_.name);
-    MOTE_READ(max_new_tokens) MOTE_READ(do_sample) MOTE_READ(temperature) MOTE_READ(top_k) MOTE_READ(top_p) MOTE_READ(min_p)
-    MOTE_READ(typical_p) MOTE_READ(xtc_probability) MOTE_READ(xtc_threshold) MOTE_READ(repetition_penalty)
-    MOTE_READ(repetition_window) MOTE_READ(frequency_penalty) MOTE_READ(presence_penalty) MOTE_READ(dry_multiplier)
-    MOTE_READ(dry_base) MOTE_READ(dry_allowed_length) MOTE_READ(dry_window) MOTE_READ(no_repeat_ngram_size)
-    MOTE_READ(min_new_tokens) MOTE_READ(seed) MOTE_READ(logprobs) MOTE_READ(top_logprobs)
+    MOTE_SAMPLING_SCALARS(MOTE_READ)
+    MOTE_READ(max_new_tokens) MOTE_READ(do_sample) MOTE_READ(logprobs) MOTE_READ(top_logprobs)
     MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
     read("dry_sequence_breakers", breakers_);

@@ -27,9 +27,9 @@ LogitEdits::LogitEdits(const SamplingOptions& options, int32_t vocab_size, std::
     : options_(options), vocab_size_(vocab_size), eos_ids_(eos_ids.begin(), eos_ids.end()) {
   counts_ = options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f || options.presence_penalty != 0.0f;
   for (const SequenceBias& entry : options.sequence_bias) {
-    if (entry.ids.size() > 1) sequences_.push_back(entry);
-    else mark(entry.ids[0]).bias += entry.bias;
+    if (entry.ids.size() == 1) mark(entry.ids[0]).bias += entry.bias;
   }
+  std::erase_if(options_.sequence_bias, [](const SequenceBias& entry) { return entry.ids.size() == 1; });
   std::sort(options_.dry_sequence_breakers.begin(), options_.dry_sequence_breakers.end());
 }
 
@@ -101,7 +101,7 @@ float LogitEdits::edited(const Mark& mark, float logit) const {
 }
 
 void LogitEdits::add_sequence_biases() {
-  for (const SequenceBias& sequence : sequences_) {
+  for (const SequenceBias& sequence : options_.sequence_bias) {
     const size_t before = sequence.ids.size() - 1;
     if (text_.size() < before) continue;
     if (std::equal(text_.end() - static_cast<ptrdiff_t>(before), text_.end(), sequence.ids.begin())) {

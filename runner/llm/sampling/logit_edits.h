@@ -50,10 +50,9 @@ class LogitEdits {
   bool is_breaker(int32_t id) const;
   float edited(const Mark& mark, float logit) const;
 
-  SamplingOptions options_;
+  SamplingOptions options_;  // sequence_bias: only those of more than one id, the marks have the others
   int32_t vocab_size_;
   std::vector<int32_t> eos_ids_;
-  std::vector<SequenceBias> sequences_;  // of more than one id
   bool counts_ = false;                  // a penalty needs to know which ids occurred
   std::vector<int32_t> text_;
   size_t num_prompt_ = 0;    // ids of the text that were not generated, in front of the others

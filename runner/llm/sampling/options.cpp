@@ -5,8 +5,6 @@
 namespace mote {
 namespace {
 
-constexpr const char* kUnit = "0..1";
-
 struct Check {
   const char* name;
   double value;
@@ -35,7 +33,7 @@ Status check_sampling(const SamplingOptions& o, int32_t vocab_size) {
       {"min_p", static_cast<double>(o.min_p), in_unit_range(o.min_p), "0..1 (0: off)"},
       {"typical_p", static_cast<double>(o.typical_p), o.typical_p > 0.0f && o.typical_p <= 1.0f, "above 0, at most 1 (1: off)"},
       {"xtc_probability", static_cast<double>(o.xtc_probability), in_unit_range(o.xtc_probability), "0..1 (0: off)"},
-      {"xtc_threshold", static_cast<double>(o.xtc_threshold), in_unit_range(o.xtc_threshold), kUnit},
+      {"xtc_threshold", static_cast<double>(o.xtc_threshold), in_unit_range(o.xtc_threshold), "0..1"},
       {"repetition_penalty", static_cast<double>(o.repetition_penalty), is_positive(o.repetition_penalty), "a number above 0 (1: off)"},
       {"repetition_window", static_cast<double>(o.repetition_window), o.repetition_window >= 0, "0 (everything) or more"},
       {"frequency_penalty", static_cast<double>(o.frequency_penalty), std::isfinite(o.frequency_penalty), "a finite number (0: off)"},

@@ -257,8 +257,7 @@ std::vector<TokenLogprob> Sampler::likeliest(std::span<const float> all_logits, 
   count = std::min(count, logits.values.size());
   if (count == 0) return {};
   collect_largest(logits, count);
-  std::sort(candidates_.begin(), candidates_.end(),
-            [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
+  std::sort(candidates_.begin(), candidates_.end(), std::mem_fn(&Candidate::is_likelier_than));
   std::vector<TokenLogprob> result;
   for (size_t i = 0; i < std::min(count, candidates_.size()); ++i) {
     result.push_back({candidates_[i].id, log_probability(candidates_[i].logit, total)});
@@ -281,9 +280,6 @@ float Sampler::keep_largest(size_t count) {
 void Sampler::keep_top_p(double total) {
   if (options_.top_p >= 1.0f) return;
   const double limit = static_cast<double>(options_.top_p) * total;
-  const auto likelier = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
   size_t num_sorted = 0;
   double mass = 0.0;
   for (size_t kept = 0; kept < candidates_.size(); ++kept) {
@@ -294,7 +290,8 @@ void Sampler::keep_top_p(double total) {
     if (kept == num_sorted) {
       const size_t next = std::min(candidates_.size(), num_sorted + std::max<size_t>(256, num_sorted * 7));
       const auto begin = candidates_.begin() + static_cast<ptrdiff_t>(num_sorted);
-      std::partial_sort(begin, candidates_.begin() + static_cast<ptrdiff_t>(next), candidates_.end(), likelier);
+      std::partial_sort(begin, candidates_.begin() + static_cast<ptrdiff_t>(next), candidates_.end(),
+                        std::mem_fn(&Candidate::is_likelier_than));
       num_sorted = next;
     }
     mass += candidates_[kept].weight;

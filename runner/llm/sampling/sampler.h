@@ -42,6 +42,8 @@ class Sampler {
     float logit = 0.0f;
     int32_t id = 0;
     double weight = 0.0;  // exp((logit - largest logit) / temperature)
+
+    bool is_likelier_than(const Candidate& other) const { return logit != other.logit ? logit > other.logit : id < other.id; }
   };
 
   struct Logits {

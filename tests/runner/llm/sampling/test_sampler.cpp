@@ -125,14 +125,20 @@ SamplingOptions filters(bool do_sample, int32_t top_k, float top_p, float min_p,
   return options;
 }
 
-TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
-  constexpr size_t kVocabulary = 3 * 4096 + 77;
-  std::mt19937 generator(3);
+constexpr int32_t kVocabulary = 3 * 4096 + 77;
+
+std::vector<float> normal_logits(uint32_t seed) {
+  std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0.0f, 2.5f);
   std::vector<float> logits(kVocabulary);
   for (float& logit : logits) logit = normal(generator);
+  return logits;
+}
+
+TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
+  const std::vector<float> logits = normal_logits(3);
   const std::vector<double> exact(logits.begin(), logits.end());
-  const std::vector<int32_t> seen = {5, 4095, 4096, 9000, static_cast<int32_t>(kVocabulary) - 1};
+  const std::vector<int32_t> seen = {5, 4095, 4096, 9000, kVocabulary - 1};
   for (const int32_t top_k : {0, 1, 50, 5000}) {
     for (const float top_p : {1.0f, 0.9f, 0.1f}) {
       for (const float min_p : {0.0f, 0.02f}) {
@@ -143,7 +149,7 @@ TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
           const std::vector<float> found = sampler.probabilities(logits);
           const std::vector<double> expected = sorted_reference(exact, seen, options);
           double difference = 0;
-          for (size_t i = 0; i < kVocabulary; ++i) difference += std::fabs(static_cast<double>(found[i]) - expected[i]);
+          for (size_t i = 0; i < logits.size(); ++i) difference += std::fabs(static_cast<double>(found[i]) - expected[i]);
           EXPECT_LT(difference, 1e-3) << top_k << " " << top_p << " " << min_p << " " << penalty;
           const int32_t id = sampler.sample(logits);
           EXPECT_GT(found[static_cast<size_t>(id)], 0.0f);
@@ -163,11 +169,8 @@ std::vector<float> maxima_of(const std::vector<float>& logits) {
 }
 
 TEST(Sampler, maxima_change_nothing) {
-  constexpr int32_t kVocabulary = 3 * 4096 + 77;
-  std::mt19937 generator(5);
-  std::normal_distribution<float> normal(0.0f, 2.5f);
-  std::vector<float> logits(kVocabulary);
-  for (float& logit : logits) logit = std::round(normal(generator) * 8) / 8;  // with ties
+  std::vector<float> logits = normal_logits(5);
+  for (float& logit : logits) logit = std::round(logit * 8) / 8;  // with ties
   for (size_t i = 640; i < 704; ++i) logits[i] = NAN;
   logits[9001] = -kInfinity;
   const auto is_same = [&](const SamplingOptions& options) {
@@ -204,13 +207,12 @@ TEST(Sampler, greedy_of_nothing_but_nan_is_the_first_id) {
 }
 
 TEST(Sampler, draws_from_a_large_vocabulary_as_the_probabilities_say) {
-  constexpr int32_t kVocabulary = 20000;
-  std::vector<float> logits(kVocabulary, -6.0f);
+  std::vector<float> logits(20000, -6.0f);
   logits[100] = logits[12000] = logits[19999] = 6.0f;  // together 0.96 of the mass
   logits[7] = NAN;
   SamplingOptions options;
   options.do_sample = true;
-  Sampler sampler(options, kVocabulary);
+  Sampler sampler(options, 20000);
   const std::vector<float> probabilities = sampler.probabilities(logits);
   int counts[3] = {}, others = 0;
   constexpr int kDraws = 2000;
