@@ -32,30 +32,32 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector
   for (const int32_t id : prompt_) sampler_.observe(id);
 }
 
-Result<std::span<const float>> Generation::step() {
-  if (last_id_ >= 0) return session_.decode(last_id_);
-  start_ = Clock::now();
-  auto logits = session_.prefill(prompt_);
-  statistics_.prefill_seconds = seconds_since(start_);
-  return logits;
-}
-
 Result<Piece> Generation::next() {
-  Piece piece;
   if (finish_reason_.has_value()) {
+    Piece piece;
     piece.finish_reason = finish_reason_;
     return piece;
   }
   const bool is_first = last_id_ < 0;
-  const auto logits = step();
-  if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
-  if (!logits.ok()) {
-    finish(FinishReason::kCancelled, piece);
-    return piece;
-  }
-  last_id_ = piece.id = sampler_.sample(*logits, session_.logit_maxima());
+  if (is_first) start();
+  const auto logits = is_first ? session_.prefill(pending()) : session_.decode(last_id_);
+  if (logits.ok()) return accept(*logits, session_.logit_maxima());
+  if (logits.status().code() != Code::kCancelled) return logits.status();
+  return cancelled();
+}
+
+std::span<const int32_t> Generation::pending() const {
+  if (last_id_ < 0) return prompt_;
+  return {&last_id_, 1};
+}
+
+Piece Generation::accept(std::span<const float> logits, std::span<const float> maxima) {
+  const bool is_first = last_id_ < 0;
+  if (is_first) statistics_.prefill_seconds = seconds_since(start_);
+  Piece piece;
+  last_id_ = piece.id = sampler_.sample(logits, maxima);
   sampler_.observe(last_id_, true);
-  add_logprobs(*logits, piece);
+  add_logprobs(logits, maxima, piece);
   ++statistics_.generated_tokens;
   if (is_first) {
     first_token_ = Clock::now();
@@ -68,6 +70,12 @@ Result<Piece> Generation::next() {
   return piece;
 }
 
+Piece Generation::cancelled() {
+  Piece piece;
+  finish(FinishReason::kCancelled, piece);
+  return piece;
+}
+
 std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
   if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
@@ -75,11 +83,11 @@ std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   return std::nullopt;
 }
 
-void Generation::add_logprobs(std::span<const float> logits, Piece& piece) {
+void Generation::add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece) {
   if (!options_.logprobs && options_.top_logprobs == 0) return;
   const double total = log_sum_exp(logits);
   piece.logprob = log_probability(logits[static_cast<size_t>(piece.id)], total);
-  piece.top_logprobs = sampler_.likeliest(logits, session_.logit_maxima(), total, static_cast<size_t>(options_.top_logprobs));
+  piece.top_logprobs = sampler_.likeliest(logits, maxima, total, static_cast<size_t>(options_.top_logprobs));
 }
 
 void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {

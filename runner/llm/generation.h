@@ -49,14 +49,23 @@ class Generation {
   // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason.
   Result<Piece> next();
 
+  // next() in parts, for who runs the model otherwise: start() once, then by turns the model reads pending() and accept() is
+  // told what came out, until a piece has a finish reason; cancelled() gives the last piece at any time.
+  void start() { start_ = Clock::now(); }
+  // What the model has not read yet: the prompt, later the last token.
+  std::span<const int32_t> pending() const;
+  // The piece that follows from the logits after the last pending id and their maxima (Session::logit_maxima).
+  Piece accept(std::span<const float> logits, std::span<const float> maxima);
+  Piece cancelled();
+  std::optional<FinishReason> finish_reason() const { return finish_reason_; }
+
   Statistics statistics() const { return statistics_; }
 
  private:
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
              StopStrings stop_strings);
-  Result<std::span<const float>> step();
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
-  void add_logprobs(std::span<const float> logits, Piece& piece);
+  void add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece);
   void add_text(int32_t id, bool is_eos, Piece& piece);
   void finish(FinishReason reason, Piece& piece);
 
