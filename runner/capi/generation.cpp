@@ -60,6 +60,9 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   options.skip_eos = from.skip_eos != 0;
   options.logprobs = from.logprobs != 0;
   options.top_logprobs = from.top_logprobs;
+  options.max_time = from.max_time;
+  if (from.num_stop_token_ids > 0) MOTE_REQUIRE_POINTER(from.stop_token_ids);
+  options.stop_token_ids.assign(from.stop_token_ids, from.stop_token_ids + from.num_stop_token_ids);
   if (from.num_stop_strings > 0) MOTE_REQUIRE_POINTER(from.stop_strings);
   MOTE_REQUIRE(from.num_stop_strings <= mote::StopStrings::kMaxCount, Code::kInvalidArgument,
                "%zu stop strings: at most %zu are accepted", from.num_stop_strings, mote::StopStrings::kMaxCount);
@@ -126,6 +129,10 @@ int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_er
     result.finish_reason = result.finished != 0 ? handle->finish_reason : 0;
     return mote::capi::write_struct(result, piece);
   });
+}
+
+void mote_generation_cancel(mote_generation* handle) {
+  if (handle != nullptr) handle->generation->cancel();
 }
 
 int32_t mote_generation_statistics(const mote_generation* handle, mote_statistics* statistics, mote_error* error) {

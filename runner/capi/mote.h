@@ -4,7 +4,7 @@
  * session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and
  * copied. Strings returned through `char**` are freed with mote_string_free.
  * Threads: a model may be used from any number of threads. A session and its generation belong to one thread at a time; only
- * mote_session_cancel may be called from others while a call runs.
+ * mote_session_cancel and mote_generation_cancel may be called from others while a call runs.
  * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
  * MOTE_ERROR_INVALID_ARGUMENT. Nothing aborts and no C++ exception leaves.
  * Structs start with struct_size, set by the caller to sizeof; fields are only ever added at the end. */
@@ -312,6 +312,9 @@ typedef struct {
   size_t num_sequence_bias;    /* bad_words_ids and suppress_tokens; NULL where that fills this struct */
   int32_t logprobs;            /* pieces say how likely their token was, by the model's own distribution */
   int32_t top_logprobs;        /* and which so many were the likeliest, 0..1000 */
+  const int32_t* stop_token_ids; /* end it beside the model's end-of-sequence tokens, and are no text */
+  size_t num_stop_token_ids;
+  double max_time;             /* seconds from the first call of mote_generation_next; 0: no limit */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
@@ -320,7 +323,8 @@ MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_g
 /* The same with greedy decoding and everything off. */
 MOTE_API int32_t mote_generation_options_neutral(mote_generation_options* options, mote_error* error);
 
-enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3 };
+enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3,
+       MOTE_FINISH_STOP_TOKEN = 4, MOTE_FINISH_TIME = 5 };
 
 typedef struct {
   int32_t id;
@@ -357,6 +361,10 @@ MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids
 /* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with
  * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. */
 MOTE_API int32_t mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
+/* From any thread, before mote_generation_end: the running or next call of mote_generation_next ends the generation with
+ * MOTE_FINISH_CANCELLED. The session keeps what it had before that call (of a prompt: the whole chunks that it read), and what
+ * follows on it is as it would have been. Does nothing to a generation that has ended. */
+MOTE_API void mote_generation_cancel(mote_generation* generation);
 MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics, mote_error* error);
 /* May be called before the last piece. */
 MOTE_API void mote_generation_end(mote_generation* generation);

@@ -34,6 +34,8 @@ struct RunFlags {
   bool kernels = false;
   std::string profile;
   std::vector<std::string> stop_strings;
+  std::vector<int32_t> stop_token_ids;
+  double max_time = 0.0;
 };
 
 std::string read_prompt(const std::string& prompt) {
@@ -47,7 +49,7 @@ void print_statistics(const Generation& generation) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0.0 ? number_text(static_cast<double>(tokens) / seconds) + " tok/s" : std::string("-");
   };
-  static constexpr const char* kReasons[] = {"end of sequence", "length", "stop string", "cancelled"};
+  static constexpr const char* kReasons[] = {"end of sequence", "length", "stop string", "cancelled", "stop token", "time"};
   const int32_t reason = statistics.finish_reason;
   const std::string line =
       "prompt " + std::to_string(statistics.prompt_tokens) + " tokens, " +
@@ -56,7 +58,7 @@ void print_statistics(const Generation& generation) {
       rate(statistics.generated_tokens - 1, statistics.decode_seconds) + " | first token after " +
       duration_text(statistics.time_to_first_token_seconds) + " | peak memory " + bytes_text(statistics.peak_rss_bytes) +
       ", private " + bytes_text(statistics.peak_private_bytes) + " | " +
-      (reason >= 0 && reason < 4 ? kReasons[reason] : "stopped");
+      (reason >= 0 && reason < static_cast<int32_t>(std::size(kReasons)) ? kReasons[reason] : "stopped");
   std::fprintf(stderr, "%s\n", dim(line, stderr).c_str());
 }
 
@@ -121,6 +123,9 @@ int run(const RunFlags& flags) {
   options.skip_special_tokens = !flags.show_special;
   options.stop_strings = stop_strings.data();
   options.num_stop_strings = stop_strings.size();
+  options.stop_token_ids = flags.stop_token_ids.data();
+  options.num_stop_token_ids = flags.stop_token_ids.size();
+  options.max_time = flags.max_time;
   mote_generation* handle = nullptr;
   check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
   const Generation generation(handle);
@@ -142,6 +147,8 @@ void add_run(CLI::App& app, Action& action) {
   verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
   flags->sampling.add_to(verb);
   verb.add_option("--stop", flags->stop_strings, "End before this text; may be given several times")->take_all();
+  verb.add_option("--stop-token-id", flags->stop_token_ids, "End at this token id; may be given several times")->take_all();
+  verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);
   verb.add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end-of-sequence token");
   flags->session.add_to(verb);
   verb.add_option("--profile", flags->profile, "Measure every instruction and write a trace for chrome://tracing to this file")

@@ -1,5 +1,8 @@
 #include "runner/llm/generation.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace mote {
 
 Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
@@ -10,6 +13,9 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
                static_cast<long long>(options.max_new_tokens));
   MOTE_REQUIRE(options.top_logprobs >= 0 && options.top_logprobs <= kMaxTopLogprobs, Code::kInvalidArgument,
                "top_logprobs = %d: must be 0..%d", options.top_logprobs, kMaxTopLogprobs);
+  MOTE_REQUIRE(options.max_time >= 0.0 && std::isfinite(options.max_time), Code::kInvalidArgument,
+               "max_time = %g: must be a finite number of seconds, 0 (no limit) or more", options.max_time);
+  MOTE_RETURN_IF_ERROR(check_token_ids("stop_token_ids", options.stop_token_ids, session.model().vocab_size()));
   MOTE_REQUIRE(!prompt.empty(), Code::kInvalidArgument, "the prompt has no tokens: at least one is needed");
   MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
   MOTE_REQUIRE(prompt.size() <= static_cast<size_t>(session.context_length() - session.position()), Code::kContextFull,
@@ -32,6 +38,31 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector
   for (const int32_t id : prompt_) sampler_.observe(id);
 }
 
+// A prompt that takes too long ends between two of its chunks.
+Result<std::span<const float>> Generation::prefill() {
+  std::span<const int32_t> ids = prompt_;
+  const auto chunk = static_cast<size_t>(session_.prefill_chunk());
+  for (; options_.max_time > 0.0 && ids.size() > chunk; ids = ids.subspan(chunk)) {
+    MOTE_RETURN_IF_ERROR(session_.prefill(ids.first(chunk)).status());
+    if (is_out_of_time()) return Status(Code::kCancelled, "out of time");
+  }
+  return session_.prefill(ids);
+}
+
+void Generation::cancel() {
+  const std::lock_guard lock(cancel_mutex_);
+  if (ended_) return;
+  cancel_requested_ = true;
+  session_.cancel();
+}
+
+// What comes after this generation does not feel a cancel that came too late for it.
+void Generation::end() {
+  const std::lock_guard lock(cancel_mutex_);
+  ended_ = true;
+  if (cancel_requested_) session_.forget_cancel();
+}
+
 Result<Piece> Generation::next() {
   if (finish_reason_.has_value()) {
     Piece piece;
@@ -40,7 +71,7 @@ Result<Piece> Generation::next() {
   }
   const bool is_first = last_id_ < 0;
   if (is_first) start();
-  const auto logits = is_first ? session_.prefill(pending()) : session_.decode(last_id_);
+  const auto logits = is_first ? prefill() : session_.decode(last_id_);
   if (logits.ok()) return accept(*logits, session_.logit_maxima());
   if (logits.status().code() != Code::kCancelled) return logits.status();
   return cancelled();
@@ -64,7 +95,7 @@ Piece Generation::accept(std::span<const float> logits, std::span<const float> m
     statistics_.time_to_first_token_seconds = seconds_since(start_);
   }
   const auto reason = reason_to_finish(last_id_);
-  add_text(last_id_, reason == FinishReason::kEos, piece);
+  if (!is_hidden(last_id_, reason)) add_text(last_id_, piece);
   if (reason.has_value() && !finish_reason_.has_value()) finish(*reason, piece);
   statistics_.decode_seconds = seconds_since(first_token_);
   return piece;
@@ -72,14 +103,16 @@ Piece Generation::accept(std::span<const float> logits, std::span<const float> m
 
 Piece Generation::cancelled() {
   Piece piece;
-  finish(FinishReason::kCancelled, piece);
+  finish(last_id_ < 0 && is_out_of_time() ? FinishReason::kTime : FinishReason::kCancelled, piece);
   return piece;
 }
 
 std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
+  if (std::ranges::find(options_.stop_token_ids, id) != options_.stop_token_ids.end()) return FinishReason::kStopToken;
   if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
   if (session_.position() == session_.context_length()) return FinishReason::kLength;
+  if (is_out_of_time()) return FinishReason::kTime;
   return std::nullopt;
 }
 
@@ -90,15 +123,19 @@ void Generation::add_logprobs(std::span<const float> logits, std::span<const flo
   piece.top_logprobs = sampler_.likeliest(logits, maxima, total, static_cast<size_t>(options_.top_logprobs));
 }
 
-void Generation::add_text(int32_t id, bool is_eos, Piece& piece) {
-  if (tokenizer_ == nullptr) return;
-  if (is_eos && (options_.skip_eos || options_.skip_special_tokens)) return;
-  if (options_.skip_special_tokens && tokenizer_->is_special(id)) return;
+bool Generation::is_hidden(int32_t id, std::optional<FinishReason> reason) const {
+  if (tokenizer_ == nullptr || reason == FinishReason::kStopToken) return true;
+  if (reason == FinishReason::kEos && (options_.skip_eos || options_.skip_special_tokens)) return true;
+  return options_.skip_special_tokens && tokenizer_->is_special(id);
+}
+
+void Generation::add_text(int32_t id, Piece& piece) {
   StopStrings::Output output = stop_strings_.push(text_.push(id));
   piece.text = std::move(output.text);
   if (!output.stopped) return;
   finish_reason_ = piece.finish_reason = FinishReason::kStopString;
   statistics_.memory = process_memory();
+  end();
 }
 
 // Lets out what was held back.
@@ -112,6 +149,7 @@ void Generation::finish(FinishReason reason, Piece& piece) {
   }
   finish_reason_ = piece.finish_reason = reason;
   statistics_.memory = process_memory();
+  end();
 }
 
 }  // namespace mote

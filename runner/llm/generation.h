@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,13 +24,15 @@ struct GenerationOptions {
   bool skip_special_tokens = true;  // in the text
   bool skip_eos = false;            // only the end-of-sequence token
   std::vector<std::string> stop_strings{};
+  std::vector<int32_t> stop_token_ids{};  // end it beside the model's own end-of-sequence tokens, and are no text
+  double max_time = 0.0;  // seconds from the first call of next; 0: no limit
   bool logprobs = false;     // pieces tell how likely their token was, by the model's own distribution
   int32_t top_logprobs = 0;  // and which so many were the likeliest; 0..kMaxTopLogprobs
 };
 
 constexpr int32_t kMaxTopLogprobs = 1000;
 
-enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3 };
+enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3, kStopToken = 4, kTime = 5 };
 
 struct Piece {
   std::string text;  // whole characters; may be empty
@@ -46,6 +49,8 @@ class Generation {
   static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt,
                                                    const GenerationOptions& options);
 
+  ~Generation() { end(); }
+
   // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason.
   Result<Piece> next();
 
@@ -59,15 +64,23 @@ class Generation {
   Piece cancelled();
   std::optional<FinishReason> finish_reason() const { return finish_reason_; }
 
+  // From any thread, while the generation lives: the running or the next call of next ends it with kCancelled. The session is
+  // then as if that call had not been made, but for the whole chunks of a prompt. Does nothing to one that has ended.
+  void cancel();
+
   Statistics statistics() const { return statistics_; }
 
  private:
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
              StopStrings stop_strings);
+  Result<std::span<const float>> prefill();
+  bool is_out_of_time() const { return options_.max_time > 0.0 && seconds_since(start_) > options_.max_time; }
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
   void add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece);
-  void add_text(int32_t id, bool is_eos, Piece& piece);
+  bool is_hidden(int32_t id, std::optional<FinishReason> reason) const;
+  void add_text(int32_t id, Piece& piece);
   void finish(FinishReason reason, Piece& piece);
+  void end();
 
   Session& session_;
   const Tokenizer* tokenizer_;  // nullptr: there is no text
@@ -81,6 +94,9 @@ class Generation {
   Clock::time_point first_token_;
   int32_t last_id_ = -1;
   std::optional<FinishReason> finish_reason_;
+  std::mutex cancel_mutex_;
+  bool ended_ = false;             // guarded by cancel_mutex_
+  bool cancel_requested_ = false;  // likewise
 };
 
 }  // namespace mote

@@ -52,6 +52,7 @@ class Session {
   int64_t context_length() const { return options_.context_length; }
   int64_t position() const { return static_cast<int64_t>(tokens_.size()); }
   int num_threads() const { return threads_->num_threads(); }
+  int64_t prefill_chunk() const { return options_.prefill_chunk; }
   // The ids at all positions so far.
   std::span<const int32_t> tokens() const { return tokens_; }
   // Bytes of the caches' address space; what is used of them grows with the position.
@@ -78,6 +79,8 @@ class Session {
 
   // From any thread: the running or the next call returns kCancelled.
   void cancel() { cancelled_.store(true); }
+  // A cancel that no call has seen yet is taken back.
+  void forget_cancel() { cancelled_.store(false); }
 
  private:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)

@@ -14,13 +14,16 @@ class Options {
 #define MOTE_READ(name) read(#name, options_.name);
     MOTE_SAMPLING_SCALARS(MOTE_READ)
     MOTE_READ(max_new_tokens) MOTE_READ(do_sample) MOTE_READ(logprobs) MOTE_READ(top_logprobs)
-    MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
+    MOTE_READ(max_time) MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
     read("dry_sequence_breakers", breakers_);
     read("sequence_bias", sequences_);
+    read("stop_token_ids", stop_ids_);
     for (const auto& [ids, bias] : sequences_) biases_.push_back({ids.data(), ids.size(), bias});
     options_.dry_sequence_breakers = breakers_.data();
     options_.num_dry_sequence_breakers = breakers_.size();
+    options_.stop_token_ids = stop_ids_.data();
+    options_.num_stop_token_ids = stop_ids_.size();
     options_.sequence_bias = biases_.data();
     options_.num_sequence_bias = biases_.size();
   }
@@ -38,6 +41,7 @@ class Options {
  private:
   mote_generation_options options_;
   std::vector<int32_t> breakers_;
+  std::vector<int32_t> stop_ids_;
   std::vector<std::pair<std::vector<int32_t>, float>> sequences_;
   std::vector<mote_sequence_bias> biases_;
   std::vector<const char*> stops_;
@@ -73,11 +77,13 @@ class Generation {
       for (size_t i = 0; i < piece.num_top_logprobs; ++i) top.emplace_back(piece.top_logprobs[i].id, piece.top_logprobs[i].logprob);
       return code;
     });
-    static constexpr const char* kReasons[] = {"eos", "length", "stop_string", "cancelled"};
+    static constexpr const char* kReasons[] = {"eos", "length", "stop_string", "cancelled", "stop_token", "time"};
     const py::object id = piece.id < 0 ? py::object(py::none()) : py::object(py::int_(piece.id));
     const py::object reason = piece.finished == 0 ? py::object(py::none()) : py::object(py::str(kReasons[piece.finish_reason]));
     return py::make_tuple(py::str(text.data(), text.size()), id, reason, piece.logprob, top);
   }
+
+  void cancel() { mote_generation_cancel(handle_.get()); }
 
   py::dict statistics() {
     auto from = sized<mote_statistics>();
@@ -122,6 +128,7 @@ void bind_generation(py::module_& module) {
                     const std::vector<std::string>&>(),
            py::arg("model"), py::arg("session"), py::arg("ids"), py::arg("options"), py::arg("stop_strings"))
       .def("next", &Generation::next)
+      .def("cancel", &Generation::cancel)
       .def("statistics", &Generation::statistics);
   module.def("warp", &warp, py::arg("logits"), py::arg("previous_ids"), py::arg("num_generated"), py::arg("options"));
 }

@@ -15,14 +15,14 @@ struct Check {
 bool in_unit_range(float value) { return value >= 0.0f && value <= 1.0f; }
 bool is_positive(float value) { return value > 0.0f && std::isfinite(value); }
 
-Status check_ids(const char* name, const std::vector<int32_t>& ids, int32_t vocab_size) {
+}  // namespace
+
+Status check_token_ids(const char* name, const std::vector<int32_t>& ids, int32_t vocab_size) {
   for (const int32_t id : ids) {
     MOTE_REQUIRE(id >= 0 && id < vocab_size, Code::kInvalidArgument, "%s: token id %d: must be 0..%d", name, id, vocab_size - 1);
   }
   return {};
 }
-
-}  // namespace
 
 Status check_sampling(const SamplingOptions& o, int32_t vocab_size) {
   const Check checks[] = {
@@ -49,12 +49,12 @@ Status check_sampling(const SamplingOptions& o, int32_t vocab_size) {
   for (const Check& check : checks) {
     MOTE_REQUIRE(check.ok, Code::kInvalidArgument, "%s = %g: must be %s", check.name, check.value, check.accepted);
   }
-  MOTE_RETURN_IF_ERROR(check_ids("dry_sequence_breakers", o.dry_sequence_breakers, vocab_size));
+  MOTE_RETURN_IF_ERROR(check_token_ids("dry_sequence_breakers", o.dry_sequence_breakers, vocab_size));
   for (const SequenceBias& entry : o.sequence_bias) {
     MOTE_REQUIRE(!entry.ids.empty(), Code::kInvalidArgument, "a sequence with a bias has no token ids: at least one is needed");
     MOTE_REQUIRE(entry.bias < HUGE_VALF, Code::kInvalidArgument, "a bias = %g: must be a finite number or -infinity (never)",
                  static_cast<double>(entry.bias));
-    MOTE_RETURN_IF_ERROR(check_ids("a sequence with a bias", entry.ids, vocab_size));
+    MOTE_RETURN_IF_ERROR(check_token_ids("a sequence with a bias", entry.ids, vocab_size));
   }
   return {};
 }

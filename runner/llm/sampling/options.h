@@ -46,5 +46,6 @@ struct SamplingOptions {
 
 // Errors: kInvalidArgument naming the option, its value and what would be accepted.
 Status check_sampling(const SamplingOptions& options, int32_t vocab_size);
+Status check_token_ids(const char* name, const std::vector<int32_t>& ids, int32_t vocab_size);
 
 }  // namespace mote

@@ -7,7 +7,9 @@ for piece in model.generate("Once upon a time", max_new_tokens=64):
 """
 
 from llm_runner._core import __version__
+from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.chat import render_chat_template
+from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import (
     ArgumentError,
     CancelledError,
@@ -19,7 +21,7 @@ from llm_runner.errors import (
     TemplateError,
     TokenizerError,
 )
-from llm_runner.generation import Generation, TokenLogprob, warp
+from llm_runner.generation import Generation, Piece, Streamer, TokenLogprob, warp
 from llm_runner.model import Model, check_tokenizer
 from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
@@ -27,18 +29,23 @@ from llm_runner.session import Session
 
 __all__ = [
     "ArgumentError",
+    "AsyncGeneration",
     "CancelledError",
+    "ChatGeneration",
     "ContextFullError",
+    "Conversation",
     "FileError",
     "Generation",
     "GenerationOptions",
     "Model",
     "MoteError",
+    "Piece",
     "ProgramError",
     "ReplyEvent",
     "ReplyParser",
     "ResourceError",
     "Session",
+    "Streamer",
     "TemplateError",
     "TokenLogprob",
     "TokenizerError",

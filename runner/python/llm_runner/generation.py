@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Unpack
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 
@@ -20,19 +21,39 @@ class TokenLogprob(NamedTuple):
     top: list[tuple[int, float]]  # (id, logprob) of the likeliest tokens, likeliest first
 
 
+class Piece(NamedTuple):
+    """What one step of a generation adds."""
+
+    text: str  # whole characters; empty while a character or a stop string may go on
+    token_id: int | None  # what was sampled
+    logprob: TokenLogprob | None  # of token_id; 0 unless the option logprobs or top_logprobs was given
+    finish_reason: str | None  # of the last piece
+
+
+class Streamer(Protocol):
+    """What transformers calls a streamer, such as its TextStreamer and TextIteratorStreamer."""
+
+    def put(self, value: Any) -> None:
+        """Takes ids, an integer array: first the prompt [1, tokens], then each token [1]."""
+
+    def end(self) -> None:
+        """There is nothing more."""
+
+
 class Generation:
     """An iterator over pieces of text, each whole characters and never empty.
 
     Attributes, complete once it ends: `token_ids` (all that were sampled, the end-of-sequence token included),
     `logprobs` (one for each of them, 0 unless the option logprobs or top_logprobs was given) and
-    `finish_reason`: "eos", "length", "stop_string", "cancelled", or None while it runs or if it was closed.
-    Thread safety: one thread at a time.
+    `finish_reason`: "eos", "length", "stop_string", "stop_token", "time", "cancelled", or None while it runs or if it
+    was closed.
+    Thread safety: one thread at a time; `cancel` may come from any.
     """
 
     def __init__(self, core: _core.Generation, on_close: Callable[[], None] = lambda: None):
-        self._core = core
+        self._core: _core.Generation | None = core
         self._on_close = on_close
-        self._closed = False
+        self._replay: deque[str] = deque()  # text that a streamer had already
         self._statistics: dict[str, Any] | None = None
         self.token_ids: list[int] = []
         self.logprobs: list[TokenLogprob] = []
@@ -42,16 +63,46 @@ class Generation:
         return self
 
     def __next__(self) -> str:
-        while not self._closed and self.finish_reason is None:
-            text, token_id, self.finish_reason, logprob, top = self._core.next()
-            if token_id is not None:
-                self.token_ids.append(token_id)
-                self.logprobs.append(TokenLogprob(token_id, logprob, top))
-            if self.finish_reason is not None:
-                self.close()
-            if text:
-                return text
+        if self._replay:
+            return self._replay.popleft()
+        while (piece := self.next_piece()) is not None:
+            if piece.text:
+                return piece.text
         raise StopIteration
+
+    def next_piece(self) -> Piece | None:
+        """Takes one step; None at the end."""
+        if self._core is None:
+            return None
+        text, token_id, self.finish_reason, logprob, top = self._core.next()
+        entry = None if token_id is None else TokenLogprob(token_id, logprob, top)
+        if entry is not None:
+            self.token_ids.append(entry.id)
+            self.logprobs.append(entry)
+        if self.finish_reason is not None:
+            self.close()
+        return Piece(text, token_id, entry, self.finish_reason)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Iterates over text, ids and log-probabilities instead of text alone."""
+        while (piece := self.next_piece()) is not None:
+            yield piece
+
+    def stream_to(self, streamer: Streamer, prompt_ids: Sequence[int]) -> None:
+        """Runs to the end and gives prompt and tokens to the streamer, whose `end` is called also after an error.
+
+        The text can be iterated over afterwards.
+        """
+        try:
+            streamer.put(np.array([prompt_ids], np.int64))
+            for piece in self.pieces():
+                if piece.token_id is not None:
+                    streamer.put(np.array([piece.token_id], np.int64))
+                if piece.text:
+                    self._replay.append(piece.text)
+        finally:
+            self.close()
+            streamer.end()
 
     def text(self) -> str:
         """Runs to the end and returns what is left of the text."""
@@ -60,18 +111,27 @@ class Generation:
     @property
     def statistics(self) -> dict[str, Any]:
         """Tokens, seconds, tokens a second and the memory of the process, so far."""
-        if self._statistics is not None:
-            return self._statistics
-        found = self._core.statistics()
+        core = self._core
+        if core is None:
+            return self._statistics or {}
+        found = core.statistics()
         decoded = max(found["generated_tokens"] - 1, 0)
         found["prefill_tokens_per_second"] = _rate(found["prompt_tokens"], found["prefill_seconds"])
         found["decode_tokens_per_second"] = _rate(decoded, found["decode_seconds"])
         return found
 
+    def cancel(self) -> None:
+        """From any thread: the step under way, or the next one, ends the generation at the next instruction.
+
+        The finish_reason is then "cancelled", and the session goes on from what it had read, exactly.
+        """
+        core = self._core
+        if core is not None:
+            core.cancel()
+
     def close(self) -> None:
         """Stops. The statistics stay."""
-        if not self._closed:
-            self._closed = True
+        if self._core is not None:
             self._statistics = self.statistics
             self._core = None
             self._on_close()

@@ -11,11 +11,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from llm_runner import _core
+from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.chat import as_json, parsed
+from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import ArgumentError
-from llm_runner.generation import Generation
+from llm_runner.generation import Generation, Streamer
 from llm_runner.options import GenerationOptions, checked_ids
-from llm_runner.reply import MAX_PROMPT_TAIL, ReplyParser
+from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
 from llm_runner.session import Session
 
 
@@ -44,6 +46,7 @@ class Model:
         prompt: str | Sequence[int],
         *,
         stop_strings: str | Sequence[str] = (),
+        streamer: Streamer | None = None,
         context_length: int | None = None,
         kv_dtype: str = "float32",
         threads: int | None = None,
@@ -55,12 +58,59 @@ class Model:
         """Continues a prompt in a session of its own and returns an iterator over the text.
 
         prompt: text, or token ids   stop_strings: the text ends before the first of them
+        streamer: one of transformers, or an object with its `put` and `end`; the call then returns at the end
         context_length ... priority: as for `session`
         options: max_new_tokens, temperature, top_p, ...: those of `llm_runner.GenerationOptions`
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
         session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
-        return session._start(prompt, stop_strings, options, on_close=session.close)
+        ids = self.tokenize(prompt) if isinstance(prompt, str) else prompt
+        generation = session._start(ids, stop_strings, options, on_close=session.close)
+        if streamer is not None:
+            generation.stream_to(streamer, ids)
+        return generation
+
+    def agenerate(self, prompt: str | Sequence[int], **options: Any) -> AsyncGeneration[Generation, str]:
+        """As `generate`, for `async for`; see `AsyncGeneration`."""
+        return AsyncGeneration(self.generate(prompt, **options))
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        continue_final_message: bool | str = False,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        stop_strings: str | Sequence[str] = (),
+        context_length: int | None = None,
+        kv_dtype: str = "float32",
+        threads: int | None = None,
+        prefill_chunk: int | None = None,
+        cpus: str | Sequence[int] | None = None,
+        priority: str = "normal",
+        **options: Unpack[GenerationOptions],
+    ) -> ChatGeneration:
+        """Replies to a conversation in a session of its own; `Session.chat` keeps what it has read for the next turn.
+
+        messages ... continue_final_message: as for `apply_chat_template`
+        chat_template_kwargs: what else the template reads, such as {"enable_thinking": False}
+        context_length ... priority: as for `session`   options: as for `generate`
+        Returns: an iterator over what the reply adds (`ReplyEvent`), which then has the message
+        Errors: as `generate`; TemplateError with jinja2's message; ArgumentError if the file has no template
+        """
+        conversation = Conversation(
+            self, messages, tools, documents, chat_template, continue_final_message, chat_template_kwargs
+        )
+        session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+        return session.reply(conversation, stop_strings=stop_strings, on_close=session.close, **options)
+
+    def achat(
+        self, messages: Sequence[Mapping[str, Any]], **options: Any
+    ) -> AsyncGeneration[ChatGeneration, ReplyEvent]:
+        """As `chat`, for `async for`; see `AsyncGeneration`."""
+        return AsyncGeneration(self.chat(messages, **options))
 
     def session(
         self,
@@ -126,7 +176,9 @@ class Model:
         Errors: TemplateError with jinja2's message; ArgumentError if the file has no template or no tokenizer
         """
         given = as_json(conversation, tools, documents, add_generation_prompt, continue_final_message, variables)
-        text, _, ids = _core.render_of_model(self._core, chat_template and parsed(chat_template), *given, tokenize)
+        text, _, ids = _core.render_of_model(
+            self._core, parsed(chat_template) if chat_template else None, *given, tokenize
+        )
         return ids if tokenize else text
 
     def reply_parser(
@@ -163,6 +215,13 @@ class Model:
     def generation_config(self) -> dict[str, Any]:
         """generation_config.json of the checkpoint, eos_token_id always a list."""
         return json.loads(self._core.generation_config())
+
+    @cached_property
+    def special_tokens(self) -> dict[str, str]:
+        """bos_token and eos_token as text, which templates read; "" if there is none."""
+        ids = {"bos_token": self.info["bos_token_id"]}
+        ids["eos_token"] = next(iter(self.generation_config.get("eos_token_id") or [None]))
+        return {name: "" if id is None else self.detokenize([id]) for name, id in ids.items()}
 
     @cached_property
     def info(self) -> dict[str, Any]:

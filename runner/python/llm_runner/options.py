@@ -12,7 +12,7 @@ from llm_runner.errors import ArgumentError
 
 FLOATS = (
     "temperature", "top_p", "min_p", "typical_p", "xtc_probability", "xtc_threshold", "repetition_penalty",
-    "frequency_penalty", "presence_penalty", "dry_multiplier", "dry_base",
+    "frequency_penalty", "presence_penalty", "dry_multiplier", "dry_base", "max_time",
 )  # fmt: skip
 INTEGERS = (
     "max_new_tokens", "min_new_tokens", "top_k", "repetition_window", "dry_allowed_length", "dry_window",
@@ -56,6 +56,8 @@ class GenerationOptions(TypedDict, total=False):
     sequence_bias: Mapping[tuple[int, ...], float] | Sequence[tuple[Sequence[int], float]] | None
     bad_words_ids: Sequence[Sequence[int]] | None
     suppress_tokens: Sequence[int] | None
+    stop_token_ids: Sequence[int] | None  # end it beside the model's end-of-sequence tokens, and are no text
+    max_time: float | None  # seconds; 0: no limit
     logprobs: bool  # `Generation.logprobs` tells how likely each token was
     top_logprobs: int | None  # and which so many were the likeliest, 0..1000
     ignore_eos: bool  # goes on after the end-of-sequence token
@@ -85,6 +87,7 @@ def native_options(
         if name in given:
             native[name] = checked_int(name, given[name], 0, 2**64 - 1 if name == "seed" else 2**31 - 1)
     native["sequence_bias"] = _biases(given, eos)
+    native["stop_token_ids"] = checked_ids(given.get("stop_token_ids", ()))
     if given.get("dry_multiplier"):
         breakers = given.get("dry_sequence_breakers", DRY_SEQUENCE_BREAKERS)
         ids = [tokenize(item)[-1:] if isinstance(item, str) else [item] for item in breakers]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from llm_runner import _core
+from llm_runner.asynchronous import AsyncGeneration
+from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import ArgumentError
-from llm_runner.generation import Generation
+from llm_runner.generation import Generation, Streamer
 from llm_runner.options import GenerationOptions, checked_ids, checked_int, native_options
+from llm_runner.reply import ReplyEvent
 
 if TYPE_CHECKING:
     from llm_runner.model import Model
@@ -83,13 +87,79 @@ class Session:
         prompt: str | Sequence[int],
         *,
         stop_strings: str | Sequence[str] = (),
+        streamer: Streamer | None = None,
         **options: Unpack[GenerationOptions],
     ) -> Generation:
         """Appends the prompt and continues it; see `Model.generate`. The session keeps all but the last token."""
-        return self._start(prompt, stop_strings, options)
-
-    def _start(self, prompt, stop_strings, options, on_close=lambda: None) -> Generation:
         ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
+        generation = self._start(ids, stop_strings, options)
+        if streamer is not None:
+            generation.stream_to(streamer, ids)
+        return generation
+
+    def agenerate(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        stop_strings: str | Sequence[str] = (),
+        **options: Unpack[GenerationOptions],
+    ) -> AsyncGeneration[Generation, str]:
+        """As `generate`, for `async for`; see `AsyncGeneration`."""
+        return AsyncGeneration(self.generate(prompt, stop_strings=stop_strings, **options))
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        continue_final_message: bool | str = False,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        stop_strings: str | Sequence[str] = (),
+        **options: Unpack[GenerationOptions],
+    ) -> ChatGeneration:
+        """Replies to a conversation; see `Model.chat`.
+
+        The session goes back to the last token that the conversation has in common with what it has read, and reads
+        the rest, so that a further turn costs its new text only.
+        """
+        conversation = Conversation(
+            self._model, messages, tools, documents, chat_template, continue_final_message, chat_template_kwargs
+        )
+        return self.reply(conversation, stop_strings=stop_strings, **options)
+
+    def achat(
+        self, messages: Sequence[Mapping[str, Any]], **options: Any
+    ) -> AsyncGeneration[ChatGeneration, ReplyEvent]:
+        """As `chat`, for `async for`; see `AsyncGeneration`."""
+        return AsyncGeneration(self.chat(messages, **options))
+
+    def rewind_to_prefix(self, ids: Sequence[int]) -> int:
+        """Goes back to what the session has in common with ids, all but their last one; returns how many that are.
+
+        What is to be generated from then is the continuation of `ids[returned:]`.
+        """
+        position = len(os.path.commonprefix([self.tokens, list(ids[:-1])]))
+        self.rewind(position)
+        return position
+
+    def reply(
+        self,
+        conversation: Conversation,
+        *,
+        stop_strings: str | Sequence[str] = (),
+        on_close: Callable[[], None] = lambda: None,
+        **options: Unpack[GenerationOptions],
+    ) -> ChatGeneration:
+        """As `chat`, to a conversation that was rendered before."""
+        known = self.rewind_to_prefix(conversation.ids)
+        generation = self._start(
+            conversation.ids[known:], stop_strings, conversation.text_options() | options, on_close
+        )
+        return ChatGeneration(generation, conversation, known)
+
+    def _start(self, ids, stop_strings, options, on_close=lambda: None) -> Generation:
         stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
         native = native_options(
             options,

@@ -274,7 +274,35 @@ TEST_F(CApi, bad_options_are_named) {
   const char* stops[] = {nullptr};
   generation_options.stop_strings = stops;
   EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  generation_options.num_stop_strings = 0;
+  generation_options.num_stop_token_ids = 1;
+  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(generation, nullptr);
+}
+
+TEST_F(CApi, a_generation_ends_at_a_stop_token_or_is_cancelled) {
+  const int32_t id = 1;
+  auto options = sized<mote_generation_options>();
+  ASSERT_EQ(mote_generation_options_neutral(&options, &error_), MOTE_OK);
+  EXPECT_EQ(options.max_time, 0.0);
+  mote_generation* generation = nullptr;
+  ASSERT_EQ(mote_generation_begin(session_, &id, 1, &options, &generation, &error_), MOTE_OK);
+  auto piece = sized<mote_piece>();
+  ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK);
+  const int32_t stop = piece.id;
+  mote_generation_cancel(nullptr);
+  mote_generation_cancel(generation);
+  ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK);
+  EXPECT_EQ(piece.finish_reason, MOTE_FINISH_CANCELLED);
+  mote_generation_end(generation);
+  ASSERT_EQ(mote_session_reset(session_, &error_), MOTE_OK);
+  options.stop_token_ids = &stop;
+  options.num_stop_token_ids = 1;
+  ASSERT_EQ(mote_generation_begin(session_, &id, 1, &options, &generation, &error_), MOTE_OK);
+  ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK);
+  EXPECT_EQ(piece.finish_reason, MOTE_FINISH_STOP_TOKEN);
+  EXPECT_STREQ(piece.text, "");
+  mote_generation_end(generation);
 }
 
 TEST_F(CApi, bad_cpus_and_priorities_are_named) {

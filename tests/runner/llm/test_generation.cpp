@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
 #include "runner/llm/generation.h"
 #include "tests/runner/llm/tiny_file.h"
 
@@ -113,6 +117,56 @@ TEST_F(GenerationTest, cancelling_ends_it_without_an_error) {
   EXPECT_EQ((*generation)->next()->finish_reason, FinishReason::kCancelled);
 }
 
+TEST_F(GenerationTest, a_stop_token_ends_it_and_is_not_text) {
+  const Outcome plain = run(*session(), {1, 2}, {.max_new_tokens = 6});
+  const auto first = std::find(plain.ids.begin(), plain.ids.end(), plain.ids[2]);
+  const Ids before(plain.ids.begin(), first);
+  const Outcome stopped = run(*session(), {1, 2}, {.skip_special_tokens = false, .stop_token_ids = {plain.ids[2]}});
+  EXPECT_EQ(stopped.reason, FinishReason::kStopToken);
+  EXPECT_EQ(stopped.ids, Ids(plain.ids.begin(), first + 1));
+  EXPECT_EQ(stopped.text, (*model_->tokenizer())->decode(before, false));
+}
+
+TEST_F(GenerationTest, a_generation_that_is_cancelled_goes_on_exactly) {
+  const Outcome whole = run(*session(), {1, 2}, {.max_new_tokens = 6});
+  const auto cancelled = session();
+  Ids ids;
+  {
+    auto generation = *Generation::begin(*cancelled, {1, 2}, {});
+    for (int i = 0; i < 3; ++i) ids.push_back(generation->next()->id);
+    std::thread([&] { generation->cancel(); }).join();
+    EXPECT_EQ(generation->next()->finish_reason, FinishReason::kCancelled);
+    EXPECT_EQ(generation->next()->finish_reason, FinishReason::kCancelled);
+    generation->cancel();  // too late: what follows does not feel it
+  }
+  EXPECT_EQ(cancelled->position(), 4);  // all but the last id
+  const Outcome rest = run(*cancelled, {ids.back()}, {.max_new_tokens = 3});
+  ids.insert(ids.end(), rest.ids.begin(), rest.ids.end());
+  EXPECT_EQ(ids, whole.ids);
+}
+
+TEST_F(GenerationTest, a_cancel_that_no_call_saw_ends_with_its_generation) {
+  const auto reused = session();
+  {
+    const auto generation = *Generation::begin(*reused, {1, 2}, {});
+    generation->cancel();
+  }
+  EXPECT_EQ(run(*reused, {1, 2}, {.max_new_tokens = 2}).reason, FinishReason::kLength);
+}
+
+TEST_F(GenerationTest, the_time_limit_ends_it_after_a_token_or_between_chunks_of_the_prompt) {
+  const Outcome one = run(*session(), {1, 2}, {.max_time = 1e-9});
+  EXPECT_EQ(one.reason, FinishReason::kTime);
+  EXPECT_EQ(one.ids.size(), 1u);
+  const auto chunked = *Session::open(model_, {.context_length = 16, .num_threads = 1, .prefill_chunk = 2});
+  const Outcome none = run(*chunked, {1, 2, 3, 4, 5}, {.max_time = 1e-9});
+  EXPECT_EQ(none.reason, FinishReason::kTime);
+  EXPECT_TRUE(none.ids.empty());
+  EXPECT_EQ(chunked->position(), 2);
+  const Outcome whole = run(*session(), {1, 2, 3, 4, 5}, {.max_new_tokens = 4});
+  EXPECT_EQ(run(*chunked, {3, 4, 5}, {.max_new_tokens = 4, .max_time = 1e6}).ids, whole.ids);
+}
+
 TEST_F(GenerationTest, refuses_at_the_beginning) {
   const auto small = session(4);
   const auto code = [&](Ids prompt, const GenerationOptions& options) { return Generation::begin(*small, std::move(prompt), options).status().code(); };
@@ -120,6 +174,9 @@ TEST_F(GenerationTest, refuses_at_the_beginning) {
   EXPECT_EQ(code({19}, {}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, {.max_new_tokens = -1}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, {.stop_strings = {""}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, {.stop_token_ids = {19}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, {.stop_token_ids = {-1}}), Code::kInvalidArgument);
+  for (const double seconds : {-1.0, HUGE_VAL, std::nan("")}) EXPECT_EQ(code({1}, {.max_time = seconds}), Code::kInvalidArgument);
   const Status full = Generation::begin(*small, {1, 2, 3, 4, 5}, {}).status();
   EXPECT_EQ(full.code(), Code::kContextFull);
   EXPECT_NE(full.message().find("5 tokens"), std::string::npos);

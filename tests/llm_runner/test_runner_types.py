@@ -1,0 +1,74 @@
+"""Type information: what the stub says of the C++ module, and what a user's checker says of a program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import llm_runner
+
+PROGRAM = """
+import asyncio
+from collections.abc import Iterator
+import numpy as np
+from llm_runner import Generation, Model, ReplyEvent, Session
+
+def main() -> None:
+    model: Model = Model.load("x.mote")
+    generation: Generation = model.generate("x", max_new_tokens=3, stop_token_ids=[1], max_time=2.5)
+    for piece in generation:
+        print(piece.upper())
+    with model.session(threads=1) as session:
+        logits: np.ndarray = session.prefill([1])
+        print(logits.shape, session.tokens[0] + 1)
+        for event in session.chat([{"role": "user", "content": "x"}], temperature=0.5):
+            print(event.kind, event.text)
+
+async def later(model: Model) -> str:
+    async for piece in model.agenerate("x"):
+        return piece
+    async with model.achat([]) as stream:
+        async for event in stream:
+            print(event.kind)
+        return str(stream.generation.message["content"])
+    return ""
+"""
+WRONG = {
+    'model.generate("x", max_new_tokens="3")': "arg-type",
+    'model.generate("x", max_tokens=3)': "call-arg",
+    "model.generate(1.5)": "arg-type",
+    "for piece in model.generate('x'): piece + 1": "operator",
+}
+
+
+# pybind11's classes have a metaclass of their own, which a stub need not name.
+ALLOWED = r"llm_runner\._core\.(ChatTemplate|Generation|Model|Reply|Session)"
+
+
+def run(folder, *arguments):
+    command = [sys.executable, "-m", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=folder)
+
+
+def test_the_stub_is_that_of_the_module(tmp_path):
+    (tmp_path / "allowed").write_text(ALLOWED)
+    done = run(tmp_path, "mypy.stubtest", "--allowlist", "allowed", "llm_runner._core")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_and_programs_that_use_it_are_checked(tmp_path):
+    assert (Path(llm_runner.__file__).parent / "py.typed").exists()
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__init__.py").touch()
+    (tmp_path / "program" / "right.py").write_text(PROGRAM)
+    lines = "".join(f"    {line}\n" for line in WRONG)
+    (tmp_path / "program" / "wrong.py").write_text(
+        "from llm_runner import Model\ndef f(model: Model) -> None:\n" + lines
+    )
+    done = run(tmp_path, "mypy", "--check-untyped-defs", "-p", "llm_runner", "-p", "program")
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
+    places = [line.partition(": error:")[0] for line in errors]
+    assert places == [f"program/wrong.py:{number}" for number in range(3, 3 + len(WRONG))], done.stdout + done.stderr
+    for line, code in zip(errors, WRONG.values(), strict=True):
+        assert line.endswith(f"[{code}]"), line
