@@ -56,24 +56,27 @@ Cost embedding_cost(const Call& call, const KernelContext&) {
 Cost attention_cost(const Call& call, const KernelContext& context) {
   const Tensor& q = *call.inputs[0];  // [1, heads, T, head_dim]
   const Tensor& positions = *call.inputs[3];
-  const int64_t tokens = q.size(2);
   Cost cost{operand_bytes(call), 0};
   const auto state = call.integer("state");
-  if (!state.ok() || tokens == 0) return cost;
-  const KvCache& cache = context.kv_caches[static_cast<size_t>(*state)];
+  if (!state.ok() || q.size(2) == 0) return cost;
   const auto window = call.integer("window");
-  const int64_t limit = window.ok() && *window > 0 ? *window + cache.num_sinks : INT64_MAX;
-  const int64_t width = int64_t{cache.head_dim} + cache.value_head_dim;
-  int64_t seen = 0;  // by all queries
-  int64_t last = 0;
-  for (int64_t t = 0; t < tokens; ++t) {
-    const int64_t position = positions.as<int64_t>()[t * positions.stride(1)];
-    seen += std::min(position + 1, limit);
-    last = std::max(last, position + 1);
+  int64_t begin = 0;
+  for (const SequenceStates& sequence : context.sequences) {
+    const KvCache& cache = sequence.kv_caches[static_cast<size_t>(*state)];
+    const int64_t limit = window.ok() && *window > 0 ? *window + cache.num_sinks : INT64_MAX;
+    const int64_t width = int64_t{cache.head_dim} + cache.value_head_dim;
+    int64_t seen = 0;  // by all queries
+    int64_t last = 0;
+    for (int64_t t = begin; t < begin + sequence.tokens; ++t) {
+      const int64_t position = positions.as<int64_t>()[t * positions.stride(1)];
+      seen += std::min(position + 1, limit);
+      last = std::max(last, position + 1);
+    }
+    const int64_t rows = limit == INT64_MAX ? last : std::min(last, limit + sequence.tokens - 1);
+    cost.bytes += cached_bytes(cache.type, rows * cache.num_heads * width);
+    cost.macs += seen * q.size(1) * width;
+    begin += sequence.tokens;
   }
-  const int64_t rows = limit == INT64_MAX ? last : std::min(last, limit + tokens - 1);
-  cost.bytes += cached_bytes(cache.type, rows * cache.num_heads * width);
-  cost.macs = seen * q.size(1) * width;
   return cost;
 }
 

@@ -65,8 +65,7 @@ struct Call {
 struct KernelContext {
   ThreadPool* threads = nullptr;
   std::span<std::byte> scratch;              // at least scratch_bytes(call, num_threads), 64-byte aligned
-  std::span<KvCache> kv_caches;              // indexed by state; unused entries for recurrent ones
-  std::span<RecurrentState> recurrent_states;
+  std::span<const SequenceStates> sequences;  // whose tokens, in this order, are those of the call
   // Of each row of outputs[0] the largest of every kMaximaBlock elements, [rows, num_maxima(width)]: what an op that
   // finds_maxima writes beside its output; nullptr if nobody asks. A NaN counts as -infinity.
   float* maxima = nullptr;

@@ -15,9 +15,9 @@ Result<size_t> expect_recurrent_state(const Call& call, std::span<const int64_t>
   return state;
 }
 
-Result<float*> recurrent_data(const Call& call, KernelContext& context, size_t state) {
-  MOTE_REQUIRE(state < context.recurrent_states.size(), Code::kInternal, "the session has no state %zu", state);
-  const Tensor& tensor = context.recurrent_states[state].tensor;
+Result<float*> recurrent_data(const Call& call, const SequenceStates& sequence, size_t state) {
+  MOTE_REQUIRE(state < sequence.recurrent_states.size(), Code::kInternal, "the session has no state %zu", state);
+  const Tensor& tensor = sequence.recurrent_states[state].tensor;
   const Tensor& declared = call.state_shapes[state].recurrent;
   MOTE_REQUIRE((tensor.data != nullptr || tensor.num_elements() == 0) && tensor.rank == declared.rank &&
                    tensor.sizes == declared.sizes && tensor.is_contiguous(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/tensor.h"
 
@@ -56,6 +57,14 @@ int64_t kv_value_block_bytes(KvType type, int32_t value_head_dim);
 // A float32 tensor that a recurrent op updates in place.
 struct RecurrentState {
   Tensor tensor;
+};
+
+// Some consecutive tokens of a call that belong to one sequence, and that sequence's states: indexed by state, entries of the
+// other kind unused.
+struct SequenceStates {
+  int64_t tokens = 0;
+  std::span<KvCache> kv_caches;
+  std::span<RecurrentState> recurrent_states;
 };
 
 }  // namespace mote

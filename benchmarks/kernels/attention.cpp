@@ -198,7 +198,8 @@ class Step {
     context.threads = &threads;
     std::byte* aligned = scratch_.data() + (64 - reinterpret_cast<uintptr_t>(scratch_.data()) % 64);
     context.scratch = {aligned, scratch_.size() - 64};
-    context.kv_caches = {&cache, 1};
+    const SequenceStates sequence{tensors_[0].size(2), {&cache, 1}, {}};
+    context.sequences = {&sequence, 1};
     const Status status = op_.run(call_, context);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str()), std::exit(1);
   }

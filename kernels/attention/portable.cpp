@@ -85,8 +85,9 @@ Status check_cache(const KvCache& cache, const StateShape& shape) {
   return Status();
 }
 
-Status check_positions(const KvCache& cache, const Tensor& positions, int64_t tokens) {
-  for (int64_t t = 0; t < tokens; ++t) {
+// Of tokens [first, first + tokens).
+Status check_positions(const KvCache& cache, const Tensor& positions, int64_t first, int64_t tokens) {
+  for (int64_t t = first; t < first + tokens; ++t) {
     const int64_t position = position_at(positions, t);
     MOTE_REQUIRE(position >= 0 && position < kMaxTensorElements, Code::kInvalidArgument,
                  "positions[%lld] = %lld: must be 0..2^40", static_cast<long long>(t), static_cast<long long>(position));
@@ -103,12 +104,16 @@ Status check_positions(const KvCache& cache, const Tensor& positions, int64_t to
 
 Status run_attention(const Call& call, KernelContext& context) {
   const auto state = static_cast<size_t>(call.get_params<AttentionParams>().state);
-  MOTE_REQUIRE(state < context.kv_caches.size(), Code::kInternal, "the session has no cache for state %zu", state);
-  KvCache& cache = context.kv_caches[state];
-  MOTE_RETURN_IF_ERROR(check_cache(cache, call.state_shapes[state]));
   const Tensor& positions = *call.inputs[kPositions];
-  MOTE_RETURN_IF_ERROR(check_positions(cache, positions, positions.size(1)));
-  append_and_attend(call, cache, context);
+  int64_t first = 0;
+  for (const SequenceStates& sequence : context.sequences) {
+    MOTE_REQUIRE(state < sequence.kv_caches.size(), Code::kInternal, "the session has no cache for state %zu", state);
+    const KvCache& cache = sequence.kv_caches[state];
+    MOTE_RETURN_IF_ERROR(check_cache(cache, call.state_shapes[state]));
+    MOTE_RETURN_IF_ERROR(check_positions(cache, positions, first, sequence.tokens));
+    first += sequence.tokens;
+  }
+  append_and_attend(call, context);
   return Status();
 }
 

@@ -16,14 +16,14 @@ namespace {
 constexpr int64_t kMostSplits = 128;                     // of one parallel region
 constexpr int64_t kPartialFloats = int64_t{1} << 18;     // that they may need
 
-// Queries of one head of the cache are rows, token by token; 32 rows are a tile.
+// Queries of one head of a cache are rows, token by token; 32 rows are a tile. Tokens are those of one sequence.
 struct Shape {
   int64_t heads, kv_heads, tokens, head_dim, value_head_dim;
 
-  static Shape of(const Call& call) {
+  static Shape of(const Call& call, int64_t tokens) {
     const Tensor& q = *call.inputs[kQuery];
     const auto state = static_cast<size_t>(call.get_params<AttentionParams>().state);
-    return {q.size(1), call.state_shapes[state].num_heads, q.size(2), q.size(3), call.outputs[0]->size(3)};
+    return {q.size(1), call.state_shapes[state].num_heads, tokens, q.size(3), call.outputs[0]->size(3)};
   }
   int64_t group() const { return heads / kv_heads; }
   int64_t rows() const { return group() * tokens; }  // of a head of the cache
@@ -137,15 +137,18 @@ SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t s
   return blocks;
 }
 
-// One call of the op.
+// The tokens of a call that belong to one sequence, from `first_token` on, with that sequence's cache.
 class Attention {
  public:
-  Attention(const Call& call, KvCache& cache, const KernelContext& context)
-      : call_(call), cache_(cache), threads_(*context.threads), shape_(Shape::of(call)),
+  Attention(const Call& call, const KernelContext& context, const SequenceStates& sequence, int64_t first_token)
+      : call_(call), cache_(sequence.kv_caches[static_cast<size_t>(call.get_params<AttentionParams>().state)]),
+        threads_(*context.threads), shape_(Shape::of(call, sequence.tokens)), first_token_(first_token),
         params_(call.get_params<AttentionParams>()), positions_(*call.inputs[kPositions]), memory_(context.scratch) {
-    rule_ = {params_.softcap, params_.window, cache.num_sinks};
+    rule_ = {params_.softcap, params_.window, cache_.num_sinks};
     shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
   }
+
+  const Shape& shape() const { return shape_; }
 
   void run() {
     if (shape_.units() == 0 || shape_.tokens == 0) return;
@@ -155,16 +158,43 @@ class Attention {
     const bool together = shape_.tiles() == 1 && (!splits || cache_.window == 0);
     if (has_keys) mark_positions();
     if (has_keys && !together) append_all();
-    appends_ = has_keys && together;
-    splits ? attend_splits() : attend_units();
+    if (splits) {
+      attend_splits(has_keys && together);
+    } else {
+      threads_.parallel_for(shape_.units(), 1, [&](int64_t begin, int64_t end, int thread) {
+        Workspace work = workspace(thread);
+        for (int64_t unit = begin; unit < end; ++unit) attend_unit(unit, has_keys && together, work);
+      });
+    }
   }
-
- private:
-  int64_t position(int64_t token) const { return positions_.as<int64_t>()[token * positions_.stride(1)]; }
 
   Workspace workspace(int thread) const {
     return Workspace(memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(thread)), shape_);
   }
+
+  void mark_positions() const {
+    for (int64_t t = 0; t < shape_.tokens; ++t) cache_.positions[cache_.slot_of(position(t))] = position(t);
+  }
+
+  void append_head(int64_t kv_head, const Workspace& work) const { append(kv_head, 0, kMaxTensorElements, work); }
+
+  // A tile with all that it sees. appends: nobody else reads what this head appends, so it is done here.
+  void attend_unit(int64_t unit, bool appends, Workspace& work) const {
+    if (appends) append_head(unit, work);
+    load_queries(unit, work.tile);
+    clear(work.sums, work.tile.rows, shape_.width());
+    const SplitRange range = range_of(work.tile);
+    for (int64_t i = 0; i < range.count; ++i) {
+      attend(unit, range, range.split(i), work.tile, work.part);
+      params_.kernel->fold(work.sums, work.part, work.tile.rows, shape_.width());
+    }
+    store_outputs(unit, work.sums);
+  }
+
+ private:
+  int64_t position(int64_t token) const { return positions_.as<int64_t>()[(first_token_ + token) * positions_.stride(1)]; }
+  // Of q, k and v, seen as rows.
+  int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
   KvHead head(int64_t index) const {
     KvHead head{cache_.type, cache_.head_dim, cache_.value_head_dim, kv_key_block_bytes(cache_.type, cache_.head_dim),
@@ -175,17 +205,13 @@ class Attention {
     return head;
   }
 
-  void mark_positions() {
-    for (int64_t t = 0; t < shape_.tokens; ++t) cache_.positions[cache_.slot_of(position(t))] = position(t);
-  }
-
   // Writes the tokens whose positions lie in [begin, end).
   void append(int64_t kv_head, int64_t begin, int64_t end, const Workspace& work) const {
     const KvHead to = head(kv_head);
     for (int64_t t = 0; t < shape_.tokens; ++t) {
       if (position(t) < begin || position(t) >= end) continue;
-      const float* key = read_row(*call_.inputs[kKey], kv_head * shape_.tokens + t, work.key);
-      const float* value = read_row(*call_.inputs[kValue], kv_head * shape_.tokens + t, work.value);
+      const float* key = read_row(*call_.inputs[kKey], row_of(kv_head, t), work.key);
+      const float* value = read_row(*call_.inputs[kValue], row_of(kv_head, t), work.value);
       params_.kernel->append(to, cache_.slot_of(position(t)), key, value);
     }
   }
@@ -195,7 +221,7 @@ class Attention {
     const int64_t work_of_head = shape_.tokens * (shape_.head_dim + shape_.value_head_dim);
     threads_.parallel_for(shape_.kv_heads, row_grain(work_of_head), [&](int64_t begin, int64_t end, int thread) {
       const Workspace work = workspace(thread);
-      for (int64_t index = begin; index < end; ++index) append(index, 0, kMaxTensorElements, work);
+      for (int64_t index = begin; index < end; ++index) append_head(index, work);
     });
   }
 
@@ -206,7 +232,7 @@ class Attention {
     tile.rows = static_cast<int>(std::min<int64_t>(kQueryRows, shape_.rows() - first));
     for (int64_t row = 0; row < tile.rows; ++row) {
       const int64_t token = (first + row) / shape_.group(), index = kv_head * shape_.group() + (first + row) % shape_.group();
-      copy_row(q, index * shape_.tokens + token, tile.queries + row * shape_.head_dim);
+      copy_row(q, row_of(index, token), tile.queries + row * shape_.head_dim);
       tile.positions[row] = position(token);
       tile.slopes[row] = slopes == nullptr ? 0.0f : slopes->as<float>()[index];
     }
@@ -238,31 +264,13 @@ class Attention {
       float total = sums.totals[row], factor = 1.0f;
       if (sinks != nullptr) join_sink(sinks->as<float>()[index], sums.maxima[row], total, factor);
       factor = total != 0 ? factor / total : 0.0f;
-      float* to = call_.outputs[0]->as<float>() + (token * shape_.heads + index) * shape_.value_head_dim;
+      float* to = call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
       params_.kernel->finish(sums.sums + row * shape_.width(), factor, shape_.value_head_dim, to);
     }
   }
 
-  // A task is a tile with all that it sees.
-  void attend_units() const {
-    threads_.parallel_for(shape_.units(), 1, [&](int64_t begin, int64_t end, int thread) {
-      Workspace work = workspace(thread);
-      for (int64_t unit = begin; unit < end; ++unit) {
-        if (appends_) append(unit, 0, kMaxTensorElements, work);
-        load_queries(unit, work.tile);
-        clear(work.sums, work.tile.rows, shape_.width());
-        const SplitRange range = range_of(work.tile);
-        for (int64_t i = 0; i < range.count; ++i) {
-          attend(unit, range, range.split(i), work.tile, work.part);
-          params_.kernel->fold(work.sums, work.part, work.tile.rows, shape_.width());
-        }
-        store_outputs(unit, work.sums);
-      }
-    });
-  }
-
   // A task is a tile with one split. Whoever finishes the last split of a tile adds them up in order.
-  void attend_splits() const {
+  void attend_splits(bool appends) const {
     Scratch scratch(shared_);
     const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows()), at_once = shape_.splits_at_once();
     int32_t* left = scratch.take<int32_t>(shape_.units());
@@ -280,7 +288,7 @@ class Attention {
         Workspace work = workspace(thread);
         for (int64_t task = begin, loaded = -1; task < end; ++task) {
           const int64_t unit = task / count, index = task % count, split = range.split(done + index);
-          if (appends_) append(unit, split * kSplitPositions, (split + 1) * kSplitPositions, work);
+          if (appends) append(unit, split * kSplitPositions, (split + 1) * kSplitPositions, work);
           if (loaded != unit) load_queries(unit, work.tile);
           loaded = unit;
           attend(unit, range, split, work.tile, nth(parts, unit * at_once + index));
@@ -313,24 +321,100 @@ class Attention {
   KvCache& cache_;
   ThreadPool& threads_;
   const Shape shape_;
+  const int64_t first_token_;
   const AttentionParams params_;
   const Tensor& positions_;
   std::span<std::byte> memory_, shared_;
   ScoreRule rule_;
-  bool appends_ = false;
+};
+
+// All sequences of a call in the same parallel regions.
+class TogetherAttention {
+ public:
+  TogetherAttention(const Call& call, const KernelContext& context) : call_(call), context_(context) {}
+
+  void run() const {
+    bool one_tile = true;
+    int64_t num_units = 0, tokens_of_most = 0;
+    const bool has_keys = optional_input(call_, kKey) != nullptr;
+    for_each([&](const Attention& part, int64_t) {
+      if (has_keys) part.mark_positions();
+      one_tile = one_tile && part.shape().tiles() == 1;
+      num_units += part.shape().units();
+      tokens_of_most = std::max(tokens_of_most, part.shape().tokens);
+    });
+    if (has_keys && !one_tile) append_all(tokens_of_most);
+    const bool appends = has_keys && one_tile;
+    context_.threads->parallel_for(num_units, 1, [&](int64_t begin, int64_t end, int thread) {
+      int64_t before = 0;
+      for_each([&](const Attention& part, int64_t) {
+        const int64_t first = std::max(begin, before) - before, last = std::min(end - before, part.shape().units());
+        before += part.shape().units();
+        if (first >= last) return;
+        Workspace work = part.workspace(thread);
+        for (int64_t unit = first; unit < last; ++unit) part.attend_unit(unit, appends, work);
+      });
+    });
+  }
+
+  // Are there too few tiles in all to keep the threads busy?
+  bool splits_context() const {
+    int64_t num_units = 0;
+    for (const SequenceStates& sequence : context_.sequences) num_units += Shape::of(call_, sequence.tokens).units();
+    return num_units < int64_t{4} * context_.threads->num_threads();
+  }
+
+  // body(sequence's part, its number)
+  template <typename Body>
+  void for_each(const Body& body) const {
+    int64_t first_token = 0, index = 0;
+    for (const SequenceStates& sequence : context_.sequences) {
+      body(Attention(call_, context_, sequence, first_token), index++);
+      first_token += sequence.tokens;
+    }
+  }
+
+ private:
+  void append_all(int64_t tokens) const {
+    const Shape shape = Shape::of(call_, tokens);
+    const auto num_sequences = static_cast<int64_t>(context_.sequences.size());
+    const int64_t grain = row_grain(tokens * (shape.head_dim + shape.value_head_dim));
+    context_.threads->parallel_for(num_sequences * shape.kv_heads, grain, [&](int64_t begin, int64_t end, int thread) {
+      for_each([&](const Attention& part, int64_t index) {
+        const Workspace work = part.workspace(thread);
+        const int64_t before = index * shape.kv_heads;
+        for (int64_t task = std::max(begin, before); task < std::min(end, before + shape.kv_heads); ++task) {
+          part.append_head(task - before, work);
+        }
+      });
+    });
+  }
+
+  const Call& call_;
+  const KernelContext& context_;
 };
 
 }  // namespace
 
 size_t attention_scratch_bytes(const Call& call, int num_threads) {
-  const Shape shape = Shape::of(call);
+  const int64_t tokens = call.inputs[kQuery]->size(2);
+  const Shape shape = Shape::of(call, tokens);
   size_t bytes = static_cast<size_t>(num_threads) * Workspace::bytes(shape);
-  if (!shape.splits_context(num_threads)) return bytes;
-  const int64_t rows = std::min<int64_t>(kQueryRows, shape.rows());
-  return bytes + array_bytes<int32_t>(shape.units()) + sums_bytes(shape.units() * shape.splits_at_once() * rows, shape.width()) +
-         sums_bytes(shape.units() * rows, shape.width());
+  // A part of the tokens, if they are of several sequences, may split where all of them do not.
+  const int64_t most_units = int64_t{4} * num_threads - 1;
+  const int64_t units = std::min(shape.units(), most_units), rows = std::min<int64_t>(kQueryRows, shape.rows());
+  if (tokens == 1 && shape.units() > most_units) return bytes;
+  const int64_t parts = std::max(kPartialFloats / (shape.width() + 2), units * rows);
+  return bytes + array_bytes<int32_t>(units) + sums_bytes(parts, shape.width()) + sums_bytes(units * rows, shape.width());
 }
 
-void append_and_attend(const Call& call, KvCache& cache, const KernelContext& context) { Attention(call, cache, context).run(); }
+void append_and_attend(const Call& call, const KernelContext& context) {
+  const TogetherAttention attention(call, context);
+  if (context.sequences.size() > 1 && !attention.splits_context()) {
+    attention.run();
+  } else {
+    attention.for_each([](Attention part, int64_t) { part.run(); });
+  }
+}
 
 }  // namespace mote

@@ -29,14 +29,16 @@ Status check_short_conv(Call& call) {
 
 // Rows of the state followed by rows of x.
 struct History {
-  const Tensor& x;
+  const float* x;
+  int64_t row_stride;
+  int64_t channel_stride;
   float* state;
   int64_t kept;      // rows of the state
   int64_t channels;
 
   float at(int64_t row, int64_t channel) const {
     if (row < kept) return state[row * channels + channel];
-    return x.as<float>()[(row - kept) * x.stride(1) + channel * x.stride(2)];
+    return x[(row - kept) * row_stride + channel * channel_stride];
   }
 };
 
@@ -60,13 +62,17 @@ Status run_short_conv(const Call& call, KernelContext& context) {
   const Tensor& x = *call.inputs[0];
   const Tensor& weight = *call.inputs[1];
   const Tensor* bias = optional_input(call, 2);
-  MOTE_ASSIGN(float* state, recurrent_data(call, context, call.get_params<ShortConvParams>().state));
-  const int64_t tokens = x.size(1), channels = x.size(2), taps = weight.size(1);
-  const History history{x, state, taps - 1, channels};
-  context.threads->parallel_for(channels, row_grain(tokens * taps), [&](int64_t begin, int64_t end, int) {
-    convolve(history, weight.as<float>(), bias == nullptr ? nullptr : bias->as<float>(), tokens, begin, end,
-             call.outputs[0]->as<float>());
-  });
+  const int64_t channels = x.size(2), taps = weight.size(1);
+  int64_t first = 0;
+  for (const SequenceStates& sequence : context.sequences) {
+    MOTE_ASSIGN(float* state, recurrent_data(call, sequence, call.get_params<ShortConvParams>().state));
+    const History history{x.as<float>() + first * x.stride(1), x.stride(1), x.stride(2), state, taps - 1, channels};
+    float* y = call.outputs[0]->as<float>() + first * channels;
+    context.threads->parallel_for(channels, row_grain(sequence.tokens * taps), [&](int64_t begin, int64_t end, int) {
+      convolve(history, weight.as<float>(), bias == nullptr ? nullptr : bias->as<float>(), sequence.tokens, begin, end, y);
+    });
+    first += sequence.tokens;
+  }
   return Status();
 }
 

@@ -62,6 +62,7 @@ class Generation {
   // The piece that follows from the logits after the last pending id and their maxima (Session::logit_maxima).
   Piece accept(std::span<const float> logits, std::span<const float> maxima);
   Piece cancelled();
+  bool is_out_of_time() const { return options_.max_time > 0.0 && seconds_since(start_) > options_.max_time; }
   std::optional<FinishReason> finish_reason() const { return finish_reason_; }
 
   // From any thread, while the generation lives: the running or the next call of next ends it with kCancelled. The session is
@@ -74,7 +75,6 @@ class Generation {
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
              StopStrings stop_strings);
   Result<std::span<const float>> prefill();
-  bool is_out_of_time() const { return options_.max_time > 0.0 && seconds_since(start_) > options_.max_time; }
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
   void add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece);
   bool is_hidden(int32_t id, std::optional<FinishReason> reason) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runner/llm/cpu_count.h"
 #include "runner/llm/sampling/logprobs.h"
 
 namespace mote {
@@ -17,7 +16,8 @@ Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) 
                                          static_cast<long long>(high))};
 }
 
-// `options` with its zeros replaced by defaults.
+}  // namespace
+
 Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   const int64_t longest = model.max_position_embeddings();
   if (options.context_length < 0 || options.context_length > longest) {
@@ -40,33 +40,30 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   return options;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested) {
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested,
+                                               const Engine* engine) {
   MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
   MOTE_ASSIGN(StateMemory states, StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk,
                                                                            options.kv_type}));
   std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
-  MOTE_RETURN_IF_ERROR(session->prepare_methods());
+  MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
   return session;
 }
 
-Status Session::prepare_methods() {
+Status Session::prepare_methods(const Engine* engine) {
   const std::shared_ptr<const Bound>& bound = model_->bound();
   MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
   MOTE_ASSIGN(decode_, bound->method_index("decode"));
   MOTE_ASSIGN(verify_, bound->method_index("verify"));
-  if (options_.cpus.has_value()) {
-    MOTE_ASSIGN(cpus_, parse_cpu_list(*options_.cpus));
+  if (engine != nullptr) {
+    cpus_ = engine->cpus, threads_ = engine->threads, executor_ = engine->executor;
+  } else {
+    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority, options_.prefill_chunk}));
+    cpus_ = std::move(own.cpus), threads_ = std::move(own.threads), executor_ = std::move(own.executor);
+    MOTE_RETURN_IF_ERROR(executor_->prepare(decode_, 1));
   }
-  if (options_.num_threads == 0) options_.num_threads = cpus_.empty() ? available_cores() : static_cast<int>(cpus_.size());
-  options_.num_threads = std::min(options_.num_threads, kMaxThreads);
-  MOTE_ASSIGN(threads_, make_thread_pool({options_.num_threads, cpus_, options_.priority}));
-  ExecutorOptions executor_options;
-  executor_options.max_tokens = options_.prefill_chunk;
-  MOTE_ASSIGN(executor_, Executor::create(bound, executor_options, threads_.get()));
   tokens_.reserve(static_cast<size_t>(options_.context_length));
-  return executor_->prepare(decode_, 1);
+  return {};
 }
 
 Status Session::require_room(size_t count) const {
@@ -97,9 +94,27 @@ Status Session::check_call(std::span<const int32_t> ids) const {
   return model_->bound()->file().check_unchanged();
 }
 
+Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  return begin_chunk(ids);
+}
+
+Result<SequenceStates> Session::begin_chunk(std::span<const int32_t> ids) {
+  if (take_cancel()) return Status(Code::kCancelled, "cancelled");
+  return SequenceStates{static_cast<int64_t>(ids.size()), states_.kv_caches(), states_.recurrent_states()};
+}
+
+void Session::end_call(std::span<const int32_t> ids, const Status& status) {
+  if (status.ok()) {
+    tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  } else {
+    interrupted_ = states_.has_recurrent();
+  }
+}
+
 Result<std::span<const float>> Session::run(uint32_t method, std::span<const int32_t> ids) {
-  if (cancelled_.exchange(false)) return Status(Code::kCancelled, "cancelled");
   MOTE_RETURN_IF_ERROR(executor_->prepare(method, static_cast<int64_t>(ids.size())));
+  MOTE_ASSIGN(const SequenceStates states, begin_chunk(ids));
   const std::span<int64_t> input_ids = executor_->input(method, 0);
   const std::span<int64_t> position_ids = executor_->input(method, 1);
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -107,14 +122,10 @@ Result<std::span<const float>> Session::run(uint32_t method, std::span<const int
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
   const ScopedBinding binding(cpus_);
-  const States states{states_.kv_caches(), states_.recurrent_states()};
-  const Status status = executor_->run(method, states, cancelled_, profile_.get());
-  if (!status.ok()) {
-    interrupted_ = states_.has_recurrent();
-    if (status.code() == Code::kCancelled) cancelled_.store(false);
-    return status;
-  }
-  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  const Status status = executor_->run_together(method, {&states, 1}, cancelled_, profile_.get());
+  end_call(ids, status);
+  if (status.code() == Code::kCancelled) cancelled_.store(false);
+  if (!status.ok()) return status;
   last_method_ = method;
   return executor_->output(method, 0);
 }

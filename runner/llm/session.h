@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runner/llm/engine.h"
 #include "runner/llm/model.h"
 #include "runner/llm/state_memory.h"
 #include "runner/program/executor.h"
@@ -28,11 +29,16 @@ struct SessionOptions {
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
 };
 
+// `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
+Result<SessionOptions> resolve(const Model& model, SessionOptions options);
+
 // Thread safety: one thread at a time, but for cancel. Keeps its model alive.
 class Session {
  public:
   // Errors: kInvalidArgument naming the option; kOutOfMemory.
-  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options);
+  // `engine`: what computes, shared with other sessions of the model that have no call at the same time; nullptr: its own.
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options,
+                                               const Engine* engine = nullptr);
 
   // Appends `ids` (at least one) in chunks. Returns the logits after the last, [vocab_size], valid until the next call.
   // Errors: kInvalidArgument for no ids or an id outside the vocabulary, kContextFull, kCancelled, kFileChanged.
@@ -59,6 +65,12 @@ class Session {
   uint64_t state_bytes() const { return states_.bytes(); }
   uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes(); }
 
+  // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
+  // writes of this session, end_call tells what became of it. Errors: those of prefill; where the session was cancelled,
+  // kCancelled.
+  Result<SequenceStates> begin_call(std::span<const int32_t> ids);
+  void end_call(std::span<const int32_t> ids, const Status& status);
+
   // kContextFull unless `count` more ids fit.
   Status require_room(size_t count) const;
   // Every id lies in the vocabulary.
@@ -81,12 +93,15 @@ class Session {
   void cancel() { cancelled_.store(true); }
   // A cancel that no call has seen yet is taken back.
   void forget_cancel() { cancelled_.store(false); }
+  // Whether there was a cancel that no call has reported; from now on there was none.
+  bool take_cancel() { return cancelled_.exchange(false); }
 
  private:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
       : model_(std::move(model)), options_(options), states_(std::move(states)) {}
-  Status prepare_methods();
+  Status prepare_methods(const Engine* engine);
   Status check_call(std::span<const int32_t> ids) const;
+  Result<SequenceStates> begin_chunk(std::span<const int32_t> ids);
   Result<std::span<const float>> run(uint32_t method, std::span<const int32_t> ids);
   // Appends ids in chunks and calls body(index, logits) with those after each.
   template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
@@ -95,8 +110,8 @@ class Session {
   SessionOptions options_;
   StateMemory states_;
   std::vector<int> cpus_;
-  std::unique_ptr<ThreadPool> threads_;
-  std::unique_ptr<Executor> executor_;
+  std::shared_ptr<ThreadPool> threads_;
+  std::shared_ptr<Executor> executor_;
   std::unique_ptr<Profile> profile_;
   std::vector<int32_t> tokens_;
   std::atomic<bool> cancelled_{false};

@@ -175,15 +175,31 @@ std::span<const float> Executor::output(uint32_t method, size_t index) const {
 std::span<const float> Executor::maxima(uint32_t method) const { return state_->maxima(*state_->invocations[method]); }
 
 Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile) {
+  const int64_t tokens = method < state_->invocations.size() ? state_->invocations[method]->tokens() : 0;
+  const SequenceStates sequence{tokens, states.kv_caches, states.recurrent_states};
+  return run_together(method, {&sequence, 1}, cancelled, profile);
+}
+
+Status Executor::run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
+                              Profile* profile) {
   MOTE_REQUIRE(method < state_->invocations.size() && state_->invocations[method]->tokens() > 0, Code::kInvalidArgument,
                "method %u: must be prepared before it runs", method);
-  const size_t num_states = state_->bound->state_shapes().size();
-  MOTE_REQUIRE(states.kv_caches.size() == num_states && states.recurrent_states.size() == num_states, Code::kInvalidArgument,
-               "states: must be %zu KV caches and as many recurrent states", num_states);
   const Invocation& invocation = *state_->invocations[method];
+  const size_t num_states = state_->bound->state_shapes().size();
+  int64_t tokens = 0;
+  for (const SequenceStates& sequence : sequences) {
+    MOTE_REQUIRE(sequence.kv_caches.size() == num_states && sequence.recurrent_states.size() == num_states, Code::kInvalidArgument,
+                 "states: must be %zu KV caches and as many recurrent states", num_states);
+    MOTE_REQUIRE(sequence.tokens >= 1 && sequence.tokens <= invocation.tokens(), Code::kInvalidArgument,
+                 "a sequence of %lld tokens: must be 1..%lld", static_cast<long long>(sequence.tokens),
+                 static_cast<long long>(invocation.tokens()));
+    tokens += sequence.tokens;
+  }
+  MOTE_REQUIRE(tokens == invocation.tokens(), Code::kInvalidArgument, "sequences of %lld tokens: must be the method's %lld",
+               static_cast<long long>(tokens), static_cast<long long>(invocation.tokens()));
   const std::span<const Op* const> ops = state_->bound->ops(method);
-  const KernelContext context{state_->threads, {state_->scratch.data.get(), invocation.scratch_bytes()}, states.kv_caches,
-                              states.recurrent_states, state_->maxima(invocation).data()};
+  const KernelContext context{state_->threads, {state_->scratch.data.get(), invocation.scratch_bytes()}, sequences,
+                              state_->maxima(invocation).data()};
   if (profile != nullptr) return run_profiled(invocation, ops, context, cancelled, method, *profile);
   return run_instructions(invocation, ops, context, cancelled, [](size_t) {});
 }

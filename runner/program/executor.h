@@ -46,10 +46,14 @@ class Executor {
   // the op that makes it does not find them.
   std::span<const float> maxima(uint32_t method) const;
 
-  // Runs the prepared method. `cancelled` is looked at before every instruction. No allocation of its own. What each
+  // Runs the prepared method for one sequence. `cancelled` is looked at before every instruction. No allocation of its own. What each
   // instruction takes is added to `profile`; nullptr: not measured.
   // Errors: kCancelled, or what a kernel reports (ids out of range), with the instruction's origin.
   Status run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile = nullptr);
+  // The same for several sequences whose tokens, in this order, are the method's T; no two share a state. The method must
+  // compute each token's row on its own (runner/program/token_rows.h).
+  Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
+                      Profile* profile = nullptr);
 
   uint64_t arena_bytes() const;
   uint64_t scratch_bytes() const;

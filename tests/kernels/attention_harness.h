@@ -108,7 +108,8 @@ inline Status run_with(const AttentionKernel* kernel, OpCall& call, std::vector<
   KernelContext context;
   context.threads = &pool;
   context.scratch = {aligned, memory.size() - 64};
-  context.kv_caches = caches;
+  const SequenceStates sequence{call.result().tensor.size(1), caches, {}};
+  context.sequences = {&sequence, 1};
   return op.run(call.call(), context);
 }
 

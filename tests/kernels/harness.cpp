@@ -210,6 +210,11 @@ OpCall& OpCall::recurrent(std::vector<RecurrentState>* states) {
   return *this;
 }
 
+OpCall& OpCall::sequences(const std::vector<SequenceStates>* sequences) {
+  sequences_ = sequences;
+  return *this;
+}
+
 void OpCall::assemble() {
   output_pointers_.clear();
   for (Owned& output : outputs_) output_pointers_.push_back(&output.tensor);
@@ -261,8 +266,15 @@ Status OpCall::run(int num_threads) {
   KernelContext context;
   context.threads = &pool;
   context.scratch = {aligned, needed};
-  if (caches_ != nullptr) context.kv_caches = *caches_;
-  if (recurrent_ != nullptr) context.recurrent_states = *recurrent_;
+  SequenceStates sequence;
+  if (caches_ != nullptr) sequence.kv_caches = *caches_;
+  if (recurrent_ != nullptr) sequence.recurrent_states = *recurrent_;
+  if (sequences_ != nullptr) {
+    context.sequences = *sequences_;
+  } else if (caches_ != nullptr || recurrent_ != nullptr) {
+    sequence.tokens = outputs_[0].tensor.size(1);
+    context.sequences = {&sequence, 1};
+  }
   std::vector<float> maxima;
   if (op->finds_maxima) {
     maxima.assign(maxima_of(outputs_[0].tensor).size() + 1, kNoMaximum);

@@ -68,6 +68,7 @@ class OpCall {
   OpCall& state(const StateShape& shape);
   OpCall& caches(std::vector<KvCache>* caches);
   OpCall& recurrent(std::vector<RecurrentState>* states);
+  OpCall& sequences(const std::vector<SequenceStates>* sequences);  // instead of caches and recurrent states of one
 
   Status check();
   // check, then run with this many threads; outputs are filled with garbage before.
@@ -98,6 +99,7 @@ class OpCall {
   std::vector<StateShape> state_shapes_;
   std::vector<KvCache>* caches_ = nullptr;
   std::vector<RecurrentState>* recurrent_ = nullptr;
+  const std::vector<SequenceStates>* sequences_ = nullptr;
   Call call_;
 };
 

@@ -58,6 +58,35 @@ TEST(ShortConv, agrees_with_double_in_chunks_of_any_size) {
   }
 }
 
+TEST(ShortConv, gives_each_sequence_of_a_call_the_bits_that_it_gets_alone) {
+  const int64_t channels = 37, taps = 4;
+  const std::vector<int64_t> lengths{1, 5, 1, 2};
+  std::vector<Convolution> together, alone;
+  together.reserve(lengths.size()), alone.reserve(lengths.size());
+  std::vector<SequenceStates> sequences;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    together.emplace_back(channels, taps), alone.emplace_back(channels, taps);
+    const Owned history = random_floats({1, 6, channels}, 20 + static_cast<uint32_t>(i));
+    together[i].run(history, 1), alone[i].run(history, 1);
+  }
+  for (size_t i = 0; i < lengths.size(); ++i) sequences.push_back({lengths[i], {}, together[i].states});
+  const int64_t total = 9;
+  const Owned x = random_floats({1, total, channels}, 3);
+  OpCall call("mote.short_conv");
+  StateShape shape;
+  shape.recurrent = together[0].state.tensor;
+  call.input(x).input(together[0].weight).input(together[0].bias).output(DType::kFloat32, {1, total, channels});
+  call.integers("state", {0}).state(shape).sequences(&sequences);
+  ASSERT_TRUE(call.run(2).ok());
+  int64_t first = 0;
+  for (size_t i = 0; i < lengths.size(); first += lengths[i++]) {
+    const float* from = x.as<float>() + first * channels;
+    const Owned y = alone[i].run(floats({1, lengths[i], channels}, std::vector<float>(from, from + lengths[i] * channels)), 1);
+    EXPECT_EQ(0, std::memcmp(call.result().as<float>() + first * channels, y.bytes.data(), y.bytes.size())) << i;
+    EXPECT_TRUE(same_bits(together[i].state, alone[i].state)) << i;
+  }
+}
+
 TEST(ShortConv, refuses_what_does_not_fit) {
   const auto accepted = [](const Shape& x, const Shape& weight, const Shape& state, int64_t index) {
     OpCall call("mote.short_conv");

@@ -48,7 +48,7 @@ Status check_running_sum(Call& call) {
 }
 
 Status run_running_sum(const Call& call, KernelContext& context) {
-  const Tensor& state = context.recurrent_states[static_cast<size_t>(call.get_params<int64_t>())].tensor;
+  const Tensor& state = context.sequences[0].recurrent_states[static_cast<size_t>(call.get_params<int64_t>())].tensor;
   const int64_t dim = call.inputs[0]->size(-1);
   for (int64_t i = 0; i < call.inputs[0]->num_elements(); ++i) {
     state.as<float>()[i % dim] += call.inputs[0]->as<float>()[i];

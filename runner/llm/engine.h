@@ -1,0 +1,34 @@
+// What computes: threads and an executor that runs on them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/program/executor.h"
+#include "runner/program/thread_pool.h"
+
+namespace mote {
+
+struct EngineOptions {
+  int num_threads = 0;  // 0: the physical cores that the process may use, or one for each of `cpus`
+  // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
+  std::optional<std::string> cpus{};
+  ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
+  int64_t max_tokens = 256;  // of a call
+};
+
+// A session's own, or shared by sessions that take turns. Thread safety: one thread at a time.
+struct Engine {
+  std::vector<int> cpus;  // empty: any
+  std::shared_ptr<ThreadPool> threads;
+  std::shared_ptr<Executor> executor;
+};
+
+// Errors: kInvalidArgument naming the option; kOutOfMemory.
+Result<Engine> make_engine(std::shared_ptr<const Bound> bound, const EngineOptions& options);
+
+}  // namespace mote
