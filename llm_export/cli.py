@@ -46,7 +46,8 @@ class Verbs(click.Group):
 Examples:
   mote export Qwen/Qwen3-0.6B -o qwen3.mote
   mote run qwen3.mote "Why is the sky blue?"
-  mote chat qwen3.mote""",
+  mote chat qwen3.mote
+  mote serve qwen3.mote""",
 )
 @click.version_option(package_name="mote", prog_name="mote")
 def cli() -> None:
@@ -155,6 +156,50 @@ Example:
 def chat(**options) -> None:
     """Talk with MODEL over several turns."""
     from llm_export.commands.chat import run
+
+    run(**options)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  mote serve qwen3.mote
+  mote serve qwen3.mote --port 9000 --context-length 8192 --parallel 2
+  MOTE_API_KEY=secret mote serve qwen3.mote --host 0.0.0.0"""
+)
+@click.argument("model", type=click.Path())
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0: all.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any that is free.")
+@click.option("--model-name", help="How requests name the model.  [default: the file's name]")
+@click.option("--api-key", help="Clients must send it; better in the environment, as MOTE_API_KEY.  [default: none]")
+@click.option("--threads", type=int, default=0, help="Of a request.  [default: the physical cores]")
+@click.option("--context-length", type=int, default=0, help="Positions of a request.  [default: at most 4096]")
+@click.option("--kv-dtype", default="float32", show_default=True, help="Of the caches: float32, float16, int8 or int4.")
+@click.option("--parallel", type=click.IntRange(1, 64), default=1, show_default=True, help="Requests side by side.")
+@click.option(
+    "--max-queue",
+    type=click.IntRange(0, 10000),
+    default=16,
+    show_default=True,
+    help="Requests that wait; more get 503.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.001, 86400),
+    default=600,
+    show_default=True,
+    help="Seconds that a request waits, and that it generates.",
+)
+@click.option("--max-body-mb", type=click.IntRange(1, 1024), default=4, show_default=True, help="Largest request, MiB.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name of this machine; repeatable.")
+@click.option(
+    "--allow-origin", multiple=True, metavar="ORIGIN", help="A site whose pages may use the server; repeatable."
+)
+@click.option("--page/--no-page", default=True, help="Serve the chat page at /.  [default: serve]")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def serve(**options) -> None:
+    """Serve MODEL over HTTP, as OpenAI's API does."""
+    from llm_export.commands.serve import run
 
     run(**options)
 

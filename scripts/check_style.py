@@ -29,10 +29,12 @@ CPP_ARROWS = {
 # Python package -> packages of ours that it may import.
 PYTHON_ARROWS = {
     "llm_export": {"llm_export", "llm_runner", "llm_tokenizer"},
+    "llm_export/commands": {"llm_export", "llm_runner", "llm_server", "llm_tokenizer"},
+    "llm_server": {"llm_runner", "llm_server"},
     "runner/python/llm_runner": {"llm_runner"},
     "tokenizer/python/llm_tokenizer": {"llm_tokenizer"},
 }
-PYTHON_PACKAGES = {"llm_export", "llm_runner", "llm_tokenizer"}
+PYTHON_PACKAGES = {"llm_export", "llm_runner", "llm_server", "llm_tokenizer"}
 
 MAX_FUNCTION_P90 = 30
 MAX_FUNCTION_LINES = 60

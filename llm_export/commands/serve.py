@@ -1,0 +1,43 @@
+"""`mote serve`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from llm_export.errors import ArgumentError
+from llm_runner import Model
+
+
+def run(model, host, port, model_name, api_key, threads, context_length, kv_dtype, parallel, max_queue, timeout,
+        max_body_mb, allow_host, allow_origin, page, debug):  # fmt: skip
+    try:
+        from llm_server import Limits, ServerOptions, is_local, serve
+    except ModuleNotFoundError as error:
+        raise ArgumentError(f"mote serve needs the package {error.name}: pip install 'mote[serve]'") from None
+    api_key = api_key or os.environ.get("MOTE_API_KEY") or None
+    if not is_local(host) and api_key is None:
+        text = (
+            f"warning: anybody who reaches {host} can use the model: give --api-key, or MOTE_API_KEY in the environment"
+        )
+        click.secho(text, fg="yellow", err=True)
+    options = ServerOptions(
+        model_name=model_name or Path(model).stem,
+        parallel=parallel,
+        max_queue=max_queue,
+        timeout=timeout,
+        api_key=api_key,
+        allowed_hosts=(*allow_host, host),
+        allowed_origins=allow_origin,
+        page=page,
+        limits=Limits(max_body_bytes=max_body_mb * 2**20),
+        session={"threads": threads or None, "context_length": context_length or None, "kv_dtype": kv_dtype},
+    )
+
+    def on_listening(url: str) -> None:
+        about = f"{options.model_name} at {url}/v1" + (f", chat page at {url}/" if page else "")
+        click.echo(f"{about}. Ctrl-C ends it.", err=True)
+
+    serve(Model.load(model), options, host, port, on_listening)

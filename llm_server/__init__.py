@@ -1,0 +1,7 @@
+"""Serves a .mote file over HTTP as OpenAI's API does: `mote serve`. Needs `pip install mote[serve]`."""
+
+from llm_server.app import ServerOptions, create_app
+from llm_server.guard import Limits
+from llm_server.serve import is_local, serve
+
+__all__ = ["Limits", "ServerOptions", "create_app", "is_local", "serve"]

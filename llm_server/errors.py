@@ -1,0 +1,70 @@
+"""Errors as OpenAI's API writes them: {"error": {"message", "type", "param", "code"}}."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from llm_runner import ArgumentError, ContextFullError, MoteError, ResourceError, TemplateError
+
+log = logging.getLogger("llm_server")
+
+
+class ApiError(Exception):
+    """What a client is told. param: the field of the request that is at fault."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
+    ):
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        self.code = code
+        self.retry_after = retry_after
+
+    def body(self) -> dict[str, Any]:
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
+
+    def response(self) -> Response:
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return JSONResponse(self.body(), self.status, headers)
+
+
+def invalid(param: str, message: str, code: str | None = None) -> ApiError:
+    """Makes the error for a field with a value that is not accepted."""
+    return ApiError(400, f"{param}: {message}", param, code)
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """Says what went wrong in the terms of the API; defects are logged, and their text stays here."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, ContextFullError):
+        return ApiError(400, str(error), "messages", "context_length_exceeded")
+    if isinstance(error, TemplateError):
+        return ApiError(400, f"the chat template refuses the conversation: {error}", "messages")
+    if isinstance(error, ArgumentError):
+        return ApiError(400, str(error))
+    if isinstance(error, ResourceError):
+        return ApiError(503, str(error), code="out_of_memory", retry_after=5)
+    if isinstance(error, HTTPException):
+        return ApiError(error.status_code, error.detail)
+    log.error("a request failed", exc_info=error)
+    return ApiError(500, str(error) if isinstance(error, MoteError) else "internal error")
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Starlette's handler of exceptions."""
+    return as_api_error(error).response()

@@ -1,0 +1,113 @@
+"""The demo model behind a real server, in a thread of the test process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from llm_runner import Model
+from llm_server import ServerOptions, create_app
+from llm_server.serve import listen, uvicorn_server
+
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
+# Qwen's form: reasoning that the prompt begins unless it is told not to, and tools.
+TEMPLATE = (
+    "{%- if tools %}{{- '<|im_start|>system\\n' + tools | tojson + '<|im_end|>\\n' }}{%- endif %}"
+    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content }}"
+    "{%- for call in message.tool_calls or [] %}{{- '\\n<tool_call>\\n' + call.function | tojson + '\\n</tool_call>' }}"
+    "{%- endfor %}{{- '<|im_end|>\\n' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- if enable_thinking %}"
+    "{{- '<think>\\n' }}{%- endif %}{%- endif %}"
+)
+
+
+@pytest.fixture(scope="session")
+def demo_path(tmp_path_factory) -> Path:
+    given = os.environ.get("MOTE_TEST_DEMO")
+    if given:
+        return Path(given)
+    from llm_export.api import export
+
+    path = tmp_path_factory.mktemp("demo") / "demo.mote"
+    export(str(DEMO), path, recipe="none", check="off")
+    return path
+
+
+@pytest.fixture(scope="session")
+def demo(demo_path) -> Model:
+    return Model.load(demo_path)
+
+
+@pytest.fixture(scope="session")
+def with_template(demo_path, tmp_path_factory):
+    """with_template(source) -> the demo model with another chat template in its file"""
+    from llm_export.program.reader import read_program
+    from llm_export.program.writer import write_program
+
+    file = read_program(demo_path)
+    index = {spec.name: i for i, spec in enumerate(file.weights)}
+    folder = tmp_path_factory.mktemp("templates")
+
+    def make(template: str) -> Model:
+        path = folder / f"{len(list(folder.iterdir()))}.mote"
+        metadata = dataclasses.replace(file.metadata, chat_template=template.encode())
+        write_program(path, file.planned, metadata, lambda spec: [file.weight_bytes(index[spec.name])])
+        return Model.load(path)
+
+    return make
+
+
+@dataclass
+class Server:
+    url: str
+    engine: object  # the server's, to see what it does
+
+    def openai(self, **options) -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"{self.url}/v1", max_retries=0, timeout=120, **{"api_key": "none"} | options)
+
+    def http(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=120)
+
+    def until(self, condition) -> None:
+        """Waits for the server's thread; a defect fails the test after a minute."""
+        deadline = time.monotonic() + 60
+        while not condition(self.engine):
+            assert time.monotonic() < deadline, "the server did not get there"
+            time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def running(model: Model, **options) -> Iterator[Server]:
+    options = ServerOptions(**{"model_name": "demo", "session": {"threads": 1, "context_length": 1024}} | options)
+    app = create_app(model, options)
+    with listen("127.0.0.1", 0) as listening:
+        server = uvicorn_server(app, options.limits)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+        thread.start()
+        try:
+            yield Server(f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.engine)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def server(demo) -> Iterator[Server]:
+    with running(demo) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def client(server) -> openai.OpenAI:
+    return server.openai()
