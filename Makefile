@@ -8,7 +8,7 @@ export CXX  # one compiler and one cmake for all builds, so that ccache finds in
 
 CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)
-PYTHON_SOURCES := $(shell find llm_export runner/python tokenizer/python -name '*.py')
+PYTHON_SOURCES := $(shell find llm_export llm_server runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 .PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python asan tsan fuzz style clean

@@ -8,20 +8,30 @@ flatbuffers-compiler libflatbuffers-dev nlohmann-json3-dev libpcre2-dev libutf8p
 if command -v dpkg >/dev/null 2>&1 && [ "$(dpkg --print-architecture)" = amd64 ]; then
   debian_packages="$debian_packages g++-aarch64-linux-gnu qemu-user"
 fi
+# Only tests want these, and do without where they cannot be had.
+optional_packages="chromium"
 brew_packages="ccache cmake ninja pkg-config python@3.12 flatbuffers nlohmann-json pcre2 utf8proc cli11 googletest"
 
-if command -v apt-get >/dev/null 2>&1; then
-  missing=""
-  for package in $debian_packages; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+missing_of() {
+  for package in $1; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || printf ' %s' "$package"
   done
-  [ -z "$missing" ] && exit 0
-  sudo=""
-  if [ "$(id -u)" != 0 ]; then sudo="sudo"; fi
-  echo "Installing$missing"
+}
+
+install_debian() {
+  echo "Installing$1"
   $sudo apt-get update -qq
   # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $1
+}
+
+if command -v apt-get >/dev/null 2>&1; then
+  sudo=""
+  if [ "$(id -u)" != 0 ]; then sudo="sudo"; fi
+  missing="$(missing_of "$debian_packages")"
+  if [ -n "$missing" ]; then install_debian "$missing"; fi
+  missing="$(missing_of "$optional_packages")"
+  if [ -n "$missing" ]; then install_debian "$missing" || echo "Tests that want$missing are skipped"; fi
 elif command -v brew >/dev/null 2>&1; then
   for package in $brew_packages; do
     brew list --versions "$package" >/dev/null 2>&1 || brew install --quiet "$package"
