@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 from llm_export.errors import ArgumentError, FileError
-from llm_runner import ReplyEvent, ReplyParser, TemplateError
+from llm_runner import ChatGeneration, ReplyEvent, TemplateError
 
 
 class Chat:
@@ -33,19 +32,14 @@ class Chat:
             )
         self.model = model
         self.tools = tools
-        # The marks of reasoning and calls may be special tokens.
-        has_marks = ReplyParser(model.chat_template).format != "text"
-        self.options = options | {"skip_special_tokens": not has_marks, "skip_eos": True}
+        self.options = options
         self.session = model.session(context_length=context_length, threads=threads)
-        self.generation = None
-        self._tokens = _special_tokens(model)
         self._system = [{"role": "system", "content": system}] if system else []
         self.reset()
 
     def reset(self) -> None:
         """Forgets the conversation, not the system message."""
         self.messages = list(self._system)
-        self._num_calls = 0
         self.session.reset()
 
     def reply(self, text: str) -> Iterator[ReplyEvent]:
@@ -76,59 +70,31 @@ class Chat:
 
     def _answer(self, added: list[dict[str, Any]]) -> Iterator[ReplyEvent]:
         self.messages += added
-        parser = None
+        reply = None
         try:
-            ids = self.render()
-            parser = self.model.reply_parser(ids, tools=self.tools)
-            self.generation = self.session.generate(self._unseen(ids), **self.options)
-            for piece in self.generation:
-                yield from parser.push(piece)
-            yield from parser.finish()
+            reply = self._begin()
+            yield from reply
         finally:
-            if not self._finish(parser):
+            if not self._keep(reply):
                 del self.messages[-len(added) :]
 
-    def render(self) -> list[int]:
-        """Returns the ids of the conversation. Errors: FileError if the template is not valid or refuses it."""
-        given = {"tools": self.tools} | self._tokens
+    def _begin(self) -> ChatGeneration:
+        """Errors: FileError if the template is not valid or refuses the conversation."""
         try:
-            return self.model.apply_chat_template(self.messages, add_generation_prompt=True, **given)
+            return self.session.chat(self.messages, tools=self.tools, **self.options)
         except TemplateError as error:
             raise FileError(f"{self.model.path}: its chat template refuses the conversation: {error}") from error
 
-    def _unseen(self, ids: list[int]) -> list[int]:
-        """Returns the ids that the session has not read, after it went back to where they part from what it has.
-
-        Templates show earlier turns otherwise than they were generated: without their reasoning, for instance.
-        """
-        known = len(os.path.commonprefix([self.session.tokens, ids[:-1]]))
-        self.session.rewind(known)
-        return ids[known:]
-
-    def _finish(self, parser: ReplyParser | None) -> bool:
+    def _keep(self, reply: ChatGeneration | None) -> bool:
         """Appends the reply as far as it came; False if there is none, which after a whole generation is no reason to
         forget what was asked.
         """
-        is_whole = self.generation is not None and self.generation.finish_reason is not None
-        if self.generation is not None:
-            self.generation.close()
-            self.generation = None
-        if parser is None:
+        if reply is None:
             return False
-        parser.finish()
-        message = parser.message()
-        # Templates ask for ids that many models do not write; 9 letters and digits is what the strictest accepts.
-        for call in message.get("tool_calls", []):
-            call.setdefault("id", f"call{self._num_calls:05d}")
-            self._num_calls += 1
+        is_whole = reply.finish_reason is not None
+        reply.close()
+        message = reply.message
         if len(message) == 2 and not message["content"]:
             return is_whole
         self.messages.append(message)
         return True
-
-
-def _special_tokens(model) -> dict[str, str]:
-    """Returns bos_token and eos_token as templates name them."""
-    ids = {"bos_token": model.info["bos_token_id"]}
-    ids["eos_token"] = next(iter(model.generation_config.get("eos_token_id") or [None]))
-    return {name: "" if id is None else model.detokenize([id]) for name, id in ids.items()}

@@ -12,7 +12,7 @@ import pytest
 
 from llm_export.chat import Chat
 from llm_export.errors import ArgumentError
-from llm_runner import Model
+from llm_runner import Generation, Model, Session
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 MODULE = [sys.executable, "-m", "llm_export.cli"]
@@ -56,39 +56,42 @@ def paths(tmp_path_factory):
     return {"plain": folder / "demo.mote", "thinking": make(TEMPLATE), "strict": make(STRICT + TEMPLATE)}
 
 
-class Scripted:
+class Scripted(Session):
     """A session that says what it is told to."""
 
     def __init__(self, model, replies):
-        self.model, self.replies, self.prompts, self.options, self.tokens = model, list(replies), [], [], []
+        super().__init__(model)
+        self.model, self.replies, self.prompts, self.options, self.held = model, list(replies), [], [], []
+
+    @property
+    def tokens(self):
+        return self.held
 
     def reset(self):
-        self.tokens = []
+        self.held = []
 
     def rewind(self, position):
-        del self.tokens[position:]
+        del self.held[position:]
 
-    def generate(self, ids, **options):
+    def _start(self, ids, stop_strings, options, on_close=lambda: None):
         self.prompts.append(self.model.detokenize(ids))
         self.options.append(options)
         reply = self.replies.pop(0)
-        generation = ScriptedGeneration(reply)
-        generation.token_ids = self.model.tokenize(reply, False) + [self.model.generation_config["eos_token_id"][0]]
-        self.tokens += ids + generation.token_ids[:-1]
-        return generation
+        self.held += ids + self.model.tokenize(reply, False)
+        return Generation(ScriptedCore(reply))
 
 
-class ScriptedGeneration:
+class ScriptedCore:
     def __init__(self, reply):
-        self._pieces = iter(reply[i : i + 3] for i in range(0, len(reply), 3))
-        self.finish_reason = None
+        self._pieces = [reply[i : i + 3] for i in range(0, len(reply), 3)]
 
-    def __iter__(self):
-        yield from self._pieces
-        self.finish_reason = "eos"
+    def next(self):
+        if not self._pieces:
+            return "", 0, "eos", 0.0, []
+        return self._pieces.pop(0), 1, None, 0.0, []
 
-    def close(self):
-        pass
+    def statistics(self):
+        return {"prompt_tokens": 0, "generated_tokens": 0, "prefill_seconds": 0.0, "decode_seconds": 0.0}
 
 
 def scripted(path, *replies, **options) -> Chat:
