@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llm_runner import ChatGeneration, Conversation, ReplyEvent, TokenLogprob, __version__
-from llm_server.engine import Engine, finish_reason, logprob_json, steps
+from llm_server.engine import Engine, finish_reason, in_thread, logprob_json, steps
 from llm_server.errors import invalid
 from llm_server.messages import offered_tools, template_messages
 from llm_server.requests import ChatRequest, read_request
@@ -135,7 +135,7 @@ class Chat:
         options = self.options[index] | {"max_time": self.engine.timeout}
         if self.asked.logprobs:
             options |= {"logprobs": True, "top_logprobs": self.asked.top_logprobs or 0}
-        reply = await asyncio.to_thread(session.reply, self.conversation, stop_strings=self.stops, **options)
+        reply = await in_thread(session.reply, self.conversation, stop_strings=self.stops, **options)
         if self.cached_tokens is None:
             self.cached_tokens = reply.cached_tokens
         return Choice(index, reply)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from llm_runner import Generation, Piece, TokenLogprob, __version__
 from llm_server.chat import usage
-from llm_server.engine import Engine, finish_reason, finite, steps
+from llm_server.engine import Engine, finish_reason, finite, in_thread, steps
 from llm_server.errors import invalid
 from llm_server.requests import MAX_CHOICES, CompletionRequest, read_request
 from llm_server.streaming import respond, respond_whole
@@ -115,7 +115,7 @@ class Completion:
             echo = self.engine.model.detokenize(prompt, skip_special_tokens=True) if self.asked.echo else ""
             async with self.engine.session(prompt) as session:
                 for number, options in enumerate(self.options):
-                    known = await asyncio.to_thread(session.rewind_to_prefix, prompt)
+                    known = await in_thread(session.rewind_to_prefix, prompt)
                     if number == 0:
                         self.cached_tokens += known
                     yield Choice(index, self._generate(session, prompt[known:], options), echo)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Sequence
-from functools import lru_cache
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import lru_cache, partial
 from os.path import commonprefix
-from typing import Any
+from typing import Any, TypeVar
 
 from llm_runner import AsyncGeneration, ChatGeneration, Generation, Model, Session, TokenLogprob
 from llm_server.errors import ApiError, invalid
+
+T = TypeVar("T")
 
 
 class Engine:
@@ -85,6 +87,18 @@ class Engine:
         """Frees the sessions that are not in use."""
         for session in self._free:
             session.close()
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """Runs what uses a session in a thread. A task that is cancelled meanwhile goes on when it is over."""
+    work = asyncio.get_running_loop().run_in_executor(None, partial(function, *arguments, **options))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        if work.exception() is None and isinstance(begun := work.result(), (Generation, ChatGeneration)):
+            begun.close()
+        raise
 
 
 class _Steps:

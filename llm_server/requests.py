@@ -136,6 +136,9 @@ async def read_request(request: Request, kind: type[T]) -> T:
     body = await request.body()
     try:
         value = json.loads(body, parse_constant=_refuse_constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ApiError(400, "the body has half of a surrogate pair, which is no text") from None
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ApiError(400, f"the body is not valid JSON: {reason}") from None

@@ -7,11 +7,13 @@ import gzip
 import json
 import socket
 import threading
+import time
 
 import httpx
 import openai
 import pytest
 
+from llm_runner import Session
 from llm_server import Limits
 from tests.llm_server.conftest import running
 
@@ -243,11 +245,32 @@ def test_numbers_out_of_range_are_refused(small, field, value):
         assert answer.json()["error"]["param"] == field
 
 
-def test_lone_surrogates_are_text(small):
-    body = b'{"messages": [{"role": "user", "content": "a\\ud800b"}], "max_tokens": 1}'
-    answer = small.http().post("/v1/chat/completions", content=body)
-    assert answer.status_code in (200, 400)
-    assert "internal" not in answer.text
+def test_half_surrogate_pairs_are_refused_and_whole_ones_are_text(small):
+    for field in (b'"model": "\\ud800"', b'"stop": "\\ud800"', b'"messages": [{"role": "user", "content": "\\udc00"}]'):
+        answer = small.http().post("/v1/chat/completions", content=b"{" + field + b"}")
+        assert (answer.status_code, "surrogate" in answer.json()["error"]["message"]) == (400, True)
+    body = b'{"messages": [{"role": "user", "content": "\\ud83d\\ude00 \\u0000"}], "max_tokens": 1}'
+    assert small.http().post("/v1/chat/completions", content=body).status_code == 200
+
+
+def test_leaving_while_a_session_goes_back_does_not_give_it_away(demo, monkeypatch):
+    slow = threading.Event()
+    rewind = Session.rewind
+
+    def slowly(self, position):
+        slow.set()
+        time.sleep(0.5)
+        rewind(self, position)
+
+    with running(demo) as server:
+        monkeypatch.setattr(Session, "rewind", slowly)
+        with server.http() as http, pytest.raises(httpx.ReadTimeout):
+            http.post("/v1/chat/completions", json=SHORT, timeout=0.1)
+        assert slow.is_set()
+        assert server.engine.num_running == 1
+        server.until(idle)
+        monkeypatch.undo()
+        works(server, demo)
 
 
 def test_large_bodies_are_refused_however_they_come(small, demo):
