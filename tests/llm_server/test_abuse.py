@@ -62,7 +62,7 @@ def works(server, demo) -> None:
     assert found == demo.chat(MESSAGES, max_new_tokens=5, do_sample=False).run()["content"]
 
 
-@pytest.mark.parametrize("events", [1, 2, 5])
+@pytest.mark.parametrize("events", range(1, 21))
 def test_leaving_a_stream_cancels_the_generation(small, demo, events):
     session = small.engine._free[0]
     with small.http() as http, http.stream("POST", "/v1/chat/completions", json=LONG | {"stream": True}) as response:

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <thread>
 
@@ -143,6 +144,51 @@ TEST_F(GenerationTest, a_generation_that_is_cancelled_goes_on_exactly) {
   const Outcome rest = run(*cancelled, {ids.back()}, {.max_new_tokens = 3});
   ids.insert(ids.end(), rest.ids.begin(), rest.ids.end());
   EXPECT_EQ(ids, whole.ids);
+}
+
+TEST_F(GenerationTest, cancelling_at_a_thousand_points_changes_no_text) {
+  const Ids prompt{1, 2, 3, 4, 5};
+  const Ids whole = run(*session(), prompt, {.max_new_tokens = 12}).ids;
+  const auto cancelled = *Session::open(model_, {.context_length = 64, .num_threads = 2, .prefill_chunk = 2});
+  int num_cancelled = 0;
+  for (int point = 0; point < 1000; ++point) {
+    cancelled->reset();
+    Ids text = prompt;
+    {
+      auto generation = *Generation::begin(*cancelled, prompt, {.max_new_tokens = 12});
+      std::atomic<int> steps{-1};
+      std::thread canceller([&] {
+        steps = 0;
+        while (steps.load() < point % 14) std::this_thread::yield();
+        for (int i = 0; i < point; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);  // some time
+        generation->cancel();
+      });
+      while (steps.load() < 0) std::this_thread::yield();
+      std::optional<FinishReason> reason;
+      while (!reason.has_value()) {
+        const Piece piece = *generation->next();
+        if (piece.id >= 0) text.push_back(piece.id);
+        reason = piece.finish_reason;
+        if (++steps == point % 14 && point % 2 == 0) {  // every other time between two steps, for certain
+          canceller.join();
+        }
+      }
+      steps = 100;
+      if (canceller.joinable()) canceller.join();
+      num_cancelled += reason == FinishReason::kCancelled;
+      ASSERT_EQ(reason == FinishReason::kLength, text.size() == prompt.size() + whole.size());
+    }
+    const auto position = static_cast<size_t>(cancelled->position());
+    ASSERT_TRUE(std::ranges::equal(cancelled->tokens(), std::span(text).first(position)));
+    const size_t missing = prompt.size() + whole.size() - text.size();
+    if (missing > 0) {
+      const Outcome rest = run(*cancelled, Ids(text.begin() + static_cast<ptrdiff_t>(position), text.end()),
+                               {.max_new_tokens = static_cast<int64_t>(missing)});
+      text.insert(text.end(), rest.ids.begin(), rest.ids.end());
+    }
+    ASSERT_EQ(Ids(text.begin() + static_cast<ptrdiff_t>(prompt.size()), text.end()), whole) << "point " << point;
+  }
+  EXPECT_GT(num_cancelled, 400);
 }
 
 TEST_F(GenerationTest, a_cancel_that_no_call_saw_ends_with_its_generation) {
