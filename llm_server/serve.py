@@ -62,6 +62,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(128)  # from here on clients wait instead of being refused
     except (OSError, OverflowError) as error:
         raise ArgumentError(f"--host {host} --port {port}: cannot be listened at: {error}") from None
     return listening
