@@ -42,7 +42,10 @@ def _render(engine: Engine, asked: ChatRequest) -> Conversation:
     if asked.reasoning_effort is not None:
         variables.setdefault("reasoning_effort", asked.reasoning_effort)
     messages = template_messages(asked, engine.model.chat_template)
-    conversation = Conversation(engine.model, messages, offered_tools(asked), chat_template_kwargs=variables)
+    conversation = Conversation(
+        engine.model, messages, offered_tools(asked), chat_template_kwargs=variables,
+        continue_final_message=bool(asked.continue_final_message),
+    )  # fmt: skip
     engine.check_prompt(conversation.ids, "messages")
     return conversation
 

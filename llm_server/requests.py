@@ -113,6 +113,7 @@ class ChatRequest(SamplingRequest):
     response_format: ResponseFormat | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    continue_final_message: bool | None = None
     functions: Any = None
     function_call: Any = None
 

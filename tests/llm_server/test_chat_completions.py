@@ -126,6 +126,16 @@ def test_contents_may_come_in_parts_and_developers_are_systems(client, expected)
     assert client.chat.completions.create(**GREEDY | {"messages": messages}).choices[0].message.content == expected[0]
 
 
+def test_a_reply_goes_on_with_the_last_message(client, demo):
+    messages = [*MESSAGES, {"role": "assistant", "content": "Return a dict of"}]
+    found = client.chat.completions.create(
+        **GREEDY | {"messages": messages}, extra_body={"continue_final_message": True}
+    )
+    own = demo.chat(messages, continue_final_message=True, max_new_tokens=8, do_sample=False)
+    assert found.choices[0].message.content == own.run()["content"]
+    assert found.usage.prompt_tokens == own.prompt_tokens
+
+
 def test_unknown_fields_and_user_are_ignored(client, expected):
     found = client.chat.completions.create(**GREEDY, user="someone", extra_body={"keep_alive": "5m", "best": [1]})
     assert found.choices[0].message.content == expected[0]
