@@ -1,4 +1,5 @@
 #include "runner/capi/handles.h"
+#include "runner/capi/options.h"
 #include "runner/capi/sampling_scalars.h"
 
 using mote::Code;
@@ -75,6 +76,43 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
 
 }  // namespace
 
+mote::Result<mote::GenerationOptions> mote::capi::read_generation_options(const Model& model,
+                                                                          const mote_generation_options* requested) {
+  mote_generation_options options = default_options(model);
+  if (requested != nullptr) MOTE_RETURN_IF_ERROR(read_struct(requested, options));
+  return generation_options(model, options);
+}
+
+Status mote::capi::write_piece(Piece piece, PieceMemory& memory, mote_piece* to) {
+  memory.text = std::move(piece.text);
+  memory.top_logprobs.clear();
+  for (const TokenLogprob& entry : piece.top_logprobs) memory.top_logprobs.push_back({entry.id, entry.logprob});
+  mote_piece result{};
+  result.id = piece.id;
+  result.text = memory.text.c_str();
+  result.text_bytes = memory.text.size();
+  result.logprob = piece.logprob;
+  result.top_logprobs = memory.top_logprobs.data();
+  result.num_top_logprobs = memory.top_logprobs.size();
+  result.finished = piece.finish_reason.has_value();
+  result.finish_reason = result.finished != 0 ? static_cast<int32_t>(*piece.finish_reason) : 0;
+  return write_struct(result, to);
+}
+
+Status mote::capi::write_statistics(const Statistics& from, int32_t finish_reason, mote_statistics* to) {
+  const ProcessMemory memory = process_memory();
+  mote_statistics result{};
+  result.finish_reason = finish_reason;
+  result.prompt_tokens = from.prompt_tokens;
+  result.generated_tokens = from.generated_tokens;
+  result.prefill_seconds = from.prefill_seconds;
+  result.decode_seconds = from.decode_seconds;
+  result.time_to_first_token_seconds = from.time_to_first_token_seconds;
+  result.peak_rss_bytes = memory.peak_rss_bytes;
+  result.peak_private_bytes = memory.peak_private_bytes;
+  return write_struct(result, to);
+}
+
 int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(model);
@@ -97,9 +135,8 @@ int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t 
     *out = nullptr;
     MOTE_REQUIRE_POINTER(session);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
-    mote_generation_options options = default_options(session->session->model());
-    if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
-    MOTE_ASSIGN(const mote::GenerationOptions resolved, generation_options(session->session->model(), options));
+    MOTE_ASSIGN(const mote::GenerationOptions resolved,
+                mote::capi::read_generation_options(session->session->model(), requested));
     auto handle = std::make_unique<mote_generation>();
     handle->session = session->session;
     MOTE_ASSIGN(handle->generation,
@@ -114,20 +151,8 @@ int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_er
     MOTE_REQUIRE_POINTER(handle);
     MOTE_REQUIRE_POINTER(piece);
     MOTE_ASSIGN(mote::Piece next, handle->generation->next());
-    handle->text = std::move(next.text);
-    handle->top_logprobs.clear();
-    for (const mote::TokenLogprob& entry : next.top_logprobs) handle->top_logprobs.push_back({entry.id, entry.logprob});
     if (next.finish_reason.has_value()) handle->finish_reason = static_cast<int32_t>(*next.finish_reason);
-    mote_piece result{};
-    result.id = next.id;
-    result.text = handle->text.c_str();
-    result.text_bytes = handle->text.size();
-    result.logprob = next.logprob;
-    result.top_logprobs = handle->top_logprobs.data();
-    result.num_top_logprobs = handle->top_logprobs.size();
-    result.finished = next.finish_reason.has_value();
-    result.finish_reason = result.finished != 0 ? handle->finish_reason : 0;
-    return mote::capi::write_struct(result, piece);
+    return mote::capi::write_piece(std::move(next), handle->piece, piece);
   });
 }
 
@@ -139,18 +164,7 @@ int32_t mote_generation_statistics(const mote_generation* handle, mote_statistic
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(handle);
     MOTE_REQUIRE_POINTER(statistics);
-    const mote::Statistics from = handle->generation->statistics();
-    const mote::ProcessMemory memory = mote::process_memory();
-    mote_statistics result{};
-    result.finish_reason = handle->finish_reason;
-    result.prompt_tokens = from.prompt_tokens;
-    result.generated_tokens = from.generated_tokens;
-    result.prefill_seconds = from.prefill_seconds;
-    result.decode_seconds = from.decode_seconds;
-    result.time_to_first_token_seconds = from.time_to_first_token_seconds;
-    result.peak_rss_bytes = memory.peak_rss_bytes;
-    result.peak_private_bytes = memory.peak_private_bytes;
-    return mote::capi::write_struct(result, statistics);
+    return mote::capi::write_statistics(handle->generation->statistics(), handle->finish_reason, statistics);
   });
 }
 

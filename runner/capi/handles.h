@@ -6,6 +6,8 @@
 #include <string>
 
 #include "runner/capi/boundary.h"
+#include "runner/capi/options.h"
+#include "runner/llm/batch.h"
 #include "runner/llm/chat/chat_template.h"
 #include "runner/llm/chat/reply/parser.h"
 #include "runner/llm/generation.h"
@@ -23,9 +25,14 @@ struct mote_session {
 struct mote_generation {
   std::shared_ptr<mote::Session> session;  // kept alive for `generation`
   std::unique_ptr<mote::Generation> generation;
-  std::string text;  // of the last piece, as is top_logprobs
-  std::vector<mote_token_logprob> top_logprobs;
+  mote::capi::PieceMemory piece;  // of the last one
   int32_t finish_reason = -1;
+};
+
+struct mote_batch {
+  std::unique_ptr<mote::Batch> batch;
+  std::vector<mote::BatchPiece> pieces;  // of the last step
+  std::vector<mote::capi::PieceMemory> memory;
 };
 
 struct mote_chat_template {

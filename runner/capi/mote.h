@@ -4,7 +4,7 @@
  * session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and
  * copied. Strings returned through `char**` are freed with mote_string_free.
  * Threads: a model may be used from any number of threads. A session and its generation belong to one thread at a time; only
- * mote_session_cancel and mote_generation_cancel may be called from others while a call runs.
+ * mote_session_cancel and mote_generation_cancel may be called from others while a call runs. A batch: see there.
  * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
  * MOTE_ERROR_INVALID_ARGUMENT. Nothing aborts and no C++ exception leaves.
  * Structs start with struct_size, set by the caller to sizeof; fields are only ever added at the end. */
@@ -27,6 +27,7 @@ extern "C" {
 typedef struct mote_model mote_model;
 typedef struct mote_session mote_session;
 typedef struct mote_generation mote_generation;
+typedef struct mote_batch mote_batch;
 typedef struct mote_chat_template mote_chat_template;
 typedef struct mote_prompt mote_prompt;
 typedef struct mote_reply mote_reply;
@@ -368,6 +369,43 @@ MOTE_API void mote_generation_cancel(mote_generation* generation);
 MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics, mote_error* error);
 /* May be called before the last piece. */
 MOTE_API void mote_generation_end(mote_generation* generation);
+
+/* ---- batch ----
+ *
+ * Sequences that decode together: a step reads the weights once for all of them, and each gets what it would get alone, to the
+ * bit. Sequences join and end at any step. mote_batch_add, _cancel and _num_sequences may be called from any thread, also
+ * during a step; the rest of a batch belongs to one thread at a time. */
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t max_sequences; /* that are computed at the same time, 1..256, 0: 16; more wait for their turn */
+  const mote_session_options* session; /* of sequences without a session of their own; num_threads, cpus and priority are the
+                                        * batch's. NULL: the defaults */
+} mote_batch_options;
+
+/* options may be NULL: the defaults. Errors: also MOTE_ERROR_UNSUPPORTED_OP naming the instruction of a program whose tokens
+ * depend on each other otherwise than through their caches. */
+MOTE_API int32_t mote_batch_open(mote_model* model, const mote_batch_options* options, mote_batch** out, mote_error* error);
+/* Its sequences end here. Not during another call on the batch. */
+MOTE_API void mote_batch_close(mote_batch* batch);
+/* A new sequence, which the next steps compute; computes nothing itself. session: what the sequence continues, with its own
+ * context_length and kv_type; it may be closed, but has no other calls until its sequence's last piece. NULL: a new one.
+ * *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. */
+MOTE_API int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
+                                const mote_generation_options* options, int64_t* sequence, mote_error* error);
+/* The sequence's next piece is its last, finished with MOTE_FINISH_CANCELLED: a chunk of its prompt that is being computed stops
+ * as soon as it can, a step of all goes to its end. Nothing happens if it is over. */
+MOTE_API void mote_batch_cancel(mote_batch* batch, int64_t sequence);
+/* Sequences that are not over; -1 if batch is NULL. */
+MOTE_API int64_t mote_batch_num_sequences(const mote_batch* batch);
+/* A chunk of one prompt, if a sequence has not read its own yet, and a token of each that has. *count is the number of pieces,
+ * at most one a sequence and perhaps 0. */
+MOTE_API int32_t mote_batch_step(mote_batch* batch, size_t* count, mote_error* error);
+/* The index-th piece of the last step and its sequence; text and top_logprobs live until the next step. Returns the error that
+ * the sequence ended with, if it did: *sequence is filled then too, and there is no piece. */
+MOTE_API int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece, mote_error* error);
+/* Of the sequence of the index-th piece of the last step, which is its last. */
+MOTE_API int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics, mote_error* error);
 
 /* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the text so far, of
  * which the last num_generated ids are output. Greedy: 1 for the id that is chosen. */

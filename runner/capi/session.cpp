@@ -35,20 +35,23 @@ void mote_session_options_default(mote_session_options* options) {
   if (options != nullptr) (void)mote::capi::write_struct(default_options(), options);
 }
 
+mote::Result<mote::SessionOptions> mote::capi::read_session_options(const mote_session_options* requested) {
+  mote_session_options options = default_options();
+  if (requested != nullptr) MOTE_RETURN_IF_ERROR(read_struct(requested, options));
+  MOTE_REQUIRE(options.kv_type >= MOTE_KV_FLOAT32 && options.kv_type <= MOTE_KV_INT4, Code::kInvalidArgument,
+               "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
+  MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH, Code::kInvalidArgument,
+               "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
+  return SessionOptions{options.context_length, static_cast<KvType>(options.kv_type), options.num_threads, options.prefill_chunk,
+                        text_or_none(options.cpus), priority_of(options.priority)};
+}
+
 int32_t mote_session_open(mote_model* model, const mote_session_options* requested, mote_session** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_REQUIRE_POINTER(model);
-    mote_session_options options = default_options();
-    if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
-    MOTE_REQUIRE(options.kv_type >= MOTE_KV_FLOAT32 && options.kv_type <= MOTE_KV_INT4, Code::kInvalidArgument,
-                 "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
-    MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH, Code::kInvalidArgument,
-                 "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
-    const mote::SessionOptions resolved{options.context_length, static_cast<mote::KvType>(options.kv_type),
-                                        options.num_threads, options.prefill_chunk,
-                                        text_or_none(options.cpus), priority_of(options.priority)};
+    MOTE_ASSIGN(const mote::SessionOptions resolved, mote::capi::read_session_options(requested));
     MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, resolved));
     *out = new mote_session{std::move(session)};
     return {};

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runner/cli/bench_batch.h"
 #include "runner/cli/profile_report.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
@@ -15,9 +16,10 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchFlags {
   std::string file;
-  std::vector<int> prompt_tokens = {128, 512};
+  std::vector<int> prompt_tokens;
   std::vector<int> generate_tokens = {64};
   std::vector<int> depths = {0};
+  std::vector<int> batch;  // numbers of sequences
   int repetitions = 5;
   bool json = false;
   bool limits = false;
@@ -29,11 +31,15 @@ struct Case {
   bool is_prefill = true;
   int tokens = 0;
   int depth = 0;  // tokens in the context before
-  std::vector<double> seconds;
+  int sequences = 0;  // that decode together; 0: one alone
+  std::vector<double> seconds{};
 
   int first() const { return is_prefill ? depth : std::max(depth, 1); }  // decode goes on from some token
-  int positions() const { return first() + tokens; }
-  double rate(double elapsed) const { return tokens / elapsed; }
+  int positions(int prefill_chunk) const {
+    return sequences == 0 ? first() + tokens : positions_of({sequences, tokens, depth}, prefill_chunk);
+  }
+  double rate(double elapsed) const { return tokens * std::max(sequences, 1) / elapsed; }
+  std::string name() const { return is_prefill ? "prefill" : sequences == 0 ? "decode" : "decode x" + std::to_string(sequences); }
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -56,7 +62,7 @@ void prefill(const Session& session, const std::vector<int32_t>& ids) {
 // Makes the context that the measurement starts from. Returns the ids to measure.
 std::vector<int32_t> fill(const Case& test, const Session& session, int32_t vocab_size) {
   check([&](mote_error* error) { return mote_session_reset(session.get(), error); });
-  const std::vector<int32_t> ids = made_up_ids(test.positions(), vocab_size);
+  const std::vector<int32_t> ids = made_up_ids(test.first() + test.tokens, vocab_size);
   if (test.first() > 0) prefill(session, {ids.begin(), ids.begin() + test.first()});
   return {ids.begin() + test.first(), ids.end()};
 }
@@ -71,18 +77,19 @@ double time_filled(const Case& test, const Session& session, const std::vector<i
   return seconds_since(start);
 }
 
-double time_once(const Case& test, const Session& session, int32_t vocab_size) {
-  return time_filled(test, session, fill(test, session, vocab_size));
+double time_once(const Case& test, const SessionFlags& flags, const Model& model, const Session& session) {
+  if (test.sequences > 0) return time_batch({test.sequences, test.tokens, test.depth}, model, flags);
+  return time_filled(test, session, fill(test, session, info_of(model).vocab_size));
 }
 
-void measure(std::vector<Case>& cases, const BenchFlags& flags, const Session& session, int32_t vocab_size) {
+void measure(std::vector<Case>& cases, const BenchFlags& flags, const Model& model, const Session& session) {
   const CancelOnInterrupt cancel(session.get());
   const bool show_progress = has_colour(stderr);
   for (Case& test : cases) {
-    (void)time_once(test, session, vocab_size);  // warms caches and clocks
+    (void)time_once(test, flags.session, model, session);  // warms caches and clocks
     for (int i = 0; i < flags.repetitions; ++i) {
-      if (show_progress) std::fprintf(stderr, "\r%s %d: %d/%d ", test.is_prefill ? "prefill" : "decode", test.tokens, i + 1, flags.repetitions);
-      test.seconds.push_back(time_once(test, session, vocab_size));
+      if (show_progress) std::fprintf(stderr, "\r%s %d: %d/%d ", test.name().c_str(), test.tokens, i + 1, flags.repetitions);
+      test.seconds.push_back(time_once(test, flags.session, model, session));
     }
     std::sort(test.seconds.begin(), test.seconds.end());
   }
@@ -97,26 +104,29 @@ double median(const std::vector<double>& sorted) {
 std::vector<Case> cases_of(const BenchFlags& flags) {
   std::vector<Case> cases;
   for (const int depth : flags.depths) {
-    for (const int tokens : flags.prompt_tokens) cases.push_back({true, tokens, depth, {}});
-    for (const int tokens : flags.generate_tokens) cases.push_back({false, tokens, depth, {}});
+    const bool has_default = flags.prompt_tokens.empty() && flags.batch.empty();
+    for (const int tokens : has_default ? std::vector<int>{128, 512} : flags.prompt_tokens) cases.push_back({true, tokens, depth});
+    for (const int tokens : flags.generate_tokens) {
+      if (flags.batch.empty()) cases.push_back({false, tokens, depth});
+      for (const int sequences : flags.batch) cases.push_back({false, tokens, depth, sequences});
+    }
   }
   if (cases.empty()) throw InputError("nothing to measure: give --prompt-tokens or --generate-tokens");
   return cases;
 }
 
-// A session that has room for the longest case, unless the user chose its size.
-Session open_session(const BenchFlags& flags, const Model& model, const std::vector<Case>& cases) {
-  SessionFlags session = flags.session;
+// Room for the longest case, unless the user chose it.
+void choose_context(BenchFlags& flags, const Model& model, const std::vector<Case>& cases) {
+  SessionFlags& session = flags.session;
   const int32_t longest = info_of(model).max_position_embeddings;
   int32_t needed = 1;
-  for (const Case& test : cases) needed = std::max(needed, test.positions());
+  for (const Case& test : cases) needed = std::max(needed, test.positions(session.prefill_chunk));
   const int32_t room = session.context_length == 0 ? longest : session.context_length;
   if (needed > room) {
     throw InputError("a measurement needs " + std::to_string(needed) + " positions, the context has " + std::to_string(room) +
                      ": give smaller --prompt-tokens, --generate-tokens or --depth");
   }
   if (session.context_length == 0) session.context_length = needed;
-  return session.open(model);
 }
 
 mote_limits measure_limits(const BenchFlags& flags) {
@@ -139,6 +149,7 @@ int bench_limits(const BenchFlags& flags) {
 Json profile_cases(const std::vector<Case>& cases, const Session& session, int32_t vocab_size, const mote_limits& limits) {
   Json tests = Json::array();
   for (const Case& test : cases) {
+    if (test.sequences > 0) continue;
     const std::vector<int32_t> ids = fill(test, session, vocab_size);
     check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
     const double seconds = time_filled(test, session, ids);
@@ -167,9 +178,10 @@ void print_profile(const Json& profile) {
 Json to_json(const std::vector<Case>& cases) {
   Json results = Json::array();
   for (const Case& test : cases) {
-    results.push_back({{"test", test.is_prefill ? "prefill" : "decode"},
+    results.push_back({{"test", test.is_prefill ? "prefill" : test.sequences == 0 ? "decode" : "batch"},
                  {"tokens", test.tokens},
                  {"depth", test.depth},
+                 {"sequences", std::max(test.sequences, 1)},
                  {"repetitions", test.seconds.size()},
                  {"median_tokens_per_second", test.rate(median(test.seconds))},
                  {"min_tokens_per_second", test.rate(test.seconds.back())},
@@ -182,7 +194,9 @@ Json to_json(const std::vector<Case>& cases) {
 void print_table(const Json& report) {
   Table table({"test", "tokens", "depth", "tok/s", "min", "max", "time"});
   for (const Json& result : report["results"]) {
-    table.add({result["test"], result["tokens"].dump(), result["depth"].dump(), number_text(result["median_tokens_per_second"]),
+    const bool is_batch = result["test"] == "batch";
+    const std::string name = is_batch ? "decode x" + result["sequences"].dump() : result["test"].get<std::string>();
+    table.add({name, result["tokens"].dump(), result["depth"].dump(), number_text(result["median_tokens_per_second"]),
                number_text(result["min_tokens_per_second"]), number_text(result["max_tokens_per_second"]),
                duration_text(result["median_seconds"])});
   }
@@ -194,16 +208,17 @@ void print_table(const Json& report) {
   if (report.contains("profile")) print_profile(report["profile"]);
 }
 
-int bench(const BenchFlags& flags) {
+int bench(BenchFlags flags) {
   if (flags.limits) return bench_limits(flags);
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner bench model.mote");
   std::vector<Case> cases = cases_of(flags);
   const auto start = Clock::now();
   const Model model = open_model(flags.file);
-  const Session session = open_session(flags, model, cases);
+  choose_context(flags, model, cases);
+  const Session session = flags.session.open(model);
   const double load_seconds = seconds_since(start);
   const mote_model_info info = info_of(model);
-  measure(cases, flags, session, info.vocab_size);
+  measure(cases, flags, model, session);
   auto session_info = sized<mote_session_info>();
   check([&](mote_error* error) { return mote_session_get_info(session.get(), &session_info, error); });
   auto memory = sized<mote_memory>();
@@ -233,14 +248,17 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App& verb = *app.add_subcommand("bench", "Measure prefill and decode speed, load time and memory");
   verb.footer("The table shows the median, the slowest and the fastest run of each measurement.\n"
               "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
-              "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench model.mote -p 16 -n 16 -d 256,2048 --kv-type int8\n  mote-runner bench --limits -t 2\n");
+              "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench model.mote -p 16 -n 16 -d 256,2048 --kv-type int8\n"
+              "  mote-runner bench model.mote --batch 1,2,4,8 -n 64 -d 256\n  mote-runner bench --limits -t 2\n");
   verb.add_option("file", flags->file, "The .mote file");
-  verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Prompt lengths to measure")
-      ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
+  verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Prompt lengths to measure (default: 128,512; with --batch none)")
+      ->delimiter(',')->check(CLI::PositiveNumber);
   verb.add_option("-n,--generate-tokens", flags->generate_tokens, "Numbers of generated tokens to measure")
       ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
   verb.add_option("-d,--depth", flags->depths, "Tokens in the context before each measurement, made anew and not measured")
       ->delimiter(',')->check(CLI::NonNegativeNumber)->capture_default_str();
+  verb.add_option("-b,--batch", flags->batch, "Numbers of sequences that decode together; tok/s is that of all")
+      ->delimiter(',')->check(CLI::Range(1, 256));
   verb.add_option("-r,--repetitions", flags->repetitions, "Runs of each measurement, after one to warm up")
       ->check(CLI::Range(1, 1000))->capture_default_str();
   verb.add_flag("--json", flags->json, "Print the report as JSON");

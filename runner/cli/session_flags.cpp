@@ -44,7 +44,7 @@ void SessionFlags::add_to(CLI::App& app) {
       ->check(CLI::PositiveNumber);
 }
 
-Session SessionFlags::open(const Model& model) const {
+mote_session_options SessionFlags::options() const {
   auto options = sized<mote_session_options>();
   mote_session_options_default(&options);
   options.context_length = context_length;
@@ -53,6 +53,11 @@ Session SessionFlags::open(const Model& model) const {
   options.kv_type = index_of(kKvTypes, kv_type);
   options.cpus = cpus.has_value() ? cpus->c_str() : nullptr;
   options.priority = index_of(kPriorities, priority);
+  return options;
+}
+
+Session SessionFlags::open(const Model& model) const {
+  const mote_session_options options = this->options();
   mote_session* session = nullptr;
   check([&](mote_error* error) { return mote_session_open(model.get(), &options, &session, error); });
   set_own_priority(options.priority);

@@ -17,6 +17,7 @@ struct SessionFlags {
   std::string priority = "normal";
 
   void add_to(CLI::App& app);
+  mote_session_options options() const;  // points into this
   Session open(const Model& model) const;
 };
 

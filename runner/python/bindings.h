@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -74,6 +75,26 @@ class Session {
   int32_t vocab_size_ = 0;
 };
 
+// Calls body(options) with the model's defaults and what was given by name.
+void with_generation_options(const Model& model, const py::dict& given, const std::vector<std::string>& stop_strings,
+                             const std::function<void(const mote_generation_options*)>& body);
+
+// A piece that outlives the next call on its generation.
+class PieceCopy {
+ public:
+  mote_piece piece = sized<mote_piece>();
+
+  void keep();             // copies what `piece` points to
+  py::tuple tuple() const;  // (text, id or None, finish_reason or None, logprob, [(id, logprob), ...])
+
+ private:
+  std::string text_;
+  std::vector<std::pair<int32_t, float>> top_logprobs_;
+};
+
+py::dict statistics_dict(const mote_statistics& statistics);
+
+void bind_batch(py::module_& module);
 void bind_chat(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reply(py::module_& module);

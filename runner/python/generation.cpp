@@ -52,35 +52,25 @@ class Generation {
   Generation(const Model& model, std::shared_ptr<Session> session, const std::vector<int32_t>& ids, const py::dict& given,
              const std::vector<std::string>& stop_strings)
       : session_(std::move(session)) {
-    auto defaults = sized<mote_generation_options>();
-    check([&](mote_error* error) { return mote_generation_options_default(model.handle().get(), &defaults, error); });
-    Options options(defaults, given);
-    options.set_stop_strings(stop_strings);
     mote_generation* handle = nullptr;
-    check_without_gil([&, session_handle = session_->handle()](mote_error* error) {
-      const std::lock_guard lock(session_->mutex());
-      return mote_generation_begin(session_handle.get(), ids.data(), ids.size(), options.get(), &handle, error);
+    with_generation_options(model, given, stop_strings, [&](const mote_generation_options* options) {
+      check_without_gil([&, session_handle = session_->handle()](mote_error* error) {
+        const std::lock_guard lock(session_->mutex());
+        return mote_generation_begin(session_handle.get(), ids.data(), ids.size(), options, &handle, error);
+      });
     });
     handle_.reset(handle);
   }
 
-  // (text, id or None, finish_reason or None, logprob, [(id, logprob), ...])
   py::tuple next() {
-    auto piece = sized<mote_piece>();
-    std::string text;
-    std::vector<std::pair<int32_t, float>> top;
+    PieceCopy copy;
     check_without_gil([&](mote_error* error) {
       const std::lock_guard lock(session_->mutex());
-      const int32_t code = mote_generation_next(handle_.get(), &piece, error);
-      if (code != MOTE_OK) return code;
-      text.assign(piece.text, piece.text_bytes);
-      for (size_t i = 0; i < piece.num_top_logprobs; ++i) top.emplace_back(piece.top_logprobs[i].id, piece.top_logprobs[i].logprob);
+      const int32_t code = mote_generation_next(handle_.get(), &copy.piece, error);
+      if (code == MOTE_OK) copy.keep();
       return code;
     });
-    static constexpr const char* kReasons[] = {"eos", "length", "stop_string", "cancelled", "stop_token", "time"};
-    const py::object id = piece.id < 0 ? py::object(py::none()) : py::object(py::int_(piece.id));
-    const py::object reason = piece.finished == 0 ? py::object(py::none()) : py::object(py::str(kReasons[piece.finish_reason]));
-    return py::make_tuple(py::str(text.data(), text.size()), id, reason, piece.logprob, top);
+    return copy.tuple();
   }
 
   void cancel() { mote_generation_cancel(handle_.get()); }
@@ -91,15 +81,7 @@ class Generation {
       const std::lock_guard lock(session_->mutex());
       return mote_generation_statistics(handle_.get(), &from, error);
     });
-    py::dict result;
-    result["prompt_tokens"] = from.prompt_tokens;
-    result["generated_tokens"] = from.generated_tokens;
-    result["prefill_seconds"] = from.prefill_seconds;
-    result["decode_seconds"] = from.decode_seconds;
-    result["time_to_first_token_seconds"] = from.time_to_first_token_seconds;
-    result["peak_rss_bytes"] = from.peak_rss_bytes;
-    result["peak_private_bytes"] = from.peak_private_bytes;
-    return result;
+    return statistics_dict(from);
   }
 
  private:
@@ -121,6 +103,39 @@ py::array_t<float> warp(const py::array_t<float, py::array::c_style | py::array:
 }
 
 }  // namespace
+
+void with_generation_options(const Model& model, const py::dict& given, const std::vector<std::string>& stop_strings,
+                             const std::function<void(const mote_generation_options*)>& body) {
+  auto defaults = sized<mote_generation_options>();
+  check([&](mote_error* error) { return mote_generation_options_default(model.handle().get(), &defaults, error); });
+  Options options(defaults, given);
+  options.set_stop_strings(stop_strings);
+  body(options.get());
+}
+
+void PieceCopy::keep() {
+  text_.assign(piece.text, piece.text_bytes);
+  for (size_t i = 0; i < piece.num_top_logprobs; ++i) top_logprobs_.emplace_back(piece.top_logprobs[i].id, piece.top_logprobs[i].logprob);
+}
+
+py::tuple PieceCopy::tuple() const {
+  static constexpr const char* kReasons[] = {"eos", "length", "stop_string", "cancelled", "stop_token", "time"};
+  const py::object id = piece.id < 0 ? py::object(py::none()) : py::object(py::int_(piece.id));
+  const py::object reason = piece.finished == 0 ? py::object(py::none()) : py::object(py::str(kReasons[piece.finish_reason]));
+  return py::make_tuple(py::str(text_.data(), text_.size()), id, reason, piece.logprob, top_logprobs_);
+}
+
+py::dict statistics_dict(const mote_statistics& statistics) {
+  py::dict result;
+  result["prompt_tokens"] = statistics.prompt_tokens;
+  result["generated_tokens"] = statistics.generated_tokens;
+  result["prefill_seconds"] = statistics.prefill_seconds;
+  result["decode_seconds"] = statistics.decode_seconds;
+  result["time_to_first_token_seconds"] = statistics.time_to_first_token_seconds;
+  result["peak_rss_bytes"] = statistics.peak_rss_bytes;
+  result["peak_private_bytes"] = statistics.peak_private_bytes;
+  return result;
+}
 
 void bind_generation(py::module_& module) {
   py::class_<Generation>(module, "Generation")

@@ -14,8 +14,9 @@ from llm_export.eager import EagerProgram
 from llm_export.errors import UnsupportedError
 from llm_export.lowering import lower
 from llm_export.passes import run_passes
-from llm_runner import Model
+from llm_runner import Model, ProgramError
 from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
+from tests.contracts.batch import check_batch
 from tests.contracts.reference import reference_logits
 
 PREFILL, CHUNK, DECODE, VERIFY = 7, 4, 8, 4
@@ -65,6 +66,11 @@ def test_graph_and_file_compute_what_hugging_face_computes(row: Row, tmp_path, m
     assert error <= MAX_RELATIVE_ERROR, f"{row.name}: graph: relative error {error:.2e}"
     error = relative_error(runner_logits(path, ids), expected[PREFILL - 1 :])
     assert error <= MAX_RELATIVE_ERROR, f"{row.name}: runner: relative error {error:.2e}"
+    if row.same_calls:  # the frequencies follow from the call's largest position
+        with pytest.raises(ProgramError, match=r"\(aten\.amax, .*\) makes a token's row depend on those of other"):
+            check_batch(path, ids)
+    else:
+        check_batch(path, ids)
 
 
 def test_every_generator_has_one_row():

@@ -49,6 +49,32 @@ class Generation:
     def cancel(self) -> None: ...
     def statistics(self) -> dict[str, Any]: ...
 
+class Batch:
+    def __init__(
+        self,
+        model: Model,
+        max_sequences: int,
+        context_length: int,
+        kv_type: int,
+        num_threads: int,
+        prefill_chunk: int,
+        cpus: str,
+        priority: int,
+    ) -> None: ...
+    def add(self, session: Session | None, ids: list[int], options: dict[str, Any], stop_strings: list[str]) -> int: ...
+    def cancel(self, sequence: int) -> None: ...
+    def num_sequences(self) -> int: ...
+    def step(
+        self,
+    ) -> list[
+        tuple[
+            int,
+            tuple[str, int | None, str | None, float, list[tuple[int, float]]] | None,
+            Exception | None,
+            dict[str, Any] | None,
+        ]
+    ]: ...
+
 def check_tokenizer(json: bytes) -> None: ...
 def warp(logits: np.ndarray, previous_ids: list[int], num_generated: int, options: dict[str, Any]) -> np.ndarray: ...
 

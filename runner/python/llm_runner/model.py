@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from llm_runner import _core
 from llm_runner.asynchronous import AsyncGeneration
+from llm_runner.batch import Batch, generate_batch
 from llm_runner.chat import as_json, parsed
 from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import ArgumentError
@@ -69,6 +70,48 @@ class Model:
         if streamer is not None:
             generation.stream_to(streamer, ids)
         return generation
+
+    def generate_batch(
+        self,
+        prompts: Sequence[str | Sequence[int]],
+        *,
+        max_sequences: int = 16,
+        stop_strings: str | Sequence[str] = (),
+        context_length: int | None = None,
+        kv_dtype: str = "float32",
+        threads: int | None = None,
+        prefill_chunk: int | None = None,
+        cpus: str | Sequence[int] | None = None,
+        priority: str = "normal",
+        **options: Unpack[GenerationOptions],
+    ) -> Iterator[tuple[int, str]]:
+        """Continues several prompts together and returns an iterator over (index of the prompt, piece of its text).
+
+        Each text is what `generate` gives for its prompt alone, where the i-th has the seed `seed` + i.
+        max_sequences: that are computed at the same time; more prompts wait for their turn
+        context_length ... priority: as for `session`   options: as for `generate`
+        Errors: as `generate`; ProgramError for a model whose sequences cannot be computed together
+        """
+        batch = Batch(self, max_sequences, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+        return generate_batch(batch, prompts, stop_strings, options)
+
+    def batch(
+        self,
+        max_sequences: int = 16,
+        context_length: int | None = None,
+        kv_dtype: str = "float32",
+        threads: int | None = None,
+        prefill_chunk: int | None = None,
+        cpus: str | Sequence[int] | None = None,
+        priority: str = "normal",
+    ) -> Batch:
+        """Opens a batch: sequences that decode together, and may join at any time.
+
+        max_sequences: 1..256 that are computed at the same time; more wait for their turn
+        context_length, kv_dtype, prefill_chunk: of sequences that bring no session   threads ... priority: of all
+        Errors: ArgumentError naming the option; ProgramError for a model whose sequences cannot be computed together
+        """
+        return Batch(self, max_sequences, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
 
     def agenerate(self, prompt: str | Sequence[int], **options: Any) -> AsyncGeneration[Generation, str]:
         """As `generate`, for `async for`; see `AsyncGeneration`."""

@@ -40,24 +40,9 @@ class Session:
         cpus: str | Sequence[int] | None = None,
         priority: str = "normal",
     ):
-        if kv_dtype not in KV_DTYPES:
-            raise ArgumentError(f"kv_dtype = {kv_dtype!r}: must be one of {', '.join(KV_DTYPES)}")
-        if priority not in PRIORITIES:
-            raise ArgumentError(f"priority = {priority!r}: must be one of {', '.join(PRIORITIES)}")
-        sizes = {"context_length": context_length, "threads": threads, "prefill_chunk": prefill_chunk}
-        context, num_threads, chunk = (
-            0 if size is None else checked_int(name, size, 1, 2**31 - 1) for name, size in sizes.items()
-        )
+        arguments = session_arguments(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
         self._model = model
-        self._core = _core.Session(
-            model._core,
-            context,
-            KV_DTYPES.index(kv_dtype),
-            num_threads,
-            chunk,
-            _cpu_list(cpus),
-            PRIORITIES.index(priority),
-        )
+        self._core = _core.Session(model._core, *arguments)
 
     def prefill(self, ids: Sequence[int]) -> np.ndarray:
         """Appends ids and returns the logits after the last one.
@@ -161,11 +146,7 @@ class Session:
 
     def _start(self, ids, stop_strings, options, on_close=lambda: None) -> Generation:
         stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
-        native = native_options(
-            options,
-            lambda text: self._model.tokenize(text, add_special_tokens=False),
-            self._model.generation_config["eos_token_id"],
-        )
+        native = native_options_for(self._model, options)
         core = _core.Generation(self._model._core, self._core, checked_ids(ids), native, stops)
         return Generation(core, on_close)
 
@@ -226,6 +207,35 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def session_arguments(
+    context_length: int | None,
+    kv_dtype: str,
+    threads: int | None,
+    prefill_chunk: int | None,
+    cpus: str | Sequence[int] | None,
+    priority: str,
+) -> tuple[int, int, int, int, str, int]:
+    """Returns the options of a session as the C API takes them. Errors: ArgumentError naming the option."""
+    if kv_dtype not in KV_DTYPES:
+        raise ArgumentError(f"kv_dtype = {kv_dtype!r}: must be one of {', '.join(KV_DTYPES)}")
+    if priority not in PRIORITIES:
+        raise ArgumentError(f"priority = {priority!r}: must be one of {', '.join(PRIORITIES)}")
+    sizes = {"context_length": context_length, "threads": threads, "prefill_chunk": prefill_chunk}
+    context, num_threads, chunk = (
+        0 if size is None else checked_int(name, size, 1, 2**31 - 1) for name, size in sizes.items()
+    )
+    return context, KV_DTYPES.index(kv_dtype), num_threads, chunk, _cpu_list(cpus), PRIORITIES.index(priority)
+
+
+def native_options_for(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options of a generation as the C API takes them. Errors: ArgumentError naming the option."""
+    return native_options(
+        options,
+        lambda text: model.tokenize(text, add_special_tokens=False),
+        model.generation_config["eos_token_id"],
+    )
 
 
 def _cpu_list(cpus: str | Sequence[int] | None) -> str:
