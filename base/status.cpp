@@ -10,6 +10,8 @@ const char* code_name(Code code) {
     case Code::kOk: return "ok";
     case Code::kFileNotFound: return "file not found";
     case Code::kFileUnreadable: return "file unreadable";
+    case Code::kFileUnwritable: return "file unwritable";
+    case Code::kInvalidSession: return "invalid session";
     case Code::kFileChanged: return "file changed";
     case Code::kInvalidProgram: return "invalid program";
     case Code::kUnsupportedVersion: return "unsupported version";

@@ -33,4 +33,9 @@ int64_t kv_value_block_bytes(KvType type, int32_t value_head_dim) {
   return 0;
 }
 
+Size KvCache::page_bytes() const {
+  const Size block_bytes = kv_key_block_bytes(type, head_dim) + kv_value_block_bytes(type, value_head_dim);
+  return block_bytes * kKvPageBlocks * num_heads;
+}
+
 }  // namespace mote

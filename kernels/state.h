@@ -1,21 +1,26 @@
 // Mutable state that ops read and write across calls: KV caches and recurrent states. Owned by a session.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/size.h"
 #include "kernels/tensor.h"
 
 namespace mote {
 
 inline constexpr int kKvGroup = 32;       // elements that share a scale
 inline constexpr int kKvBlockSlots = 16;  // slots that lie together
+inline constexpr int kKvPageSlots = 256;  // slots whose memory is one piece
+inline constexpr int kKvPageBlocks = kKvPageSlots / kKvBlockSlots;
 
 enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 
-// One layer's cache. Slots lie in blocks of 16: block i of head h starts at data + (h * num_slots() / 16 + i) * block_bytes,
-// so that one head is one stream. int8 and int4 hold codes and float32 scales, one for each slot and 32 elements (symmetric:
-// scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
+// One layer's cache. Slots lie in pages of 256, so that sessions can share pages and memory grows with the text. A page holds
+// 16 blocks of 16 slots of each head: the keys of head h start at h * 16 * kv_key_block_bytes, and its values, behind the keys of
+// all heads, at h * 16 * kv_value_block_bytes. int8 and int4 hold codes and float32 scales, one for each slot and 32 elements
+// (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
 //   float32, float16   [head_dim][16 slots]
 //   int8               [head_dim / 2][16 slots][2], then scales [head_dim / 32][16 slots]
 //   int4               [head_dim / 4][16 slots] of two bytes, codes + 8 of elements 4j and 4j + 1 in the low nibbles, of
@@ -30,9 +35,10 @@ enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 // that starts at the next block; capacity >= num_sinks + window + the largest call's tokens - 1, so that a chunk never
 // overwrites keys that its own first query still sees.
 struct KvCache {
-  void* keys = nullptr;
-  void* values = nullptr;
-  int64_t* positions = nullptr;  // [num_slots()], position held by a slot, -1 when empty
+  // [num_pages()]; the cache's page i starts at pages[i] + page_offset. nullptr: no slot of it is held nor written.
+  std::byte* const* pages = nullptr;
+  int64_t page_offset = 0;       // bytes, a multiple of 64 as is each address
+  int64_t* positions = nullptr;  // [num_slots()], position held by a slot, -1 when empty; caches of one shape may share it
   KvType type = KvType::kFloat32;
   int32_t num_heads = 0;
   int32_t head_dim = 0;
@@ -47,6 +53,8 @@ struct KvCache {
     if (window == 0 || position < num_sinks) return position;
     return sink_slots() + position % whole_blocks(capacity - num_sinks);
   }
+  int64_t num_pages() const { return (num_slots() + kKvPageSlots - 1) / kKvPageSlots; }
+  Size page_bytes() const;
   static int64_t whole_blocks(int64_t slots) { return (slots + kKvBlockSlots - 1) / kKvBlockSlots * kKvBlockSlots; }
 };
 

@@ -116,16 +116,16 @@ class Layers {
     cache.num_heads = shape.kv_heads;
     cache.head_dim = cache.value_head_dim = shape.head_dim;
     cache.capacity = context;
-    const int64_t blocks = cache.num_slots() / kKvBlockSlots * shape.kv_heads;
-    key_bytes_ = static_cast<size_t>(blocks * kv_key_block_bytes(type, shape.head_dim));
-    value_bytes_ = static_cast<size_t>(blocks * kv_value_block_bytes(type, shape.head_dim));
-    const auto count = std::max<size_t>(1, static_cast<size_t>(kColdBytes) / (key_bytes_ + value_bytes_));
-    memory_.resize(count * (key_bytes_ + value_bytes_) + 64);
+    page_bytes_ = static_cast<size_t>(cache.page_bytes().value());
+    const auto num_pages = static_cast<size_t>(cache.num_pages());
+    const auto count = std::max<size_t>(1, static_cast<size_t>(kColdBytes) / (num_pages * page_bytes_));
+    memory_.resize(count * num_pages * page_bytes_ + 64);
     positions_.resize(count * static_cast<size_t>(cache.num_slots()), -1);
-    std::byte* next = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);
-    for (size_t i = 0; i < count; ++i, next += key_bytes_ + value_bytes_) {
-      cache.keys = next;
-      cache.values = next + key_bytes_;
+    pages_.resize(count * num_pages);
+    std::byte* const first = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);
+    for (size_t i = 0; i < pages_.size(); ++i) pages_[i] = first + i * page_bytes_;
+    for (size_t i = 0; i < count; ++i) {
+      cache.pages = pages_.data() + i * num_pages;
       cache.positions = positions_.data() + i * static_cast<size_t>(cache.num_slots());
       caches.push_back(cache);
     }
@@ -133,35 +133,39 @@ class Layers {
   // The first layer holds as many positions as it has slots: those below `count` again and again.
   void repeat_first(int64_t count) {
     KvCache& first = caches[0];
-    const int64_t blocks = first.num_slots() / kKvBlockSlots, made = (count + kKvBlockSlots - 1) / kKvBlockSlots;
-    const auto repeat = [&](void* memory, size_t bytes) {
-      const size_t block = bytes / static_cast<size_t>(blocks * first.num_heads);
-      for (int64_t i = 0; i < blocks * first.num_heads; ++i) {
-        auto* head = static_cast<std::byte*>(memory) + static_cast<size_t>(i / blocks * blocks) * block;
-        const auto index = static_cast<size_t>(i % blocks), from = index % static_cast<size_t>(made);
-        if (from != index) std::memcpy(head + index * block, head + from * block, block);
+    const int64_t made = (count + kKvBlockSlots - 1) / kKvBlockSlots;
+    const int64_t key_bytes = kv_key_block_bytes(first.type, first.head_dim);
+    const int64_t value_bytes = kv_value_block_bytes(first.type, first.value_head_dim);
+    const auto repeat = [&](int64_t offset, int64_t bytes) {
+      const auto block = [&](int64_t i) { return first.pages[i / kKvPageBlocks] + offset + i % kKvPageBlocks * bytes; };
+      for (int64_t i = made; i < first.num_slots() / kKvBlockSlots; ++i) {
+        std::memcpy(block(i), block(i % made), static_cast<size_t>(bytes));
       }
     };
-    repeat(first.keys, key_bytes_);
-    repeat(first.values, value_bytes_);
+    for (int64_t head = 0; head < first.num_heads; ++head) {
+      repeat(head * kKvPageBlocks * key_bytes, key_bytes);
+      repeat(kKvPageBlocks * (first.num_heads * key_bytes + head * value_bytes), value_bytes);
+    }
     for (int64_t i = 0; i < first.num_slots(); ++i) first.positions[i] = i;
   }
   // All layers hold what the first holds.
   void copy_first() {
     for (KvCache& cache : caches) {
       if (&cache == caches.data()) continue;
-      std::memcpy(cache.keys, caches[0].keys, key_bytes_);
-      std::memcpy(cache.values, caches[0].values, value_bytes_);
+      std::memcpy(cache.pages[0], caches[0].pages[0], bytes_of_layer());
       std::copy_n(caches[0].positions, cache.num_slots(), cache.positions);
     }
   }
-  double bytes() const { return static_cast<double>(key_bytes_ + value_bytes_); }
+  double bytes() const { return static_cast<double>(bytes_of_layer()); }
 
   std::vector<KvCache> caches;
 
  private:
-  size_t key_bytes_ = 0, value_bytes_ = 0;
+  size_t bytes_of_layer() const { return static_cast<size_t>(caches[0].num_pages()) * page_bytes_; }
+
+  size_t page_bytes_ = 0;
   std::vector<std::byte> memory_;
+  std::vector<std::byte*> pages_;
   std::vector<int64_t> positions_;
 };
 

@@ -14,8 +14,8 @@ namespace {
 constexpr float kInfinity = __builtin_inff();
 
 void append(const KvHead& head, int64_t slot, const float* key, const float* value) {
-  std::byte* keys = head.keys + slot / kKvBlockSlots * head.key_block_bytes;
-  std::byte* values = head.values + slot / kKvBlockSlots * head.value_block_bytes;
+  std::byte* keys = head.key_block(slot / kKvBlockSlots);
+  std::byte* values = head.value_block(slot / kKvBlockSlots);
   const int64_t in_block = slot % kKvBlockSlots, width = padded_width(head.value_head_dim);
   if (head.type == KvType::kFloat32) {
     float* k = reinterpret_cast<float*>(keys) + in_block;

@@ -26,14 +26,24 @@ struct KvHead {
   int32_t value_head_dim = 0;
   int64_t key_block_bytes = 0;
   int64_t value_block_bytes = 0;
-  std::byte* keys = nullptr;
-  std::byte* values = nullptr;
+  std::byte* const* pages = nullptr;
+  int64_t num_pages = 0;
+  int64_t keys_offset = 0;    // of the head's first block in a page
+  int64_t values_offset = 0;
+
+  bool has_block(int64_t block) const { return block / kKvPageBlocks < num_pages && pages[block / kKvPageBlocks] != nullptr; }
+  std::byte* key_block(int64_t block) const {
+    return pages[block / kKvPageBlocks] + keys_offset + block % kKvPageBlocks * key_block_bytes;
+  }
+  std::byte* value_block(int64_t block) const {
+    return pages[block / kKvPageBlocks] + values_offset + block % kKvPageBlocks * value_block_bytes;
+  }
 };
 
 // Where the positions of a split lie.
 struct SplitBlocks {
   int count = 0;
-  int64_t index[kSplitBlocks];   // of the block in its head
+  int64_t index[kSplitBlocks];   // of the block in its cache
   int64_t first[kSplitBlocks];   // position of the first slot
   uint32_t held[kSplitBlocks];   // bit i: slot i holds position first + i
 };

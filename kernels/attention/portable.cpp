@@ -77,7 +77,7 @@ int64_t position_at(const Tensor& positions, int64_t token) {
 
 // A cache that a session made for another shape would be read out of bounds.
 Status check_cache(const KvCache& cache, const StateShape& shape) {
-  const bool matches = cache.keys != nullptr && cache.values != nullptr && cache.positions != nullptr &&
+  const bool matches = cache.pages != nullptr && cache.positions != nullptr &&
                        cache.num_heads == shape.num_heads && cache.head_dim == shape.head_dim &&
                        cache.value_head_dim == shape.value_head_dim && cache.window == shape.window &&
                        cache.num_sinks >= 0 && cache.capacity > cache.num_sinks;
@@ -94,6 +94,8 @@ Status check_positions(const KvCache& cache, const Tensor& positions, int64_t fi
     MOTE_REQUIRE(cache.window != 0 || position < cache.capacity, Code::kContextFull,
                  "position %lld does not fit: the context holds %lld", static_cast<long long>(position),
                  static_cast<long long>(cache.capacity));
+    MOTE_REQUIRE(cache.pages[cache.slot_of(position) / kKvPageSlots] != nullptr, Code::kInternal,
+                 "the session's cache has no page for position %lld", static_cast<long long>(position));
   }
   const int64_t most = cache.capacity - cache.num_sinks - cache.window + 1;
   MOTE_REQUIRE(cache.window == 0 || tokens <= most, Code::kInvalidArgument,

@@ -143,11 +143,14 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
   const std::byte* keys[kSplitBlocks + kAhead];
   const std::byte* values[kSplitBlocks];
   for (int b = 0; b < blocks.count; ++b) {
-    keys[b] = head.keys + blocks.index[b] * head.key_block_bytes;
-    values[b] = head.values + blocks.index[b] * head.value_block_bytes;
+    keys[b] = head.key_block(blocks.index[b]);
+    values[b] = head.value_block(blocks.index[b]);
   }
-  // The next split mostly follows in memory.
-  for (int b = blocks.count; b < blocks.count + kAhead; ++b) keys[b] = keys[b - 1] + head.key_block_bytes;
+  // The next split mostly follows in the cache.
+  for (int b = blocks.count; b < blocks.count + kAhead; ++b) {
+    const int64_t next = blocks.index[blocks.count - 1] + 1 + b - blocks.count;
+    keys[b] = head.has_block(next) ? head.key_block(next) : keys[b - 1];
+  }
   const auto run = [&]<int kRows, int kBlocks>(Constant<kRows>, Constant<kBlocks>, int row, int block) MOTE_INLINE_LAMBDA {
     float* scores = tile.scores + row * kSplitLanes + 16 * block;
     const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};

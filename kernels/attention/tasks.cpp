@@ -199,9 +199,10 @@ class Attention {
   KvHead head(int64_t index) const {
     KvHead head{cache_.type, cache_.head_dim, cache_.value_head_dim, kv_key_block_bytes(cache_.type, cache_.head_dim),
                 kv_value_block_bytes(cache_.type, cache_.value_head_dim)};
-    const int64_t blocks = cache_.num_slots() / kKvBlockSlots * index;
-    head.keys = static_cast<std::byte*>(cache_.keys) + blocks * head.key_block_bytes;
-    head.values = static_cast<std::byte*>(cache_.values) + blocks * head.value_block_bytes;
+    head.pages = cache_.pages;
+    head.num_pages = cache_.num_pages();
+    head.keys_offset = cache_.page_offset + index * kKvPageBlocks * head.key_block_bytes;
+    head.values_offset = cache_.page_offset + kKvPageBlocks * (cache_.num_heads * head.key_block_bytes + index * head.value_block_bytes);
     return head;
   }
 

@@ -81,7 +81,7 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
 template <typename Values>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
   const std::byte* values[kSplitBlocks];
-  for (int b = 0; b < blocks.count; ++b) values[b] = head.values + blocks.index[b] * head.value_block_bytes;
+  for (int b = 0; b < blocks.count; ++b) values[b] = head.value_block(blocks.index[b]);
   for (int block = 0; block < blocks.count;) {
     int count = 0;
     while (count < 4 && block + count < blocks.count && tile.full[block + count]) ++count;
@@ -171,7 +171,7 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
   const int64_t width = padded_width(head.value_head_dim);
   const std::byte* codes[kSplitBlocks];
   const std::byte* scales[kSplitBlocks];
-  for (int b = 0; b < blocks.count; ++b) codes[b] = head.values + blocks.index[b] * head.value_block_bytes;
+  for (int b = 0; b < blocks.count; ++b) codes[b] = head.value_block(blocks.index[b]);
   for (int64_t column = 0; column < width; column += kKvGroup) {
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;

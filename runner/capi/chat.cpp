@@ -18,25 +18,23 @@ int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_ch
 
 void mote_chat_template_close(mote_chat_template* chat_template) { delete chat_template; }
 
-namespace {
+namespace mote::capi {
 
-Status render(const mote::ChatTemplate& chat_template, const mote_conversation* conversation, mote_prompt** out) {
+Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation& conversation) {
   mote_conversation given{};
-  MOTE_RETURN_IF_ERROR(mote::capi::read_struct(conversation, given));
+  MOTE_RETURN_IF_ERROR(read_struct(&conversation, given));
   MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
-  mote::Conversation chat;
+  Conversation chat;
   chat.messages = given.messages;
   chat.tools = text_or_empty(given.tools);
   chat.documents = text_or_empty(given.documents);
   chat.variables = text_or_empty(given.variables);
   chat.add_generation_prompt = given.add_generation_prompt != 0;
   chat.continue_field = text_or_empty(given.continue_final_message);
-  MOTE_ASSIGN(mote::Prompt prompt, chat_template.render(chat));
-  *out = new mote_prompt{std::move(prompt)};
-  return {};
+  return chat_template.render(chat);
 }
 
-}  // namespace
+}  // namespace mote::capi
 
 int32_t mote_chat_template_render(const mote_chat_template* chat_template, const mote_conversation* conversation, mote_prompt** out,
                                   mote_error* error) {
@@ -45,7 +43,9 @@ int32_t mote_chat_template_render(const mote_chat_template* chat_template, const
     *out = nullptr;
     MOTE_REQUIRE_POINTER(chat_template);
     MOTE_REQUIRE_POINTER(conversation);
-    return render(*chat_template->chat_template, conversation, out);
+    MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render(*chat_template->chat_template, *conversation));
+    *out = new mote_prompt{std::move(prompt)};
+    return {};
   });
 }
 
@@ -56,7 +56,9 @@ int32_t mote_model_render(const mote_model* model, const mote_conversation* conv
     MOTE_REQUIRE_POINTER(model);
     MOTE_REQUIRE_POINTER(conversation);
     MOTE_ASSIGN(const mote::ChatTemplate* chat_template, model->model->require_chat_template());
-    return render(*chat_template, conversation, out);
+    MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render(*chat_template, *conversation));
+    *out = new mote_prompt{std::move(prompt)};
+    return {};
   });
 }
 

@@ -22,6 +22,10 @@ struct mote_session {
   std::shared_ptr<mote::Session> session;
 };
 
+struct mote_prefix_cache {
+  std::shared_ptr<mote::PrefixCache> cache;
+};
+
 struct mote_generation {
   std::shared_ptr<mote::Session> session;  // kept alive for `generation`
   std::unique_ptr<mote::Generation> generation;
@@ -42,6 +46,13 @@ struct mote_chat_template {
 struct mote_prompt {
   mote::Prompt prompt;
 };
+
+namespace mote::capi {
+
+// Errors: kInvalidArgument naming the field, those of the template.
+Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation& conversation);
+
+}  // namespace mote::capi
 
 struct mote_reply {
   std::unique_ptr<mote::ReplyParser> parser;

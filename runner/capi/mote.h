@@ -26,6 +26,7 @@ extern "C" {
 
 typedef struct mote_model mote_model;
 typedef struct mote_session mote_session;
+typedef struct mote_prefix_cache mote_prefix_cache;
 typedef struct mote_generation mote_generation;
 typedef struct mote_batch mote_batch;
 typedef struct mote_chat_template mote_chat_template;
@@ -37,9 +38,11 @@ enum {
   MOTE_ERROR_FILE_NOT_FOUND = 10,
   MOTE_ERROR_FILE_UNREADABLE = 11,
   MOTE_ERROR_FILE_CHANGED = 12,
+  MOTE_ERROR_FILE_UNWRITABLE = 13,
   MOTE_ERROR_INVALID_PROGRAM = 20,
   MOTE_ERROR_UNSUPPORTED_VERSION = 21,
   MOTE_ERROR_UNSUPPORTED_OP = 22,
+  MOTE_ERROR_INVALID_SESSION = 23,
   MOTE_ERROR_INVALID_TOKENIZER = 30,
   MOTE_ERROR_TEMPLATE = 31,
   MOTE_ERROR_INVALID_ARGUMENT = 40,
@@ -210,8 +213,27 @@ MOTE_API int32_t mote_reply_message(const mote_reply* reply, char** json, mote_e
 
 /* ---- session ---- */
 
+/* Keeps what sessions have computed of texts of at least 16 tokens, up to max_bytes, for other sessions whose text begins alike;
+ * what is used by several is one memory. It may be given to sessions of any models and used from any number of threads; it lives
+ * until it is closed and so are the sessions that were opened with it. */
+MOTE_API int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error);
+MOTE_API void mote_prefix_cache_close(mote_prefix_cache* cache);
+MOTE_API int32_t mote_prefix_cache_clear(mote_prefix_cache* cache, mote_error* error);
+
+typedef struct {
+  uint32_t struct_size;
+  uint64_t bytes;        /* memory that it holds; sessions may use the same */
+  int64_t snapshots;     /* texts that it knows */
+  int64_t hits;          /* look-ups that found something, and that did not */
+  int64_t misses;
+  int64_t reused_tokens; /* that were not computed again */
+} mote_prefix_cache_info;
+
+MOTE_API int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info, mote_error* error);
+
 enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };
 enum { MOTE_PRIORITY_NORMAL = 0, MOTE_PRIORITY_LOW = 1, MOTE_PRIORITY_HIGH = 2 };
+enum { MOTE_OVERFLOW_REFUSE = 0, MOTE_OVERFLOW_SHIFT = 1 };
 
 typedef struct {
   uint32_t struct_size;
@@ -221,6 +243,9 @@ typedef struct {
   int32_t prefill_chunk;    /* tokens per prefill call; 0: 256 */
   const char* cpus;         /* "0-3,6": what the session's threads run on, and the calling thread while it computes; NULL: any */
   int32_t priority;         /* MOTE_PRIORITY_* of the session's threads; the calling thread keeps its own */
+  int32_t overflow;         /* MOTE_OVERFLOW_*: tokens beyond the context are refused, or the oldest half behind the first */
+  int64_t num_keep;         /* num_keep tokens is forgotten and the other half computed again, as if the text had been that */
+  mote_prefix_cache* prefix_cache; /* looked at when a text begins; NULL: none */
 } mote_session_options;
 
 /* Fills all but struct_size. */
@@ -230,6 +255,19 @@ MOTE_API int32_t mote_session_open(mote_model* model, const mote_session_options
 MOTE_API void mote_session_close(mote_session* session);
 /* Appends `count` ids (at least 1), in chunks. logits: NULL, or room for vocab_size floats (those after the last id). */
 MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+/* The same without the logits; no ids: nothing is done. */
+MOTE_API int32_t mote_session_append(mote_session* session, const int32_t* ids, size_t count, mote_error* error);
+/* The same for a text, with BOS and such only at the session's start. parse_special: as mote_tokenize. */
+MOTE_API int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes, int32_t parse_special,
+                                          mote_error* error);
+/* Makes `ids` (at least 1) the tokens of the session: what it has of them from the first on is kept, what it has beyond is
+ * forgotten, the rest is computed. *kept (may be NULL): how many were not computed. */
+MOTE_API int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept, mote_error* error);
+/* The same for the prompt of a conversation, rendered with the model's chat template: a turn costs what is new in it. */
+MOTE_API int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation, int64_t* kept,
+                                              mote_error* error);
+/* Those after the last id: vocab_size floats. Errors: MOTE_ERROR_INVALID_ARGUMENT at position 0. */
+MOTE_API int32_t mote_session_logits(mote_session* session, float* logits, mote_error* error);
 MOTE_API int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
 /* Appends ids and gives the logits after each: count * vocab_size floats. */
 MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
@@ -241,8 +279,11 @@ typedef struct {
   int32_t context_length;
   int32_t num_threads;
   int64_t position;     /* tokens so far */
-  uint64_t state_bytes; /* address space of the caches: pages that no token has reached cost nothing */
+  uint64_t state_bytes; /* of the caches when the context is full */
   uint64_t arena_bytes; /* activations and scratch */
+  uint64_t held_state_bytes; /* of the caches as far as tokens have reached, in pages of 256 of them; those that other sessions
+                                share are counted in each */
+  int64_t forgotten_tokens;  /* by MOTE_OVERFLOW_SHIFT */
 } mote_session_info;
 
 MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
@@ -255,6 +296,14 @@ MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
 MOTE_API int32_t mote_session_rewind(mote_session* session, int64_t position, mote_error* error);
 /* The ids at all positions: *count of them, of which at most `capacity` are written to `ids`. */
 MOTE_API int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+/* A session of its own with the same options and tokens. What they have in common stays one memory. */
+MOTE_API int32_t mote_session_fork(const mote_session* session, mote_session** out, mote_error* error);
+/* Writes tokens and caches to a file, whole or not at all. */
+MOTE_API int32_t mote_session_save(const mote_session* session, const char* path, mote_error* error);
+/* Goes on from a saved session of the same model file. Where kv_type, or prefill_chunk of a model with sliding windows, differ
+ * from those it was saved with, its tokens are computed again. Errors: MOTE_ERROR_INVALID_SESSION, MOTE_ERROR_CONTEXT_FULL and
+ * those of reading, which leave the session as it was. */
+MOTE_API int32_t mote_session_restore(mote_session* session, const char* path, mote_error* error);
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
 
@@ -356,7 +405,7 @@ typedef struct {
   uint64_t peak_private_bytes;   /* anonymous memory of the process, 0 where the system does not tell */
 } mote_statistics;
 
-/* Checks prompt and options (NULL: the model's defaults); computes nothing yet. */
+/* Checks prompt and options (NULL: the model's defaults); computes nothing yet. No ids: goes on from what the session has. */
 MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* options,
                                        mote_generation** out, mote_error* error);
 /* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with

@@ -42,8 +42,40 @@ mote::Result<mote::SessionOptions> mote::capi::read_session_options(const mote_s
                "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
   MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH, Code::kInvalidArgument,
                "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
+  MOTE_REQUIRE(options.overflow == MOTE_OVERFLOW_REFUSE || options.overflow == MOTE_OVERFLOW_SHIFT, Code::kInvalidArgument,
+               "overflow = %d: must be 0 (refuse) or 1 (shift)", options.overflow);
   return SessionOptions{options.context_length, static_cast<KvType>(options.kv_type), options.num_threads, options.prefill_chunk,
-                        text_or_none(options.cpus), priority_of(options.priority)};
+                        text_or_none(options.cpus), priority_of(options.priority), static_cast<Overflow>(options.overflow),
+                        options.num_keep, options.prefix_cache == nullptr ? nullptr : options.prefix_cache->cache};
+}
+
+int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = new mote_prefix_cache{std::make_shared<mote::PrefixCache>(max_bytes)};
+    return {};
+  });
+}
+
+void mote_prefix_cache_close(mote_prefix_cache* cache) { delete cache; }
+
+int32_t mote_prefix_cache_clear(mote_prefix_cache* cache, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(cache);
+    cache->cache->clear();
+    return {};
+  });
+}
+
+int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(cache);
+    MOTE_REQUIRE_POINTER(info);
+    const mote::PrefixCache::Statistics statistics = cache->cache->statistics();
+    const mote_prefix_cache_info result{0, statistics.bytes, statistics.snapshots, statistics.hits, statistics.misses,
+                                        statistics.reused_tokens};
+    return mote::capi::write_struct(result, info);
+  });
 }
 
 int32_t mote_session_open(mote_model* model, const mote_session_options* requested, mote_session** out, mote_error* error) {
@@ -65,6 +97,61 @@ int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t c
     MOTE_REQUIRE_POINTER(session);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const auto result, session->session->prefill({ids, count}));
+    copy_logits(result, logits);
+    return {};
+  });
+}
+
+int32_t mote_session_append(mote_session* session, const int32_t* ids, size_t count, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    return session->session->append({ids, count});
+  });
+}
+
+int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes, int32_t parse_special,
+                                 mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
+    MOTE_ASSIGN(const mote::Tokenizer* tokenizer, session->session->model().require_tokenizer());
+    const bool is_start = session->session->position() == 0;
+    MOTE_ASSIGN(const std::vector<int32_t> ids, tokenizer->encode({text_bytes > 0 ? text : "", text_bytes}, {is_start, parse_special != 0}));
+    return session->session->append(ids);
+  });
+}
+
+int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_ASSIGN(const int64_t result, session->session->set_tokens({ids, count}));
+    if (kept != nullptr) *kept = result;
+    return {};
+  });
+}
+
+int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation, int64_t* kept, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(conversation);
+    const mote::Model& model = session->session->model();
+    MOTE_ASSIGN(const mote::ChatTemplate* chat_template, model.require_chat_template());
+    MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model.require_tokenizer());
+    MOTE_ASSIGN(const mote::Prompt prompt, mote::capi::render(*chat_template, *conversation));
+    MOTE_ASSIGN(const std::vector<int32_t> ids, encode_prompt(*tokenizer, prompt));
+    MOTE_ASSIGN(const int64_t result, session->session->set_tokens(ids));
+    if (kept != nullptr) *kept = result;
+    return {};
+  });
+}
+
+int32_t mote_session_logits(mote_session* session, float* logits, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(logits);
+    MOTE_ASSIGN(const auto result, session->session->logits());
     copy_logits(result, logits);
     return {};
   });
@@ -108,6 +195,8 @@ int32_t mote_session_get_info(const mote_session* handle, mote_session_info* inf
     result.position = session.position();
     result.state_bytes = session.state_bytes();
     result.arena_bytes = session.arena_bytes();
+    result.held_state_bytes = session.held_state_bytes();
+    result.forgotten_tokens = session.forgotten_tokens();
     return mote::capi::write_struct(result, info);
   });
 }
@@ -138,6 +227,33 @@ int32_t mote_session_reset(mote_session* session, mote_error* error) {
     MOTE_REQUIRE_POINTER(session);
     session->session->reset();
     return {};
+  });
+}
+
+int32_t mote_session_fork(const mote_session* session, mote_session** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(std::shared_ptr<mote::Session> fork, session->session->fork());
+    *out = new mote_session{std::move(fork)};
+    return {};
+  });
+}
+
+int32_t mote_session_save(const mote_session* session, const char* path, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(path);
+    return session->session->save(path);
+  });
+}
+
+int32_t mote_session_restore(mote_session* session, const char* path, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(path);
+    return session->session->restore(path);
   });
 }
 

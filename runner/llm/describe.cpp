@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/llm/model.h"
-#include "runner/llm/state_memory.h"
+#include "runner/llm/state/memory.h"
 
 namespace mote {
 namespace {

@@ -16,13 +16,13 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
   MOTE_REQUIRE(options.max_time >= 0.0 && std::isfinite(options.max_time), Code::kInvalidArgument,
                "max_time = %g: must be a finite number of seconds, 0 (no limit) or more", options.max_time);
   MOTE_RETURN_IF_ERROR(check_token_ids("stop_token_ids", options.stop_token_ids, session.model().vocab_size()));
-  MOTE_REQUIRE(!prompt.empty(), Code::kInvalidArgument, "the prompt has no tokens: at least one is needed");
+  MOTE_REQUIRE(!prompt.empty() || session.position() > 0, Code::kInvalidArgument,
+               "the prompt has no tokens and neither has the session: at least one is needed");
   MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
-  MOTE_REQUIRE(prompt.size() <= static_cast<size_t>(session.context_length() - session.position()), Code::kContextFull,
-               "the prompt has %zu tokens: the context of %lld positions has room for %lld; open the session with a larger "
+  MOTE_REQUIRE(prompt.size() <= session.room(), Code::kContextFull,
+               "the prompt has %zu tokens: the context of %lld positions has room for %zu; open the session with a larger "
                "context_length (this model allows %d) or shorten the prompt",
-               prompt.size(), static_cast<long long>(session.context_length()),
-               static_cast<long long>(session.context_length() - session.position()),
+               prompt.size(), static_cast<long long>(session.context_length()), session.room(),
                session.model().max_position_embeddings());
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
@@ -40,6 +40,7 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector
 
 // A prompt that takes too long ends between two of its chunks.
 Result<std::span<const float>> Generation::prefill() {
+  if (prompt_.empty()) return session_.logits();
   std::span<const int32_t> ids = prompt_;
   const auto chunk = static_cast<size_t>(session_.prefill_chunk());
   for (; options_.max_time > 0.0 && ids.size() > chunk; ids = ids.subspan(chunk)) {
@@ -111,7 +112,7 @@ std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
   if (std::ranges::find(options_.stop_token_ids, id) != options_.stop_token_ids.end()) return FinishReason::kStopToken;
   if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
-  if (session_.position() == session_.context_length()) return FinishReason::kLength;
+  if (session_.room() == 0) return FinishReason::kLength;
   if (is_out_of_time()) return FinishReason::kTime;
   return std::nullopt;
 }

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "runner/llm/sampling/logprobs.h"
+#include "runner/llm/state/session_file.h"
 
 namespace mote {
 namespace {
 
 constexpr int64_t kDefaultContextLength = 4096;
 constexpr int64_t kDefaultPrefillChunk = 256;
+constexpr int64_t kLeastPrefix = 16;  // tokens that are worth a look at the prefix cache
 
 Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) {
   return {Code::kInvalidArgument, format("%s = %lld: must be %lld..%lld, or 0 for the default", name,
@@ -33,6 +35,9 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   options.context_length = std::min(context_length, longest);
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, options.context_length);
+  MOTE_REQUIRE(options.num_keep >= 0 && options.num_keep < options.context_length, Code::kInvalidArgument,
+               "num_keep = %lld: must be 0..%lld, below the context_length", static_cast<long long>(options.num_keep),
+               static_cast<long long>(options.context_length - 1));
   for (const fb::Method* method : *model.program().methods()) {
     if (method->name()->string_view() == "decode") continue;
     options.prefill_chunk = std::min<int64_t>(options.prefill_chunk, method->max_tokens());
@@ -50,6 +55,8 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
   return session;
 }
 
+Session::~Session() { remember(); }
+
 Status Session::prepare_methods(const Engine* engine) {
   const std::shared_ptr<const Bound>& bound = model_->bound();
   MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
@@ -66,12 +73,16 @@ Status Session::prepare_methods(const Engine* engine) {
   return {};
 }
 
+size_t Session::room() const {
+  const int64_t stays = options_.overflow == Overflow::kShift ? std::min(options_.num_keep, position()) : position();
+  return static_cast<size_t>(context_length() - stays);
+}
+
 Status Session::require_room(size_t count) const {
-  const auto room = static_cast<size_t>(context_length() - position());
-  MOTE_REQUIRE(count <= room, Code::kContextFull,
-               "%zu more tokens at position %lld do not fit into the context of %lld positions: open the session with a "
-               "larger context_length (this model allows %d) or give fewer tokens",
-               count, static_cast<long long>(position()), static_cast<long long>(context_length()),
+  MOTE_REQUIRE(count <= room(), Code::kContextFull,
+               "%zu more tokens at position %lld do not fit into the context of %lld positions, which has room for %zu: open the "
+               "session with a larger context_length (this model allows %d) or give fewer tokens",
+               count, static_cast<long long>(position()), static_cast<long long>(context_length()), room(),
                model_->max_position_embeddings());
   return {};
 }
@@ -85,13 +96,30 @@ Status Session::check_ids(std::span<const int32_t> ids) const {
   return {};
 }
 
-Status Session::check_call(std::span<const int32_t> ids) const {
-  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+Status Session::require_whole() const {
   MOTE_REQUIRE(!interrupted_, Code::kInvalidArgument,
                "the last call on this session failed half-way through a recurrent state: reset the session first");
-  MOTE_RETURN_IF_ERROR(require_room(ids.size()));
+  return {};
+}
+
+Status Session::check_call(std::span<const int32_t> ids) {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(require_whole());
   MOTE_RETURN_IF_ERROR(check_ids(ids));
-  return model_->bound()->file().check_unchanged();
+  MOTE_RETURN_IF_ERROR(model_->bound()->file().check_unchanged());
+  return make_room(ids.size());
+}
+
+Status Session::make_room(size_t count) {
+  MOTE_RETURN_IF_ERROR(require_room(count));
+  const int64_t missing = position() + static_cast<int64_t>(count) - context_length();
+  if (missing <= 0) return {};
+  const int64_t keep = std::min(options_.num_keep, position());
+  const int64_t forgotten = std::max(missing, (position() - keep + 1) / 2);
+  const std::vector<int32_t> rest(tokens_.begin() + keep + forgotten, tokens_.end());
+  MOTE_RETURN_IF_ERROR(rewind(keep));
+  forgotten_tokens_ += forgotten;
+  return append(rest);
 }
 
 Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
@@ -101,6 +129,8 @@ Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
 
 Result<SequenceStates> Session::begin_chunk(std::span<const int32_t> ids) {
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
+  MOTE_RETURN_IF_ERROR(states_.reserve(position(), static_cast<int64_t>(ids.size())));
+  forget_logits();
   return SequenceStates{static_cast<int64_t>(ids.size()), states_.kv_caches(), states_.recurrent_states()};
 }
 
@@ -127,18 +157,61 @@ Result<std::span<const float>> Session::run(uint32_t method, std::span<const int
   if (status.code() == Code::kCancelled) cancelled_.store(false);
   if (!status.ok()) return status;
   last_method_ = method;
+  has_logits_ = executor_.use_count() == 1;
   return executor_->output(method, 0);
 }
 
 Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
+  if (position() == 0 && adopt_longest_prefix(ids, kLeastPrefix)) {
+    ids = ids.subspan(static_cast<size_t>(position()));
+    if (ids.empty()) return logits();
+  }
+  return compute(ids);
+}
+
+Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
+  const bool is_worth_remembering = ids.size() >= static_cast<size_t>(kLeastPrefix);
   const auto chunk = static_cast<size_t>(options_.prefill_chunk);
   while (ids.size() > chunk) {
     const auto logits = run(prefill_, ids.first(chunk));
     if (!logits.ok()) return logits.status();
     ids = ids.subspan(chunk);
   }
-  return run(prefill_, ids);
+  const auto logits = run(prefill_, ids);
+  if (logits.ok() && is_worth_remembering) remember();
+  return logits;
+}
+
+Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Status() : prefill(ids).status(); }
+
+Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  MOTE_REQUIRE(ids.size() <= static_cast<size_t>(context_length()), Code::kContextFull,
+               "%zu tokens do not fit into the context of %lld positions: open the session with a larger context_length (this "
+               "model allows %d) or give fewer tokens",
+               ids.size(), static_cast<long long>(context_length()), model_->max_position_embeddings());
+  const size_t count = std::min(ids.size(), tokens_.size());
+  const auto common = std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
+  if (common < position()) remember();
+  if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
+  const int64_t kept = position();
+  const std::span<const int32_t> rest = ids.subspan(static_cast<size_t>(kept));
+  if (rest.empty()) return kept;
+  MOTE_RETURN_IF_ERROR(check_call(rest));
+  MOTE_RETURN_IF_ERROR(compute(rest).status());
+  return kept;
+}
+
+Result<std::span<const float>> Session::logits() {
+  MOTE_REQUIRE(position() > 0, Code::kInvalidArgument, "there are no logits before the first token: append one");
+  const auto vocab_size = static_cast<size_t>(model_->vocab_size());
+  if (has_logits_) return executor_->output(last_method_, 0).last(vocab_size);
+  if (!kept_logits_.empty()) return std::span<const float>(kept_logits_);
+  const int32_t last = tokens_.back();
+  MOTE_RETURN_IF_ERROR(rewind(position() - 1));
+  return decode(last);
 }
 
 Result<std::span<const float>> Session::decode(int32_t id) {
@@ -181,6 +254,7 @@ Status Session::rewind(int64_t to) {
     return {};
   }
   if (!interrupted_ && states_.rewind(position(), to)) {
+    if (to < position()) forget_logits();
     tokens_.resize(static_cast<size_t>(to));
     return {};
   }
@@ -189,7 +263,77 @@ Status Session::rewind(int64_t to) {
   return prefill(kept).status();
 }
 
+Result<std::unique_ptr<Session>> Session::fork() const {
+  MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
+  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_));
+  if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
+  return session;
+}
+
+Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() const {
+  MOTE_RETURN_IF_ERROR(require_whole());
+  auto snapshot = std::make_shared<SessionSnapshot>();
+  snapshot->bound = model_->bound();
+  snapshot->tokens = tokens_;
+  snapshot->states = states_.snapshot(position());
+  if (has_logits_) {
+    const auto logits = executor_->output(last_method_, 0).last(static_cast<size_t>(model_->vocab_size()));
+    snapshot->logits.assign(logits.begin(), logits.end());
+  } else {
+    snapshot->logits = kept_logits_;
+  }
+  return std::shared_ptr<const SessionSnapshot>(std::move(snapshot));
+}
+
+Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
+  MOTE_REQUIRE(snapshot.bound == model_->bound(), Code::kInvalidArgument, "the snapshot is one of another model");
+  const auto size = static_cast<int64_t>(snapshot.tokens.size());
+  MOTE_REQUIRE(to >= 0 && to <= size, Code::kInvalidArgument, "position = %lld: must be 0..%lld, the snapshot's",
+               static_cast<long long>(to), static_cast<long long>(size));
+  const std::vector<int32_t> tokens(snapshot.tokens.begin(), snapshot.tokens.begin() + to);
+  if (to == 0 || !states_.can_adopt(snapshot.states, to)) {
+    reset();
+    return append(tokens);
+  }
+  reset();
+  states_.adopt(snapshot.states, to);
+  tokens_ = tokens;
+  if (to == size) kept_logits_ = snapshot.logits;
+  return {};
+}
+
+// Takes from the prefix cache what is longer than `least`. Not all ids: the last one's logits are to be computed.
+bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) {
+  if (options_.prefix_cache == nullptr || static_cast<int64_t>(ids.size()) <= least) return false;
+  const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), ids, states_, least);
+  return match.snapshot != nullptr && adopt(*match.snapshot, match.length).ok();
+}
+
+void Session::remember() {
+  if (options_.prefix_cache == nullptr || interrupted_ || position() < kLeastPrefix) return;
+  auto present = snapshot();
+  if (present.ok()) options_.prefix_cache->insert(*std::move(present));
+}
+
+Status Session::save(const std::string& path) const {
+  MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
+  return write_session_file(path, *model_, *present, states_);
+}
+
+Status Session::restore(const std::string& path) {
+  MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, context_length()));
+  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, std::move(saved.logits)};
+  if (saved.states.has_value()) snapshot.states = *std::move(saved.states);
+  return adopt(snapshot, static_cast<int64_t>(snapshot.tokens.size()));
+}
+
+void Session::forget_logits() {
+  has_logits_ = false;
+  kept_logits_.clear();
+}
+
 void Session::reset() {
+  forget_logits();
   tokens_.clear();
   states_.clear();
   interrupted_ = false;

@@ -12,12 +12,16 @@
 #include "base/status.h"
 #include "runner/llm/engine.h"
 #include "runner/llm/model.h"
-#include "runner/llm/state_memory.h"
+#include "runner/llm/state/prefix_cache.h"
+#include "runner/llm/state/session_snapshot.h"
+#include "runner/llm/state/memory.h"
 #include "runner/program/executor.h"
 #include "runner/program/profile.h"
 #include "runner/program/thread_pool.h"
 
 namespace mote {
+
+enum class Overflow : int32_t { kRefuse = 0, kShift = 1 };
 
 struct SessionOptions {
   int64_t context_length = 0;  // 0: min(4096, the model's maximum)
@@ -27,6 +31,11 @@ struct SessionOptions {
   // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
   std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
+  // What a full context does to the next token: kShift forgets the oldest tokens behind the first num_keep, half of those
+  // that are there, and computes the others again.
+  Overflow overflow = Overflow::kRefuse;
+  int64_t num_keep = 0;
+  std::shared_ptr<PrefixCache> prefix_cache{};  // where the session looks for what others have computed; nullptr: nowhere
 };
 
 // `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
@@ -39,12 +48,22 @@ class Session {
   // `engine`: what computes, shared with other sessions of the model that have no call at the same time; nullptr: its own.
   static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options,
                                                const Engine* engine = nullptr);
+  // Its tokens go to the prefix cache.
+  ~Session();
 
   // Appends `ids` (at least one) in chunks. Returns the logits after the last, [vocab_size], valid until the next call.
   // Errors: kInvalidArgument for no ids or an id outside the vocabulary, kContextFull, kCancelled, kFileChanged.
   // A failed call leaves the chunks before the failed one in place.
   Result<std::span<const float>> prefill(std::span<const int32_t> ids);
   Result<std::span<const float>> decode(int32_t id);
+  // As prefill, for when the logits are not needed yet. No ids: nothing is done.
+  Status append(std::span<const int32_t> ids);
+  // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
+  // cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
+  Result<int64_t> set_tokens(std::span<const int32_t> ids);
+  // The logits after the last token, valid as those of prefill; computed again where it is not the last call's.
+  // Errors: kInvalidArgument at position 0, those of prefill.
+  Result<std::span<const float>> logits();
   // Of the logits that the last prefill or decode returned, and valid as long: the largest of every kMaximaBlock ids, found
   // by the head as it wrote them; empty for a model that changes its logits after the head.
   std::span<const float> logit_maxima() const { return executor_->maxima(last_method_); }
@@ -59,10 +78,13 @@ class Session {
   int64_t position() const { return static_cast<int64_t>(tokens_.size()); }
   int num_threads() const { return threads_->num_threads(); }
   int64_t prefill_chunk() const { return options_.prefill_chunk; }
+  // Tokens that kShift has forgotten since the session was opened.
+  int64_t forgotten_tokens() const { return forgotten_tokens_; }
   // The ids at all positions so far.
   std::span<const int32_t> tokens() const { return tokens_; }
-  // Bytes of the caches' address space; what is used of them grows with the position.
+  // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
   uint64_t state_bytes() const { return states_.bytes(); }
+  uint64_t held_state_bytes() const { return states_.held_bytes(); }
   uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes(); }
 
   // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
@@ -71,6 +93,8 @@ class Session {
   Result<SequenceStates> begin_call(std::span<const int32_t> ids);
   void end_call(std::span<const int32_t> ids, const Status& status);
 
+  // How many more ids can be given at once: what is free, or with kShift can be freed.
+  size_t room() const;
   // kContextFull unless `count` more ids fit.
   Status require_room(size_t count) const;
   // Every id lies in the vocabulary.
@@ -83,6 +107,22 @@ class Session {
   // is recurrent the ids that stay are computed again. Errors: kInvalidArgument beyond the present position; those of
   // prefill, after which the session is at a position before it.
   Status rewind(int64_t position);
+
+  // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory until
+  // it is written. Cost: that of opening a session. Errors: those of open; kInvalidArgument after an interrupted call.
+  Result<std::unique_ptr<Session>> fork() const;
+  // The session as it is now, for adopt.
+  Result<std::shared_ptr<const SessionSnapshot>> snapshot() const;
+  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options are the
+  // same; else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of prefill.
+  Status adopt(const SessionSnapshot& snapshot, int64_t position);
+
+  // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an interrupted call.
+  Status save(const std::string& path) const;
+  // Goes on from a saved session. A file of another kv_type, or of another prefill_chunk where the model has sliding windows,
+  // gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming the field or
+  // the other model, kContextFull; none changes the session but those of prefill.
+  Status restore(const std::string& path);
 
   // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.
   void start_profile() { profile_ = std::make_unique<Profile>(); }
@@ -100,8 +140,14 @@ class Session {
   Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
       : model_(std::move(model)), options_(options), states_(std::move(states)) {}
   Status prepare_methods(const Engine* engine);
-  Status check_call(std::span<const int32_t> ids) const;
+  Status check_call(std::span<const int32_t> ids);
   Result<SequenceStates> begin_chunk(std::span<const int32_t> ids);
+  Status require_whole() const;
+  Status make_room(size_t count);
+  Result<std::span<const float>> compute(std::span<const int32_t> ids);
+  bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
+  void remember();
+  void forget_logits();
   Result<std::span<const float>> run(uint32_t method, std::span<const int32_t> ids);
   // Appends ids in chunks and calls body(index, logits) with those after each.
   template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
@@ -114,7 +160,10 @@ class Session {
   std::shared_ptr<Executor> executor_;
   std::unique_ptr<Profile> profile_;
   std::vector<int32_t> tokens_;
+  std::vector<float> kept_logits_;  // those after the last token, where no method has them
+  bool has_logits_ = false;         // the last row of the last method's are those after the last token
   std::atomic<bool> cancelled_{false};
+  int64_t forgotten_tokens_ = 0;
   bool interrupted_ = false;  // a recurrent state holds part of a failed call
   uint32_t prefill_ = 0;
   uint32_t decode_ = 0;

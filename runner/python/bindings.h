@@ -60,10 +60,20 @@ class Model {
   std::shared_ptr<mote_model> handle_;
 };
 
+class PrefixCache {
+ public:
+  explicit PrefixCache(uint64_t max_bytes);
+  mote_prefix_cache* get() const { return handle_.get(); }
+
+ private:
+  std::unique_ptr<mote_prefix_cache, Closer<mote_prefix_cache_close>> handle_;
+};
+
 // Calls on a session take turns: Python threads may share one without harm, though not usefully.
 class Session {
  public:
   Session(const Model& model, const mote_session_options& options);
+  Session(mote_session* handle, int32_t vocab_size) : handle_(handle, &mote_session_close), vocab_size_(vocab_size) {}
   std::shared_ptr<mote_session> handle() const;  // as Model::handle
   void close() { handle_.reset(); }
   std::mutex& mutex() { return mutex_; }

@@ -8,7 +8,8 @@ namespace {
 using Logits = py::array_t<float>;
 
 std::unique_ptr<Session> open_session(const Model& model, int32_t context_length, int32_t kv_type, int32_t num_threads,
-                                      int32_t prefill_chunk, const std::string& cpus, int32_t priority) {
+                                      int32_t prefill_chunk, const std::string& cpus, int32_t priority, int32_t overflow,
+                                      int64_t num_keep, const PrefixCache* prefix_cache) {
   auto options = sized<mote_session_options>();
   options.context_length = context_length;
   options.kv_type = kv_type;
@@ -16,6 +17,9 @@ std::unique_ptr<Session> open_session(const Model& model, int32_t context_length
   options.prefill_chunk = prefill_chunk;
   options.cpus = cpus.empty() ? nullptr : cpus.c_str();
   options.priority = priority;
+  options.overflow = overflow;
+  options.num_keep = num_keep;
+  options.prefix_cache = prefix_cache == nullptr ? nullptr : prefix_cache->get();
   return std::make_unique<Session>(model, options);
 }
 
@@ -35,6 +39,64 @@ Logits prefill(Session& session, const std::vector<int32_t>& ids) {
   return filled(session, {session.vocab_size()}, [&](mote_session* handle, float* data, mote_error* error) {
     return mote_session_prefill(handle, ids.data(), ids.size(), data, error);
   });
+}
+
+// What call(handle, error) does, without the GIL.
+template <typename Call>
+void run(Session& session, const Call& call) {
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return call(handle.get(), error);
+  });
+}
+
+Logits logits(Session& session) {
+  return filled(session, {session.vocab_size()},
+                [&](mote_session* handle, float* data, mote_error* error) { return mote_session_logits(handle, data, error); });
+}
+
+void append(Session& session, const std::vector<int32_t>& ids) {
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_append(handle, ids.data(), ids.size(), error); });
+}
+
+void append_text(Session& session, const std::string& text, bool parse_special) {
+  run(session, [&](mote_session* handle, mote_error* error) {
+    return mote_session_append_text(handle, text.data(), text.size(), parse_special, error);
+  });
+}
+
+int64_t set_tokens(Session& session, const std::vector<int32_t>& ids) {
+  int64_t kept = 0;
+  run(session, [&](mote_session* handle, mote_error* error) {
+    return mote_session_set_tokens(handle, ids.data(), ids.size(), &kept, error);
+  });
+  return kept;
+}
+
+std::unique_ptr<Session> fork(Session& session) {
+  mote_session* forked = nullptr;
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_fork(handle, &forked, error); });
+  return std::make_unique<Session>(forked, session.vocab_size());
+}
+
+void save(Session& session, const std::string& path) {
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_save(handle, path.c_str(), error); });
+}
+
+void restore(Session& session, const std::string& path) {
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_restore(handle, path.c_str(), error); });
+}
+
+py::dict cache_info(const PrefixCache& cache) {
+  auto from = sized<mote_prefix_cache_info>();
+  check([&](mote_error* error) { return mote_prefix_cache_get_info(cache.get(), &from, error); });
+  py::dict result;
+  result["bytes"] = from.bytes;
+  result["snapshots"] = from.snapshots;
+  result["hits"] = from.hits;
+  result["misses"] = from.misses;
+  result["reused_tokens"] = from.reused_tokens;
+  return result;
 }
 
 Logits decode(Session& session, int32_t id) {
@@ -65,14 +127,13 @@ py::dict info(Session& session) {
   result["position"] = from.position;
   result["state_bytes"] = from.state_bytes;
   result["arena_bytes"] = from.arena_bytes;
+  result["held_state_bytes"] = from.held_state_bytes;
+  result["forgotten_tokens"] = from.forgotten_tokens;
   return result;
 }
 
 void rewind(Session& session, int64_t position) {
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_rewind(handle.get(), position, error);
-  });
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_rewind(handle, position, error); });
 }
 
 std::vector<int32_t> tokens(Session& session) {
@@ -87,40 +148,34 @@ std::vector<int32_t> tokens(Session& session) {
 }
 
 void reset(Session& session) {
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_reset(handle.get(), error);
-  });
+  run(session, [](mote_session* handle, mote_error* error) { return mote_session_reset(handle, error); });
 }
 
 py::str check_golden(Session& session) {
   char* text = nullptr;
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_check_golden(handle.get(), &text, error);
-  });
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_check_golden(handle, &text, error); });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return py::str(text);
 }
 
 void start_profile(Session& session) {
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_start_profile(handle.get(), error);
-  });
+  run(session, [](mote_session* handle, mote_error* error) { return mote_session_start_profile(handle, error); });
 }
 
 py::str stop_profile(Session& session) {
   char* text = nullptr;
-  check_without_gil([&, handle = session.handle()](mote_error* error) {
-    const std::lock_guard lock(session.mutex());
-    return mote_session_stop_profile(handle.get(), &text, error);
-  });
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_stop_profile(handle, &text, error); });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return py::str(text);
 }
 
 }  // namespace
+
+PrefixCache::PrefixCache(uint64_t max_bytes) {
+  mote_prefix_cache* cache = nullptr;
+  check([&](mote_error* error) { return mote_prefix_cache_open(max_bytes, &cache, error); });
+  handle_.reset(cache);
+}
 
 Session::Session(const Model& model, const mote_session_options& options) : vocab_size_(model.info().vocab_size) {
   mote_session* session = nullptr;
@@ -141,14 +196,28 @@ std::shared_ptr<mote_session> Session::handle() const {
 }
 
 void bind_session(py::module_& module) {
+  py::class_<PrefixCache, std::shared_ptr<PrefixCache>>(module, "PrefixCache")
+      .def(py::init<uint64_t>(), py::arg("max_bytes"))
+      .def("clear", [](const PrefixCache& cache) {
+        check([&](mote_error* error) { return mote_prefix_cache_clear(cache.get(), error); });
+      })
+      .def("info", &cache_info);
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def(py::init(&open_session), py::arg("model"), py::arg("context_length"), py::arg("kv_type"), py::arg("num_threads"),
-           py::arg("prefill_chunk"), py::arg("cpus"), py::arg("priority"))
+           py::arg("prefill_chunk"), py::arg("cpus"), py::arg("priority"), py::arg("overflow"), py::arg("num_keep"),
+           py::arg("prefix_cache"))
       .def("close", &Session::close)
       .def("prefill", &prefill, py::arg("ids"))
       .def("decode", &decode, py::arg("id"))
       .def("verify", &verify, py::arg("ids"))
       .def("score", &score, py::arg("ids"))
+      .def("append", &append, py::arg("ids"))
+      .def("append_text", &append_text, py::arg("text"), py::arg("parse_special"))
+      .def("set_tokens", &set_tokens, py::arg("ids"))
+      .def("logits", &logits)
+      .def("fork", &fork)
+      .def("save", &save, py::arg("path"))
+      .def("restore", &restore, py::arg("path"))
       .def("info", &info)
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("rewind", &rewind, py::arg("position"))

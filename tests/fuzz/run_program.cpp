@@ -1,6 +1,7 @@
 #include "tests/fuzz/run_program.h"
 
 #include <algorithm>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -46,9 +47,10 @@ class StateMemory {
     cache.window = state.window();
     cache.num_sinks = state.num_sink_positions();
     cache.capacity = cache.window == 0 ? kContext : int64_t{cache.num_sinks} + cache.window + kTokens - 1;
-    const Size blocks = Size(cache.num_slots() / kKvBlockSlots) * cache.num_heads;
-    MOTE_ASSIGN(cache.keys, take(blocks * kv_key_block_bytes(cache.type, cache.head_dim)));
-    MOTE_ASSIGN(cache.values, take(blocks * kv_value_block_bytes(cache.type, cache.value_head_dim)));
+    MOTE_ASSIGN(std::byte* memory, take(cache.page_bytes() * cache.num_pages()));
+    std::vector<std::byte*>& pages = pages_.emplace_back();
+    for (int64_t i = 0; i < cache.num_pages(); ++i) pages.push_back(memory + i * cache.page_bytes().value());
+    cache.pages = pages.data();
     MOTE_ASSIGN(std::byte* positions, take(Size(cache.num_slots()) * sizeof(int64_t)));
     cache.positions = reinterpret_cast<int64_t*>(positions);
     std::fill_n(cache.positions, cache.num_slots(), -1);
@@ -65,6 +67,7 @@ class StateMemory {
 
   Size used_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::list<std::vector<std::byte*>> pages_;
   std::vector<KvCache> caches_;
   std::vector<RecurrentState> recurrent_;
 };

@@ -35,25 +35,27 @@ struct Cache {
     cache.num_sinks = s.num_sinks;
     cache.capacity = capacity;
     positions.resize(static_cast<size_t>(cache.num_slots()), -1);
-    const auto blocks = static_cast<size_t>(cache.num_slots() / kKvBlockSlots * s.kv_heads);
-    keys.resize(blocks * static_cast<size_t>(kv_key_block_bytes(s.type, s.head_dim)));
-    values.resize(blocks * static_cast<size_t>(kv_value_block_bytes(s.type, s.value_dim)));
+    memory.resize(static_cast<size_t>((cache.page_bytes() * cache.num_pages()).value()));
     caches.push_back(cache);
     point();
   }
-  Cache(const Cache& other) : keys(other.keys), values(other.values), positions(other.positions), caches(other.caches) { point(); }
+  Cache(const Cache& other) : memory(other.memory), positions(other.positions), caches(other.caches) { point(); }
   Cache& operator=(const Cache&) = delete;
 
-  std::vector<std::byte> keys, values;
+  std::vector<std::byte> memory;
   std::vector<int64_t> positions;
   std::vector<KvCache> caches;
 
  private:
   void point() {
-    caches[0].keys = keys.data();
-    caches[0].values = values.data();
-    caches[0].positions = positions.data();
+    KvCache& cache = caches[0];
+    pages_.clear();
+    for (int64_t i = 0; i < cache.num_pages(); ++i) pages_.push_back(memory.data() + i * cache.page_bytes().value());
+    cache.pages = pages_.data();
+    cache.positions = positions.data();
   }
+
+  std::vector<std::byte*> pages_;
 };
 
 struct Sequence {

@@ -70,13 +70,11 @@ class LastTokens {
     Cache cache = cache_;
     return run(kernel, threads, cache);
   }
-  // The keys, then the values that the kernel leaves in the cache.
+  // What the kernel leaves in the cache.
   std::vector<std::byte> cached(const Kernel& kernel) const {
     Cache cache = cache_;
     run(kernel, 1, cache);
-    std::vector<std::byte> all = cache.keys;
-    all.insert(all.end(), cache.values.begin(), cache.values.end());
-    return all;
+    return cache.memory;
   }
 
  private:

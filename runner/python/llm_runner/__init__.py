@@ -19,6 +19,7 @@ from llm_runner.errors import (
     MoteError,
     ProgramError,
     ResourceError,
+    SessionFileError,
     TemplateError,
     TokenizerError,
 )
@@ -26,7 +27,7 @@ from llm_runner.generation import Generation, Piece, Streamer, TokenLogprob, war
 from llm_runner.model import Model, check_tokenizer
 from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
-from llm_runner.session import Session
+from llm_runner.session import PrefixCache, Session, SessionOptions
 
 __all__ = [
     "ArgumentError",
@@ -43,11 +44,14 @@ __all__ = [
     "Model",
     "MoteError",
     "Piece",
+    "PrefixCache",
     "ProgramError",
     "ReplyEvent",
     "ReplyParser",
     "ResourceError",
     "Session",
+    "SessionFileError",
+    "SessionOptions",
     "Streamer",
     "TemplateError",
     "TokenLogprob",

@@ -20,6 +20,10 @@ class ProgramError(MoteError):
     """The file is malformed, of another version, or needs an op that this build does not have."""
 
 
+class SessionFileError(MoteError):
+    """A saved session that is damaged, or that another model file made."""
+
+
 class TokenizerError(ProgramError):
     """A tokenizer of a kind that is not supported, or a malformed one."""
 
@@ -48,9 +52,11 @@ _TYPES = {
     10: FileError,
     11: FileError,
     12: FileError,
+    13: FileError,
     20: ProgramError,
     21: ProgramError,
     22: ProgramError,
+    23: SessionFileError,
     30: TokenizerError,
     31: TemplateError,
     40: ArgumentError,

@@ -19,7 +19,7 @@ from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
 from llm_runner.options import GenerationOptions, checked_ids
 from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
-from llm_runner.session import Session
+from llm_runner.session import ModelOptions, Session, SessionOptions, split_options
 
 
 def check_tokenizer(tokenizer_json: bytes | str) -> None:
@@ -48,25 +48,20 @@ class Model:
         *,
         stop_strings: str | Sequence[str] = (),
         streamer: Streamer | None = None,
-        context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
-        **options: Unpack[GenerationOptions],
+        **options: Unpack[ModelOptions],
     ) -> Generation:
         """Continues a prompt in a session of its own and returns an iterator over the text.
 
         prompt: text, or token ids   stop_strings: the text ends before the first of them
         streamer: one of transformers, or an object with its `put` and `end`; the call then returns at the end
-        context_length ... priority: as for `session`
-        options: max_new_tokens, temperature, top_p, ...: those of `llm_runner.GenerationOptions`
+        options: those of `llm_runner.SessionOptions` (context_length, kv_dtype, threads, ...) and of
+            `llm_runner.GenerationOptions` (max_new_tokens, temperature, top_p, ...)
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
-        session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+        session_options, generation_options = split_options(options)
+        session = self.session(**session_options)
         ids = self.tokenize(prompt) if isinstance(prompt, str) else prompt
-        generation = session._start(ids, stop_strings, options, on_close=session.close)
+        generation = session._start(ids, stop_strings, generation_options, on_close=session.close)
         if streamer is not None:
             generation.stream_to(streamer, ids)
         return generation
@@ -127,27 +122,24 @@ class Model:
         continue_final_message: bool | str = False,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         stop_strings: str | Sequence[str] = (),
-        context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
-        **options: Unpack[GenerationOptions],
+        **options: Unpack[ModelOptions],
     ) -> ChatGeneration:
         """Replies to a conversation in a session of its own; `Session.chat` keeps what it has read for the next turn.
 
         messages ... continue_final_message: as for `apply_chat_template`
         chat_template_kwargs: what else the template reads, such as {"enable_thinking": False}
-        context_length ... priority: as for `session`   options: as for `generate`
+        options: as for `generate`
         Returns: an iterator over what the reply adds (`ReplyEvent`), which then has the message
         Errors: as `generate`; TemplateError with jinja2's message; ArgumentError if the file has no template
         """
         conversation = Conversation(
             self, messages, tools, documents, chat_template, continue_final_message, chat_template_kwargs
         )
-        session = self.session(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
-        return session.reply(conversation, stop_strings=stop_strings, on_close=session.close, **options)
+        session_options, generation_options = split_options(options)
+        session = self.session(**session_options)
+        return session.reply(
+            conversation, stop_strings=stop_strings, on_close=session.close, **generation_options
+        )
 
     def achat(
         self, messages: Sequence[Mapping[str, Any]], **options: Any
@@ -155,24 +147,9 @@ class Model:
         """As `chat`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.chat(messages, **options))
 
-    def session(
-        self,
-        context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
-    ) -> Session:
-        """Opens a session.
-
-        context_length: positions; None: 4096, or the model's maximum if that is less
-        kv_dtype: float32 (exact), float16, int8 or int4   threads: None: the physical cores, or one for each of `cpus`
-        prefill_chunk: tokens computed at once; None: 256
-        cpus: what the threads run on, "0-3,6" or [0, 1, 2, 3, 6], also the calling one during a call; None: any
-        priority: low, normal or high, of the threads beside the calling one
-        """
-        return Session(self, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+    def session(self, context_length: int | None = None, **options: Unpack[SessionOptions]) -> Session:
+        """Opens a session; options: those of `llm_runner.SessionOptions`."""
+        return Session(self, context_length, **options)
 
     def score(
         self, prompt: str | Sequence[int], context_length: int | None = None, threads: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -22,7 +22,52 @@ if TYPE_CHECKING:
 
 KV_DTYPES = ("float32", "float16", "int8", "int4")  # in the order of MOTE_KV_*
 PRIORITIES = ("normal", "low", "high")  # of MOTE_PRIORITY_*
+OVERFLOWS = ("refuse", "shift")  # of MOTE_OVERFLOW_*
 
+
+class PrefixCache:
+    """Keeps what sessions have computed, for others whose text begins alike: system prompts, conversations that go on.
+
+    Given to `Model.session`. Pages of keys and values that several use are one memory. Thread safety: any number of threads.
+    """
+
+    def __init__(self, max_bytes: int):
+        """max_bytes: what is held at most; the least recently used goes first"""
+        self._core = _core.PrefixCache(checked_int("max_bytes", max_bytes, 0, 2**63 - 1))
+
+    def clear(self) -> None:
+        """Forgets everything. Sessions keep what they use."""
+        self._core.clear()
+
+    @property
+    def info(self) -> dict[str, int]:
+        """bytes, snapshots, hits and misses of look-ups, reused_tokens."""
+        return self._core.info()
+
+
+class SessionOptions(TypedDict, total=False):
+    """What `Model.session` takes."""
+
+    context_length: int | None  # positions; None: 4096, or the model's maximum if that is less
+    kv_dtype: str  # float32 (exact), float16, int8 or int4
+    threads: int | None  # None: the physical cores, or one for each of `cpus`
+    prefill_chunk: int | None  # tokens computed at once; None: 256
+    cpus: str | Sequence[int] | None  # what the threads run on, "0-3,6" or a list, also the calling one; None: any
+    priority: str  # low, normal or high, of the threads beside the calling one
+    overflow: str  # refuse: more tokens than the context has room for are an error; shift: the oldest are forgotten
+    num_keep: int  # first tokens that shift never forgets
+    prefix_cache: PrefixCache | None  # shared with other sessions
+
+
+class ModelOptions(SessionOptions, GenerationOptions, total=False):
+    """What `Model.generate` takes: of a session of its own, and of what is generated in it."""
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[SessionOptions, GenerationOptions]:
+    """Returns the options of the session and the others."""
+    of_session = {name: value for name, value in options.items() if name in SessionOptions.__annotations__}
+    others = {name: value for name, value in options.items() if name not in of_session}
+    return cast(SessionOptions, of_session), cast(GenerationOptions, others)
 
 class Session:
     """Caches and position of one sequence; `Model.session` opens it.
@@ -39,10 +84,71 @@ class Session:
         prefill_chunk: int | None = None,
         cpus: str | Sequence[int] | None = None,
         priority: str = "normal",
+        overflow: str = "refuse",
+        num_keep: int = 0,
+        prefix_cache: PrefixCache | None = None,
     ):
         arguments = session_arguments(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
         self._model = model
         self._core = _core.Session(model._core, *arguments)
+
+    def append(
+        self,
+        content: str | Sequence[int] | Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> int:
+        """Appends a text, token ids or the messages of a conversation, without continuing them.
+
+        content: text (BOS and such only at the start of the session; special tokens spelled in it become their ids), ids, or
+            all messages of the conversation so far: what the session already holds of their prompt is kept and the rest
+            computed, so that a turn costs what is new in it
+        tools, add_generation_prompt, variables: for messages, as in `Model.apply_chat_template`
+        Returns: tokens that needed no computation
+        Errors: ContextFullError, ArgumentError, TemplateError, CancelledError
+        """
+        if isinstance(content, str):
+            self._core.append_text(content.encode("utf-8", "replace"), True)
+            return 0
+        if content and isinstance(content[0], Mapping):
+            ids = self._model.apply_chat_template(
+                content, tools, add_generation_prompt=add_generation_prompt, **variables
+            )
+            return self.set_tokens(ids)
+        self._core.append(checked_ids(content))
+        return 0
+
+    def set_tokens(self, ids: Sequence[int]) -> int:
+        """Makes ids the tokens of the session; what it holds of them from the first on is kept, the rest computed.
+
+        Returns: how many were kept   Errors: those of `prefill`
+        """
+        return self._core.set_tokens(checked_ids(ids))
+
+    def logits(self) -> np.ndarray:
+        """Returns the logits after the last token, float32 [vocab_size]. Errors: ArgumentError at position 0"""
+        return self._core.logits()
+
+    def fork(self) -> Session:
+        """Returns a session of its own with the same options and tokens; what they have in common stays one memory."""
+        forked = object.__new__(Session)
+        forked._model = self._model
+        forked._core = self._core.fork()
+        return forked
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes tokens and caches to a file, whole or not at all. Errors: FileError"""
+        self._core.save(os.fspath(path))
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Goes on from a saved session of the same model file.
+
+        Where kv_dtype, or prefill_chunk of a model with sliding windows, differ from those it was saved with, its tokens
+        are computed again.
+        Errors: FileError, SessionFileError for another model or a damaged file, ContextFullError; the session stays as it was
+        """
+        self._core.restore(os.fspath(path))
 
     def prefill(self, ids: Sequence[int]) -> np.ndarray:
         """Appends ids and returns the logits after the last one.
@@ -69,13 +175,16 @@ class Session:
 
     def generate(
         self,
-        prompt: str | Sequence[int],
+        prompt: str | Sequence[int] = (),
         *,
         stop_strings: str | Sequence[str] = (),
         streamer: Streamer | None = None,
         **options: Unpack[GenerationOptions],
     ) -> Generation:
-        """Appends the prompt and continues it; see `Model.generate`. The session keeps all but the last token."""
+        """Appends the prompt, if there is one, and continues the session's text; see `Model.generate`.
+
+        The session keeps all but the last token.
+        """
         ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
         generation = self._start(ids, stop_strings, options)
         if streamer is not None:
@@ -157,7 +266,9 @@ class Session:
 
     @property
     def info(self) -> dict[str, Any]:
-        """context_length, num_threads, position, state_bytes (address space of the caches), arena_bytes."""
+        """context_length, num_threads, position, arena_bytes (activations), forgotten_tokens (by overflow="shift"),
+        state_bytes (of the caches when the context is full), held_state_bytes (as far as tokens have reached).
+        """
         return self._core.info()
 
     @property

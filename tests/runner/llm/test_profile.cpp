@@ -153,6 +153,7 @@ TEST(Loops, a_decode_step_needs_at_most_six_a_layer) {
       executor->input(method, 0)[static_cast<size_t>(t)] = t % 19;
       executor->input(method, 1)[static_cast<size_t>(t)] = position + t;
     }
+    ASSERT_TRUE(states.reserve(position, tokens).ok());
     ASSERT_TRUE(executor->run(method, {states.kv_caches(), states.recurrent_states()}, cancelled).ok());
   };
   run("prefill", 32, 0);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu_features.h"
-#include "runner/llm/state_memory.h"
+#include "runner/llm/state/memory.h"
 #include "runner/program/executor.h"
 #include "runner/program/program.h"
 #include "runner/program/thread_pool.h"
@@ -55,6 +55,7 @@ class Greedy {
       executor_->input(method, 0)[i] = ids[i];
       executor_->input(method, 1)[i] = position + static_cast<int64_t>(i);
     }
+    MOTE_RETURN_IF_ERROR(states.reserve(position, static_cast<int64_t>(ids.size())));
     MOTE_RETURN_IF_ERROR(executor_->run(method, {states.kv_caches(), states.recurrent_states()}, cancelled_));
     const std::span<const float> logits = executor_->output(method, 0);
     for (const float logit : logits) hash_ = (hash_ ^ std::bit_cast<uint32_t>(logit)) * 1099511628211u;  // FNV-1a

@@ -1,0 +1,29 @@
+// A session in a file. Format: a header, a flatbuffer (session_file.fbs), the pages of the caches.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/llm/model.h"
+#include "runner/llm/state/memory.h"
+#include "runner/llm/state/session_snapshot.h"
+
+namespace mote {
+
+// `states` is the memory that the snapshot was taken from. Written beside `path`, synced and renamed, so that `path` is always a
+// whole file. Errors: kFileUnwritable.
+Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states);
+
+struct SavedSession {
+  std::vector<int32_t> tokens{};
+  std::vector<float> logits{};            // after the last token; empty: not known
+  std::optional<StateSnapshot> states{};  // absent: `states` could not take it
+};
+
+// Reads what write_session_file wrote; pages only if `states` has their layout. Whatever the file holds, what comes back is
+// safe to adopt. Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidSession naming the field, kContextFull for
+// more than context_length tokens, kOutOfMemory.
+Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states, int64_t context_length);
+
+}  // namespace mote

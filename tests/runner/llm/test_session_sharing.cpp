@@ -1,0 +1,352 @@
+// Forks, snapshots, saved sessions and the prefix cache: whatever way a session came to its tokens, it goes on to the same bits.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "runner/llm/session.h"
+#include "tests/runner/llm/tiny_file.h"
+
+namespace mote {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using Logits = std::vector<float>;
+
+constexpr int64_t kContext = 700;  // three pages
+
+Ids some_ids(size_t count, int32_t seed = 3) {
+  Ids ids;
+  for (size_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>((i * i + i * 7 + static_cast<size_t>(seed)) % 19));
+  return ids;
+}
+
+test::ProgramBuilder long_program(int32_t window) {
+  test::ProgramBuilder builder = test::tiny_program({.window = window});
+  builder.program.max_position_embeddings = 1024;
+  return builder;
+}
+
+Logits copy(const Result<std::span<const float>>& logits) {
+  EXPECT_TRUE(logits.ok()) << logits.status().message();
+  return logits.ok() ? Logits(logits->begin(), logits->end()) : Logits();
+}
+
+class SharingSessions : public testing::TestWithParam<int32_t> {
+ protected:
+  SharingSessions() : file_(long_program(GetParam())), model_(*Model::open(file_.path())) {}
+
+  std::unique_ptr<Session> open(SessionOptions options = {}) const {
+    if (options.context_length == 0) options.context_length = kContext;
+    if (options.num_threads == 0) options.num_threads = 1;
+    auto session = Session::open(model_, options);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return *std::move(session);
+  }
+  // The logits after each of `ids` in a session that has read nothing else.
+  Logits alone(const Ids& ids) const {
+    Logits logits(ids.size() * 19);
+    EXPECT_TRUE(open()->verify(ids, logits.data()).ok());
+    return logits;
+  }
+  // Those after each of `more`, behind what the session has.
+  static Logits go_on(Session& session, const Ids& more) {
+    Logits logits(more.size() * 19);
+    const Status status = session.verify(more, logits.data());
+    EXPECT_TRUE(status.ok()) << status.message();
+    return logits;
+  }
+  void expect_exact(Session& session, const Ids& more) const {
+    Ids ids(session.tokens().begin(), session.tokens().end());
+    ids.insert(ids.end(), more.begin(), more.end());
+    const Logits expected = alone(ids);
+    EXPECT_EQ(go_on(session, more), Logits(expected.end() - static_cast<ptrdiff_t>(more.size() * 19), expected.end()));
+  }
+  std::string saved_path() const { return file_.path() + ".session"; }
+
+  test::TinyFile file_;
+  std::shared_ptr<const Model> model_;
+};
+
+TEST_P(SharingSessions, forks_go_on_by_themselves) {
+  for (const size_t count : {1, 15, 16, 200, 256, 300, 513}) {
+    const auto first = open();
+    const Logits last = copy(first->prefill(some_ids(count)));
+    auto second = first->fork();
+    ASSERT_TRUE(second.ok()) << second.status().message();
+    EXPECT_EQ(copy((*second)->logits()), last);
+    auto third = (*second)->fork();
+    ASSERT_TRUE(third.ok());
+    // Each writes to the page that all of them hold.
+    expect_exact(*first, some_ids(40, 1));
+    expect_exact(**second, some_ids(50, 2));
+    expect_exact(**third, some_ids(60, 4));
+    expect_exact(*first, some_ids(20, 5));
+    ASSERT_TRUE((*second)->rewind(1).ok());
+    expect_exact(**second, some_ids(30, 6));
+    expect_exact(**third, some_ids(5, 7));
+  }
+}
+
+TEST_P(SharingSessions, forks_share_memory_until_they_write) {
+  const auto first = open();
+  EXPECT_EQ(first->held_state_bytes(), 0u);
+  ASSERT_TRUE(first->append(some_ids(100)).ok());
+  const uint64_t page = first->held_state_bytes();
+  EXPECT_GT(page, 0u);
+  const auto snapshot = *first->snapshot();
+  const std::byte* shared = snapshot->states.groups[0].slabs[0].data();
+  const auto second = *first->fork();
+  const auto held = [](Session& session) { return (*session.snapshot())->states.groups[0].slabs[0].data(); };
+  EXPECT_EQ(held(*second), shared);
+  copy(second->decode(1));
+  EXPECT_NE(held(*second), shared);
+  EXPECT_EQ(held(*first), shared);
+  EXPECT_EQ(second->held_state_bytes(), page);
+}
+
+TEST_P(SharingSessions, a_parent_may_go_before_its_forks) {
+  auto first = open();
+  ASSERT_TRUE(first->append(some_ids(300)).ok());
+  const auto second = *first->fork();
+  first.reset();
+  expect_exact(*second, some_ids(9, 1));
+}
+
+TEST_P(SharingSessions, snapshots_are_taken_back_and_cut) {
+  const auto session = open();
+  ASSERT_TRUE(session->append(some_ids(300)).ok());
+  const auto snapshot = *session->snapshot();
+  ASSERT_TRUE(session->append(some_ids(200, 1)).ok());
+  for (const int64_t position : {300, 299, 256, 255, 17, 1, 0}) {
+    ASSERT_TRUE(session->adopt(*snapshot, position).ok());
+    EXPECT_EQ(session->position(), position);
+    expect_exact(*session, some_ids(20, 2));
+  }
+  EXPECT_EQ(session->adopt(*snapshot, 301).code(), Code::kInvalidArgument);
+  EXPECT_EQ(session->adopt(*snapshot, -1).code(), Code::kInvalidArgument);
+  const auto other_layout = open({.kv_type = KvType::kInt8, .prefill_chunk = 7});
+  ASSERT_TRUE(other_layout->adopt(*snapshot, 300).ok());
+  EXPECT_EQ(other_layout->position(), 300);
+  const test::TinyFile other_file(long_program(GetParam()));
+  const auto other_model = *Session::open(*Model::open(other_file.path()), {.context_length = kContext});
+  EXPECT_EQ(other_model->adopt(*snapshot, 300).code(), Code::kInvalidArgument);
+}
+
+TEST_P(SharingSessions, logits_are_there_whatever_came_before) {
+  const auto session = open();
+  EXPECT_EQ(session->logits().status().code(), Code::kInvalidArgument);
+  const Ids ids = some_ids(30);
+  const Logits all = alone(ids);
+  const auto row = [&](int64_t i) { return Logits(all.begin() + i * 19, all.begin() + (i + 1) * 19); };
+  ASSERT_TRUE(session->append(ids).ok());
+  EXPECT_EQ(copy(session->logits()), row(29));
+  ASSERT_TRUE(session->rewind(12).ok());
+  EXPECT_EQ(copy(session->logits()), row(11));
+  EXPECT_EQ(session->position(), 12);
+  EXPECT_EQ(copy((*session->fork())->logits()), row(11));
+}
+
+TEST_P(SharingSessions, set_tokens_computes_only_what_is_new) {
+  const auto session = open();
+  Ids ids = some_ids(100);
+  EXPECT_EQ(*session->set_tokens(ids), 0);
+  ids.resize(80);
+  const Ids more = some_ids(30, 8);
+  ids.insert(ids.end(), more.begin(), more.end());
+  const int64_t common = std::mismatch(ids.begin(), ids.begin() + 100, session->tokens().begin()).first - ids.begin();
+  EXPECT_EQ(*session->set_tokens(ids), common);
+  EXPECT_EQ(*session->set_tokens(ids), 110);
+  expect_exact(*session, some_ids(5, 9));
+  EXPECT_EQ(*session->set_tokens(Ids(ids.begin(), ids.begin() + 3)), 3);
+  expect_exact(*session, some_ids(5, 9));
+  EXPECT_EQ(session->set_tokens({}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(session->set_tokens(Ids{1, 19}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(session->set_tokens(some_ids(kContext + 1)).status().code(), Code::kContextFull);
+}
+
+TEST_P(SharingSessions, a_saved_session_goes_on) {
+  for (const KvType type : {KvType::kFloat32, KvType::kFloat16, KvType::kInt8, KvType::kInt4}) {
+    for (const size_t count : {0, 1, 40, 300}) {
+      const auto session = open({.kv_type = type});
+      ASSERT_TRUE(session->append(some_ids(count)).ok());
+      ASSERT_TRUE(session->save(saved_path()).ok());
+      const auto restored = open({.kv_type = type, .num_threads = 2});
+      ASSERT_TRUE(restored->append(some_ids(9, 5)).ok());
+      const Status status = restored->restore(saved_path());
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_TRUE(std::ranges::equal(restored->tokens(), some_ids(count)));
+      if (count > 0) {
+        EXPECT_EQ(copy(restored->logits()), copy(session->logits()));
+      }
+      EXPECT_EQ(go_on(*restored, some_ids(30, 1)), go_on(*session, some_ids(30, 1)));
+    }
+  }
+  // Another layout computes the tokens again.
+  const auto longer = open({.context_length = 699, .kv_type = KvType::kFloat32, .prefill_chunk = 5});
+  ASSERT_TRUE(longer->restore(saved_path()).ok());
+  expect_exact(*longer, some_ids(10, 1));
+  std::filesystem::remove(saved_path());
+}
+
+TEST_P(SharingSessions, saving_replaces_whole_files_and_names_what_fails) {
+  const auto session = open();
+  ASSERT_TRUE(session->append(some_ids(10)).ok());
+  const Status status = session->save("/nowhere/at/all");
+  EXPECT_EQ(status.code(), Code::kFileUnwritable);
+  EXPECT_NE(status.message().find("/nowhere/at/all"), std::string::npos);
+  ASSERT_TRUE(session->save(saved_path()).ok());
+  ASSERT_TRUE(session->append(some_ids(10)).ok());
+  ASSERT_TRUE(session->save(saved_path()).ok());
+  const auto restored = open();
+  ASSERT_TRUE(restored->restore(saved_path()).ok());
+  EXPECT_EQ(restored->position(), 20);
+  size_t beside = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(saved_path()).parent_path())) {
+    beside += entry.path().string().starts_with(saved_path() + ".tmp") ? 1 : 0;
+  }
+  EXPECT_EQ(beside, 0u);
+  std::filesystem::remove(saved_path());
+}
+
+TEST_P(SharingSessions, files_that_are_no_saved_session_of_the_model_are_refused) {
+  const auto session = open();
+  ASSERT_TRUE(session->append(some_ids(40)).ok());
+  ASSERT_TRUE(session->save(saved_path()).ok());
+  EXPECT_EQ(session->restore("/nowhere").code(), Code::kFileNotFound);
+  EXPECT_EQ(session->restore(std::filesystem::temp_directory_path()).code(), Code::kFileUnreadable);
+  EXPECT_EQ(session->restore(file_.path()).code(), Code::kInvalidSession);
+  EXPECT_EQ(open({.context_length = 39})->restore(saved_path()).code(), Code::kContextFull);
+  test::ProgramBuilder builder = long_program(GetParam());
+  builder.program.bos_token_id = 1;
+  const test::TinyFile other(builder);
+  const auto stranger = *Session::open(*Model::open(other.path()), {.context_length = kContext});
+  const Status status = stranger->restore(saved_path());
+  EXPECT_EQ(status.code(), Code::kInvalidSession);
+  EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
+
+  // Every byte changed and every length: an error, and the session stays as it was.
+  std::ifstream in(saved_path(), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const auto write = [&](const std::string& text) { std::ofstream(saved_path(), std::ios::binary | std::ios::trunc) << text; };
+  for (size_t i = 0; i < bytes.size(); i += i < 200 ? 1 : 197) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x41);
+    write(changed);
+    if (i >= 36 && i < 40) continue;  // reserved
+    EXPECT_FALSE(session->restore(saved_path()).ok()) << i;
+    write(bytes.substr(0, i));
+    EXPECT_FALSE(session->restore(saved_path()).ok()) << i;
+  }
+  write(bytes + "x");
+  EXPECT_FALSE(session->restore(saved_path()).ok());
+  EXPECT_EQ(session->position(), 40);
+  expect_exact(*session, some_ids(5));
+  std::filesystem::remove(saved_path());
+}
+
+TEST_P(SharingSessions, a_full_context_forgets_the_oldest_tokens) {
+  const auto session = open({.context_length = 40, .overflow = Overflow::kShift, .num_keep = 4});
+  const Ids ids = some_ids(100);
+  for (const int32_t id : ids) {
+    copy(session->decode(id));
+    EXPECT_LE(session->position(), 40);
+    EXPECT_TRUE(std::ranges::equal(session->tokens().first(std::min<size_t>(4, session->tokens().size())), Ids(ids.begin(), ids.begin() + std::min<ptrdiff_t>(4, session->position()))));
+  }
+  EXPECT_EQ(session->forgotten_tokens() + session->position(), 100);
+  EXPECT_TRUE(std::ranges::equal(session->tokens().subspan(4), Ids(ids.end() - session->position() + 4, ids.end())));
+  const Logits expected = alone(Ids(session->tokens().begin(), session->tokens().end()));
+  EXPECT_EQ(copy(session->logits()), Logits(expected.end() - 19, expected.end()));
+  // What does not fit beside what is kept is refused.
+  EXPECT_EQ(session->append(some_ids(37)).code(), Code::kContextFull);
+  ASSERT_TRUE(session->append(some_ids(36)).ok());
+  EXPECT_EQ(session->position(), 40);
+  EXPECT_EQ(Session::open(model_, {.context_length = 40, .num_keep = 40}).status().code(), Code::kInvalidArgument);
+}
+
+TEST_P(SharingSessions, the_prefix_cache_gives_what_others_computed) {
+  const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 30);
+  const Ids system = some_ids(300);
+  const auto with = [&](int32_t seed, size_t count) {
+    Ids ids = system;
+    const Ids more = some_ids(count, seed);
+    ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
+  };
+  const auto first = open({.prefix_cache = cache});
+  ASSERT_TRUE(first->append(with(1, 20)).ok());
+  EXPECT_EQ(cache->statistics().snapshots, 1);
+  const auto second = open({.context_length = 400, .prefix_cache = cache});
+  const Ids ids = with(2, 30);
+  const Logits logits = copy(second->prefill(ids));
+  const Logits expected = alone(ids);
+  EXPECT_EQ(logits, Logits(expected.end() - 19, expected.end()));
+  EXPECT_EQ(cache->statistics().hits, 1);
+  EXPECT_GE(cache->statistics().reused_tokens, 300);
+  expect_exact(*first, some_ids(10, 4));
+  expect_exact(*second, some_ids(10, 4));
+  // The same text again is all there, also when a session with it was closed.
+  ASSERT_TRUE(open({.prefix_cache = cache})->append(with(7, 100)).ok());
+  const auto third = open({.prefix_cache = cache});
+  EXPECT_EQ(*third->set_tokens(with(7, 100)), 400);
+  expect_exact(*third, some_ids(10, 5));
+  // Other kinds of caches and other texts find nothing.
+  const int64_t hits = cache->statistics().hits;
+  ASSERT_TRUE(open({.kv_type = KvType::kInt8, .prefix_cache = cache})->append(system).ok());
+  ASSERT_TRUE(open({.prefix_cache = cache})->append(some_ids(50, 11)).ok());
+  EXPECT_EQ(cache->statistics().hits, hits);
+  cache->clear();
+  EXPECT_EQ(cache->statistics().bytes, 0u);
+  EXPECT_EQ(cache->statistics().snapshots, 0);
+}
+
+TEST_P(SharingSessions, the_prefix_cache_keeps_to_its_bytes) {
+  const auto all = std::make_shared<PrefixCache>(uint64_t{1} << 30);
+  ASSERT_TRUE(open({.prefix_cache = all})->append(some_ids(100, 0)).ok());
+  const uint64_t one = all->statistics().bytes;
+  const auto few = std::make_shared<PrefixCache>(one * 5 / 2);
+  for (int32_t seed = 0; seed < 6; ++seed) {
+    ASSERT_TRUE(open({.prefix_cache = few})->append(some_ids(100, seed)).ok());
+    EXPECT_LE(few->statistics().bytes, one * 5 / 2);
+  }
+  EXPECT_EQ(few->statistics().snapshots, 2);
+  const auto none = std::make_shared<PrefixCache>(one / 2);
+  ASSERT_TRUE(open({.prefix_cache = none})->append(some_ids(100)).ok());
+  EXPECT_EQ(none->statistics().bytes, 0u);
+}
+
+// Eight sessions over one model and one prefix cache do random things in four threads; each ends as if it had been alone.
+TEST_P(SharingSessions, threads_do_not_see_each_other) {
+  const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 20);
+  constexpr size_t kSessions = 8;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (size_t i = 0; i < kSessions; ++i) sessions.push_back(open({.context_length = 400, .prefix_cache = cache}));
+  const auto work = [&](size_t first) {
+    for (size_t round = 0; round < 12; ++round) {
+      for (size_t i = first; i < kSessions; i += 4) {
+        Session& session = *sessions[i];
+        const auto seed = static_cast<int32_t>((round * 5 + i) % 3);
+        switch ((round + i) % 4) {
+          case 0: EXPECT_TRUE(session.set_tokens(some_ids(60 + round * 10, seed)).ok()); break;
+          case 1: EXPECT_TRUE(session.append(some_ids(20, seed)).ok()); break;
+          case 2: EXPECT_TRUE(session.rewind(session.position() / 2).ok()); break;
+          default: {
+            auto forked = session.fork();
+            EXPECT_TRUE(forked.ok());
+            EXPECT_TRUE((*forked)->append(some_ids(10, seed)).ok());
+            sessions[i] = *std::move(forked);
+          }
+        }
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& session : sessions) expect_exact(*session, some_ids(3, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, SharingSessions, testing::Values(0, 6, 300));
+
+}  // namespace
+}  // namespace mote
