@@ -17,7 +17,7 @@ from llm_runner.chat import as_json, parsed
 from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
-from llm_runner.options import GenerationOptions, checked_ids
+from llm_runner.options import checked_ids
 from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
 from llm_runner.session import ModelOptions, Session, SessionOptions, split_options
 
@@ -137,9 +137,7 @@ class Model:
         )
         session_options, generation_options = split_options(options)
         session = self.session(**session_options)
-        return session.reply(
-            conversation, stop_strings=stop_strings, on_close=session.close, **generation_options
-        )
+        return session.reply(conversation, stop_strings=stop_strings, on_close=session.close, **generation_options)
 
     def achat(
         self, messages: Sequence[Mapping[str, Any]], **options: Any

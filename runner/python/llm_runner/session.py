@@ -28,7 +28,8 @@ OVERFLOWS = ("refuse", "shift")  # of MOTE_OVERFLOW_*
 class PrefixCache:
     """Keeps what sessions have computed, for others whose text begins alike: system prompts, conversations that go on.
 
-    Given to `Model.session`. Pages of keys and values that several use are one memory. Thread safety: any number of threads.
+    Given to `Model.session`. Pages of keys and values that several use are one memory.
+    Thread safety: any number of threads
     """
 
     def __init__(self, max_bytes: int):
@@ -69,6 +70,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[SessionOptions, Generatio
     others = {name: value for name, value in options.items() if name not in of_session}
     return cast(SessionOptions, of_session), cast(GenerationOptions, others)
 
+
 class Session:
     """Caches and position of one sequence; `Model.session` opens it.
 
@@ -101,9 +103,9 @@ class Session:
     ) -> int:
         """Appends a text, token ids or the messages of a conversation, without continuing them.
 
-        content: text (BOS and such only at the start of the session; special tokens spelled in it become their ids), ids, or
-            all messages of the conversation so far: what the session already holds of their prompt is kept and the rest
-            computed, so that a turn costs what is new in it
+        content: text (BOS and such only at the start of the session; special tokens spelled in it become their ids),
+            ids, or all messages of the conversation so far: what the session already holds of their prompt is kept and
+            the rest computed, so that a turn costs what is new in it
         tools, add_generation_prompt, variables: for messages, as in `Model.apply_chat_template`
         Returns: tokens that needed no computation
         Errors: ContextFullError, ArgumentError, TemplateError, CancelledError
@@ -131,7 +133,7 @@ class Session:
         return self._core.logits()
 
     def fork(self) -> Session:
-        """Returns a session of its own with the same options and tokens; what they have in common stays one memory."""
+        """Returns a session of its own with the same options and tokens; what they have in common is one memory."""
         forked = object.__new__(Session)
         forked._model = self._model
         forked._core = self._core.fork()
@@ -144,9 +146,10 @@ class Session:
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Goes on from a saved session of the same model file.
 
-        Where kv_dtype, or prefill_chunk of a model with sliding windows, differ from those it was saved with, its tokens
-        are computed again.
-        Errors: FileError, SessionFileError for another model or a damaged file, ContextFullError; the session stays as it was
+        Where kv_dtype, or prefill_chunk of a model with sliding windows, differ from those it was saved with, its
+        tokens are computed again.
+        Errors: FileError, SessionFileError for another model or a damaged file, ContextFullError; the session stays as
+        it was
         """
         self._core.restore(os.fspath(path))
 
