@@ -19,7 +19,9 @@ struct Batch::Sequence {
   // Ids that the model has not read: one more of them gives the next piece, or a prompt.
   std::span<const int32_t> rest() const { return generation->pending().subspan(num_read); }
   void start() {
-    if (!has_started) generation->start();
+    if (has_started) return;
+    generation->start();
+    num_read = session->reuse(rest());
     has_started = true;
   }
 };

@@ -42,6 +42,7 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector
 Result<std::span<const float>> Generation::prefill() {
   if (prompt_.empty()) return session_.logits();
   std::span<const int32_t> ids = prompt_;
+  ids = ids.subspan(session_.reuse(ids));
   const auto chunk = static_cast<size_t>(session_.prefill_chunk());
   for (; options_.max_time > 0.0 && ids.size() > chunk; ids = ids.subspan(chunk)) {
     MOTE_RETURN_IF_ERROR(session_.prefill(ids.first(chunk)).status());

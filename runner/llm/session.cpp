@@ -163,11 +163,7 @@ Result<std::span<const float>> Session::run(uint32_t method, std::span<const int
 
 Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
-  if (position() == 0 && adopt_longest_prefix(ids, kLeastPrefix)) {
-    ids = ids.subspan(static_cast<size_t>(position()));
-    if (ids.empty()) return logits();
-  }
-  return compute(ids);
+  return compute(ids.subspan(reuse(ids)));
 }
 
 Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
@@ -302,7 +298,12 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   return {};
 }
 
-// Takes from the prefix cache what is longer than `least`. Not all ids: the last one's logits are to be computed.
+size_t Session::reuse(std::span<const int32_t> ids) {
+  if (position() > 0 || ids.empty() || !adopt_longest_prefix(ids.first(ids.size() - 1), kLeastPrefix)) return 0;
+  return static_cast<size_t>(position());
+}
+
+// Takes from the prefix cache what is longer than `least`.
 bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) {
   if (options_.prefix_cache == nullptr || static_cast<int64_t>(ids.size()) <= least) return false;
   const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), ids, states_, least);

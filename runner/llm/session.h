@@ -61,6 +61,9 @@ class Session {
   // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
   // cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
+  // Takes the longest beginning of a text that the prefix cache has, but for the last id, into a session that is empty. Returns how
+  // many ids that are. prefill does so too; this is for callers that give a text in parts.
+  size_t reuse(std::span<const int32_t> ids);
   // The logits after the last token, valid as those of prefill; computed again where it is not the last call's.
   // Errors: kInvalidArgument at position 0, those of prefill.
   Result<std::span<const float>> logits();

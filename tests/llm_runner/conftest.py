@@ -33,21 +33,36 @@ def demo(demo_path):
 
 
 @pytest.fixture(scope="session")
-def with_tokenizer(demo_path, tmp_path_factory):
-    """with_tokenizer(json bytes) -> the demo model with another tokenizer in its file."""
+def eager():
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="session")
+def with_metadata(demo_path, tmp_path_factory):
+    """with_metadata(field=value, ...) -> the demo model with other fields in its file's metadata."""
     from llm_export.program.reader import read_program
     from llm_export.program.writer import write_program
     from llm_runner import Model
-    from llm_tokenizer import compile_tokenizer
 
     file = read_program(demo_path)
-    folder = tmp_path_factory.mktemp("tokenizers")
+    folder = tmp_path_factory.mktemp("metadata")
 
-    def make(json: bytes) -> Model:
+    def make(**fields) -> Model:
         path = folder / f"{len(list(folder.iterdir()))}.mote"
         index = {spec.name: i for i, spec in enumerate(file.weights)}
-        metadata = dataclasses.replace(file.metadata, tokenizer=compile_tokenizer(json))
+        metadata = dataclasses.replace(file.metadata, **fields)
         write_program(path, file.planned, metadata, lambda spec: [file.weight_bytes(index[spec.name])])
         return Model.load(path)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def with_tokenizer(with_metadata):
+    """with_tokenizer(json bytes) -> the demo model with another tokenizer in its file."""
+    from llm_tokenizer import compile_tokenizer
+
+    return lambda json: with_metadata(tokenizer=compile_tokenizer(json))

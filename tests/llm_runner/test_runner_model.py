@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 from llm_export.api import export
 from llm_runner import (
@@ -27,11 +26,6 @@ from llm_runner import (
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 PROMPT = "def read_lines(path):\n"
-
-
-@pytest.fixture(scope="module")
-def eager():
-    return AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
 
 
 def greedy_by_transformers(eager, ids, count, **options):
