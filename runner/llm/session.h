@@ -67,9 +67,11 @@ class Session {
   // The logits after the last token, valid as those of prefill; computed again where it is not the last call's.
   // Errors: kInvalidArgument at position 0, those of prefill.
   Result<std::span<const float>> logits();
-  // Of the logits that the last prefill or decode returned, and valid as long: the largest of every kMaximaBlock ids, found
-  // by the head as it wrote them; empty for a model that changes its logits after the head.
-  std::span<const float> logit_maxima() const { return executor_->maxima(last_method_); }
+  // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every kMaximaBlock ids, found
+  // by the head as it wrote them; empty for a model that changes its logits after the head, and for logits of a fork or a file.
+  std::span<const float> logit_maxima() const {
+    return kept_logits_.empty() ? executor_->maxima(last_method_) : std::span<const float>();
+  }
   // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
 

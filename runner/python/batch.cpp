@@ -20,19 +20,11 @@ py::object exception_of(const mote_error& error) {
 // Steps take turns; add and cancel come at any time.
 class Batch {
  public:
-  Batch(const Model& model, int32_t max_sequences, int32_t context_length, int32_t kv_type, int32_t num_threads,
-        int32_t prefill_chunk, const std::string& cpus, int32_t priority)
-      : model_(model) {
-    auto session = sized<mote_session_options>();
-    session.context_length = context_length;
-    session.kv_type = kv_type;
-    session.num_threads = num_threads;
-    session.prefill_chunk = prefill_chunk;
-    session.cpus = cpus.empty() ? nullptr : cpus.c_str();
-    session.priority = priority;
+  Batch(const Model& model, int32_t max_sequences, const py::dict& given) : model_(model) {
+    const SessionOptions session(given);
     auto options = sized<mote_batch_options>();
     options.max_sequences = max_sequences;
-    options.session = &session;
+    options.session = session.get();
     mote_batch* batch = nullptr;
     check_without_gil([&, handle = model.handle()](mote_error* error) {
       return mote_batch_open(handle.get(), &options, &batch, error);
@@ -91,9 +83,7 @@ class Batch {
 
 void bind_batch(py::module_& module) {
   py::class_<Batch>(module, "Batch")
-      .def(py::init<const Model&, int32_t, int32_t, int32_t, int32_t, int32_t, const std::string&, int32_t>(), py::arg("model"),
-           py::arg("max_sequences"), py::arg("context_length"), py::arg("kv_type"), py::arg("num_threads"),
-           py::arg("prefill_chunk"), py::arg("cpus"), py::arg("priority"))
+      .def(py::init<const Model&, int32_t, const py::dict&>(), py::arg("model"), py::arg("max_sequences"), py::arg("session_options"))
       .def("add", &Batch::add, py::arg("session"), py::arg("ids"), py::arg("options"), py::arg("stop_strings"))
       .def("cancel", &Batch::cancel, py::arg("sequence"))
       .def("num_sequences", &Batch::num_sequences)

@@ -69,10 +69,24 @@ class PrefixCache {
   std::unique_ptr<mote_prefix_cache, Closer<mote_prefix_cache_close>> handle_;
 };
 
+// The options of a session by their names in mote_session_options. Not copied: it points into itself and its cache.
+class SessionOptions {
+ public:
+  explicit SessionOptions(const py::dict& given);
+  SessionOptions(const SessionOptions&) = delete;
+  SessionOptions& operator=(const SessionOptions&) = delete;
+  const mote_session_options* get() const { return &options_; }
+
+ private:
+  mote_session_options options_ = sized<mote_session_options>();
+  std::string cpus_;
+  std::shared_ptr<PrefixCache> prefix_cache_;
+};
+
 // Calls on a session take turns: Python threads may share one without harm, though not usefully.
 class Session {
  public:
-  Session(const Model& model, const mote_session_options& options);
+  Session(const Model& model, const py::dict& options);
   Session(mote_session* handle, int32_t vocab_size) : handle_(handle, &mote_session_close), vocab_size_(vocab_size) {}
   std::shared_ptr<mote_session> handle() const;  // as Model::handle
   void close() { handle_.reset(); }

@@ -7,22 +7,6 @@ namespace {
 
 using Logits = py::array_t<float>;
 
-std::unique_ptr<Session> open_session(const Model& model, int32_t context_length, int32_t kv_type, int32_t num_threads,
-                                      int32_t prefill_chunk, const std::string& cpus, int32_t priority, int32_t overflow,
-                                      int64_t num_keep, const PrefixCache* prefix_cache) {
-  auto options = sized<mote_session_options>();
-  options.context_length = context_length;
-  options.kv_type = kv_type;
-  options.num_threads = num_threads;
-  options.prefill_chunk = prefill_chunk;
-  options.cpus = cpus.empty() ? nullptr : cpus.c_str();
-  options.priority = priority;
-  options.overflow = overflow;
-  options.num_keep = num_keep;
-  options.prefix_cache = prefix_cache == nullptr ? nullptr : prefix_cache->get();
-  return std::make_unique<Session>(model, options);
-}
-
 // An array that call(handle, data, error) fills without the GIL.
 template <typename Call>
 Logits filled(Session& session, std::vector<py::ssize_t> shape, const Call& call) {
@@ -73,10 +57,10 @@ int64_t set_tokens(Session& session, const std::vector<int32_t>& ids) {
   return kept;
 }
 
-std::unique_ptr<Session> fork(Session& session) {
+std::shared_ptr<Session> fork(Session& session) {
   mote_session* forked = nullptr;
   run(session, [&](mote_session* handle, mote_error* error) { return mote_session_fork(handle, &forked, error); });
-  return std::make_unique<Session>(forked, session.vocab_size());
+  return std::make_shared<Session>(forked, session.vocab_size());
 }
 
 void save(Session& session, const std::string& path) {
@@ -177,10 +161,26 @@ PrefixCache::PrefixCache(uint64_t max_bytes) {
   handle_.reset(cache);
 }
 
-Session::Session(const Model& model, const mote_session_options& options) : vocab_size_(model.info().vocab_size) {
+SessionOptions::SessionOptions(const py::dict& given) {
+  mote_session_options_default(&options_);
+  const auto read = [&](const char* name, auto& field) {
+    if (given.contains(name)) field = given[name].cast<std::remove_reference_t<decltype(field)>>();
+  };
+#define MOTE_READ(name) read(#name, options_.name);
+  MOTE_READ(context_length) MOTE_READ(kv_type) MOTE_READ(num_threads) MOTE_READ(prefill_chunk) MOTE_READ(priority)
+  MOTE_READ(overflow) MOTE_READ(num_keep)
+#undef MOTE_READ
+  read("cpus", cpus_);
+  if (!cpus_.empty()) options_.cpus = cpus_.c_str();
+  read("prefix_cache", prefix_cache_);
+  if (prefix_cache_ != nullptr) options_.prefix_cache = prefix_cache_->get();
+}
+
+Session::Session(const Model& model, const py::dict& given) : vocab_size_(model.info().vocab_size) {
+  const SessionOptions options(given);
   mote_session* session = nullptr;
   check_without_gil([&, handle = model.handle()](mote_error* error) {
-    return mote_session_open(handle.get(), &options, &session, error);
+    return mote_session_open(handle.get(), options.get(), &session, error);
   });
   handle_.reset(session, &mote_session_close);
 }
@@ -203,9 +203,7 @@ void bind_session(py::module_& module) {
       })
       .def("info", &cache_info);
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
-      .def(py::init(&open_session), py::arg("model"), py::arg("context_length"), py::arg("kv_type"), py::arg("num_threads"),
-           py::arg("prefill_chunk"), py::arg("cpus"), py::arg("priority"), py::arg("overflow"), py::arg("num_keep"),
-           py::arg("prefix_cache"))
+      .def(py::init<const Model&, const py::dict&>(), py::arg("model"), py::arg("options"))
       .def("close", &Session::close)
       .def("prefill", &prefill, py::arg("ids"))
       .def("decode", &decode, py::arg("id"))

@@ -21,19 +21,7 @@ class PrefixCache:
     def info(self) -> dict[str, int]: ...
 
 class Session:
-    def __init__(
-        self,
-        model: Model,
-        context_length: int,
-        kv_type: int,
-        num_threads: int,
-        prefill_chunk: int,
-        cpus: str,
-        priority: int,
-        overflow: int,
-        num_keep: int,
-        prefix_cache: PrefixCache | None,
-    ) -> None: ...
+    def __init__(self, model: Model, options: dict[str, Any]) -> None: ...
     def close(self) -> None: ...
     def prefill(self, ids: list[int]) -> np.ndarray: ...
     def decode(self, id: int) -> np.ndarray: ...
@@ -65,17 +53,7 @@ class Generation:
     def statistics(self) -> dict[str, Any]: ...
 
 class Batch:
-    def __init__(
-        self,
-        model: Model,
-        max_sequences: int,
-        context_length: int,
-        kv_type: int,
-        num_threads: int,
-        prefill_chunk: int,
-        cpus: str,
-        priority: int,
-    ) -> None: ...
+    def __init__(self, model: Model, max_sequences: int, session_options: dict[str, Any]) -> None: ...
     def add(self, session: Session | None, ids: list[int], options: dict[str, Any], stop_strings: list[str]) -> int: ...
     def cancel(self, sequence: int) -> None: ...
     def num_sequences(self) -> int: ...

@@ -10,7 +10,7 @@ from llm_runner import _core
 from llm_runner.errors import ArgumentError, MoteError
 from llm_runner.generation import TokenLogprob
 from llm_runner.options import GenerationOptions, checked_ids, checked_int
-from llm_runner.session import Session, native_options_for, session_arguments
+from llm_runner.session import Session, SessionOptions, native_options_for, native_session_options
 
 if TYPE_CHECKING:
     from llm_runner.model import Model
@@ -54,16 +54,13 @@ class Batch:
         model: Model,
         max_sequences: int = 16,
         context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
+        **options: Unpack[SessionOptions],
     ):
         checked_int("max_sequences", max_sequences, 1, MAX_SEQUENCES)
-        arguments = session_arguments(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
         self._model = model
-        self._native: _core.Batch | None = _core.Batch(model._core, max_sequences, *arguments)
+        self._native: _core.Batch | None = _core.Batch(
+            model._core, max_sequences, native_session_options(context_length, **options)
+        )
         self._changed = threading.Condition()
 
     def add(

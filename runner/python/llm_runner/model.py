@@ -72,41 +72,31 @@ class Model:
         *,
         max_sequences: int = 16,
         stop_strings: str | Sequence[str] = (),
-        context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
-        **options: Unpack[GenerationOptions],
+        **options: Unpack[ModelOptions],
     ) -> Iterator[tuple[int, str]]:
         """Continues several prompts together and returns an iterator over (index of the prompt, piece of its text).
 
         Each text is what `generate` gives for its prompt alone, where the i-th has the seed `seed` + i.
         max_sequences: that are computed at the same time; more prompts wait for their turn
-        context_length ... priority: as for `session`   options: as for `generate`
+        options: as for `generate`
         Errors: as `generate`; ProgramError for a model whose sequences cannot be computed together
         """
-        batch = Batch(self, max_sequences, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
-        return generate_batch(batch, prompts, stop_strings, options)
+        session_options, generation_options = split_options(options)
+        return generate_batch(Batch(self, max_sequences, **session_options), prompts, stop_strings, generation_options)
 
     def batch(
         self,
         max_sequences: int = 16,
         context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
+        **options: Unpack[SessionOptions],
     ) -> Batch:
         """Opens a batch: sequences that decode together, and may join at any time.
 
         max_sequences: 1..256 that are computed at the same time; more wait for their turn
-        context_length, kv_dtype, prefill_chunk: of sequences that bring no session   threads ... priority: of all
+        options: as for `session`, of sequences that bring none; threads, cpus and priority are the batch's
         Errors: ArgumentError naming the option; ProgramError for a model whose sequences cannot be computed together
         """
-        return Batch(self, max_sequences, context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+        return Batch(self, max_sequences, context_length, **options)
 
     def agenerate(self, prompt: str | Sequence[int], **options: Any) -> AsyncGeneration[Generation, str]:
         """As `generate`, for `async for`; see `AsyncGeneration`."""

@@ -77,22 +77,9 @@ class Session:
     Thread safety: calls from several threads take turns; `cancel` may come at any time.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        context_length: int | None = None,
-        kv_dtype: str = "float32",
-        threads: int | None = None,
-        prefill_chunk: int | None = None,
-        cpus: str | Sequence[int] | None = None,
-        priority: str = "normal",
-        overflow: str = "refuse",
-        num_keep: int = 0,
-        prefix_cache: PrefixCache | None = None,
-    ):
-        arguments = session_arguments(context_length, kv_dtype, threads, prefill_chunk, cpus, priority)
+    def __init__(self, model: Model, context_length: int | None = None, **options: Unpack[SessionOptions]):
         self._model = model
-        self._core = _core.Session(model._core, *arguments)
+        self._core = _core.Session(model._core, native_session_options(context_length=context_length, **options))
 
     def append(
         self,
@@ -323,24 +310,37 @@ class Session:
         self.close()
 
 
-def session_arguments(
-    context_length: int | None,
-    kv_dtype: str,
-    threads: int | None,
-    prefill_chunk: int | None,
-    cpus: str | Sequence[int] | None,
-    priority: str,
-) -> tuple[int, int, int, int, str, int]:
-    """Returns the options of a session as the C API takes them. Errors: ArgumentError naming the option."""
-    if kv_dtype not in KV_DTYPES:
-        raise ArgumentError(f"kv_dtype = {kv_dtype!r}: must be one of {', '.join(KV_DTYPES)}")
-    if priority not in PRIORITIES:
-        raise ArgumentError(f"priority = {priority!r}: must be one of {', '.join(PRIORITIES)}")
+def native_session_options(
+    context_length: int | None = None,
+    kv_dtype: str = "float32",
+    threads: int | None = None,
+    prefill_chunk: int | None = None,
+    cpus: str | Sequence[int] | None = None,
+    priority: str = "normal",
+    overflow: str = "refuse",
+    num_keep: int = 0,
+    prefix_cache: PrefixCache | None = None,
+) -> dict[str, Any]:
+    """Returns the options of a session as the C API names them. Errors: ArgumentError naming the option."""
+    choices = {"kv_dtype": (kv_dtype, KV_DTYPES), "priority": (priority, PRIORITIES), "overflow": (overflow, OVERFLOWS)}
+    for name, (value, accepted) in choices.items():
+        if value not in accepted:
+            raise ArgumentError(f"{name} = {value!r}: must be one of {', '.join(accepted)}")
     sizes = {"context_length": context_length, "threads": threads, "prefill_chunk": prefill_chunk}
     context, num_threads, chunk = (
         0 if size is None else checked_int(name, size, 1, 2**31 - 1) for name, size in sizes.items()
     )
-    return context, KV_DTYPES.index(kv_dtype), num_threads, chunk, _cpu_list(cpus), PRIORITIES.index(priority)
+    return {
+        "context_length": context,
+        "num_threads": num_threads,
+        "prefill_chunk": chunk,
+        "kv_type": KV_DTYPES.index(kv_dtype),
+        "cpus": _cpu_list(cpus),
+        "priority": PRIORITIES.index(priority),
+        "overflow": OVERFLOWS.index(overflow),
+        "num_keep": checked_int("num_keep", num_keep, 0, 2**31 - 1),
+        "prefix_cache": None if prefix_cache is None else prefix_cache._core,
+    }
 
 
 def native_options_for(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:

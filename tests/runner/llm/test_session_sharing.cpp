@@ -75,6 +75,7 @@ TEST_P(SharingSessions, forks_go_on_by_themselves) {
     auto second = first->fork();
     ASSERT_TRUE(second.ok()) << second.status().message();
     EXPECT_EQ(copy((*second)->logits()), last);
+    EXPECT_TRUE((*second)->logit_maxima().empty());  // a head has found none for these
     auto third = (*second)->fork();
     ASSERT_TRUE(third.ok());
     // Each writes to the page that all of them hold.
