@@ -33,7 +33,9 @@ class Mote:
         from llm_runner import Model
 
         self._model = Model.load(path)
-        self._session = self._model.session(context_length, os.environ.get(KV_TYPE, PEER.cache), threads)
+        self._session = self._model.session(
+            context_length=context_length, kv_dtype=os.environ.get(KV_TYPE, PEER.cache), threads=threads
+        )
 
     def generate(self, prompt: list[int], count: int) -> tuple[list[int], list[float]]:
         self._session.reset()

@@ -42,7 +42,7 @@ def together(batch) -> dict[int, tuple[str, list[int], list]]:
 @pytest.mark.parametrize("kv_dtype", ["float32", "float16", "int8", "int4"])
 def test_each_sequence_is_as_it_is_alone(demo, kv_dtype):
     settings = [{"seed": i, "temperature": 0.5 + i, "top_logprobs": 5} for i in range(len(PROMPTS))]
-    with demo.batch(3, 256, kv_dtype=kv_dtype, threads=2, prefill_chunk=4) as batch:
+    with demo.batch(3, context_length=256, kv_dtype=kv_dtype, threads=2, prefill_chunk=4) as batch:
         for prompt, options in zip(PROMPTS, settings, strict=True):
             batch.add(prompt, **OPTIONS | options)
         found = together(batch)
@@ -60,8 +60,8 @@ def test_generate_batch_gives_the_texts_of_generate(demo):
 
 
 def test_sessions_go_on_in_a_batch(demo):
-    sessions = [demo.session(128, kv_dtype=kv_dtype) for kv_dtype in ("float32", "int8")]
-    others = [demo.session(128, kv_dtype=kv_dtype) for kv_dtype in ("float32", "int8")]
+    sessions = [demo.session(context_length=128, kv_dtype=kv_dtype) for kv_dtype in ("float32", "int8")]
+    others = [demo.session(context_length=128, kv_dtype=kv_dtype) for kv_dtype in ("float32", "int8")]
     for turn in PROMPTS[:2]:
         with demo.batch() as batch:
             for session in sessions:
@@ -76,7 +76,7 @@ def test_sessions_go_on_in_a_batch(demo):
 
 def test_threads_add_and_cancel_while_one_steps(demo):
     expected = {prompt: alone(demo, prompt, do_sample=False) for prompt in PROMPTS}
-    batch = demo.batch(3, 256)
+    batch = demo.batch(3, context_length=256)
     prompts: dict[int, str] = {}
     cancelled: set[int] = set()
     done = threading.Event()
@@ -130,7 +130,7 @@ def test_errors_name_what_is_wrong(demo):
             batch.add(list(range(9)))
         with pytest.raises(ArgumentError, match="unknown option"):
             batch.add("x", beams=3)
-        session = demo.session(8)
+        session = demo.session(context_length=8)
         batch.add("x", session=session)
         with pytest.raises(ArgumentError, match="already: it continues sequence 0"):
             batch.add("x", session=session)

@@ -2,6 +2,8 @@ from typing import Any
 
 import numpy as np
 
+from llm_runner.errors import MoteError
+
 __version__: str
 
 class Model:
@@ -63,7 +65,7 @@ class Batch:
         tuple[
             int,
             tuple[str, int | None, str | None, float, list[tuple[int, float]]] | None,
-            Exception | None,
+            MoteError | None,
             dict[str, Any] | None,
         ]
     ]: ...

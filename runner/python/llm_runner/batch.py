@@ -53,14 +53,11 @@ class Batch:
         self,
         model: Model,
         max_sequences: int = 16,
-        context_length: int | None = None,
         **options: Unpack[SessionOptions],
     ):
         checked_int("max_sequences", max_sequences, 1, MAX_SEQUENCES)
         self._model = model
-        self._native: _core.Batch | None = _core.Batch(
-            model._core, max_sequences, native_session_options(context_length, **options)
-        )
+        self._native: _core.Batch | None = _core.Batch(model._core, max_sequences, native_session_options(**options))
         self._changed = threading.Condition()
 
     def add(
@@ -81,7 +78,7 @@ class Batch:
         ids = self._model.tokenize(prompt) if isinstance(prompt, str) else checked_ids(prompt)
         stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
         native = native_options_for(self._model, options)
-        number = self._core().add(session and session._core, ids, native, stops)
+        number = self._core().add(None if session is None else session._core, ids, native, stops)
         with self._changed:
             self._changed.notify_all()
         return number

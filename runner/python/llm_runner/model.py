@@ -87,7 +87,6 @@ class Model:
     def batch(
         self,
         max_sequences: int = 16,
-        context_length: int | None = None,
         **options: Unpack[SessionOptions],
     ) -> Batch:
         """Opens a batch: sequences that decode together, and may join at any time.
@@ -96,7 +95,7 @@ class Model:
         options: as for `session`, of sequences that bring none; threads, cpus and priority are the batch's
         Errors: ArgumentError naming the option; ProgramError for a model whose sequences cannot be computed together
         """
-        return Batch(self, max_sequences, context_length, **options)
+        return Batch(self, max_sequences, **options)
 
     def agenerate(self, prompt: str | Sequence[int], **options: Any) -> AsyncGeneration[Generation, str]:
         """As `generate`, for `async for`; see `AsyncGeneration`."""
@@ -135,9 +134,9 @@ class Model:
         """As `chat`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.chat(messages, **options))
 
-    def session(self, context_length: int | None = None, **options: Unpack[SessionOptions]) -> Session:
+    def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session; options: those of `llm_runner.SessionOptions`."""
-        return Session(self, context_length, **options)
+        return Session(self, **options)
 
     def score(
         self, prompt: str | Sequence[int], context_length: int | None = None, threads: int | None = None
@@ -148,7 +147,7 @@ class Model:
         Returns: float32 [tokens - 1], natural logarithms; the mean is minus the cross-entropy in nats
         """
         ids = self.tokenize(prompt) if isinstance(prompt, str) else checked_ids(prompt)
-        with self.session(context_length or max(len(ids), 1), threads=threads) as session:
+        with self.session(context_length=context_length or max(len(ids), 1), threads=threads) as session:
             return session.score(ids)
 
     def tokenize(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> list[int]:

@@ -77,9 +77,9 @@ class Session:
     Thread safety: calls from several threads take turns; `cancel` may come at any time.
     """
 
-    def __init__(self, model: Model, context_length: int | None = None, **options: Unpack[SessionOptions]):
+    def __init__(self, model: Model, **options: Unpack[SessionOptions]):
         self._model = model
-        self._core = _core.Session(model._core, native_session_options(context_length=context_length, **options))
+        self._core = _core.Session(model._core, native_session_options(**options))
 
     def append(
         self,
@@ -101,11 +101,12 @@ class Session:
             self._core.append_text(content.encode("utf-8", "replace"), True)
             return 0
         if content and isinstance(content[0], Mapping):
+            messages = cast(Sequence[Mapping[str, Any]], content)
             ids = self._model.apply_chat_template(
-                content, tools, add_generation_prompt=add_generation_prompt, **variables
+                messages, tools, add_generation_prompt=add_generation_prompt, **self._model.special_tokens | variables
             )
-            return self.set_tokens(ids)
-        self._core.append(checked_ids(content))
+            return self.set_tokens(cast(list[int], ids))
+        self._core.append(checked_ids(cast(Sequence[int], content)))
         return 0
 
     def set_tokens(self, ids: Sequence[int]) -> int:

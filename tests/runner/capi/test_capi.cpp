@@ -4,37 +4,12 @@
 #include <cstring>
 #include <string>
 
-#include "runner/capi/mote.h"
-#include "tests/runner/llm/tiny_file.h"
+#include "tests/runner/capi/fixture.h"
 
 extern "C" const char* version_seen_from_c(void);
 
 namespace mote {
 namespace {
-
-template <typename T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof value;
-  return value;
-}
-
-class CApi : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_EQ(mote_model_open(file_.path().c_str(), &model_, &error_), MOTE_OK) << error_.message;
-    ASSERT_EQ(mote_session_open(model_, nullptr, &session_, &error_), MOTE_OK) << error_.message;
-  }
-  void TearDown() override {
-    mote_session_close(session_);
-    mote_model_close(model_);
-  }
-
-  test::TinyFile file_{test::tiny_program()};
-  mote_error error_ = sized<mote_error>();
-  mote_model* model_ = nullptr;
-  mote_session* session_ = nullptr;
-};
 
 // The events that wait, one a line.
 std::string take_events(mote_reply* reply) {
@@ -147,34 +122,6 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_tokenize(nullptr, "a", 1, 1, 1, nullptr, 0, &count, &error_),
       mote_detokenize(nullptr, &id, 1, 0, &text, nullptr, &error_),
       mote_session_open(nullptr, nullptr, &opened_session, &error_),
-      mote_session_prefill(nullptr, &id, 1, nullptr, &error_),
-      mote_session_decode(nullptr, 1, nullptr, &error_),
-      mote_session_verify(nullptr, &id, 1, &logit, &error_),
-      mote_session_score(nullptr, &id, 1, &logit, &error_),
-      mote_session_reset(nullptr, &error_),
-      mote_session_rewind(nullptr, 0, &error_),
-      mote_session_tokens(nullptr, nullptr, 0, &count, &error_),
-      mote_session_append(nullptr, &id, 1, &error_),
-      mote_session_append_text(nullptr, "a", 1, 0, &error_),
-      mote_session_append_messages(nullptr, nullptr, nullptr, &error_),
-      mote_session_set_tokens(nullptr, &id, 1, nullptr, &error_),
-      mote_session_logits(nullptr, &logit, &error_),
-      mote_session_fork(nullptr, &opened_session, &error_),
-      mote_session_save(nullptr, "x", &error_),
-      mote_session_restore(nullptr, "x", &error_),
-      mote_session_append(session_, nullptr, 1, &error_),
-      mote_session_append_text(session_, nullptr, 1, 0, &error_),
-      mote_session_append_messages(session_, nullptr, nullptr, &error_),
-      mote_session_set_tokens(session_, nullptr, 1, nullptr, &error_),
-      mote_session_logits(session_, nullptr, &error_),
-      mote_session_fork(session_, nullptr, &error_),
-      mote_session_save(session_, nullptr, &error_),
-      mote_session_restore(session_, nullptr, &error_),
-      mote_prefix_cache_open(1, nullptr, &error_),
-      mote_prefix_cache_clear(nullptr, &error_),
-      mote_prefix_cache_get_info(nullptr, nullptr, &error_),
-      mote_session_get_info(nullptr, nullptr, &error_),
-      mote_session_check_golden(nullptr, &text, &error_),
       mote_generation_options_default(nullptr, &options, &error_),
       mote_generation_options_neutral(nullptr, &error_),
       mote_generation_begin(nullptr, &id, 1, nullptr, &generation, &error_),
@@ -189,92 +136,8 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   mote_generation_end(nullptr);
   mote_session_cancel(nullptr);
   mote_session_options_default(nullptr);
-  mote_prefix_cache_close(nullptr);
   mote_string_free(nullptr);
   EXPECT_EQ(mote_session_position(nullptr), -1);
-}
-
-TEST_F(CApi, a_session_goes_back) {
-  const int32_t ids[] = {1, 2, 3, 4};
-  ASSERT_EQ(mote_session_prefill(session_, ids, 4, nullptr, &error_), MOTE_OK);
-  ASSERT_EQ(mote_session_rewind(session_, 2, &error_), MOTE_OK) << error_.message;
-  int32_t found[4] = {};
-  size_t count = 0;
-  ASSERT_EQ(mote_session_tokens(session_, found, 1, &count, &error_), MOTE_OK);
-  EXPECT_EQ(count, 2u);
-  EXPECT_EQ(found[0], 1);
-  EXPECT_EQ(found[1], 0);
-  EXPECT_EQ(mote_session_rewind(session_, 3, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(mote_session_tokens(session_, nullptr, 4, &count, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-}
-
-TEST_F(CApi, sessions_share_what_they_computed) {
-  mote_prefix_cache* cache = nullptr;
-  ASSERT_EQ(mote_prefix_cache_open(1 << 20, &cache, &error_), MOTE_OK);
-  auto options = sized<mote_session_options>();
-  mote_session_options_default(&options);
-  options.prefix_cache = cache;
-  options.overflow = 2;
-  mote_session* session = nullptr;
-  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  options.overflow = MOTE_OVERFLOW_SHIFT;
-  std::vector<int32_t> ids(40, 3);
-  std::vector<float> first(19), second(19);
-  int64_t kept = -1;
-  for (std::vector<float>* logits : {&first, &second}) {
-    ASSERT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_OK) << error_.message;
-    ASSERT_EQ(mote_session_set_tokens(session, ids.data(), ids.size(), &kept, &error_), MOTE_OK) << error_.message;
-    ASSERT_EQ(mote_session_logits(session, logits->data(), &error_), MOTE_OK);
-    mote_session_close(session);
-  }
-  EXPECT_EQ(kept, 40);
-  EXPECT_EQ(first, second);
-  auto info = sized<mote_prefix_cache_info>();
-  ASSERT_EQ(mote_prefix_cache_get_info(cache, &info, &error_), MOTE_OK);
-  EXPECT_EQ(info.snapshots, 1);
-  EXPECT_EQ(info.reused_tokens, 40);
-  EXPECT_GT(info.bytes, 0u);
-
-  ASSERT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_OK);
-  mote_prefix_cache_close(cache);  // the session goes on with it
-  ASSERT_EQ(mote_session_append(session, ids.data(), ids.size(), &error_), MOTE_OK);
-  mote_session* forked = nullptr;
-  ASSERT_EQ(mote_session_fork(session, &forked, &error_), MOTE_OK) << error_.message;
-  mote_session_close(session);
-  ASSERT_EQ(mote_session_logits(forked, second.data(), &error_), MOTE_OK);
-  EXPECT_EQ(first, second);
-  auto state = sized<mote_session_info>();
-  ASSERT_EQ(mote_session_get_info(forked, &state, &error_), MOTE_OK);
-  EXPECT_EQ(state.position, 40);
-  EXPECT_GT(state.held_state_bytes, 0u);
-  ASSERT_EQ(mote_session_append(forked, ids.data(), ids.size(), &error_), MOTE_OK) << error_.message;
-  ASSERT_EQ(mote_session_get_info(forked, &state, &error_), MOTE_OK);
-  EXPECT_EQ(state.position + state.forgotten_tokens, 80);
-  mote_session_close(forked);
-}
-
-TEST_F(CApi, a_generation_goes_on_from_what_the_session_has) {
-  mote_generation* generation = nullptr;
-  auto options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_neutral(&options, &error_), MOTE_OK);
-  options.max_new_tokens = 4;
-  EXPECT_EQ(mote_generation_begin(session_, nullptr, 0, &options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  const int32_t ids[] = {1, 2, 3};
-  const auto run = [&](const int32_t* prompt, size_t count) {
-    std::vector<int32_t> found;
-    EXPECT_EQ(mote_generation_begin(session_, prompt, count, &options, &generation, &error_), MOTE_OK) << error_.message;
-    auto piece = sized<mote_piece>();
-    do {
-      EXPECT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK) << error_.message;
-      found.push_back(piece.id);
-    } while (piece.finished == 0);
-    mote_generation_end(generation);
-    return found;
-  };
-  const std::vector<int32_t> expected = run(ids, 3);
-  ASSERT_EQ(mote_session_reset(session_, &error_), MOTE_OK);
-  ASSERT_EQ(mote_session_append(session_, ids, 3, &error_), MOTE_OK);
-  EXPECT_EQ(run(nullptr, 0), expected);
 }
 
 TEST_F(CApi, lists_of_options_are_read) {

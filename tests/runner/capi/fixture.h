@@ -1,0 +1,35 @@
+// A model and a session through the C API.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "runner/capi/mote.h"
+#include "tests/runner/llm/tiny_file.h"
+
+namespace mote {
+
+template <typename T>
+T sized() {
+  T value{};
+  value.struct_size = sizeof value;
+  return value;
+}
+
+class CApi : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(mote_model_open(file_.path().c_str(), &model_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_session_open(model_, nullptr, &session_, &error_), MOTE_OK) << error_.message;
+  }
+  void TearDown() override {
+    mote_session_close(session_);
+    mote_model_close(model_);
+  }
+
+  test::TinyFile file_{test::tiny_program()};
+  mote_error error_ = sized<mote_error>();
+  mote_model* model_ = nullptr;
+  mote_session* session_ = nullptr;
+};
+
+}  // namespace mote
