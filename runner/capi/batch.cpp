@@ -51,6 +51,19 @@ int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* 
   });
 }
 
+int32_t mote_batch_add_fork(mote_batch* batch, const mote_session* session, const int32_t* ids, size_t count,
+                            const mote_generation_options* requested, int64_t* sequence, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(batch);
+    MOTE_REQUIRE_POINTER(session);
+    MOTE_REQUIRE_POINTER(sequence);
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_ASSIGN(const mote::GenerationOptions options, mote::capi::read_generation_options(batch->batch->model(), requested));
+    MOTE_ASSIGN(*sequence, batch->batch->add_fork(*session->session, std::vector<int32_t>(ids, ids + count), options));
+    return {};
+  });
+}
+
 void mote_batch_cancel(mote_batch* batch, int64_t sequence) {
   if (batch != nullptr) batch->batch->cancel(sequence);
 }

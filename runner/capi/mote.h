@@ -442,6 +442,10 @@ MOTE_API void mote_batch_close(mote_batch* batch);
  * *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. */
 MOTE_API int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
                                 const mote_generation_options* options, int64_t* sequence, mote_error* error);
+/* The same with a fork of the session, which computes with the batch's threads: several samples from one prefill. Not during
+ * another call on the session. */
+MOTE_API int32_t mote_batch_add_fork(mote_batch* batch, const mote_session* session, const int32_t* ids, size_t count,
+                                     const mote_generation_options* options, int64_t* sequence, mote_error* error);
 /* The sequence's next piece is its last, finished with MOTE_FINISH_CANCELLED: a chunk of its prompt that is being computed stops
  * as soon as it can, a step of all goes to its end. Nothing happens if it is over. */
 MOTE_API void mote_batch_cancel(mote_batch* batch, int64_t sequence);
@@ -455,6 +459,31 @@ MOTE_API int32_t mote_batch_step(mote_batch* batch, size_t* count, mote_error* e
 MOTE_API int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece, mote_error* error);
 /* Of the sequence of the index-th piece of the last step, which is its last. */
 MOTE_API int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics, mote_error* error);
+
+/* ---- beam search ---- */
+
+typedef struct mote_beams mote_beams;
+
+enum { MOTE_EARLY_STOPPING_HEURISTIC = 0, MOTE_EARLY_STOPPING_FULL = 1, MOTE_EARLY_STOPPING_NEVER = 2 };
+
+/* As transformers' options of these names; early_stopping False, True and "never". */
+typedef struct {
+  uint32_t struct_size;
+  int32_t num_beams;            /* 4; 1..64 */
+  int32_t num_return_sequences; /* 1; 1..num_beams */
+  int32_t early_stopping;       /* MOTE_EARLY_STOPPING_* */
+  double length_penalty;        /* 1; a score is the sum of log-probabilities over length^length_penalty */
+} mote_beam_options;
+
+/* Appends the prompt (which may be empty if the session has tokens) and finds the likeliest continuations. options (NULL: the
+ * defaults); generation_options (NULL: the model's): max_new_tokens, ignore_eos and what changes logits; nothing is sampled. The
+ * session then has the prompt and the best sequence but for its last token. A step costs num_beams decode steps. */
+MOTE_API int32_t mote_session_beam_search(mote_session* session, const int32_t* ids, size_t count, const mote_beam_options* options,
+                                          const mote_generation_options* generation_options, mote_beams** out, mote_error* error);
+MOTE_API void mote_beams_close(mote_beams* beams);
+MOTE_API size_t mote_beams_count(const mote_beams* beams);
+/* The sequence at `index`, the best first; *ids lives as long as the beams. score may be NULL. */
+MOTE_API int32_t mote_beams_get(const mote_beams* beams, size_t index, const int32_t** ids, size_t* count, float* score, mote_error* error);
 
 /* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the text so far, of
  * which the last num_generated ids are output. Greedy: 1 for the id that is chosen. */

@@ -75,6 +75,12 @@ Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions&
   return num_added_ - 1;
 }
 
+Result<int64_t> Batch::add_fork(const Session& session, std::vector<int32_t> prompt, const GenerationOptions& options) {
+  MOTE_REQUIRE(&session.model() == model_.get(), Code::kInvalidArgument, "the session is of another model than the batch");
+  MOTE_ASSIGN(std::shared_ptr<Session> fork, session.fork(&engine_));
+  return add(std::move(prompt), options, std::move(fork));
+}
+
 void Batch::cancel(int64_t sequence) {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(sequence);
@@ -91,6 +97,7 @@ Result<std::span<const BatchPiece>> Batch::step() {
   MOTE_REQUIRE(lock.owns_lock(), Code::kInvalidArgument, "another thread is in a step of this batch");
   pieces_.clear();
   admit();
+  start_without_prompt();
   read_prompts();
   decode();
   std::erase_if(running_, [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_over; });
@@ -119,9 +126,23 @@ void Batch::drop_cancelled(std::deque<std::unique_ptr<Sequence>>& sequences) {
   std::erase_if(sequences, [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_over; });
 }
 
+// Sequences that go on from what their session has: their first token needs its logits only.
+void Batch::start_without_prompt() {
+  for (const auto& sequence : running_) {
+    if (!sequence->rest().empty()) continue;
+    sequence->start();
+    const auto logits = sequence->session->logits();
+    if (logits.ok()) {
+      give(*sequence, sequence->generation->accept(*logits, sequence->session->logit_maxima()));
+    } else {
+      fail(*sequence, logits.status());
+    }
+  }
+}
+
 // One chunk of one prompt, so that the others never wait for longer than that.
 void Batch::read_prompts() {
-  const auto has_prompt = [](const auto& sequence) { return sequence->rest().size() > 1; };
+  const auto has_prompt = [](const auto& sequence) { return !sequence->has_piece && sequence->rest().size() > 1; };
   const auto next = std::find_if(running_.begin(), running_.end(), has_prompt);
   if (next == running_.end()) return;
   Sequence& sequence = **next;

@@ -47,6 +47,8 @@ class Batch {
   // Returns: its number; they count up from 0. Errors: those of Session::open and Generation::begin; kInvalidArgument for a
   // session of another model or one that is in the batch.
   Result<int64_t> add(std::vector<int32_t> prompt, const GenerationOptions& options, std::shared_ptr<Session> session = nullptr);
+  // The same with a fork of `session`, which computes with the batch's engine: several samples from one prefill.
+  Result<int64_t> add_fork(const Session& session, std::vector<int32_t> prompt, const GenerationOptions& options);
   // The sequence's next piece is its last, at the end of the step that runs. Nothing happens if it is over.
   void cancel(int64_t sequence);
   // Sequences that are not over.
@@ -66,6 +68,7 @@ class Batch {
   Status prepare();
   void admit();
   void drop_cancelled(std::deque<std::unique_ptr<Sequence>>& sequences);
+  void start_without_prompt();
   void read_prompts();
   void decode();
   Result<std::span<const float>> run(std::span<const SequenceStates> rows);

@@ -259,9 +259,9 @@ Status Session::rewind(int64_t to) {
   return prefill(kept).status();
 }
 
-Result<std::unique_ptr<Session>> Session::fork() const {
+Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) const {
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
-  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_));
+  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_, engine));
   if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
   return session;
 }

@@ -114,8 +114,8 @@ class Session {
   Status rewind(int64_t position);
 
   // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory until
-  // it is written. Cost: that of opening a session. Errors: those of open; kInvalidArgument after an interrupted call.
-  Result<std::unique_ptr<Session>> fork() const;
+  // it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open; kInvalidArgument after an interrupted call.
+  Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr) const;
   // The session as it is now, for adopt.
   Result<std::shared_ptr<const SessionSnapshot>> snapshot() const;
   // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options are the

@@ -32,12 +32,13 @@ class Batch {
     handle_.reset(batch, &mote_batch_close);
   }
 
-  int64_t add(const std::shared_ptr<Session>& session, const std::vector<int32_t>& ids, const py::dict& given,
+  int64_t add(const std::shared_ptr<Session>& session, bool fork, const std::vector<int32_t>& ids, const py::dict& given,
               const std::vector<std::string>& stop_strings) {
     int64_t sequence = -1;
     const std::shared_ptr<mote_session> own = session == nullptr ? nullptr : session->handle();
     with_generation_options(model_, given, stop_strings, [&](const mote_generation_options* options) {
       check_without_gil([&](mote_error* error) {
+        if (fork) return mote_batch_add_fork(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
         return mote_batch_add(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
       });
     });
@@ -84,7 +85,7 @@ class Batch {
 void bind_batch(py::module_& module) {
   py::class_<Batch>(module, "Batch")
       .def(py::init<const Model&, int32_t, const py::dict&>(), py::arg("model"), py::arg("max_sequences"), py::arg("session_options"))
-      .def("add", &Batch::add, py::arg("session"), py::arg("ids"), py::arg("options"), py::arg("stop_strings"))
+      .def("add", &Batch::add, py::arg("session"), py::arg("fork"), py::arg("ids"), py::arg("options"), py::arg("stop_strings"))
       .def("cancel", &Batch::cancel, py::arg("sequence"))
       .def("num_sequences", &Batch::num_sequences)
       .def("step", &Batch::step);

@@ -119,6 +119,7 @@ class PieceCopy {
 py::dict statistics_dict(const mote_statistics& statistics);
 
 void bind_batch(py::module_& module);
+void bind_beam_search(py::module_& module);
 void bind_chat(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reply(py::module_& module);

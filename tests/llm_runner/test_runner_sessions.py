@@ -107,3 +107,18 @@ def test_memory_grows_with_the_text(demo):
         assert session.info["held_state_bytes"] == 2 * page <= session.info["state_bytes"]
         session.reset()
         assert session.info["held_state_bytes"] == 0
+
+
+def test_samples_come_from_one_prefill(demo):
+    ids = demo.tokenize(PROMPT)
+    options = {"max_new_tokens": 12, "temperature": 1.5, "ignore_eos": True}
+    with demo.session(context_length=128) as session:
+        texts = [""] * 5
+        for index, piece in session.samples(5, PROMPT, seed=7, **options):
+            texts[index] += piece
+        assert session.tokens == ids
+    alone = ["".join(demo.generate(ids, seed=7 + i, **options)) for i in range(5)]
+    assert texts == alone
+    assert len(set(texts)) > 1
+    with demo.session() as session, pytest.raises(ArgumentError, match="count = 0"):
+        session.samples(0, PROMPT)

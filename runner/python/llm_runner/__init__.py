@@ -9,6 +9,7 @@ for piece in model.generate("Once upon a time", max_new_tokens=64):
 from llm_runner._core import __version__
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, BatchPiece
+from llm_runner.beam_search import Beam
 from llm_runner.chat import render_chat_template
 from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import (
@@ -34,6 +35,7 @@ __all__ = [
     "AsyncGeneration",
     "Batch",
     "BatchPiece",
+    "Beam",
     "CancelledError",
     "ChatGeneration",
     "ContextFullError",

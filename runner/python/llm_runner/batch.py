@@ -65,6 +65,7 @@ class Batch:
         prompt: str | Sequence[int],
         *,
         session: Session | None = None,
+        fork: bool = False,
         stop_strings: str | Sequence[str] = (),
         **options: Unpack[GenerationOptions],
     ) -> int:
@@ -72,13 +73,16 @@ class Batch:
 
         session: what the sequence continues, with its own context_length and kv_dtype; it has no other calls until the
             last piece. None: a new one, as the batch was told to open them
+        fork: continues a fork of the session, which stays as it is
         stop_strings, options: as for `Model.generate`
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
         ids = self._model.tokenize(prompt) if isinstance(prompt, str) else checked_ids(prompt)
         stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
         native = native_options_for(self._model, options)
-        number = self._core().add(None if session is None else session._core, ids, native, stops)
+        number = self._core().add(
+            None if session is None else session._core, fork and session is not None, ids, native, stops
+        )
         with self._changed:
             self._changed.notify_all()
         return number
@@ -136,12 +140,16 @@ def generate_batch(
     prompts: Sequence[str | Sequence[int]],
     stop_strings: str | Sequence[str],
     options: GenerationOptions,
+    forked: Session | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Adds the prompts to an empty batch; the iterator, for `Model.generate_batch`, closes it."""
+    """Adds the prompts to an empty batch; the iterator, for `Model.generate_batch`, closes it.
+
+    forked: what all of them continue a fork of
+    """
     seed = options.get("seed")
     for index, prompt in enumerate(prompts):
         own: GenerationOptions = options if seed is None else {**options, "seed": seed + index}
-        batch.add(prompt, stop_strings=stop_strings, **own)
+        batch.add(prompt, session=forked, fork=forked is not None, stop_strings=stop_strings, **own)
     return _texts(batch)
 
 

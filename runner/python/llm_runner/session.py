@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 
 from llm_runner import _core
 from llm_runner.asynchronous import AsyncGeneration
+from llm_runner.beam_search import Beam, beam_search
 from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
@@ -249,6 +250,47 @@ class Session:
         native = native_options_for(self._model, options)
         core = _core.Generation(self._model._core, self._core, checked_ids(ids), native, stops)
         return Generation(core, on_close)
+
+    def beam_search(
+        self,
+        prompt: str | Sequence[int] = (),
+        *,
+        num_beams: int = 4,
+        num_return_sequences: int = 1,
+        length_penalty: float = 1.0,
+        early_stopping: bool | str = False,
+        **options: Unpack[GenerationOptions],
+    ) -> list[Beam]:
+        """Appends the prompt, if there is one, and finds its likeliest continuations, as transformers does.
+
+        num_beams ... early_stopping: as transformers' options of these names
+        options: max_new_tokens, ignore_eos and what changes logits; nothing is sampled
+        Returns: the best first; the session then has the first one but for its last token
+        Errors: ArgumentError naming the option; ContextFullError   Cost of a step: num_beams decode steps
+        """
+        ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
+        native = native_options_for(self._model, options)
+        return beam_search(self, ids, native, num_beams, num_return_sequences, length_penalty, early_stopping)
+
+    def samples(
+        self,
+        count: int,
+        prompt: str | Sequence[int] = (),
+        *,
+        stop_strings: str | Sequence[str] = (),
+        **options: Unpack[GenerationOptions],
+    ) -> Iterator[tuple[int, str]]:
+        """Appends the prompt, if there is one, and continues the text `count` times from one prefill, together.
+
+        Each is what `generate` gives, where the i-th has the seed `seed` + i. The session itself keeps the prompt.
+        Returns: an iterator over (index, piece of its text)   Errors: as `generate`
+        """
+        from llm_runner.batch import Batch, generate_batch
+
+        checked_int("count", count, 1, 256)
+        self.append(prompt)
+        batch = Batch(self._model, count, threads=self.info["num_threads"])
+        return generate_batch(batch, [()] * count, stop_strings, options, self)
 
     @property
     def position(self) -> int:

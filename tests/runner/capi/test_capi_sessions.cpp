@@ -11,6 +11,9 @@ TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
   char* text = nullptr;
   size_t count = 0;
   mote_session* opened_session = nullptr;
+  mote_beams* beams = nullptr;
+  const int32_t* ids = nullptr;
+  int64_t sequence = 0;
   const int32_t codes[] = {
       mote_session_prefill(nullptr, &id, 1, nullptr, &error_),
       mote_session_decode(nullptr, 1, nullptr, &error_),
@@ -35,6 +38,12 @@ TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
       mote_session_fork(session_, nullptr, &error_),
       mote_session_save(session_, nullptr, &error_),
       mote_session_restore(session_, nullptr, &error_),
+      mote_session_beam_search(nullptr, &id, 1, nullptr, nullptr, &beams, &error_),
+      mote_session_beam_search(session_, nullptr, 1, nullptr, nullptr, &beams, &error_),
+      mote_session_beam_search(session_, &id, 1, nullptr, nullptr, nullptr, &error_),
+      mote_session_beam_search(session_, nullptr, 0, nullptr, nullptr, &beams, &error_),
+      mote_beams_get(nullptr, 0, &ids, &count, nullptr, &error_),
+      mote_batch_add_fork(nullptr, session_, &id, 1, nullptr, &sequence, &error_),
       mote_prefix_cache_open(1, nullptr, &error_),
       mote_prefix_cache_clear(nullptr, &error_),
       mote_prefix_cache_get_info(nullptr, nullptr, &error_),
@@ -43,6 +52,38 @@ TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
   };
   for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], MOTE_ERROR_INVALID_ARGUMENT) << "call " << i;
   mote_prefix_cache_close(nullptr);
+  mote_beams_close(nullptr);
+  EXPECT_EQ(mote_beams_count(nullptr), 0u);
+}
+
+TEST_F(CApi, beams_come_best_first) {
+  const int32_t id = 1;
+  auto options = sized<mote_beam_options>();
+  options.num_beams = 4;
+  options.num_return_sequences = 3;
+  options.length_penalty = 1.0;
+  auto generation = sized<mote_generation_options>();
+  ASSERT_EQ(mote_generation_options_neutral(&generation, &error_), MOTE_OK);
+  generation.max_new_tokens = 5;
+  generation.ignore_eos = 1;
+  mote_beams* beams = nullptr;
+  ASSERT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_beams_count(beams), 3u);
+  float last = 0.0f;
+  for (size_t i = 0; i < 3; ++i) {
+    const int32_t* ids = nullptr;
+    size_t count = 0;
+    float score = 0.0f;
+    ASSERT_EQ(mote_beams_get(beams, i, &ids, &count, &score, &error_), MOTE_OK);
+    EXPECT_EQ(count, 5u);
+    EXPECT_LE(score, last);
+    last = score;
+  }
+  EXPECT_EQ(mote_beams_get(beams, 3, nullptr, nullptr, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  mote_beams_close(beams);
+  EXPECT_EQ(mote_session_position(session_), 5);
+  options.early_stopping = 3;
+  EXPECT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(CApi, a_session_goes_back) {
