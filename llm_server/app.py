@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -89,8 +91,11 @@ def create_app(model: Model, options: ServerOptions) -> Starlette:
 
 @asynccontextmanager
 async def _lifespan(app: Starlette):
+    engine: Engine = app.state.engine
+    # A request holds a thread while the model takes a step.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * engine.parallel + 8, "mote-serve"))
     yield
-    app.state.engine.close()
+    engine.close()
 
 
 async def health(request: Request) -> Response:

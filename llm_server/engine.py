@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import lru_cache, partial
 from os.path import commonprefix
 from typing import Any, TypeVar
 
-from llm_runner import AsyncGeneration, ChatGeneration, Generation, Model, Session, TokenLogprob
+from llm_runner import AsyncGeneration, ChatGeneration, Generation, Model, ProgramError, Session, TokenLogprob
+from llm_server.batching import BatchedSession, BatchRunner
 from llm_server.errors import ApiError, invalid
 
 T = TypeVar("T")
+
+log = logging.getLogger("llm_server")
 
 
 class Engine:
@@ -26,14 +30,21 @@ class Engine:
     def __init__(self, model: Model, name: str, parallel: int, max_queue: int, timeout: float, **session_options: Any):
         self.model = model
         self.name = name
+        self.parallel = parallel
         self.timeout = timeout
         self.max_queue = max_queue
         self.num_waiting = 0
         self.num_running = 0
-        self._free: list[Session] = [model.session(**session_options) for _ in range(parallel)]
+        self._runner = _batch_runner(model, parallel, session_options) if parallel > 1 else None
+        self._free: list[Session] = [self._open_session(session_options) for _ in range(parallel)]
         self.context_length: int = self._free[0].info["context_length"]
         self._turns = asyncio.Semaphore(parallel)
         self.token_text = lru_cache(maxsize=65536)(self._token_text)
+
+    def _open_session(self, options: dict[str, Any]) -> Session:
+        if self._runner is None:
+            return self.model.session(**options)
+        return BatchedSession(self.model, self._runner, **options)
 
     @contextlib.asynccontextmanager
     async def session(self, ids: Sequence[int]) -> AsyncIterator[Session]:
@@ -85,8 +96,19 @@ class Engine:
 
     def close(self) -> None:
         """Frees the sessions that are not in use."""
+        if self._runner is not None:
+            self._runner.close()
         for session in self._free:
             session.close()
+
+
+def _batch_runner(model: Model, parallel: int, session_options: dict[str, Any]) -> BatchRunner | None:
+    """None for a model whose sequences cannot be computed together: its requests then share the CPU."""
+    try:
+        return BatchRunner(model.batch(parallel, threads=session_options.get("threads")))
+    except ProgramError as error:
+        log.warning("requests do not decode together: %s", error)
+        return None
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any, **options: Any) -> T:

@@ -44,7 +44,7 @@ class AsyncGeneration(Generic[G, T]):
         except asyncio.CancelledError:
             self.generation.cancel()
             await _settled(step)
-            self.generation.close()
+            await _settled(asyncio.get_running_loop().run_in_executor(None, self.generation.close))
             raise
         if item is _END:
             raise StopAsyncIteration
