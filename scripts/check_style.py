@@ -21,8 +21,12 @@ CPP_ARROWS = {
     "runner/program": {"base", "kernels", "runner/program"},
     "runner/llm/chat/jinja": {"base", "runner/llm/chat/jinja"},
     "runner/llm/chat/reply": {"base", "runner/llm/chat/reply"},
-    "runner/llm": {"base", "kernels", "tokenizer", "runner/program", "runner/llm", "runner/llm/chat/jinja"},
-    "runner/capi": {"base", "runner/llm", "runner/llm/chat/reply", "runner/capi"},
+    "runner/llm/constraints": {"base", "runner/llm/constraints"},
+    "runner/llm": {
+        "base", "kernels", "tokenizer", "runner/program", "runner/llm", "runner/llm/chat/jinja",
+        "runner/llm/constraints",
+    },
+    "runner/capi": {"base", "runner/llm", "runner/llm/chat/reply", "runner/llm/constraints", "runner/capi"},
     "runner/cli": {"runner/cli", "runner/capi"},
     "runner/python": {"runner/python", "runner/capi"},
 }

@@ -6,11 +6,12 @@ set -eu
 seconds=$1
 shift
 programs=build/fuzz/tests/fuzz
-targets=${*:-tokenizer_json sentencepiece ranks segment encode decode template reply program}
+targets=${*:-tokenizer_json sentencepiece ranks segment encode decode template reply grammar program}
 mkdir -p build/fuzz/seeds build/fuzz/findings
 "$programs/tokenizer_mutations" --write-seeds build/fuzz/seeds
 "$programs/template_mutations" --write-seeds build/fuzz/seeds
 "$programs/reply_mutations" --write-seeds build/fuzz/seeds
+"$programs/grammar_mutations" --write-seeds build/fuzz/seeds
 for target in $targets; do
   mkdir -p "build/fuzz/corpus/$target" "build/fuzz/seeds/$target"
   "$programs/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \

@@ -63,6 +63,10 @@ class Tokenizer {
   // token has.
   std::string_view token_bytes(int32_t id) const;
   bool is_special(int32_t id) const;
+  // By id, what each token adds to a text that something stands before, which need not be whole characters; empty for special and
+  // unknown tokens and ids that no token has.
+  // Errors: kInvalidArgument if that depends on the tokens beside it. Cost: the whole vocabulary.
+  Result<std::vector<std::string>> token_texts() const;
   // One more than the largest id.
   int32_t num_ids() const;
   // Whether text is the bytes of its tokens one behind another.

@@ -62,6 +62,7 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   options.logprobs = from.logprobs != 0;
   options.top_logprobs = from.top_logprobs;
   options.max_time = from.max_time;
+  if (from.grammar != nullptr) options.grammar = from.grammar->grammar;
   if (from.num_stop_token_ids > 0) MOTE_REQUIRE_POINTER(from.stop_token_ids);
   options.stop_token_ids.assign(from.stop_token_ids, from.stop_token_ids + from.num_stop_token_ids);
   if (from.num_stop_strings > 0) MOTE_REQUIRE_POINTER(from.stop_strings);
@@ -105,6 +106,7 @@ Status mote::capi::write_statistics(const Statistics& from, int32_t finish_reaso
   result.finish_reason = finish_reason;
   result.prompt_tokens = from.prompt_tokens;
   result.generated_tokens = from.generated_tokens;
+  result.forced_tokens = from.forced_tokens;
   result.prefill_seconds = from.prefill_seconds;
   result.decode_seconds = from.decode_seconds;
   result.time_to_first_token_seconds = from.time_to_first_token_seconds;

@@ -10,6 +10,7 @@
 #include "runner/llm/batch.h"
 #include "runner/llm/chat/chat_template.h"
 #include "runner/llm/chat/reply/parser.h"
+#include "runner/llm/constraints/constraint.h"
 #include "runner/llm/generation.h"
 #include "runner/llm/model.h"
 #include "runner/llm/session.h"
@@ -37,6 +38,18 @@ struct mote_batch {
   std::unique_ptr<mote::Batch> batch;
   std::vector<mote::BatchPiece> pieces;  // of the last step
   std::vector<mote::capi::PieceMemory> memory;
+};
+
+struct mote_vocabulary {
+  std::shared_ptr<const mote::constraints::Vocabulary> vocabulary;
+};
+
+struct mote_grammar {
+  std::shared_ptr<const mote::Grammar> grammar;
+};
+
+struct mote_constraint {
+  mote::Constraint constraint;
 };
 
 struct mote_chat_template {

@@ -319,6 +319,61 @@ MOTE_API int32_t mote_session_start_profile(mote_session* session, mote_error* e
  * forgotten_instructions, which are more than 0 when the oldest made room for new ones. */
 MOTE_API int32_t mote_session_stop_profile(mote_session* session, char** trace, mote_error* error);
 
+/* ---- grammars ---- */
+
+/* Keeps a copy of the tokens of a model, or of other tokens, as bytes. */
+typedef struct mote_vocabulary mote_vocabulary;
+/* A JSON Schema, a regular expression or a grammar compiled for a vocabulary. */
+typedef struct mote_grammar mote_grammar;
+/* How far one text has come in a grammar. */
+typedef struct mote_constraint mote_constraint;
+
+/* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint belongs to one
+ * thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose tokens have no bytes of
+ * their own. */
+MOTE_API int32_t mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error);
+/* tokens[i]: the token_bytes[i] bytes of id i; none: a token that no grammar allows, such as a special token. */
+MOTE_API int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count, const int32_t* eos_ids,
+                                      size_t num_eos_ids, mote_vocabulary** out, mote_error* error);
+MOTE_API void mote_vocabulary_close(mote_vocabulary* vocabulary);
+
+enum { MOTE_SYNTAX_JSON_SCHEMA = 0, MOTE_SYNTAX_REGEX = 1, MOTE_SYNTAX_GBNF = 2, MOTE_SYNTAX_LARK = 3 };
+enum { MOTE_JSON_WHITESPACE_FLEXIBLE = 0, MOTE_JSON_WHITESPACE_COMPACT = 1, MOTE_JSON_WHITESPACE_SPACED = 2 };
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t syntax;          /* MOTE_SYNTAX_* */
+  const char* source;      /* at most 1 MiB */
+  size_t source_bytes;
+  int32_t json_whitespace; /* MOTE_JSON_WHITESPACE_*: between the parts of JSON */
+} mote_grammar_options;
+
+/* Compiles. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is not supported, or because it would cost too much. */
+MOTE_API int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* options, mote_grammar** out,
+                                   mote_error* error);
+/* Generations and constraints keep theirs. */
+MOTE_API void mote_grammar_close(mote_grammar* grammar);
+
+/* At the beginning of a text. For logits of one's own: mask, draw an allowed id, accept it. */
+MOTE_API int32_t mote_constraint_open(const mote_grammar* grammar, mote_constraint** out, mote_error* error);
+/* Cheap: to try tokens and go back is to keep a copy. */
+MOTE_API int32_t mote_constraint_copy(const mote_constraint* constraint, mote_constraint** out, mote_error* error);
+MOTE_API void mote_constraint_close(mote_constraint* constraint);
+/* Fills (tokens + 31) / 32 words: bit id % 32 of word id / 32 tells whether the token may come next. */
+MOTE_API int32_t mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words, mote_error* error);
+/* Errors: MOTE_ERROR_INVALID_ARGUMENT for a token that may not come, and nothing changes. */
+MOTE_API int32_t mote_constraint_accept(mote_constraint* constraint, int32_t id, mote_error* error);
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t may_end;      /* the text so far is one of the grammar */
+  int32_t is_complete;  /* nothing but its end may follow */
+  int32_t forced_token; /* what a generation takes next without the model; -1: there is a choice */
+  int32_t num_tokens;   /* of the vocabulary */
+} mote_constraint_info;
+
+MOTE_API int32_t mote_constraint_get_info(const mote_constraint* constraint, mote_constraint_info* info, mote_error* error);
+
 /* ---- generation ---- */
 
 /* Added to the logit of the last of `ids` where the others stand at the end of the text; -INFINITY: never. */
@@ -365,6 +420,7 @@ typedef struct {
   const int32_t* stop_token_ids; /* end it beside the model's end-of-sequence tokens, and are no text */
   size_t num_stop_token_ids;
   double max_time;             /* seconds from the first call of mote_generation_next; 0: no limit */
+  const mote_grammar* grammar; /* that the text follows, compiled for the model's own vocabulary; NULL: none */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
@@ -403,6 +459,7 @@ typedef struct {
   double time_to_first_token_seconds;
   uint64_t peak_rss_bytes;       /* of the process */
   uint64_t peak_private_bytes;   /* anonymous memory of the process, 0 where the system does not tell */
+  int64_t forced_tokens;         /* of those generated: the grammar left no choice, and the model was not run for them */
 } mote_statistics;
 
 /* Checks prompt and options (NULL: the model's defaults); computes nothing yet. No ids: goes on from what the session has. */

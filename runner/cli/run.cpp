@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 
+#include "runner/cli/grammar_flags.h"
 #include "runner/cli/kernels.h"
 #include "runner/cli/sampling_flags.h"
 #include "runner/cli/session_flags.h"
@@ -20,6 +21,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  mote-runner run model.mote \"def fibonacci(n):\" --max-new-tokens 64 --greedy\n"
     "  mote-runner run model.mote \"Once upon a time\" --temperature 0.8 --top-p 0.95 --seed 1\n"
+    "  mote-runner run model.mote \"A person as JSON: \" --json-schema person.json\n"
     "  cat prompt.txt | mote-runner run model.mote - --stop '###'\n";
 
 struct RunFlags {
@@ -27,6 +29,7 @@ struct RunFlags {
   std::string prompt = "-";
   SessionFlags session;
   SamplingFlags sampling;
+  GrammarFlags grammar;
   bool ignore_eos = false;
   bool show_special = false;
   bool quiet = false;
@@ -119,6 +122,8 @@ int run(const RunFlags& flags) {
   ResolvedSampling sampling;
   flags.sampling.resolve(model, sampling);
   mote_generation_options& options = sampling.options;
+  const Grammar grammar = flags.grammar.compile(model);
+  options.grammar = grammar.get();
   options.ignore_eos = flags.ignore_eos;
   options.skip_special_tokens = !flags.show_special;
   options.stop_strings = stop_strings.data();
@@ -146,6 +151,7 @@ void add_run(CLI::App& app, Action& action) {
   verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
   flags->sampling.add_to(verb);
+  flags->grammar.add_to(verb);
   verb.add_option("--stop", flags->stop_strings, "End before this text; may be given several times")->take_all();
   verb.add_option("--stop-token-id", flags->stop_token_ids, "End at this token id; may be given several times")->take_all();
   verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);

@@ -202,6 +202,7 @@ Result<std::span<const float>> Batch::run(std::span<const SequenceStates> rows) 
 }
 
 void Batch::give(Sequence& sequence, Piece piece) {
+  if (!sequence.generation->status().ok()) return fail(sequence, sequence.generation->status());
   sequence.num_read = 0;
   sequence.has_piece = true;
   if (piece.finish_reason.has_value()) end(sequence);

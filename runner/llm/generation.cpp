@@ -4,6 +4,16 @@
 #include <cmath>
 
 namespace mote {
+namespace {
+
+Status check_grammar(const Model& model, const Grammar& grammar) {
+  MOTE_ASSIGN(const auto vocabulary, model.vocabulary());
+  MOTE_REQUIRE(grammar.shared_vocabulary() == vocabulary, Code::kInvalidArgument,
+               "the grammar was compiled for another vocabulary: compile it for this model");
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
                                                       const GenerationOptions& options) {
@@ -26,23 +36,28 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
                session.model().max_position_embeddings());
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
+  if (options.grammar != nullptr) MOTE_RETURN_IF_ERROR(check_grammar(session.model(), *options.grammar));
   return std::unique_ptr<Generation>(new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings)));
 }
 
 Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
                        StopStrings stop_strings)
-    : session_(session), tokenizer_(tokenizer), prompt_(std::move(prompt)), options_(options),
-      sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()), text_(tokenizer, false, prompt_), stop_strings_(std::move(stop_strings)) {
-  statistics_.prompt_tokens = static_cast<int64_t>(prompt_.size());
+    : session_(session), tokenizer_(tokenizer), unread_(std::move(prompt)), options_(options),
+      sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()), text_(tokenizer, false, unread_), stop_strings_(std::move(stop_strings)) {
+  statistics_.prompt_tokens = static_cast<int64_t>(unread_.size());
+  if (options.grammar != nullptr) {
+    constraint_.emplace(options.grammar);
+    mask_.resize(options.grammar->vocabulary().mask_words());
+  }
   for (const int32_t id : session.tokens()) sampler_.observe(id);
-  for (const int32_t id : prompt_) sampler_.observe(id);
+  for (const int32_t id : unread_) sampler_.observe(id);
 }
 
 // A prompt that takes too long ends between two of its chunks.
 Result<std::span<const float>> Generation::prefill() {
-  if (prompt_.empty()) return session_.logits();
-  std::span<const int32_t> ids = prompt_;
-  ids = ids.subspan(session_.reuse(ids));
+  if (unread_.empty()) return session_.logits();
+  std::span<const int32_t> ids = unread_;
+  if (statistics_.generated_tokens == 0) ids = ids.subspan(session_.reuse(ids));
   const auto chunk = static_cast<size_t>(session_.prefill_chunk());
   for (; options_.max_time > 0.0 && ids.size() > chunk; ids = ids.subspan(chunk)) {
     MOTE_RETURN_IF_ERROR(session_.prefill(ids.first(chunk)).status());
@@ -71,49 +86,91 @@ Result<Piece> Generation::next() {
     piece.finish_reason = finish_reason_;
     return piece;
   }
-  const bool is_first = last_id_ < 0;
-  if (is_first) start();
-  const auto logits = is_first ? prefill() : session_.decode(last_id_);
-  if (logits.ok()) return accept(*logits, session_.logit_maxima());
-  if (logits.status().code() != Code::kCancelled) return logits.status();
-  return cancelled();
+  if (statistics_.generated_tokens == 0) start();
+  if (std::optional<Piece> piece = forced()) {
+    // A session has read all but the last token when a generation ends.
+    if (!finish_reason_.has_value() || unread_.size() < 2) return *std::move(piece);
+    const auto read = session_.prefill(std::span<const int32_t>(unread_).first(unread_.size() - 1));
+    if (!read.ok() && read.status().code() != Code::kCancelled) return read.status();
+    return *std::move(piece);
+  }
+  const auto logits = unread_.size() == 1 && statistics_.generated_tokens > 0 ? session_.decode(unread_[0]) : prefill();
+  if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
+  if (!logits.ok()) return cancelled();
+  Piece piece = accept(*logits, session_.logit_maxima());
+  if (!status_.ok()) return status_;
+  return piece;
 }
 
-std::span<const int32_t> Generation::pending() const {
-  if (last_id_ < 0) return prompt_;
-  return {&last_id_, 1};
+std::optional<Piece> Generation::forced() {
+  const bool wants_logits = options_.logprobs || options_.top_logprobs > 0;
+  if (!constraint_.has_value() || wants_logits || statistics_.generated_tokens == 0 || finish_reason_.has_value()) return std::nullopt;
+  const std::optional<int32_t> id = constraint_->forced_token();
+  if (!id.has_value() || !constraint_->accept(*id).ok()) return std::nullopt;
+  Piece piece;
+  unread_.push_back(*id);
+  ++statistics_.forced_tokens;
+  add_token(*id, piece);
+  return piece;
 }
 
 Piece Generation::accept(std::span<const float> logits, std::span<const float> maxima) {
-  const bool is_first = last_id_ < 0;
+  const bool is_first = statistics_.generated_tokens == 0;
   if (is_first) statistics_.prefill_seconds = seconds_since(start_);
   Piece piece;
-  last_id_ = piece.id = sampler_.sample(logits, maxima);
-  sampler_.observe(last_id_, true);
+  const int32_t id = choose(logits, maxima);
+  if (id < 0) {
+    finish(FinishReason::kCancelled, piece);
+    return piece;
+  }
+  unread_.assign(1, id);
+  piece.id = id;
   add_logprobs(logits, maxima, piece);
-  ++statistics_.generated_tokens;
   if (is_first) {
     first_token_ = Clock::now();
     statistics_.time_to_first_token_seconds = seconds_since(start_);
   }
-  const auto reason = reason_to_finish(last_id_);
-  if (!is_hidden(last_id_, reason)) add_text(last_id_, piece);
+  add_token(id, piece);
+  return piece;
+}
+
+// -1 if there is no token that the grammar allows, with status_ set.
+int32_t Generation::choose(std::span<const float> logits, std::span<const float> maxima) {
+  if (!constraint_.has_value()) return sampler_.sample(logits, maxima);
+  std::optional<int32_t> id = constraint_->forced_token();
+  if (!id.has_value()) {
+    status_ = constraint_->fill_mask(mask_);
+    if (!status_.ok()) return -1;
+    sampler_.allow_only(mask_);
+    id = sampler_.sample(logits, maxima);
+  }
+  status_ = constraint_->accept(*id);
+  return status_.ok() ? *id : -1;
+}
+
+void Generation::add_token(int32_t id, Piece& piece) {
+  piece.id = id;
+  sampler_.observe(id, true);
+  ++statistics_.generated_tokens;
+  const auto reason = reason_to_finish(id);
+  if (!is_hidden(id, reason)) add_text(id, piece);
   if (reason.has_value() && !finish_reason_.has_value()) finish(*reason, piece);
   statistics_.decode_seconds = seconds_since(first_token_);
-  return piece;
 }
 
 Piece Generation::cancelled() {
   Piece piece;
-  finish(last_id_ < 0 && is_out_of_time() ? FinishReason::kTime : FinishReason::kCancelled, piece);
+  finish(statistics_.generated_tokens == 0 && is_out_of_time() ? FinishReason::kTime : FinishReason::kCancelled, piece);
   return piece;
 }
 
 std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
+  // Where the text can only end and nothing says so, or what says so was to be ignored.
+  if (constraint_.has_value() && constraint_->is_complete() && !constraint_->forced_token().has_value()) return FinishReason::kEos;
   if (std::ranges::find(options_.stop_token_ids, id) != options_.stop_token_ids.end()) return FinishReason::kStopToken;
   if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
-  if (session_.room() == 0) return FinishReason::kLength;
+  if (session_.room() < unread_.size()) return FinishReason::kLength;
   if (is_out_of_time()) return FinishReason::kTime;
   return std::nullopt;
 }
@@ -127,7 +184,8 @@ void Generation::add_logprobs(std::span<const float> logits, std::span<const flo
 
 bool Generation::is_hidden(int32_t id, std::optional<FinishReason> reason) const {
   if (tokenizer_ == nullptr || reason == FinishReason::kStopToken) return true;
-  if (reason == FinishReason::kEos && (options_.skip_eos || options_.skip_special_tokens)) return true;
+  const bool is_end = reason == FinishReason::kEos && session_.model().is_eos(id);
+  if (is_end && (options_.skip_eos || options_.skip_special_tokens)) return true;
   return options_.skip_special_tokens && tokenizer_->is_special(id);
 }
 

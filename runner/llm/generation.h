@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runner/llm/constraints/constraint.h"
 #include "runner/llm/sampling/sampler.h"
 #include "runner/llm/session.h"
 #include "runner/llm/statistics.h"
@@ -28,6 +29,7 @@ struct GenerationOptions {
   double max_time = 0.0;  // seconds from the first call of next; 0: no limit
   bool logprobs = false;     // pieces tell how likely their token was, by the model's own distribution
   int32_t top_logprobs = 0;  // and which so many were the likeliest; 0..kMaxTopLogprobs
+  std::shared_ptr<const Grammar> grammar{};  // the text is one of its texts, unless a limit cuts it short; nullptr: any
 };
 
 constexpr int32_t kMaxTopLogprobs = 1000;
@@ -57,12 +59,17 @@ class Generation {
   // next() in parts, for who runs the model otherwise: start() once, then by turns the model reads pending() and accept() is
   // told what came out, until a piece has a finish reason; cancelled() gives the last piece at any time.
   void start() { start_ = Clock::now(); }
-  // What the model has not read yet: the prompt, later the last token.
-  std::span<const int32_t> pending() const;
+  // What the model has not read yet: the prompt, later the last token, and those before it that followed without logits.
+  std::span<const int32_t> pending() const { return unread_; }
   // The piece that follows from the logits after the last pending id and their maxima (Session::logit_maxima).
   Piece accept(std::span<const float> logits, std::span<const float> maxima);
   Piece cancelled();
   bool is_out_of_time() const { return options_.max_time > 0.0 && seconds_since(start_) > options_.max_time; }
+  // The piece of a token that the grammar leaves no choice about, so that it needs no logits; nullopt: logits must come next. Who
+  // never asks gets the same tokens from accept().
+  std::optional<Piece> forced();
+  // What ended the generation before its time: the grammar cannot go on.
+  const Status& status() const { return status_; }
   std::optional<FinishReason> finish_reason() const { return finish_reason_; }
 
   // From any thread, while the generation lives: the running or the next call of next ends it with kCancelled. The session is
@@ -75,6 +82,8 @@ class Generation {
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
              StopStrings stop_strings);
   Result<std::span<const float>> prefill();
+  int32_t choose(std::span<const float> logits, std::span<const float> maxima);
+  void add_token(int32_t id, Piece& piece);
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
   void add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece);
   bool is_hidden(int32_t id, std::optional<FinishReason> reason) const;
@@ -84,7 +93,7 @@ class Generation {
 
   Session& session_;
   const Tokenizer* tokenizer_;  // nullptr: there is no text
-  std::vector<int32_t> prompt_;
+  std::vector<int32_t> unread_;
   GenerationOptions options_;
   Sampler sampler_;
   TextStream text_;
@@ -92,7 +101,9 @@ class Generation {
   Statistics statistics_;
   Clock::time_point start_;
   Clock::time_point first_token_;
-  int32_t last_id_ = -1;
+  std::optional<Constraint> constraint_;
+  std::vector<uint32_t> mask_;
+  Status status_;
   std::optional<FinishReason> finish_reason_;
   std::mutex cancel_mutex_;
   bool ended_ = false;             // guarded by cancel_mutex_

@@ -55,6 +55,18 @@ Result<const Tokenizer*> Model::require_tokenizer() const {
   return tokenizer();
 }
 
+Result<std::shared_ptr<const constraints::Vocabulary>> Model::make_vocabulary() const {
+  MOTE_ASSIGN(const Tokenizer* own, require_tokenizer());
+  MOTE_ASSIGN(std::vector<std::string> texts, own->token_texts());
+  texts.resize(static_cast<size_t>(vocab_size()));  // ids beyond the tokenizer's are tokens of nothing
+  return constraints::Vocabulary::make(std::move(texts), {eos_token_ids().begin(), eos_token_ids().end()});
+}
+
+Result<std::shared_ptr<const constraints::Vocabulary>> Model::vocabulary() const {
+  std::call_once(vocabulary_once_, [this] { vocabulary_.emplace(make_vocabulary()); });
+  return *vocabulary_;
+}
+
 Result<const ChatTemplate*> Model::require_chat_template() const {
   MOTE_REQUIRE(!chat_template().empty(), Code::kInvalidArgument, "%s has no chat template: give a prompt instead of messages", path().c_str());
   std::call_once(chat_template_once_, [this] { chat_template_.emplace(ChatTemplate::parse(chat_template())); });

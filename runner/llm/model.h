@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "runner/llm/chat/chat_template.h"
+#include "runner/llm/constraints/vocabulary.h"
 #include "runner/llm/generation_config.h"
 #include "runner/program/program.h"
 #include "tokenizer/tokenizer.h"
@@ -45,6 +46,9 @@ class Model {
   Result<const Tokenizer*> tokenizer() const;
   // The same; kInvalidArgument if the file has none.
   Result<const Tokenizer*> require_tokenizer() const;
+  // The tokens as bytes, for grammars. Errors: kInvalidArgument if the file has no tokenizer, or one whose tokens have no bytes of
+  // their own. Cost: the first call reads the whole vocabulary.
+  Result<std::shared_ptr<const constraints::Vocabulary>> vocabulary() const;
   std::string_view chat_template() const { return segment_text(fb::SegmentKind::chat_template); }
   // The same, parsed when it is first asked for. Errors: kInvalidArgument if the file has none, kInvalidTemplate.
   Result<const ChatTemplate*> require_chat_template() const;
@@ -60,10 +64,13 @@ class Model {
  private:
   explicit Model(std::shared_ptr<const Bound> bound) : bound_(std::move(bound)) {}
   std::string_view segment_text(fb::SegmentKind kind) const;
+  Result<std::shared_ptr<const constraints::Vocabulary>> make_vocabulary() const;
 
   std::shared_ptr<const Bound> bound_;
   mutable std::once_flag tokenizer_once_;
   mutable std::optional<Result<Tokenizer>> tokenizer_;  // once it was asked for
+  mutable std::once_flag vocabulary_once_;
+  mutable std::optional<Result<std::shared_ptr<const constraints::Vocabulary>>> vocabulary_;  // once it was asked for
   mutable std::once_flag chat_template_once_;
   mutable std::optional<Result<std::shared_ptr<const ChatTemplate>>> chat_template_;  // once it was asked for
   GenerationConfig generation_config_;

@@ -25,6 +25,7 @@ ProcessMemory process_memory();
 struct Statistics {
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
+  int64_t forced_tokens = 0;  // of them, those that a grammar left no choice about and no model was run for
   double prefill_seconds = 0.0;
   double decode_seconds = 0.0;  // from the first token on: decode steps, sampling and text
   double time_to_first_token_seconds = 0.0;

@@ -99,6 +99,24 @@ class Session {
   int32_t vocab_size_ = 0;
 };
 
+class Vocabulary {
+ public:
+  explicit Vocabulary(mote_vocabulary* handle) : handle_(handle) {}
+  const mote_vocabulary* get() const { return handle_.get(); }
+
+ private:
+  std::unique_ptr<mote_vocabulary, Closer<mote_vocabulary_close>> handle_;
+};
+
+class Grammar {
+ public:
+  explicit Grammar(mote_grammar* handle) : handle_(handle) {}
+  const mote_grammar* get() const { return handle_.get(); }
+
+ private:
+  std::unique_ptr<mote_grammar, Closer<mote_grammar_close>> handle_;
+};
+
 // Calls body(options) with the model's defaults and what was given by name.
 void with_generation_options(const Model& model, const py::dict& given, const std::vector<std::string>& stop_strings,
                              const std::function<void(const mote_generation_options*)>& body);
@@ -121,6 +139,7 @@ py::dict statistics_dict(const mote_statistics& statistics);
 void bind_batch(py::module_& module);
 void bind_beam_search(py::module_& module);
 void bind_chat(py::module_& module);
+void bind_grammar(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reply(py::module_& module);
 void bind_session(py::module_& module);

@@ -19,6 +19,7 @@ class Options {
     read("dry_sequence_breakers", breakers_);
     read("sequence_bias", sequences_);
     read("stop_token_ids", stop_ids_);
+    if (given.contains("grammar")) options_.grammar = given["grammar"].cast<const Grammar&>().get();
     for (const auto& [ids, bias] : sequences_) biases_.push_back({ids.data(), ids.size(), bias});
     options_.dry_sequence_breakers = breakers_.data();
     options_.num_dry_sequence_breakers = breakers_.size();
@@ -129,6 +130,7 @@ py::dict statistics_dict(const mote_statistics& statistics) {
   py::dict result;
   result["prompt_tokens"] = statistics.prompt_tokens;
   result["generated_tokens"] = statistics.generated_tokens;
+  result["forced_tokens"] = statistics.forced_tokens;
   result["prefill_seconds"] = statistics.prefill_seconds;
   result["decode_seconds"] = statistics.decode_seconds;
   result["time_to_first_token_seconds"] = statistics.time_to_first_token_seconds;

@@ -197,5 +197,35 @@ TEST(Tokenizer, ill_formed_utf8_is_read_as_replacement_characters) {
   EXPECT_EQ(encode(make(tiny), "a\xff\xe2\x82" "b"), (Ids{1, 14, 14, 2}));
 }
 
+std::vector<std::string> token_texts(const Tokenizer& tokenizer) {
+  const auto texts = tokenizer.token_texts();
+  EXPECT_TRUE(texts.ok()) << texts.status().message();
+  return texts.ok() ? *texts : std::vector<std::string>();
+}
+
+TEST(TokenTexts, bytes_of_a_byte_level_tokenizer_need_not_be_characters) {
+  const std::vector<std::string> texts = token_texts(make());
+  EXPECT_EQ(std::vector<std::string>(texts.begin(), texts.begin() + 9),
+            (std::vector<std::string>{"", "a", "b", "c", "d", " ", "\xC3", "\xA9", "\n"}));
+}
+
+TEST(TokenTexts, spaces_and_named_bytes_are_what_they_stand_for) {
+  TinyTokenizer tiny;
+  tiny.pre_tokenizer = "null";
+  tiny.decoder = R"({"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+    {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})";
+  tiny.model = R"({"type": "BPE", "unk_token": "<unk>", "byte_fallback": true, "merges": [],
+    "vocab": {"<eos>": 0, "<unk>": 1, "a": 2, "▁": 3, "▁a": 4, "<0x0A>": 5, "<0xC3>": 6, "é": 7}})";
+  EXPECT_EQ(token_texts(make(tiny)), (std::vector<std::string>{"", "", "a", " ", " a", "\n", "\xC3", "é"}));
+}
+
+TEST(TokenTexts, tokens_whose_text_depends_on_others_have_none) {
+  TinyTokenizer tiny;
+  tiny.decoder = R"({"type": "WordPiece", "prefix": "##", "cleanup": true})";
+  const auto texts = make(tiny).token_texts();
+  EXPECT_EQ(texts.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(texts.status().message().find("decoder wordpiece"), std::string::npos) << texts.status().message();
+}
+
 }  // namespace
 }  // namespace mote

@@ -30,18 +30,43 @@ Sampler::Part Sampler::Part::block(int64_t index) const {
 // Those of the vocabulary; maxima that are not of just these logits are left out.
 Sampler::Logits Sampler::known(std::span<const float> logits, std::span<const float> maxima) const {
   const bool fits = logits.size() <= vocab_size_ && maxima.size() == static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size())));
-  return {logits.first(std::min(logits.size(), vocab_size_)), fits ? maxima : std::span<const float>(), {}};
+  return {logits.first(std::min(logits.size(), vocab_size_)), fits ? maxima : std::span<const float>(), {}, {}};
 }
 
 Sampler::Logits Sampler::edited(std::span<const float> logits, std::span<const float> maxima) {
   Logits result = known(logits, maxima);
   result.edits = edits_.apply(result.values);
+  result.mask = mask_;
   return result;
 }
 
 template <typename Body>
 void Sampler::for_each_part(const Logits& logits, const Body& body) {
-  for (size_t begin = 0; begin < logits.values.size(); begin += kPart) body(part(logits, begin));
+  for (size_t begin = 0; begin < logits.values.size(); begin += kPart) {
+    if (!logits.mask.empty()) {  // parts of which nothing is allowed are passed over
+      const auto words = logits.mask.subspan(begin / 32, std::min(kPart / 32, logits.mask.size() - begin / 32));
+      if (std::all_of(words.begin(), words.end(), [](uint32_t word) { return word == 0; })) continue;
+    }
+    body(part(logits, begin));
+  }
+}
+
+bool Sampler::is_allowed(int32_t id) const {
+  return mask_.empty() || (mask_[static_cast<size_t>(id) / 32] >> (static_cast<uint32_t>(id) % 32) & 1U) != 0;
+}
+
+// To part_, with -infinity for the others.
+void Sampler::copy_allowed(const Logits& logits, size_t begin, size_t count) {
+  const float* from = logits.values.data() + begin;
+  for (size_t i = 0; i < count; i += 32) {
+    const uint32_t word = logits.mask[(begin + i) / 32];
+    const size_t end = std::min(count, i + 32);
+    if (word == ~0U) {
+      std::copy(from + i, from + end, part_.begin() + static_cast<ptrdiff_t>(i));
+      continue;
+    }
+    for (size_t j = i; j < end; ++j) part_[j] = (word >> (j - i) & 1U) != 0 ? from[j] : -std::numeric_limits<float>::infinity();
+  }
 }
 
 // The logits where they lie, or copied to part_ where one is edited.
@@ -52,9 +77,12 @@ Sampler::Part Sampler::part(const Logits& logits, size_t begin) {
   auto edit = std::lower_bound(logits.edits.begin(), logits.edits.end(), result.first_id,
                                [](const LogitEdit& a, int32_t id) { return a.id < id; });
   const auto is_inside = [&] { return edit != logits.edits.end() && edit->id - result.first_id < result.count; };
-  if (!is_inside()) return result;
-  std::copy_n(result.logits, count, part_.begin());
-  for (; is_inside(); ++edit) part_[static_cast<size_t>(edit->id - result.first_id)] = edit->logit;
+  if (!is_inside() && logits.mask.empty()) return result;
+  if (logits.mask.empty()) std::copy_n(result.logits, count, part_.begin());
+  else copy_allowed(logits, begin, count);
+  for (; is_inside(); ++edit) {
+    if (logits.mask.empty() || is_allowed(edit->id)) part_[static_cast<size_t>(edit->id - result.first_id)] = edit->logit;
+  }
   result.logits = part_.data();
   result.maxima = nullptr;
   return result;
@@ -74,14 +102,16 @@ int64_t Sampler::argmax(const Part& part) const {
 
 int32_t Sampler::greedy(const Logits& logits) {
   float largest = -std::numeric_limits<float>::infinity();
-  int32_t best = 0;
+  int32_t best = -1;
   for_each_part(logits, [&](const Part& part) {
     const int64_t index = argmax(part);
     if (!(part.logits[index] > largest)) return;
     largest = part.logits[index];
     best = part.first_id + static_cast<int32_t>(index);
   });
-  return best;
+  if (best >= 0) return best;
+  collect_equal(logits, -std::numeric_limits<float>::infinity());
+  return candidates_.empty() ? 0 : candidates_.front().id;
 }
 
 int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float> maxima) {
@@ -192,6 +222,9 @@ void Sampler::collect_candidates(const Logits& logits) {
   } else {
     collect_at_least(logits, logit_of(static_cast<double>(options_.min_p)));
   }
+  if (!logits.mask.empty()) {  // top_k may be more than there are allowed ids
+    std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.logit == -std::numeric_limits<float>::infinity(); });
+  }
   for (Candidate& candidate : candidates_) {
     candidate.weight = math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
   }
@@ -225,14 +258,15 @@ void Sampler::collect_equal(const Logits& logits, float value) {
   for_each_part(logits, [&](const Part& part) {
     for (int64_t i = 0; i < part.count; ++i) {
       const float logit = part.logits[i];
-      if (logit == value || value < 0.0f) candidates_.push_back({value, part.first_id + static_cast<int32_t>(i), 1.0});
+      const int32_t id = part.first_id + static_cast<int32_t>(i);
+      if ((logit == value || value < 0.0f) && (logits.mask.empty() || is_allowed(id))) candidates_.push_back({value, id, 1.0});
     }
   });
 }
 
 // Never above the k-th largest logit.
 float Sampler::kth_maximum(const Logits& logits, size_t k) {
-  if (!logits.edits.empty() || logits.maxima.size() < k) return -std::numeric_limits<float>::infinity();
+  if (!logits.edits.empty() || !logits.mask.empty() || logits.maxima.size() < k) return -std::numeric_limits<float>::infinity();
   largest_.assign(logits.maxima.begin(), logits.maxima.end());
   const auto kth = largest_.begin() + static_cast<ptrdiff_t>(k) - 1;
   std::nth_element(largest_.begin(), kth, largest_.end(), std::greater<>());

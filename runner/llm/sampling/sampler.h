@@ -26,6 +26,10 @@ class Sampler {
   // The text goes on with `id`.
   void observe(int32_t id, bool is_generated = false) { edits_.observe(id, is_generated); }
 
+  // From now on only ids whose bit is set are drawn, whatever their logits: bit id % 32 of word id / 32, at least one for each id.
+  // Empty: all are. `mask` outlives its use.
+  void allow_only(std::span<const uint32_t> mask) { mask_ = mask; }
+
   // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity. `maxima`: the largest of
   // every kMaximaBlock logits, or empty; the id is the same either way.
   int32_t sample(std::span<const float> logits, std::span<const float> maxima = {});
@@ -50,6 +54,7 @@ class Sampler {
     std::span<const float> values;
     std::span<const float> maxima;
     std::span<const LogitEdit> edits;
+    std::span<const uint32_t> mask;  // empty: all ids
   };
   // A part of the vocabulary, edited.
   struct Part {
@@ -64,6 +69,8 @@ class Sampler {
   Logits edited(std::span<const float> logits, std::span<const float> maxima);
   template <typename Body> void for_each_part(const Logits& logits, const Body& body);
   Part part(const Logits& logits, size_t begin);
+  void copy_allowed(const Logits& logits, size_t begin, size_t count);
+  bool is_allowed(int32_t id) const;
 
   float maximum(const Part& part) const;
   int64_t argmax(const Part& part) const;
@@ -101,6 +108,7 @@ class Sampler {
   std::vector<float> largest_;     // maxima, partly sorted
   std::vector<double> part_weights_;
   std::vector<Candidate> candidates_;
+  std::span<const uint32_t> mask_;
 };
 
 }  // namespace mote

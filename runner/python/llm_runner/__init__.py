@@ -25,6 +25,7 @@ from llm_runner.errors import (
     TokenizerError,
 )
 from llm_runner.generation import Generation, Piece, Streamer, TokenLogprob, warp
+from llm_runner.grammar import Constraint, Grammar, Vocabulary
 from llm_runner.model import Model, check_tokenizer
 from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
@@ -37,12 +38,14 @@ __all__ = [
     "BatchPiece",
     "Beam",
     "CancelledError",
+    "Constraint",
     "ChatGeneration",
     "ContextFullError",
     "Conversation",
     "FileError",
     "Generation",
     "GenerationOptions",
+    "Grammar",
     "Model",
     "MoteError",
     "Piece",
@@ -58,6 +61,7 @@ __all__ = [
     "TemplateError",
     "TokenLogprob",
     "TokenizerError",
+    "Vocabulary",
     "__version__",
     "check_tokenizer",
     "parse_reply",

@@ -17,9 +17,12 @@ from llm_runner.chat import as_json, parsed
 from llm_runner.conversation import ChatGeneration, Conversation
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
+from llm_runner.grammar import Grammar, source_of
 from llm_runner.options import checked_ids
 from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
 from llm_runner.session import ModelOptions, Session, SessionOptions, split_options
+
+MAX_KEPT_GRAMMARS = 16
 
 
 def check_tokenizer(tokenizer_json: bytes | str) -> None:
@@ -36,6 +39,7 @@ class Model:
     def __init__(self, path: str | os.PathLike[str]):
         self.path = os.fspath(path)
         self._core = _core.Model(self.path)
+        self._grammars: dict[tuple[str, str], Grammar] = {}  # the last that were asked for
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
@@ -137,6 +141,27 @@ class Model:
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session; options: those of `llm_runner.SessionOptions`."""
         return Session(self, **options)
+
+    def _grammar_of(self, options: Mapping[str, Any]) -> Grammar | None:
+        """Returns the grammar that options of a generation ask for, compiled once while it is used again."""
+        schema, regex, grammar, syntax = (
+            options.get(name) for name in ("json_schema", "regex", "grammar", "grammar_syntax")
+        )
+        if schema is None and regex is None and grammar is None:
+            return None
+        if isinstance(grammar, Grammar):
+            if schema is not None or regex is not None or syntax is not None:
+                raise ArgumentError("exactly one of json_schema, regex and grammar must be given")
+            return grammar
+        kind, source = source_of(schema, regex, grammar, syntax)
+        known = self._grammars.pop((kind, source), None)
+        if known is None:
+            given = {kind: source} if kind in ("json_schema", "regex") else {"grammar": source, "syntax": kind}
+            known = Grammar(self, **given)
+        self._grammars[kind, source] = known
+        for oldest in list(self._grammars)[:-MAX_KEPT_GRAMMARS]:
+            self._grammars.pop(oldest, None)
+        return known
 
     def score(
         self, prompt: str | Sequence[int], context_length: int | None = None, threads: int | None = None

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from llm_runner.errors import ArgumentError
+from llm_runner.grammar import Grammar
 
 FLOATS = (
     "temperature", "top_p", "min_p", "typical_p", "xtc_probability", "xtc_threshold", "repetition_penalty",
@@ -58,6 +59,10 @@ class GenerationOptions(TypedDict, total=False):
     suppress_tokens: Sequence[int] | None
     stop_token_ids: Sequence[int] | None  # end it beside the model's end-of-sequence tokens, and are no text
     max_time: float | None  # seconds; 0: no limit
+    json_schema: Mapping[str, Any] | str | bool | type | None  # the text is JSON that it accepts; also a pydantic model
+    regex: str | None  # the whole text matches it
+    grammar: str | Grammar | None  # GBNF or Lark, or any `Grammar`; what was compiled once is quicker
+    grammar_syntax: str | None  # "gbnf" or "lark"; None: GBNF if there is a ::= in it
     logprobs: bool  # `Generation.logprobs` tells how likely each token was
     top_logprobs: int | None  # and which so many were the likeliest, 0..1000
     ignore_eos: bool  # goes on after the end-of-sequence token

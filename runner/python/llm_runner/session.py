@@ -388,11 +388,14 @@ def native_session_options(
 
 def native_options_for(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options of a generation as the C API takes them. Errors: ArgumentError naming the option."""
-    return native_options(
+    native = native_options(
         options,
         lambda text: model.tokenize(text, add_special_tokens=False),
         model.generation_config["eos_token_id"],
     )
+    if (grammar := model._grammar_of(options)) is not None:
+        native["grammar"] = grammar._core
+    return native
 
 
 def _cpu_list(cpus: str | Sequence[int] | None) -> str:

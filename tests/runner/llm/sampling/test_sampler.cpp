@@ -36,6 +36,59 @@ TEST(Sampler, survives_logits_that_are_not_numbers) {
   }
 }
 
+// A mask does what -infinity in the place of the other logits would, with and without maxima.
+TEST(Sampler, draws_only_what_is_allowed) {
+  constexpr int32_t kVocabulary = 10'000;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<float> logits(kVocabulary);
+    for (float& logit : logits) logit = normal(random);
+    std::vector<float> maxima;
+    for (size_t i = 0; i < logits.size(); i += kMaximaBlock) {
+      const size_t end = std::min<size_t>(logits.size(), i + kMaximaBlock);
+      maxima.push_back(*std::max_element(logits.begin() + static_cast<ptrdiff_t>(i), logits.begin() + static_cast<ptrdiff_t>(end)));
+    }
+    std::vector<uint32_t> mask((kVocabulary + 31) / 32);
+    std::vector<float> masked(logits.size(), -kInfinity);
+    const int num_allowed = round % 3 == 0 ? 1 : round % 3 == 1 ? 20 : 4000;
+    for (int i = 0; i < num_allowed; ++i) {
+      const auto id = static_cast<uint32_t>(random() % kVocabulary);
+      mask[id / 32] |= 1U << (id % 32);
+      masked[id] = logits[id];
+    }
+    SamplingOptions options;
+    options.do_sample = round % 2 == 0;
+    options.seed = static_cast<uint64_t>(round);
+    options.top_k = round % 5 == 0 ? 50 : 0;
+    options.top_p = round % 7 == 0 ? 0.9f : 1.0f;
+    options.repetition_penalty = round % 4 == 0 ? 1.5f : 1.0f;
+    Sampler constrained(options, kVocabulary);
+    Sampler plain(options, kVocabulary);
+    constrained.allow_only(mask);
+    for (int i = 0; i < 5; ++i) {
+      const int32_t id = constrained.sample(logits, maxima);
+      EXPECT_EQ(id, plain.sample(masked)) << "round " << round;
+      EXPECT_NE(mask[static_cast<size_t>(id) / 32] >> (id % 32) & 1U, 0U);
+      constrained.observe(id, true);
+      plain.observe(id, true);
+    }
+  }
+}
+
+TEST(Sampler, what_is_allowed_wins_over_bans) {
+  std::vector<uint32_t> mask(2, 0);
+  mask[1] = 1U << 5;
+  for (const bool do_sample : {false, true}) {
+    SamplingOptions options;
+    options.do_sample = do_sample;
+    options.sequence_bias = {{{37}, -kInfinity}};
+    Sampler sampler(options, 64);
+    sampler.allow_only(mask);
+    EXPECT_EQ(sampler.sample(std::vector<float>(64, 1.0f)), 37);
+  }
+}
+
 TEST(Sampler, the_seed_decides) {
   const std::vector<float> logits(100, 0.0f);
   const auto draw = [&](uint64_t seed) {

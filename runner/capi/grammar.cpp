@@ -1,0 +1,115 @@
+#include "runner/capi/handles.h"
+
+using mote::Code;
+using mote::Status;
+using mote::capi::guarded;
+
+int32_t mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(auto vocabulary, model->model->vocabulary());
+    *out = new mote_vocabulary{std::move(vocabulary)};
+    return {};
+  });
+}
+
+int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count, const int32_t* eos_ids,
+                             size_t num_eos_ids, mote_vocabulary** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(tokens);
+    MOTE_REQUIRE_POINTER(token_bytes);
+    if (num_eos_ids > 0) MOTE_REQUIRE_POINTER(eos_ids);
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < count; ++i) {
+      MOTE_REQUIRE(tokens[i] != nullptr || token_bytes[i] == 0, Code::kInvalidArgument, "tokens[%zu] is NULL", i);
+      texts.emplace_back(token_bytes[i] > 0 ? tokens[i] : "", token_bytes[i]);
+    }
+    MOTE_ASSIGN(auto vocabulary,
+                mote::constraints::Vocabulary::make(std::move(texts), std::vector<int32_t>(eos_ids, eos_ids + num_eos_ids)));
+    *out = new mote_vocabulary{std::move(vocabulary)};
+    return {};
+  });
+}
+
+void mote_vocabulary_close(mote_vocabulary* vocabulary) { delete vocabulary; }
+
+int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* requested, mote_grammar** out,
+                          mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(vocabulary);
+    MOTE_REQUIRE_POINTER(requested);
+    mote_grammar_options from{};
+    MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, from));
+    MOTE_REQUIRE(from.source != nullptr || from.source_bytes == 0, Code::kInvalidArgument, "source is NULL");
+    MOTE_REQUIRE(from.syntax >= MOTE_SYNTAX_JSON_SCHEMA && from.syntax <= MOTE_SYNTAX_LARK, Code::kInvalidArgument,
+                 "syntax = %d: must be one of MOTE_SYNTAX_*, 0..3", from.syntax);
+    MOTE_REQUIRE(from.json_whitespace >= MOTE_JSON_WHITESPACE_FLEXIBLE && from.json_whitespace <= MOTE_JSON_WHITESPACE_SPACED,
+                 Code::kInvalidArgument, "json_whitespace = %d: must be one of MOTE_JSON_WHITESPACE_*, 0..2", from.json_whitespace);
+    mote::constraints::GrammarOptions options;
+    options.syntax = static_cast<mote::constraints::Syntax>(from.syntax);
+    options.whitespace = static_cast<mote::constraints::JsonWhitespace>(from.json_whitespace);
+    const std::string_view source(from.source_bytes > 0 ? from.source : "", from.source_bytes);
+    MOTE_ASSIGN(auto grammar, mote::Grammar::compile(vocabulary->vocabulary, source, options));
+    *out = new mote_grammar{std::move(grammar)};
+    return {};
+  });
+}
+
+void mote_grammar_close(mote_grammar* grammar) { delete grammar; }
+
+int32_t mote_constraint_open(const mote_grammar* grammar, mote_constraint** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(grammar);
+    *out = new mote_constraint{mote::Constraint(grammar->grammar)};
+    return {};
+  });
+}
+
+int32_t mote_constraint_copy(const mote_constraint* constraint, mote_constraint** out, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(out);
+    *out = nullptr;
+    MOTE_REQUIRE_POINTER(constraint);
+    *out = new mote_constraint{constraint->constraint};
+    return {};
+  });
+}
+
+void mote_constraint_close(mote_constraint* constraint) { delete constraint; }
+
+int32_t mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(constraint);
+    MOTE_REQUIRE_POINTER(words);
+    return constraint->constraint.fill_mask({words, num_words});
+  });
+}
+
+int32_t mote_constraint_accept(mote_constraint* constraint, int32_t id, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(constraint);
+    return constraint->constraint.accept(id);
+  });
+}
+
+int32_t mote_constraint_get_info(const mote_constraint* handle, mote_constraint_info* info, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(handle);
+    MOTE_REQUIRE_POINTER(info);
+    const mote::Constraint& constraint = handle->constraint;
+    mote_constraint_info result{};
+    result.may_end = constraint.may_end();
+    result.is_complete = constraint.is_complete();
+    result.forced_token = constraint.forced_token().value_or(-1);
+    result.num_tokens = constraint.grammar().vocabulary().num_ids();
+    return mote::capi::write_struct(result, info);
+  });
+}

@@ -1,0 +1,74 @@
+// What every front end makes of its input: rules over bytes, not yet compiled.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace mote::constraints {
+
+using ExpressionId = uint32_t;
+using RuleId = uint32_t;
+
+inline constexpr uint32_t kUnbounded = std::numeric_limits<uint32_t>::max();
+inline constexpr char32_t kLastCodePoint = 0x10FFFF;
+
+struct CodePointRange {
+  char32_t low = 0;
+  char32_t high = 0;  // included
+  friend bool operator==(const CodePointRange&, const CodePointRange&) = default;
+};
+
+enum class ExpressionKind : uint8_t { kBytes, kCharacters, kSequence, kChoice, kRepeat, kRule, kIntersection, kDifference };
+
+struct Expression {
+  ExpressionKind kind = ExpressionKind::kSequence;
+  std::string bytes{};
+  std::vector<CodePointRange> characters{};  // ascending, disjoint
+  std::vector<ExpressionId> children{};
+  RuleId rule = 0;
+  uint32_t low = 0;   // kRepeat
+  uint32_t high = 0;  // likewise; kUnbounded
+};
+
+// Ascending, disjoint, without surrogates.
+std::vector<CodePointRange> normalized(std::vector<CodePointRange> ranges);
+// Every code point that `ranges` (normalized) has not.
+std::vector<CodePointRange> complement(std::span<const CodePointRange> ranges);
+
+// Rules under construction; rule 0 is the root. Expressions refer to expressions made before them, so they are no graph.
+class Rules {
+ public:
+  const Expression& expression(ExpressionId id) const { return expressions_[id]; }
+  size_t num_rules() const { return definitions_.size(); }
+  ExpressionId definition(RuleId rule) const { return definitions_[rule]; }
+  size_t num_expressions() const { return expressions_.size(); }
+
+  ExpressionId bytes(std::string text);
+  ExpressionId characters(std::vector<CodePointRange> ranges);
+  ExpressionId sequence(std::vector<ExpressionId> parts);   // of nothing: the empty text
+  ExpressionId choice(std::vector<ExpressionId> branches);  // of nothing: no text at all
+  ExpressionId repeat(ExpressionId part, uint32_t low, uint32_t high);
+  ExpressionId optional(ExpressionId part) { return repeat(part, 0, 1); }
+  ExpressionId empty() { return sequence({}); }
+  ExpressionId never() { return choice({}); }
+  ExpressionId rule(RuleId rule);
+  // Of parts without recursion: the texts of both, or those of the first that the second has not.
+  ExpressionId intersection(ExpressionId a, ExpressionId b);
+  ExpressionId difference(ExpressionId a, ExpressionId b);
+
+  RuleId add_rule();
+  void define(RuleId rule, ExpressionId expression) { definitions_[rule] = expression; }
+
+ private:
+  ExpressionId add(Expression expression);
+
+  std::vector<Expression> expressions_;
+  std::vector<ExpressionId> definitions_;
+};
+
+}  // namespace mote::constraints

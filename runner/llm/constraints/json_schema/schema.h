@@ -1,0 +1,65 @@
+// A JSON Schema as it was given: its parts by JSON pointer, and what several of them ask for together.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace mote::constraints {
+
+using Json = nlohmann::ordered_json;
+
+// One schema of the document and where it stands.
+struct Schema {
+  const Json* json = nullptr;
+  std::string pointer{};
+};
+
+// A value must be accepted by all of them; of none: any value.
+using Conjunction = std::vector<Schema>;
+
+enum JsonType : uint32_t {
+  kNull = 1,
+  kBoolean = 2,
+  kInteger = 4,
+  kNumber = 8,  // with a fraction or not
+  kString = 16,
+  kArray = 32,
+  kObject = 64,
+  kAllTypes = kNull | kBoolean | kNumber | kString | kArray | kObject,
+};
+
+// kInvalidArgument: "JSON Schema: #/properties/a/type = 3: must be ..."
+Status schema_error(const Schema& at, const char* keyword, const std::string& message);
+
+// A part of a schema: schema.json->at(keyword), which exists.
+Schema child(const Schema& schema, const char* keyword);
+Schema child(const Schema& schema, const std::string& key);
+Schema child(const Schema& schema, size_t index);
+
+// The keyword's value, nullptr: not there.
+const Json* find(const Schema& schema, const char* keyword);
+
+// That every keyword is one that is understood, with a value of the right kind. Errors: kInvalidArgument.
+Status check_keywords(const Schema& schema);
+
+// A count such as minLength, `otherwise` if it is not there.
+uint32_t count_of(const Schema& schema, const char* keyword, uint32_t otherwise);
+
+// What `type` says; all types if there is none.
+uint32_t types_of(const Schema& schema);
+uint32_t type_of_value(const Json& value);
+
+// The schema that "#/..." names. Errors: kInvalidArgument.
+Result<Schema> resolve(const Json& document, const Schema& from, const std::string& reference);
+
+// Replaces $ref, allOf, anyOf and oneOf: a value is accepted by all of `schemas` if it is by all of one of the results.
+// A schema `false` leaves a branch out. Errors: kInvalidArgument.
+Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjunction& schemas);
+
+// Whether surely no value is accepted by both.
+bool are_disjoint(const Json& document, const Schema& a, const Schema& b, int depth = 0);
+
+}  // namespace mote::constraints
