@@ -135,7 +135,8 @@ def main() -> None:
             return constraint.mask, constraint.accept
 
         print(row(name, "Mote", seconds, measure(ours, tokens, ends, arguments.rounds, arguments.texts)), flush=True)
-        print(row(name, "llguidance", *theirs(text, source, tokens, ends, arguments.rounds, arguments.texts)), flush=True)
+        figures = theirs(text, source, tokens, ends, arguments.rounds, arguments.texts)
+        print(row(name, "llguidance", *figures), flush=True)
 
 
 def theirs(text: str, source, tokens, ends, rounds: int, num_texts: int) -> tuple[float, list[list[float]]]:

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "tokenizer/byte_alphabet.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/tokenizer.h"
 
@@ -52,15 +53,18 @@ Result<std::vector<std::string>> Tokenizer::token_texts() const {
                  EnumNameDecoderKind(decoder->kind()));
   }
   MOTE_REQUIRE(decoders.size() > 0, Code::kInvalidArgument, "the tokenizer has no decoder: its tokens have spaces between them");
+  const bool spells_bytes = decoders.size() == 1 && decoders.Get(0)->kind() == DecoderKind::byte_level;
   int32_t anchor = 0;  // stands in front, as the first token may be written differently
   while (anchor < num_ids() && (decode({anchor}, true).size() != 1 || decode({anchor, anchor}, true).size() != 2)) ++anchor;
-  MOTE_REQUIRE(anchor < num_ids() || is_byte_level(), Code::kInvalidArgument, "the tokenizer has no token of one letter");
+  MOTE_REQUIRE(anchor < num_ids() || spells_bytes, Code::kInvalidArgument, "the tokenizer has no token of one letter");
   std::vector<std::string> texts(static_cast<size_t>(num_ids()));
   for (int32_t id = 0; id < num_ids(); ++id) {
     std::string& text = texts[static_cast<size_t>(id)];
     if (!has_token(id) || is_special(id) || id == pipeline_->segment().model()->unk_id()) continue;
     if (is_byte_level()) {
       text = token_bytes(id);
+    } else if (spells_bytes) {
+      text = tokenizer::spelled_bytes(token_text(id)).value_or(token_text(id));
     } else if (const int byte = has_named_bytes ? named_byte(token_text(id)) : -1; byte >= 0) {
       text = static_cast<char>(byte);
     } else if (const std::string both = decode({anchor, id}, true); !both.empty()) {

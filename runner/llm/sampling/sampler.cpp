@@ -193,9 +193,10 @@ float Sampler::find_top(const Logits& logits) {
 
 // Of all ids, before any filter; part_weights_ has those of the parts.
 double Sampler::sum_weights(const Logits& logits, float top) {
-  part_weights_.clear();
+  part_weights_.assign((logits.values.size() + kPart - 1) / kPart, 0.0);
   for_each_part(logits, [&](const Part& part) {
-    part_weights_.push_back(static_cast<double>(scan_.exponentials(part.logits, part.count, top, factor_, nullptr)));
+    const auto weight = static_cast<double>(scan_.exponentials(part.logits, part.count, top, factor_, nullptr));
+    part_weights_[static_cast<size_t>(part.first_id) / kPart] = weight;
   });
   double total = 0.0;
   for (const double weight : part_weights_) total += weight;

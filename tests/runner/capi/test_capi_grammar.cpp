@@ -113,7 +113,9 @@ TEST_F(CApiGrammar, null_is_an_error_everywhere) {
 }
 
 TEST_F(CApiGrammar, a_model_without_tokenizer_has_no_vocabulary_and_takes_no_grammar) {
-  const test::TinyFile file(test::tiny_program());
+  test::ProgramBuilder builder = test::tiny_program();
+  builder.tokenizer.clear();
+  const test::TinyFile file(builder);
   mote_model* model = nullptr;
   ASSERT_EQ(mote_model_open(file.path().c_str(), &model, &error_), MOTE_OK);
   mote_vocabulary* vocabulary = nullptr;
