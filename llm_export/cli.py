@@ -16,6 +16,7 @@ from llm_export.commands import runner_binary
 
 RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
+    "chat": "Talk over several turns with the chat template.",
     "bench": "Measure prefill and decode speed, load time and memory.",
     "inspect": "Show methods, ops, weights, sizes and the memory plan.",
     "render": "Show the prompt that the chat template makes of messages.",
@@ -130,32 +131,6 @@ Examples:
 def evaluate(**options) -> None:
     """Perplexity of MODEL over a text."""
     from llm_export.commands.evaluate import run
-
-    run(**options)
-
-
-@cli.command(
-    epilog="""\b
-In the chat: /reset forgets the conversation, /result TEXT answers a tool call, /exit leaves, Ctrl-C stops a reply.
-Example:
-  mote chat qwen3.mote --system "You are a pirate." --temperature 0.8"""
-)
-@click.argument("model", type=click.Path())
-@click.option("--system", default="", help="System message.")
-@click.option("--tools", type=click.Path(), help="JSON list of the tools that the model may call.")
-@click.option("--max-new-tokens", type=int, default=0, help="Longest reply.  [default: until the context is full]")
-@click.option("--temperature", type=float, help="0 is greedy.  [default: the model's]")
-@click.option("--top-k", type=int, help="[default: the model's]")
-@click.option("--top-p", type=float, help="[default: the model's]")
-@click.option("--min-p", type=float, help="[default: the model's]")
-@click.option("--repetition-penalty", type=float, help="[default: the model's]")
-@click.option("--seed", type=int, help="[default: random]")
-@click.option("--context-length", type=int, default=0, help="[default: at most 4096]")
-@click.option("--threads", type=int, default=0, help="[default: the physical cores]")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-def chat(**options) -> None:
-    """Talk with MODEL over several turns."""
-    from llm_export.commands.chat import run
 
     run(**options)
 

@@ -1,4 +1,6 @@
-#include "runner/capi/handles.h"
+#include <nlohmann/json.hpp>
+
+#include "runner/capi/conversation.h"
 
 using mote::Code;
 using mote::Status;
@@ -19,6 +21,44 @@ int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_ch
 void mote_chat_template_close(mote_chat_template* chat_template) { delete chat_template; }
 
 namespace mote::capi {
+namespace {
+
+using Json = nlohmann::json;
+
+// The text of a special token as JSON; "": there is none.
+std::string token_json(const Tokenizer& tokenizer, int32_t id) {
+  if (id < 0) return "";
+  return Json(tokenizer.decode({id}, false)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Text that is no JSON object stays as it is: the template engine says what is wrong with it.
+Result<std::string> with_special_tokens(const Model& model, std::string_view variables) {
+  const Json given = variables.empty() ? Json::object() : Json::parse(variables, nullptr, false);
+  if (!given.is_object() || !model.has_tokenizer()) return std::string(variables);
+  MOTE_ASSIGN(const Tokenizer* tokenizer, model.require_tokenizer());
+  const int32_t eos = model.eos_token_ids().empty() ? -1 : model.eos_token_ids()[0];
+  const std::pair<const char*, int32_t> tokens[] = {{"bos_token", model.bos_token_id()}, {"eos_token", eos}};
+  std::string added;
+  for (const auto& [name, id] : tokens) {
+    const std::string text = token_json(*tokenizer, id);
+    if (!text.empty() && !given.contains(name)) added += (added.empty() ? "" : ", ") + Json(name).dump() + ": " + text;
+  }
+  if (given.empty()) return "{" + added + "}";
+  const std::string rest(variables.substr(variables.find('{') + 1));
+  return "{" + added + (added.empty() ? "" : ", ") + rest;
+}
+
+}  // namespace
+
+Result<Prompt> render_with_own(const Model& model, const mote_conversation& conversation) {
+  MOTE_ASSIGN(const ChatTemplate* chat_template, model.require_chat_template());
+  mote_conversation given{};
+  MOTE_RETURN_IF_ERROR(read_struct(&conversation, given));
+  MOTE_ASSIGN(const std::string variables, with_special_tokens(model, text_or_empty(given.variables)));
+  given.struct_size = sizeof given;
+  given.variables = variables.c_str();
+  return render(*chat_template, given);
+}
 
 Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation& conversation) {
   mote_conversation given{};
@@ -55,8 +95,7 @@ int32_t mote_model_render(const mote_model* model, const mote_conversation* conv
     *out = nullptr;
     MOTE_REQUIRE_POINTER(model);
     MOTE_REQUIRE_POINTER(conversation);
-    MOTE_ASSIGN(const mote::ChatTemplate* chat_template, model->model->require_chat_template());
-    MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render(*chat_template, *conversation));
+    MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render_with_own(*model->model, *conversation));
     *out = new mote_prompt{std::move(prompt)};
     return {};
   });

@@ -158,7 +158,8 @@ MOTE_API int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs,
  * text. */
 MOTE_API int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity, size_t* count,
                                       mote_error* error);
-/* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. */
+/* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. It sees the
+ * model's bos_token and eos_token, unless conversation->variables name them. */
 MOTE_API int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out, mote_error* error);
 
 /* ---- replies ---- */

@@ -1,4 +1,4 @@
-#include "runner/capi/handles.h"
+#include "runner/capi/conversation.h"
 #include "runner/llm/golden.h"
 #include "runner/llm/trace.h"
 
@@ -137,9 +137,8 @@ int32_t mote_session_append_messages(mote_session* session, const mote_conversat
     MOTE_REQUIRE_POINTER(session);
     MOTE_REQUIRE_POINTER(conversation);
     const mote::Model& model = session->session->model();
-    MOTE_ASSIGN(const mote::ChatTemplate* chat_template, model.require_chat_template());
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model.require_tokenizer());
-    MOTE_ASSIGN(const mote::Prompt prompt, mote::capi::render(*chat_template, *conversation));
+    MOTE_ASSIGN(const mote::Prompt prompt, mote::capi::render_with_own(model, *conversation));
     MOTE_ASSIGN(const std::vector<int32_t> ids, encode_prompt(*tokenizer, prompt));
     MOTE_ASSIGN(const int64_t result, session->session->set_tokens(ids));
     if (kept != nullptr) *kept = result;

@@ -64,4 +64,17 @@ inline std::vector<int32_t> tokenize(const Model& model, const std::string& text
   return ids;
 }
 
+// As mote_prompt_tokenize.
+inline std::vector<int32_t> prompt_ids(const Model& model, const mote_prompt* prompt) {
+  std::vector<int32_t> ids;
+  size_t count = 0;
+  const auto fill = [&](mote_error* error) {
+    return mote_prompt_tokenize(model.get(), prompt, ids.data(), ids.size(), &count, error);
+  };
+  check(fill);
+  ids.resize(count);
+  if (count > 0) check(fill);
+  return ids;
+}
+
 }  // namespace mote::cli

@@ -14,6 +14,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  mote-runner run model.mote \"def fibonacci(n):\" --max-new-tokens 64\n"
     "  cat notes.txt | mote-runner run model.mote - --temperature 0.7 --seed 1\n"
+    "  mote-runner chat model.mote --system \"You are a pirate.\"\n"
     "  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
     "  mote-runner inspect model.mote\n"
     "  mote-runner verify model.mote\n";
@@ -30,6 +31,7 @@ int run_main(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_run(app, action);
+  add_chat(app, action);
   add_bench(app, action);
   add_inspect(app, action);
   add_verify(app, action);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/cli/handles.h"
+#include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -34,24 +35,11 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// NAME=VALUE pairs as a JSON object; a value that is no JSON is a string.
-std::string variables_json(const std::vector<std::string>& pairs) {
-  Json variables = Json::object();
-  for (const std::string& pair : pairs) {
-    const size_t equals = pair.find('=');
-    if (equals == 0 || equals == pair.npos) throw InputError("--set " + pair + ": must be NAME=VALUE");
-    const std::string value = pair.substr(equals + 1);
-    Json parsed = Json::parse(value, nullptr, false);
-    variables[pair.substr(0, equals)] = parsed.is_discarded() ? Json(value) : parsed;
-  }
-  return variables.dump();
-}
-
 Prompt render(const Model& model, const RenderFlags& flags) {
   const std::string messages = read_file(flags.messages);
   const std::string tools = flags.tools.empty() ? "" : read_file(flags.tools);
   const std::string documents = flags.documents.empty() ? "" : read_file(flags.documents);
-  const std::string variables = variables_json(flags.variables);
+  const std::string variables = template_variables(flags.variables).dump();
   auto conversation = sized<mote_conversation>();
   conversation.messages = messages.c_str();
   conversation.tools = tools.empty() ? nullptr : tools.c_str();
@@ -64,18 +52,6 @@ Prompt render(const Model& model, const RenderFlags& flags) {
   return Prompt(prompt);
 }
 
-std::vector<int32_t> ids_of(const Model& model, const Prompt& prompt) {
-  std::vector<int32_t> ids;
-  size_t count = 0;
-  const auto fill = [&](mote_error* error) {
-    return mote_prompt_tokenize(model.get(), prompt.get(), ids.data(), ids.size(), &count, error);
-  };
-  check(fill);
-  ids.resize(count);
-  if (count > 0) check(fill);
-  return ids;
-}
-
 int run_render(const RenderFlags& flags) {
   const Model model = open_model(flags.file);
   const Prompt prompt = render(model, flags);
@@ -84,10 +60,10 @@ int run_render(const RenderFlags& flags) {
   check([&](mote_error* error) { return mote_prompt_text(prompt.get(), &text, &text_bytes, error); });
   if (flags.json) {
     Json shown{{"text", std::string(text, text_bytes)}};
-    if (flags.ids) shown["ids"] = ids_of(model, prompt);
+    if (flags.ids) shown["ids"] = prompt_ids(model, prompt.get());
     std::printf("%s\n", shown.dump().c_str());
   } else if (flags.ids) {
-    const std::vector<int32_t> ids = ids_of(model, prompt);
+    const std::vector<int32_t> ids = prompt_ids(model, prompt.get());
     for (size_t i = 0; i < ids.size(); ++i) std::printf("%s%d", i == 0 ? "" : " ", ids[i]);
     std::printf("\n");
   } else {

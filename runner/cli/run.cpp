@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "runner/cli/grammar_flags.h"
 #include "runner/cli/kernels.h"
@@ -26,7 +27,7 @@ constexpr const char* kExamples =
 
 struct RunFlags {
   std::string file;
-  std::string prompt = "-";
+  std::optional<std::string> prompt;
   SessionFlags session;
   SamplingFlags sampling;
   GrammarFlags grammar;
@@ -39,9 +40,14 @@ struct RunFlags {
   std::vector<std::string> stop_strings;
   std::vector<int32_t> stop_token_ids;
   double max_time = 0.0;
+  std::string load_session;
+  std::string save_session;
 };
 
-std::string read_prompt(const std::string& prompt) {
+// Without a prompt a loaded session just goes on.
+std::string read_prompt(const RunFlags& flags) {
+  if (!flags.prompt.has_value() && !flags.load_session.empty()) return "";
+  const std::string prompt = flags.prompt.value_or("-");
   if (prompt != "-") return prompt;
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
@@ -66,15 +72,27 @@ void print_statistics(const Generation& generation) {
 }
 
 // Writes pieces as they come. Returns the reason for the end.
-int32_t stream(const Generation& generation) {
+int32_t stream(const Generation& generation, int32_t& last_id) {
   auto piece = sized<mote_piece>();
   do {
     check([&](mote_error* error) { return mote_generation_next(generation.get(), &piece, error); });
+    if (piece.id >= 0) last_id = piece.id;
     const bool written = std::fwrite(piece.text, 1, piece.text_bytes, stdout) == piece.text_bytes;
     if (!written || std::fflush(stdout) != 0) return MOTE_FINISH_CANCELLED;  // whoever read the text has gone
   } while (piece.finished == 0);
   std::fputc('\n', stdout);
   return piece.finish_reason;
+}
+
+// A session from which another run goes on: all of the text that was written, also its last token, which nothing has computed yet.
+void save_session(const Session& session, const std::string& path, int32_t reason, int32_t last_id) {
+  const bool is_text = reason == MOTE_FINISH_LENGTH || reason == MOTE_FINISH_TIME;
+  auto info = sized<mote_session_info>();
+  check([&](mote_error* error) { return mote_session_get_info(session.get(), &info, error); });
+  if (is_text && last_id >= 0 && info.position < info.context_length) {
+    check([&](mote_error* error) { return mote_session_append(session.get(), &last_id, 1, error); });
+  }
+  check([&](mote_error* error) { return mote_session_save(session.get(), path.c_str(), error); });
 }
 
 // A Chrome trace of the run. The file is opened before anything is generated, so that a bad path costs nothing.
@@ -114,9 +132,11 @@ int run(const RunFlags& flags) {
   if (info_of(model).has_tokenizer == 0) {
     throw InputError(flags.file + " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
   }
-  const std::vector<int32_t> ids = tokenize(model, read_prompt(flags.prompt), true, true);
-  if (ids.empty()) throw InputError("the prompt is empty: give some text, or pipe it in");
+  const bool is_new = flags.load_session.empty();
+  const std::vector<int32_t> ids = tokenize(model, read_prompt(flags), is_new, true);
+  if (ids.empty() && is_new) throw InputError("the prompt is empty: give some text, or pipe it in");
   const Session session = flags.session.open(model);
+  if (!is_new) check([&](mote_error* error) { return mote_session_restore(session.get(), flags.load_session.c_str(), error); });
   std::vector<const char*> stop_strings;
   for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
   ResolvedSampling sampling;
@@ -136,8 +156,10 @@ int run(const RunFlags& flags) {
   const Generation generation(handle);
   Profile profile(session, flags.profile);
   const CancelOnInterrupt cancel(session.get());
-  const int32_t reason = stream(generation);
+  int32_t last_id = -1;
+  const int32_t reason = stream(generation, last_id);
   profile.write();
+  if (!flags.save_session.empty()) save_session(session, flags.save_session, reason, last_id);
   if (flags.show_statistics && !flags.quiet) print_statistics(generation);
   return reason == MOTE_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
@@ -157,6 +179,8 @@ void add_run(CLI::App& app, Action& action) {
   verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);
   verb.add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end-of-sequence token");
   flags->session.add_to(verb);
+  verb.add_option("--load-session", flags->load_session, "Go on from a session that --save-session wrote; the prompt comes behind its text");
+  verb.add_option("--save-session", flags->save_session, "Write tokens and caches to this file at the end");
   verb.add_option("--profile", flags->profile, "Measure every instruction and write a trace for chrome://tracing to this file")
       ->type_name("trace.json");
   verb.add_flag("--kernels", flags->kernels, "Run nothing: list the kernels chosen for the file, without a file all there are");

@@ -1,5 +1,6 @@
 #include "runner/cli/sampling_flags.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <random>
@@ -22,6 +23,12 @@ std::pair<std::vector<int32_t>, float> parse_bias(const std::string& text) {
   throw InputError("--logit-bias " + text + ": must be ID=BIAS, a token id and a number, such as 42=-1.5 or 42=-inf");
 }
 
+template <typename T>
+std::string shortest(T value) {
+  std::array<char, 64> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
 }  // namespace
 
 template <typename T>
@@ -30,7 +37,14 @@ CLI::Option* SamplingFlags::add(CLI::App& app, const char* flag, T mote_generati
   copies_.emplace_back([this, option, field](mote_generation_options& to) {
     if (option->count() > 0) to.*field = given_.*field;
   });
+  shown_.emplace_back(option->get_lnames()[0], [field](const mote_generation_options& from) { return shortest(from.*field); });
   return option;
+}
+
+std::vector<std::pair<std::string, std::string>> SamplingFlags::values(const mote_generation_options& options) const {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const auto& [name, value] : shown_) result.emplace_back(name, value(options));
+  return result;
 }
 
 void SamplingFlags::add_to(CLI::App& app) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::array<const char*, 4> kKvTypes = {"float32", "float16", "int8", "int4"};  // in the order of MOTE_KV_*
 constexpr std::array<const char*, 3> kPriorities = {"normal", "low", "high"};             // of MOTE_PRIORITY_*
+constexpr std::array<const char*, 2> kOverflows = {"refuse", "shift"};                    // of MOTE_OVERFLOW_*
 
 template <size_t count>
 int32_t index_of(const std::array<const char*, count>& names, const std::string& name) {
@@ -42,6 +43,10 @@ void SessionFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--prefill-chunk", prefill_chunk, "Prompt tokens computed at once; fewer need less memory (default: 256)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--overflow", overflow, "When the context is full: refuse more tokens, or shift: forget the oldest")
+      ->check(CLI::IsMember({"refuse", "shift"}))
+      ->capture_default_str();
+  app.add_option("--num-keep", num_keep, "First tokens that --overflow shift never forgets")->check(CLI::NonNegativeNumber);
 }
 
 mote_session_options SessionFlags::options() const {
@@ -53,6 +58,8 @@ mote_session_options SessionFlags::options() const {
   options.kv_type = index_of(kKvTypes, kv_type);
   options.cpus = cpus.has_value() ? cpus->c_str() : nullptr;
   options.priority = index_of(kPriorities, priority);
+  options.overflow = index_of(kOverflows, overflow);
+  options.num_keep = std::max<int64_t>(num_keep, 0);
   return options;
 }
 

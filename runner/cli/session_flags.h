@@ -15,7 +15,10 @@ struct SessionFlags {
   int32_t prefill_chunk = 0;
   std::optional<std::string> cpus;
   std::string priority = "normal";
+  std::string overflow = "refuse";
+  int64_t num_keep = -1;  // -1: not given
 
+  bool shifts() const { return overflow == "shift"; }
   void add_to(CLI::App& app);
   mote_session_options options() const;  // points into this
   Session open(const Model& model) const;

@@ -36,6 +36,8 @@ std::string bold(const std::string& text, FILE* stream) { return styled("1", tex
 std::string dim(const std::string& text, FILE* stream) { return styled("2", text, stream); }
 std::string red(const std::string& text, FILE* stream) { return styled("31", text, stream); }
 std::string green(const std::string& text, FILE* stream) { return styled("32", text, stream); }
+std::string yellow(const std::string& text, FILE* stream) { return styled("33", text, stream); }
+std::string cyan(const std::string& text, FILE* stream) { return styled("36", text, stream); }
 
 std::string bytes_text(uint64_t bytes) {
   static constexpr std::array<const char*, 5> kUnits = {" B", " kB", " MB", " GB", " TB"};

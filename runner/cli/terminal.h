@@ -16,6 +16,8 @@ std::string bold(const std::string& text, FILE* stream);
 std::string dim(const std::string& text, FILE* stream);
 std::string red(const std::string& text, FILE* stream);
 std::string green(const std::string& text, FILE* stream);
+std::string yellow(const std::string& text, FILE* stream);
+std::string cyan(const std::string& text, FILE* stream);
 
 std::string bytes_text(uint64_t bytes);       // "9.2 MB"
 std::string number_text(double value);        // three or more significant digits

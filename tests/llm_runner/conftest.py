@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,19 @@ def demo_path(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "demo.mote"
     export(str(DEMO), path, recipe="none")
     return path
+
+
+@pytest.fixture(scope="session")
+def runner() -> str:
+    """MOTE_TEST_RUNNER, or the one that is installed beside the package or Python."""
+    folders = list(importlib.util.find_spec("llm_runner").submodule_search_locations or [])
+    candidates = [Path(folder) / "bin" / "mote-runner" for folder in folders] + [
+        Path(sys.executable).parent / "mote-runner"
+    ]
+    found = os.environ.get("MOTE_TEST_RUNNER") or next((str(c) for c in candidates if c.is_file()), None)
+    found = found or shutil.which("mote-runner")
+    assert found, "mote-runner is not installed"
+    return found
 
 
 @pytest.fixture(scope="session")

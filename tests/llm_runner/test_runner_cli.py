@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-
-
-@pytest.fixture(scope="module")
-def runner() -> str:
-    """MOTE_TEST_RUNNER, or the one that is installed beside the package or Python."""
-    folders = list(importlib.util.find_spec("llm_runner").submodule_search_locations or [])
-    candidates = [Path(folder) / "bin" / "mote-runner" for folder in folders] + [
-        Path(sys.executable).parent / "mote-runner"
-    ]
-    found = os.environ.get("MOTE_TEST_RUNNER") or next((str(c) for c in candidates if c.is_file()), None)
-    found = found or shutil.which("mote-runner")
-    assert found, "mote-runner is not installed"
-    return found
 
 
 def run(runner, *arguments, **options):
@@ -137,6 +120,32 @@ def test_interrupt_ends_cleanly(runner, demo_path):
     assert b"cancelled" in errors
 
 
+def test_a_saved_session_goes_on_as_if_it_had_not_ended(runner, demo_path, tmp_path):
+    common = ("--greedy", "--ignore-eos", "--quiet")
+    whole = run(runner, "run", demo_path, "def f(", *common, "--max-new-tokens", 24).stdout
+    path = tmp_path / "run.session"
+    first = run(runner, "run", demo_path, "def f(", *common, "--max-new-tokens", 10, "--save-session", path)
+    second = run(runner, "run", demo_path, *common, "--max-new-tokens", 14, "--load-session", path)
+    assert second.returncode == 0, second.stderr
+    assert first.stdout.removesuffix("\n") + second.stdout == whole
+    more = run(runner, "run", demo_path, " x", *common, "--max-new-tokens", 2, "--load-session", path)
+    assert more.returncode == 0, more.stderr
+    path.write_bytes(b"nothing")
+    refused = run(runner, "run", demo_path, *common, "--load-session", path)
+    assert refused.returncode == 2
+    assert "run.session" in refused.stderr
+
+
+def test_a_full_context_shifts_when_asked(runner, demo_path):
+    common = ("run", demo_path, "def f(", "--greedy", "--ignore-eos", "--quiet", "--context-length", 16)
+    refused = run(runner, *common, "--max-new-tokens", 40).stdout
+    shifted = run(runner, *common, "--max-new-tokens", 40, "--overflow", "shift", "--num-keep", 2)
+    assert shifted.returncode == 0, shifted.stderr
+    assert shifted.stdout.startswith(refused.removesuffix("\n"))
+    assert len(shifted.stdout) > len(refused) + 20
+    assert "num_keep" in run(runner, *common, "--overflow", "shift", "--num-keep", 99).stderr
+
+
 def test_verify_says_whether_the_file_is_whole(runner, demo_path, tmp_path):
     done = run(runner, "verify", demo_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -245,7 +254,7 @@ def test_tokenize_shows_ids(runner, demo, demo_path):
 
 def test_help_and_version(runner):
     assert "Examples" in run(runner, "--help").stdout
-    for verb in ("run", "bench", "inspect", "verify", "tokenize"):
+    for verb in ("run", "chat", "bench", "inspect", "verify", "tokenize"):
         assert run(runner, verb, "--help").returncode == 0
     assert run(runner, "--version").stdout.startswith("mote-runner ")
 

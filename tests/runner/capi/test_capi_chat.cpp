@@ -88,7 +88,29 @@ TEST_F(CApiChat, a_special_token_that_a_user_spells_is_text) {
   EXPECT_EQ(found.back(), 0);
 }
 
+TEST_F(CApiChat, the_template_sees_the_models_special_tokens) {
+  const char* messages = R"([{"role": "a", "content": "d"}])";
+  for (const char* variables : {static_cast<const char*>(nullptr), "{}", " { }", R"({"x": {"eos_token": 1}})"}) {
+    conversation_.variables = variables;
+    ASSERT_EQ(render(messages), MOTE_OK) << error_.message;
+    EXPECT_EQ(text(), "adb");  // "b" is the tiny model's end of sequence
+  }
+  mote_session* session = nullptr;
+  ASSERT_EQ(mote_session_open(model_, nullptr, &session, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_session_append_messages(session, &conversation_, nullptr, &error_), MOTE_OK) << error_.message;
+  std::vector<int32_t> held(16);
+  size_t count = 0;
+  ASSERT_EQ(mote_session_tokens(session, held.data(), held.size(), &count, &error_), MOTE_OK);
+  held.resize(count);
+  EXPECT_EQ(held, ids());
+  mote_session_close(session);
+  conversation_.variables = R"({"eos_token": "!"})";
+  ASSERT_EQ(render(messages), MOTE_OK) << error_.message;
+  EXPECT_EQ(text(), "ad!");
+}
+
 TEST_F(CApiChat, ids_are_cut_to_the_room_there_is) {
+  conversation_.variables = R"({"eos_token": ""})";
   ASSERT_EQ(render(R"([{"role": "a", "content": "dd"}])"), MOTE_OK) << error_.message;
   int32_t few[2] = {-7, -7};
   size_t count = 0;

@@ -1,0 +1,48 @@
+// What gives replies: the model, or in tests a script.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runner/cli/chat/conversation.h"
+#include "runner/cli/chat/settings.h"
+
+namespace mote::cli {
+
+struct ReplyStatistics {
+  int64_t prompt_tokens = 0;
+  int64_t kept_tokens = 0;       // of the prompt, that needed no computation
+  int64_t forgotten_tokens = 0;  // of the conversation, because the context was full
+  int64_t generated_tokens = 0;
+  double prefill_seconds = 0.0;
+  double decode_seconds = 0.0;  // after the first token
+  double time_to_first_token_seconds = 0.0;
+  int64_t position = 0;
+  int64_t context_length = 0;
+  int32_t finish_reason = -1;  // MOTE_FINISH_*
+};
+
+struct Reply {
+  Json message;         // as far as it came; null: nothing came
+  bool is_whole = false;  // it was not broken off
+  bool is_stopped = false;  // by Ctrl-C
+  std::string error;    // why it could not be given, or not whole; "": no error
+  ReplyStatistics statistics;
+};
+
+class Responder {
+ public:
+  virtual ~Responder() = default;
+
+  // Shows the parts of a reply as they come. A reply that fails is told in `error`, not thrown.
+  virtual Reply respond(const Conversation& conversation, const Settings& settings,
+                        const std::function<void(const mote_reply_event&)>& show) = 0;
+  // Errors: InputError naming the option that cannot be.
+  virtual void validate(const Settings& settings) const = 0;
+  virtual std::vector<Settings::Line> lines(const Settings& settings) const = 0;
+  // Whether the chat template may read a variable of this name.
+  virtual bool reads_variable(const std::string& name) const = 0;
+};
+
+}  // namespace mote::cli

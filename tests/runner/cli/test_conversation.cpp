@@ -1,0 +1,93 @@
+// Parts of a chat: what fits into the context, the history.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "runner/cli/chat/context_window.h"
+#include "runner/cli/chat/history.h"
+
+namespace mote::cli {
+namespace {
+
+std::vector<int32_t> numbers(int32_t count) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+TEST(ContextWindow, keeps_all_while_it_fits) {
+  ContextWindow window;
+  EXPECT_EQ(window.fit(numbers(10), 10, 2), numbers(10));
+  EXPECT_EQ(window.forgotten(), 0);
+}
+
+TEST(ContextWindow, forgets_the_oldest_behind_the_first_and_stays_there) {
+  ContextWindow window;
+  EXPECT_EQ(window.fit(numbers(12), 10, 2), (std::vector<int32_t>{0, 1, 8, 9, 10, 11}));
+  EXPECT_EQ(window.forgotten(), 6);
+  // What is added goes behind what the session has.
+  EXPECT_EQ(window.fit(numbers(16), 10, 2), (std::vector<int32_t>{0, 1, 8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(window.fit(numbers(17), 10, 2), (std::vector<int32_t>{0, 1, 13, 14, 15, 16}));
+  window.forgot(1);
+  EXPECT_EQ(window.fit(numbers(18), 10, 2), (std::vector<int32_t>{0, 1, 14, 15, 16, 17}));
+  // Another conversation.
+  EXPECT_EQ(window.fit(numbers(3), 10, 2), numbers(3));
+  EXPECT_EQ(window.forgotten(), 0);
+  EXPECT_EQ(window.fit(numbers(11), 10, 0).size(), 5u);
+}
+
+class HistoryFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = std::filesystem::temp_directory_path() / "mote_history_XXXXXX";
+    folder_ = mkdtemp(name.data());
+    path_ = folder_ / "below" / "history";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_;
+  std::string path_;
+};
+
+TEST_F(HistoryFile, entries_come_back) {
+  {
+    History history(path_);
+    for (const char* entry : {"one", "", "two\nlines \\n", "two\nlines \\n", "\xc3\xa9"}) history.add(entry);
+  }
+  EXPECT_EQ(History(path_).entries(), (std::vector<std::string>{"one", "two\nlines \\n", "\xc3\xa9"}));
+  struct stat about {};
+  ASSERT_EQ(stat(path_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(HistoryFile, is_cut_when_it_is_long) {
+  std::filesystem::create_directories(folder_ / "below");
+  {
+    std::ofstream file(path_);
+    for (size_t i = 0; i < 2 * History::kMaxEntries + 1; ++i) file << i << "\n";
+  }
+  const History history(path_);
+  EXPECT_EQ(history.entries().size(), History::kMaxEntries);
+  EXPECT_EQ(history.entries().back(), std::to_string(2 * History::kMaxEntries));
+  EXPECT_EQ(History(path_).entries().front(), std::to_string(History::kMaxEntries + 1));
+}
+
+TEST_F(HistoryFile, a_place_where_none_can_be_written_is_no_error) {
+  History history("/dev/null/history");
+  history.add("one");
+  EXPECT_EQ(history.entries().size(), 1u);
+}
+
+TEST_F(HistoryFile, lies_where_the_system_keeps_state) {
+  setenv("XDG_STATE_HOME", folder_.c_str(), 1);
+  EXPECT_EQ(default_history_path(), folder_ / "mote/chat_history");
+  setenv("XDG_STATE_HOME", "relative", 1);
+  setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(default_history_path(), "/home/me/.local/state/mote/chat_history");
+}
+
+}  // namespace
+}  // namespace mote::cli
