@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from os.path import commonprefix
 from typing import Any, TypeVar
 
-from llm_runner import AsyncGeneration, ChatGeneration, Generation, Model, ProgramError, Session, TokenLogprob
+from llm_runner import AsyncGeneration, ChatGeneration, Generation, Grammar, Model, ProgramError, Session, TokenLogprob
 from llm_server.batching import BatchedSession, BatchRunner
 from llm_server.errors import ApiError, invalid
 
@@ -39,6 +39,7 @@ class Engine:
         self._free: list[Session] = [self._open_session(session_options) for _ in range(parallel)]
         self.context_length: int = self._free[0].info["context_length"]
         self._turns = asyncio.Semaphore(parallel)
+        self.grammar = lru_cache(maxsize=32)(self._grammar)
         self.token_text = lru_cache(maxsize=65536)(self._token_text)
 
     def _open_session(self, options: dict[str, Any]) -> Session:
@@ -75,6 +76,10 @@ class Engine:
             raise ApiError(503, text, code="queue_timeout", retry_after=5) from None
         finally:
             self.num_waiting -= 1
+
+    def _grammar(self, json_schema: str) -> Grammar:
+        """Errors: ArgumentError with the place and what is not supported."""
+        return Grammar(self.model, json_schema=json_schema)
 
     def _token_text(self, token_id: int) -> str:
         # Twice, because decoders drop a space at the beginning of a text.

@@ -33,16 +33,7 @@ def offered_tools(request: ChatRequest) -> list[dict[str, Any]] | None:
             raise invalid(f"tools[{i}]", 'must be {"type": "function", "function": {"name": ..., "parameters": ...}}')
         if not isinstance(function.get("parameters", {}), dict):
             raise invalid(f"tools[{i}].function.parameters", "must be a JSON schema, an object")
-    choice = request.tool_choice
-    if choice is None or choice == "auto":
-        return tools or None
-    if choice == "none":
-        return None
-    if choice == "required" or isinstance(choice, dict):
-        raise invalid(
-            "tool_choice", "only auto and none are supported: the model itself decides whether it calls a tool"
-        )
-    raise invalid("tool_choice", f"{json.dumps(choice)[:60]} must be auto or none")
+    return None if request.tool_choice == "none" else tools or None
 
 
 def _message(path: str, message: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

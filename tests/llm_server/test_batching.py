@@ -92,6 +92,26 @@ def test_a_further_turn_reads_its_new_text_only(server):
     assert second.usage.prompt_tokens_details.cached_tokens >= first.usage.prompt_tokens
 
 
+def test_constraints_and_logprobs_hold_in_a_batch(server, demo):
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": ["yes", "no"]}}}
+    client = server.openai()
+    found = all_at_once(
+        [
+            lambda: client.chat.completions.create(**asked("x", temperature=2, response_format=schema)),
+            lambda: client.chat.completions.create(**asked("What is a list?", temperature=0, logprobs=True)),
+        ]
+    )
+    assert found[0].choices[0].message.content in ('"yes"', '"no"')
+    alone = demo.chat(
+        [{"role": "user", "content": "What is a list?"}], max_new_tokens=12, do_sample=False, logprobs=True
+    )
+    alone.run()
+    entries = [entry.logprob for entry in alone.generation.logprobs]
+    assert [entry.logprob for entry in found[1].choices[0].logprobs.content] == entries[
+        : len(found[1].choices[0].logprobs.content)
+    ]
+
+
 def test_the_end_of_the_server_ends_them(with_template):
     with running(with_template(TEMPLATE), parallel=2) as server:
         http = server.http()

@@ -240,7 +240,6 @@ def test_tools_are_shown_to_the_model_unless_the_choice_is_none(scripted):
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "20"),
         ({"stream_options": {"include_usage": True}}, None, "stream = true"),
         ({"tools": [{"type": "function"}]}, "tools[0]", "function"),
-        ({"tool_choice": "sometimes"}, "tool_choice", "auto"),
         ({"extra_body": {"functions": []}}, "functions", "tools"),
         ({"response_format": {"type": "xml"}}, "response_format.type", "json_schema"),
     ],

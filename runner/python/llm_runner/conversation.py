@@ -39,14 +39,11 @@ class Conversation:
         self._tools = tools
         self.num_calls = sum(len(message.get("tool_calls") or ()) for message in messages)
 
-    def reply_parser(self) -> ReplyParser:
-        """Returns a parser of one reply."""
-        return ReplyParser(self._template, self._prompt_tail, tools=self._tools)
-
-    def text_options(self) -> dict[str, Any]:
-        """Returns the options with which a generation writes what the parser reads."""
-        # The marks of reasoning and calls may be special tokens.
-        return {"skip_special_tokens": self.reply_parser().format == "text", "skip_eos": True}
+    def reply_parser(self, is_constrained: bool = False) -> ReplyParser:
+        """Returns a parser of one reply. is_constrained: it follows a grammar, so that all of it is content"""
+        return ReplyParser(
+            self._template, self._prompt_tail, tools=self._tools, format="text" if is_constrained else None
+        )
 
 
 class ChatGeneration:
@@ -57,11 +54,11 @@ class ChatGeneration:
     Thread safety: one thread at a time; `cancel` may come from any.
     """
 
-    def __init__(self, generation: Generation, conversation: Conversation, cached_tokens: int):
+    def __init__(self, generation: Generation, conversation: Conversation, parser: ReplyParser, cached_tokens: int):
         self.generation = generation
         self.prompt_tokens = len(conversation.ids)
         self.cached_tokens = cached_tokens
-        self._parser = conversation.reply_parser()
+        self._parser = parser
         self._num_calls = conversation.num_calls
         self._events: deque[ReplyEvent] = deque()
         self._is_finished = False

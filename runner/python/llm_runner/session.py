@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from llm_runner.model import Model
 
 KV_DTYPES = ("float32", "float16", "int8", "int4")  # in the order of MOTE_KV_*
+CONSTRAINTS = ("json_schema", "regex", "grammar")  # options of a generation that say what its text must be
 PRIORITIES = ("normal", "low", "high")  # of MOTE_PRIORITY_*
 OVERFLOWS = ("refuse", "shift")  # of MOTE_OVERFLOW_*
 
@@ -239,11 +240,12 @@ class Session:
         **options: Unpack[GenerationOptions],
     ) -> ChatGeneration:
         """As `chat`, to a conversation that was rendered before."""
+        parser = conversation.reply_parser(any(options.get(name) is not None for name in CONSTRAINTS))
+        # The marks of reasoning and calls may be special tokens.
+        text_options = {"skip_special_tokens": parser.format == "text", "skip_eos": True}
         known = self.rewind_to_prefix(conversation.ids)
-        generation = self._start(
-            conversation.ids[known:], stop_strings, conversation.text_options() | options, on_close
-        )
-        return ChatGeneration(generation, conversation, known)
+        generation = self._start(conversation.ids[known:], stop_strings, text_options | options, on_close)
+        return ChatGeneration(generation, conversation, parser, known)
 
     def _start(self, ids, stop_strings, options, on_close=lambda: None) -> Generation:
         stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
