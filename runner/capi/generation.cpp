@@ -25,6 +25,7 @@ mote_generation_options neutral_options() {
   options.struct_size = sizeof options;
   write_scalars(mote::SamplingOptions(), options);
   options.skip_special_tokens = 1;
+  options.speculative = MOTE_SPECULATIVE_OFF;
   return options;
 }
 
@@ -65,6 +66,7 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   if (from.grammar != nullptr) options.grammar = from.grammar->grammar;
   if (from.num_stop_token_ids > 0) MOTE_REQUIRE_POINTER(from.stop_token_ids);
   options.stop_token_ids.assign(from.stop_token_ids, from.stop_token_ids + from.num_stop_token_ids);
+  options.speculation = {static_cast<mote::SpeculationMode>(from.speculative), from.draft_tokens};
   if (from.num_stop_strings > 0) MOTE_REQUIRE_POINTER(from.stop_strings);
   MOTE_REQUIRE(from.num_stop_strings <= mote::StopStrings::kMaxCount, Code::kInvalidArgument,
                "%zu stop strings: at most %zu are accepted", from.num_stop_strings, mote::StopStrings::kMaxCount);
@@ -112,6 +114,12 @@ Status mote::capi::write_statistics(const Statistics& from, int32_t finish_reaso
   result.time_to_first_token_seconds = from.time_to_first_token_seconds;
   result.peak_rss_bytes = memory.peak_rss_bytes;
   result.peak_private_bytes = memory.peak_private_bytes;
+  result.proposed_tokens = from.speculation.proposed_tokens;
+  result.accepted_tokens = from.speculation.accepted_tokens;
+  result.num_drafts = from.speculation.drafts;
+  result.mean_run_length = from.speculation.mean_run_length();
+  result.speculative_speed_up = from.speculation.speed_up();
+  result.speculative_off_reason = from.speculation.off_reason;
   return write_struct(result, to);
 }
 
@@ -142,7 +150,7 @@ int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t 
     auto handle = std::make_unique<mote_generation>();
     handle->session = session->session;
     MOTE_ASSIGN(handle->generation,
-                mote::Generation::begin(*handle->session, std::vector<int32_t>(ids, ids + count), resolved));
+                mote::Generation::begin(*handle->session, std::vector<int32_t>(ids, ids + count), resolved, session->speculator));
     *out = handle.release();
     return {};
   });

@@ -21,6 +21,7 @@ struct mote_model {
 
 struct mote_session {
   std::shared_ptr<mote::Session> session;
+  std::shared_ptr<mote::Speculator> speculator = std::make_shared<mote::Speculator>();
 };
 
 struct mote_prefix_cache {

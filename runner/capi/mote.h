@@ -308,6 +308,10 @@ MOTE_API int32_t mote_session_restore(mote_session* session, const char* path, m
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
 
+/* Gives the session a smaller model that proposes tokens (docs/speculative-decoding.md), with caches of its own; NULL takes it
+ * away. Errors: MOTE_ERROR_INVALID_ARGUMENT if its tokens are others, naming the first difference, or it keeps recurrent states. */
+MOTE_API int32_t mote_session_set_draft_model(mote_session* session, mote_model* draft_model, mote_error* error);
+
 /* Replays the golden samples, resetting the session before and after; *report is a JSON object
  * {"samples": [...], "passed": bool}. Samples that do not pass are no error. */
 MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error);
@@ -384,6 +388,13 @@ typedef struct {
   float bias;
 } mote_sequence_bias;
 
+enum {
+  MOTE_SPECULATIVE_AUTO = 0,   /* where it pays: with the session's draft model, if it has one, and from the text itself */
+  MOTE_SPECULATIVE_OFF = 1,
+  MOTE_SPECULATIVE_LOOKUP = 2, /* only from the text itself: what followed when its end occurred before */
+  MOTE_SPECULATIVE_DRAFT = 3   /* only with the draft model */
+};
+
 /* docs/sampling.md tells what each option does and in which order. */
 typedef struct {
   uint32_t struct_size;
@@ -422,6 +433,8 @@ typedef struct {
   size_t num_stop_token_ids;
   double max_time;             /* seconds from the first call of mote_generation_next; 0: no limit */
   const mote_grammar* grammar; /* that the text follows, compiled for the model's own vocabulary; NULL: none */
+  int32_t speculative;         /* MOTE_SPECULATIVE_*, off by default: tokens that are proposed and verified together; the text is the same */
+  int32_t draft_tokens;        /* proposed at a time; 0: as many as pay; 1..31: always so many */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
@@ -461,6 +474,12 @@ typedef struct {
   uint64_t peak_rss_bytes;       /* of the process */
   uint64_t peak_private_bytes;   /* anonymous memory of the process, 0 where the system does not tell */
   int64_t forced_tokens;         /* of those generated: the grammar left no choice, and the model was not run for them */
+  int64_t proposed_tokens;       /* that were verified in the model's calls, beside the tokens themselves */
+  int64_t accepted_tokens;       /* of them, those that were generated */
+  int64_t num_drafts;            /* calls that verified proposed tokens */
+  double mean_run_length;        /* tokens that such a call gave: the accepted ones and the one behind; 0: there was none */
+  double speculative_speed_up;   /* of decoding, by the measured cost of a call without proposals; 1: none were made */
+  const char* speculative_off_reason; /* why none were made; lives as long as the process; NULL: they may be */
 } mote_statistics;
 
 /* Checks prompt and options (NULL: the model's defaults); computes nothing yet. No ids: goes on from what the session has. */

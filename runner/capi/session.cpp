@@ -1,5 +1,6 @@
 #include "runner/capi/conversation.h"
 #include "runner/llm/golden.h"
+#include "runner/llm/speculation/draft_model.h"
 #include "runner/llm/trace.h"
 
 using mote::Code;
@@ -85,7 +86,7 @@ int32_t mote_session_open(mote_model* model, const mote_session_options* request
     MOTE_REQUIRE_POINTER(model);
     MOTE_ASSIGN(const mote::SessionOptions resolved, mote::capi::read_session_options(requested));
     MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, resolved));
-    *out = new mote_session{std::move(session)};
+    *out = new mote_session{.session = std::move(session)};
     return {};
   });
 }
@@ -258,6 +259,21 @@ int32_t mote_session_restore(mote_session* session, const char* path, mote_error
 
 void mote_session_cancel(mote_session* session) {
   if (session != nullptr) session->session->cancel();
+}
+
+int32_t mote_session_set_draft_model(mote_session* session, mote_model* draft_model, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(session);
+    std::unique_ptr<mote::DraftModel> draft;
+    if (draft_model != nullptr) {
+      MOTE_ASSIGN(draft, mote::DraftModel::open(*session->session, draft_model->model));
+    }
+    // A generation that goes on keeps its own.
+    auto speculator = std::make_shared<mote::Speculator>();
+    speculator->set_draft_source(std::move(draft));
+    session->speculator = std::move(speculator);
+    return {};
+  });
 }
 
 int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error) {

@@ -12,6 +12,7 @@
 #include "runner/cli/kernels.h"
 #include "runner/cli/sampling_flags.h"
 #include "runner/cli/session_flags.h"
+#include "runner/cli/speculation_flags.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -31,6 +32,7 @@ struct RunFlags {
   SessionFlags session;
   SamplingFlags sampling;
   GrammarFlags grammar;
+  SpeculationFlags speculation;
   bool ignore_eos = false;
   bool show_special = false;
   bool quiet = false;
@@ -66,7 +68,7 @@ void print_statistics(const Generation& generation) {
       std::to_string(statistics.generated_tokens) + " tokens, " +
       rate(statistics.generated_tokens - 1, statistics.decode_seconds) + " | first token after " +
       duration_text(statistics.time_to_first_token_seconds) + " | peak memory " + bytes_text(statistics.peak_rss_bytes) +
-      ", private " + bytes_text(statistics.peak_private_bytes) + " | " +
+      ", private " + bytes_text(statistics.peak_private_bytes) + speculation_text(statistics) + " | " +
       (reason >= 0 && reason < static_cast<int32_t>(std::size(kReasons)) ? kReasons[reason] : "stopped");
   std::fprintf(stderr, "%s\n", dim(line, stderr).c_str());
 }
@@ -137,6 +139,7 @@ int run(const RunFlags& flags) {
   if (ids.empty() && is_new) throw InputError("the prompt is empty: give some text, or pipe it in");
   const Session session = flags.session.open(model);
   if (!is_new) check([&](mote_error* error) { return mote_session_restore(session.get(), flags.load_session.c_str(), error); });
+  flags.speculation.attach(session);
   std::vector<const char*> stop_strings;
   for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
   ResolvedSampling sampling;
@@ -144,6 +147,7 @@ int run(const RunFlags& flags) {
   mote_generation_options& options = sampling.options;
   const Grammar grammar = flags.grammar.compile(model);
   options.grammar = grammar.get();
+  flags.speculation.resolve(options);
   options.ignore_eos = flags.ignore_eos;
   options.skip_special_tokens = !flags.show_special;
   options.stop_strings = stop_strings.data();
@@ -178,6 +182,7 @@ void add_run(CLI::App& app, Action& action) {
   verb.add_option("--stop-token-id", flags->stop_token_ids, "End at this token id; may be given several times")->take_all();
   verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);
   verb.add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end-of-sequence token");
+  flags->speculation.add_to(verb);
   flags->session.add_to(verb);
   verb.add_option("--load-session", flags->load_session, "Go on from a session that --save-session wrote; the prompt comes behind its text");
   verb.add_option("--save-session", flags->save_session, "Write tokens and caches to this file at the end");

@@ -75,7 +75,7 @@ Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions&
   return num_added_ - 1;
 }
 
-Result<int64_t> Batch::add_fork(const Session& session, std::vector<int32_t> prompt, const GenerationOptions& options) {
+Result<int64_t> Batch::add_fork(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options) {
   MOTE_REQUIRE(&session.model() == model_.get(), Code::kInvalidArgument, "the session is of another model than the batch");
   MOTE_ASSIGN(std::shared_ptr<Session> fork, session.fork(&engine_));
   return add(std::move(prompt), options, std::move(fork));

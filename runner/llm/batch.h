@@ -48,7 +48,7 @@ class Batch {
   // session of another model or one that is in the batch.
   Result<int64_t> add(std::vector<int32_t> prompt, const GenerationOptions& options, std::shared_ptr<Session> session = nullptr);
   // The same with a fork of `session`, which computes with the batch's engine: several samples from one prefill.
-  Result<int64_t> add_fork(const Session& session, std::vector<int32_t> prompt, const GenerationOptions& options);
+  Result<int64_t> add_fork(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options);
   // The sequence's next piece is its last, at the end of the step that runs. Nothing happens if it is over.
   void cancel(int64_t sequence);
   // Sequences that are not over.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mote {
 namespace {
@@ -16,7 +17,8 @@ Status check_grammar(const Model& model, const Grammar& grammar) {
 }  // namespace
 
 Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
-                                                      const GenerationOptions& options) {
+                                                      const GenerationOptions& options,
+                                                      std::shared_ptr<Speculator> speculator) {
   MOTE_RETURN_IF_ERROR(check_sampling(options.sampling, session.model().vocab_size()));
   MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
                "max_new_tokens = %lld: must be 0 (until the context is full) or more",
@@ -34,16 +36,20 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
                "context_length (this model allows %d) or shorten the prompt",
                prompt.size(), static_cast<long long>(session.context_length()), session.room(),
                session.model().max_position_embeddings());
+  if (speculator == nullptr) speculator = std::make_shared<Speculator>();
+  MOTE_RETURN_IF_ERROR(speculator->check(session, options.speculation));
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   if (options.grammar != nullptr) MOTE_RETURN_IF_ERROR(check_grammar(session.model(), *options.grammar));
-  return std::unique_ptr<Generation>(new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings)));
+  return std::unique_ptr<Generation>(new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings),
+                                                    std::move(speculator)));
 }
 
 Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
-                       StopStrings stop_strings)
+                       StopStrings stop_strings, std::shared_ptr<Speculator> speculator)
     : session_(session), tokenizer_(tokenizer), unread_(std::move(prompt)), options_(options),
-      sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()), text_(tokenizer, false, unread_), stop_strings_(std::move(stop_strings)) {
+      sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()),
+      speculator_(std::move(speculator)), text_(tokenizer, false, unread_), stop_strings_(std::move(stop_strings)) {
   statistics_.prompt_tokens = static_cast<int64_t>(unread_.size());
   if (options.grammar != nullptr) {
     constraint_.emplace(options.grammar);
@@ -94,12 +100,22 @@ Result<Piece> Generation::next() {
     if (!read.ok() && read.status().code() != Code::kCancelled) return read.status();
     return *std::move(piece);
   }
-  const auto logits = unread_.size() == 1 && statistics_.generated_tokens > 0 ? session_.decode(unread_[0]) : prefill();
+  const auto logits = unread_.size() == 1 && statistics_.generated_tokens > 0 ? decode() : prefill();
   if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
   if (!logits.ok()) return cancelled();
   Piece piece = accept(*logits, session_.logit_maxima());
   if (!status_.ok()) return status_;
   return piece;
+}
+
+// Proposed tokens are of use up to the one before the last.
+Result<std::span<const float>> Generation::decode() {
+  if (!std::exchange(has_decoded_, true)) speculator_->begin(session_, options_.speculation);
+  const int64_t most = options_.max_new_tokens == 0 ? INT32_MAX : options_.max_new_tokens;
+  const auto left = static_cast<size_t>(std::max<int64_t>(most - statistics_.generated_tokens - 1, 0));
+  auto logits = speculator_->decode(session_, unread_[0], left);
+  statistics_.speculation = speculator_->statistics();
+  return logits;
 }
 
 std::optional<Piece> Generation::forced() {

@@ -12,6 +12,7 @@
 #include "runner/llm/constraints/constraint.h"
 #include "runner/llm/sampling/sampler.h"
 #include "runner/llm/session.h"
+#include "runner/llm/speculation/speculator.h"
 #include "runner/llm/statistics.h"
 #include "runner/llm/stop_strings.h"
 #include "tokenizer/text_stream.h"
@@ -30,6 +31,7 @@ struct GenerationOptions {
   bool logprobs = false;     // pieces tell how likely their token was, by the model's own distribution
   int32_t top_logprobs = 0;  // and which so many were the likeliest; 0..kMaxTopLogprobs
   std::shared_ptr<const Grammar> grammar{};  // the text is one of its texts, unless a limit cuts it short; nullptr: any
+  SpeculationOptions speculation{};  // of next(); the text is the same
 };
 
 constexpr int32_t kMaxTopLogprobs = 1000;
@@ -48,8 +50,9 @@ struct Piece {
 class Generation {
  public:
   // Checks everything; computes nothing. Errors: kInvalidArgument, kContextFull naming both numbers, kInvalidTokenizer.
-  static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt,
-                                                   const GenerationOptions& options);
+  // `speculator`: the session's, for what it learned and its draft model; nullptr: a new one.
+  static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options,
+                                                   std::shared_ptr<Speculator> speculator = nullptr);
 
   ~Generation() { end(); }
 
@@ -80,10 +83,11 @@ class Generation {
 
  private:
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
-             StopStrings stop_strings);
+             StopStrings stop_strings, std::shared_ptr<Speculator> speculator);
   Result<std::span<const float>> prefill();
   int32_t choose(std::span<const float> logits, std::span<const float> maxima);
   void add_token(int32_t id, Piece& piece);
+  Result<std::span<const float>> decode();
   std::optional<FinishReason> reason_to_finish(int32_t id) const;
   void add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece);
   bool is_hidden(int32_t id, std::optional<FinishReason> reason) const;
@@ -96,6 +100,8 @@ class Generation {
   std::vector<int32_t> unread_;
   GenerationOptions options_;
   Sampler sampler_;
+  std::shared_ptr<Speculator> speculator_;
+  bool has_decoded_ = false;
   TextStream text_;
   StopStrings stop_strings_;
   Statistics statistics_;

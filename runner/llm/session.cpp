@@ -62,7 +62,8 @@ Status Session::prepare_methods(const Engine* engine) {
   MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
   MOTE_ASSIGN(decode_, bound->method_index("decode"));
   MOTE_ASSIGN(verify_, bound->method_index("verify"));
-  if (engine != nullptr) {
+  shares_engine_ = engine != nullptr;
+  if (shares_engine_) {
     cpus_ = engine->cpus, threads_ = engine->threads, executor_ = engine->executor;
   } else {
     MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority, options_.prefill_chunk}));
@@ -129,6 +130,7 @@ Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
 
 Result<SequenceStates> Session::begin_chunk(std::span<const int32_t> ids) {
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
+  forget_draft();
   MOTE_RETURN_IF_ERROR(states_.reserve(position(), static_cast<int64_t>(ids.size())));
   forget_logits();
   return SequenceStates{static_cast<int64_t>(ids.size()), states_.kv_caches(), states_.recurrent_states()};
@@ -152,13 +154,34 @@ Result<std::span<const float>> Session::run(uint32_t method, std::span<const int
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
   const ScopedBinding binding(cpus_);
-  const Status status = executor_->run_together(method, {&states, 1}, cancelled_, profile_.get());
+  const Status status = executor_->run_together(method, {&states, 1}, *cancelled_, profile_.get());
   end_call(ids, status);
-  if (status.code() == Code::kCancelled) cancelled_.store(false);
+  if (status.code() == Code::kCancelled) cancelled_->store(false);
   if (!status.ok()) return status;
   last_method_ = method;
   has_logits_ = executor_.use_count() == 1;
+  num_rows_ = method == verify_ ? ids.size() : 1;
+  row_ = 0;
   return executor_->output(method, 0);
+}
+
+std::span<const float> Session::row_of(std::span<const float> rows) const {
+  const size_t width = rows.size() / num_rows_;
+  return rows.subspan(row_ * width, width);
+}
+
+std::span<const float> Session::logit_maxima() const {
+  return kept_logits_.empty() ? row_of(executor_->maxima(last_method_)) : std::span<const float>();
+}
+
+size_t Session::longest_draft() const {
+  return states_.has_recurrent() || shares_engine_ ? 0 : static_cast<size_t>(options_.prefill_chunk) - 1;
+}
+
+// A ring has room for a whole call beside its window, so there is always a way back.
+void Session::forget_draft() {
+  if (!ahead_.empty()) (void)states_.rewind(position() + static_cast<int64_t>(ahead_.size()), position());
+  ahead_ = {};
 }
 
 Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
@@ -213,7 +236,28 @@ Result<std::span<const float>> Session::logits() {
 Result<std::span<const float>> Session::decode(int32_t id) {
   const std::span<const int32_t> ids(&id, 1);
   MOTE_RETURN_IF_ERROR(check_call(ids));
-  return run(decode_, ids);
+  if (!is_drafted(id)) return run(decode_, ids);
+  if (take_cancel()) return Status(Code::kCancelled, "cancelled");
+  tokens_.push_back(id);
+  ahead_ = ahead_.subspan(1);
+  forget_logits();  // the last row is not that of the last token
+  ++row_;
+  return row_of(executor_->output(verify_, 0));
+}
+
+Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32_t> draft) {
+  if (draft.empty() || is_drafted(id)) return decode(id);
+  MOTE_REQUIRE(draft.size() <= longest_draft(), Code::kInvalidArgument, "a draft of %zu tokens: must be at most %zu", draft.size(),
+               longest_draft());
+  std::vector<int32_t> ids{id};
+  ids.insert(ids.end(), draft.begin(), draft.end());
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids));
+  draft_.assign(draft.begin(), draft.end());
+  ahead_ = draft_;
+  tokens_.resize(tokens_.size() - draft.size());
+  forget_logits();
+  return row_of(rows);
 }
 
 template <typename Body>
@@ -245,6 +289,7 @@ Status Session::score(std::span<const int32_t> ids, float* logprobs) {
 Status Session::rewind(int64_t to) {
   MOTE_REQUIRE(to >= 0 && to <= position(), Code::kInvalidArgument, "position = %lld: must be 0..%lld, the present one",
                static_cast<long long>(to), static_cast<long long>(position()));
+  forget_draft();
   if (to == 0) {
     reset();
     return {};
@@ -259,14 +304,15 @@ Status Session::rewind(int64_t to) {
   return prefill(kept).status();
 }
 
-Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) const {
+Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
   MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_, engine));
   if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
   return session;
 }
 
-Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() const {
+Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
+  forget_draft();
   MOTE_RETURN_IF_ERROR(require_whole());
   auto snapshot = std::make_shared<SessionSnapshot>();
   snapshot->bound = model_->bound();
@@ -316,7 +362,7 @@ void Session::remember() {
   if (present.ok()) options_.prefix_cache->insert(*std::move(present));
 }
 
-Status Session::save(const std::string& path) const {
+Status Session::save(const std::string& path) {
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
   return write_session_file(path, *model_, *present, states_);
 }
@@ -336,6 +382,7 @@ void Session::forget_logits() {
 void Session::reset() {
   forget_logits();
   tokens_.clear();
+  ahead_ = {};
   states_.clear();
   interrupted_ = false;
 }

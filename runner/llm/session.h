@@ -56,6 +56,14 @@ class Session {
   // A failed call leaves the chunks before the failed one in place.
   Result<std::span<const float>> prefill(std::span<const int32_t> ids);
   Result<std::span<const float>> decode(int32_t id);
+  // The same, and in that call what follows if `draft` comes next: decoding these ids in their order then costs nothing. Until
+  // that is done they are not at any position; a call that does something else forgets them. Errors: also kInvalidArgument
+  // for more than longest_draft() ids.
+  Result<std::span<const float>> decode(int32_t id, std::span<const int32_t> draft);
+  // 0 for a model with recurrent states, which cannot forget, and where others use the engine in between.
+  size_t longest_draft() const;
+  // Whether decode(id) costs nothing.
+  bool is_drafted(int32_t id) const { return !ahead_.empty() && ahead_.front() == id; }
   // As prefill, for when the logits are not needed yet. No ids: nothing is done.
   Status append(std::span<const int32_t> ids);
   // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
@@ -69,9 +77,7 @@ class Session {
   Result<std::span<const float>> logits();
   // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every kMaximaBlock ids, found
   // by the head as it wrote them; empty for a model that changes its logits after the head, and for logits of a fork or a file.
-  std::span<const float> logit_maxima() const {
-    return kept_logits_.empty() ? executor_->maxima(last_method_) : std::span<const float>();
-  }
+  std::span<const float> logit_maxima() const;
   // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
 
@@ -79,6 +85,8 @@ class Session {
   Status score(std::span<const int32_t> ids, float* logprobs);
 
   const Model& model() const { return *model_; }
+  // With every default filled in.
+  const SessionOptions& options() const { return options_; }
   int64_t context_length() const { return options_.context_length; }
   int64_t position() const { return static_cast<int64_t>(tokens_.size()); }
   int num_threads() const { return threads_->num_threads(); }
@@ -114,16 +122,17 @@ class Session {
   Status rewind(int64_t position);
 
   // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory until
-  // it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open; kInvalidArgument after an interrupted call.
-  Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr) const;
+  // it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open; kInvalidArgument
+  // after an interrupted call.
+  Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr);
   // The session as it is now, for adopt.
-  Result<std::shared_ptr<const SessionSnapshot>> snapshot() const;
+  Result<std::shared_ptr<const SessionSnapshot>> snapshot();
   // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options are the
   // same; else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of prefill.
   Status adopt(const SessionSnapshot& snapshot, int64_t position);
 
   // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an interrupted call.
-  Status save(const std::string& path) const;
+  Status save(const std::string& path);
   // Goes on from a saved session. A file of another kv_type, or of another prefill_chunk where the model has sliding windows,
   // gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming the field or
   // the other model, kContextFull; none changes the session but those of prefill.
@@ -135,11 +144,14 @@ class Session {
   std::unique_ptr<Profile> stop_profile() { return std::move(profile_); }
 
   // From any thread: the running or the next call returns kCancelled.
-  void cancel() { cancelled_.store(true); }
+  void cancel() { cancelled_->store(true); }
   // A cancel that no call has seen yet is taken back.
-  void forget_cancel() { cancelled_.store(false); }
+  void forget_cancel() { cancelled_->store(false); }
   // Whether there was a cancel that no call has reported; from now on there was none.
-  bool take_cancel() { return cancelled_.exchange(false); }
+  bool take_cancel() { return cancelled_->exchange(false); }
+  bool shares_engine() const { return shares_engine_; }
+  // From now on a cancel of either ends the call that either has under way, or the next.
+  void share_cancel(const Session& other) { cancelled_ = other.cancelled_; }
 
  private:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
@@ -154,6 +166,8 @@ class Session {
   void remember();
   void forget_logits();
   Result<std::span<const float>> run(uint32_t method, std::span<const int32_t> ids);
+  std::span<const float> row_of(std::span<const float> rows) const;
+  void forget_draft();
   // Appends ids in chunks and calls body(index, logits) with those after each.
   template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
 
@@ -167,13 +181,18 @@ class Session {
   std::vector<int32_t> tokens_;
   std::vector<float> kept_logits_;  // those after the last token, where no method has them
   bool has_logits_ = false;         // the last row of the last method's are those after the last token
-  std::atomic<bool> cancelled_{false};
   int64_t forgotten_tokens_ = 0;
+  std::vector<int32_t> draft_;
+  std::span<const int32_t> ahead_;  // of draft_, what the states hold beyond tokens_
+  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  bool shares_engine_ = false;
   bool interrupted_ = false;  // a recurrent state holds part of a failed call
   uint32_t prefill_ = 0;
   uint32_t decode_ = 0;
   uint32_t verify_ = 0;
   uint32_t last_method_ = 0;
+  size_t num_rows_ = 1;  // of the last call's logits
+  size_t row_ = 0;       // of these the one that was returned last
 };
 
 }  // namespace mote

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "runner/llm/speculation/options.h"
+
 namespace mote {
 
 using Clock = std::chrono::steady_clock;
@@ -30,6 +32,7 @@ struct Statistics {
   double decode_seconds = 0.0;  // from the first token on: decode steps, sampling and text
   double time_to_first_token_seconds = 0.0;
   ProcessMemory memory;
+  SpeculationStatistics speculation;
 };
 
 }  // namespace mote

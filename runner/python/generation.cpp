@@ -14,7 +14,8 @@ class Options {
 #define MOTE_READ(name) read(#name, options_.name);
     MOTE_SAMPLING_SCALARS(MOTE_READ)
     MOTE_READ(max_new_tokens) MOTE_READ(do_sample) MOTE_READ(logprobs) MOTE_READ(top_logprobs)
-    MOTE_READ(max_time) MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
+    MOTE_READ(max_time) MOTE_READ(speculative) MOTE_READ(draft_tokens)
+    MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
     read("dry_sequence_breakers", breakers_);
     read("sequence_bias", sequences_);
@@ -136,6 +137,13 @@ py::dict statistics_dict(const mote_statistics& statistics) {
   result["time_to_first_token_seconds"] = statistics.time_to_first_token_seconds;
   result["peak_rss_bytes"] = statistics.peak_rss_bytes;
   result["peak_private_bytes"] = statistics.peak_private_bytes;
+  result["proposed_tokens"] = statistics.proposed_tokens;
+  result["accepted_tokens"] = statistics.accepted_tokens;
+  result["num_drafts"] = statistics.num_drafts;
+  result["mean_run_length"] = statistics.mean_run_length;
+  result["speculative_speed_up"] = statistics.speculative_speed_up;
+  const char* reason = statistics.speculative_off_reason;
+  result["speculative_off_reason"] = reason == nullptr ? py::object(py::none()) : py::object(py::str(reason));
   return result;
 }
 

@@ -131,6 +131,14 @@ std::vector<int32_t> tokens(Session& session) {
   return ids;
 }
 
+void set_draft_model(Session& session, const Model* draft) {
+  const std::shared_ptr<mote_model> model = draft == nullptr ? nullptr : draft->handle();
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_set_draft_model(handle.get(), model.get(), error);
+  });
+}
+
 void reset(Session& session) {
   run(session, [](mote_session* handle, mote_error* error) { return mote_session_reset(handle, error); });
 }
@@ -220,6 +228,7 @@ void bind_session(py::module_& module) {
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("rewind", &rewind, py::arg("position"))
       .def("tokens", &tokens)
+      .def("set_draft_model", &set_draft_model, py::arg("model").none(true))
       .def("reset", &reset)
       .def("cancel", [](const Session& session) { mote_session_cancel(session.handle().get()); })
       .def("check_golden", &check_golden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from llm_runner import _core
 from llm_runner.errors import ArgumentError, MoteError
@@ -56,8 +56,12 @@ class Batch:
         **options: Unpack[SessionOptions],
     ):
         checked_int("max_sequences", max_sequences, 1, MAX_SEQUENCES)
+        if options.pop("draft_model", None) is not None:
+            raise ArgumentError("draft_model: a batch decodes one token of each sequence at a time")
         self._model = model
-        self._native: _core.Batch | None = _core.Batch(model._core, max_sequences, native_session_options(**options))
+        self._native: _core.Batch | None = _core.Batch(
+            model._core, max_sequences, native_session_options(**cast(dict[str, Any], options))
+        )
         self._changed = threading.Condition()
 
     def add(

@@ -17,9 +17,10 @@ FLOATS = (
 )  # fmt: skip
 INTEGERS = (
     "max_new_tokens", "min_new_tokens", "top_k", "repetition_window", "dry_allowed_length", "dry_window",
-    "no_repeat_ngram_size", "seed", "top_logprobs",
+    "no_repeat_ngram_size", "seed", "top_logprobs", "draft_tokens",
 )  # fmt: skip
 FLAGS = ("do_sample", "logprobs", "ignore_eos", "skip_special_tokens", "skip_eos")
+SPECULATIVE = ("auto", "off", "lookup", "draft")  # in the order of MOTE_SPECULATIVE_*
 BIASES = ("sequence_bias", "logit_bias", "bad_words_ids", "suppress_tokens")
 # Any of these asks for sampling where do_sample is not given.
 IMPLY_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "xtc_probability", "seed")
@@ -68,6 +69,8 @@ class GenerationOptions(TypedDict, total=False):
     ignore_eos: bool  # goes on after the end-of-sequence token
     skip_special_tokens: bool  # in the text; True unless given
     skip_eos: bool  # without the end-of-sequence token even if special tokens are in the text
+    speculative: str | None  # "off", with a draft model "auto", "lookup" or "draft": docs/speculative-decoding.md
+    draft_tokens: int | None  # proposed at a time; 0: as many as pay
 
 
 def native_options(
@@ -91,6 +94,8 @@ def native_options(
     for name in INTEGERS:
         if name in given:
             native[name] = checked_int(name, given[name], 0, 2**64 - 1 if name == "seed" else 2**31 - 1)
+    if "speculative" in given:
+        native["speculative"] = checked_choice("speculative", given["speculative"], SPECULATIVE)
     native["sequence_bias"] = _biases(given, eos)
     native["stop_token_ids"] = checked_ids(given.get("stop_token_ids", ()))
     if given.get("dry_multiplier"):
@@ -119,6 +124,13 @@ def checked_int(name: str, value: Any, low: int, high: int) -> int:
     if not low <= number <= high:
         raise ArgumentError(f"{name} = {number}: must be {low}..{high}")
     return number
+
+
+def checked_choice(name: str, value: Any, choices: Sequence[str]) -> int:
+    """Returns the place of `value` among the choices. Errors: ArgumentError if it is none of them."""
+    if value not in choices:
+        raise ArgumentError(f"{name} = {value!r}: must be one of {', '.join(choices)}")
+    return list(choices).index(value)
 
 
 def checked_float(name: str, value: Any) -> float:

@@ -1,0 +1,37 @@
+// What a caller may ask of speculative decoding, and what came of it. docs/speculative-decoding.md
+#pragma once
+
+#include <cstdint>
+
+namespace mote {
+
+enum class SpeculationMode : int32_t {
+  kAuto = 0,    // where it pays: with the draft model, if there is one, and from the text itself
+  kOff = 1,
+  kLookup = 2,  // only from the text itself
+  kDraft = 3,   // only with the draft model
+};
+
+constexpr int32_t kMostDraftTokens = 31;
+
+struct SpeculationOptions {
+  SpeculationMode mode = SpeculationMode::kOff;
+  int32_t draft_tokens = 0;  // proposed at a time; 0: as many as pay, else always so many, 1..kMostDraftTokens
+};
+
+struct SpeculationStatistics {
+  int64_t drafts = 0;           // calls of the model that looked at proposed tokens
+  int64_t proposed_tokens = 0;  // that they looked at
+  int64_t accepted_tokens = 0;  // that were what the model generates
+  double seconds = 0.0;         // of all decode steps, proposals included
+  double plain_seconds = 0.0;   // of as many tokens without speculation, by the measured cost of one; 0: not measured
+  const char* off_reason = nullptr;  // why nothing is proposed; a literal
+
+  // Tokens that a call with proposals gave: what was accepted and the one behind it.
+  double mean_run_length() const {
+    return drafts == 0 ? 0.0 : static_cast<double>(accepted_tokens + drafts) / static_cast<double>(drafts);
+  }
+  double speed_up() const { return drafts == 0 || seconds <= 0.0 || plain_seconds <= 0.0 ? 1.0 : plain_seconds / seconds; }
+};
+
+}  // namespace mote
