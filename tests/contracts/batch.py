@@ -30,7 +30,7 @@ def check_batch(path: Path, ids: list[int]) -> None:
     with Model.load(path) as model:
         options = _options(model.info["vocab_size"])
         found: Steps = {}
-        with model.batch(3, CONTEXT, threads=2, prefill_chunk=CHUNK) as batch:
+        with model.batch(3, context_length=CONTEXT, threads=2, prefill_chunk=CHUNK) as batch:
             for prompt in prompts:  # the last waits until another has ended
                 batch.add(prompt, **options)
                 _take(batch, found)
