@@ -3,17 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
 #include "tests/runner/llm/tiny_file.h"
 
 namespace mote {
-
-template <typename T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof value;
-  return value;
-}
 
 class CApi : public testing::Test {
  protected:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
 #include "tests/runner/llm/tiny_file.h"
 
@@ -15,13 +16,6 @@ namespace {
 constexpr const char* kTemplate =
     "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{{ eos_token }}{% endfor %}{% if tools %}d{% endif %}"
     "{% if add_generation_prompt %}a{% endif %}";
-
-template <typename T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof value;
-  return value;
-}
 
 test::ProgramBuilder program_with_template() {
   test::ProgramBuilder builder = test::tiny_program();

@@ -4,18 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
 #include "tests/runner/llm/tiny_file.h"
 
 namespace mote {
 namespace {
-
-template <typename T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof value;
-  return value;
-}
 
 class CApiGrammar : public testing::Test {
  protected:
