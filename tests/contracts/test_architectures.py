@@ -22,8 +22,6 @@ from tests.contracts.reference import reference_logits
 PREFILL, CHUNK, DECODE, VERIFY = 7, 4, 8, 4
 CALLS = [4, 3] + [1] * DECODE + [VERIFY]
 MAX_RELATIVE_ERROR = 1e-4  # largest |a - b| over largest |b|
-# Rows whose sequences were seen to have the same bits in a batch as alone; codegen's differ, docs/batching.md.
-BATCHED = {"llama", "phi3", "gemma2", "lfm2", "mixtral", "gpt2", "gpt_oss", "bloom"}
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +69,7 @@ def test_graph_and_file_compute_what_hugging_face_computes(row: Row, tmp_path, m
     if row.same_calls:  # the frequencies follow from the call's largest position
         with pytest.raises(ProgramError, match=r"\(aten\.amax, .*\) makes a token's row depend on those of other"):
             check_batch(path, ids)
-    elif row.name in BATCHED:
+    else:
         check_batch(path, ids)
 
 

@@ -63,8 +63,8 @@ Status check_events(const Outcome& outcome) {
       }
     }
   }
-  MOTE_REQUIRE(!in_call && content == message["content"] && reasoning == message.value("reasoning_content", ""), Code::kInternal,
-               "events are not the message");
+  MOTE_REQUIRE(!in_call && nlohmann::json(content) == message["content"], Code::kInternal, "events are not the message's content");
+  MOTE_REQUIRE(reasoning == message.value("reasoning_content", ""), Code::kInternal, "events are not the message's reasoning");
   MOTE_REQUIRE(ended == message.value("tool_calls", nlohmann::json::array()).size(), Code::kInternal, "calls of events are not those of the message");
   return {};
 }

@@ -190,7 +190,7 @@ def test_whoever_reads_may_leave(runner, demo_path):
         process.stdin.close()
         process.stdout.read(1)
         process.stdout.close()
-        assert process.wait(timeout=120) != 0
+        assert process.wait(timeout=300) != 0
 
 
 class Terminal:
@@ -206,7 +206,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._descriptor, text.encode())
 
-    def expect(self, text: str, seconds: float = 30) -> str:
+    def expect(self, text: str, seconds: float = 300) -> str:
         """Returns what was shown since the last time, up to this text."""
         deadline = time.monotonic() + seconds
         while text not in self.shown:

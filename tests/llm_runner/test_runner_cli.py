@@ -115,7 +115,7 @@ def test_interrupt_ends_cleanly(runner, demo_path):
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.read(1)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert b"cancelled" in errors
 
@@ -264,7 +264,7 @@ def test_a_closed_pipe_ends_it(runner, demo_path):
                           stderr=subprocess.PIPE) as process:  # fmt: skip
         process.stdout.read(1)
         process.stdout.close()
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         assert process.poll() is not None

@@ -58,8 +58,8 @@ class Browser:
         return found["result"].get("value")
 
     def until(self, expression: str) -> None:
-        """Waits until an expression is true; a defect fails the test after a minute."""
-        deadline = time.monotonic() + 60
+        """Waits until an expression is true; a defect fails the test after five minutes."""
+        deadline = time.monotonic() + 300
         while not self.evaluate(expression):
             assert time.monotonic() < deadline, (expression, self.evaluate("document.body.innerText"))
             time.sleep(0.02)

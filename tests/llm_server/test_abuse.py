@@ -7,7 +7,6 @@ import gzip
 import json
 import socket
 import threading
-import time
 
 import httpx
 import openai
@@ -15,7 +14,7 @@ import pytest
 
 from llm_runner import Session
 from llm_server import Limits
-from tests.llm_server.conftest import running
+from tests.llm_server.conftest import WAIT, running
 
 MESSAGES = [{"role": "user", "content": "What is a list?"}]
 CHAT = {"model": "demo", "messages": MESSAGES, "temperature": 0}
@@ -45,8 +44,7 @@ def idle(engine) -> bool:
 
 def raw(server, data: bytes) -> bytes:
     """Sends bytes and returns what comes until the server closes, or has answered."""
-    host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection(server.address, timeout=WAIT) as connection:
         connection.sendall(data)
         answer = b""
         with contextlib.suppress(ConnectionResetError):  # the server has not read all of it
@@ -145,10 +143,9 @@ def test_time_is_limited(demo):
         found = server.openai().chat.completions.create(**CHAT, extra_body={"ignore_eos": True}).choices[0]
         assert found.finish_reason == "length"
         assert server.engine._free[0].position < 2000
-        with server.http() as first, first.stream("POST", "/v1/chat/completions", json=LONG | {"stream": True}) as one:
-            lines = one.iter_lines()  # httpx closes the stream with its iterator
-            next(lines)
-            server.until(lambda engine: engine.num_running == 1)
+        stream = server.openai().chat.completions.create(**CHAT, extra_body={"ignore_eos": True}, stream=True)
+        assert [chunk.choices[0].finish_reason for chunk in stream][-1] == "length"
+        server.until(idle)
 
 
 def test_names_that_are_not_ours_are_refused(server, client):
@@ -254,20 +251,23 @@ def test_half_surrogate_pairs_are_refused_and_whole_ones_are_text(small):
 
 
 def test_leaving_while_a_session_goes_back_does_not_give_it_away(demo, monkeypatch):
-    slow = threading.Event()
+    begun, may_end = threading.Event(), threading.Event()
     rewind = Session.rewind
 
     def slowly(self, position):
-        slow.set()
-        time.sleep(0.5)
+        begun.set()
+        may_end.wait()
         rewind(self, position)
 
+    body = json.dumps(SHORT).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with running(demo) as server:
         monkeypatch.setattr(Session, "rewind", slowly)
-        with server.http() as http, pytest.raises(httpx.ReadTimeout):
-            http.post("/v1/chat/completions", json=SHORT, timeout=0.1)
-        assert slow.is_set()
+        with socket.create_connection(server.address, timeout=WAIT) as connection:
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert begun.wait(WAIT)
         assert server.engine.num_running == 1
+        may_end.set()
         server.until(idle)
         monkeypatch.undo()
         works(server, demo)
@@ -313,8 +313,7 @@ def test_slow_clients_are_let_go(small, demo):
 
 def test_too_many_connections_are_refused_and_the_rest_goes_on(demo):
     with running(demo, limits=Limits(max_connections=20, header_seconds=600.0)) as server:
-        host, port = server.url.removeprefix("http://").split(":")
-        held = [socket.create_connection((host, int(port))) for _ in range(30)]
+        held = [socket.create_connection(server.address) for _ in range(30)]
         try:
             assert server.http().get("/health").status_code == 503
         finally:

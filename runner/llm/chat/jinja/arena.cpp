@@ -43,6 +43,7 @@ void* Arena::allocate(size_t bytes) {
 }
 
 void* Arena::grow(void* memory, size_t old_bytes, size_t new_bytes) {
+  if (memory == nullptr) return allocate(new_bytes);
   if (old_bytes >= kOwnBlock) {
     const auto block = std::find_if(blocks_.rbegin(), blocks_.rend(), [&](const Block& b) { return b.data == memory; });
     if (block != blocks_.rend()) {
@@ -56,7 +57,7 @@ void* Arena::grow(void* memory, size_t old_bytes, size_t new_bytes) {
   }
   char* old_end = static_cast<char*>(memory) + aligned(std::max<size_t>(old_bytes, 1));
   const size_t more = aligned(new_bytes) - aligned(std::max<size_t>(old_bytes, 1));
-  if (memory != nullptr && old_end == cursor_ && static_cast<size_t>(end_ - cursor_) >= more) {
+  if (old_end == cursor_ && static_cast<size_t>(end_ - cursor_) >= more) {
     cursor_ += more;
     return memory;
   }
