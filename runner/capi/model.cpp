@@ -31,12 +31,17 @@ int32_t mote_describe_kernels(char** json, mote_error* error) {
   });
 }
 
-int32_t mote_model_open(const char* path, mote_model** out, mote_error* error) {
+int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_REQUIRE_POINTER(path);
-    MOTE_ASSIGN(auto model, mote::Model::open(path));
+    mote_model_options chosen{};
+    if (options != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(options, chosen));
+    const bool reads = chosen.load_mode == MOTE_LOAD_READ;
+    MOTE_REQUIRE(reads || chosen.load_mode == MOTE_LOAD_MAP, mote::Code::kInvalidArgument,
+                 "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", chosen.load_mode);
+    MOTE_ASSIGN(auto model, mote::Model::open(path, reads ? mote::LoadMode::kRead : mote::LoadMode::kMap));
     *out = new mote_model{std::move(model)};
     return {};
   });

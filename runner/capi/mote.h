@@ -86,9 +86,17 @@ MOTE_API int32_t mote_describe_kernels(char** json, mote_error* error);
 
 /* ---- model ---- */
 
-/* Maps, verifies and binds a .mote file. Weights are not read; the tokenizer is when it is first needed, and if it is bad
- * that call returns MOTE_ERROR_INVALID_TOKENIZER. */
-MOTE_API int32_t mote_model_open(const char* path, mote_model** out, mote_error* error);
+/* How a file comes into memory: pages that the system reads when they are needed and may drop, or all of it read at once. */
+enum { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 };
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t load_mode; /* MOTE_LOAD_* */
+} mote_model_options;
+
+/* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first needed, and
+ * if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults, all 0. */
+MOTE_API int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out, mote_error* error);
 MOTE_API void mote_model_close(mote_model* model);
 
 typedef struct {

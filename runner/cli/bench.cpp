@@ -213,7 +213,7 @@ int bench(BenchFlags flags) {
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner bench model.mote");
   std::vector<Case> cases = cases_of(flags);
   const auto start = Clock::now();
-  const Model model = open_model(flags.file);
+  const Model model = flags.session.load(flags.file);
   choose_context(flags, model, cases);
   const Session session = flags.session.open(model);
   const double load_seconds = seconds_since(start);

@@ -36,9 +36,11 @@ std::string take_string(Call call) {
   return text;
 }
 
-inline Model open_model(const std::string& path) {
+inline Model open_model(const std::string& path, int32_t load_mode = MOTE_LOAD_MAP) {
+  auto options = sized<mote_model_options>();
+  options.load_mode = load_mode;
   mote_model* model = nullptr;
-  check([&](mote_error* error) { return mote_model_open(path.c_str(), &model, error); });
+  check([&](mote_error* error) { return mote_model_open(path.c_str(), &options, &model, error); });
   return Model(model);
 }
 

@@ -130,7 +130,7 @@ int run(const RunFlags& flags) {
     return 0;
   }
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner run model.mote \"prompt\"");
-  const Model model = open_model(flags.file);
+  const Model model = flags.session.load(flags.file);
   if (info_of(model).has_tokenizer == 0) {
     throw InputError(flags.file + " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
   }

@@ -47,6 +47,7 @@ void SessionFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"refuse", "shift"}))
       ->capture_default_str();
   app.add_option("--num-keep", num_keep, "First tokens that --overflow shift never forgets")->check(CLI::NonNegativeNumber);
+  app.add_flag("--no-mmap", no_mmap, "Read the whole file into memory instead of mapping it: for slow or removable storage");
 }
 
 mote_session_options SessionFlags::options() const {

@@ -15,8 +15,8 @@ Status in_file(const std::string& path, const Status& status) {
 
 Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
 
-Result<std::shared_ptr<const Model>> Model::open(const std::string& path) {
-  MOTE_ASSIGN(Mapped mapped, map(path));
+Result<std::shared_ptr<const Model>> Model::open(const std::string& path, LoadMode mode) {
+  MOTE_ASSIGN(Mapped mapped, map(path, mode));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   MOTE_ASSIGN(auto bound, bind(std::move(verified)));
   const std::shared_ptr<Model> model(new Model(std::move(bound)));

@@ -25,9 +25,9 @@ Status check_tokenizer_json(std::string_view json);
 // Shared by its sessions. Thread safety: immutable.
 class Model {
  public:
-  // Maps, verifies and binds the file. Weights and tokenizer are not touched.
+  // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
   // Errors: those of map, verify and bind; kInvalidProgram for the generation config.
-  static Result<std::shared_ptr<const Model>> open(const std::string& path);
+  static Result<std::shared_ptr<const Model>> open(const std::string& path, LoadMode mode = LoadMode::kMap);
 
   const std::shared_ptr<const Bound>& bound() const { return bound_; }
   const fb::Program& program() const { return bound_->program(); }

@@ -39,11 +39,15 @@ struct FreeDeleter {
 };
 using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
 
-// A private copy at a multiple of 64; nullptr when the system has no memory.
-Buffer copy_aligned(std::span<const std::byte> bytes) {
-  const Size rounded = (Size(bytes.size()) + 1).align_up(kAlignment);
+// At a multiple of 64; nullptr when the system has no memory.
+Buffer allocate_aligned(size_t bytes) {
+  const Size rounded = (Size(bytes) + 1).align_up(kAlignment);
   if (!rounded.valid()) return nullptr;
-  Buffer copy(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
+  return Buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
+}
+
+Buffer copy_aligned(std::span<const std::byte> bytes) {
+  Buffer copy = allocate_aligned(bytes.size());
   if (copy != nullptr && !bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
   return copy;
 }
@@ -66,6 +70,18 @@ Identity identity_of(const struct stat& info) {
 #endif
   return {static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino), static_cast<int64_t>(info.st_size),
           static_cast<int64_t>(time.tv_sec), static_cast<int64_t>(time.tv_nsec)};
+}
+
+// Errors: kFileUnreadable, also for a file that ends early.
+Status read_all(const std::string& path, int descriptor, std::span<std::byte> to) {
+  for (size_t done = 0; done < to.size();) {
+    const ssize_t count = ::pread(descriptor, to.data() + done, to.size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    MOTE_REQUIRE(count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", path.c_str(), done,
+                 count < 0 ? std::strerror(errno) : "the file became shorter");
+    done += static_cast<size_t>(count);
+  }
+  return {};
 }
 
 class FileDescriptor {
@@ -110,8 +126,8 @@ struct Mapped::State {
   std::span<const std::byte> file;
   Buffer program;
   size_t program_bytes = 0;
-  Buffer owned;             // map_bytes
-  void* mapping = nullptr;  // map
+  Buffer owned;             // a copy of the file
+  void* mapping = nullptr;  // or the file
   Identity identity;
 
   State() = default;
@@ -119,6 +135,22 @@ struct Mapped::State {
   State& operator=(const State&) = delete;
   ~State() {
     if (mapping != nullptr) ::munmap(mapping, file.size());
+  }
+
+  Status map_file(const std::string& path, int descriptor, size_t length) {
+    void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", path.c_str(), length,
+                 std::strerror(errno));
+    mapping = mapped;
+    file = {static_cast<const std::byte*>(mapped), length};
+    return {};
+  }
+
+  Status read_file(const std::string& path, int descriptor, size_t length) {
+    owned = allocate_aligned(length);
+    MOTE_REQUIRE(owned != nullptr, Code::kOutOfMemory, "%s: no memory for %zu bytes", path.c_str(), length);
+    file = {owned.get(), length};
+    return read_all(path, descriptor, {owned.get(), length});
   }
 
   // Checks the header, then copies the flatbuffer and checks the copy.
@@ -157,7 +189,7 @@ Status Mapped::check_unchanged() const {
   return {};
 }
 
-Result<Mapped> map(const std::string& path) {
+Result<Mapped> map(const std::string& path, LoadMode mode) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
@@ -173,12 +205,8 @@ Result<Mapped> map(const std::string& path) {
                static_cast<long long>(info.st_size));
   auto state = std::make_unique<Mapped::State>();
   const size_t length = static_cast<size_t>(file_bytes.unsigned_value());
-  void* mapping = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  MOTE_REQUIRE(mapping != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%lld bytes): %s", path.c_str(),
-               static_cast<long long>(info.st_size), std::strerror(errno));
   state->name = path;
-  state->mapping = mapping;
-  state->file = {static_cast<const std::byte*>(mapping), length};
+  MOTE_RETURN_IF_ERROR(mode == LoadMode::kMap ? state->map_file(path, file.get(), length) : state->read_file(path, file.get(), length));
   state->identity = identity_of(info);
   MOTE_RETURN_IF_ERROR(state->read_program());
   return Mapped(std::move(state));

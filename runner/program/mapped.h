@@ -12,8 +12,12 @@
 
 namespace mote {
 
-// Owns the bytes of one .mote file: a read-only mapping, and a private copy of the flatbuffer, so that what `verify`
-// proved of the program stays true even if another process writes to the file.
+// Whether the system reads pages of the file when they are needed, and may drop them again, or all of it is read at once
+// into memory of the process: for file systems that are slow or may vanish.
+enum class LoadMode { kMap, kRead };
+
+// Owns the bytes of one .mote file: a read-only mapping or a copy in memory, and a private copy of the flatbuffer, so that
+// what `verify` proved of the program stays true even if another process writes to the file.
 // Thread safety: immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.
 class Mapped {
  public:
@@ -25,20 +29,21 @@ class Mapped {
   std::span<const std::byte> file_bytes() const;     // the whole file
   std::span<const std::byte> program_bytes() const;  // the flatbuffer, 64-byte aligned
 
-  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity).
+  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity). One that was read
+  // may change.
   Status check_unchanged() const;
 
  private:
-  friend Result<Mapped> map(const std::string& path);
+  friend Result<Mapped> map(const std::string& path, LoadMode mode);
   friend Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes);
   struct State;
   explicit Mapped(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// Maps the file at `path` and checks header, sizes and the program's checksum.
+// Maps or reads the file at `path` and checks header, sizes and the program's checksum.
 // Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidProgram, kOutOfMemory.
-Result<Mapped> map(const std::string& path);
+Result<Mapped> map(const std::string& path, LoadMode mode = LoadMode::kMap);
 
 // The same for bytes in memory, which are copied. check_unchanged always succeeds.
 Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes);

@@ -49,9 +49,11 @@ void check_tokenizer(const py::bytes& json) {
 
 }  // namespace
 
-Model::Model(const std::string& path) {
+Model::Model(const std::string& path, bool mmap) {
+  auto options = sized<mote_model_options>();
+  options.load_mode = mmap ? MOTE_LOAD_MAP : MOTE_LOAD_READ;
   mote_model* model = nullptr;
-  check_without_gil([&](mote_error* error) { return mote_model_open(path.c_str(), &model, error); });
+  check_without_gil([&](mote_error* error) { return mote_model_open(path.c_str(), &options, &model, error); });
   handle_.reset(model, &mote_model_close);
 }
 
@@ -73,7 +75,7 @@ mote_model_info Model::info() const {
 
 void bind_model(py::module_& module) {
   py::class_<Model>(module, "Model")
-      .def(py::init<const std::string&>(), py::arg("path"))
+      .def(py::init<const std::string&, bool>(), py::arg("path"), py::arg("mmap") = true)
       .def("close", &Model::close)
       .def("info", &info)
       .def("describe", [](const Model& model) {

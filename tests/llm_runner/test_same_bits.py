@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llm_runner import Model
+
 PROMPT = "def add(a, b):\n    return a + b\n\n\nclass Stack:\n    def __init__(self):\n        self.items = []\n" * 4
 KV_DTYPES = ("float32", "float16", "int8", "int4")
 
@@ -21,7 +23,6 @@ def model(request, demo, tmp_path_factory):
     if request.param == "none":
         return demo
     from llm_export.api import export
-    from llm_runner import Model
 
     path = tmp_path_factory.mktemp("quantised") / "demo.mote"
     export(Path(__file__).resolve().parents[2] / "examples" / "demo", path, recipe=request.param)
@@ -57,6 +58,14 @@ def test_one_token_at_a_time_equals_many_at_once(model):
     session = model.session(context_length=64)
     session.prefill(ids[:1])
     np.testing.assert_array_equal(session.verify(ids[1:]).view(np.uint32), one_by_one.view(np.uint32))
+
+
+def test_reading_the_file_instead_of_mapping_it_does_not_change_a_bit(demo_path):
+    hashes = set()
+    for mmap in (True, False):
+        with Model.load(demo_path, mmap=mmap) as loaded, loaded.session(context_length=256) as session:
+            hashes.add(hash_of(logits_of(session, loaded.tokenize(PROMPT))))
+    assert len(hashes) == 1
 
 
 READ_HASH = """

@@ -58,7 +58,7 @@ struct ModelResponder::Turn {
 };
 
 ModelResponder::ModelResponder(const std::string& path, const SessionFlags& flags)
-    : path_(path), flags_(flags), keeps_system_(flags.num_keep < 0), model_(open_model(path)) {
+    : path_(path), flags_(flags), keeps_system_(flags.num_keep < 0), model_(flags.load(path)) {
   const mote_model_info info = info_of(model_);
   if (info.has_chat_template == 0) {
     throw InputError(path + ": has no chat template: use 'run' for models that only continue text");

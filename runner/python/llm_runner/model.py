@@ -36,15 +36,18 @@ def check_tokenizer(tokenizer_json: bytes | str) -> None:
 class Model:
     """A loaded model; `Model.load` makes it. Thread safety: any number of threads."""
 
-    def __init__(self, path: str | os.PathLike[str]):
+    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True):
         self.path = os.fspath(path)
-        self._core = _core.Model(self.path)
+        self._core = _core.Model(self.path, mmap)
         self._grammars: dict[tuple[str, str], Grammar] = {}  # the last that were asked for
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Maps and checks a .mote file. Errors: FileError, ProgramError."""
-        return cls(path)
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = True) -> Model:
+        """Maps and checks a .mote file. Errors: FileError, ProgramError.
+
+        mmap: False: reads the whole file into memory, for slow or removable storage
+        """
+        return cls(path, mmap=mmap)
 
     def generate(
         self,

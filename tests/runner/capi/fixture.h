@@ -12,7 +12,7 @@ namespace mote {
 class CApi : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(mote_model_open(file_.path().c_str(), &model_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model_, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_session_open(model_, nullptr, &session_, &error_), MOTE_OK) << error_.message;
   }
   void TearDown() override {

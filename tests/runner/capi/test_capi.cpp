@@ -110,8 +110,8 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   mote_model* opened = nullptr;
   mote_session* opened_session = nullptr;
   const int32_t codes[] = {
-      mote_model_open(nullptr, &opened, nullptr),
-      mote_model_open("x", nullptr, &error_),
+      mote_model_open(nullptr, nullptr, &opened, nullptr),
+      mote_model_open("x", nullptr, nullptr, &error_),
       mote_model_get_info(nullptr, nullptr, &error_),
       mote_model_get_info(nullptr, nullptr, nullptr),
       mote_model_describe(nullptr, &text, &error_),
@@ -177,15 +177,15 @@ TEST_F(CApi, null_beside_a_valid_handle_is_an_error) {
 
 TEST_F(CApi, an_error_needs_no_room_and_is_cut_to_what_there_is) {
   mote_model* opened = nullptr;
-  EXPECT_EQ(mote_model_open("missing.mote", &opened, nullptr), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(mote_model_open("missing.mote", nullptr, &opened, nullptr), MOTE_ERROR_FILE_NOT_FOUND);
   auto error = sized<mote_error>();
   error.struct_size = static_cast<uint32_t>(offsetof(mote_error, message)) + 8;
   std::memset(error.message, 'x', sizeof error.message);
-  EXPECT_EQ(mote_model_open("missing.mote", &opened, &error), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(mote_model_open("missing.mote", nullptr, &opened, &error), MOTE_ERROR_FILE_NOT_FOUND);
   EXPECT_STREQ(error.message, "missing");
   EXPECT_EQ(error.message[8], 'x');
   error.struct_size = 0;
-  EXPECT_EQ(mote_model_open("missing.mote", &opened, &error), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(mote_model_open("missing.mote", nullptr, &opened, &error), MOTE_ERROR_FILE_NOT_FOUND);
   EXPECT_EQ(opened, nullptr);
 }
 
@@ -209,6 +209,16 @@ TEST_F(CApi, older_and_newer_structs_are_understood) {
   ASSERT_EQ(mote_session_get_info(session, &session_info, &error_), MOTE_OK);
   EXPECT_EQ(session_info.context_length, 5);
   mote_session_close(session);
+}
+
+TEST_F(CApi, a_load_mode_that_there_is_not_is_named) {
+  auto options = sized<mote_model_options>();
+  mote_model* opened = nullptr;
+  options.load_mode = 2;
+  EXPECT_EQ(mote_model_open("missing.mote", &options, &opened, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message, "load_mode = 2: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)");
+  options.struct_size = 0;
+  EXPECT_EQ(mote_model_open("missing.mote", &options, &opened, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(CApi, bad_options_are_named) {

@@ -14,7 +14,7 @@ namespace {
 class CApiBatch : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(mote_model_open(file_.path().c_str(), &model_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model_, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_batch_open(model_, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_generation_options_neutral(&options_, &error_), MOTE_OK);
     options_.ignore_eos = 1;

@@ -25,7 +25,7 @@ test::ProgramBuilder program_with_template() {
 
 class CApiChat : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_EQ(mote_model_open(file_.path().c_str(), &model_, &error_), MOTE_OK) << error_.message; }
+  void SetUp() override { ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model_, &error_), MOTE_OK) << error_.message; }
   void TearDown() override {
     mote_prompt_close(prompt_);
     mote_model_close(model_);
@@ -174,7 +174,7 @@ TEST(CApiWithoutTemplate, says_so) {
   test::TinyFile file{test::tiny_program()};
   auto error = sized<mote_error>();
   mote_model* model = nullptr;
-  ASSERT_EQ(mote_model_open(file.path().c_str(), &model, &error), MOTE_OK);
+  ASSERT_EQ(mote_model_open(file.path().c_str(), nullptr, &model, &error), MOTE_OK);
   auto conversation = sized<mote_conversation>();
   conversation.messages = "[]";
   mote_prompt* prompt = nullptr;

@@ -111,7 +111,7 @@ TEST_F(CApiGrammar, a_model_without_tokenizer_has_no_vocabulary_and_takes_no_gra
   builder.tokenizer.clear();
   const test::TinyFile file(builder);
   mote_model* model = nullptr;
-  ASSERT_EQ(mote_model_open(file.path().c_str(), &model, &error_), MOTE_OK);
+  ASSERT_EQ(mote_model_open(file.path().c_str(), nullptr, &model, &error_), MOTE_OK);
   mote_vocabulary* vocabulary = nullptr;
   EXPECT_EQ(mote_model_vocabulary(model, &vocabulary, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_NE(std::strstr(error_.message, "no tokenizer"), nullptr) << error_.message;

@@ -64,6 +64,21 @@ TEST_F(Map, notices_that_the_file_changed) {
   expect(removed->check_unchanged(), Code::kFileChanged, "changed or replaced");
 }
 
+TEST_F(Map, a_file_that_was_read_may_change_or_vanish) {
+  const test::Bytes file = test::sum_model().build();
+  const std::string path = write(file);
+  const auto loaded = map(path, LoadMode::kRead);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded->file_bytes().data()) % 64, 0u);
+  write(test::Bytes(file.size()));
+  fs::remove(path);
+  EXPECT_TRUE(std::equal(file.begin(), file.end(), loaded->file_bytes().begin(), loaded->file_bytes().end()));
+  EXPECT_TRUE(loaded->check_unchanged().ok());
+  expect(map(path, LoadMode::kRead).status(), Code::kFileNotFound, "cannot be opened");
+  expect(map(write(test::Bytes(63)), LoadMode::kRead).status(), Code::kInvalidProgram, "the file has 63 bytes");
+  expect(map(write(test::Bytes(100)), LoadMode::kRead).status(), Code::kInvalidProgram, "not a .mote file");
+}
+
 TEST_F(Map, keeps_the_program_that_it_checked_when_the_file_is_written_to) {
   const std::string path = write(test::sum_model().build());
   const auto mapped = map(path);
