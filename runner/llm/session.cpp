@@ -174,6 +174,10 @@ std::span<const float> Session::logit_maxima() const {
   return kept_logits_.empty() ? row_of(executor_->maxima(last_method_)) : std::span<const float>();
 }
 
+std::span<const float> Session::hidden_state() const {
+  return kept_logits_.empty() ? row_of(executor_->source(last_method_)) : std::span<const float>();
+}
+
 size_t Session::longest_draft() const {
   return states_.has_recurrent() || shares_engine_ ? 0 : static_cast<size_t>(options_.prefill_chunk) - 1;
 }

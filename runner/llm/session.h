@@ -78,6 +78,9 @@ class Session {
   // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every kMaximaBlock ids, found
   // by the head as it wrote them; empty for a model that changes its logits after the head, and for logits of a fork or a file.
   std::span<const float> logit_maxima() const;
+  // What the head made these logits of, [hidden_size], valid as long; before the last norm where that is part of the head. Empty
+  // where logit_maxima is.
+  std::span<const float> hidden_state() const;
   // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
 

@@ -174,6 +174,14 @@ std::span<const float> Executor::output(uint32_t method, size_t index) const {
 
 std::span<const float> Executor::maxima(uint32_t method) const { return state_->maxima(*state_->invocations[method]); }
 
+std::span<const float> Executor::source(uint32_t method) const {
+  const Invocation& invocation = *state_->invocations[method];
+  if (!invocation.maxima_source().has_value()) return {};
+  const Tensor& read = *invocation.calls()[*invocation.maxima_source()].inputs[0];
+  if (!read.is_contiguous()) return {};
+  return {read.as<float>(), static_cast<size_t>(read.num_elements())};
+}
+
 Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile) {
   const int64_t tokens = method < state_->invocations.size() ? state_->invocations[method]->tokens() : 0;
   const SequenceStates sequence{tokens, states.kv_caches, states.recurrent_states};

@@ -45,6 +45,8 @@ class Executor {
   // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as that is; empty if
   // the op that makes it does not find them.
   std::span<const float> maxima(uint32_t method) const;
+  // What the op that makes output 0 reads, [rows, width], valid as that is; empty where maxima is.
+  std::span<const float> source(uint32_t method) const;
 
   // Runs the prepared method for one sequence. `cancelled` is looked at before every instruction. No allocation of its own. What each
   // instruction takes is added to `profile`; nullptr: not measured.

@@ -99,7 +99,8 @@ Result<std::span<const float>> DraftModel::follow(std::span<const int32_t> text)
   return session_->prefill(text.subspan(same));
 }
 
-Status DraftModel::propose(std::span<const int32_t> text, Draft& draft) {
+Status DraftModel::propose(const DraftContext& context, Draft& draft) {
+  const std::span<const int32_t> text = context.text;
   if (!can_follow(text) || !draft.wants(usual_grade_)) return {};
   MOTE_ASSIGN(std::span<const float> logits, follow(text));
   Guess guess = likeliest(logits);

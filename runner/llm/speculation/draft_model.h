@@ -23,7 +23,7 @@ class DraftModel final : public Proposer {
 
   Rates expected_rates() const override { return {0.1, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.95}; }
   double seconds_an_id() const override;
-  Status propose(std::span<const int32_t> text, Draft& draft) override;
+  Status propose(const DraftContext& context, Draft& draft) override;
 
  private:
   explicit DraftModel(std::unique_ptr<Session> session) : session_(std::move(session)) {}

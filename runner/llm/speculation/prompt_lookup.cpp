@@ -12,7 +12,8 @@ size_t grade_of(size_t length) {
 
 }  // namespace
 
-Status PromptLookup::propose(std::span<const int32_t> text, Draft& draft) {
+Status PromptLookup::propose(const DraftContext& context, Draft& draft) {
+  const std::span<const int32_t> text = context.text;
   index_.update(text, is_same_text_);
   is_same_text_ = true;
   const std::optional<NgramIndex::Match> match = index_.find();

@@ -12,7 +12,7 @@ class PromptLookup final : public Proposer {
  public:
   Rates expected_rates() const override { return {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9}; }
   void begin_text() override { is_same_text_ = false; }
-  Status propose(std::span<const int32_t> text, Draft& draft) override;
+  Status propose(const DraftContext& context, Draft& draft) override;
 
  private:
   NgramIndex index_;

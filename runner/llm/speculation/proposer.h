@@ -10,6 +10,14 @@
 
 namespace mote {
 
+// What a draft continues.
+struct DraftContext {
+  std::span<const int32_t> text;
+  // Of the model at the last id but one, from which it chose the last, [hidden_size]: what heads of its own read (MTP, EAGLE).
+  // See Session::hidden_state for where it is empty.
+  std::span<const float> hidden_state;
+};
+
 // Whatever it proposes, the text stays the same: it is only faster where proposals are right. Thread safety: one thread at a
 // time.
 class Proposer {
@@ -27,9 +35,9 @@ class Proposer {
   // The next text may be another one.
   virtual void begin_text() {}
 
-  // Adds ids to `draft` that may follow `text`, in order, while it wants more. From call to call `text` only grows.
+  // Adds ids to `draft` that may follow the text, in order, while it wants more. From call to call the text only grows.
   // Errors end the generation.
-  virtual Status propose(std::span<const int32_t> text, Draft& draft) = 0;
+  virtual Status propose(const DraftContext& context, Draft& draft) = 0;
 };
 
 }  // namespace mote

@@ -109,9 +109,9 @@ void Speculator::settle_verified() {
 }
 
 // Keeps what the source proposes if that is better than what there is.
-Status Speculator::ask(Source& source, const DraftLimits& limits, std::optional<double>& best_rate) {
+Status Speculator::ask(Source& source, const DraftContext& context, const DraftLimits& limits, std::optional<double>& best_rate) {
   Draft draft(costs_, source.rates, limits);
-  MOTE_RETURN_IF_ERROR(source.proposer->propose(text_, draft));
+  MOTE_RETURN_IF_ERROR(source.proposer->propose(context, draft));
   const std::vector<int32_t> proposed(draft.ids().begin(), draft.ids().end());
   const std::vector<size_t> grades(draft.grades().begin(), draft.grades().end());
   draft.trim();
@@ -140,13 +140,14 @@ Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
   limits.longest = std::min({limit, room, session.longest_draft(), static_cast<size_t>(kMostDraftTokens)});
   limits.fixed = static_cast<size_t>(options_.draft_tokens);
   limits.affordable = allowance();
+  const DraftContext context{text_, session.hidden_state()};
   std::optional<double> best_rate;
   for (const auto& source : sources_) {
     if (!is_enabled(*source)) continue;
     const bool is_beaten = best_rate.has_value() && (limits.fixed > 0 || *best_rate * source->seconds >= source->tokens);
     if (is_beaten) continue;
     limits.seconds_an_id = source->proposer->seconds_an_id();
-    MOTE_RETURN_IF_ERROR(ask(*source, limits, best_rate));
+    MOTE_RETURN_IF_ERROR(ask(*source, context, limits, best_rate));
   }
   text_.pop_back();
   const int32_t vocab_size = session.model().vocab_size();

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -7,72 +8,20 @@
 
 #include "runner/llm/generation.h"
 #include "runner/llm/speculation/draft_model.h"
-#include "runner/llm/speculation/ngram_index.h"
 #include "runner/llm/speculation/speculator.h"
+#include "tests/runner/llm/random_ids.h"
 #include "tests/runner/llm/tiny_file.h"
 
 namespace mote {
 namespace {
 
-using Ids = std::vector<int32_t>;
+using test::Ids;
+using test::random_ids;
 
 std::shared_ptr<const Model> open_model(const test::TinyFile& file) {
   auto model = Model::open(file.path());
   EXPECT_TRUE(model.ok()) << model.status().message();
   return model.ok() ? *model : nullptr;
-}
-
-Ids random_ids(std::mt19937& random, size_t count, int32_t vocab_size) {
-  Ids ids(count);
-  for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(vocab_size));
-  return ids;
-}
-
-// ---- the index ----
-
-// What the index should find, by looking everywhere.
-std::optional<NgramIndex::Match> search(std::span<const int32_t> text) {
-  NgramIndex::Match best;
-  for (size_t end = text.size() - 1; end >= NgramIndex::kShortest; --end) {
-    size_t length = 0;
-    while (length < std::min(NgramIndex::kLongest, end) && text[end - 1 - length] == text[text.size() - 1 - length]) ++length;
-    if (length >= NgramIndex::kShortest && length > best.length) best = {end, length};
-  }
-  return best.length == 0 ? std::nullopt : std::optional(best);
-}
-
-void expect_same(const NgramIndex& index, std::span<const int32_t> text) {
-  const auto found = index.find(), expected = search(text);
-  ASSERT_EQ(found.has_value(), expected.has_value()) << text.size();
-  if (!found.has_value()) return;
-  EXPECT_EQ(found->length, expected->length);
-  EXPECT_EQ(found->end, expected->end);
-}
-
-TEST(NgramIndex, finds_the_longest_and_newest_place) {
-  std::mt19937 random(1);
-  NgramIndex index;
-  Ids text = random_ids(random, 3, 4);
-  while (text.size() < 120) {
-    index.update(text, text.size() > 3);
-    expect_same(index, text);
-    text.push_back(static_cast<int32_t>(random() % 4));
-  }
-}
-
-TEST(NgramIndex, follows_a_text_that_goes_back) {
-  std::mt19937 random(2);
-  NgramIndex index;
-  Ids text;
-  for (int round = 0; round < 200; ++round) {
-    text.resize(random() % (text.size() + 1));
-    const Ids more = random_ids(random, 3 + random() % 8, 3);
-    text.insert(text.end(), more.begin(), more.end());
-    if (text.size() > 150) text.resize(20);
-    index.update(text, false);
-    ASSERT_TRUE(std::equal(text.begin(), text.end(), index.text().begin(), index.text().end()));
-    expect_same(index, text);
-  }
 }
 
 // ---- a session that looks ahead ----
@@ -108,7 +57,8 @@ TEST_P(SpeculationOfWindow, drafts_change_no_bit_and_leave_no_trace) {
     if (!draft.empty() && random() % 2 == 0) draft[random() % draft.size()] = static_cast<int32_t>(random() % 19);
     const auto expected = copy(plain->decode(ids[i]));
     EXPECT_EQ(copy(ahead->decode(ids[i], draft)), expected) << i;
-    EXPECT_TRUE(std::equal(plain->logit_maxima().begin(), plain->logit_maxima().end(), ahead->logit_maxima().begin(), ahead->logit_maxima().end()));
+    EXPECT_TRUE(std::ranges::equal(plain->logit_maxima(), ahead->logit_maxima()));
+    EXPECT_TRUE(std::ranges::equal(plain->hidden_state(), ahead->hidden_state()));
     ASSERT_TRUE(std::equal(plain->tokens().begin(), plain->tokens().end(), ahead->tokens().begin(), ahead->tokens().end())) << i;
     if (random() % 8 == 0) {
       const int64_t back = static_cast<int64_t>(random() % 3);
@@ -313,6 +263,75 @@ TEST_F(Speculation, options_out_of_range_are_refused_by_name) {
   auto plain = Generation::begin(*small, {1}, {.max_new_tokens = 2});
   ASSERT_TRUE(plain.ok() && (*plain)->next().ok() && (*plain)->next().ok());
   EXPECT_NE((*plain)->statistics().speculation.off_reason, nullptr);
+}
+
+// ---- heads on the model's hidden state ----
+
+// A head as MTP and EAGLE have them, but that it only remembers: after this state of the model and this id came that id, and then
+// the model had that state.
+class RememberingHead : public Proposer {
+ public:
+  struct Memory {
+    std::vector<float> state;
+    int32_t id = 0;  // chosen from it
+  };
+  explicit RememberingHead(std::vector<Memory> memories) : memories_(std::move(memories)) {}
+
+  Rates expected_rates() const override {
+    Rates rates;
+    rates.fill(0.9);
+    return rates;
+  }
+
+  Status propose(const DraftContext& context, Draft& draft) override {
+    const auto same = [&](const Memory& memory) {
+      return memory.id == context.text.back() && std::ranges::equal(memory.state, context.hidden_state);
+    };
+    const auto found = std::find_if(memories_.begin(), memories_.end(), same);
+    if (found == memories_.end()) return {};
+    for (auto next = found + 1; next != memories_.end() && draft.wants(0); ++next) draft.add(next->id, 0);
+    return {};
+  }
+
+ private:
+  std::vector<Memory> memories_;
+};
+
+TEST_F(Speculation, a_head_reads_the_state_that_the_last_id_was_chosen_from) {
+  const Ids prompt = {1, 2, 3};
+  const auto teacher = open();
+  std::vector<RememberingHead::Memory> memories;
+  auto logits = teacher->prefill(prompt);
+  while (memories.size() < 40) {
+    const auto id = static_cast<int32_t>(std::ranges::max_element(*logits) - logits->begin());
+    memories.push_back({{teacher->hidden_state().begin(), teacher->hidden_state().end()}, id});
+    logits = teacher->decode(id);
+  }
+  EXPECT_FALSE(memories[0].state.empty());
+  EXPECT_NE(memories[0].state, memories[1].state);
+
+  const auto plain = open(), fast = open();
+  auto speculator = std::make_shared<Speculator>();
+  speculator->set_draft_source(std::make_unique<RememberingHead>(memories));
+  const GenerationOptions options{.max_new_tokens = 31, .ignore_eos = true};
+  const Outcome outcome = run_beside(*plain, *fast, prompt, options, {SpeculationMode::kDraft, 4}, speculator);
+  EXPECT_EQ(outcome.statistics.drafts, 6);  // 30 steps, five tokens each
+  EXPECT_EQ(outcome.statistics.accepted_tokens, 24);
+}
+
+TEST_F(Speculation, hidden_states_are_told_only_with_the_logits_that_were_made_of_them) {
+  const auto session = open();
+  copy(session->prefill(Ids{1, 2, 3}));
+  const std::vector<float> state(session->hidden_state().begin(), session->hidden_state().end());
+  const auto fork = *session->fork();
+  copy(fork->logits());
+  EXPECT_TRUE(fork->hidden_state().empty());
+  copy(fork->decode(4));
+  copy(session->decode(4));
+  EXPECT_TRUE(std::ranges::equal(fork->hidden_state(), session->hidden_state()));
+  ASSERT_TRUE(session->rewind(2).ok());
+  copy(session->decode(3));
+  EXPECT_TRUE(std::ranges::equal(session->hidden_state(), state));
 }
 
 // ---- draft models ----
