@@ -1,6 +1,6 @@
 """What speculative decoding gives: the same tokens with and without, in turns, on text that repeats and that does not.
 
-    .venv/bin/python benchmarks/speculation.py model.mote [--draft small.mote] [--threads 2] [--tokens 128] [--rounds 5]
+    python -m benchmarks.speculation model.mote [--draft small.mote] [--threads 2] [--tokens 128] [--rounds 5]
 
 Prints a Markdown table: median decode tokens a second with and without, and their ratio as the median of the rounds.
 """
@@ -13,16 +13,23 @@ from statistics import median
 
 from llm_runner import Model
 
+NAMES = ["Stack", "Queue", "Point", "Matrix", "Parser", "Counter", "Cache", "Graph", "Timer"]
+PROGRAM = "import os\n\n\nclass {}:\n    def __init__(self, value):\n        self.value = value\n\n    def "
+
 
 def cases(model: Model, seed: int) -> dict[str, tuple[list[int], dict]]:
     """Returns prompts and options: greedy decoding of a random model falls into loops, temperature 2 hardly repeats."""
     draw = random.Random(seed)
     vocab_size = model.info["vocab_size"]
     prompt = [draw.randrange(3, vocab_size) for _ in range(64)]
-    return {
+    found = {
         "repetitive (greedy)": (prompt[:8] * 8, {"do_sample": False}),
         "not repetitive (temperature 2)": (prompt, {"do_sample": True, "temperature": 2.0, "top_k": 0, "seed": seed}),
     }
+    if model.info["has_tokenizer"]:
+        program = model.tokenize(PROGRAM.format(NAMES[seed % len(NAMES)]))
+        found["a program (temperature 0.7)"] = (program, {"do_sample": True, "temperature": 0.7, "seed": seed})
+    return found
 
 
 def measure(session, prompt: list[int], options: dict, tokens: int) -> tuple[list[int], dict]:

@@ -25,7 +25,7 @@ mote_generation_options neutral_options() {
   options.struct_size = sizeof options;
   write_scalars(mote::SamplingOptions(), options);
   options.skip_special_tokens = 1;
-  options.speculative = MOTE_SPECULATIVE_OFF;
+  options.speculative = MOTE_SPECULATIVE_AUTO;
   return options;
 }
 

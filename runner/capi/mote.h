@@ -441,7 +441,7 @@ typedef struct {
   size_t num_stop_token_ids;
   double max_time;             /* seconds from the first call of mote_generation_next; 0: no limit */
   const mote_grammar* grammar; /* that the text follows, compiled for the model's own vocabulary; NULL: none */
-  int32_t speculative;         /* MOTE_SPECULATIVE_*, off by default: tokens that are proposed and verified together; the text is the same */
+  int32_t speculative;         /* MOTE_SPECULATIVE_*: tokens that are proposed and verified together; the text is the same */
   int32_t draft_tokens;        /* proposed at a time; 0: as many as pay; 1..31: always so many */
 } mote_generation_options;
 

@@ -16,8 +16,9 @@ void SpeculationFlags::add_to(CLI::App& app) {
   app.add_option("--draft", draft_model, "A smaller .mote file with the same tokenizer that proposes tokens; the text stays the same")
       ->type_name("small.mote");
   app.add_option("--speculative", speculative, "Propose tokens and verify several at once: auto (where it is faster), off, lookup (from "
-                                               "the text itself) or draft (with the draft model); default: off, with --draft auto")
-      ->check(CLI::IsMember({"auto", "off", "lookup", "draft"}));
+                                               "the text itself) or draft (with the draft model)")
+      ->check(CLI::IsMember({"auto", "off", "lookup", "draft"}))
+      ->capture_default_str();
   app.add_option("--draft-tokens", draft_tokens, "Tokens to propose at a time (0: as many as pay)")->capture_default_str();
 }
 
@@ -28,8 +29,7 @@ void SpeculationFlags::attach(const Session& session) const {
 }
 
 void SpeculationFlags::resolve(mote_generation_options& options) const {
-  const std::string mode = !speculative.empty() ? speculative : draft_model.empty() ? "off" : "auto";
-  options.speculative = static_cast<int32_t>(std::find(kModes.begin(), kModes.end(), mode) - kModes.begin());
+  options.speculative = static_cast<int32_t>(std::find(kModes.begin(), kModes.end(), speculative) - kModes.begin());
   options.draft_tokens = draft_tokens;
 }
 

@@ -9,7 +9,7 @@
 namespace mote::cli {
 
 struct SpeculationFlags {
-  std::string speculative;  // "": auto with a draft model, else off
+  std::string speculative = "auto";
   std::string draft_model;
   int32_t draft_tokens = 0;
 

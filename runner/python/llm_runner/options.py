@@ -69,7 +69,7 @@ class GenerationOptions(TypedDict, total=False):
     ignore_eos: bool  # goes on after the end-of-sequence token
     skip_special_tokens: bool  # in the text; True unless given
     skip_eos: bool  # without the end-of-sequence token even if special tokens are in the text
-    speculative: str | None  # "off", with a draft model "auto", "lookup" or "draft": docs/speculative-decoding.md
+    speculative: str | None  # "auto" unless given, "off", "lookup" or "draft": docs/speculative-decoding.md
     draft_tokens: int | None  # proposed at a time; 0: as many as pay
 
 

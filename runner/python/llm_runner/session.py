@@ -83,7 +83,6 @@ class Session:
     def __init__(self, model: Model, **options: Unpack[SessionOptions]):
         draft_model = options.pop("draft_model", None)
         self._model = model
-        self._has_draft_model = False
         self._core = _core.Session(model._core, native_session_options(**cast(dict[str, Any], options)))
         if draft_model is not None:
             self.set_draft_model(draft_model)
@@ -131,7 +130,6 @@ class Session:
         """Returns a session of its own with the same options and tokens; what they have in common is one memory."""
         forked = object.__new__(Session)
         forked._model = self._model
-        forked._has_draft_model = False
         forked._core = self._core.fork()
         return forked
 
@@ -255,8 +253,6 @@ class Session:
 
     def _start(self, ids, stop_strings, options, on_close=lambda: None) -> Generation:
         stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
-        if self._has_draft_model:
-            options = {"speculative": "auto", **options}
         native = native_options_for(self._model, options)
         core = _core.Generation(self._model._core, self._core, checked_ids(ids), native, stops)
         return Generation(core, on_close)
@@ -333,7 +329,6 @@ class Session:
         Errors: ArgumentError if its tokens are others, naming the first difference, or it keeps recurrent states
         """
         self._core.set_draft_model(None if model is None else model._core)
-        self._has_draft_model = model is not None
 
     def reset(self) -> None:
         """Forgets every position."""
