@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 STAMPS := build/stamps
 export CXX  # one compiler and one cmake for all builds, so that ccache finds in one what another has compiled
+export CCACHE_BASEDIR := $(CURDIR)
 
 CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llm_runner import Model
+from llm_runner import Model, PrefixCache
 
 PROMPT = "def add(a, b):\n    return a + b\n\n\nclass Stack:\n    def __init__(self):\n        self.items = []\n" * 4
 KV_DTYPES = ("float32", "float16", "int8", "int4")
@@ -60,6 +60,73 @@ def test_one_token_at_a_time_equals_many_at_once(model):
     np.testing.assert_array_equal(session.verify(ids[1:]).view(np.uint32), one_by_one.view(np.uint32))
 
 
+def test_the_way_to_a_position_does_not_change_a_bit(model, tmp_path):
+    ids = model.tokenize(PROMPT)
+    first, other = ids[:60], ids[60:90]
+    options = {"context_length": 256, "threads": 2, "prefill_chunk": 16}
+
+    def fresh():
+        return model.session(**options)
+
+    def behind_others():
+        companion = fresh()
+        companion.prefill(other)
+        session = fresh()
+        session.prefill(first[:20])
+        companion.prefill(other[:7])
+        return session
+
+    def forked():
+        session = fresh()
+        session.prefill(first[:31])
+        return session.fork()
+
+    def rewound():
+        session = fresh()
+        session.prefill(first[:25] + other)
+        session.rewind(25)
+        return session
+
+    def restored():
+        session = fresh()
+        session.prefill(first[:43])
+        session.save(tmp_path / "saved")
+        session = fresh()
+        session.restore(tmp_path / "saved")
+        return session
+
+    def of_the_prefix_cache():
+        cache = PrefixCache(1 << 30)
+        model.session(**options, prefix_cache=cache).prefill(first[:50])
+        return model.session(**options, prefix_cache=cache)
+
+    hashes = {}
+    for way in (fresh, behind_others, forked, rewound, restored, of_the_prefix_cache):
+        session = way()
+        session.set_tokens(first)
+        hashes[way.__name__] = hash_of([session.logits(), *(session.decode(id) for id in other[:4])])
+    assert len(set(hashes.values())) == 1, hashes
+
+
+def test_companions_in_a_batch_do_not_change_a_bit(model):
+    ids = model.tokenize(PROMPT)
+    prompts = [ids[:40], ids[20:55], ids[5:9]]
+    options = {"max_new_tokens": 12, "do_sample": False, "ignore_eos": True, "top_logprobs": 50}
+
+    def hash_of_steps(wanted: int, together: list[list[int]]) -> str:
+        steps = []
+        with model.batch(len(together), context_length=128) as batch:
+            for prompt in together:
+                batch.add(prompt, **options)
+            while len(batch):
+                steps += [
+                    str((piece.token_id, piece.logprob.top)) for piece in batch.step() if piece.sequence == wanted
+                ]
+        return hashlib.sha256("".join(steps).encode()).hexdigest()
+
+    assert hash_of_steps(0, prompts[:1]) == hash_of_steps(0, prompts) == hash_of_steps(2, prompts[::-1])
+
+
 def test_reading_the_file_instead_of_mapping_it_does_not_change_a_bit(demo_path):
     hashes = set()
     for mmap in (True, False):
@@ -70,7 +137,7 @@ def test_reading_the_file_instead_of_mapping_it_does_not_change_a_bit(demo_path)
 
 READ_HASH = """
 import hashlib, sys
-from llm_runner import Model
+from llm_runner import Model, PrefixCache
 model = Model.load(sys.argv[1])
 session = model.session(context_length=256, prefill_chunk=32)
 print(hashlib.sha256(session.prefill(model.tokenize(sys.argv[2])).tobytes()).hexdigest())
