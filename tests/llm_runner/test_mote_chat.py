@@ -9,7 +9,6 @@ import re
 import select
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -193,6 +192,9 @@ def test_whoever_reads_may_leave(runner, demo_path):
         assert process.wait(timeout=300) != 0
 
 
+SECONDS = 120  # without a sign of life: it hangs
+
+
 class Terminal:
     """A command on a terminal of its own."""
 
@@ -206,30 +208,29 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._descriptor, text.encode())
 
-    def expect(self, text: str, seconds: float = 300) -> str:
+    def expect(self, text: str) -> str:
         """Returns what was shown since the last time, up to this text."""
-        deadline = time.monotonic() + seconds
         while text not in self.shown:
-            ready, _, _ = select.select([self._descriptor], [], [], max(deadline - time.monotonic(), 0))
-            assert ready, f"{text!r} is not in {self.shown!r}"
-            try:
-                read = os.read(self._descriptor, 65536)
-            except OSError:  # Linux: the other side is closed
-                read = b""
-            assert read, f"it ended before {text!r}: {self.shown!r}"
-            # Bracketed paste is switched on and off around each line.
-            self.shown = re.sub(r"\x1b\[\?2004[hl]", "", self.shown + read.decode("utf-8", "replace"))
+            assert self.read(), f"it ended before {text!r}: {self.shown!r}"
         before, self.shown = self.shown.split(text, 1)
         return before + text
 
+    def read(self) -> bool:
+        """Adds what is shown next; False at the end."""
+        ready, _, _ = select.select([self._descriptor], [], [], SECONDS)
+        assert ready, f"nothing follows {self.shown!r}"
+        try:
+            read = os.read(self._descriptor, 65536)
+        except OSError:  # Linux: the other side is closed
+            read = b""
+        # Bracketed paste is switched on and off around each line.
+        self.shown = re.sub(r"\x1b\[\?2004[hl]", "", self.shown + read.decode("utf-8", "replace"))
+        return bool(read)
+
     def end(self) -> int:
         """Returns the exit status."""
-        while True:
-            try:
-                if not os.read(self._descriptor, 65536):
-                    break
-            except OSError:
-                break
+        while self.read():
+            pass
         os.close(self._descriptor)
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
@@ -315,7 +316,7 @@ def test_ctrl_c_stops_the_reply_only(terminal):
     one.type("def f(\r")
     one.expect("def f(\r\n")
     while len(one.shown.strip()) < 20:
-        one.shown += os.read(one._descriptor, 100).decode("utf-8", "replace")
+        assert one.read()
     one.type("\x03")
     one.expect("[stopped]")
     one.expect("> ")

@@ -56,6 +56,8 @@ class LineEditor : public Input {
     prompt_ = has_colour(stream_) ? "\1\x1b[1m\1" + prompt.substr(0, 1) + "\1\x1b[0m\1" + prompt.substr(1) : prompt;
     is_interrupted_ = false;
     set_bracketed_paste(true);
+    // libedit itself does this behind the prompt, and a Ctrl-D typed in between is lost.
+    el_set(edit_, EL_PREP_TERM, 1);
     int count = 0;
     const char* line = el_gets(edit_, &count);
     set_bracketed_paste(false);
