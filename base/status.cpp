@@ -20,6 +20,7 @@ const char* code_name(Code code) {
     case Code::kInvalidTemplate: return "invalid template";
     case Code::kInvalidArgument: return "invalid argument";
     case Code::kContextFull: return "context full";
+    case Code::kInvalidState: return "invalid state";
     case Code::kOutOfMemory: return "out of memory";
     case Code::kCancelled: return "cancelled";
     case Code::kInternal: return "internal error";

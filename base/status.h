@@ -22,6 +22,7 @@ enum class Code : int32_t {
   kInvalidTemplate = 31,
   kInvalidArgument = 40,
   kContextFull = 41,
+  kInvalidState = 42,
   kOutOfMemory = 50,
   kCancelled = 60,
   kInternal = 70,

@@ -2,7 +2,13 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::change;
+using mote::capi::enter;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::Object;
+using mote::capi::share;
+using mote::capi::Shared;
 
 namespace {
 
@@ -15,47 +21,65 @@ mote::Result<mote::BatchOptions> read_options(const mote_batch_options* requeste
   return result;
 }
 
-Status check_index(const mote_batch& batch, size_t index) {
+Status check_index(const Object<mote_batch>& batch, size_t index) {
   MOTE_REQUIRE(index < batch.pieces.size(), Code::kInvalidArgument, "index = %zu: the last step gave %zu pieces", index,
                batch.pieces.size());
   return {};
 }
 
+// The batch has the session until release_ended.
+mote::Result<int64_t> add_session(Object<mote_batch>& batch, mote_session* handle, std::vector<int32_t> prompt,
+                                  const mote::GenerationOptions& options) {
+  MOTE_ASSIGN(auto session, change(handle));
+  const std::lock_guard lock(batch.lent_mutex);
+  batch.lent.reserve(batch.lent.size() + 1);
+  MOTE_ASSIGN(const int64_t sequence, batch.batch->add(std::move(prompt), options, session->session));
+  session->occupancy.lend_to_batch();
+  batch.lent.push_back({sequence, std::move(session)});
+  return sequence;
+}
+
+void release_ended(Object<mote_batch>& batch) {
+  const std::lock_guard lock(batch.lent_mutex);
+  for (const mote::BatchPiece& piece : batch.pieces) {
+    if (piece.statistics.has_value()) std::erase_if(batch.lent, [&](const auto& lent) { return lent.sequence == piece.sequence; });
+  }
+}
+
 }  // namespace
 
-int32_t mote_batch_open(mote_model* model, const mote_batch_options* requested, mote_batch** out, mote_error* error) {
+int32_t mote_batch_open(mote_model* handle, const mote_batch_options* requested, mote_batch** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(const mote::BatchOptions options, read_options(requested));
-    auto handle = std::make_unique<mote_batch>();
-    MOTE_ASSIGN(handle->batch, mote::Batch::open(model->model, options));
-    *out = handle.release();
-    return {};
+    MOTE_ASSIGN(auto batch, mote::Batch::open(model->model, options));
+    return give(out, std::vector<mote::capi::LentSession>(), std::move(batch));
   });
 }
 
-void mote_batch_close(mote_batch* batch) { delete batch; }
+void mote_batch_close(mote_batch* batch) { mote::capi::close(batch); }
 
-int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
+int32_t mote_batch_add(mote_batch* handle, mote_session* session, const int32_t* ids, size_t count,
                        const mote_generation_options* requested, int64_t* sequence, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(batch);
+    MOTE_ASSIGN(const auto batch, share(handle));
     MOTE_REQUIRE_POINTER(sequence);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::GenerationOptions options, mote::capi::read_generation_options(batch->batch->model(), requested));
-    MOTE_ASSIGN(*sequence, batch->batch->add(std::vector<int32_t>(ids, ids + count), options,
-                                             session == nullptr ? nullptr : session->session));
+    std::vector<int32_t> prompt(ids, ids + count);
+    MOTE_ASSIGN(*sequence, session == nullptr ? batch->batch->add(std::move(prompt), options)
+                                              : add_session(*batch, session, std::move(prompt), options));
     return {};
   });
 }
 
-int32_t mote_batch_add_fork(mote_batch* batch, const mote_session* session, const int32_t* ids, size_t count,
+int32_t mote_batch_add_fork(mote_batch* handle, const mote_session* session_handle, const int32_t* ids, size_t count,
                             const mote_generation_options* requested, int64_t* sequence, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(batch);
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto batch, share(handle));
+    MOTE_ASSIGN(const auto session, enter(session_handle));
     MOTE_REQUIRE_POINTER(sequence);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::GenerationOptions options, mote::capi::read_generation_options(batch->batch->model(), requested));
@@ -64,30 +88,32 @@ int32_t mote_batch_add_fork(mote_batch* batch, const mote_session* session, cons
   });
 }
 
-void mote_batch_cancel(mote_batch* batch, int64_t sequence) {
-  if (batch != nullptr) batch->batch->cancel(sequence);
+void mote_batch_cancel(mote_batch* handle, int64_t sequence) {
+  if (const auto batch = Shared<mote_batch>::find(handle)) batch->batch->cancel(sequence);
 }
 
-int64_t mote_batch_num_sequences(const mote_batch* batch) {
-  return batch == nullptr ? -1 : static_cast<int64_t>(batch->batch->num_sequences());
+int64_t mote_batch_num_sequences(const mote_batch* handle) {
+  const auto batch = Shared<mote_batch>::find(handle);
+  return batch ? static_cast<int64_t>(batch->batch->num_sequences()) : -1;
 }
 
-int32_t mote_batch_step(mote_batch* batch, size_t* count, mote_error* error) {
+int32_t mote_batch_step(mote_batch* handle, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(batch);
+    MOTE_ASSIGN(const auto batch, enter(handle));
     MOTE_REQUIRE_POINTER(count);
     *count = 0;
-    MOTE_ASSIGN(const std::span<const mote::BatchPiece> pieces, batch->batch->step());
-    batch->pieces.assign(pieces.begin(), pieces.end());
-    batch->memory.resize(std::max(batch->memory.size(), pieces.size()));
-    *count = pieces.size();
+    batch->pieces = {};
+    MOTE_ASSIGN(batch->pieces, batch->batch->step());
+    release_ended(*batch);
+    batch->memory.resize(std::max(batch->memory.size(), batch->pieces.size()));
+    *count = batch->pieces.size();
     return {};
   });
 }
 
-int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece, mote_error* error) {
+int32_t mote_batch_piece(mote_batch* handle, size_t index, int64_t* sequence, mote_piece* piece, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(batch);
+    MOTE_ASSIGN(const auto batch, enter(handle));
     MOTE_REQUIRE_POINTER(sequence);
     MOTE_REQUIRE_POINTER(piece);
     MOTE_RETURN_IF_ERROR(check_index(*batch, index));
@@ -98,9 +124,9 @@ int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mot
   });
 }
 
-int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics, mote_error* error) {
+int32_t mote_batch_statistics(const mote_batch* handle, size_t index, mote_statistics* statistics, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(batch);
+    MOTE_ASSIGN(const auto batch, enter(handle));
     MOTE_REQUIRE_POINTER(statistics);
     MOTE_RETURN_IF_ERROR(check_index(*batch, index));
     const mote::BatchPiece& from = batch->pieces[index];

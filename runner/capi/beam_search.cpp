@@ -5,10 +5,16 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::change;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::share;
+using mote::capi::Shared;
 
-struct mote_beams {
-  std::vector<mote::Beam> beams;
+template <>
+struct mote::capi::Object<mote_beams> {
+  static constexpr const char* kName = "list of beams";
+  std::vector<Beam> beams;
 };
 
 int32_t mote_session_beam_search(mote_session* handle, const int32_t* ids, size_t count, const mote_beam_options* requested,
@@ -16,14 +22,13 @@ int32_t mote_session_beam_search(mote_session* handle, const int32_t* ids, size_
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(handle);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     mote_beam_options beams{sizeof beams, 4, 1, MOTE_EARLY_STOPPING_HEURISTIC, 1.0};
     if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, beams));
     MOTE_REQUIRE(beams.early_stopping >= MOTE_EARLY_STOPPING_HEURISTIC && beams.early_stopping <= MOTE_EARLY_STOPPING_NEVER,
                  Code::kInvalidArgument, "early_stopping = %d: must be 0 (heuristic), 1 (full) or 2 (never)", beams.early_stopping);
-    mote::Session& session = *handle->session;
-    MOTE_ASSIGN(mote::GenerationOptions generation, mote::capi::read_generation_options(session.model(), generation_options));
+    MOTE_ASSIGN(mote::GenerationOptions generation, mote::capi::read_generation_options(session->session->model(), generation_options));
     mote::BeamSearchOptions options;
     options.num_beams = beams.num_beams;
     options.num_return_sequences = beams.num_return_sequences;
@@ -32,20 +37,21 @@ int32_t mote_session_beam_search(mote_session* handle, const int32_t* ids, size_
     options.max_new_tokens = generation.max_new_tokens;
     options.ignore_eos = generation.ignore_eos;
     options.edits = std::move(generation.sampling);
-    auto result = std::make_unique<mote_beams>();
-    MOTE_ASSIGN(result->beams, mote::beam_search(session, {ids, count}, options));
-    *out = result.release();
-    return {};
+    MOTE_ASSIGN(std::vector<mote::Beam> found, mote::beam_search(*session->session, {ids, count}, options));
+    return give(out, std::move(found));
   });
 }
 
-void mote_beams_close(mote_beams* beams) { delete beams; }
+void mote_beams_close(mote_beams* beams) { mote::capi::close(beams); }
 
-size_t mote_beams_count(const mote_beams* beams) { return beams == nullptr ? 0 : beams->beams.size(); }
+size_t mote_beams_count(const mote_beams* handle) {
+  const auto beams = Shared<mote_beams>::find(handle);
+  return beams ? beams->beams.size() : 0;
+}
 
-int32_t mote_beams_get(const mote_beams* beams, size_t index, const int32_t** ids, size_t* count, float* score, mote_error* error) {
+int32_t mote_beams_get(const mote_beams* handle, size_t index, const int32_t** ids, size_t* count, float* score, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(beams);
+    MOTE_ASSIGN(const auto beams, share(handle));
     MOTE_REQUIRE_POINTER(ids);
     MOTE_REQUIRE_POINTER(count);
     MOTE_REQUIRE(index < beams->beams.size(), Code::kInvalidArgument, "index = %zu: must be below %zu", index, beams->beams.size());

@@ -7,12 +7,11 @@
 
 namespace mote::capi {
 
-int32_t report(const Status& status, mote_error* error) {
-  const auto code = static_cast<int32_t>(status.code());
+int32_t report(Code status_code, std::string_view text, mote_error* error) noexcept {
+  const auto code = static_cast<int32_t>(status_code);
   if (error == nullptr || error->struct_size <= offsetof(mote_error, message)) return code;
   error->code = code;
   const size_t capacity = std::min<size_t>(error->struct_size - offsetof(mote_error, message), sizeof error->message);
-  std::string_view text = status.message();
   if (text.size() >= capacity) {
     text = text.substr(0, capacity - 1);
     text.remove_suffix(incomplete_utf8_suffix(text));

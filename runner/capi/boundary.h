@@ -12,19 +12,20 @@
 
 namespace mote::capi {
 
-int32_t report(const Status& status, mote_error* error);
+int32_t report(Code code, std::string_view message, mote_error* error) noexcept;
 
 // Calls `body` (returning Status) and reports what it returned or threw.
 template <typename Body>
 int32_t guarded(mote_error* error, Body body) {
   try {
-    return report(body(), error);
+    const Status status = body();
+    return report(status.code(), status.message(), error);
   } catch (const std::bad_alloc&) {
-    return report({Code::kOutOfMemory, "out of memory"}, error);
+    return report(Code::kOutOfMemory, "out of memory", error);
   } catch (const std::exception& exception) {
-    return report({Code::kInternal, exception.what()}, error);
+    return report(Code::kInternal, exception.what(), error);
   } catch (...) {
-    return report({Code::kInternal, "unknown exception"}, error);
+    return report(Code::kInternal, "unknown exception", error);
   }
 }
 

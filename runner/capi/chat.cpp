@@ -4,7 +4,9 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::share;
 using mote::capi::text_or_empty;
 
 int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out, mote_error* error) {
@@ -13,12 +15,11 @@ int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_ch
     *out = nullptr;
     if (source_bytes > 0) MOTE_REQUIRE_POINTER(source);
     MOTE_ASSIGN(auto parsed, mote::ChatTemplate::parse({source_bytes > 0 ? source : "", source_bytes}));
-    *out = new mote_chat_template{std::move(parsed)};
-    return {};
+    return give(out, std::move(parsed));
   });
 }
 
-void mote_chat_template_close(mote_chat_template* chat_template) { delete chat_template; }
+void mote_chat_template_close(mote_chat_template* chat_template) { mote::capi::close(chat_template); }
 
 namespace mote::capi {
 namespace {
@@ -76,36 +77,34 @@ Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation
 
 }  // namespace mote::capi
 
-int32_t mote_chat_template_render(const mote_chat_template* chat_template, const mote_conversation* conversation, mote_prompt** out,
+int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_conversation* conversation, mote_prompt** out,
                                   mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(chat_template);
+    MOTE_ASSIGN(const auto chat_template, share(handle));
     MOTE_REQUIRE_POINTER(conversation);
     MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render(*chat_template->chat_template, *conversation));
-    *out = new mote_prompt{std::move(prompt)};
-    return {};
+    return give(out, std::move(prompt));
   });
 }
 
-int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out, mote_error* error) {
+int32_t mote_model_render(const mote_model* handle, const mote_conversation* conversation, mote_prompt** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(conversation);
     MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render_with_own(*model->model, *conversation));
-    *out = new mote_prompt{std::move(prompt)};
-    return {};
+    return give(out, std::move(prompt));
   });
 }
 
-void mote_prompt_close(mote_prompt* prompt) { delete prompt; }
+void mote_prompt_close(mote_prompt* prompt) { mote::capi::close(prompt); }
 
-int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* text_bytes, mote_error* error) {
+int32_t mote_prompt_text(const mote_prompt* handle, const char** text, size_t* text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(prompt);
+    MOTE_ASSIGN(const auto prompt, share(handle));
     MOTE_REQUIRE_POINTER(text);
     *text = prompt->prompt.text.c_str();
     if (text_bytes != nullptr) *text_bytes = prompt->prompt.text.size();
@@ -113,9 +112,9 @@ int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* t
   });
 }
 
-int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count, mote_error* error) {
+int32_t mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(prompt);
+    MOTE_ASSIGN(const auto prompt, share(handle));
     MOTE_REQUIRE_POINTER(count);
     *count = prompt->prompt.marked.size();
     if (capacity > 0) MOTE_REQUIRE_POINTER(pairs);
@@ -127,11 +126,11 @@ int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t c
   });
 }
 
-int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity, size_t* count,
+int32_t mote_prompt_tokenize(const mote_model* handle, const mote_prompt* prompt_handle, int32_t* ids, size_t capacity, size_t* count,
                              mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
-    MOTE_REQUIRE_POINTER(prompt);
+    MOTE_ASSIGN(const auto model, share(handle));
+    MOTE_ASSIGN(const auto prompt, share(prompt_handle));
     MOTE_REQUIRE_POINTER(count);
     *count = 0;
     if (capacity > 0) MOTE_REQUIRE_POINTER(ids);

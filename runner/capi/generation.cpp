@@ -4,7 +4,12 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::enter;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::Object;
+using mote::capi::share;
+using mote::capi::Shared;
 
 namespace {
 
@@ -63,7 +68,10 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   options.logprobs = from.logprobs != 0;
   options.top_logprobs = from.top_logprobs;
   options.max_time = from.max_time;
-  if (from.grammar != nullptr) options.grammar = from.grammar->grammar;
+  if (from.grammar != nullptr) {
+    MOTE_ASSIGN(const auto grammar, share(from.grammar));
+    options.grammar = grammar->grammar;
+  }
   if (from.num_stop_token_ids > 0) MOTE_REQUIRE_POINTER(from.stop_token_ids);
   options.stop_token_ids.assign(from.stop_token_ids, from.stop_token_ids + from.num_stop_token_ids);
   options.speculation = {static_cast<mote::SpeculationMode>(from.speculative), from.draft_tokens};
@@ -75,6 +83,15 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
     options.stop_strings.emplace_back(from.stop_strings[i]);
   }
   return options;
+}
+
+// Tells the session of the call that comes, unless another one came between.
+Status check_unchanged(Object<mote_generation>& generation) {
+  if (generation.finish_reason >= 0) return {};
+  MOTE_REQUIRE(generation.num_changes == generation.session->num_changes, Code::kInvalidState,
+               "another call changed the session of the generation: end the generation and begin one that goes on from there");
+  generation.num_changes = ++generation.session->num_changes;
+  return {};
 }
 
 }  // namespace
@@ -123,9 +140,9 @@ Status mote::capi::write_statistics(const Statistics& from, int32_t finish_reaso
   return write_struct(result, to);
 }
 
-int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error) {
+int32_t mote_generation_options_default(const mote_model* handle, mote_generation_options* options, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(options);
     return mote::capi::write_struct(default_options(*model->model), options);
   });
@@ -138,47 +155,46 @@ int32_t mote_generation_options_neutral(mote_generation_options* options, mote_e
   });
 }
 
-int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* requested,
+int32_t mote_generation_begin(mote_session* handle, const int32_t* ids, size_t count, const mote_generation_options* requested,
                               mote_generation** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::GenerationOptions resolved,
                 mote::capi::read_generation_options(session->session->model(), requested));
-    auto handle = std::make_unique<mote_generation>();
-    handle->session = session->session;
-    MOTE_ASSIGN(handle->generation,
-                mote::Generation::begin(*handle->session, std::vector<int32_t>(ids, ids + count), resolved, session->speculator));
-    *out = handle.release();
-    return {};
+    MOTE_ASSIGN(auto kept, share(handle));
+    MOTE_ASSIGN(auto generation, mote::Generation::begin(*session->session, std::vector<int32_t>(ids, ids + count), resolved,
+                                                         session->speculator));
+    return give(out, std::move(kept), std::move(generation));
   });
 }
 
 int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(handle);
+    MOTE_ASSIGN(const auto generation, enter(handle));
     MOTE_REQUIRE_POINTER(piece);
-    MOTE_ASSIGN(mote::Piece next, handle->generation->next());
-    if (next.finish_reason.has_value()) handle->finish_reason = static_cast<int32_t>(*next.finish_reason);
-    return mote::capi::write_piece(std::move(next), handle->piece, piece);
+    MOTE_RETURN_IF_ERROR(check_unchanged(*generation));
+    MOTE_ASSIGN(mote::Piece next, generation->generation->next());
+    if (next.finish_reason.has_value()) generation->finish_reason = static_cast<int32_t>(*next.finish_reason);
+    return mote::capi::write_piece(std::move(next), generation->piece, piece);
   });
 }
 
 void mote_generation_cancel(mote_generation* handle) {
-  if (handle != nullptr) handle->generation->cancel();
+  if (const auto generation = Shared<mote_generation>::find(handle)) generation->generation->cancel();
 }
 
 int32_t mote_generation_statistics(const mote_generation* handle, mote_statistics* statistics, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(handle);
+    MOTE_ASSIGN(const auto generation, enter(handle));
     MOTE_REQUIRE_POINTER(statistics);
-    return mote::capi::write_statistics(handle->generation->statistics(), handle->finish_reason, statistics);
+    return mote::capi::write_statistics(generation->generation->statistics(), generation->finish_reason, statistics);
   });
 }
 
-void mote_generation_end(mote_generation* generation) { delete generation; }
+void mote_generation_end(mote_generation* generation) { mote::capi::close(generation); }
 
 int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
                                     size_t num_generated, const mote_generation_options* requested, float* probabilities,

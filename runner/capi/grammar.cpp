@@ -2,16 +2,18 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::enter;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::share;
 
-int32_t mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error) {
+int32_t mote_model_vocabulary(const mote_model* handle, mote_vocabulary** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(auto vocabulary, model->model->vocabulary());
-    *out = new mote_vocabulary{std::move(vocabulary)};
-    return {};
+    return give(out, std::move(vocabulary));
   });
 }
 
@@ -30,19 +32,18 @@ int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_byte
     }
     MOTE_ASSIGN(auto vocabulary,
                 mote::constraints::Vocabulary::make(std::move(texts), std::vector<int32_t>(eos_ids, eos_ids + num_eos_ids)));
-    *out = new mote_vocabulary{std::move(vocabulary)};
-    return {};
+    return give(out, std::move(vocabulary));
   });
 }
 
-void mote_vocabulary_close(mote_vocabulary* vocabulary) { delete vocabulary; }
+void mote_vocabulary_close(mote_vocabulary* vocabulary) { mote::capi::close(vocabulary); }
 
-int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* requested, mote_grammar** out,
+int32_t mote_grammar_open(const mote_vocabulary* handle, const mote_grammar_options* requested, mote_grammar** out,
                           mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(vocabulary);
+    MOTE_ASSIGN(const auto vocabulary, share(handle));
     MOTE_REQUIRE_POINTER(requested);
     mote_grammar_options from{};
     MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, from));
@@ -56,60 +57,57 @@ int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_
     options.whitespace = static_cast<mote::constraints::JsonWhitespace>(from.json_whitespace);
     const std::string_view source(from.source_bytes > 0 ? from.source : "", from.source_bytes);
     MOTE_ASSIGN(auto grammar, mote::Grammar::compile(vocabulary->vocabulary, source, options));
-    *out = new mote_grammar{std::move(grammar)};
-    return {};
+    return give(out, std::move(grammar));
   });
 }
 
-void mote_grammar_close(mote_grammar* grammar) { delete grammar; }
+void mote_grammar_close(mote_grammar* grammar) { mote::capi::close(grammar); }
 
-int32_t mote_constraint_open(const mote_grammar* grammar, mote_constraint** out, mote_error* error) {
+int32_t mote_constraint_open(const mote_grammar* handle, mote_constraint** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(grammar);
-    *out = new mote_constraint{mote::Constraint(grammar->grammar)};
-    return {};
+    MOTE_ASSIGN(const auto grammar, share(handle));
+    return give(out, mote::Constraint(grammar->grammar));
   });
 }
 
-int32_t mote_constraint_copy(const mote_constraint* constraint, mote_constraint** out, mote_error* error) {
+int32_t mote_constraint_copy(const mote_constraint* handle, mote_constraint** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(constraint);
-    *out = new mote_constraint{constraint->constraint};
-    return {};
+    MOTE_ASSIGN(const auto constraint, enter(handle));
+    return give(out, constraint->constraint);
   });
 }
 
-void mote_constraint_close(mote_constraint* constraint) { delete constraint; }
+void mote_constraint_close(mote_constraint* constraint) { mote::capi::close(constraint); }
 
-int32_t mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words, mote_error* error) {
+int32_t mote_constraint_mask(const mote_constraint* handle, uint32_t* words, size_t num_words, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(constraint);
+    MOTE_ASSIGN(const auto constraint, enter(handle));
     MOTE_REQUIRE_POINTER(words);
     return constraint->constraint.fill_mask({words, num_words});
   });
 }
 
-int32_t mote_constraint_accept(mote_constraint* constraint, int32_t id, mote_error* error) {
+int32_t mote_constraint_accept(mote_constraint* handle, int32_t id, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(constraint);
+    MOTE_ASSIGN(const auto constraint, enter(handle));
     return constraint->constraint.accept(id);
   });
 }
 
 int32_t mote_constraint_get_info(const mote_constraint* handle, mote_constraint_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(handle);
+    MOTE_ASSIGN(const auto constraint, enter(handle));
     MOTE_REQUIRE_POINTER(info);
-    const mote::Constraint& constraint = handle->constraint;
+    const mote::Constraint& state = constraint->constraint;
     mote_constraint_info result{};
-    result.may_end = constraint.may_end();
-    result.is_complete = constraint.is_complete();
-    result.forced_token = constraint.forced_token().value_or(-1);
-    result.num_tokens = constraint.grammar().vocabulary().num_ids();
+    result.may_end = state.may_end();
+    result.is_complete = state.is_complete();
+    result.forced_token = state.forced_token().value_or(-1);
+    result.num_tokens = state.grammar().vocabulary().num_ids();
     return mote::capi::write_struct(result, info);
   });
 }

@@ -1,11 +1,17 @@
-// What the opaque handles of mote.h hold.
+// What stands behind the handles of mote.h, and how a call comes to it.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
+#include <type_traits>
+#include <vector>
 
+#include "base/handles.h"
 #include "runner/capi/boundary.h"
+#include "runner/capi/occupancy.h"
 #include "runner/capi/options.h"
 #include "runner/llm/batch.h"
 #include "runner/llm/chat/chat_template.h"
@@ -15,61 +21,149 @@
 #include "runner/llm/model.h"
 #include "runner/llm/session.h"
 
-struct mote_model {
-  std::shared_ptr<const mote::Model> model;
+namespace mote::capi {
+
+template <typename Handle>
+struct Object;
+
+// Pinned. Without `occupancy` an object may be used by any number of threads.
+template <typename Handle>
+using Shared = Held<Object<std::remove_const_t<Handle>>>;
+
+// Pinned, with this thread in a call on it.
+template <typename Handle>
+class Entered {
+ public:
+  explicit Entered(Shared<Handle> held) : held_(std::move(held)), stay_(held_->occupancy) {}
+  auto* operator->() const { return &*held_; }
+  auto& operator*() const { return *held_; }
+
+ private:
+  Shared<Handle> held_;
+  Stay stay_;
 };
 
-struct mote_session {
-  std::shared_ptr<mote::Session> session;
-  std::shared_ptr<mote::Speculator> speculator = std::make_shared<mote::Speculator>();
+// Errors: kInvalidArgument for NULL, a closed handle or one of another kind.
+template <typename Handle>
+Result<Shared<Handle>> share(Handle* handle) {
+  return Shared<Handle>::of(handle);
+}
+
+// Errors: also kInvalidState while there is another call.
+template <typename Handle>
+Result<Entered<Handle>> enter(Handle* handle) {
+  MOTE_ASSIGN(auto held, share(handle));
+  MOTE_RETURN_IF_ERROR(held->occupancy.enter());
+  return Entered<Handle>(std::move(held));
+}
+
+template <typename Handle>
+void close(Handle* handle) {
+  close_handle(kHandleKind<Object<Handle>>, handle);
+}
+
+// *out = the handle of an object made of `parts`.
+template <typename Handle, typename... Parts>
+Status give(Handle** out, Parts&&... parts) {
+  MOTE_ASSIGN(void* handle, open_handle(std::unique_ptr<Object<Handle>>(new Object<Handle>{std::forward<Parts>(parts)...})));
+  *out = static_cast<Handle*>(handle);
+  return {};
+}
+
+template <>
+struct Object<mote_model> {
+  static constexpr const char* kName = "model";
+  std::shared_ptr<const Model> model;
 };
 
-struct mote_prefix_cache {
-  std::shared_ptr<mote::PrefixCache> cache;
+template <>
+struct Object<mote_session> {
+  static constexpr const char* kName = "session";
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Speculator> speculator = std::make_shared<Speculator>();
+  uint64_t num_changes = 0;  // calls that may have changed its tokens
+  Occupancy occupancy{kName};
 };
 
-struct mote_generation {
-  std::shared_ptr<mote::Session> session;  // kept alive for `generation`
-  std::unique_ptr<mote::Generation> generation;
-  mote::capi::PieceMemory piece;  // of the last one
+// For calls that change the tokens: a generation that goes on in the session notices.
+inline Result<Entered<mote_session>> change(mote_session* handle) {
+  auto session = enter(handle);
+  if (session.ok()) ++(*session)->num_changes;
+  return session;
+}
+
+template <>
+struct Object<mote_prefix_cache> {
+  static constexpr const char* kName = "prefix cache";
+  std::shared_ptr<PrefixCache> cache;
+};
+
+template <>
+struct Object<mote_generation> {
+  static constexpr const char* kName = "generation";
+  Shared<mote_session> session;  // kept alive for `generation`
+  std::unique_ptr<Generation> generation;
+  Occupancy& occupancy = session->occupancy;
+  uint64_t num_changes = session->num_changes;  // of the session, when the generation last saw it
+  PieceMemory piece{};                          // of the last one
   int32_t finish_reason = -1;
 };
 
-struct mote_batch {
-  std::unique_ptr<mote::Batch> batch;
-  std::vector<mote::BatchPiece> pieces;  // of the last step
-  std::vector<mote::capi::PieceMemory> memory;
+// Of a sequence that is not over.
+struct LentSession {
+  int64_t sequence = -1;
+  Entered<mote_session> session;
 };
 
-struct mote_vocabulary {
-  std::shared_ptr<const mote::constraints::Vocabulary> vocabulary;
+template <>
+struct Object<mote_batch> {
+  static constexpr const char* kName = "batch";
+  std::vector<LentSession> lent;
+  std::unique_ptr<Batch> batch;
+  std::mutex lent_mutex{};
+  std::span<const BatchPiece> pieces{};  // of the last step
+  std::vector<PieceMemory> memory{};
+  Occupancy occupancy{kName};
 };
 
-struct mote_grammar {
-  std::shared_ptr<const mote::Grammar> grammar;
+template <>
+struct Object<mote_vocabulary> {
+  static constexpr const char* kName = "vocabulary";
+  std::shared_ptr<const constraints::Vocabulary> vocabulary;
 };
 
-struct mote_constraint {
-  mote::Constraint constraint;
+template <>
+struct Object<mote_grammar> {
+  static constexpr const char* kName = "grammar";
+  std::shared_ptr<const Grammar> grammar;
 };
 
-struct mote_chat_template {
-  std::shared_ptr<const mote::ChatTemplate> chat_template;
+template <>
+struct Object<mote_constraint> {
+  static constexpr const char* kName = "constraint";
+  Constraint constraint;
+  Occupancy occupancy{kName};
 };
 
-struct mote_prompt {
-  mote::Prompt prompt;
+template <>
+struct Object<mote_chat_template> {
+  static constexpr const char* kName = "chat template";
+  std::shared_ptr<const ChatTemplate> chat_template;
 };
 
-namespace mote::capi {
+template <>
+struct Object<mote_prompt> {
+  static constexpr const char* kName = "prompt";
+  Prompt prompt;
+};
 
-// Errors: kInvalidArgument naming the field, those of the template.
-Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation& conversation);
+template <>
+struct Object<mote_reply> {
+  static constexpr const char* kName = "reply";
+  std::unique_ptr<ReplyParser> parser;
+  std::deque<ReplyEvent> events{};  // not taken yet
+  ReplyEvent taken{};
+  Occupancy occupancy{kName};
+};
 
 }  // namespace mote::capi
-
-struct mote_reply {
-  std::unique_ptr<mote::ReplyParser> parser;
-  std::deque<mote::ReplyEvent> events;  // not taken yet
-  mote::ReplyEvent taken;
-};

@@ -2,8 +2,10 @@
 #include "runner/llm/machine.h"
 
 using mote::Status;
+using mote::capi::give;
 using mote::capi::give_string;
 using mote::capi::guarded;
+using mote::capi::share;
 
 const char* mote_version(void) { return MOTE_VERSION; }
 
@@ -42,58 +44,57 @@ int32_t mote_model_open(const char* path, const mote_model_options* options, mot
     MOTE_REQUIRE(reads || chosen.load_mode == MOTE_LOAD_MAP, mote::Code::kInvalidArgument,
                  "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", chosen.load_mode);
     MOTE_ASSIGN(auto model, mote::Model::open(path, reads ? mote::LoadMode::kRead : mote::LoadMode::kMap));
-    *out = new mote_model{std::move(model)};
-    return {};
+    return give(out, std::move(model));
   });
 }
 
-void mote_model_close(mote_model* model) { delete model; }
+void mote_model_close(mote_model* model) { mote::capi::close(model); }
 
 int32_t mote_model_get_info(const mote_model* handle, mote_model_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(handle);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(info);
-    const mote::Model& model = *handle->model;
+    const mote::Model& found = *model->model;
     mote_model_info result{};
-    result.vocab_size = model.vocab_size();
-    result.max_position_embeddings = model.max_position_embeddings();
-    result.bos_token_id = model.bos_token_id();
-    result.has_tokenizer = model.has_tokenizer();
-    result.has_chat_template = !model.chat_template().empty();
-    result.file_bytes = model.file_bytes();
-    result.weight_bytes = model.weight_bytes();
+    result.vocab_size = found.vocab_size();
+    result.max_position_embeddings = found.max_position_embeddings();
+    result.bos_token_id = found.bos_token_id();
+    result.has_tokenizer = found.has_tokenizer();
+    result.has_chat_template = !found.chat_template().empty();
+    result.file_bytes = found.file_bytes();
+    result.weight_bytes = found.weight_bytes();
     return mote::capi::write_struct(result, info);
   });
 }
 
-int32_t mote_model_describe(const mote_model* model, char** json, mote_error* error) {
+int32_t mote_model_describe(const mote_model* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(json);
     MOTE_ASSIGN(const std::string description, model->model->describe());
     return give_string(description, json);
   });
 }
 
-int32_t mote_model_chat_template(const mote_model* model, char** text, mote_error* error) {
+int32_t mote_model_chat_template(const mote_model* handle, char** text, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(text);
     return give_string(model->model->chat_template(), text);
   });
 }
 
-int32_t mote_model_generation_config(const mote_model* model, char** json, mote_error* error) {
+int32_t mote_model_generation_config(const mote_model* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(json);
     return give_string(model->model->generation_config().json, json);
   });
 }
 
-int32_t mote_model_check_segments(const mote_model* model, mote_error* error) {
+int32_t mote_model_check_segments(const mote_model* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     return model->model->check_segments();
   });
 }

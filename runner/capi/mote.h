@@ -3,10 +3,16 @@
  * Ownership: *_open and *_begin give handles that the caller closes; a session keeps its model alive and a generation its
  * session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and
  * copied. Strings returned through `char**` are freed with mote_string_free.
- * Threads: a model may be used from any number of threads. A session and its generation belong to one thread at a time; only
- * mote_session_cancel and mote_generation_cancel may be called from others while a call runs. A batch: see there.
+ * Handles are numbers and no addresses: one that was closed, also by another thread, or is of another kind or was never given is
+ * MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle was closed of lives until the calls on it have returned.
+ * Threads: models, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used from any number of
+ * threads. Sessions, generations, constraints and replies take one call at a time, a generation and its session together: another
+ * call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE. A session that a batch continues likewise takes none. Only closing
+ * and mote_session_cancel and mote_generation_cancel may come at any time. A batch: see there. mote_session_cancel may be called
+ * in a signal handler.
  * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
- * MOTE_ERROR_INVALID_ARGUMENT. Nothing aborts and no C++ exception leaves.
+ * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of NULL.
+ * Nothing aborts and no C++ exception leaves.
  * Structs start with struct_size, set by the caller to sizeof; fields are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
@@ -47,6 +53,7 @@ enum {
   MOTE_ERROR_TEMPLATE = 31,
   MOTE_ERROR_INVALID_ARGUMENT = 40,
   MOTE_ERROR_CONTEXT_FULL = 41,
+  MOTE_ERROR_INVALID_STATE = 42, /* what the call is made on does not take it now */
   MOTE_ERROR_OUT_OF_MEMORY = 50,
   MOTE_ERROR_CANCELLED = 60,
   MOTE_ERROR_INTERNAL = 70
@@ -296,7 +303,7 @@ typedef struct {
 } mote_session_info;
 
 MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
-/* -1 if session is NULL. */
+/* -1 if session is NULL or in another call. */
 MOTE_API int64_t mote_session_position(const mote_session* session);
 /* Forgets every position. */
 MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
@@ -494,7 +501,8 @@ typedef struct {
 MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* options,
                                        mote_generation** out, mote_error* error);
 /* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with
- * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. */
+ * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. Errors: also
+ * MOTE_ERROR_INVALID_STATE if calls on the session, or another generation of it, may have changed its tokens since the last piece. */
 MOTE_API int32_t mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
 /* From any thread, before mote_generation_end: the running or next call of mote_generation_next ends the generation with
  * MOTE_FINISH_CANCELLED. The session keeps what it had before that call (of a prompt: the whole chunks that it read), and what
@@ -508,7 +516,7 @@ MOTE_API void mote_generation_end(mote_generation* generation);
  *
  * Sequences that decode together: a step reads the weights once for all of them, and each gets what it would get alone, to the
  * bit. Sequences join and end at any step. mote_batch_add, _cancel and _num_sequences may be called from any thread, also
- * during a step; the rest of a batch belongs to one thread at a time. */
+ * during a step; the rest of a batch takes one call at a time. */
 
 typedef struct {
   uint32_t struct_size;
@@ -520,11 +528,12 @@ typedef struct {
 /* options may be NULL: the defaults. Errors: also MOTE_ERROR_UNSUPPORTED_OP naming the instruction of a program whose tokens
  * depend on each other otherwise than through their caches. */
 MOTE_API int32_t mote_batch_open(mote_model* model, const mote_batch_options* options, mote_batch** out, mote_error* error);
-/* Its sequences end here. Not during another call on the batch. */
+/* Its sequences end here, or when a call that runs has returned. */
 MOTE_API void mote_batch_close(mote_batch* batch);
 /* A new sequence, which the next steps compute; computes nothing itself. session: what the sequence continues, with its own
  * context_length and kv_type; it may be closed, but has no other calls until its sequence's last piece. NULL: a new one.
- * *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. */
+ * *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. A call on a session
+ * that is in a batch gives MOTE_ERROR_INVALID_STATE. */
 MOTE_API int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
                                 const mote_generation_options* options, int64_t* sequence, mote_error* error);
 /* The same with a fork of the session, which computes with the batch's threads: several samples from one prefill. Not during

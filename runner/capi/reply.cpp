@@ -4,7 +4,11 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::enter;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::Object;
+using mote::capi::share;
 using mote::capi::text_or_empty;
 
 static_assert(MOTE_REPLY_CONTENT == static_cast<int>(mote::ReplyEventKind::kContent) + 1);
@@ -20,14 +24,12 @@ Status open(const mote_reply_options* options, std::string_view own_template, mo
   chosen.chat_template = given.chat_template != nullptr ? std::string_view(given.chat_template) : own_template;
   chosen.prompt = text_or_empty(given.prompt);
   chosen.tools = text_or_empty(given.tools);
-  auto reply = std::make_unique<mote_reply>();
-  MOTE_ASSIGN(reply->parser, mote::ReplyParser::make(chosen));
-  *out = reply.release();
-  return {};
+  MOTE_ASSIGN(auto parser, mote::ReplyParser::make(chosen));
+  return give(out, std::move(parser));
 }
 
-void append(std::vector<mote::ReplyEvent> events, mote_reply* reply) {
-  for (mote::ReplyEvent& event : events) reply->events.push_back(std::move(event));
+void append(std::vector<mote::ReplyEvent> events, Object<mote_reply>& reply) {
+  for (mote::ReplyEvent& event : events) reply.events.push_back(std::move(event));
 }
 
 }  // namespace
@@ -49,50 +51,50 @@ int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mot
   });
 }
 
-int32_t mote_model_reply_open(const mote_model* model, const mote_reply_options* options, mote_reply** out, mote_error* error) {
+int32_t mote_model_reply_open(const mote_model* handle, const mote_reply_options* options, mote_reply** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     return open(options, model->model->chat_template(), out);
   });
 }
 
-void mote_reply_close(mote_reply* reply) { delete reply; }
+void mote_reply_close(mote_reply* reply) { mote::capi::close(reply); }
 
-int32_t mote_reply_format(const mote_reply* reply, const char** name, mote_error* error) {
+int32_t mote_reply_format(const mote_reply* handle, const char** name, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(reply);
+    MOTE_ASSIGN(const auto reply, enter(handle));
     MOTE_REQUIRE_POINTER(name);
     *name = reply->parser->format_name().data();
     return {};
   });
 }
 
-int32_t mote_reply_push(mote_reply* reply, const char* text, size_t text_bytes, mote_error* error) {
+int32_t mote_reply_push(mote_reply* handle, const char* text, size_t text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(reply);
+    MOTE_ASSIGN(const auto reply, enter(handle));
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
     std::vector<mote::ReplyEvent> events;
     MOTE_RETURN_IF_ERROR(reply->parser->push({text_bytes > 0 ? text : "", text_bytes}, events));
-    append(std::move(events), reply);
+    append(std::move(events), *reply);
     return {};
   });
 }
 
-int32_t mote_reply_finish(mote_reply* reply, mote_error* error) {
+int32_t mote_reply_finish(mote_reply* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(reply);
+    MOTE_ASSIGN(const auto reply, enter(handle));
     std::vector<mote::ReplyEvent> events;
     reply->parser->finish(events);
-    append(std::move(events), reply);
+    append(std::move(events), *reply);
     return {};
   });
 }
 
-int32_t mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_error* error) {
+int32_t mote_reply_next_event(mote_reply* handle, mote_reply_event* event, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(reply);
+    MOTE_ASSIGN(const auto reply, enter(handle));
     MOTE_REQUIRE_POINTER(event);
     mote_reply_event result{};
     const bool has_event = !reply->events.empty();
@@ -109,11 +111,11 @@ int32_t mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_e
   });
 }
 
-int32_t mote_reply_message(const mote_reply* reply, char** json, mote_error* error) {
+int32_t mote_reply_message(const mote_reply* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
-    MOTE_REQUIRE_POINTER(reply);
+    MOTE_ASSIGN(const auto reply, enter(handle));
     return mote::capi::give_string(reply->parser->message(), json);
   });
 }

@@ -5,7 +5,12 @@
 
 using mote::Code;
 using mote::Status;
+using mote::capi::change;
+using mote::capi::enter;
+using mote::capi::give;
 using mote::capi::guarded;
+using mote::capi::share;
+using mote::capi::Shared;
 
 namespace {
 
@@ -45,57 +50,60 @@ mote::Result<mote::SessionOptions> mote::capi::read_session_options(const mote_s
                "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
   MOTE_REQUIRE(options.overflow == MOTE_OVERFLOW_REFUSE || options.overflow == MOTE_OVERFLOW_SHIFT, Code::kInvalidArgument,
                "overflow = %d: must be 0 (refuse) or 1 (shift)", options.overflow);
+  std::shared_ptr<PrefixCache> prefix_cache;
+  if (options.prefix_cache != nullptr) {
+    MOTE_ASSIGN(const auto found, share(options.prefix_cache));
+    prefix_cache = found->cache;
+  }
   return SessionOptions{options.context_length, static_cast<KvType>(options.kv_type), options.num_threads, options.prefill_chunk,
                         text_or_none(options.cpus), priority_of(options.priority), static_cast<Overflow>(options.overflow),
-                        options.num_keep, options.prefix_cache == nullptr ? nullptr : options.prefix_cache->cache};
+                        options.num_keep, std::move(prefix_cache)};
 }
 
 int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
-    *out = new mote_prefix_cache{std::make_shared<mote::PrefixCache>(max_bytes)};
+    return give(out, std::make_shared<mote::PrefixCache>(max_bytes));
+  });
+}
+
+void mote_prefix_cache_close(mote_prefix_cache* cache) { mote::capi::close(cache); }
+
+int32_t mote_prefix_cache_clear(mote_prefix_cache* handle, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto prefix_cache, share(handle));
+    prefix_cache->cache->clear();
     return {};
   });
 }
 
-void mote_prefix_cache_close(mote_prefix_cache* cache) { delete cache; }
-
-int32_t mote_prefix_cache_clear(mote_prefix_cache* cache, mote_error* error) {
+int32_t mote_prefix_cache_get_info(const mote_prefix_cache* handle, mote_prefix_cache_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(cache);
-    cache->cache->clear();
-    return {};
-  });
-}
-
-int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(cache);
+    MOTE_ASSIGN(const auto prefix_cache, share(handle));
     MOTE_REQUIRE_POINTER(info);
-    const mote::PrefixCache::Statistics statistics = cache->cache->statistics();
+    const mote::PrefixCache::Statistics statistics = prefix_cache->cache->statistics();
     const mote_prefix_cache_info result{0, statistics.bytes, statistics.snapshots, statistics.hits, statistics.misses,
                                         statistics.reused_tokens};
     return mote::capi::write_struct(result, info);
   });
 }
 
-int32_t mote_session_open(mote_model* model, const mote_session_options* requested, mote_session** out, mote_error* error) {
+int32_t mote_session_open(mote_model* handle, const mote_session_options* requested, mote_session** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(const mote::SessionOptions resolved, mote::capi::read_session_options(requested));
     MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, resolved));
-    *out = new mote_session{.session = std::move(session)};
-    return {};
+    return give(out, std::move(session));
   });
 }
 
-void mote_session_close(mote_session* session) { delete session; }
+void mote_session_close(mote_session* session) { mote::capi::close(session); }
 
-int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error) {
+int32_t mote_session_prefill(mote_session* handle, const int32_t* ids, size_t count, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const auto result, session->session->prefill({ids, count}));
     copy_logits(result, logits);
@@ -103,18 +111,18 @@ int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t c
   });
 }
 
-int32_t mote_session_append(mote_session* session, const int32_t* ids, size_t count, mote_error* error) {
+int32_t mote_session_append(mote_session* handle, const int32_t* ids, size_t count, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     return session->session->append({ids, count});
   });
 }
 
-int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes, int32_t parse_special,
+int32_t mote_session_append_text(mote_session* handle, const char* text, size_t text_bytes, int32_t parse_special,
                                  mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, session->session->model().require_tokenizer());
     const bool is_start = session->session->position() == 0;
@@ -123,9 +131,9 @@ int32_t mote_session_append_text(mote_session* session, const char* text, size_t
   });
 }
 
-int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept, mote_error* error) {
+int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const int64_t result, session->session->set_tokens({ids, count}));
     if (kept != nullptr) *kept = result;
@@ -133,9 +141,9 @@ int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_
   });
 }
 
-int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation, int64_t* kept, mote_error* error) {
+int32_t mote_session_append_messages(mote_session* handle, const mote_conversation* conversation, int64_t* kept, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(conversation);
     const mote::Model& model = session->session->model();
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model.require_tokenizer());
@@ -147,9 +155,9 @@ int32_t mote_session_append_messages(mote_session* session, const mote_conversat
   });
 }
 
-int32_t mote_session_logits(mote_session* session, float* logits, mote_error* error) {
+int32_t mote_session_logits(mote_session* handle, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(logits);
     MOTE_ASSIGN(const auto result, session->session->logits());
     copy_logits(result, logits);
@@ -157,27 +165,27 @@ int32_t mote_session_logits(mote_session* session, float* logits, mote_error* er
   });
 }
 
-int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error) {
+int32_t mote_session_decode(mote_session* handle, int32_t id, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     MOTE_ASSIGN(const auto result, session->session->decode(id));
     copy_logits(result, logits);
     return {};
   });
 }
 
-int32_t mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs, mote_error* error) {
+int32_t mote_session_score(mote_session* handle, const int32_t* ids, size_t count, float* logprobs, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     if (count > 1) MOTE_REQUIRE_POINTER(logprobs);
     return session->session->score({ids, count}, logprobs);
   });
 }
 
-int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error) {
+int32_t mote_session_verify(mote_session* handle, const int32_t* ids, size_t count, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_REQUIRE_POINTER(logits);
     return session->session->verify({ids, count}, logits);
@@ -186,33 +194,41 @@ int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t co
 
 int32_t mote_session_get_info(const mote_session* handle, mote_session_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(handle);
+    MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(info);
-    const mote::Session& session = *handle->session;
+    const mote::Session& found = *session->session;
     mote_session_info result{};
-    result.context_length = static_cast<int32_t>(session.context_length());
-    result.num_threads = session.num_threads();
-    result.position = session.position();
-    result.state_bytes = session.state_bytes();
-    result.arena_bytes = session.arena_bytes();
-    result.held_state_bytes = session.held_state_bytes();
-    result.forgotten_tokens = session.forgotten_tokens();
+    result.context_length = static_cast<int32_t>(found.context_length());
+    result.num_threads = found.num_threads();
+    result.position = found.position();
+    result.state_bytes = found.state_bytes();
+    result.arena_bytes = found.arena_bytes();
+    result.held_state_bytes = found.held_state_bytes();
+    result.forgotten_tokens = found.forgotten_tokens();
     return mote::capi::write_struct(result, info);
   });
 }
 
-int64_t mote_session_position(const mote_session* session) { return session == nullptr ? -1 : session->session->position(); }
+int64_t mote_session_position(const mote_session* handle) {
+  int64_t position = -1;
+  (void)guarded(nullptr, [&]() -> Status {
+    MOTE_ASSIGN(const auto session, enter(handle));
+    position = session->session->position();
+    return {};
+  });
+  return position;
+}
 
-int32_t mote_session_rewind(mote_session* session, int64_t position, mote_error* error) {
+int32_t mote_session_rewind(mote_session* handle, int64_t position, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     return session->session->rewind(position);
   });
 }
 
-int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+int32_t mote_session_tokens(const mote_session* handle, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(count);
     if (capacity > 0) MOTE_REQUIRE_POINTER(ids);
     const std::span<const int32_t> tokens = session->session->tokens();
@@ -222,51 +238,51 @@ int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t ca
   });
 }
 
-int32_t mote_session_reset(mote_session* session, mote_error* error) {
+int32_t mote_session_reset(mote_session* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     session->session->reset();
     return {};
   });
 }
 
-int32_t mote_session_fork(const mote_session* session, mote_session** out, mote_error* error) {
+int32_t mote_session_fork(const mote_session* handle, mote_session** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_ASSIGN(std::shared_ptr<mote::Session> fork, session->session->fork());
-    *out = new mote_session{std::move(fork)};
-    return {};
+    return give(out, std::move(fork));
   });
 }
 
-int32_t mote_session_save(const mote_session* session, const char* path, mote_error* error) {
+int32_t mote_session_save(const mote_session* handle, const char* path, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(path);
     return session->session->save(path);
   });
 }
 
-int32_t mote_session_restore(mote_session* session, const char* path, mote_error* error) {
+int32_t mote_session_restore(mote_session* handle, const char* path, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(path);
     return session->session->restore(path);
   });
 }
 
-void mote_session_cancel(mote_session* session) {
-  if (session != nullptr) session->session->cancel();
+void mote_session_cancel(mote_session* handle) {
+  if (const auto session = Shared<mote_session>::find(handle)) session->session->cancel();
 }
 
-int32_t mote_session_set_draft_model(mote_session* session, mote_model* draft_model, mote_error* error) {
+int32_t mote_session_set_draft_model(mote_session* handle, mote_model* draft_model, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     std::unique_ptr<mote::DraftModel> draft;
     if (draft_model != nullptr) {
-      MOTE_ASSIGN(draft, mote::DraftModel::open(*session->session, draft_model->model));
+      MOTE_ASSIGN(const auto model, share(draft_model));
+      MOTE_ASSIGN(draft, mote::DraftModel::open(*session->session, model->model));
     }
     // A generation that goes on keeps its own.
     auto speculator = std::make_shared<mote::Speculator>();
@@ -276,26 +292,26 @@ int32_t mote_session_set_draft_model(mote_session* session, mote_model* draft_mo
   });
 }
 
-int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error) {
+int32_t mote_session_check_golden(mote_session* handle, char** report, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(report);
     MOTE_ASSIGN(const mote::GoldenReport golden, mote::check_golden(*session->session));
     return mote::capi::give_string(golden.json, report);
   });
 }
 
-int32_t mote_session_start_profile(mote_session* session, mote_error* error) {
+int32_t mote_session_start_profile(mote_session* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     session->session->start_profile();
     return {};
   });
 }
 
-int32_t mote_session_stop_profile(mote_session* session, char** trace, mote_error* error) {
+int32_t mote_session_stop_profile(mote_session* handle, char** trace, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(session);
+    MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(trace);
     const std::unique_ptr<mote::Profile> profile = session->session->stop_profile();
     MOTE_REQUIRE(profile != nullptr, Code::kInvalidArgument, "no profile was started on this session");

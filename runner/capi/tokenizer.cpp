@@ -2,6 +2,7 @@
 
 using mote::Status;
 using mote::capi::guarded;
+using mote::capi::share;
 
 int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
@@ -10,10 +11,10 @@ int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* er
   });
 }
 
-int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_bytes, int32_t add_special, int32_t parse_special,
+int32_t mote_tokenize(const mote_model* handle, const char* text, size_t text_bytes, int32_t add_special, int32_t parse_special,
                       int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(count);
     *count = 0;
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
@@ -27,10 +28,10 @@ int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_byt
   });
 }
 
-int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special, char** text,
+int32_t mote_detokenize(const mote_model* handle, const int32_t* ids, size_t count, int32_t skip_special, char** text,
                         size_t* text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(model);
+    MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(text);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model->model->require_tokenizer());

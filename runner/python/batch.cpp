@@ -38,6 +38,7 @@ class Batch {
     const std::shared_ptr<mote_session> own = session == nullptr ? nullptr : session->handle();
     with_generation_options(model_, given, stop_strings, [&](const mote_generation_options* options) {
       check_without_gil([&](mote_error* error) {
+        const auto lock = session == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(session->mutex());
         if (fork) return mote_batch_add_fork(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
         return mote_batch_add(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
       });

@@ -102,9 +102,14 @@ Logits score(Session& session, const std::vector<int32_t>& ids) {
   });
 }
 
+mote_session_info read_info(Session& session) {
+  auto info = sized<mote_session_info>();
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_get_info(handle, &info, error); });
+  return info;
+}
+
 py::dict info(Session& session) {
-  auto from = sized<mote_session_info>();
-  check([&](mote_error* error) { return mote_session_get_info(session.handle().get(), &from, error); });
+  const mote_session_info from = read_info(session);
   py::dict result;
   result["context_length"] = from.context_length;
   result["num_threads"] = from.num_threads;
@@ -124,8 +129,10 @@ std::vector<int32_t> tokens(Session& session) {
   std::vector<int32_t> ids;
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
-    ids.resize(static_cast<size_t>(mote_session_position(handle.get())));
     size_t count = 0;
+    const int32_t code = mote_session_tokens(handle.get(), nullptr, 0, &count, error);
+    if (code != MOTE_OK) return code;
+    ids.resize(count);
     return mote_session_tokens(handle.get(), ids.data(), ids.size(), &count, error);
   });
   return ids;
@@ -225,7 +232,7 @@ void bind_session(py::module_& module) {
       .def("save", &save, py::arg("path"))
       .def("restore", &restore, py::arg("path"))
       .def("info", &info)
-      .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
+      .def("position", [](Session& session) { return read_info(session).position; })
       .def("rewind", &rewind, py::arg("position"))
       .def("tokens", &tokens)
       .def("set_draft_model", &set_draft_model, py::arg("model").none(true))

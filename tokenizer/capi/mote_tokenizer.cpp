@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "base/handles.h"
 #include "base/utf8.h"
 #include "tokenizer/batch.h"
 #include "tokenizer/compile/compile.h"
@@ -16,18 +17,21 @@ using mote::Code;
 using mote::Result;
 using mote::Status;
 
-struct mote_tokenizer_handle {
+namespace {
+
+struct OpenTokenizer {
+  static constexpr const char* kName = "tokenizer";
   mote::Tokenizer tokenizer;
   std::unique_ptr<uint64_t[]> bytes;  // where the caller's were copied
 };
 
-namespace {
+using Held = mote::Held<OpenTokenizer>;
 
-int32_t report(const Status& status, mote_tokenizer_error* error) {
-  const auto code = static_cast<int32_t>(status.code());
+int32_t report(Code status_code, std::string_view message, mote_tokenizer_error* error) noexcept {
+  const auto code = static_cast<int32_t>(status_code);
   if (error == nullptr || error->struct_size < sizeof(mote_tokenizer_error)) return code;
   error->code = code;
-  std::string_view text = std::string_view(status.message()).substr(0, sizeof error->message - 1);
+  std::string_view text = message.substr(0, sizeof error->message - 1);
   text.remove_suffix(mote::incomplete_utf8_suffix(text));
   if (!text.empty()) std::memcpy(error->message, text.data(), text.size());
   error->message[text.size()] = '\0';
@@ -37,11 +41,12 @@ int32_t report(const Status& status, mote_tokenizer_error* error) {
 template <typename Body>
 int32_t guarded(mote_tokenizer_error* error, Body body) {
   try {
-    return report(body(), error);
+    const Status status = body();
+    return report(status.code(), status.message(), error);
   } catch (const std::bad_alloc&) {
-    return report({Code::kOutOfMemory, "out of memory"}, error);
+    return report(Code::kOutOfMemory, "out of memory", error);
   } catch (const std::exception& exception) {
-    return report({Code::kInternal, exception.what()}, error);
+    return report(Code::kInternal, exception.what(), error);
   }
 }
 
@@ -204,17 +209,21 @@ int32_t mote_tokenizer_open(const void* segment, size_t num_bytes, int32_t copy,
     }
     const std::span<const std::byte> view(static_cast<const std::byte*>(from), num_bytes);
     MOTE_ASSIGN(mote::Tokenizer opened, mote::Tokenizer::open(view));
-    *tokenizer = new mote_tokenizer_handle{std::move(opened), std::move(bytes)};
+    std::unique_ptr<OpenTokenizer> object(new OpenTokenizer{std::move(opened), std::move(bytes)});
+    MOTE_ASSIGN(void* handle, mote::open_handle(std::move(object)));
+    *tokenizer = static_cast<mote_tokenizer_handle*>(handle);
     return {};
   });
 }
 
-void mote_tokenizer_close(mote_tokenizer_handle* tokenizer) { delete tokenizer; }
+void mote_tokenizer_close(mote_tokenizer_handle* tokenizer) {
+  mote::close_handle(mote::kHandleKind<OpenTokenizer>, tokenizer);
+}
 
-int32_t mote_tokenizer_encode(const mote_tokenizer_handle* tokenizer, const char* text, size_t num_bytes,
+int32_t mote_tokenizer_encode(const mote_tokenizer_handle* handle, const char* text, size_t num_bytes,
                               const mote_tokenizer_options* options, mote_tokenizer_encoding* encoding, mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_REQUIRE_POINTER(encoding);
     MOTE_REQUIRE_SIZE(encoding, mote_tokenizer_encoding);
     if (num_bytes > 0) MOTE_REQUIRE_POINTER(text);
@@ -226,11 +235,11 @@ int32_t mote_tokenizer_encode(const mote_tokenizer_handle* tokenizer, const char
   });
 }
 
-int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* tokenizer, const mote_tokenizer_input* inputs, size_t count,
+int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* handle, const mote_tokenizer_input* inputs, size_t count,
                                     const mote_tokenizer_options* options, int32_t num_threads, mote_tokenizer_encoding* encodings,
                                     mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_RETURN_IF_ERROR(check_threads(num_threads));
     if (count == 0) return {};
     MOTE_REQUIRE_POINTER(inputs);
@@ -243,10 +252,10 @@ int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* tokenizer, cons
   });
 }
 
-int32_t mote_tokenizer_decode_batch(const mote_tokenizer_handle* tokenizer, mote_tokenizer_sequence* sequences, size_t count,
+int32_t mote_tokenizer_decode_batch(const mote_tokenizer_handle* handle, mote_tokenizer_sequence* sequences, size_t count,
                                     int32_t skip_special, int32_t num_threads, mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_RETURN_IF_ERROR(check_threads(num_threads));
     if (count == 0) return {};
     MOTE_REQUIRE_POINTER(sequences);
@@ -264,10 +273,10 @@ void mote_tokenizer_encoding_clear(mote_tokenizer_encoding* encoding) {
   make_empty(*encoding);
 }
 
-int32_t mote_tokenizer_decode(const mote_tokenizer_handle* tokenizer, const int32_t* ids, size_t count, int32_t skip_special, char** text,
+int32_t mote_tokenizer_decode(const mote_tokenizer_handle* handle, const int32_t* ids, size_t count, int32_t skip_special, char** text,
                               size_t* num_bytes, mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_REQUIRE_POINTER(text);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     const std::string decoded = tokenizer->tokenizer.decode({ids, count}, skip_special != 0);
@@ -277,12 +286,14 @@ int32_t mote_tokenizer_decode(const mote_tokenizer_handle* tokenizer, const int3
   });
 }
 
-int32_t mote_tokenizer_num_ids(const mote_tokenizer_handle* tokenizer) {
-  return tokenizer == nullptr ? 0 : tokenizer->tokenizer.num_ids();
+int32_t mote_tokenizer_num_ids(const mote_tokenizer_handle* handle) {
+  const Held tokenizer = Held::find(handle);
+  return tokenizer ? tokenizer->tokenizer.num_ids() : 0;
 }
 
-int32_t mote_tokenizer_token_to_id(const mote_tokenizer_handle* tokenizer, const char* token, size_t num_bytes) {
-  if (tokenizer == nullptr || token == nullptr) return -1;
+int32_t mote_tokenizer_token_to_id(const mote_tokenizer_handle* handle, const char* token, size_t num_bytes) {
+  const Held tokenizer = Held::find(handle);
+  if (!tokenizer || token == nullptr) return -1;
   try {
     return tokenizer->tokenizer.token_id({token, num_bytes});
   } catch (const std::exception&) {
@@ -290,10 +301,10 @@ int32_t mote_tokenizer_token_to_id(const mote_tokenizer_handle* tokenizer, const
   }
 }
 
-int32_t mote_tokenizer_id_to_token(const mote_tokenizer_handle* tokenizer, int32_t id, char** token, size_t* num_bytes,
+int32_t mote_tokenizer_id_to_token(const mote_tokenizer_handle* handle, int32_t id, char** token, size_t* num_bytes,
                                    mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(tokenizer);
+    MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_REQUIRE_POINTER(token);
     *token = nullptr;
     if (!tokenizer->tokenizer.has_token(id)) return {};
@@ -304,8 +315,9 @@ int32_t mote_tokenizer_id_to_token(const mote_tokenizer_handle* tokenizer, int32
   });
 }
 
-int32_t mote_tokenizer_is_special(const mote_tokenizer_handle* tokenizer, int32_t id) {
-  return tokenizer != nullptr && tokenizer->tokenizer.is_special(id);
+int32_t mote_tokenizer_is_special(const mote_tokenizer_handle* handle, int32_t id) {
+  const Held tokenizer = Held::find(handle);
+  return tokenizer && tokenizer->tokenizer.is_special(id);
 }
 
 void mote_tokenizer_free(void* memory) { std::free(memory); }

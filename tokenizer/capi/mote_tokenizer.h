@@ -2,6 +2,8 @@
  *
  * Ownership: what a function gives through an out-pointer belongs to the caller, who lets go of it with the function named beside it.
  * Errors: every function that can fail returns 0 or a code (MOTE_TOKENIZER_ERROR_*) and fills `error`, which may be NULL.
+ * Handles are numbers and no addresses: NULL, one that was closed or none at all is MOTE_TOKENIZER_ERROR_INVALID_ARGUMENT, and is taken
+ * for a tokenizer without ids where there is no error; closing it does nothing. What is closed lives until the calls on it have returned.
  * Threads: a tokenizer may be used from any number of threads at once. */
 #ifndef MOTE_TOKENIZER_H
 #define MOTE_TOKENIZER_H

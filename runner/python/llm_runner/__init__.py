@@ -21,6 +21,7 @@ from llm_runner.errors import (
     ProgramError,
     ResourceError,
     SessionFileError,
+    StateError,
     TemplateError,
     TokenizerError,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "Session",
     "SessionFileError",
     "SessionOptions",
+    "StateError",
     "Streamer",
     "TemplateError",
     "TokenLogprob",

@@ -40,6 +40,10 @@ class ContextFullError(ArgumentError):
     """More tokens than the session's context has room for."""
 
 
+class StateError(MoteError, RuntimeError):
+    """A call that its object does not take now: another one runs, a batch has the session, or its text was changed."""
+
+
 class ResourceError(MoteError, MemoryError):
     """The system refused memory or a thread."""
 
@@ -61,6 +65,7 @@ _TYPES = {
     31: TemplateError,
     40: ArgumentError,
     41: ContextFullError,
+    42: StateError,
     50: ResourceError,
     60: CancelledError,
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/handles.h"
 #include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
 #include "tests/runner/llm/tiny_file.h"
@@ -18,6 +19,7 @@ class CApi : public testing::Test {
   void TearDown() override {
     mote_session_close(session_);
     mote_model_close(model_);
+    EXPECT_EQ(num_handle_objects(), 0u);
   }
 
   test::TinyFile file_{test::tiny_program()};

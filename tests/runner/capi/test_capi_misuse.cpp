@@ -1,0 +1,434 @@
+// What must not be done with handles, which then say so.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "runner/capi/handles.h"
+#include "tests/runner/capi/fixture.h"
+
+namespace mote {
+namespace {
+
+// One kind of handle: an open one, and every call that takes it.
+struct Kind {
+  const char* name;
+  void* handle;
+  std::function<void(void*)> close;
+  std::vector<std::function<int32_t(void*)>> calls;
+};
+
+template <typename Handle>
+Kind kind(const char* name, Handle* handle, void (*close)(Handle*), std::vector<std::function<int32_t(Handle*)>> typed) {
+  Kind result{name, handle, [close](void* any) { close(static_cast<Handle*>(any)); }, {}};
+  for (auto& call : typed) result.calls.push_back([call](void* any) { return call(static_cast<Handle*>(any)); });
+  return result;
+}
+
+class CApiMisuse : public CApi {
+ protected:
+  void SetUp() override {
+    CApi::SetUp();
+    ASSERT_EQ(mote_generation_options_neutral(&generation_options_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_session_open(model_, nullptr, &other_session_, &error_), MOTE_OK);
+    const auto grammar_options = [] {
+      auto options = sized<mote_grammar_options>();
+      options.syntax = MOTE_SYNTAX_REGEX;
+      options.source = "a";
+      options.source_bytes = 1;
+      return options;
+    }();
+    const char* token = "a";
+    const size_t one = 1;
+    const auto reply_options = sized<mote_reply_options>();
+    auto conversation = sized<mote_conversation>();
+    conversation.messages = "[]";
+    ASSERT_EQ(mote_prefix_cache_open(1 << 20, &cache_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_vocabulary_open(&token, &one, 1, nullptr, 0, &vocabulary_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_grammar_open(vocabulary_, &grammar_options, &grammar_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_constraint_open(grammar_, &constraint_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_chat_template_open("x", 1, &template_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_chat_template_render(template_, &conversation, &prompt_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_reply_open(&reply_options, &reply_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_batch_open(model_, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
+    auto beam_options = generation_options_;
+    beam_options.max_new_tokens = 2;
+    ASSERT_EQ(mote_session_beam_search(other_session_, &id_, 1, nullptr, &beam_options, &beams_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, &generation_options_, &generation_, &error_), MOTE_OK);
+  }
+  void TearDown() override {
+    for (const Kind& each : kinds()) each.close(each.handle);
+    model_ = nullptr;
+    session_ = nullptr;
+    mote_session_close(other_session_);
+    mote_constraint_close(made_.constraint);
+    mote_constraint_close(copy_);
+    CApi::TearDown();
+  }
+
+  std::vector<Kind> kinds() {
+    return {kind<mote_model>("model", model_, mote_model_close, model_calls()),
+            kind<mote_session>("session", session_, mote_session_close, session_calls()),
+            kind<mote_prefix_cache>("prefix cache", cache_, mote_prefix_cache_close, cache_calls()),
+            kind<mote_generation>("generation", generation_, mote_generation_end, generation_calls()),
+            kind<mote_batch>("batch", batch_, mote_batch_close, batch_calls()),
+            kind<mote_vocabulary>("vocabulary", vocabulary_, mote_vocabulary_close, vocabulary_calls()),
+            kind<mote_grammar>("grammar", grammar_, mote_grammar_close, grammar_calls()),
+            kind<mote_constraint>("constraint", constraint_, mote_constraint_close, constraint_calls()),
+            kind<mote_chat_template>("chat template", template_, mote_chat_template_close, template_calls()),
+            kind<mote_prompt>("prompt", prompt_, mote_prompt_close, prompt_calls()),
+            kind<mote_reply>("reply", reply_, mote_reply_close, reply_calls()),
+            kind<mote_beams>("list of beams", beams_, mote_beams_close, beams_calls())};
+  }
+  template <typename Handle>
+  using Calls = std::vector<std::function<int32_t(Handle*)>>;
+
+  Calls<mote_model> model_calls() {
+    return {[&](auto* h) { return mote_model_get_info(h, &info_, &error_); },
+            [&](auto* h) { return mote_model_describe(h, &text_, &error_); },
+            [&](auto* h) { return mote_model_chat_template(h, &text_, &error_); },
+            [&](auto* h) { return mote_model_generation_config(h, &text_, &error_); },
+            [&](auto* h) { return mote_model_check_segments(h, &error_); },
+            [&](auto* h) { return mote_model_vocabulary(h, &made_.vocabulary, &error_); },
+            [&](auto* h) { return mote_tokenize(h, "a", 1, 0, 0, nullptr, 0, &count_, &error_); },
+            [&](auto* h) { return mote_detokenize(h, &id_, 1, 0, &text_, nullptr, &error_); },
+            [&](auto* h) { return mote_prompt_tokenize(h, prompt_, nullptr, 0, &count_, &error_); },
+            [&](auto* h) { return mote_model_render(h, &conversation_, &made_.prompt, &error_); },
+            [&](auto* h) { return mote_model_reply_open(h, nullptr, &made_.reply, &error_); },
+            [&](auto* h) { return mote_session_open(h, nullptr, &made_.session, &error_); },
+            [&](auto* h) { return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_set_draft_model(session_, h, &error_); },
+            [&](auto* h) { return mote_batch_open(h, nullptr, &made_.batch, &error_); },
+            [&](auto* h) { return mote_generation_options_default(h, &made_.options, &error_); }};
+  }
+  Calls<mote_session> session_calls() {
+    return {[&](auto* h) { return mote_session_prefill(h, &id_, 1, nullptr, &error_); },
+            [&](auto* h) { return mote_session_append(h, &id_, 1, &error_); },
+            [&](auto* h) { return mote_session_append_text(h, "a", 1, 0, &error_); },
+            [&](auto* h) { return mote_session_append_messages(h, &conversation_, nullptr, &error_); },
+            [&](auto* h) { return mote_session_set_tokens(h, &id_, 1, nullptr, &error_); },
+            [&](auto* h) { return mote_session_logits(h, logits_.data(), &error_); },
+            [&](auto* h) { return mote_session_decode(h, id_, nullptr, &error_); },
+            [&](auto* h) { return mote_session_verify(h, &id_, 1, logits_.data(), &error_); },
+            [&](auto* h) { return mote_session_score(h, &id_, 1, logits_.data(), &error_); },
+            [&](auto* h) { return mote_session_get_info(h, &session_info_, &error_); },
+            [&](auto* h) { return mote_session_reset(h, &error_); },
+            [&](auto* h) { return mote_session_rewind(h, 0, &error_); },
+            [&](auto* h) { return mote_session_tokens(h, nullptr, 0, &count_, &error_); },
+            [&](auto* h) { return mote_session_fork(h, &made_.session, &error_); },
+            [&](auto* h) { return mote_session_save(h, "/nowhere/at/all", &error_); },
+            [&](auto* h) { return mote_session_restore(h, "/nowhere/at/all", &error_); },
+            [&](auto* h) { return mote_session_set_draft_model(h, nullptr, &error_); },
+            [&](auto* h) { return mote_session_check_golden(h, &text_, &error_); },
+            [&](auto* h) { return mote_session_start_profile(h, &error_); },
+            [&](auto* h) { return mote_session_stop_profile(h, &text_, &error_); },
+            [&](auto* h) { return mote_session_beam_search(h, &id_, 1, nullptr, nullptr, &made_.beams, &error_); },
+            [&](auto* h) { return mote_generation_begin(h, &id_, 1, nullptr, &made_.generation, &error_); },
+            [&](auto* h) {
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_batch_add(batch_, h, &id_, 1, nullptr, &sequence_, &error_);
+            },
+            [&](auto* h) { return mote_batch_add_fork(batch_, h, &id_, 1, nullptr, &sequence_, &error_); }};
+  }
+  Calls<mote_prefix_cache> cache_calls() {
+    return {[&](auto* h) { return mote_prefix_cache_clear(h, &error_); },
+            [&](auto* h) { return mote_prefix_cache_get_info(h, &cache_info_, &error_); },
+            [&](auto* h) {
+              auto options = sized<mote_session_options>();
+              options.prefix_cache = h;
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_open(model_, &options, &made_.session, &error_);
+            }};
+  }
+  Calls<mote_generation> generation_calls() {
+    return {[&](auto* h) { return mote_generation_next(h, &piece_, &error_); },
+            [&](auto* h) { return mote_generation_statistics(h, &statistics_, &error_); }};
+  }
+  Calls<mote_batch> batch_calls() {
+    return {[&](auto* h) { return mote_batch_add(h, nullptr, &id_, 1, nullptr, &sequence_, &error_); },
+            [&](auto* h) { return mote_batch_add_fork(h, session_, &id_, 1, nullptr, &sequence_, &error_); },
+            [&](auto* h) { return mote_batch_step(h, &count_, &error_); },
+            [&](auto* h) { return mote_batch_piece(h, 0, &sequence_, &piece_, &error_); },
+            [&](auto* h) { return mote_batch_statistics(h, 0, &statistics_, &error_); }};
+  }
+  Calls<mote_vocabulary> vocabulary_calls() {
+    return {[&](auto* h) {
+      auto options = sized<mote_grammar_options>();
+      return mote_grammar_open(h, &options, &made_.grammar, &error_);
+    }};
+  }
+  Calls<mote_grammar> grammar_calls() {
+    return {[&](auto* h) { return mote_constraint_open(h, &made_.constraint, &error_); },
+            [&](auto* h) {
+              auto options = generation_options_;
+              options.grammar = h;
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
+                                  : mote_generation_begin(session_, &id_, 1, &options, &made_.generation, &error_);
+            }};
+  }
+  Calls<mote_constraint> constraint_calls() {
+    return {[&](auto* h) { return mote_constraint_copy(h, &copy_, &error_); },
+            [&](auto* h) { return mote_constraint_mask(h, &mask_, 1, &error_); },
+            [&](auto* h) { return mote_constraint_accept(h, 0, &error_); },
+            [&](auto* h) { return mote_constraint_get_info(h, &constraint_info_, &error_); }};
+  }
+  Calls<mote_chat_template> template_calls() {
+    return {[&](auto* h) { return mote_chat_template_render(h, &conversation_, &made_.prompt, &error_); }};
+  }
+  Calls<mote_prompt> prompt_calls() {
+    return {[&](auto* h) { return mote_prompt_text(h, &name_, nullptr, &error_); },
+            [&](auto* h) { return mote_prompt_user_text(h, nullptr, 0, &count_, &error_); },
+            [&](auto* h) { return mote_prompt_tokenize(model_, h, nullptr, 0, &count_, &error_); }};
+  }
+  Calls<mote_reply> reply_calls() {
+    return {[&](auto* h) { return mote_reply_format(h, &name_, &error_); },
+            [&](auto* h) { return mote_reply_push(h, "a", 1, &error_); },
+            [&](auto* h) { return mote_reply_next_event(h, &event_, &error_); },
+            [&](auto* h) { return mote_reply_message(h, &text_, &error_); },
+            [&](auto* h) { return mote_reply_finish(h, &error_); }};
+  }
+  Calls<mote_beams> beams_calls() {
+    return {[&](auto* h) { return mote_beams_get(h, 0, &ids_, &count_, nullptr, &error_); }};
+  }
+
+  void expect_refused(const Kind& each, void* handle, const char* reason) {
+    for (size_t i = 0; i < each.calls.size(); ++i) {
+      error_.message[0] = '\0';
+      EXPECT_EQ(each.calls[i](handle), MOTE_ERROR_INVALID_ARGUMENT) << each.name << " call " << i;
+      EXPECT_NE(std::strstr(error_.message, reason), nullptr) << each.name << " call " << i << ": " << error_.message;
+    }
+  }
+  // Every call of `each` while a call on it runs, on the same thread or another.
+  void expect_busy(const Kind& each, const char* reason) {
+    for (size_t i = 0; i < each.calls.size(); ++i) {
+      EXPECT_EQ(each.calls[i](each.handle), MOTE_ERROR_INVALID_STATE) << each.name << " call " << i;
+      EXPECT_NE(std::strstr(error_.message, reason), nullptr) << each.name << " call " << i << ": " << error_.message;
+    }
+  }
+
+  const int32_t id_ = 1;
+  mote_generation_options generation_options_ = sized<mote_generation_options>();
+  mote_session* other_session_ = nullptr;
+  mote_prefix_cache* cache_ = nullptr;
+  mote_generation* generation_ = nullptr;
+  mote_batch* batch_ = nullptr;
+  mote_vocabulary* vocabulary_ = nullptr;
+  mote_grammar* grammar_ = nullptr;
+  mote_constraint* constraint_ = nullptr;
+  mote_chat_template* template_ = nullptr;
+  mote_prompt* prompt_ = nullptr;
+  mote_reply* reply_ = nullptr;
+  mote_beams* beams_ = nullptr;
+
+  // What refused calls do not write.
+  struct {
+    mote_session* session = nullptr;
+    mote_generation* generation = nullptr;
+    mote_batch* batch = nullptr;
+    mote_vocabulary* vocabulary = nullptr;
+    mote_grammar* grammar = nullptr;
+    mote_constraint* constraint = nullptr;
+    mote_prompt* prompt = nullptr;
+    mote_reply* reply = nullptr;
+    mote_beams* beams = nullptr;
+    mote_generation_options options = sized<mote_generation_options>();
+  } made_;
+  mote_constraint* copy_ = nullptr;
+  mote_model_info info_ = sized<mote_model_info>();
+  mote_session_info session_info_ = sized<mote_session_info>();
+  mote_prefix_cache_info cache_info_ = sized<mote_prefix_cache_info>();
+  mote_constraint_info constraint_info_ = sized<mote_constraint_info>();
+  mote_conversation conversation_ = sized<mote_conversation>();
+  mote_piece piece_ = sized<mote_piece>();
+  mote_statistics statistics_ = sized<mote_statistics>();
+  mote_reply_event event_ = sized<mote_reply_event>();
+  std::vector<float> logits_ = std::vector<float>(19);
+  char* text_ = nullptr;
+  const char* name_ = nullptr;
+  const int32_t* ids_ = nullptr;
+  size_t count_ = 0;
+  int64_t sequence_ = 0;
+  uint32_t mask_ = 0;
+};
+
+TEST_F(CApiMisuse, handles_of_other_kinds_are_refused_everywhere) {
+  const std::vector<Kind> all = kinds();
+  for (const Kind& each : all) {
+    for (const Kind& other : all) {
+      if (other.handle == each.handle) continue;
+      expect_refused(each, other.handle, (std::string("handle of a ") + other.name).c_str());
+      each.close(other.handle);  // does nothing
+    }
+  }
+  EXPECT_EQ(mote_session_position(reinterpret_cast<mote_session*>(model_)), -1);
+  EXPECT_EQ(mote_beams_count(reinterpret_cast<mote_beams*>(model_)), 0u);
+  EXPECT_EQ(mote_batch_num_sequences(reinterpret_cast<mote_batch*>(model_)), -1);
+  for (const Kind& each : all) {
+    (void)each.calls[0](each.handle);
+    EXPECT_EQ(std::strstr(error_.message, "handle"), nullptr) << each.name << ": " << error_.message;
+  }
+}
+
+TEST_F(CApiMisuse, values_that_are_no_handles_are_refused_everywhere) {
+  for (const Kind& each : kinds()) {
+    std::vector<char> memory(256, 'x');
+    for (void* wrong : {static_cast<void*>(memory.data()), static_cast<void*>(this), reinterpret_cast<void*>(uintptr_t{0xBEEF})}) {
+      expect_refused(each, wrong, "must be a handle");
+      each.close(wrong);
+    }
+    for (const auto& call : each.calls) EXPECT_EQ(call(nullptr), MOTE_ERROR_INVALID_ARGUMENT) << each.name;
+  }
+}
+
+TEST_F(CApiMisuse, closed_handles_are_refused_everywhere_and_may_be_closed_again) {
+  std::vector<Kind> all = kinds();
+  std::ranges::reverse(all);
+  for (const Kind& each : all) {
+    each.close(each.handle);
+    expect_refused(each, each.handle, "it was closed");
+    each.close(each.handle);
+    mote_session_cancel(static_cast<mote_session*>(each.handle));
+    mote_generation_cancel(static_cast<mote_generation*>(each.handle));
+    mote_batch_cancel(static_cast<mote_batch*>(each.handle), 0);
+  }
+}
+
+TEST_F(CApiMisuse, calls_during_a_call_are_refused_everywhere) {
+  const auto busy = [&](auto* handle, const Kind& each) {
+    const auto inside = capi::enter(handle);
+    ASSERT_TRUE(inside.ok());
+    expect_busy(each, "of this thread already");
+    std::thread([&] { expect_busy(each, "of another thread"); }).join();
+  };
+  const std::vector<Kind> all = kinds();
+  busy(session_, all[1]);
+  busy(other_session_, all[3]);  // the session of the generation
+  busy(generation_, all[3]);
+  busy(constraint_, all[7]);
+  busy(reply_, all[10]);
+  {
+    const auto inside = capi::enter(session_);
+    EXPECT_EQ(mote_session_position(session_), -1);
+    mote_session_cancel(session_);
+  }
+  EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_ERROR_CANCELLED);
+  EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_OK);
+}
+
+TEST_F(CApiMisuse, a_batch_in_a_step_takes_sequences_and_nothing_else) {
+  const Kind batch = kinds()[4];
+  const auto inside = capi::enter(batch_);
+  std::thread([&] {
+    EXPECT_EQ(batch.calls[0](batch_), MOTE_OK);
+    EXPECT_EQ(batch.calls[1](batch_), MOTE_OK);
+    EXPECT_EQ(mote_batch_num_sequences(batch_), 2);
+    mote_batch_cancel(batch_, 0);
+    for (size_t i = 2; i < batch.calls.size(); ++i) EXPECT_EQ(batch.calls[i](batch_), MOTE_ERROR_INVALID_STATE) << i;
+  }).join();
+}
+
+TEST_F(CApiMisuse, a_session_in_a_batch_has_no_other_calls_until_its_last_piece) {
+  auto options = generation_options_;
+  options.max_new_tokens = 2;
+  options.ignore_eos = 1;
+  ASSERT_EQ(mote_batch_add(batch_, session_, &id_, 1, &options, &sequence_, &error_), MOTE_OK) << error_.message;
+  expect_busy(kinds()[1], "continues in a batch");
+  ASSERT_EQ(mote_batch_step(batch_, &count_, &error_), MOTE_OK);
+  EXPECT_EQ(mote_session_position(session_), -1);
+  ASSERT_EQ(mote_batch_step(batch_, &count_, &error_), MOTE_OK);
+  EXPECT_EQ(mote_session_position(session_), 2);
+  // It may go on in the batch, and is free when the batch is closed.
+  ASSERT_EQ(mote_batch_add(batch_, session_, &id_, 1, &options, &sequence_, &error_), MOTE_OK) << error_.message;
+  EXPECT_EQ(mote_session_reset(session_, &error_), MOTE_ERROR_INVALID_STATE);
+  mote_batch_close(batch_);
+  EXPECT_EQ(mote_session_reset(session_, &error_), MOTE_OK);
+  // What a batch refuses stays the caller's.
+  mote_batch* batch = nullptr;
+  ASSERT_EQ(mote_batch_open(model_, nullptr, &batch, &error_), MOTE_OK);
+  EXPECT_EQ(mote_batch_add(batch, session_, nullptr, 0, &options, &sequence_, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_OK);
+  mote_batch_close(batch);
+}
+
+TEST_F(CApiMisuse, a_generation_notices_that_its_session_was_changed) {
+  ASSERT_EQ(mote_generation_next(generation_, &piece_, &error_), MOTE_OK) << error_.message;
+  // What only reads may come in between.
+  EXPECT_EQ(mote_session_logits(other_session_, logits_.data(), &error_), MOTE_OK);
+  EXPECT_EQ(mote_session_get_info(other_session_, &session_info_, &error_), MOTE_OK);
+  ASSERT_EQ(mote_session_fork(other_session_, &made_.session, &error_), MOTE_OK);
+  mote_session_close(made_.session);
+  ASSERT_EQ(mote_generation_next(generation_, &piece_, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_session_rewind(other_session_, 1, &error_), MOTE_OK);
+  EXPECT_EQ(mote_generation_next(generation_, &piece_, &error_), MOTE_ERROR_INVALID_STATE);
+  EXPECT_NE(std::strstr(error_.message, "another call changed the session"), nullptr) << error_.message;
+  EXPECT_EQ(mote_generation_statistics(generation_, &statistics_, &error_), MOTE_OK);
+  // Two generations of one session: the one that was there first.
+  mote_generation* second = nullptr;
+  ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, &generation_options_, &second, &error_), MOTE_OK);
+  EXPECT_EQ(mote_generation_next(second, &piece_, &error_), MOTE_OK) << error_.message;
+  EXPECT_EQ(mote_generation_next(generation_, &piece_, &error_), MOTE_ERROR_INVALID_STATE);
+  EXPECT_EQ(mote_generation_next(second, &piece_, &error_), MOTE_OK) << error_.message;
+  mote_generation_end(second);
+}
+
+TEST_F(CApiMisuse, what_is_closed_during_a_call_lives_until_its_end) {
+  {
+    const auto inside = capi::enter(session_);
+    mote_session_close(session_);
+    EXPECT_EQ((*inside)->session->position(), 0);
+    EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  }
+  // A generation keeps its session, a session its model.
+  mote_session_close(other_session_);
+  mote_model_close(model_);
+  EXPECT_EQ(mote_generation_next(generation_, &piece_, &error_), MOTE_OK) << error_.message;
+}
+
+// Threads open, use and close handles in shared places: every call works or says why not, and nothing is left.
+TEST_F(CApiMisuse, threads_that_close_what_others_use_get_errors) {
+  std::array<std::atomic<mote_session*>, 3> sessions{};
+  std::array<std::atomic<mote_generation*>, 3> generations{};
+  const auto work = [&](uint32_t seed) {
+    std::mt19937 random(seed);
+    auto error = sized<mote_error>();
+    auto piece = sized<mote_piece>();
+    auto options = sized<mote_session_options>();
+    options.num_threads = 1;
+    options.context_length = 32;
+    for (int i = 0; i < 300; ++i) {
+      std::atomic<mote_session*>& session = sessions[random() % 3];
+      std::atomic<mote_generation*>& generation = generations[random() % 3];
+      mote_session* opened = nullptr;
+      mote_generation* begun = nullptr;
+      int32_t code = MOTE_OK;
+      switch (random() % 9) {
+        case 0:
+          code = mote_session_open(model_, &options, &opened, &error);
+          mote_session_close(session.exchange(opened));
+          break;
+        case 1:
+          code = mote_generation_begin(session.load(), &id_, 1, &generation_options_, &begun, &error);
+          mote_generation_end(generation.exchange(begun));
+          break;
+        case 2: mote_session_close(session.load()); break;
+        case 3: mote_generation_end(generation.load()); break;
+        case 4: mote_session_cancel(session.load()); break;
+        case 5: code = mote_session_append(session.load(), &id_, 1, &error); break;
+        case 6: code = mote_session_rewind(session.load(), 0, &error); break;
+        default: code = mote_generation_next(generation.load(), &piece, &error);
+      }
+      const bool is_expected = code == MOTE_OK || code == MOTE_ERROR_INVALID_ARGUMENT || code == MOTE_ERROR_INVALID_STATE ||
+                               code == MOTE_ERROR_CANCELLED || code == MOTE_ERROR_CONTEXT_FULL;
+      EXPECT_TRUE(is_expected) << code << " " << error.message;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 4; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& generation : generations) mote_generation_end(generation.load());
+  for (const auto& session : sessions) mote_session_close(session.load());
+}
+
+}  // namespace
+}  // namespace mote
