@@ -4,7 +4,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -52,7 +51,7 @@ void for_each_in_threads(size_t count, size_t num_threads, const std::function<v
   threads.reserve(num_threads);
   try {
     while (threads.size() + 1 < num_threads) threads.emplace_back(run);
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // the threads that there are do the work
   }
   run();

@@ -92,6 +92,15 @@ Result<Piece> Generation::next() {
     piece.finish_reason = finish_reason_;
     return piece;
   }
+  MOTE_REQUIRE(!is_incomplete_, Code::kInvalidState,
+               "the system had no memory for this generation's last piece: begin another one, which goes on from what the session has");
+  is_incomplete_ = true;
+  auto piece = compute_next();
+  is_incomplete_ = false;
+  return piece;
+}
+
+Result<Piece> Generation::compute_next() {
   if (statistics_.generated_tokens == 0) start();
   if (std::optional<Piece> piece = forced()) {
     // A session has read all but the last token when a generation ends.

@@ -56,7 +56,8 @@ class Generation {
 
   ~Generation() { end(); }
 
-  // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason.
+  // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason. After std::bad_alloc:
+  // kInvalidState, while the session is as Session::prefill leaves it.
   Result<Piece> next();
 
   // next() in parts, for who runs the model otherwise: start() once, then by turns the model reads pending() and accept() is
@@ -84,6 +85,7 @@ class Generation {
  private:
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
              StopStrings stop_strings, std::shared_ptr<Speculator> speculator);
+  Result<Piece> compute_next();
   Result<std::span<const float>> prefill();
   int32_t choose(std::span<const float> logits, std::span<const float> maxima);
   void add_token(int32_t id, Piece& piece);
@@ -102,6 +104,7 @@ class Generation {
   Sampler sampler_;
   std::shared_ptr<Speculator> speculator_;
   bool has_decoded_ = false;
+  bool is_incomplete_ = false;  // a call of next was left by an exception
   TextStream text_;
   StopStrings stop_strings_;
   Statistics statistics_;

@@ -3,96 +3,118 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "runner/llm/json_tree.h"
 
 namespace mote {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Kind = JsonTree::Kind;
 
 constexpr int32_t kDefaultTopK = 50;
-constexpr int kMaxDepth = 32;
+constexpr size_t kMaxDepth = 32;
 
 Status wrong(const char* key, const char* accepted) {
   return {Code::kInvalidProgram, format("generation_config: %s must be %s", key, accepted)};
 }
 
-Status read_number(const Json& json, const char* key, float& value) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return {};
+// nullptr if there is none or it is null.
+const JsonTree* find(const JsonTree& json, const char* key) {
+  const JsonTree* found = json.find(key);
+  return found == nullptr || found->kind == Kind::kNull ? nullptr : found;
+}
+
+Status read_number(const JsonTree& json, const char* key, float& value) {
+  const JsonTree* found = find(json, key);
+  if (found == nullptr) return {};
   if (!found->is_number()) return wrong(key, "a number");
-  value = static_cast<float>(found->get<double>());
+  value = static_cast<float>(found->number);
   return {};
 }
 
 template <typename Integer>
-Status read_integer(const Json& json, const char* key, Integer& value) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return {};
-  const double number = found->is_number() ? found->get<double>() : -1.0;
+Status read_integer(const JsonTree& json, const char* key, Integer& value) {
+  const JsonTree* found = find(json, key);
+  if (found == nullptr) return {};
+  const double number = found->is_number() ? found->number : -1.0;
   if (!(number >= 0.0 && number <= INT32_MAX && std::floor(number) == number)) return wrong(key, "an integer, 0 or more");
   value = static_cast<Integer>(number);
   return {};
 }
 
-Status read_boolean(const Json& json, const char* key, bool& value) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return {};
-  if (!found->is_boolean()) return wrong(key, "true or false");
-  value = found->get<bool>();
+Status read_boolean(const JsonTree& json, const char* key, bool& value) {
+  const JsonTree* found = find(json, key);
+  if (found == nullptr) return {};
+  if (found->kind != Kind::kBoolean) return wrong(key, "true or false");
+  value = found->number != 0.0;
   return {};
 }
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-bool is_id(const Json& json) { return json.is_number_integer() && json >= 0 && json <= INT32_MAX; }
-bool is_list_of_ids(const Json& json) { return json.is_array() && std::all_of(json.begin(), json.end(), is_id); }
+bool is_id(const JsonTree& json) { return json.kind == Kind::kInteger && json.number >= 0 && json.number <= INT32_MAX; }
+bool is_list_of_ids(const JsonTree& json) { return json.kind == Kind::kArray && std::ranges::all_of(json.children, is_id); }
+int32_t id_of(const JsonTree& json) { return static_cast<int32_t>(json.number); }
+
+std::vector<int32_t> ids_of(const JsonTree& json) {
+  std::vector<int32_t> ids;
+  for (const JsonTree& id : json.children) ids.push_back(id_of(id));
+  return ids;
+}
 
 // The list at `key`; an empty one if there is none.
-Result<Json> read_list(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return Json(Json::array());
-  if (!found->is_array()) return wrong(key, "a list");
-  return Json(*found);
+Result<std::span<const JsonTree>> read_list(const JsonTree& json, const char* key) {
+  const JsonTree* found = find(json, key);
+  if (found == nullptr) return std::span<const JsonTree>();
+  if (found->kind != Kind::kArray) return wrong(key, "a list");
+  return std::span<const JsonTree>(found->children);
 }
 
 // sequence_bias, bad_words_ids and suppress_tokens, which are biases all.
-Status read_biases(const Json& json, std::span<const int32_t> eos_token_ids, std::vector<SequenceBias>& biases) {
-  MOTE_ASSIGN(const Json sequences, read_list(json, "sequence_bias"));
-  for (const Json& entry : sequences) {
-    const bool is_pair = entry.is_array() && entry.size() == 2 && is_list_of_ids(entry[0]) && !entry[0].empty() && entry[1].is_number();
+Status read_biases(const JsonTree& json, std::span<const int32_t> eos_token_ids, std::vector<SequenceBias>& biases) {
+  MOTE_ASSIGN(const auto sequences, read_list(json, "sequence_bias"));
+  for (const JsonTree& entry : sequences) {
+    const std::vector<JsonTree>& pair = entry.children;
+    const bool is_pair = entry.kind == Kind::kArray && pair.size() == 2 && is_list_of_ids(pair[0]) && !pair[0].children.empty() &&
+                         pair[1].is_number();
     if (!is_pair) return wrong("sequence_bias", "a list of [token ids, bias]");
-    biases.push_back({entry[0].get<std::vector<int32_t>>(), static_cast<float>(entry[1].get<double>())});
+    biases.push_back({ids_of(pair[0]), static_cast<float>(pair[1].number)});
   }
-  MOTE_ASSIGN(const Json bad_words, read_list(json, "bad_words_ids"));
-  for (const Json& word : bad_words) {
-    if (!is_list_of_ids(word) || word.empty()) return wrong("bad_words_ids", "a list of lists of token ids");
-    auto ids = word.get<std::vector<int32_t>>();
+  MOTE_ASSIGN(const auto bad_words, read_list(json, "bad_words_ids"));
+  for (const JsonTree& word : bad_words) {
+    if (!is_list_of_ids(word) || word.children.empty()) return wrong("bad_words_ids", "a list of lists of token ids");
+    std::vector<int32_t> ids = ids_of(word);
     const bool is_eos = ids.size() == 1 && std::find(eos_token_ids.begin(), eos_token_ids.end(), ids[0]) != eos_token_ids.end();
     if (!is_eos) biases.push_back({std::move(ids), kNever});
   }
-  MOTE_ASSIGN(const Json suppressed, read_list(json, "suppress_tokens"));
-  if (!is_list_of_ids(suppressed)) return wrong("suppress_tokens", "a list of token ids");
-  for (const Json& id : suppressed) biases.push_back({{id.get<int32_t>()}, kNever});
+  MOTE_ASSIGN(const auto suppressed, read_list(json, "suppress_tokens"));
+  if (!std::ranges::all_of(suppressed, is_id)) return wrong("suppress_tokens", "a list of token ids");
+  for (const JsonTree& id : suppressed) biases.push_back({{id_of(id)}, kNever});
   return {};
 }
 
-// Parses with a bound on nesting: what lies deeper is dropped by the callback.
-Json parse_bounded(std::string_view text) {
-  bool too_deep = false;
-  const Json::parser_callback_t bounded = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  Json json = Json::parse(text.begin(), text.end(), bounded, false);
-  return too_deep ? Json(Json::value_t::discarded) : json;
+// The file, with eos_token_id as that list.
+std::string with_eos(JsonTree json, std::span<const int32_t> eos_token_ids) {
+  JsonTree list{Kind::kArray, 0.0, {}, {}, {}};
+  for (const int32_t id : eos_token_ids) list.children.push_back({Kind::kInteger, 0.0, std::to_string(id), {}, {}});
+  const auto found = std::ranges::find(json.names, "eos_token_id");
+  const auto index = static_cast<size_t>(found - json.names.begin());
+  if (found == json.names.end()) {
+    json.names.emplace_back("eos_token_id");
+    json.children.emplace_back();
+  }
+  json.children[index] = std::move(list);
+  return json.dump();
 }
 
 }  // namespace
 
 Result<GenerationConfig> parse_generation_config(std::string_view text, std::span<const int32_t> eos_token_ids) {
-  Json json = parse_bounded(text);
-  MOTE_REQUIRE(json.is_object(), Code::kInvalidProgram, "generation_config must be a JSON object");
+  std::optional<JsonTree> parsed = parse_json_tree(text, kMaxDepth);
+  const bool is_object = parsed.has_value() && parsed->kind == Kind::kObject;
+  MOTE_REQUIRE(is_object, Code::kInvalidProgram, "generation_config must be a JSON object, at most %zu levels deep", kMaxDepth);
+  const JsonTree& json = *parsed;
   GenerationConfig config;
   config.sampling.top_k = kDefaultTopK;
   MOTE_RETURN_IF_ERROR(read_boolean(json, "do_sample", config.sampling.do_sample));
@@ -106,8 +128,7 @@ Result<GenerationConfig> parse_generation_config(std::string_view text, std::spa
   MOTE_RETURN_IF_ERROR(read_integer(json, "min_new_tokens", config.sampling.min_new_tokens));
   MOTE_RETURN_IF_ERROR(read_biases(json, eos_token_ids, config.sampling.sequence_bias));
   MOTE_RETURN_IF_ERROR(read_integer(json, "max_new_tokens", config.max_new_tokens));
-  json["eos_token_id"] = std::vector<int32_t>(eos_token_ids.begin(), eos_token_ids.end());
-  config.json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  config.json = with_eos(*std::move(parsed), eos_token_ids);
   return config;
 }
 

@@ -55,7 +55,13 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
   return session;
 }
 
-Session::~Session() { remember(); }
+Session::~Session() {
+  try {
+    remember();
+  } catch (const std::bad_alloc&) {
+    // Others compute it again.
+  }
+}
 
 Status Session::prepare_methods(const Engine* engine) {
   const std::shared_ptr<const Bound>& bound = model_->bound();
@@ -133,15 +139,14 @@ Result<SequenceStates> Session::begin_chunk(std::span<const int32_t> ids) {
   forget_draft();
   MOTE_RETURN_IF_ERROR(states_.reserve(position(), static_cast<int64_t>(ids.size())));
   forget_logits();
+  interrupted_ = states_.has_recurrent();  // until end_call says otherwise
   return SequenceStates{static_cast<int64_t>(ids.size()), states_.kv_caches(), states_.recurrent_states()};
 }
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
-  if (status.ok()) {
-    tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  } else {
-    interrupted_ = states_.has_recurrent();
-  }
+  if (!status.ok()) return;
+  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  interrupted_ = false;
 }
 
 Result<std::span<const float>> Session::run(uint32_t method, std::span<const int32_t> ids) {
@@ -256,8 +261,9 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   std::vector<int32_t> ids{id};
   ids.insert(ids.end(), draft.begin(), draft.end());
   MOTE_RETURN_IF_ERROR(check_call(ids));
-  MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids));
+  forget_draft();
   draft_.assign(draft.begin(), draft.end());
+  MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids));
   ahead_ = draft_;
   tokens_.resize(tokens_.size() - draft.size());
   forget_logits();
@@ -341,10 +347,11 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
     reset();
     return append(tokens);
   }
+  std::vector<float> logits = to == size ? snapshot.logits : std::vector<float>();
   reset();
   states_.adopt(snapshot.states, to);
-  tokens_ = tokens;
-  if (to == size) kept_logits_ = snapshot.logits;
+  tokens_.assign(tokens.begin(), tokens.end());  // keeps what it has reserved
+  kept_logits_ = std::move(logits);
   return {};
 }
 

@@ -53,7 +53,7 @@ class Session {
 
   // Appends `ids` (at least one) in chunks. Returns the logits after the last, [vocab_size], valid until the next call.
   // Errors: kInvalidArgument for no ids or an id outside the vocabulary, kContextFull, kCancelled, kFileChanged.
-  // A failed call leaves the chunks before the failed one in place.
+  // A failed call, or one that throws std::bad_alloc, leaves the chunks before the failed one in place.
   Result<std::span<const float>> prefill(std::span<const int32_t> ids);
   Result<std::span<const float>> decode(int32_t id);
   // The same, and in that call what follows if `draft` comes next: decoding these ids in their order then costs nothing. Until

@@ -158,9 +158,15 @@ class WorkerPool final : public ThreadPool {
     return state_.load(std::memory_order_acquire);
   }
 
+  Status bind_and_prioritise() const try {
+    if (!options_.cpus.empty()) MOTE_RETURN_IF_ERROR(bind_this_thread(options_.cpus));
+    return set_this_threads_priority(options_.priority);
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, "out of memory"};
+  }
+
   void set_up_this_thread() {
-    Status status = options_.cpus.empty() ? Status() : bind_this_thread(options_.cpus);
-    if (status.ok()) status = set_this_threads_priority(options_.priority);
+    Status status = bind_and_prioritise();
     if (!status.ok() && !set_up_failed_.exchange(true)) set_up_status_ = std::move(status);
     num_set_up_.fetch_add(1);
     num_set_up_.notify_one();

@@ -1,0 +1,167 @@
+// Every allocation from opening a model to its tokens fails in turn: each time an error says so, and the same call works once
+// there is memory again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/handles.h"
+#include "runner/capi/callers.h"
+#include "runner/capi/mote.h"
+#include "tests/runner/llm/tiny_file.h"
+#include "tests/runner/program/counted_allocations.h"
+
+namespace mote {
+namespace {
+
+constexpr std::string_view kText = "ab abc a\xC3\xA9";
+constexpr int64_t kDecoded = 3;
+
+// A model and what is done with it, in calls of the C API.
+class Life {
+ public:
+  explicit Life(std::string path) : path_(std::move(path)) { text_.reserve(256); }  // none of its own later
+  ~Life() {
+    mote_generation_end(generation_);
+    mote_session_close(forked_);
+    mote_session_close(session_);
+    mote_prefix_cache_close(cache_);
+    mote_model_close(model_);
+  }
+
+  std::vector<std::function<int32_t()>> calls() {
+    std::vector<std::function<int32_t()>> result{
+        [this] { return mote_model_open(path_.c_str(), &model_, &error); },
+        [this] { return mote_prefix_cache_open(1 << 20, &cache_, &error); },
+        [this] { return open_session(); },
+        [this] { return mote_tokenize(model_, kText.data(), kText.size(), 1, 1, ids_.data(), ids_.size(), &num_ids_, &error); },
+        [this] { return mote_session_prefill(session_, ids_.data(), num_ids_, logits_.data(), &error); }};
+    for (int64_t i = 0; i < kDecoded; ++i) result.push_back([this] { return decode(); });
+    result.push_back([this] { return mote_session_fork(session_, &forked_, &error); });
+    result.push_back([this] { return mote_session_set_tokens(forked_, ids_.data(), num_ids_, nullptr, &error); });
+    result.push_back([this] { return begin(); });
+    for (int i = 0; i < 4; ++i) result.push_back([this] { return next(); });
+    return result;
+  }
+
+  // For a generation that was left without memory: another one, from where the session was before it.
+  int32_t generate_again() {
+    mote_generation_end(generation_);
+    generation_ = nullptr;
+    const auto tokens = static_cast<size_t>(std::ranges::count(text_, ' '));
+    text_.clear();
+    int32_t code = mote_session_rewind(session_, static_cast<int64_t>(num_ids_) + kDecoded, &error);
+    if (code == MOTE_OK) code = begin();
+    for (size_t i = 0; i <= tokens && code == MOTE_OK; ++i) code = next();
+    return code;
+  }
+
+  std::string results() const {
+    std::string all = text_ + std::to_string(mote_session_position(forked_));
+    for (const float logit : logits_) all += " " + std::to_string(logit);
+    return all;
+  }
+
+  mote_error error = sized<mote_error>();
+
+ private:
+  int32_t open_session() {
+    auto options = sized<mote_session_options>();
+    mote_session_options_default(&options);
+    options.context_length = 64;
+    options.num_threads = 2;
+    options.prefill_chunk = 5;
+    options.prefix_cache = cache_;
+    return mote_session_open(model_, &options, &session_, &error);
+  }
+  int32_t decode() {
+    const auto best = static_cast<int32_t>(std::ranges::max_element(logits_) - logits_.begin());
+    return mote_session_decode(session_, best, logits_.data(), &error);
+  }
+  int32_t begin() {
+    auto options = sized<mote_generation_options>();
+    const int32_t code = mote_generation_options_default(model_, &options, &error);
+    if (code != MOTE_OK) return code;
+    const char* stop = "never said";
+    options.do_sample = 1;
+    options.temperature = 2.0f;
+    options.ignore_eos = 1;
+    options.repetition_penalty = 1.2f;
+    options.top_logprobs = 2;
+    options.stop_strings = &stop;
+    options.num_stop_strings = 1;
+    options.speculative = MOTE_SPECULATIVE_LOOKUP;
+    return mote_generation_begin(session_, ids_.data(), num_ids_, &options, &generation_, &error);
+  }
+  int32_t next() {
+    auto piece = sized<mote_piece>();
+    const int32_t code = mote_generation_next(generation_, &piece, &error);
+    if (code != MOTE_OK) return code;
+    char token[32];
+    std::snprintf(token, sizeof token, "%d:%s|%zu ", piece.id, piece.text, piece.num_top_logprobs);
+    text_ += token;
+    return code;
+  }
+
+  std::string path_;
+  mote_model* model_ = nullptr;
+  mote_prefix_cache* cache_ = nullptr;
+  mote_session* session_ = nullptr;
+  mote_session* forked_ = nullptr;
+  mote_generation* generation_ = nullptr;
+  std::vector<int32_t> ids_ = std::vector<int32_t>(16);
+  size_t num_ids_ = 0;
+  std::vector<float> logits_ = std::vector<float>(19);
+  std::string text_;  // "id:text|alternatives " of each token
+};
+
+class AllocationFailure : public testing::TestWithParam<bool> {
+ protected:
+  // One life in which the index-th allocation fails. False if there were not so many.
+  bool live(int64_t index) {
+    Life life(file_.path());
+    bool has_failed = false;
+    const auto calls = life.calls();
+    test::FailingAllocation failing(index, GetParam());
+    for (const auto& call : calls) {
+      int32_t code = call();
+      if (code == MOTE_OK) continue;
+      const bool failed_now = failing.stop() && !has_failed;
+      has_failed = true;
+      EXPECT_TRUE(failed_now) << life.error.message;
+      // A file that cannot be mapped is told by the code of files.
+      EXPECT_TRUE(code == MOTE_ERROR_OUT_OF_MEMORY || code == MOTE_ERROR_FILE_UNREADABLE) << code << ": " << life.error.message;
+      EXPECT_STRNE(life.error.message, "");
+      code = call();
+      if (code == MOTE_ERROR_INVALID_STATE) code = life.generate_again();
+      EXPECT_EQ(code, MOTE_OK) << life.error.message;
+      if (code != MOTE_OK) return false;
+    }
+    const bool happened = failing.stop();
+    if (results_.empty()) results_ = life.results();
+    EXPECT_EQ(life.results(), results_);
+    return happened;
+  }
+
+  test::TinyFile file_{test::tiny_program()};
+  std::string results_;
+};
+
+TEST_P(AllocationFailure, is_an_error_at_each_of_them_and_the_next_call_works) {
+  int64_t index = 1;
+  while (live(index) && !HasFailure()) {
+    EXPECT_EQ(num_handle_objects(), 0u);
+    ++index;
+  }
+  EXPECT_FALSE(HasFailure()) << "at allocation " << index;
+  EXPECT_GT(index, 300);
+  RecordProperty("allocations", static_cast<int>(index - 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(AndAllAfter, AllocationFailure, testing::Bool());
+
+}  // namespace
+}  // namespace mote
