@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/capi/conversation.h"
+#include "runner/llm/json_tree.h"
 
 using mote::Code;
 using mote::Status;
@@ -26,6 +27,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxDepth = 64;  // the template engine's own
+
 // The text of a special token as JSON; "": there is none.
 std::string token_json(const Tokenizer& tokenizer, int32_t id) {
   if (id < 0) return "";
@@ -34,17 +37,17 @@ std::string token_json(const Tokenizer& tokenizer, int32_t id) {
 
 // Text that is no JSON object stays as it is: the template engine says what is wrong with it.
 Result<std::string> with_special_tokens(const Model& model, std::string_view variables) {
-  const Json given = variables.empty() ? Json::object() : Json::parse(variables, nullptr, false);
-  if (!given.is_object() || !model.has_tokenizer()) return std::string(variables);
+  const auto given = parse_json_tree(variables.empty() ? "{}" : variables, kMaxDepth);
+  if (!given.has_value() || given->kind != JsonTree::Kind::kObject || !model.has_tokenizer()) return std::string(variables);
   MOTE_ASSIGN(const Tokenizer* tokenizer, model.require_tokenizer());
   const int32_t eos = model.eos_token_ids().empty() ? -1 : model.eos_token_ids()[0];
   const std::pair<const char*, int32_t> tokens[] = {{"bos_token", model.bos_token_id()}, {"eos_token", eos}};
   std::string added;
   for (const auto& [name, id] : tokens) {
     const std::string text = token_json(*tokenizer, id);
-    if (!text.empty() && !given.contains(name)) added += (added.empty() ? "" : ", ") + Json(name).dump() + ": " + text;
+    if (!text.empty() && given->find(name) == nullptr) added += (added.empty() ? "" : ", ") + Json(name).dump() + ": " + text;
   }
-  if (given.empty()) return "{" + added + "}";
+  if (given->children.empty()) return "{" + added + "}";
   const std::string rest(variables.substr(variables.find('{') + 1));
   return "{" + added + (added.empty() ? "" : ", ") + rest;
 }

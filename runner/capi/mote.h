@@ -502,7 +502,8 @@ MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids
                                        mote_generation** out, mote_error* error);
 /* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with
  * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. Errors: also
- * MOTE_ERROR_INVALID_STATE if calls on the session, or another generation of it, may have changed its tokens since the last piece. */
+ * MOTE_ERROR_INVALID_STATE if calls on the session, or another generation of it, may have changed its tokens since the last piece, and
+ * after MOTE_ERROR_OUT_OF_MEMORY came half-way through a piece; the session then goes on from what mote_session_tokens gives. */
 MOTE_API int32_t mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
 /* From any thread, before mote_generation_end: the running or next call of mote_generation_next ends the generation with
  * MOTE_FINISH_CANCELLED. The session keeps what it had before that call (of a prompt: the whole chunks that it read), and what

@@ -6,6 +6,19 @@
 #include "runner/program/token_rows.h"
 
 namespace mote {
+namespace {
+
+// So that memory that one sequence does not get ends that sequence and not the step.
+template <typename Body>
+auto without_throwing(const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kOutOfMemory, "out of memory");
+  }
+}
+
+}  // namespace
 
 struct Batch::Sequence {
   int64_t number = 0;
@@ -21,8 +34,12 @@ struct Batch::Sequence {
   void start() {
     if (has_started) return;
     generation->start();
-    num_read = session->reuse(rest());
     has_started = true;
+    try {
+      num_read = session->reuse(rest());
+    } catch (const std::bad_alloc&) {
+      // It is computed again.
+    }
   }
 };
 
@@ -69,10 +86,15 @@ Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions&
                  "the session is in the batch already: it continues sequence %lld", static_cast<long long>(number));
   }
   MOTE_ASSIGN(sequence->generation, Generation::begin(*sequence->session, std::move(prompt), options));
-  sequence->number = num_added_++;
-  sessions_.emplace(sequence->number, sequence->session);
-  added_.push_back(std::move(sequence));
-  return num_added_ - 1;
+  sequence->number = num_added_;
+  sessions_.emplace(num_added_, sequence->session);
+  try {
+    added_.push_back(std::move(sequence));
+  } catch (...) {
+    sessions_.erase(num_added_);
+    throw;
+  }
+  return num_added_++;
 }
 
 Result<int64_t> Batch::add_fork(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options) {
@@ -107,9 +129,9 @@ Result<std::span<const BatchPiece>> Batch::step() {
 void Batch::admit() {
   {
     const std::lock_guard lock(mutex_);
-    for (auto& sequence : added_) waiting_.push_back(std::move(sequence));
-    added_.clear();
+    for (; !added_.empty(); added_.pop_front()) waiting_.push_back(std::move(added_.front()));
   }
+  pieces_.reserve(waiting_.size() + running_.size());
   drop_cancelled(waiting_);
   drop_cancelled(running_);
   while (!waiting_.empty() && running_.size() < static_cast<size_t>(options_.max_sequences)) {
@@ -121,7 +143,7 @@ void Batch::admit() {
 
 void Batch::drop_cancelled(std::deque<std::unique_ptr<Sequence>>& sequences) {
   for (const auto& sequence : sequences) {
-    if (sequence->session->take_cancel()) give(*sequence, sequence->generation->cancelled());
+    if (sequence->session->take_cancel()) cancel(*sequence);
   }
   std::erase_if(sequences, [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_over; });
 }
@@ -131,9 +153,9 @@ void Batch::start_without_prompt() {
   for (const auto& sequence : running_) {
     if (!sequence->rest().empty()) continue;
     sequence->start();
-    const auto logits = sequence->session->logits();
+    const auto logits = without_throwing([&] { return sequence->session->logits(); });
     if (logits.ok()) {
-      give(*sequence, sequence->generation->accept(*logits, sequence->session->logit_maxima()));
+      take(*sequence, *logits, sequence->session->logit_maxima());
     } else {
       fail(*sequence, logits.status());
     }
@@ -149,20 +171,22 @@ void Batch::read_prompts() {
   sequence.start();
   const std::span<const int32_t> rest = sequence.rest();
   const size_t count = std::min(rest.size(), static_cast<size_t>(sequence.session->prefill_chunk()));
-  const auto logits = sequence.session->prefill(rest.first(count));
+  const auto logits = without_throwing([&] { return sequence.session->prefill(rest.first(count)); });
   if (!logits.ok()) return fail(sequence, logits.status());
-  if (count == rest.size()) return give(sequence, sequence.generation->accept(*logits, sequence.session->logit_maxima()));
+  if (count == rest.size()) return take(sequence, *logits, sequence.session->logit_maxima());
   sequence.num_read += count;
-  if (sequence.generation->is_out_of_time()) give(sequence, sequence.generation->cancelled());
+  if (sequence.generation->is_out_of_time()) cancel(sequence);
 }
 
 void Batch::decode() {
   members_.clear();
   rows_.clear();
+  members_.reserve(running_.size());
+  rows_.reserve(running_.size());
   for (const auto& sequence : running_) {
     if (sequence->has_piece || sequence->rest().size() != 1) continue;
     sequence->start();
-    const auto states = sequence->session->begin_call(sequence->rest());
+    const auto states = without_throwing([&] { return sequence->session->begin_call(sequence->rest()); });
     if (!states.ok()) {
       fail(*sequence, states.status());
       continue;
@@ -171,7 +195,7 @@ void Batch::decode() {
     rows_.push_back(*states);
   }
   if (members_.empty()) return;
-  const auto logits = run(rows_);
+  const auto logits = without_throwing([&] { return run(rows_); });
   const uint32_t method = rows_.size() == 1 ? decode_ : verify_;
   const std::span<const float> maxima = logits.ok() ? engine_.executor->maxima(method) : std::span<const float>();
   const size_t width = static_cast<size_t>(model_->vocab_size()), num_maxima = maxima.size() / members_.size();
@@ -179,7 +203,7 @@ void Batch::decode() {
     Sequence& sequence = *members_[i];
     sequence.session->end_call(sequence.rest(), logits.status());
     if (logits.ok()) {
-      give(sequence, sequence.generation->accept(logits->subspan(i * width, width), maxima.subspan(i * num_maxima, num_maxima)));
+      take(sequence, logits->subspan(i * width, width), maxima.subspan(i * num_maxima, num_maxima));
     } else {
       fail(sequence, logits.status());
     }
@@ -201,8 +225,20 @@ Result<std::span<const float>> Batch::run(std::span<const SequenceStates> rows) 
   return engine_.executor->output(method, 0);
 }
 
-void Batch::give(Sequence& sequence, Piece piece) {
+// The piece that follows from these logits.
+void Batch::take(Sequence& sequence, std::span<const float> logits, std::span<const float> maxima) {
+  auto piece = without_throwing([&]() -> Result<Piece> { return sequence.generation->accept(logits, maxima); });
+  if (!piece.ok()) return fail(sequence, piece.status());
   if (!sequence.generation->status().ok()) return fail(sequence, sequence.generation->status());
+  give(sequence, *std::move(piece));
+}
+
+void Batch::cancel(Sequence& sequence) {
+  auto piece = without_throwing([&]() -> Result<Piece> { return sequence.generation->cancelled(); });
+  piece.ok() ? give(sequence, *std::move(piece)) : fail(sequence, piece.status());
+}
+
+void Batch::give(Sequence& sequence, Piece piece) {
   sequence.num_read = 0;
   sequence.has_piece = true;
   if (piece.finish_reason.has_value()) end(sequence);
@@ -211,10 +247,10 @@ void Batch::give(Sequence& sequence, Piece piece) {
   pieces_.push_back({sequence.number, std::move(piece), {}, statistics});
 }
 
-void Batch::fail(Sequence& sequence, const Status& status) {
-  if (status.code() == Code::kCancelled) return give(sequence, sequence.generation->cancelled());
+void Batch::fail(Sequence& sequence, Status status) {
+  if (status.code() == Code::kCancelled) return cancel(sequence);
   end(sequence);
-  pieces_.push_back({sequence.number, {}, status, sequence.generation->statistics()});
+  pieces_.push_back({sequence.number, {}, std::move(status), sequence.generation->statistics()});
 }
 
 // From here on no cancel of the sequence reaches its session, which others may use.

@@ -54,7 +54,8 @@ class Batch {
   // Sequences that are not over.
   size_t num_sequences() const;
 
-  // At most one piece for each sequence; none if there is nothing to compute. Valid until the next step.
+  // At most one piece for each sequence; none if there is nothing to compute. Valid until the next step. A sequence that the
+  // system has no memory for ends with kOutOfMemory.
   // Errors: kInvalidArgument while another thread is in it.
   Result<std::span<const BatchPiece>> step();
 
@@ -72,8 +73,10 @@ class Batch {
   void read_prompts();
   void decode();
   Result<std::span<const float>> run(std::span<const SequenceStates> rows);
+  void take(Sequence& sequence, std::span<const float> logits, std::span<const float> maxima);
+  void cancel(Sequence& sequence);
   void give(Sequence& sequence, Piece piece);
-  void fail(Sequence& sequence, const Status& status);
+  void fail(Sequence& sequence, Status status);
   void end(Sequence& sequence);
 
   std::shared_ptr<const Model> model_;

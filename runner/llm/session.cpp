@@ -55,13 +55,7 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
   return session;
 }
 
-Session::~Session() {
-  try {
-    remember();
-  } catch (const std::bad_alloc&) {
-    // Others compute it again.
-  }
-}
+Session::~Session() { remember(); }
 
 Status Session::prepare_methods(const Engine* engine) {
   const std::shared_ptr<const Bound>& bound = model_->bound();
@@ -367,10 +361,15 @@ bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) 
   return match.snapshot != nullptr && adopt(*match.snapshot, match.length).ok();
 }
 
+// Where there is no memory for it, others compute it again.
 void Session::remember() {
   if (options_.prefix_cache == nullptr || interrupted_ || position() < kLeastPrefix) return;
-  auto present = snapshot();
-  if (present.ok()) options_.prefix_cache->insert(*std::move(present));
+  try {
+    auto present = snapshot();
+    if (present.ok()) options_.prefix_cache->insert(*std::move(present));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 Status Session::save(const std::string& path) {

@@ -64,9 +64,14 @@ void NgramIndex::update(std::span<const int32_t> text, bool is_same) {
     short_.truncate(text_, kept);
     text_.resize(kept);
   }
-  text_.insert(text_.end(), text.begin() + static_cast<ptrdiff_t>(kept), text.end());
-  long_.append(text_, kept);
-  short_.append(text_, kept);
+  try {
+    text_.insert(text_.end(), text.begin() + static_cast<ptrdiff_t>(kept), text.end());
+    long_.append(text_, kept);
+    short_.append(text_, kept);
+  } catch (...) {
+    *this = NgramIndex();
+    throw;
+  }
 }
 
 void NgramIndex::look_through(const NgramChains& chains, Match& best) const {

@@ -38,7 +38,7 @@ class NgramIndex {
   static constexpr size_t kLongest = 32;
   static constexpr int kMostCandidates = 64;
 
-  // The text is now this one. Cost: what is new; with `is_same` false also a comparison of all.
+  // The text is now this one; an empty one after std::bad_alloc. Cost: what is new; with `is_same` false also a comparison of all.
   void update(std::span<const int32_t> text, bool is_same);
 
   struct Match {

@@ -157,6 +157,17 @@ Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
   return {};
 }
 
+// Without memory for a proposal the step goes on without one.
+Status Speculator::propose_if_possible(const Session& session, int32_t id, size_t limit) {
+  try {
+    return propose(session, id, limit);
+  } catch (const std::bad_alloc&) {
+    text_.clear();
+    pending_ = {};
+    return {};
+  }
+}
+
 Result<std::span<const float>> Speculator::decode(Session& session, int32_t id, size_t limit) {
   ++num_tokens_;
   if (session.is_drafted(id)) {
@@ -168,7 +179,7 @@ Result<std::span<const float>> Speculator::decode(Session& session, int32_t id, 
   num_right_ = 0;
   const Clock::time_point start = Clock::now();
   if (statistics_.off_reason == nullptr && session.position() < session.context_length()) {
-    MOTE_RETURN_IF_ERROR(propose(session, id, limit));
+    MOTE_RETURN_IF_ERROR(propose_if_possible(session, id, limit));
   }
   const bool verifies = pending_.source != nullptr && pending_.is_verified;
   const std::span<const int32_t> draft = verifies ? std::span<const int32_t>(pending_.ids) : std::span<const int32_t>();

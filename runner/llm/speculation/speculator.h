@@ -61,6 +61,7 @@ class Speculator {
   void settle_verified();
   void count_step(size_t num_drafted, double seconds, double proposal_seconds);
   Status propose(const Session& session, int32_t id, size_t limit);
+  Status propose_if_possible(const Session& session, int32_t id, size_t limit);
   Status ask(Source& source, const DraftContext& context, const DraftLimits& limits, std::optional<double>& best_rate);
   bool is_enabled(const Source& source) const;
   double allowance() const;

@@ -67,8 +67,14 @@ void PrefixCache::insert(std::shared_ptr<const SessionSnapshot> snapshot) {
     }
     if (length == present_size && can_be_cut(snapshot->states)) remove(present);
   }
-  add(*snapshot);
-  entries_.push_front(std::move(snapshot));
+  try {
+    entries_.push_front(std::move(snapshot));
+    add(*entries_.front());
+  } catch (const std::bad_alloc&) {
+    entries_.clear();
+    owners_.clear();
+    statistics_.bytes = 0;
+  }
   while (statistics_.bytes > max_bytes_) remove(std::prev(entries_.end()));
 }
 

@@ -17,7 +17,7 @@
 namespace mote {
 namespace {
 
-constexpr std::string_view kText = "ab abc a\xC3\xA9";
+constexpr std::string_view kText = "ab abc a\xC3\xA9 d c b ab abc a\xC3\xA9 d c b";  // worth the prefix cache
 constexpr int64_t kDecoded = 3;
 
 // A model and what is done with it, in calls of the C API.
@@ -112,7 +112,7 @@ class Life {
   mote_session* session_ = nullptr;
   mote_session* forked_ = nullptr;
   mote_generation* generation_ = nullptr;
-  std::vector<int32_t> ids_ = std::vector<int32_t>(16);
+  std::vector<int32_t> ids_ = std::vector<int32_t>(64);
   size_t num_ids_ = 0;
   std::vector<float> logits_ = std::vector<float>(19);
   std::string text_;  // "id:text|alternatives " of each token
@@ -159,6 +159,66 @@ TEST_P(AllocationFailure, is_an_error_at_each_of_them_and_the_next_call_works) {
   EXPECT_FALSE(HasFailure()) << "at allocation " << index;
   EXPECT_GT(index, 300);
   RecordProperty("allocations", static_cast<int>(index - 1));
+}
+
+// Two sequences in a batch, from their prompts to their ends: "sequence:id " of each token, and of each error "sequence:code ".
+std::string run_batch(mote_batch* batch, test::FailingAllocation* failing) {
+  auto error = sized<mote_error>();
+  auto options = sized<mote_generation_options>();
+  EXPECT_EQ(mote_generation_options_neutral(&options, &error), MOTE_OK);
+  options.ignore_eos = 1;
+  options.max_new_tokens = 4;
+  options.top_logprobs = 2;
+  const int32_t ids[] = {3, 1, 4, 1, 5};
+  std::string found;
+  // With memory again after the first error.
+  const auto retried = [&](const auto& call) {
+    int32_t code = call();
+    if (code == MOTE_ERROR_OUT_OF_MEMORY && failing != nullptr && failing->stop()) code = call();
+    return code;
+  };
+  int64_t sequence = -1;
+  for (const size_t count : {5, 2}) {
+    EXPECT_EQ(retried([&] { return mote_batch_add(batch, nullptr, ids, count, &options, &sequence, &error); }), MOTE_OK) << error.message;
+  }
+  for (int step = 0; step < 32 && mote_batch_num_sequences(batch) > 0; ++step) {
+    size_t count = 0;
+    EXPECT_EQ(retried([&] { return mote_batch_step(batch, &count, &error); }), MOTE_OK) << error.message;
+    for (size_t i = 0; i < count; ++i) {
+      auto piece = sized<mote_piece>();
+      const int32_t code = retried([&] { return mote_batch_piece(batch, i, &sequence, &piece, &error); });
+      char text[32];
+      std::snprintf(text, sizeof text, "%d:%d ", static_cast<int>(sequence % 2), code == MOTE_OK ? piece.id : -code);
+      if (failing == nullptr) found += text;
+      EXPECT_TRUE(code == MOTE_OK || code == MOTE_ERROR_OUT_OF_MEMORY) << code << ": " << error.message;
+    }
+  }
+  EXPECT_EQ(mote_batch_num_sequences(batch), 0);
+  return found;
+}
+
+TEST_P(AllocationFailure, in_a_batch_ends_a_sequence_at_most) {
+  auto error = sized<mote_error>();
+  auto options = sized<mote_session_options>();
+  mote_session_options_default(&options);
+  options.context_length = 64;
+  auto batch_options = sized<mote_batch_options>();
+  batch_options.session = &options;
+  mote_model* model = nullptr;
+  mote_batch* batch = nullptr;
+  ASSERT_EQ(mote_model_open(file_.path().c_str(), &model, &error), MOTE_OK) << error.message;
+  ASSERT_EQ(mote_batch_open(model, &batch_options, &batch, &error), MOTE_OK) << error.message;
+  const std::string expected = run_batch(batch, nullptr);
+  bool happened = true;
+  for (int64_t index = 1; happened && !HasFailure(); ++index) {
+    test::FailingAllocation failing(index, GetParam());
+    (void)run_batch(batch, &failing);
+    happened = failing.stop();
+    EXPECT_EQ(run_batch(batch, nullptr), expected) << "after allocation " << index;
+  }
+  mote_batch_close(batch);
+  mote_model_close(model);
+  EXPECT_EQ(num_handle_objects(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(AndAllAfter, AllocationFailure, testing::Bool());
