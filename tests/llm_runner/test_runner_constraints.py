@@ -288,7 +288,17 @@ def test_grammars_that_are_refused(vocabulary, grammar, message):
         ({"type": "array", "items": [{}]}, "#/items: must be a schema"),
         ({"$ref": "#/$defs/x"}, '#/$ref = "#/$defs/x": there is no such schema'),
         ({"$ref": "other.json"}, "only references into the same document"),
-        ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "refers to itself"),
+        (
+            {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+            '#/$defs/a/$ref = "#/$defs/a": leads back to #/$defs/a',
+        ),
+        ({"$ref": "#"}, '#/$ref = "#": leads back to # without a value in between'),
+        ({"allOf": [{"$ref": "#"}]}, '#/allOf/0/$ref = "#": leads back to #'),
+        ({"anyOf": [{"$ref": "#"}]}, "#/anyOf: every branch is false or leads back to the schema itself"),
+        (
+            {"oneOf": [{"$ref": "#"}, {"type": "integer"}]},
+            "#/oneOf: a value may be accepted by branch 0 and by branch 1",
+        ),
         (
             {"oneOf": [{"type": "number"}, {"type": "integer"}]},
             "#/oneOf: a value may be accepted by branch 0 and by branch 1",
@@ -306,11 +316,32 @@ def test_grammars_that_are_refused(vocabulary, grammar, message):
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested deeper"),
         ({"type": "object", "minProperties": 3}, "#/minProperties = 3"),
         ({"anyOf": [{"anyOf": [{"type": "null"}] * 60}] * 60}, "combinations"),
+        (
+            {"properties": {"a": {"type": "null", "default": object()}}},
+            "json_schema: must be a schema that JSON can hold",
+        ),
     ],
 )
 def test_schemas_that_are_refused(vocabulary, schema, message):
     with pytest.raises(ArgumentError, match=re.escape(message)):
         Grammar(vocabulary, json_schema=schema)
+
+
+@pytest.mark.parametrize("depth", [190, 1990, 100_000])
+def test_deep_schemas_compile_or_are_refused(vocabulary, depth):
+    for keyword, wrap in {
+        "items": lambda part: part,
+        "anyOf": lambda part: [part],
+        "allOf": lambda part: [part],
+    }.items():
+        schema: dict = {"type": "null"}
+        for _ in range(depth if keyword == "items" else depth // 2):
+            schema = {keyword: wrap(schema)}
+        if depth < 200:
+            Grammar(vocabulary, json_schema=schema)
+        else:
+            with pytest.raises(ArgumentError, match="json_schema: must be|nested deeper than 200"):
+                Grammar(vocabulary, json_schema=schema)
 
 
 def accepts(grammar: Grammar, text: str) -> bool:
@@ -344,6 +375,89 @@ def test_what_schemas_accept(vocabulary, schema, accepted, refused):
     grammar = Grammar(vocabulary, json_schema=schema)
     assert [text for text in accepted if not accepts(grammar, text)] == []
     assert [text for text in refused if accepts(grammar, text)] == []
+
+
+REFERENCE_VALUES = ["null", "true", "7", '"x"', "[]", "{}"]
+REFERENCE_TYPES = ["null", "boolean", "integer", "string", "array", "object"]
+
+
+def random_references(rng: random.Random) -> dict:
+    """Definitions that refer to each other, and to themselves, with nothing but choices in between."""
+
+    def part(depth: int) -> dict:
+        kind = rng.choice(["$ref", "$ref", "type", "anyOf", "allOf"]) if depth else rng.choice(["$ref", "type"])
+        if kind == "$ref":
+            return {"$ref": rng.choice(["#", "#/$defs/a", "#/$defs/b", "#/$defs/c"])}
+        if kind == "type":
+            return {"type": rng.sample(REFERENCE_TYPES, rng.randrange(1, 4))}
+        return {kind: [part(depth - 1) for _ in range(rng.randrange(1, 4))]}
+
+    return part(2) | {"$defs": {name: part(2) for name in "abc"}}
+
+
+def smallest_meaning(document: dict) -> dict[str, set[str]]:
+    """What the definitions accept: the least sets of values that agree with them, found by iteration from nothing."""
+    found: dict[str, set[str]] = {"#": set()} | {f"#/$defs/{name}": set() for name in "abc"}
+
+    def values(part: dict) -> set[str]:
+        if "$ref" in part:
+            return found[part["$ref"]]
+        if "type" in part:
+            return {REFERENCE_VALUES[REFERENCE_TYPES.index(name)] for name in part["type"]}
+        parts = [values(each) for each in part.get("anyOf") or part["allOf"]]
+        return set.union(*parts) if "anyOf" in part else set.intersection(*parts)
+
+    while True:
+        now = {"#": values(document)} | {f"#/$defs/{name}": values(part) for name, part in document["$defs"].items()}
+        if now == found:
+            return found
+        found = now
+
+
+def test_choices_that_lead_back_to_themselves_add_nothing(vocabulary):
+    compiled = cyclic = refused = 0
+    for seed in range(600):
+        schema = random_references(random.Random(seed))
+        meaning = smallest_meaning(schema)
+        try:
+            grammar = Grammar(vocabulary, json_schema=schema)
+        except ArgumentError as error:
+            assert re.search("leads back to|no text can match", str(error)), schema
+            assert "leads back to" not in str(error) or set() in meaning.values(), schema
+            assert "no text can match" not in str(error) or not meaning["#"], schema
+            refused += 1
+            continue
+        accepted = {value for value in REFERENCE_VALUES if accepts(grammar, value)}
+        assert accepted == meaning["#"], schema
+        compiled += 1
+        try:
+            validator = jsonschema.Draft202012Validator(schema)
+            assert accepted == {value for value in REFERENCE_VALUES if validator.is_valid(json.loads(value))}, schema
+        except RecursionError:
+            cyclic += 1
+    assert compiled > 250
+    assert cyclic > 50
+    assert refused > 20
+
+
+def test_choices_of_references_may_still_go_round_by_way_of_values(vocabulary):
+    schema = {"anyOf": [{"$ref": "#"}, {"type": "null"}, {"type": "array", "items": {"$ref": "#"}, "minItems": 1}]}
+    grammar = Grammar(vocabulary, json_schema=schema)
+    assert all(accepts(grammar, text) for text in ("null", "[null]", "[[null],null]"))
+    assert not any(accepts(grammar, text) for text in ("[]", "1", '"a"', "[1]"))
+
+
+def test_disjointness_of_many_branches_and_references_is_told_soon(vocabulary):
+    kinds = [{"type": "object", "properties": {"kind": {"const": i}}, "required": ["kind"]} for i in range(250)]
+    accepts(Grammar(vocabulary, json_schema={"oneOf": kinds}), '{"kind":249}')
+    nested: dict = {"type": "null"}
+    for _ in range(40):
+        nested = {"oneOf": [nested, {"const": "a"}]}
+    names = [f"p{i}" for i in range(40)]
+    deep = {"type": "object", "properties": {name: {"$ref": "#/$defs/deep"} for name in names}, "required": names}
+    for schema in (nested, {"$defs": {"deep": deep}, "oneOf": [{"$ref": "#/$defs/deep"}, {"$ref": "#/$defs/deep"}]}):
+        with pytest.raises(ArgumentError, match="#/oneOf.*: a value may be accepted by branch"):
+            Grammar(vocabulary, json_schema=schema)
 
 
 def test_every_way_in_which_python_writes_json_is_accepted(vocabulary):

@@ -114,10 +114,17 @@ def source_of(json_schema: Any, regex: str | None, grammar: str | None, syntax: 
     if json_schema is not None:
         if hasattr(json_schema, "model_json_schema"):
             json_schema = json_schema.model_json_schema()
-        return "json_schema", json_schema if isinstance(json_schema, str) else json.dumps(json_schema)
+        return "json_schema", json_schema if isinstance(json_schema, str) else _schema_text(json_schema)
     name, text = ("regex", regex) if regex is not None else ("grammar", grammar)
     if not isinstance(text, str):
         raise ArgumentError(f"{name} = {text!r}: must be a string")
     if name == "regex":
         return name, text
     return syntax or ("gbnf" if "::=" in text else "lark"), text
+
+
+def _schema_text(schema: Any) -> str:
+    try:
+        return json.dumps(schema)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise ArgumentError(f"json_schema: must be a schema that JSON can hold: {error}") from None

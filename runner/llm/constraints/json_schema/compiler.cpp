@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runner/llm/constraints/budget.h"
+#include "runner/llm/constraints/json_schema/alternatives.h"
 #include "runner/llm/constraints/json_schema/json_schema.h"
 #include "runner/llm/constraints/json_schema/named_values.h"
 #include "runner/llm/constraints/json_schema/numbers.h"

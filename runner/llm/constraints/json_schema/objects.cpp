@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "runner/llm/constraints/json_schema/alternatives.h"
 #include "runner/llm/constraints/json_schema/compiler.h"
 #include "runner/llm/constraints/json_schema/strings.h"
 #include "runner/llm/constraints/regex.h"

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <set>
 
-#include "runner/llm/constraints/budget.h"
 #include "runner/llm/constraints/expression.h"
 
 namespace mote::constraints {
@@ -44,7 +41,6 @@ constexpr std::array<std::pair<const char*, uint32_t>, 7> kTypes{{{"null", kNull
                                                                  {"string", kString},
                                                                  {"array", kArray},
                                                                  {"object", kObject}}};
-constexpr size_t kMaxAlternatives = 2000;
 
 bool is_schema(const Json& value) { return value.is_object() || value.is_boolean(); }
 
@@ -114,118 +110,6 @@ std::string unescaped(std::string_view part) {
     }
   }
   return text;
-}
-
-// Collects what must hold at once, and where there is a choice.
-class Flattening {
- public:
-  explicit Flattening(const Json& document) : document_(document) {}
-
-  Status run(const Conjunction& schemas) {
-    for (const Schema& schema : schemas) MOTE_RETURN_IF_ERROR(add(schema));
-    return {};
-  }
-
-  Conjunction all;
-  std::vector<Conjunction> choices;  // of each one
-  bool is_never = false;
-
- private:
-  Status add(const Schema& schema) {
-    if (schema.json->is_boolean()) {
-      is_never |= !schema.json->get<bool>();
-      return {};
-    }
-    if (std::find(open_.begin(), open_.end(), schema.json) != open_.end()) {
-      return schema_error(schema, "$ref", "the schema refers to itself without a value in between");
-    }
-    if (!seen_.insert(schema.json).second) return {};
-    MOTE_RETURN_IF_ERROR(check_keywords(schema));
-    MOTE_REQUIRE(open_.size() < kMaxNesting, Code::kInvalidArgument, "JSON Schema: %s: schemas refer to schemas deeper than %zu levels",
-                 schema.pointer.c_str(), kMaxNesting);
-    open_.push_back(schema.json);
-    all.push_back(schema);
-    if (const Json* reference = find(schema, "$ref")) {
-      MOTE_ASSIGN(const Schema target, resolve(document_, schema, reference->get<std::string>()));
-      MOTE_RETURN_IF_ERROR(add(target));
-    }
-    if (const Json* parts = find(schema, "allOf")) {
-      for (size_t i = 0; i < parts->size(); ++i) MOTE_RETURN_IF_ERROR(add(child(child(schema, "allOf"), i)));
-    }
-    for (const char* keyword : {"anyOf", "oneOf"}) {
-      const Json* parts = find(schema, keyword);
-      if (parts == nullptr) continue;
-      Conjunction branches;
-      for (size_t i = 0; i < parts->size(); ++i) branches.push_back(child(child(schema, keyword), i));
-      if (keyword[0] == 'o') MOTE_RETURN_IF_ERROR(check_disjoint(schema, branches));
-      choices.push_back(std::move(branches));
-    }
-    open_.pop_back();
-    return {};
-  }
-
-  Status check_disjoint(const Schema& schema, const Conjunction& branches) const {
-    for (size_t i = 0; i < branches.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        if (are_disjoint(document_, branches[i], branches[j])) continue;
-        return schema_error(schema, "oneOf",
-                            format("a value may be accepted by branch %zu and by branch %zu: give them different types, or a required property "
-                                   "with a different const, or use anyOf",
-                                   j, i));
-      }
-    }
-    return {};
-  }
-
-  const Json& document_;
-  std::vector<const Json*> open_;
-  std::set<const Json*> seen_;
-};
-
-// The values that a schema names; nullopt: it names none.
-std::optional<std::vector<const Json*>> named_values(const Conjunction& schemas) {
-  for (const Schema& schema : schemas) {
-    if (const Json* value = find(schema, "const")) return std::vector<const Json*>{value};
-    if (const Json* values = find(schema, "enum")) {
-      std::vector<const Json*> result;
-      for (const Json& value : *values) result.push_back(&value);
-      return result;
-    }
-  }
-  return std::nullopt;
-}
-
-bool requires_property(const Conjunction& schemas, const std::string& name) {
-  return std::any_of(schemas.begin(), schemas.end(), [&](const Schema& schema) {
-    const Json* required = find(schema, "required");
-    return required != nullptr && std::find(required->begin(), required->end(), name) != required->end();
-  });
-}
-
-uint32_t common_types(const Conjunction& schemas) {
-  uint32_t types = kAllTypes | kInteger;
-  for (const Schema& schema : schemas) {
-    uint32_t own = types_of(schema);
-    if ((own & kNumber) != 0) own |= kInteger;
-    types &= own;
-  }
-  return types;
-}
-
-bool have_different_properties(const Json& document, const Conjunction& a, const Conjunction& b, int depth) {
-  for (const Schema& left : a) {
-    const Json* properties = find(left, "properties");
-    if (properties == nullptr) continue;
-    for (const auto& [name, unused] : properties->items()) {
-      if (!requires_property(a, name) || !requires_property(b, name)) continue;
-      for (const Schema& right : b) {
-        const Json* others = find(right, "properties");
-        if (others == nullptr || !others->contains(name)) continue;
-        if (are_disjoint(document, child(child(left, "properties"), name), child(child(right, "properties"), name), depth + 1)) return true;
-      }
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -313,61 +197,6 @@ Result<Schema> resolve(const Json& document, const Schema& from, const std::stri
   }
   if (!is_schema(*at.json)) return missing();
   return at;
-}
-
-Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjunction& schemas) {
-  std::vector<Conjunction> results;
-  std::vector<Conjunction> waiting = {schemas};
-  for (size_t work = 0; !waiting.empty(); ++work) {
-    MOTE_REQUIRE(work < kMaxAlternatives, Code::kInvalidArgument, "JSON Schema: %s: anyOf and oneOf together have more than %zu combinations",
-                 schemas.empty() ? "#" : schemas[0].pointer.c_str(), kMaxAlternatives);
-    const Conjunction next = std::move(waiting.back());
-    waiting.pop_back();
-    Flattening flat(document);
-    MOTE_RETURN_IF_ERROR(flat.run(next));
-    if (flat.is_never) continue;
-    // The choices of schemas that were there before have been made: their branches are among `next`.
-    const auto is_made = [&](const Conjunction& branches) {
-      return std::any_of(branches.begin(), branches.end(), [&](const Schema& branch) {
-        return std::any_of(next.begin(), next.end(), [&](const Schema& schema) { return schema.json == branch.json; });
-      });
-    };
-    const auto choice = std::find_if_not(flat.choices.begin(), flat.choices.end(), is_made);
-    if (choice == flat.choices.end()) {
-      results.push_back(std::move(flat.all));
-      continue;
-    }
-    for (auto branch = choice->rbegin(); branch != choice->rend(); ++branch) {
-      Conjunction with = next;
-      with.push_back(*branch);
-      waiting.push_back(std::move(with));
-    }
-  }
-  return results;
-}
-
-bool are_disjoint(const Json& document, const Schema& a, const Schema& b, int depth) {
-  if (depth > 4) return false;
-  Flattening left(document);
-  Flattening right(document);
-  if (!left.run({a}).ok() || !right.run({b}).ok()) return false;
-  if (left.is_never || right.is_never) return true;
-  const uint32_t types = common_types(left.all) & common_types(right.all);
-  if (types == 0) return true;
-  const auto these = named_values(left.all);
-  const auto those = named_values(right.all);
-  if (these.has_value() && those.has_value()) {
-    const auto is_shared = [&](const Json* value) {
-      return std::any_of(those->begin(), those->end(), [value](const Json* other) { return *value == *other; });
-    };
-    return std::none_of(these->begin(), these->end(), is_shared);
-  }
-  const auto lacks_types = [](const std::vector<const Json*>& values, const Conjunction& schemas) {
-    return std::none_of(values.begin(), values.end(), [&](const Json* value) { return (type_of_value(*value) & common_types(schemas)) != 0; });
-  };
-  if (these.has_value() && lacks_types(*these, right.all)) return true;
-  if (those.has_value() && lacks_types(*those, left.all)) return true;
-  return types == kObject && have_different_properties(document, left.all, right.all, depth);
 }
 
 }  // namespace mote::constraints

@@ -55,11 +55,4 @@ uint32_t type_of_value(const Json& value);
 // The schema that "#/..." names. Errors: kInvalidArgument.
 Result<Schema> resolve(const Json& document, const Schema& from, const std::string& reference);
 
-// Replaces $ref, allOf, anyOf and oneOf: a value is accepted by all of `schemas` if it is by all of one of the results.
-// A schema `false` leaves a branch out. Errors: kInvalidArgument.
-Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjunction& schemas);
-
-// Whether surely no value is accepted by both.
-bool are_disjoint(const Json& document, const Schema& a, const Schema& b, int depth = 0);
-
 }  // namespace mote::constraints

@@ -1,8 +1,12 @@
 #include "runner/llm/constraints/constraint.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <functional>
 #include <thread>
+
+#include "runner/llm/constraints/budget.h"
 
 namespace mote {
 namespace {
@@ -118,6 +122,105 @@ TEST(Constraint, threads_share_a_grammar) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& other : seen) EXPECT_EQ(other, seen[0]);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kSmallStackBytes = size_t{4} << 20;  // calls take more room there
+#else
+constexpr size_t kSmallStackBytes = size_t{512} << 10;
+#endif
+
+// Runs it with as little room for calls as the smallest threads of phones have.
+void run_in_a_small_thread(const std::function<void()>& body) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kSmallStackBytes), 0);
+  pthread_t thread{};
+  const auto call = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, call, const_cast<std::function<void()>*>(&body)), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+// Opens as many brackets as the constraint allows and closes them again.
+int64_t write_nested(Constraint constraint, char open, std::string_view middle, char close) {
+  int64_t depth = 0;
+  while (depth < 3 * constraints::kMaxStackDepth && constraint.accept(open).ok()) ++depth;
+  EXPECT_FALSE(allowed(constraint).empty());
+  std::optional<Constraint> deepest = constraint;
+  for (const char c : middle) EXPECT_TRUE(constraint.accept(c).ok()) << depth;
+  for (int64_t i = 0; i < depth; ++i) EXPECT_TRUE(constraint.accept(close).ok()) << i;
+  EXPECT_TRUE(constraint.may_end());
+  deepest.reset();  // the last that holds what was opened
+  return depth;
+}
+
+TEST(Constraint, deep_texts_come_to_an_end_in_small_threads) {
+  run_in_a_small_thread([] {
+    const auto tokens = vocabulary({"[[", "]]"});
+    const Constraint nested(compiled(tokens, R"({"type": "array", "items": {"$ref": "#"}})", Syntax::kJsonSchema));
+    EXPECT_GT(write_nested(nested, '[', "", ']'), 600);
+    EXPECT_EQ(write_nested(Constraint(compiled(tokens, "root ::= \"(\" root \")\" | \"a\"", Syntax::kGbnf)), '(', "a", ')'), constraints::kMaxStackDepth);
+  });
+}
+
+TEST(Constraint, deep_texts_that_may_be_read_in_many_ways_are_read_or_refused) {
+  run_in_a_small_thread([] {
+    Constraint constraint(compiled(vocabulary({}), "root ::= \"a\" root \"b\"? | \"c\"", Syntax::kGbnf));
+    for (uint32_t i = 0; i < 2 * constraints::kMaxStackDepth && constraint.accept('a').ok(); ++i) {
+    }
+    std::vector<uint32_t> mask(constraint.grammar().vocabulary().mask_words());
+    for (const char c : std::string_view("cbb")) {
+      const Status status = constraint.accept(c);
+      EXPECT_TRUE(status.ok() || status.code() == Code::kInvalidArgument);
+      (void)constraint.fill_mask(mask);
+    }
+  });
+}
+
+std::string repeated(std::string_view text, size_t count) {
+  std::string result;
+  for (size_t i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+TEST(Grammar, deep_sources_compile_or_are_refused_in_small_threads) {
+  run_in_a_small_thread([] {
+    const auto tokens = vocabulary({});
+    for (const size_t depth : {150, 199, 200, 201, 1'990, 2'010, 100'000}) {
+      const std::pair<std::string, Syntax> sources[] = {
+          {repeated(R"({"items":)", depth) + "{}" + repeated("}", depth), Syntax::kJsonSchema},
+          {repeated(R"({"anyOf":[)", depth) + "{}" + repeated("]}", depth), Syntax::kJsonSchema},
+          {repeated(R"({"properties":{"a":)", depth) + "{}" + repeated("}}", depth), Syntax::kJsonSchema},
+          {R"({"const":)" + repeated("[", depth) + repeated("]", depth) + "}", Syntax::kJsonSchema},
+          {repeated("(", depth) + "a" + repeated("|b)", depth), Syntax::kRegex},
+          {"root ::= " + repeated("(", depth) + "\"a\"" + repeated("| \"b\")*", depth), Syntax::kGbnf},
+          {"start: " + repeated("[", depth) + "\"a\"" + repeated("| \"b\"]", depth), Syntax::kLark},
+      };
+      for (const auto& [source, syntax] : sources) {
+        const auto grammar = Grammar::compile(tokens, source, {.syntax = syntax});
+        EXPECT_TRUE(depth <= 200 || !grammar.ok()) << source.substr(0, 20);
+        EXPECT_TRUE(grammar.ok() || grammar.status().code() == Code::kInvalidArgument);
+      }
+    }
+  });
+}
+
+// A chain of references is as deep as it is long.
+TEST(Grammar, long_chains_of_references_compile_or_are_refused_in_small_threads) {
+  run_in_a_small_thread([] {
+    for (const int length : {150, 250, 3'000}) {
+      std::string source = R"({"$ref": "#/$defs/0", "$defs": {)";
+      for (int i = 0; i < length; ++i) {
+        source += "\"" + std::to_string(i) + R"(": {"$ref": "#/$defs/)" + std::to_string(i + 1) + "\"}, ";
+      }
+      source += "\"" + std::to_string(length) + R"(": {"type": "null"}}})";
+      EXPECT_EQ(Grammar::compile(vocabulary({}), source, {}).ok(), length < 200);
+    }
+  });
 }
 
 TEST(Vocabulary, refuses_what_it_has_not) {
