@@ -102,14 +102,11 @@ Result<Piece> Generation::next() {
 
 Result<Piece> Generation::compute_next() {
   if (statistics_.generated_tokens == 0) start();
-  if (std::optional<Piece> piece = forced()) {
-    // A session has read all but the last token when a generation ends.
-    if (!finish_reason_.has_value() || unread_.size() < 2) return *std::move(piece);
-    const auto read = session_.prefill(std::span<const int32_t>(unread_).first(unread_.size() - 1));
-    if (!read.ok() && read.status().code() != Code::kCancelled) return read.status();
-    return *std::move(piece);
-  }
-  const auto logits = unread_.size() == 1 && statistics_.generated_tokens > 0 ? decode() : prefill();
+  if (session_.take_cancel()) return cancelled();
+  if (std::optional<Piece> piece = forced()) return *std::move(piece);
+  if (!status_.ok()) return status_;
+  const bool is_step = statistics_.generated_tokens > 0 && !session_.has_deferred();
+  const auto logits = is_step ? decode() : prefill();
   if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
   if (!logits.ok()) return cancelled();
   Piece piece = accept(*logits, session_.logit_maxima());
@@ -132,8 +129,10 @@ std::optional<Piece> Generation::forced() {
   if (!constraint_.has_value() || wants_logits || statistics_.generated_tokens == 0 || finish_reason_.has_value()) return std::nullopt;
   const std::optional<int32_t> id = constraint_->forced_token();
   if (!id.has_value() || !constraint_->accept(*id).ok()) return std::nullopt;
+  status_ = session_.defer(unread_);
+  if (!status_.ok()) return std::nullopt;
   Piece piece;
-  unread_.push_back(*id);
+  unread_.assign(1, *id);
   ++statistics_.forced_tokens;
   add_token(*id, piece);
   return piece;

@@ -63,7 +63,7 @@ class Generation {
   // next() in parts, for who runs the model otherwise: start() once, then by turns the model reads pending() and accept() is
   // told what came out, until a piece has a finish reason; cancelled() gives the last piece at any time.
   void start() { start_ = Clock::now(); }
-  // What the model has not read yet: the prompt, later the last token, and those before it that followed without logits.
+  // What the session has not been given yet: the prompt, later the last token.
   std::span<const int32_t> pending() const { return unread_; }
   // The piece that follows from the logits after the last pending id and their maxima (Session::logit_maxima).
   Piece accept(std::span<const float> logits, std::span<const float> maxima);

@@ -55,7 +55,10 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
   return session;
 }
 
-Session::~Session() { remember(); }
+Session::~Session() {
+  forget_deferred();
+  remember();
+}
 
 Status Session::prepare_methods(const Engine* engine) {
   const std::shared_ptr<const Bound>& bound = model_->bound();
@@ -120,11 +123,50 @@ Status Session::make_room(size_t count) {
   const std::vector<int32_t> rest(tokens_.begin() + keep + forgotten, tokens_.end());
   MOTE_RETURN_IF_ERROR(rewind(keep));
   forgotten_tokens_ += forgotten;
-  return append(rest);
+  return defer(rest);
+}
+
+Status Session::defer(std::span<const int32_t> ids) {
+  if (ids.empty()) return {};
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  MOTE_RETURN_IF_ERROR(make_room(ids.size()));
+  forget_draft();
+  forget_logits();
+  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  num_deferred_ += ids.size();
+  return {};
+}
+
+void Session::forget_deferred() {
+  tokens_.resize(tokens_.size() - num_deferred_);
+  num_deferred_ = 0;
+}
+
+// What was deferred and then `ids`, together. What of the deferred is not reached stays so.
+Result<std::span<const float>> Session::compute_deferred(std::span<const int32_t> ids) {
+  const size_t count = num_deferred_;
+  std::vector<int32_t> all(tokens_.end() - static_cast<ptrdiff_t>(count), tokens_.end());
+  all.insert(all.end(), ids.begin(), ids.end());
+  forget_deferred();
+  const size_t before = tokens_.size();
+  auto logits = compute(all);
+  const size_t num_read = std::min(tokens_.size() - before, count);
+  if (!logits.ok()) {
+    tokens_.insert(tokens_.end(), all.begin() + static_cast<ptrdiff_t>(num_read), all.begin() + static_cast<ptrdiff_t>(count));
+    num_deferred_ = count - num_read;
+  }
+  return logits;
+}
+
+Status Session::require_computed() {
+  if (!has_deferred()) return {};
+  MOTE_RETURN_IF_ERROR(require_whole());
+  return compute_deferred({}).status();
 }
 
 Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_RETURN_IF_ERROR(require_computed());
   return begin_chunk(ids);
 }
 
@@ -189,7 +231,7 @@ void Session::forget_draft() {
 
 Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
-  return compute(ids.subspan(reuse(ids)));
+  return has_deferred() ? compute_deferred(ids) : compute(ids.subspan(reuse(ids)));
 }
 
 Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
@@ -214,6 +256,7 @@ Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
                "%zu tokens do not fit into the context of %lld positions: open the session with a larger context_length (this "
                "model allows %d) or give fewer tokens",
                ids.size(), static_cast<long long>(context_length()), model_->max_position_embeddings());
+  forget_deferred();
   const size_t count = std::min(ids.size(), tokens_.size());
   const auto common = std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
   if (common < position()) remember();
@@ -228,6 +271,10 @@ Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
 
 Result<std::span<const float>> Session::logits() {
   MOTE_REQUIRE(position() > 0, Code::kInvalidArgument, "there are no logits before the first token: append one");
+  if (has_deferred()) {
+    MOTE_RETURN_IF_ERROR(require_whole());
+    return compute_deferred({});
+  }
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
   if (has_logits_) return executor_->output(last_method_, 0).last(vocab_size);
   if (!kept_logits_.empty()) return std::span<const float>(kept_logits_);
@@ -239,6 +286,7 @@ Result<std::span<const float>> Session::logits() {
 Result<std::span<const float>> Session::decode(int32_t id) {
   const std::span<const int32_t> ids(&id, 1);
   MOTE_RETURN_IF_ERROR(check_call(ids));
+  if (has_deferred()) return compute_deferred(ids);
   if (!is_drafted(id)) return run(decode_, ids);
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   tokens_.push_back(id);
@@ -255,6 +303,7 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   std::vector<int32_t> ids{id};
   ids.insert(ids.end(), draft.begin(), draft.end());
   MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_RETURN_IF_ERROR(require_computed());
   forget_draft();
   draft_.assign(draft.begin(), draft.end());
   MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids));
@@ -267,6 +316,7 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
 template <typename Body>
 Status Session::for_each_row(std::span<const int32_t> ids, const Body& body) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_RETURN_IF_ERROR(require_computed());
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
   const auto chunk = static_cast<size_t>(options_.prefill_chunk);
   for (size_t begin = 0; begin < ids.size(); begin += chunk) {
@@ -298,9 +348,11 @@ Status Session::rewind(int64_t to) {
     reset();
     return {};
   }
-  if (!interrupted_ && states_.rewind(position(), to)) {
+  const int64_t computed = position() - static_cast<int64_t>(num_deferred_);
+  if (!interrupted_ && (to >= computed || states_.rewind(computed, to))) {
     if (to < position()) forget_logits();
     tokens_.resize(static_cast<size_t>(to));
+    num_deferred_ = static_cast<size_t>(std::max<int64_t>(to - computed, 0));
     return {};
   }
   const std::vector<int32_t> kept(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(to));
@@ -318,6 +370,7 @@ Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
 Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
   forget_draft();
   MOTE_RETURN_IF_ERROR(require_whole());
+  MOTE_RETURN_IF_ERROR(require_computed());
   auto snapshot = std::make_shared<SessionSnapshot>();
   snapshot->bound = model_->bound();
   snapshot->tokens = tokens_;
@@ -392,6 +445,7 @@ void Session::forget_logits() {
 void Session::reset() {
   forget_logits();
   tokens_.clear();
+  num_deferred_ = 0;
   ahead_ = {};
   states_.clear();
   interrupted_ = false;

@@ -66,6 +66,9 @@ class Session {
   bool is_drafted(int32_t id) const { return !ahead_.empty() && ahead_.front() == id; }
   // As prefill, for when the logits are not needed yet. No ids: nothing is done.
   Status append(std::span<const int32_t> ids);
+  // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors: those of rewind.
+  Status defer(std::span<const int32_t> ids);
+  bool has_deferred() const { return num_deferred_ > 0; }
   // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
   // cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
@@ -164,6 +167,9 @@ class Session {
   Result<SequenceStates> begin_chunk(std::span<const int32_t> ids);
   Status require_whole() const;
   Status make_room(size_t count);
+  Result<std::span<const float>> compute_deferred(std::span<const int32_t> ids);
+  Status require_computed();
+  void forget_deferred();
   Result<std::span<const float>> compute(std::span<const int32_t> ids);
   bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
   void remember();
@@ -182,6 +188,7 @@ class Session {
   std::shared_ptr<Executor> executor_;
   std::unique_ptr<Profile> profile_;
   std::vector<int32_t> tokens_;
+  size_t num_deferred_ = 0;         // of tokens_, the last ones, which are not in the states
   std::vector<float> kept_logits_;  // those after the last token, where no method has them
   bool has_logits_ = false;         // the last row of the last method's are those after the last token
   int64_t forgotten_tokens_ = 0;

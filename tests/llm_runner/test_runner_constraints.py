@@ -697,6 +697,38 @@ def test_forced_tokens_change_no_text(demo, options):
             check_json(PERSON, text.encode())
 
 
+@pytest.mark.parametrize("end", ["cancel", "close"])
+@pytest.mark.parametrize("options", [{}, {"speculative": "lookup"}, {"prefill_chunk": 2}])
+def test_a_generation_may_be_left_between_any_two_tokens(demo, end, options):
+    grammar = Grammar(demo, json_schema=PERSON, whitespace="compact")
+    chunk = {"prefill_chunk": options["prefill_chunk"]} if "prefill_chunk" in options else {}
+    asked = {name: value for name, value in options.items() if name == "speculative"} | {"do_sample": False}
+    prompt = demo.tokenize("def f():\n")
+    whole = demo.session().generate(prompt, grammar=grammar, max_new_tokens=60, **asked)
+    text = whole.text()
+    assert whole.statistics["forced_tokens"] > 5
+    with demo.session(**chunk) as session, demo.session() as fresh:
+        for count in range(len(whole.token_ids)):
+            session.reset()
+            generation = session.generate(prompt, grammar=grammar, max_new_tokens=60, **asked)
+            pieces = [generation.next_piece() for _ in range(count)]
+            if end == "close":
+                generation.close()
+            else:
+                generation.cancel()
+                last = generation.next_piece()
+                assert (last.finish_reason, last.token_id) == ("cancelled", None)
+                pieces.append(last)
+            given = generation.token_ids
+            assert given == whole.token_ids[:count]
+            if end == "cancel":
+                assert text.startswith("".join(piece.text for piece in pieces))
+            assert session.tokens == (prompt + given[:-1] if given else [])
+            if given and count % 5 == 0:
+                fresh.reset()
+                np.testing.assert_array_equal(session.decode(given[-1]), fresh.prefill(prompt + given))
+
+
 def test_limits_cut_a_text_short_and_the_session_goes_on(demo):
     grammar = Grammar(demo, json_schema=PERSON, whitespace="compact")
     for limit in range(1, 12):

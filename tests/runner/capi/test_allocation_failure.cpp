@@ -34,7 +34,7 @@ class Life {
 
   std::vector<std::function<int32_t()>> calls() {
     std::vector<std::function<int32_t()>> result{
-        [this] { return mote_model_open(path_.c_str(), &model_, &error); },
+        [this] { return mote_model_open(path_.c_str(), nullptr, &model_, &error); },
         [this] { return mote_prefix_cache_open(1 << 20, &cache_, &error); },
         [this] { return open_session(); },
         [this] { return mote_tokenize(model_, kText.data(), kText.size(), 1, 1, ids_.data(), ids_.size(), &num_ids_, &error); },
@@ -206,7 +206,7 @@ TEST_P(AllocationFailure, in_a_batch_ends_a_sequence_at_most) {
   batch_options.session = &options;
   mote_model* model = nullptr;
   mote_batch* batch = nullptr;
-  ASSERT_EQ(mote_model_open(file_.path().c_str(), &model, &error), MOTE_OK) << error.message;
+  ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model, &error), MOTE_OK) << error.message;
   ASSERT_EQ(mote_batch_open(model, &batch_options, &batch, &error), MOTE_OK) << error.message;
   const std::string expected = run_batch(batch, nullptr);
   bool happened = true;

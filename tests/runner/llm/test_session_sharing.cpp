@@ -267,6 +267,79 @@ TEST_P(SharingSessions, a_full_context_forgets_the_oldest_tokens) {
   EXPECT_EQ(Session::open(model_, {.context_length = 40, .num_keep = 40}).status().code(), Code::kInvalidArgument);
 }
 
+TEST_P(SharingSessions, deferred_tokens_are_there_for_whatever_comes_next) {
+  const auto session = open({.prefill_chunk = 8});
+  const auto begin = [&](size_t count) {
+    session->reset();
+    ASSERT_TRUE(session->append(some_ids(20)).ok());
+    ASSERT_TRUE(session->defer(some_ids(count, 1)).ok());
+    EXPECT_TRUE(session->has_deferred());
+    EXPECT_EQ(session->position(), 20 + static_cast<int64_t>(count));
+  };
+  for (const size_t count : {1, 7, 30}) {
+    begin(count);
+    expect_exact(*session, some_ids(5, 2));
+    begin(count);
+    Ids ids(session->tokens().begin(), session->tokens().end());
+    const Logits all = alone(ids);
+    EXPECT_EQ(copy(session->logits()), Logits(all.end() - 19, all.end()));
+    begin(count);
+    expect_exact(**session->fork(), some_ids(5, 3));
+    begin(count);
+    ASSERT_TRUE(session->save(saved_path()).ok());
+    const auto restored = open();
+    ASSERT_TRUE(restored->restore(saved_path()).ok());
+    expect_exact(*restored, some_ids(5, 4));
+    for (const int64_t position : {20 + static_cast<int64_t>(count), 20 + static_cast<int64_t>(count) / 2, int64_t{20}, int64_t{9}}) {
+      begin(count);
+      ASSERT_TRUE(session->rewind(position).ok());
+      EXPECT_EQ(session->position(), position);
+      expect_exact(*session, some_ids(5, 5));
+    }
+    begin(count);
+    ids = some_ids(40, 6);
+    EXPECT_EQ(*session->set_tokens(ids), std::ranges::mismatch(ids, some_ids(20)).in1 - ids.begin());
+    expect_exact(*session, some_ids(5, 7));
+  }
+  std::filesystem::remove(saved_path());
+}
+
+TEST_P(SharingSessions, a_cancel_leaves_deferred_tokens_in_place) {
+  const auto session = open({.num_threads = 2, .prefill_chunk = 4});
+  for (int point = 0; point < 200; ++point) {
+    session->reset();
+    ASSERT_TRUE(session->append(some_ids(20)).ok());
+    ASSERT_TRUE(session->defer(some_ids(40, 1)).ok());
+    Ids ids(session->tokens().begin(), session->tokens().end());
+    std::thread canceller([&] {
+      for (int i = 0; i < point * 40; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);  // some time
+      session->cancel();
+    });
+    const auto logits = session->decode(5);
+    canceller.join();
+    session->forget_cancel();
+    if (logits.ok()) ids.push_back(5);
+    ASSERT_EQ(Ids(session->tokens().begin(), session->tokens().end()), ids);
+    if (point % 20 == 0) expect_exact(*session, some_ids(3, 2));
+  }
+}
+
+TEST_P(SharingSessions, deferred_tokens_make_room_as_others_do) {
+  const auto session = open({.context_length = 40, .overflow = Overflow::kShift, .num_keep = 4});
+  const Ids ids = some_ids(100);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i % 7 == 0) copy(session->decode(ids[i]));
+    else ASSERT_TRUE(session->defer({&ids[i], 1}).ok());
+    EXPECT_LE(session->position(), 40);
+  }
+  EXPECT_EQ(session->forgotten_tokens() + session->position(), 100);
+  expect_exact(*session, some_ids(1));
+  const auto full = open({.context_length = 8});
+  EXPECT_EQ(full->defer(some_ids(9)).code(), Code::kContextFull);
+  EXPECT_EQ(full->defer(Ids{19}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(full->position(), 0);
+}
+
 TEST_P(SharingSessions, the_prefix_cache_gives_what_others_computed) {
   const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 30);
   const Ids system = some_ids(300);
