@@ -7,9 +7,9 @@
  * MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle was closed of lives until the calls on it have returned.
  * Threads: models, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used from any number of
  * threads. Sessions, generations, constraints and replies take one call at a time, a generation and its session together: another
- * call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE. A session that a batch continues likewise takes none. Only closing
- * and mote_session_cancel and mote_generation_cancel may come at any time. A batch: see there. mote_session_cancel may be called
- * in a signal handler.
+ * call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a session that a batch continues. Only closing,
+ * mote_session_cancel, mote_generation_cancel and mote_session_position may come at any time; mote_session_cancel may be called in
+ * a signal handler. A batch: see there.
  * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
  * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of NULL.
  * Nothing aborts and no C++ exception leaves.
@@ -303,7 +303,7 @@ typedef struct {
 } mote_session_info;
 
 MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
-/* -1 if session is NULL or in another call. */
+/* At any time and from any thread, so that a long call can be watched; -1 if session is NULL. */
 MOTE_API int64_t mote_session_position(const mote_session* session);
 /* Forgets every position. */
 MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);

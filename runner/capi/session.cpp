@@ -210,13 +210,8 @@ int32_t mote_session_get_info(const mote_session* handle, mote_session_info* inf
 }
 
 int64_t mote_session_position(const mote_session* handle) {
-  int64_t position = -1;
-  (void)guarded(nullptr, [&]() -> Status {
-    MOTE_ASSIGN(const auto session, enter(handle));
-    position = session->session->position();
-    return {};
-  });
-  return position;
+  const auto session = Shared<mote_session>::find(handle);
+  return session ? session->session->position() : -1;
 }
 
 int32_t mote_session_rewind(mote_session* handle, int64_t position, mote_error* error) {

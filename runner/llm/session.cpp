@@ -132,14 +132,20 @@ Status Session::defer(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(make_room(ids.size()));
   forget_draft();
   forget_logits();
-  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  tokens_.append(ids);
   num_deferred_ += ids.size();
   return {};
 }
 
 void Session::forget_deferred() {
-  tokens_.resize(tokens_.size() - num_deferred_);
+  tokens_.truncate(tokens_.size() - num_deferred_);
   num_deferred_ = 0;
+}
+
+Result<std::span<const float>> Session::compute_if_possible(std::span<const int32_t> ids) try {
+  return compute(ids);
+} catch (const std::bad_alloc&) {
+  return Status(Code::kOutOfMemory, "out of memory");
 }
 
 // What was deferred and then `ids`, together. What of the deferred is not reached stays so.
@@ -149,10 +155,10 @@ Result<std::span<const float>> Session::compute_deferred(std::span<const int32_t
   all.insert(all.end(), ids.begin(), ids.end());
   forget_deferred();
   const size_t before = tokens_.size();
-  auto logits = compute(all);
+  const auto logits = compute_if_possible(all);
   const size_t num_read = std::min(tokens_.size() - before, count);
   if (!logits.ok()) {
-    tokens_.insert(tokens_.end(), all.begin() + static_cast<ptrdiff_t>(num_read), all.begin() + static_cast<ptrdiff_t>(count));
+    tokens_.append(std::span<const int32_t>(all).first(count).subspan(num_read));
     num_deferred_ = count - num_read;
   }
   return logits;
@@ -181,7 +187,7 @@ Result<SequenceStates> Session::begin_chunk(std::span<const int32_t> ids) {
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
   if (!status.ok()) return;
-  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  tokens_.append(ids);
   interrupted_ = false;
 }
 
@@ -289,7 +295,7 @@ Result<std::span<const float>> Session::decode(int32_t id) {
   if (has_deferred()) return compute_deferred(ids);
   if (!is_drafted(id)) return run(decode_, ids);
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
-  tokens_.push_back(id);
+  tokens_.append(ids);
   ahead_ = ahead_.subspan(1);
   forget_logits();  // the last row is not that of the last token
   ++row_;
@@ -308,7 +314,7 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   draft_.assign(draft.begin(), draft.end());
   MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids));
   ahead_ = draft_;
-  tokens_.resize(tokens_.size() - draft.size());
+  tokens_.truncate(tokens_.size() - draft.size());
   forget_logits();
   return row_of(rows);
 }
@@ -351,7 +357,7 @@ Status Session::rewind(int64_t to) {
   const int64_t computed = position() - static_cast<int64_t>(num_deferred_);
   if (!interrupted_ && (to >= computed || states_.rewind(computed, to))) {
     if (to < position()) forget_logits();
-    tokens_.resize(static_cast<size_t>(to));
+    tokens_.truncate(static_cast<size_t>(to));
     num_deferred_ = static_cast<size_t>(std::max<int64_t>(to - computed, 0));
     return {};
   }
@@ -373,7 +379,7 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
   MOTE_RETURN_IF_ERROR(require_computed());
   auto snapshot = std::make_shared<SessionSnapshot>();
   snapshot->bound = model_->bound();
-  snapshot->tokens = tokens_;
+  snapshot->tokens.assign(tokens_.begin(), tokens_.end());
   snapshot->states = states_.snapshot(position());
   if (has_logits_) {
     const auto logits = executor_->output(last_method_, 0).last(static_cast<size_t>(model_->vocab_size()));
@@ -397,7 +403,7 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   std::vector<float> logits = to == size ? snapshot.logits : std::vector<float>();
   reset();
   states_.adopt(snapshot.states, to);
-  tokens_.assign(tokens.begin(), tokens.end());  // keeps what it has reserved
+  tokens_.assign(tokens);  // keeps what it has reserved
   kept_logits_ = std::move(logits);
   return {};
 }
@@ -444,7 +450,7 @@ void Session::forget_logits() {
 
 void Session::reset() {
   forget_logits();
-  tokens_.clear();
+  tokens_.truncate(0);
   num_deferred_ = 0;
   ahead_ = {};
   states_.clear();

@@ -15,6 +15,7 @@
 #include "runner/llm/state/prefix_cache.h"
 #include "runner/llm/state/session_snapshot.h"
 #include "runner/llm/state/memory.h"
+#include "runner/llm/state/token_list.h"
 #include "runner/program/executor.h"
 #include "runner/program/profile.h"
 #include "runner/program/thread_pool.h"
@@ -41,7 +42,7 @@ struct SessionOptions {
 // `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
 Result<SessionOptions> resolve(const Model& model, SessionOptions options);
 
-// Thread safety: one thread at a time, but for cancel. Keeps its model alive.
+// Thread safety: one thread at a time, but for cancel and position. Keeps its model alive.
 class Session {
  public:
   // Errors: kInvalidArgument naming the option; kOutOfMemory.
@@ -94,13 +95,14 @@ class Session {
   // With every default filled in.
   const SessionOptions& options() const { return options_; }
   int64_t context_length() const { return options_.context_length; }
-  int64_t position() const { return static_cast<int64_t>(tokens_.size()); }
+  // Any thread, also while a call runs.
+  int64_t position() const { return tokens_.count(); }
   int num_threads() const { return threads_->num_threads(); }
   int64_t prefill_chunk() const { return options_.prefill_chunk; }
   // Tokens that kShift has forgotten since the session was opened.
   int64_t forgotten_tokens() const { return forgotten_tokens_; }
   // The ids at all positions so far.
-  std::span<const int32_t> tokens() const { return tokens_; }
+  std::span<const int32_t> tokens() const { return tokens_.ids(); }
   // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
   uint64_t state_bytes() const { return states_.bytes(); }
   uint64_t held_state_bytes() const { return states_.held_bytes(); }
@@ -171,6 +173,7 @@ class Session {
   Status require_computed();
   void forget_deferred();
   Result<std::span<const float>> compute(std::span<const int32_t> ids);
+  Result<std::span<const float>> compute_if_possible(std::span<const int32_t> ids);
   bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
   void remember();
   void forget_logits();
@@ -187,7 +190,7 @@ class Session {
   std::shared_ptr<ThreadPool> threads_;
   std::shared_ptr<Executor> executor_;
   std::unique_ptr<Profile> profile_;
-  std::vector<int32_t> tokens_;
+  TokenList tokens_;
   size_t num_deferred_ = 0;         // of tokens_, the last ones, which are not in the states
   std::vector<float> kept_logits_;  // those after the last token, where no method has them
   bool has_logits_ = false;         // the last row of the last method's are those after the last token

@@ -102,14 +102,9 @@ Logits score(Session& session, const std::vector<int32_t>& ids) {
   });
 }
 
-mote_session_info read_info(Session& session) {
-  auto info = sized<mote_session_info>();
-  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_get_info(handle, &info, error); });
-  return info;
-}
-
 py::dict info(Session& session) {
-  const mote_session_info from = read_info(session);
+  auto from = sized<mote_session_info>();
+  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_get_info(handle, &from, error); });
   py::dict result;
   result["context_length"] = from.context_length;
   result["num_threads"] = from.num_threads;
@@ -232,7 +227,7 @@ void bind_session(py::module_& module) {
       .def("save", &save, py::arg("path"))
       .def("restore", &restore, py::arg("path"))
       .def("info", &info)
-      .def("position", [](Session& session) { return read_info(session).position; })
+      .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("rewind", &rewind, py::arg("position"))
       .def("tokens", &tokens)
       .def("set_draft_model", &set_draft_model, py::arg("model").none(true))

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from llm_runner import ArgumentError, ContextFullError
+from llm_runner import ArgumentError, ContextFullError, StateError
 
 PROMPTS = (
     "def add(a, b):\n",
@@ -132,8 +132,9 @@ def test_errors_name_what_is_wrong(demo):
             batch.add("x", beams=3)
         session = demo.session(context_length=8)
         batch.add("x", session=session)
-        with pytest.raises(ArgumentError, match="already: it continues sequence 0"):
-            batch.add("x", session=session)
+        for call in (lambda: batch.add("x", session=session), lambda: session.tokens, lambda: session.append("x")):
+            with pytest.raises(StateError, match="continues in a batch"):
+                call()
         assert len(batch) == 1
     with pytest.raises(ArgumentError, match="the batch is closed"):
         batch.step()

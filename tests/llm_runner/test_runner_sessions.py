@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llm_runner import ArgumentError, ContextFullError, FileError, PrefixCache, SessionFileError
+from llm_runner import ArgumentError, ContextFullError, FileError, PrefixCache, SessionFileError, StateError
 
 PROMPT = "import os\n\n\ndef main(path):\n    return "
 
@@ -122,3 +122,14 @@ def test_samples_come_from_one_prefill(demo):
     assert len(set(texts)) > 1
     with demo.session() as session, pytest.raises(ArgumentError, match="count = 0"):
         session.samples(0, PROMPT)
+
+
+def test_a_generation_says_that_its_session_was_changed(demo):
+    with demo.session(context_length=64) as session:
+        overtaken = session.generate(PROMPT, max_new_tokens=8, ignore_eos=True)
+        next(overtaken)
+        assert session.position > 0  # looking is no change
+        session.rewind(2)
+        with pytest.raises(StateError, match="another call changed the session"):
+            list(overtaken)
+        assert list(session.generate(max_new_tokens=2, ignore_eos=True))

@@ -77,7 +77,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[SessionOptions, Generatio
 class Session:
     """Caches and position of one sequence; `Model.session` opens it.
 
-    Thread safety: calls from several threads take turns; `cancel` may come at any time.
+    Thread safety: calls from several threads take turns; `cancel` and `position` may come at any time.
     """
 
     def __init__(self, model: Model, **options: Unpack[SessionOptions]):
