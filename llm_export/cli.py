@@ -165,6 +165,13 @@ Examples:
     show_default=True,
     help="Seconds that a request waits, and that it generates.",
 )
+@click.option(
+    "--prefix-cache-mb",
+    type=click.IntRange(0, 2**20),
+    default=256,
+    show_default=True,
+    help="What requests have read and others may use, MiB; 0: nothing.",
+)
 @click.option("--max-body-mb", type=click.IntRange(1, 1024), default=4, show_default=True, help="Largest request, MiB.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A further name of this machine; repeatable.")
 @click.option(

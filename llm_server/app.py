@@ -43,6 +43,7 @@ PAGE_HEADERS = {
 class ServerOptions:
     """model_name: how requests name the model   parallel: requests that run side by side, each with caches of its own
     max_queue: requests that wait for them   timeout: seconds of waiting, and of a generation
+    prefix_cache_bytes: what sessions have read and others may use, at most; 0: nothing is kept
     api_key: None: none is asked for   allowed_hosts, allowed_origins: as for `OriginGuard`
     session: options of `Model.session`
     """
@@ -51,6 +52,7 @@ class ServerOptions:
     parallel: int = 1
     max_queue: int = 16
     timeout: float = 600.0
+    prefix_cache_bytes: int = 256 * 2**20
     api_key: str | None = None
     allowed_hosts: Sequence[str] = ()
     allowed_origins: Sequence[str] = ()
@@ -62,7 +64,8 @@ class ServerOptions:
 def create_app(model: Model, options: ServerOptions) -> Starlette:
     """Makes the application of a model. Errors: ArgumentError naming the option of a session."""
     engine = Engine(
-        model, options.model_name, options.parallel, options.max_queue, options.timeout, **options.session
+        model, options.model_name, options.parallel, options.max_queue, options.timeout, options.prefix_cache_bytes,
+        **options.session,
     )  # fmt: skip
     routes = [
         Route("/health", health),

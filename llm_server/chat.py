@@ -43,7 +43,7 @@ def _render(engine: Engine, asked: ChatRequest) -> tuple[Conversation, Constrain
     messages = template_messages(asked, engine.model.chat_template)
     tools = offered_tools(asked)
     conversation = Conversation(
-        engine.model, messages, tools, chat_template_kwargs=variables,
+        engine.model, messages, tools=tools, chat_template_kwargs=variables,
         continue_final_message=bool(asked.continue_final_message),
     )  # fmt: skip
     engine.check_prompt(conversation.ids, "messages")

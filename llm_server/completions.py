@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from llm_runner import Generation, Piece, TokenLogprob, __version__
 from llm_server.chat import usage
 from llm_server.engine import Engine, finish_reason, finite, in_thread, steps
 from llm_server.errors import invalid
+from llm_server.prompt_logprobs import prompt_logprobs, text_offsets
 from llm_server.requests import MAX_CHOICES, CompletionRequest, read_request
 from llm_server.streaming import respond, respond_whole
 
@@ -38,8 +39,8 @@ def _check(asked: CompletionRequest) -> None:
         raise invalid("suffix", "is not supported: the text can only be continued")
     if asked.best_of is not None and asked.best_of != (asked.n or 1):
         raise invalid("best_of", f"{asked.best_of} is not supported: must be as n")
-    if asked.echo and asked.logprobs is not None:
-        raise invalid("echo", "is not supported together with logprobs")
+    if asked.max_tokens == 0 and not asked.echo:
+        raise invalid("max_tokens", "0 is only accepted with echo: must be 1 or more")
 
 
 def _prompts(engine: Engine, asked: CompletionRequest) -> list[list[int]]:
@@ -62,14 +63,25 @@ def _prompts(engine: Engine, asked: CompletionRequest) -> list[list[int]]:
     return found
 
 
+class ScoredToken(NamedTuple):
+    """A token of a text."""
+
+    id: int
+    logprob: TokenLogprob | None  # None: of the first token, which nothing comes before
+    offset: int  # where in the text it begins
+
+
 @dataclass
 class Choice:
     """One continuation, as it is written."""
 
     index: int
-    generation: Generation
+    generation: Generation | None  # None: the prompt is all of it
     text: str  # so far
-    tokens: list[tuple[TokenLogprob, int]] = field(default_factory=list)  # that no chunk has yet, and where they begin
+    tokens: list[ScoredToken] = field(default_factory=list)  # that no chunk has yet
+
+    def finish_reason(self) -> str:
+        return finish_reason("length" if self.generation is None else self.generation.finish_reason)
 
 
 class Completion:
@@ -94,7 +106,7 @@ class Completion:
             async for choice in begun:
                 async for _ in self._pieces(choice):
                     pass
-                choices.append(self._choice(choice, choice.text, finish_reason(choice.generation.finish_reason)))
+                choices.append(self._choice(choice, choice.text, choice.finish_reason()))
         return self.head | {"choices": choices, "usage": self._usage()}
 
     async def chunks(self) -> AsyncGenerator[dict[str, Any], None]:
@@ -105,7 +117,7 @@ class Completion:
                     async for piece in pieces:
                         if piece.text:
                             yield self._chunk(choice, piece.text)
-                yield self._chunk(choice, "", finish_reason(choice.generation.finish_reason))
+                yield self._chunk(choice, "", choice.finish_reason())
         if self.asked.stream_options is not None and self.asked.stream_options.include_usage:
             yield self.head | {"choices": [], "usage": self._usage()}
 
@@ -114,25 +126,38 @@ class Completion:
         for prompt in self.prompts:
             echo = self.engine.model.detokenize(prompt, skip_special_tokens=True) if self.asked.echo else ""
             async with self.engine.session(prompt) as session:
+                scored = await self._scored(session, prompt)
                 for number, options in enumerate(self.options):
                     known = await in_thread(session.rewind_to_prefix, prompt)
-                    if number == 0:
+                    if number == 0 and not scored:
                         self.cached_tokens += known
-                    yield Choice(index, self._generate(session, prompt[known:], options), echo)
+                    yield Choice(index, self._generate(session, prompt[known:], options), echo, list(scored))
                     index += 1
 
-    def _generate(self, session, ids: list[int], options: dict[str, Any]) -> Generation:
+    async def _scored(self, session, prompt: list[int]) -> list[ScoredToken]:
+        """Returns the tokens of a prompt, if they belong to the answer with their log-probabilities."""
+        if not self.asked.echo or self.asked.logprobs is None:
+            return []
+        logprobs = await prompt_logprobs(self.engine, session, prompt, self.asked.logprobs)
+        offsets = await asyncio.to_thread(text_offsets, self.engine.model, prompt)
+        return [ScoredToken(*token) for token in zip(prompt, [None, *logprobs], offsets, strict=True)]
+
+    def _generate(self, session, ids: list[int], options: dict[str, Any]) -> Generation | None:
+        if self.asked.max_tokens == 0:
+            return None
         if self.asked.logprobs is not None:
             options = options | {"logprobs": True, "top_logprobs": self.asked.logprobs}
         return session.generate(ids, stop_strings=self.stops, max_time=self.engine.timeout, **options)
 
     async def _pieces(self, choice: Choice) -> AsyncIterator[Piece]:
+        if choice.generation is None:
+            return
         async with steps(choice.generation) as pieces:
             async for piece in pieces:
                 if piece.logprob is not None:
                     self.completion_tokens += 1
                     if piece.finish_reason not in ("eos", "stop_token"):
-                        choice.tokens.append((piece.logprob, len(choice.text)))
+                        choice.tokens.append(ScoredToken(piece.logprob.id, piece.logprob, len(choice.text)))
                 choice.text += piece.text
                 yield piece
 
@@ -151,12 +176,13 @@ class Completion:
             return None
         name = self.engine.token_text
         found = {
-            "tokens": [name(entry.id) for entry, _ in choice.tokens],
-            "token_logprobs": [finite(entry.logprob) for entry, _ in choice.tokens],
+            "tokens": [name(token.id) for token in choice.tokens],
+            "token_logprobs": [token.logprob and finite(token.logprob.logprob) for token in choice.tokens],
             "top_logprobs": [
-                {name(token_id): finite(value) for token_id, value in entry.top} for entry, _ in choice.tokens
+                token.logprob and {name(token_id): finite(value) for token_id, value in token.logprob.top}
+                for token in choice.tokens
             ],
-            "text_offset": [offset for _, offset in choice.tokens],
+            "text_offset": [token.offset for token in choice.tokens],
         }
         choice.tokens.clear()
         return found

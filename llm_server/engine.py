@@ -11,7 +11,17 @@ from functools import lru_cache, partial
 from os.path import commonprefix
 from typing import Any, TypeVar
 
-from llm_runner import AsyncGeneration, ChatGeneration, Generation, Grammar, Model, ProgramError, Session, TokenLogprob
+from llm_runner import (
+    AsyncGeneration,
+    ChatGeneration,
+    Generation,
+    Grammar,
+    Model,
+    PrefixCache,
+    ProgramError,
+    Session,
+    TokenLogprob,
+)  # fmt: skip
 from llm_server.batching import BatchedSession, BatchRunner
 from llm_server.errors import ApiError, invalid
 
@@ -23,11 +33,15 @@ log = logging.getLogger("llm_server")
 class Engine:
     """A model with as many sessions as requests run side by side; requests beyond them wait in turn.
 
-    Each session keeps the last text that it read, and a request gets the one that has most of its prompt.
+    Each session keeps the last text that it read, and a request gets the one that has most of its prompt; what other
+    sessions have read, now or before, it takes from the prefix cache.
     Not thread-safe: it belongs to the event loop.
     """
 
-    def __init__(self, model: Model, name: str, parallel: int, max_queue: int, timeout: float, **session_options: Any):
+    def __init__(
+        self, model: Model, name: str, parallel: int, max_queue: int, timeout: float, prefix_cache_bytes: int,
+        **session_options: Any,
+    ):  # fmt: skip
         self.model = model
         self.name = name
         self.parallel = parallel
@@ -35,6 +49,8 @@ class Engine:
         self.max_queue = max_queue
         self.num_waiting = 0
         self.num_running = 0
+        self.prefix_cache = PrefixCache(prefix_cache_bytes) if prefix_cache_bytes else None
+        session_options["prefix_cache"] = self.prefix_cache
         self._runner = _batch_runner(model, parallel, session_options) if parallel > 1 else None
         self._free: list[Session] = [self._open_session(session_options) for _ in range(parallel)]
         self.context_length: int = self._free[0].info["context_length"]

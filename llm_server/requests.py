@@ -122,6 +122,7 @@ class ChatRequest(SamplingRequest):
 
 
 class CompletionRequest(SamplingRequest):
+    max_tokens: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None  # 0: the prompt is only echoed
     prompt: str | list[str] | list[int] | list[list[int]]
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = None

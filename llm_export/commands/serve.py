@@ -12,7 +12,7 @@ from llm_runner import Model
 
 
 def run(model, host, port, model_name, api_key, threads, context_length, kv_dtype, parallel, max_queue, timeout,
-        max_body_mb, allow_host, allow_origin, page, debug):  # fmt: skip
+        prefix_cache_mb, max_body_mb, allow_host, allow_origin, page, debug):  # fmt: skip
     try:
         from llm_server import Limits, ServerOptions, is_local, serve
     except ModuleNotFoundError as error:
@@ -28,6 +28,7 @@ def run(model, host, port, model_name, api_key, threads, context_length, kv_dtyp
         parallel=parallel,
         max_queue=max_queue,
         timeout=timeout,
+        prefix_cache_bytes=prefix_cache_mb * 2**20,
         api_key=api_key,
         allowed_hosts=(*allow_host, host),
         allowed_origins=allow_origin,

@@ -279,7 +279,11 @@ MOTE_API int32_t mote_session_append_text(mote_session* session, const char* tex
 /* Makes `ids` (at least 1) the tokens of the session: what it has of them from the first on is kept, what it has beyond is
  * forgotten, the rest is computed. *kept (may be NULL): how many were not computed. */
 MOTE_API int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept, mote_error* error);
-/* The same for the prompt of a conversation, rendered with the model's chat template: a turn costs what is new in it. */
+/* Goes back or forth to the longest beginning of a text, but for its last id, that the session has or its prefix cache: to go on
+ * with the text then costs the ids from *kept on. Computes nothing else. */
+MOTE_API int32_t mote_session_rewind_to_prefix(mote_session* session, const int32_t* ids, size_t count, int64_t* kept,
+                                               mote_error* error);
+/* As mote_session_set_tokens, for the prompt of a conversation, rendered with the model's chat template: a turn costs what is new in it. */
 MOTE_API int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation, int64_t* kept,
                                               mote_error* error);
 /* Those after the last id: vocab_size floats. Errors: MOTE_ERROR_INVALID_ARGUMENT at position 0. */

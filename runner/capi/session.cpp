@@ -141,6 +141,16 @@ int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t
   });
 }
 
+int32_t mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto session, change(handle));
+    if (count > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_ASSIGN(const int64_t result, session->session->rewind_to_prefix({ids, count}));
+    if (kept != nullptr) *kept = result;
+    return {};
+  });
+}
+
 int32_t mote_session_append_messages(mote_session* handle, const mote_conversation* conversation, int64_t* kept, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));

@@ -255,6 +255,21 @@ Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
 
 Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Status() : prefill(ids).status(); }
 
+Result<int64_t> Session::keep_prefix(std::span<const int32_t> ids) {
+  forget_deferred();
+  const size_t count = std::min(ids.size(), tokens_.size());
+  const auto common = std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
+  if (common < position()) remember();
+  if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
+  return position();
+}
+
+Result<int64_t> Session::rewind_to_prefix(std::span<const int32_t> ids) {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  return keep_prefix(ids.first(ids.size() - 1));
+}
+
 Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
   MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
   MOTE_RETURN_IF_ERROR(check_ids(ids));
@@ -262,12 +277,7 @@ Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
                "%zu tokens do not fit into the context of %lld positions: open the session with a larger context_length (this "
                "model allows %d) or give fewer tokens",
                ids.size(), static_cast<long long>(context_length()), model_->max_position_embeddings());
-  forget_deferred();
-  const size_t count = std::min(ids.size(), tokens_.size());
-  const auto common = std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
-  if (common < position()) remember();
-  if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
-  const int64_t kept = position();
+  MOTE_ASSIGN(const int64_t kept, keep_prefix(ids));
   const std::span<const int32_t> rest = ids.subspan(static_cast<size_t>(kept));
   if (rest.empty()) return kept;
   MOTE_RETURN_IF_ERROR(check_call(rest));

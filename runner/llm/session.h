@@ -73,6 +73,9 @@ class Session {
   // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
   // cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
+  // The same without computing: goes back or forth to the longest beginning of a text, but for its last id, that the session
+  // holds or the prefix cache has, and returns its length. What then continues the text are the ids behind it.
+  Result<int64_t> rewind_to_prefix(std::span<const int32_t> ids);
   // Takes the longest beginning of a text that the prefix cache has, but for the last id, into a session that is empty. Returns how
   // many ids that are. prefill does so too; this is for callers that give a text in parts.
   size_t reuse(std::span<const int32_t> ids);
@@ -174,6 +177,7 @@ class Session {
   void forget_deferred();
   Result<std::span<const float>> compute(std::span<const int32_t> ids);
   Result<std::span<const float>> compute_if_possible(std::span<const int32_t> ids);
+  Result<int64_t> keep_prefix(std::span<const int32_t> ids);
   bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
   void remember();
   void forget_logits();

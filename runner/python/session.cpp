@@ -57,6 +57,14 @@ int64_t set_tokens(Session& session, const std::vector<int32_t>& ids) {
   return kept;
 }
 
+int64_t rewind_to_prefix(Session& session, const std::vector<int32_t>& ids) {
+  int64_t kept = 0;
+  run(session, [&](mote_session* handle, mote_error* error) {
+    return mote_session_rewind_to_prefix(handle, ids.data(), ids.size(), &kept, error);
+  });
+  return kept;
+}
+
 std::shared_ptr<Session> fork(Session& session) {
   mote_session* forked = nullptr;
   run(session, [&](mote_session* handle, mote_error* error) { return mote_session_fork(handle, &forked, error); });
@@ -222,6 +230,7 @@ void bind_session(py::module_& module) {
       .def("append", &append, py::arg("ids"))
       .def("append_text", &append_text, py::arg("text"), py::arg("parse_special"))
       .def("set_tokens", &set_tokens, py::arg("ids"))
+      .def("rewind_to_prefix", &rewind_to_prefix, py::arg("ids"))
       .def("logits", &logits)
       .def("fork", &fork)
       .def("save", &save, py::arg("path"))

@@ -23,7 +23,7 @@ def main() -> None:
     with model.session(threads=1) as session:
         logits: np.ndarray = session.prefill([1])
         print(logits.shape, session.tokens[0] + 1)
-        for event in session.chat([{"role": "user", "content": "x"}], temperature=0.5):
+        for event in session.chat([{"role": "user", "content": "x"}], temperature=0.5, tools=[], stop_strings="x"):
             print(event.kind, event.text)
 
 async def later(model: Model) -> str:
@@ -39,6 +39,9 @@ WRONG = {
     'model.generate("x", max_new_tokens="3")': "arg-type",
     'model.generate("x", max_tokens=3)': "call-arg",
     "model.generate(1.5)": "arg-type",
+    "model.chat([], tool=[])": "call-arg",
+    "model.chat([], context_length='4')": "arg-type",
+    "model.session().chat([], context_length=4)": "call-arg",
     "for piece in model.generate('x'): piece + 1": "operator",
 }
 

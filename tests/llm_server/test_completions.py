@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import openai
 import pytest
+
+from llm_server.prompt_logprobs import text_offsets
+from tests.llm_server.conftest import running
 
 PROMPT = "def read_lines(path):\n"
 GREEDY = {"model": "demo", "prompt": PROMPT, "temperature": 0, "max_tokens": 10}
@@ -52,6 +56,51 @@ def test_logprobs_and_offsets(client, demo):
     ]
 
 
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_an_echo_has_the_logprobs_of_its_prompt(demo, parallel):
+    ids = demo.tokenize(PROMPT)
+    expected = demo.score(ids)
+    after = own(demo, top_logprobs=3)[1]
+    with running(demo, parallel=parallel) as server:
+        client = server.openai()
+        client.completions.create(**GREEDY)  # the prompt has been read before
+        found = client.completions.create(**GREEDY, echo=True, logprobs=3, n=2)
+        chunks = list(client.completions.create(**GREEDY, echo=True, logprobs=3, stream=True))
+        scored = client.completions.create(**GREEDY | {"max_tokens": 0}, echo=True, logprobs=3)
+        again = client.completions.create(**GREEDY)
+    text = found.choices[0].text
+    assert text == PROMPT + own(demo)[0]
+    for choice in found.choices:
+        logprobs = choice.logprobs
+        assert logprobs.token_logprobs[0] is logprobs.top_logprobs[0] is None
+        np.testing.assert_allclose(logprobs.token_logprobs[1 : len(ids)], expected, atol=1e-5)
+        assert logprobs.token_logprobs[len(ids) :] == [entry.logprob for entry in after.logprobs]
+        assert [
+            text[at : at + len(name)] for at, name in zip(logprobs.text_offset, logprobs.tokens, strict=True)
+        ] == logprobs.tokens
+        for name, value, top in list(zip(logprobs.tokens, logprobs.token_logprobs, logprobs.top_logprobs, strict=True))[
+            1:
+        ]:
+            assert len(top) == 3
+            assert value == top[name] if name in top else value <= min(top.values())
+    assert found.usage.prompt_tokens_details.cached_tokens == 0
+    first = found.choices[0].logprobs
+    assert sum((chunk.choices[0].logprobs.token_logprobs for chunk in chunks), []) == first.token_logprobs
+    assert "".join(chunk.choices[0].text for chunk in chunks) == text
+    only = scored.choices[0]
+    assert (only.text, only.finish_reason, scored.usage.completion_tokens) == (PROMPT, "length", 0)
+    assert only.logprobs.token_logprobs == first.token_logprobs[: len(ids)]
+    assert only.logprobs.text_offset == first.text_offset[: len(ids)]
+    assert again.choices[0].text == own(demo)[0]
+
+
+def test_the_offsets_of_a_long_prompt_are_those_of_its_text(demo):
+    text = "def föö(日本, 😀):\n    return 1\n" * 20
+    ids = demo.tokenize(text)
+    expected = [len(demo.detokenize(ids[:i], skip_special_tokens=True)) for i in range(len(ids))]
+    assert text_offsets(demo, ids) == expected
+
+
 def test_a_stop_token_ends_it(client, demo):
     text, generation = own(demo)
     stop = generation.token_ids[4]
@@ -74,7 +123,7 @@ def test_a_stop_token_ends_it(client, demo):
         ({"prompt": 5}, "prompt"),
         ({"suffix": "x"}, "suffix"),
         ({"best_of": 3}, "best_of"),
-        ({"echo": True, "logprobs": 1}, "echo"),
+        ({"echo": True, "logprobs": 21}, "logprobs"),
         ({"logprobs": -1}, "logprobs"),
         ({"max_tokens": 0}, "max_tokens"),
     ],

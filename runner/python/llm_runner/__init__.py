@@ -11,7 +11,7 @@ from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, BatchPiece
 from llm_runner.beam_search import Beam
 from llm_runner.chat import render_chat_template
-from llm_runner.conversation import ChatGeneration, Conversation
+from llm_runner.conversation import ChatGeneration, Conversation, ConversationOptions
 from llm_runner.errors import (
     ArgumentError,
     CancelledError,
@@ -30,7 +30,7 @@ from llm_runner.grammar import Constraint, Grammar, Vocabulary
 from llm_runner.model import Model, check_tokenizer
 from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
-from llm_runner.session import PrefixCache, Session, SessionOptions
+from llm_runner.session import ChatOptions, PrefixCache, Session, SessionOptions
 
 __all__ = [
     "ArgumentError",
@@ -41,8 +41,10 @@ __all__ = [
     "CancelledError",
     "Constraint",
     "ChatGeneration",
+    "ChatOptions",
     "ContextFullError",
     "Conversation",
+    "ConversationOptions",
     "FileError",
     "Generation",
     "GenerationOptions",

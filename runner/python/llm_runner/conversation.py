@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from llm_runner.generation import Generation, TokenLogprob
 from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
@@ -14,29 +14,32 @@ if TYPE_CHECKING:
     from llm_runner.model import Model
 
 
+class ConversationOptions(TypedDict, total=False):
+    """What a prompt is made of beside messages."""
+
+    tools: Sequence[Mapping[str, Any] | Callable] | None  # JSON schemas, or functions (needs transformers)
+    documents: Sequence[Mapping[str, Any]] | None
+    chat_template: str | None  # None: the file's own
+    continue_final_message: bool | str  # the reply goes on with the last message's content (or the field named)
+    chat_template_kwargs: Mapping[str, Any] | None  # what else the template reads, such as {"enable_thinking": False}
+
+
 class Conversation:
-    """A conversation as the model reads it; the arguments are those of `Model.chat`.
+    """A conversation as the model reads it; options: those of `ConversationOptions`.
 
     Attributes: `ids`, the prompt; `num_calls`: how many tools the messages call
     """
 
-    def __init__(
-        self,
-        model: Model,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        chat_template: str | None = None,
-        continue_final_message: bool | str = False,
-        chat_template_kwargs: Mapping[str, Any] | None = None,
-    ):
+    def __init__(self, model: Model, messages: Sequence[Mapping[str, Any]], **options: Unpack[ConversationOptions]):
+        chat_template = options.get("chat_template")
+        is_continued = options.get("continue_final_message", False)
+        self._tools = options.get("tools")
         self.ids: list[int] = model.apply_chat_template(  # type: ignore[assignment]  # tokenize=True
-            messages, tools, documents, chat_template, not continue_final_message, continue_final_message,
-            **model.special_tokens | dict(chat_template_kwargs or {}),
+            messages, self._tools, options.get("documents"), chat_template, not is_continued, is_continued,
+            **model.special_tokens | dict(options.get("chat_template_kwargs") or {}),
         )  # fmt: skip
         self._template = chat_template or model.chat_template
         self._prompt_tail = model.detokenize(self.ids[-MAX_PROMPT_TAIL:])
-        self._tools = tools
         self.num_calls = sum(len(message.get("tool_calls") or ()) for message in messages)
 
     def reply_parser(self, is_constrained: bool = False) -> ReplyParser:

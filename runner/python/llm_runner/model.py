@@ -14,13 +14,20 @@ from llm_runner import _core
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, generate_batch
 from llm_runner.chat import as_json, parsed
-from llm_runner.conversation import ChatGeneration, Conversation
+from llm_runner.conversation import ChatGeneration
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
 from llm_runner.grammar import Grammar, source_of
 from llm_runner.options import checked_ids
 from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
-from llm_runner.session import ModelOptions, Session, SessionOptions, split_options
+from llm_runner.session import (
+    ModelChatOptions,
+    ModelOptions,
+    Session,
+    SessionOptions,
+    conversation_of,
+    split_options,
+)
 
 MAX_KEPT_GRAMMARS = 16
 
@@ -108,35 +115,22 @@ class Model:
         """As `generate`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.generate(prompt, **options))
 
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        chat_template: str | None = None,
-        continue_final_message: bool | str = False,
-        chat_template_kwargs: Mapping[str, Any] | None = None,
-        stop_strings: str | Sequence[str] = (),
-        **options: Unpack[ModelOptions],
-    ) -> ChatGeneration:
+    def chat(self, messages: Sequence[Mapping[str, Any]], **options: Unpack[ModelChatOptions]) -> ChatGeneration:
         """Replies to a conversation in a session of its own; `Session.chat` keeps what it has read for the next turn.
 
-        messages ... continue_final_message: as for `apply_chat_template`
-        chat_template_kwargs: what else the template reads, such as {"enable_thinking": False}
-        options: as for `generate`
+        messages: as for `apply_chat_template`
+        options: those of `llm_runner.ChatOptions` (tools, chat_template_kwargs, max_new_tokens, ...) and of
+            `llm_runner.SessionOptions`
         Returns: an iterator over what the reply adds (`ReplyEvent`), which then has the message
         Errors: as `generate`; TemplateError with jinja2's message; ArgumentError if the file has no template
         """
-        conversation = Conversation(
-            self, messages, tools, documents, chat_template, continue_final_message, chat_template_kwargs
-        )
-        session_options, generation_options = split_options(options)
+        session_options, chat_options = split_options(options)
+        conversation, reply_options = conversation_of(self, messages, chat_options)
         session = self.session(**session_options)
-        return session.reply(conversation, stop_strings=stop_strings, on_close=session.close, **generation_options)
+        return session.reply(conversation, on_close=session.close, **reply_options)
 
     def achat(
-        self, messages: Sequence[Mapping[str, Any]], **options: Any
+        self, messages: Sequence[Mapping[str, Any]], **options: Unpack[ModelChatOptions]
     ) -> AsyncGeneration[ChatGeneration, ReplyEvent]:
         """As `chat`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.chat(messages, **options))

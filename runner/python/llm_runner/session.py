@@ -12,7 +12,7 @@ import numpy as np
 from llm_runner import _core
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.beam_search import Beam, beam_search
-from llm_runner.conversation import ChatGeneration, Conversation
+from llm_runner.conversation import ChatGeneration, Conversation, ConversationOptions
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
 from llm_runner.options import GenerationOptions, checked_ids, checked_int, native_options
@@ -67,11 +67,38 @@ class ModelOptions(SessionOptions, GenerationOptions, total=False):
     """What `Model.generate` takes: of a session of its own, and of what is generated in it."""
 
 
+class ReplyOptions(GenerationOptions, total=False):
+    """What `Session.reply` takes."""
+
+    stop_strings: str | Sequence[str]  # the reply ends before the first of them
+
+
+class ChatOptions(ConversationOptions, ReplyOptions, total=False):
+    """What `Session.chat` takes."""
+
+
+class ModelChatOptions(ChatOptions, SessionOptions, total=False):
+    """What `Model.chat` takes: of a session of its own, and of the reply in it."""
+
+
 def split_options(options: Mapping[str, Any]) -> tuple[SessionOptions, GenerationOptions]:
     """Returns the options of the session and the others."""
-    of_session = {name: value for name, value in options.items() if name in SessionOptions.__annotations__}
-    others = {name: value for name, value in options.items() if name not in of_session}
+    of_session, others = _split(options, SessionOptions)
     return cast(SessionOptions, of_session), cast(GenerationOptions, others)
+
+
+def conversation_of(
+    model: Model, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> tuple[Conversation, ReplyOptions]:
+    """Renders a conversation by its own among the options of a chat and returns the others with it."""
+    of_prompt, others = _split(options, ConversationOptions)
+    return Conversation(model, messages, **cast(ConversationOptions, of_prompt)), cast(ReplyOptions, others)
+
+
+def _split(options: Mapping[str, Any], kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the options that a typed dictionary has, and the others."""
+    of_kind = {name: value for name, value in options.items() if name in kind.__annotations__}
+    return of_kind, {name: value for name, value in options.items() if name not in of_kind}
 
 
 class Session:
@@ -198,52 +225,39 @@ class Session:
         """As `generate`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.generate(prompt, stop_strings=stop_strings, **options))
 
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any] | Callable] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        chat_template: str | None = None,
-        continue_final_message: bool | str = False,
-        chat_template_kwargs: Mapping[str, Any] | None = None,
-        stop_strings: str | Sequence[str] = (),
-        **options: Unpack[GenerationOptions],
-    ) -> ChatGeneration:
+    def chat(self, messages: Sequence[Mapping[str, Any]], **options: Unpack[ChatOptions]) -> ChatGeneration:
         """Replies to a conversation; see `Model.chat`.
 
-        The session goes back to the last token that the conversation has in common with what it has read, and reads
-        the rest, so that a further turn costs its new text only.
+        The session goes back to the last token that the conversation has in common with what it has read, or takes
+        more of it from its prefix cache, and reads the rest, so that a further turn costs its new text only.
+        options: those of `llm_runner.ChatOptions` (tools, stop_strings, max_new_tokens, temperature, ...)
         """
-        conversation = Conversation(
-            self._model, messages, tools, documents, chat_template, continue_final_message, chat_template_kwargs
-        )
-        return self.reply(conversation, stop_strings=stop_strings, **options)
+        conversation, of_reply = conversation_of(self._model, messages, options)
+        return self.reply(conversation, **of_reply)
 
     def achat(
-        self, messages: Sequence[Mapping[str, Any]], **options: Any
+        self, messages: Sequence[Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> AsyncGeneration[ChatGeneration, ReplyEvent]:
         """As `chat`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.chat(messages, **options))
 
     def rewind_to_prefix(self, ids: Sequence[int]) -> int:
-        """Goes back to what the session has in common with ids, all but their last one; returns how many that are.
+        """Goes back or forth to the longest beginning of ids, all but their last one, that needs no computation.
 
-        What is to be generated from then is the continuation of `ids[returned:]`.
+        That is what the session has in common with them, or its prefix cache.
+        Returns: how many ids that are; what is to be generated from then is the continuation of `ids[returned:]`
         """
-        position = len(os.path.commonprefix([self.tokens, list(ids[:-1])]))
-        self.rewind(position)
-        return position
+        return self._core.rewind_to_prefix(checked_ids(ids))
 
     def reply(
         self,
         conversation: Conversation,
         *,
-        stop_strings: str | Sequence[str] = (),
         on_close: Callable[[], None] = lambda: None,
-        **options: Unpack[GenerationOptions],
+        **options: Unpack[ReplyOptions],
     ) -> ChatGeneration:
         """As `chat`, to a conversation that was rendered before."""
+        stop_strings = options.pop("stop_strings", ())
         parser = conversation.reply_parser(any(options.get(name) is not None for name in CONSTRAINTS))
         # The marks of reasoning and calls may be special tokens.
         text_options = {"skip_special_tokens": parser.format == "text", "skip_eos": True}

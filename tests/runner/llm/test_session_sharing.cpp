@@ -376,6 +376,28 @@ TEST_P(SharingSessions, the_prefix_cache_gives_what_others_computed) {
   EXPECT_EQ(cache->statistics().snapshots, 0);
 }
 
+TEST_P(SharingSessions, rewinding_to_a_prefix_takes_the_longest_from_session_or_cache) {
+  const auto cache = std::make_shared<PrefixCache>(uint64_t{64} << 20);
+  const auto first = open({.prefix_cache = cache});
+  const Ids ids = some_ids(200);
+  ASSERT_TRUE(first->append(ids).ok());
+  const auto second = open({.prefix_cache = cache});
+  Ids text = ids;
+  text.push_back(7);
+  EXPECT_EQ(*second->rewind_to_prefix(text), 200);
+  EXPECT_EQ(second->position(), 200);
+  expect_exact(*second, Ids{7});
+  EXPECT_EQ(*second->rewind_to_prefix(ids), 199);  // the last id is for the logits
+  expect_exact(*second, Ids{ids.back()});
+  const auto alone_session = open();
+  EXPECT_EQ(*alone_session->rewind_to_prefix(ids), 0);
+  ASSERT_TRUE(alone_session->append(std::span(ids).first(50)).ok());
+  EXPECT_EQ(*alone_session->rewind_to_prefix(ids), 50);
+  EXPECT_EQ(*alone_session->rewind_to_prefix(std::span(ids).first(1)), 0);
+  EXPECT_EQ(alone_session->rewind_to_prefix({}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(alone_session->rewind_to_prefix(Ids{19}).status().code(), Code::kInvalidArgument);
+}
+
 TEST_P(SharingSessions, the_prefix_cache_keeps_to_its_bytes) {
   const auto all = std::make_shared<PrefixCache>(uint64_t{1} << 30);
   ASSERT_TRUE(open({.prefix_cache = all})->append(some_ids(100, 0)).ok());
