@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/cli/bench_batch.h"
+#include "runner/cli/interrupts.h"
 #include "runner/cli/profile_report.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
@@ -83,6 +84,7 @@ double time_once(const Case& test, const SessionFlags& flags, const Model& model
 }
 
 void measure(std::vector<Case>& cases, const BenchFlags& flags, const Model& model, const Session& session) {
+  const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
   const CancelOnInterrupt cancel(session.get());
   const bool show_progress = has_colour(stderr);
   for (Case& test : cases) {

@@ -40,27 +40,26 @@ void GrammarFlags::add_to(CLI::App& app) {
   grammar_option_ = grammar;
 }
 
-Grammar GrammarFlags::compile(const Model& model) const {
-  auto options = sized<mote_grammar_options>();
-  std::string source;
+std::optional<GrammarSource> GrammarFlags::source() const {
   if (json_schema_option_->count() > 0) {
-    source = read_schema(json_schema_);
-    options.syntax = MOTE_SYNTAX_JSON_SCHEMA;
-    options.json_whitespace = whitespace_ == "compact"  ? MOTE_JSON_WHITESPACE_COMPACT
-                              : whitespace_ == "spaced" ? MOTE_JSON_WHITESPACE_SPACED
-                                                        : MOTE_JSON_WHITESPACE_FLEXIBLE;
-  } else if (regex_option_->count() > 0) {
-    source = regex_;
-    options.syntax = MOTE_SYNTAX_REGEX;
-  } else if (grammar_option_->count() > 0) {
-    source = read_file("--grammar", grammar_);
-    const bool is_gbnf = syntax_.empty() ? source.find("::=") != std::string::npos : syntax_ == "gbnf";
-    options.syntax = is_gbnf ? MOTE_SYNTAX_GBNF : MOTE_SYNTAX_LARK;
-  } else {
-    return nullptr;
+    const int32_t whitespace = whitespace_ == "compact"  ? MOTE_JSON_WHITESPACE_COMPACT
+                               : whitespace_ == "spaced" ? MOTE_JSON_WHITESPACE_SPACED
+                                                         : MOTE_JSON_WHITESPACE_FLEXIBLE;
+    return GrammarSource{read_schema(json_schema_), MOTE_SYNTAX_JSON_SCHEMA, whitespace};
   }
-  options.source = source.data();
-  options.source_bytes = source.size();
+  if (regex_option_->count() > 0) return GrammarSource{regex_, MOTE_SYNTAX_REGEX};
+  if (grammar_option_->count() == 0) return std::nullopt;
+  const std::string text = read_file("--grammar", grammar_);
+  const bool is_gbnf = syntax_.empty() ? text.find("::=") != std::string::npos : syntax_ == "gbnf";
+  return GrammarSource{text, is_gbnf ? MOTE_SYNTAX_GBNF : MOTE_SYNTAX_LARK};
+}
+
+Grammar GrammarSource::compile(const Model& model) const {
+  auto options = sized<mote_grammar_options>();
+  options.source = text.data();
+  options.source_bytes = text.size();
+  options.syntax = syntax;
+  options.json_whitespace = json_whitespace;
   mote_vocabulary* vocabulary = nullptr;
   check([&](mote_error* error) { return mote_model_vocabulary(model.get(), &vocabulary, error); });
   const std::unique_ptr<mote_vocabulary, Closer<mote_vocabulary_close>> owned(vocabulary);

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runner/cli/grammar_flags.h"
+#include "runner/cli/interrupts.h"
 #include "runner/cli/kernels.h"
 #include "runner/cli/sampling_flags.h"
 #include "runner/cli/session_flags.h"
@@ -139,13 +140,14 @@ int run(const RunFlags& flags) {
   if (ids.empty() && is_new) throw InputError("the prompt is empty: give some text, or pipe it in");
   const Session session = flags.session.open(model);
   if (!is_new) check([&](mote_error* error) { return mote_session_restore(session.get(), flags.load_session.c_str(), error); });
-  flags.speculation.attach(session);
+  if (!flags.speculation.draft_model.empty()) set_draft_model(session, flags.speculation.draft_model);
   std::vector<const char*> stop_strings;
   for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
   ResolvedSampling sampling;
   flags.sampling.resolve(model, sampling);
   mote_generation_options& options = sampling.options;
-  const Grammar grammar = flags.grammar.compile(model);
+  const std::optional<GrammarSource> source = flags.grammar.source();
+  const Grammar grammar = source.has_value() ? source->compile(model) : nullptr;
   options.grammar = grammar.get();
   flags.speculation.resolve(options);
   options.ignore_eos = flags.ignore_eos;
@@ -159,6 +161,7 @@ int run(const RunFlags& flags) {
   check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
   const Generation generation(handle);
   Profile profile(session, flags.profile);
+  const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
   const CancelOnInterrupt cancel(session.get());
   int32_t last_id = -1;
   const int32_t reason = stream(generation, last_id);

@@ -19,12 +19,13 @@ void SpeculationFlags::add_to(CLI::App& app) {
                                                "the text itself) or draft (with the draft model)")
       ->check(CLI::IsMember({"auto", "off", "lookup", "draft"}))
       ->capture_default_str();
-  app.add_option("--draft-tokens", draft_tokens, "Tokens to propose at a time (0: as many as pay)")->capture_default_str();
+  app.add_option("--draft-tokens", draft_tokens, "Tokens to propose at a time (0: as many as pay)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
 }
 
-void SpeculationFlags::attach(const Session& session) const {
-  if (draft_model.empty()) return;
-  const Model draft = open_model(draft_model);
+void set_draft_model(const Session& session, const std::string& path) {
+  const Model draft = path.empty() ? nullptr : open_model(path);
   check([&](mote_error* error) { return mote_session_set_draft_model(session.get(), draft.get(), error); });
 }
 

@@ -14,10 +14,11 @@ struct SpeculationFlags {
   int32_t draft_tokens = 0;
 
   void add_to(CLI::App& app);
-  // Opens the draft model, if one was given, for the session.
-  void attach(const Session& session) const;
   void resolve(mote_generation_options& options) const;
 };
+
+// Opens the draft model for the session; "" takes the session's away.
+void set_draft_model(const Session& session, const std::string& path);
 
 // "; drafts: 12 of 20 tokens accepted, ..."; "" where nothing was proposed or asked for.
 std::string speculation_text(const mote_statistics& statistics);

@@ -1,19 +1,13 @@
 #include "runner/cli/terminal.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 
 namespace mote::cli {
 namespace {
-
-std::atomic<mote_session*> interrupted_session{nullptr};
-
-extern "C" void cancel_session(int) { mote_session_cancel(interrupted_session.load()); }
 
 std::string styled(const char* code, const std::string& text, FILE* stream) {
   return has_colour(stream) ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
@@ -73,20 +67,6 @@ void Table::print(FILE* stream) const {
     line.erase(line.find_last_not_of(' ') + 1);
     std::fprintf(stream, "%s\n", (r == 0 ? bold(line, stream) : line).c_str());
   }
-}
-
-CancelOnInterrupt::CancelOnInterrupt(mote_session* session) {
-  interrupted_session.store(session);
-  struct sigaction action {};
-  action.sa_handler = cancel_session;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-}
-
-CancelOnInterrupt::~CancelOnInterrupt() {
-  signal(SIGINT, SIG_DFL);
-  interrupted_session.store(nullptr);
 }
 
 }  // namespace mote::cli

@@ -1,12 +1,10 @@
-// Colours, numbers for people, aligned tables, Ctrl-C.
+// Colours, numbers for people, aligned tables.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
-
-#include "runner/capi/mote.h"
 
 namespace mote::cli {
 
@@ -32,15 +30,6 @@ class Table {
 
  private:
   std::vector<std::vector<std::string>> rows_;
-};
-
-// While it lives, Ctrl-C cancels the session's call; a second one ends the process.
-class CancelOnInterrupt {
- public:
-  explicit CancelOnInterrupt(mote_session* session);
-  ~CancelOnInterrupt();
-  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
-  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
 };
 
 }  // namespace mote::cli

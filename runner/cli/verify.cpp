@@ -1,6 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runner/cli/interrupts.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -47,6 +48,7 @@ int verify(const VerifyFlags& flags) {
   Json report = {{"passed", false}, {"samples", Json::array()}};
   if (intact) {
     const Session session = flags.session.open(model);
+    const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
     const CancelOnInterrupt cancel(session.get());
     report = Json::parse(
         take_string([&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));

@@ -122,6 +122,67 @@ def test_retry_and_undo_give_the_same_as_a_new_chat(runner, demo_path):
     assert retried != 2 * once
 
 
+COLOUR = {"type": "object", "properties": {"colour": {"enum": ["red", "green"]}}, "required": ["colour"]}
+
+
+@pytest.mark.parametrize("by_command", [False, True])
+def test_replies_follow_a_grammar_until_it_is_taken_away(runner, demo_path, tmp_path, by_command):
+    (tmp_path / "colour.json").write_text(json.dumps(COLOUR))
+    (tmp_path / "answer.lark").write_text('start: "yes" | "no"')
+    grammars = {
+        "json-schema": (json.dumps(COLOUR), lambda text: json.loads(text)["colour"] in ("red", "green")),
+        "json-schema ": (str(tmp_path / "colour.json"), lambda text: json.loads(text)["colour"] in ("red", "green")),
+        "regex": ("[0-9]{3}", lambda text: re.fullmatch("[0-9]{3}", text)),
+        "grammar": (str(tmp_path / "answer.lark"), lambda text: text in ("yes", "no")),
+    }
+    for name, (value, holds) in grammars.items():
+        name = name.strip()
+        options = () if by_command else (f"--{name}", value)
+        command = f"/set {name} {value}\n" if by_command else ""
+        done = chat(
+            runner, demo_path, f"{command}def f(\nimport os\n/set {name} default\nhello\n", *GREEDY[:3], 30, *options
+        )
+        assert done.returncode == 0, done.stderr
+        first, second, *free = done.stdout.split("\n")
+        assert holds(first), first
+        assert holds(second), second
+        assert free[0].startswith("Hello! I am")
+
+
+def test_what_is_left_of_a_think_block_is_content_under_a_grammar(runner, thinking):
+    done = chat(runner, thinking.path, "def f(\n", *GREEDY, "--regex", "[a-c]{4}")
+    assert re.fullmatch("[a-c]{4}\n", done.stdout)
+    assert done.stderr == ""
+
+
+def test_grammars_are_saved_with_a_conversation(runner, demo_path, tmp_path):
+    path = tmp_path / "chat.json"
+    options = (*GREEDY, "--json-schema", json.dumps(COLOUR), "--json-whitespace", "compact")
+    done = chat(runner, demo_path, f"def f(\n/save {path}\n", *options)
+    assert done.returncode == 0, done.stderr
+    loaded = chat(runner, demo_path, "import os\n", "--load", path)
+    assert loaded.returncode == 0, loaded.stderr
+    assert json.loads(loaded.stdout)["colour"] in ("red", "green")
+
+
+@pytest.mark.parametrize(
+    "options", [["--speculative", "lookup"], ["--draft", "DEMO"], ["--draft", "DEMO", "--draft-tokens", "2"]]
+)
+@pytest.mark.parametrize("by_command", [False, True])
+def test_speculation_changes_no_reply_and_is_told(runner, demo_path, options, by_command):
+    options = [str(demo_path) if option == "DEMO" else option for option in options]
+    lines = "def f(a):\n/stats\n    return a\n"
+    plain = chat(runner, demo_path, lines.replace("/stats\n", ""), "--greedy", "--max-new-tokens", 48)
+    commands = "".join(f"/set {name[2:]} {value}\n" for name, value in zip(options[::2], options[1::2], strict=True))
+    asked = chat(
+        runner, demo_path, (commands if by_command else "") + lines, "--greedy", "--max-new-tokens", 48,
+        *([] if by_command else options),
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout == plain.stdout
+    assert re.search(r"drafts: \d+ of \d+ tokens accepted", asked.stderr)
+
+
 def test_a_template_that_refuses_ends_nothing(runner, with_metadata):
     template = "{%- if messages | length == 1 %}{{- raise_exception('one is too few') }}{%- endif %}" + TEMPLATE
     path = with_metadata(chat_template=template.encode()).path
@@ -166,6 +227,12 @@ def test_a_full_context_is_told_or_shifted(runner, demo_path):
         (["--overflow", "wrap"], "overflow"),
         (["--set", "x"], "NAME=VALUE"),
         (["--temperature", "hot"], "temperature"),
+        (["--regex", "(a"], ") is missing"),
+        (["--regex", "a", "--json-schema", "{}"], "excludes"),
+        (["--json-schema", '{"type": "strnig"}'], '#/type = "strnig"'),
+        (["--grammar", "nowhere.lark"], "nowhere.lark: cannot be read"),
+        (["--draft", "nowhere.mote"], "nowhere.mote"),
+        (["--draft-tokens", "-1"], "draft"),
     ],
 )
 def test_bad_options_are_named(runner, demo_path, tmp_path, options, named):

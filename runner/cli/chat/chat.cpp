@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "runner/cli/chat/chat_loop.h"
-#include "runner/cli/chat/interrupts.h"
 #include "runner/cli/chat/model_responder.h"
+#include "runner/cli/interrupts.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -65,7 +65,7 @@ int run(const ChatFlags& flags, const GivenOptions& given) {
                 " tokens. /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves");
   }
   const std::unique_ptr<Input> input = open_input(flags, is_interactive);
-  const Interrupts interrupts;
+  const Interrupts interrupts(Interrupts::Second::kIsNoted);
   return ChatLoop(responder, *input, screen, std::move(state), {is_interactive, flags.statistics}).run();
 }
 

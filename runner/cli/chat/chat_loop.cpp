@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "runner/cli/chat/interrupts.h"
+#include "runner/cli/interrupts.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -250,7 +250,7 @@ void ChatLoop::show_statistics() const {
           " | first token after " + duration_text(s.time_to_first_token_seconds) + " | context " + std::to_string(s.position) +
           " of " + std::to_string(s.context_length);
   if (s.forgotten_tokens > 0) text += ", " + std::to_string(s.forgotten_tokens) + " forgotten";
-  screen_.note(text);
+  screen_.note(text + s.speculation);
 }
 
 void ChatLoop::result(const std::string& text) {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "runner/cli/chat/input.h"
-#include "runner/cli/chat/interrupts.h"
+#include "runner/cli/interrupts.h"
 #include "runner/cli/terminal.h"
 
 namespace mote::cli {

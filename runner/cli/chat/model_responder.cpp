@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "runner/cli/chat/interrupts.h"
+#include "runner/cli/interrupts.h"
 
 namespace mote::cli {
 namespace {
@@ -26,10 +26,12 @@ std::string tail(const std::string& text) {
   return text.substr(begin);
 }
 
-ReplyReader open_reply(const Model& model, const std::string& prompt, const Json& tools) {
+// `format`: nullptr: as the model writes.
+ReplyReader open_reply(const Model& model, const std::string& prompt, const Json& tools, const char* format) {
   const std::string tools_text = tools.is_null() ? "" : dump(tools);
   auto options = sized<mote_reply_options>();
   options.prompt = prompt.c_str();
+  options.format = format;
   options.tools = tools_text.empty() ? nullptr : tools_text.c_str();
   mote_reply* reply = nullptr;
   check([&](mote_error* error) { return mote_model_reply_open(model.get(), &options, &reply, error); });
@@ -65,19 +67,41 @@ ModelResponder::ModelResponder(const std::string& path, const SessionFlags& flag
   }
   if (info.has_tokenizer == 0) throw InputError(path + ": has no tokenizer, so it cannot take text");
   chat_template_ = take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model_.get(), text, error); });
-  const ReplyReader reader = open_reply(model_, "", Json());
+  const ReplyReader reader = open_reply(model_, "", Json(), nullptr);
   const char* format = nullptr;
   check([&](mote_error* error) { return mote_reply_format(reader.get(), &format, error); });
   has_marks_ = std::strcmp(format, "text") != 0;
+  open_session();
+}
+
+void ModelResponder::open_session() {
   session_ = flags_.open(model_);
+  draft_model_.clear();
+}
+
+void ModelResponder::use_draft_model(const std::string& path) {
+  if (path == draft_model_) return;
+  set_draft_model(session_, path);
+  draft_model_ = path;
+}
+
+// The grammar is compiled once for as long as it stays the same.
+void ModelResponder::resolve(const Settings& settings, ReplyOptions& options) {
+  settings.resolve(model_, options);
+  if (!options.grammar.has_value()) return;
+  if (options.grammar != grammar_source_) {
+    grammar_ = options.grammar->compile(model_);
+    grammar_source_ = options.grammar;
+  }
+  options.options.grammar = grammar_.get();
 }
 
 Reply ModelResponder::respond(const Conversation& conversation, const Settings& settings, const Show& show) {
   Turn turn;
   try {
-    settings.resolve(model_, turn.options);
+    resolve(settings, turn.options);
     prepare(conversation, turn);
-    const CancelReply cancel(session_.get());
+    const CancelOnInterrupt cancel(session_.get());
     if (read_prompt(turn)) generate(turn, show);
     measure(turn);
   } catch (const std::exception& error) {
@@ -91,9 +115,10 @@ Reply ModelResponder::respond(const Conversation& conversation, const Settings& 
   return std::move(turn.reply);
 }
 
-void ModelResponder::validate(const Settings& settings) const {
+void ModelResponder::validate(const Settings& settings) {
   ReplyOptions options;
-  settings.resolve(model_, options);
+  resolve(settings, options);
+  use_draft_model(options.draft_model);
 }
 
 bool ModelResponder::reads_variable(const std::string& name) const {
@@ -110,8 +135,10 @@ void ModelResponder::prepare(const Conversation& conversation, Turn& turn) {
   if (ids.empty()) throw InputError(path_ + ": its chat template makes an empty prompt of the conversation");
   turn.ids = fitting(conversation, ids);
   turn.reply.statistics.prompt_tokens = static_cast<int64_t>(turn.ids.size());
-  turn.reader = open_reply(model_, tail(turn.prompt), conversation.tools);
-  turn.options.options.skip_special_tokens = !has_marks_;
+  use_draft_model(turn.options.draft_model);
+  const bool is_constrained = turn.options.grammar.has_value();  // all of it is content
+  turn.reader = open_reply(model_, tail(turn.prompt), conversation.tools, is_constrained ? "text" : nullptr);
+  turn.options.options.skip_special_tokens = is_constrained || !has_marks_;
   turn.options.options.skip_eos = 1;
 }
 
@@ -123,7 +150,7 @@ std::vector<int32_t> ModelResponder::fitting(const Conversation& conversation, c
     const int64_t keep = std::min(system_tokens(conversation, ids), length / 2);
     if (keep != flags_.num_keep) {
       flags_.num_keep = keep;
-      session_ = flags_.open(model_);
+      open_session();
     }
   }
   return window_.fit(ids, length, flags_.num_keep);
@@ -187,6 +214,7 @@ void ModelResponder::measure(Turn& turn) {
   statistics.generated_tokens = of_generation.generated_tokens;
   statistics.decode_seconds = of_generation.decode_seconds;
   statistics.finish_reason = of_generation.finish_reason;
+  statistics.speculation = speculation_text(of_generation);
 }
 
 std::vector<int32_t> ModelResponder::render(const Conversation& conversation, bool add_generation_prompt, std::string* text) const {

@@ -17,7 +17,7 @@ class ModelResponder : public Responder {
 
   Reply respond(const Conversation& conversation, const Settings& settings,
                 const std::function<void(const mote_reply_event&)>& show) override;
-  void validate(const Settings& settings) const override;
+  void validate(const Settings& settings) override;
   std::vector<Settings::Line> lines(const Settings& settings) const override { return settings.lines(model_); }
   bool reads_variable(const std::string& name) const override;
 
@@ -27,6 +27,9 @@ class ModelResponder : public Responder {
   using Show = std::function<void(const mote_reply_event&)>;
   struct Turn;
 
+  void resolve(const Settings& settings, ReplyOptions& options);
+  void open_session();
+  void use_draft_model(const std::string& path);
   void prepare(const Conversation& conversation, Turn& turn);
   std::vector<int32_t> fitting(const Conversation& conversation, const std::vector<int32_t>& ids);
   bool read_prompt(Turn& turn);
@@ -42,7 +45,10 @@ class ModelResponder : public Responder {
   Model model_;
   std::string chat_template_;
   bool has_marks_ = false;  // of reasoning and calls, which may be special tokens
+  std::optional<GrammarSource> grammar_source_;
+  Grammar grammar_;  // of grammar_source_
   Session session_;
+  std::string draft_model_;  // of session_; "": none
   ContextWindow window_;
 };
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "runner/cli/chat/input.h"
-#include "runner/cli/chat/interrupts.h"
+#include "runner/cli/interrupts.h"
 
 namespace mote::cli {
 namespace {

@@ -21,6 +21,7 @@ struct ReplyStatistics {
   int64_t position = 0;
   int64_t context_length = 0;
   int32_t finish_reason = -1;  // MOTE_FINISH_*
+  std::string speculation;     // speculation_text()
 };
 
 struct Reply {
@@ -39,7 +40,7 @@ class Responder {
   virtual Reply respond(const Conversation& conversation, const Settings& settings,
                         const std::function<void(const mote_reply_event&)>& show) = 0;
   // Errors: InputError naming the option that cannot be.
-  virtual void validate(const Settings& settings) const = 0;
+  virtual void validate(const Settings& settings) = 0;
   virtual std::vector<Settings::Line> lines(const Settings& settings) const = 0;
   // Whether the chat template may read a variable of this name.
   virtual bool reads_variable(const std::string& name) const = 0;

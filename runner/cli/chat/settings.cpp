@@ -36,6 +36,12 @@ std::string option_name(const std::string& name) {
 
 bool is_setting(const CLI::Option* option) { return !option->get_lnames().empty() && option->get_lnames()[0] != "help"; }
 
+bool takes_several(const std::string& name) {
+  const Parsed parsed({});
+  const CLI::Option* option = parsed.app.get_option_no_throw("--" + name);
+  return option != nullptr && option->get_items_expected_max() > 1;
+}
+
 std::vector<std::string> option_names() {
   const Parsed parsed({});
   std::vector<std::string> names;
@@ -49,11 +55,11 @@ std::string joined_names() {
   return text;
 }
 
-// A JSON text or list of texts, or the text as it is.
+// A JSON text, for an option that takes several also a list of texts, or the text as it is.
 std::vector<std::string> values_of(const std::string& name, const std::string& text) {
   const Json parsed = Json::parse(text, nullptr, false);
   if (parsed.is_string()) return {parsed.get<std::string>()};
-  if (!parsed.is_array()) return {text};
+  if (!parsed.is_array() || !takes_several(name)) return {text};
   std::vector<std::string> values;
   for (const Json& item : parsed) {
     if (!item.is_string()) throw InputError(name + " " + text + ": must be a list of texts such as [\"a\", \"b\"]");
@@ -83,6 +89,8 @@ void ReplyFlags::add_to(CLI::App& app) {
   temperature_ = app.get_option("--temperature");
   max_new_tokens_ = app.get_option("--max-new-tokens");
   app.add_option("--stop", stop_, "End before this text; may be given several times")->take_all();
+  grammar_.add_to(app);
+  speculation_.add_to(app);
   app.add_option("--max-time", max_time_, "End a reply after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);
 }
 
@@ -111,6 +119,9 @@ void ReplyFlags::resolve(const Model& model, ReplyOptions& result) const {
   options.stop_strings = result.stop_strings.data();
   options.num_stop_strings = result.stop_strings.size();
   options.max_time = max_time_;
+  result.grammar = grammar_.source();
+  result.draft_model = speculation_.draft_model;
+  speculation_.resolve(options);
   check_options(model, result);
 }
 

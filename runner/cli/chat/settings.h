@@ -2,12 +2,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runner/cli/chat/conversation_file.h"
+#include "runner/cli/grammar_flags.h"
 #include "runner/cli/sampling_flags.h"
+#include "runner/cli/speculation_flags.h"
 
 namespace mote::cli {
 
@@ -15,7 +18,8 @@ namespace mote::cli {
 struct ReplyOptions : ResolvedSampling {
   std::vector<std::string> stop_texts;
   std::vector<const char*> stop_strings;
-  double max_time = 0.0;
+  std::optional<GrammarSource> grammar;  // which options.grammar does not have yet
+  std::string draft_model;               // a path; "": none
 };
 
 // The flags of a reply. Stays where it is once they are added.
@@ -33,6 +37,8 @@ class ReplyFlags {
 
  private:
   SamplingFlags sampling_;
+  GrammarFlags grammar_;
+  SpeculationFlags speculation_;
   std::vector<std::string> stop_;
   double max_time_ = 0.0;
   const CLI::Option* temperature_ = nullptr;

@@ -83,7 +83,7 @@ class ScriptedResponder : public Responder {
     reply.statistics.context_length = 100;
     return reply;
   }
-  void validate(const Settings& settings) const override {
+  void validate(const Settings& settings) override {
     if (settings.given().count("top-p") > 0 && settings.given().at("top-p")[0] == "2") throw InputError("top_p = 2: must be 0..1 (1: off)");
   }
   std::vector<Settings::Line> lines(const Settings& settings) const override {
