@@ -63,7 +63,7 @@ const std::vector<std::string>& grammar_seeds() {
       with_header(0, 0, R"({"type":"object","properties":{"a":{"type":"integer","minimum":-3,"maximum":12},"b":{"enum":["x",1,null]}},"required":["a"]})"),
       with_header(0, 1, R"({"$defs":{"n":{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}},"required":["next"]}},"$ref":"#/$defs/n"})"),
       with_header(0, 2, R"({"type":"array","prefixItems":[{"type":"string","pattern":"^a+$","maxLength":4}],"items":{"type":"number","exclusiveMinimum":0.5},"minItems":1})"),
-      with_header(0, 0, R"({"$defs":{"a":{"oneOf":[{"$ref":"#"},{"const":1}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"anyOf":[{"$ref":"#"},{"$ref":"#/$defs/b"},{"type":"null"}]})"),
+      with_header(0, 0, R"({"$defs":{"a":{"anyOf":[{"$ref":"#"},{"const":1}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"anyOf":[{"$ref":"#"},{"$ref":"#/$defs/b"},{"type":"null"}]})"),
       with_header(0, 0, R"({"oneOf":[{"type":"string","format":"date"},{"allOf":[{"type":"object"},{"additionalProperties":true,"propertyNames":{"maxLength":3}}]}]})"),
       with_header(0, 0, R"({"patternProperties":{"^x":{"type":"boolean"}},"additionalProperties":{"multipleOf":7,"type":"integer"},"maxProperties":3})"),
       with_header(0, 0, "true"),
