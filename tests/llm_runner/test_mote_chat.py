@@ -403,6 +403,15 @@ def test_ctrl_c_stops_the_reply_only(terminal):
     assert one.end() == 0
 
 
+def test_ctrl_d_during_a_reply_leaves_after_it(terminal):
+    one = terminal("--greedy", "--min-new-tokens", "200", "--max-new-tokens", "200")
+    one.type("def f(\r")
+    one.expect("def f(\r\n")
+    assert one.read()
+    one.type("\x04")
+    assert one.end() == 0
+
+
 def test_history_can_be_switched_off(terminal, tmp_path):
     one = terminal(*GREEDY, "--no-history")
     one.type("/exit\r")

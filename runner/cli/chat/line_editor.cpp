@@ -93,6 +93,8 @@ class LineEditor : public Input {
   void bind_keys() {
     // While a line is edited, Ctrl-C is a key that gives the line up: libedit goes on with the line after a signal.
     el_set(edit_, EL_SETTY, "-d", "-isig", nullptr);
+    // Between two lines a Ctrl-D is kept for the next one: the terminal would take it for itself.
+    el_set(edit_, EL_SETTY, "-x", "eof=", nullptr);
     el_set(edit_, EL_ADDFN, "mote-give-up", "Gives the line up", &LineEditor::give_up);
     el_set(edit_, EL_ADDFN, "mote-suspend", "Suspends the process", &LineEditor::suspend);
     el_set(edit_, EL_ADDFN, "mote-paste", "Takes pasted text as it is", &LineEditor::paste);
