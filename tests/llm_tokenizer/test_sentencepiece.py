@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import mistral_common
 import pytest
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from llm_tokenizer import Tokenizer
 from tests.llm_tokenizer import corpus, oracle, texts
@@ -75,3 +77,32 @@ def test_trained_models(name, tmp_path):
     sentencepiece.SentencePieceTrainer.train(input=str(corpus), model_prefix=str(tmp_path / "m"), **options)
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
     assert_same_on_all_texts(Tokenizer.from_file(tmp_path / "m.model"), theirs)
+
+
+def unigram_model(scores: dict[str, float], user_defined: list[str]) -> bytes:
+    """A SentencePiece Unigram model with these pieces; spaces stay as they are."""
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.trainer_spec.model_type = 1
+    proto.normalizer_spec.name = "identity"
+    proto.normalizer_spec.add_dummy_prefix = False
+    proto.normalizer_spec.escape_whitespaces = False
+    proto.normalizer_spec.remove_extra_whitespaces = False
+    kinds = proto.SentencePiece
+    reserved = [("<unk>", 0.0, kinds.UNKNOWN), ("<s>", 0.0, kinds.CONTROL), ("</s>", 0.0, kinds.CONTROL)]
+    symbols = [(piece, 0.0, kinds.USER_DEFINED) for piece in user_defined]
+    for piece, score, kind in [*reserved, *symbols, *((piece, score, kinds.NORMAL) for piece, score in scores.items())]:
+        proto.pieces.add(piece=piece, score=score, type=kind)
+    return proto.SerializeToString()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_paths_that_differ_by_a_rounding(seed, tmp_path):
+    """User-defined symbols that overlap leave paths of the same pieces in another order."""
+    rng = random.Random(seed)
+    scores = {piece: rng.uniform(-12, -1 if seed % 4 else 3) for piece in ("z", "q", "a", "é", "aa", "aaa", "qa", "za")}
+    model = unigram_model(scores, ["zqz", "éqqé", "qaaaaaq", "aqa"])
+    (tmp_path / "m.model").write_bytes(model)
+    ours = Tokenizer.from_file(tmp_path / "m.model")
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
+    for _ in range(300):
+        assert_same(ours, theirs, "".join(rng.choices("zqaéx", (4, 4, 4, 1, 0.1), k=rng.randint(1, 40))))

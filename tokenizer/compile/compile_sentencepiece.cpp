@@ -145,7 +145,6 @@ class PieceTables {
     model.piece_types.push_back(piece.type);
     if (piece.type != kPieceNormal) return {};
     model.min_score = std::min(model.min_score, static_cast<double>(piece.score));
-    model.max_score = std::max(model.max_score, static_cast<double>(piece.score));
     return {};
   }
 
@@ -168,7 +167,6 @@ Status fill_model(const ModelProto& proto, Draft& draft, PieceTables& tables) {
   model.byte_fallback = proto.byte_fallback;
   model.byte_ids.assign(256, -1);
   model.min_score = HUGE_VAL;
-  model.max_score = -HUGE_VAL;
   for (size_t i = 0; i < proto.pieces.size(); ++i) {
     const SentencePiece& piece = proto.pieces[i];
     const auto id = static_cast<int32_t>(i);

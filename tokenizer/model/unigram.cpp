@@ -12,6 +12,7 @@ namespace mote::tokenizer {
 namespace {
 
 constexpr double kUnknownPenalty = 10.0;
+constexpr double kUserDefinedBonus = 0.1;  // for each byte but the first
 constexpr size_t kLongestToken = 4096;  // bytes; the compiler refuses longer ones
 
 Status check_tables(const fb::Segment& segment) {
@@ -72,7 +73,6 @@ Status Unigram::encode(std::string_view piece, std::vector<Token>& tokens) const
 
 SentencePieceUnigram::SentencePieceUnigram(const fb::Segment& segment)
     : trie_(segment.model()->trie()), scores_(segment.model()->scores()), types_(segment.model()->piece_types()),
-      max_score_(static_cast<float>(segment.model()->max_score())),
       unk_score_(static_cast<float>(segment.model()->min_score()) - static_cast<float>(kUnknownPenalty)),
       unk_id_(segment.model()->unk_id()), byte_fallback_(segment.model()->byte_fallback()) {}
 
@@ -88,8 +88,8 @@ Status SentencePieceUnigram::encode(std::string_view piece, std::vector<Token>& 
   const auto score_of = [this](int32_t id, size_t bytes) -> std::optional<double> {
     const auto index = static_cast<uint32_t>(id);
     if (index >= scores_->size() || types_->Get(index) == kPieceUnused) return std::nullopt;
-    // SentencePiece adds in double precision here and in single precision elsewhere.
-    if (types_->Get(index) == kPieceUserDefined) return static_cast<double>(static_cast<float>(bytes) * max_score_) - 0.1;
+    // As sentencepiece since 0.2.3: no other path is better, whatever the scores of its pieces.
+    if (types_->Get(index) == kPieceUserDefined) return static_cast<float>(kUserDefinedBonus * static_cast<double>(bytes - 1));
     return scores_->Get(index);
   };
   const auto path = best_path<float>(trie_, piece, unk_id_, unk_score_, kLongestToken, score_of);

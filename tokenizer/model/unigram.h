@@ -39,7 +39,6 @@ class SentencePieceUnigram final : public Model {
   TrieView trie_;
   const flatbuffers::Vector<double>* scores_;
   const flatbuffers::Vector<uint8_t>* types_;
-  float max_score_;
   float unk_score_;
   int32_t unk_id_;
   bool byte_fallback_;
