@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/segment/verify.h"
+#include "tokenizer/text/growth.h"
 #include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
@@ -297,8 +298,9 @@ std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special) co
   if (decoders_.empty()) {
     for (size_t i = 1; i < tokens.size(); ++i) tokens[i].text.insert(tokens[i].text.begin(), ' ');
   }
+  const size_t limit = growth_limit(total_bytes(tokens));
   for (const auto& decoder : decoders_) {
-    if (!decoder->apply(tokens).ok()) break;  // a pattern that gives up leaves the text as it is
+    if (!decoder->apply(tokens, limit).ok()) break;  // a pattern that gives up leaves the text as it is
   }
   fuse(tokens);
   return replace_invalid_utf8(tokens.front().text);

@@ -176,6 +176,31 @@ TEST(Tokenizer, every_prefix_of_a_file_is_refused) {
   for (size_t length = 0; length < json.size(); ++length) EXPECT_FALSE(read(json.substr(0, length)).ok());
 }
 
+// Ten of them make 2^40 letters of one.
+std::string doublings(const std::string& list) {
+  std::string steps;
+  for (int i = 0; i < 10; ++i) steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaaaaaaaa"},)";
+  steps.pop_back();
+  return R"({"type": "Sequence", ")" + list + R"(": [)" + steps + "]}";
+}
+
+TEST(Tokenizer, replacements_that_feed_each_other_are_refused_before_they_fill_the_memory) {
+  TinyTokenizer tiny;
+  tiny.normalizer = doublings("normalizers");
+  const auto ids = make(tiny).encode("a", {});
+  EXPECT_EQ(ids.status().code(), Code::kInvalidTokenizer);
+  EXPECT_NE(ids.status().message().find("more than 1048832 bytes"), std::string::npos) << ids.status().message();
+  EXPECT_TRUE(make(tiny).encode("b", {}).ok());
+}
+
+TEST(Tokenizer, decoders_that_feed_each_other_stop) {
+  TinyTokenizer tiny;
+  tiny.decoder = doublings("decoders");
+  const Tokenizer tokenizer = make(tiny);
+  EXPECT_LT(tokenizer.decode({1, 1, 1}, false).size(), size_t{2} << 20);
+  EXPECT_EQ(tokenizer.decode({2}, false), "b");
+}
+
 TEST(TextStream, parts_are_whole_characters_and_join_to_the_decoded_text) {
   const Tokenizer tokenizer = make();
   TextStream stream(&tokenizer);

@@ -20,13 +20,15 @@ struct TokenText {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Errors: kInvalidArgument if a regular expression gives up on the text.
-  virtual Status apply(std::vector<TokenText>& tokens) const = 0;
+  // limit: bytes that the texts may have together
+  // Errors: kInvalidArgument if a regular expression gives up on the text, kInvalidTokenizer beyond the limit.
+  virtual Status apply(std::vector<TokenText>& tokens, size_t limit) const = 0;
 };
 
 // Errors: kInvalidTokenizer naming the parameter.
 Result<std::unique_ptr<Decoder>> make_decoder(const fb::Decoder& from, const fb::Segment& segment);
 
+size_t total_bytes(const std::vector<TokenText>& tokens);
 // All texts in one.
 void fuse(std::vector<TokenText>& tokens);
 

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/text/growth.h"
 
 namespace mote::tokenizer {
 namespace {
@@ -64,20 +65,26 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   return replaced += text.substr(end);
 }
 
+size_t total_bytes(const std::vector<TokenText>& tokens) {
+  size_t bytes = 0;
+  for (const TokenText& token : tokens) bytes += token.text.size();
+  return bytes;
+}
+
 void fuse(std::vector<TokenText>& tokens) {
   TokenText all;
   for (const TokenText& token : tokens) all.text += token.text;
   tokens = {std::move(all)};
 }
 
-Status ByteLevelDecoder::apply(std::vector<TokenText>& tokens) const {
+Status ByteLevelDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   std::string bytes;
   for (const TokenText& token : tokens) bytes += spelled_bytes(token.text).value_or(token.text);
   tokens = {{replace_invalid_utf8(bytes), -1}};
   return {};
 }
 
-Status ByteFallbackDecoder::apply(std::vector<TokenText>& tokens) const {
+Status ByteFallbackDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   std::vector<TokenText> result;
   std::string bytes;
   const auto flush = [&] {
@@ -99,12 +106,12 @@ Status ByteFallbackDecoder::apply(std::vector<TokenText>& tokens) const {
   return {};
 }
 
-Status FuseDecoder::apply(std::vector<TokenText>& tokens) const {
+Status FuseDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   fuse(tokens);
   return {};
 }
 
-Status WordPieceDecoder::apply(std::vector<TokenText>& tokens) const {
+Status WordPieceDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     std::string& text = tokens[i].text;
     if (i > 0 && text.substr(0, prefix_.size()) == prefix_) text.erase(0, prefix_.size());
@@ -114,14 +121,14 @@ Status WordPieceDecoder::apply(std::vector<TokenText>& tokens) const {
   return {};
 }
 
-Status BpeDecoder::apply(std::vector<TokenText>& tokens) const {
+Status BpeDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i].text = replace_all(tokens[i].text, suffix_, i + 1 == tokens.size() ? "" : " ");
   }
   return {};
 }
 
-Status CtcDecoder::apply(std::vector<TokenText>& tokens) const {
+Status CtcDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   const auto same = [](const TokenText& a, const TokenText& b) { return a.text == b.text; };
   tokens.erase(std::unique(tokens.begin(), tokens.end(), same), tokens.end());
   for (TokenText& token : tokens) {
@@ -136,20 +143,24 @@ MetaspaceDecoder::MetaspaceDecoder(char32_t replacement, bool drops_first) : dro
   append_utf8(replacement_, replacement);
 }
 
-Status MetaspaceDecoder::apply(std::vector<TokenText>& tokens) const {
+Status MetaspaceDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i].text = replace_all(tokens[i].text, replacement_, i == 0 && drops_first_ ? "" : " ");
   }
   return {};
 }
 
-Status ReplaceDecoder::apply(std::vector<TokenText>& tokens) const {
+Status ReplaceDecoder::apply(std::vector<TokenText>& tokens, size_t limit) const {
+  size_t others = total_bytes(tokens);
   for (TokenText& token : tokens) {
+    others -= token.text.size();
     MOTE_ASSIGN(const std::vector<Span> spans, pattern_.spans(token.text));
     std::string replaced;
     for (const Span& span : spans) {
       replaced += span.is_match ? content_ : token.text.substr(span.begin, span.end - span.begin);
+      MOTE_RETURN_IF_ERROR(check_growth(others + replaced.size(), limit));
     }
+    others += replaced.size();
     token.text = std::move(replaced);
   }
   return {};
@@ -159,7 +170,7 @@ StripDecoder::StripDecoder(char32_t content, uint32_t start, uint32_t stop) : st
   append_utf8(content_, content);
 }
 
-Status StripDecoder::apply(std::vector<TokenText>& tokens) const {
+Status StripDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   const size_t size = content_.size();
   for (TokenText& token : tokens) {
     std::string_view text = token.text;

@@ -11,26 +11,26 @@ namespace mote::tokenizer {
 // `ByteLevel`: the byte-level alphabet back to bytes. What is no UTF-8 becomes U+FFFD.
 class ByteLevelDecoder final : public Decoder {
  public:
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 };
 
 // `ByteFallback`: runs of <0xXX> to the characters whose bytes they are.
 class ByteFallbackDecoder final : public Decoder {
  public:
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 };
 
 // `Fuse`
 class FuseDecoder final : public Decoder {
  public:
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 };
 
 // `WordPiece`: a space before every token but the first and those with the prefix.
 class WordPieceDecoder final : public Decoder {
  public:
   WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   std::string prefix_;
@@ -41,7 +41,7 @@ class WordPieceDecoder final : public Decoder {
 class BpeDecoder final : public Decoder {
  public:
   explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   std::string suffix_;
@@ -52,7 +52,7 @@ class CtcDecoder final : public Decoder {
  public:
   CtcDecoder(std::string padding, std::string delimiter, bool cleanup)
       : padding_(std::move(padding)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   std::string padding_;
@@ -64,7 +64,7 @@ class CtcDecoder final : public Decoder {
 class MetaspaceDecoder final : public Decoder {
  public:
   MetaspaceDecoder(char32_t replacement, bool drops_first);
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   std::string replacement_;
@@ -75,7 +75,7 @@ class MetaspaceDecoder final : public Decoder {
 class ReplaceDecoder final : public Decoder {
  public:
   ReplaceDecoder(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   Pattern pattern_;
@@ -86,7 +86,7 @@ class ReplaceDecoder final : public Decoder {
 class StripDecoder final : public Decoder {
  public:
   StripDecoder(char32_t content, uint32_t start, uint32_t stop);
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   std::string content_;

@@ -30,7 +30,7 @@ uint8_t SentencePieceDecoder::type_of(int32_t id) const {
   return types_->Get(static_cast<uint32_t>(id));
 }
 
-Status SentencePieceDecoder::apply(std::vector<TokenText>& tokens) const {
+Status SentencePieceDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   std::string text;
   std::string bytes;
   const bool drops = options_.add_dummy_prefix || options_.remove_extra_whitespaces;

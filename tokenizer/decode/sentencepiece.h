@@ -15,7 +15,7 @@ class SentencePieceDecoder final : public Decoder {
     std::string unknown_surface;
   };
   SentencePieceDecoder(Options options, const fb::Segment& segment);
-  Status apply(std::vector<TokenText>& tokens) const override;
+  Status apply(std::vector<TokenText>& tokens, size_t limit) const override;
 
  private:
   uint8_t type_of(int32_t id) const;

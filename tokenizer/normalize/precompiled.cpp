@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tokenizer/text/growth.h"
 #include "tokenizer/unicode/characters.h"
 #include "tokenizer/unicode/properties.h"
 
@@ -91,6 +92,7 @@ Status Precompiled::apply(AlignedText& text) const {
       if (!map(grapheme.substr(at, character.length))) changes.push_back({character.code_point, 0});
       at += character.length;
     }
+    MOTE_RETURN_IF_ERROR(check_growth(changes.size(), text.limit()));
   }
   if (!modified) return {};
   TextEditor editor(text);

@@ -1,5 +1,6 @@
 #include "tokenizer/normalize/sentencepiece.h"
 
+#include "tokenizer/text/growth.h"
 #include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
@@ -48,6 +49,7 @@ Status SentencePieceNormalizer::apply(AlignedText& text) const {
     while (after_space && part.substr(0, 1) == " ") part.remove_prefix(1);
     for (const char& c : part) writer.append(c == ' ' ? space : std::string_view(&c, 1), consumed);
     if (!part.empty()) after_space = part.back() == ' ';
+    MOTE_RETURN_IF_ERROR(check_growth(writer.text().size(), text.limit()));
     consumed += step.length;
     if (!options_.remove_extra_whitespaces) after_space = false;
   }

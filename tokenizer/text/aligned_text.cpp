@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "tokenizer/text/growth.h"
 #include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
 
 AlignedText::AlignedText(std::string_view original, size_t begin, size_t end, bool tracked)
-    : text_(original.substr(begin, end - begin)), origin_begin_(static_cast<uint32_t>(begin)), tracked_(tracked) {
+    : text_(original.substr(begin, end - begin)), limit_(growth_limit(end - begin)), origin_begin_(static_cast<uint32_t>(begin)), tracked_(tracked) {
   if (!tracked) return;
   origins_.reserve(text_.size());
   for (size_t at = 0; at < text_.size();) {
@@ -22,6 +23,7 @@ AlignedText::AlignedText(std::string_view original, size_t begin, size_t end, bo
 AlignedText AlignedText::slice(size_t begin, size_t end) const {
   AlignedText part;
   part.text_ = text_.substr(begin, end - begin);
+  part.limit_ = limit_;
   part.tracked_ = tracked_;
   part.origin_begin_ = origin_begin_ + static_cast<uint32_t>(begin);
   if (!tracked_) return part;

@@ -28,6 +28,8 @@ class AlignedText {
   uint32_t origin_begin() const { return origin_begin_; }
   Origin origin(size_t index) const { return origins_[index]; }
   size_t size() const { return text_.size(); }
+  // How long it may become.
+  size_t limit() const { return limit_; }
 
   // A copy of the bytes [begin, end) with their origins. Source: NormalizedString::slice
   AlignedText slice(size_t begin, size_t end) const;
@@ -42,6 +44,7 @@ class AlignedText {
   friend class AlignedWriter;
   std::string text_;
   std::vector<Origin> origins_;  // one a byte
+  size_t limit_ = 0;
   uint32_t origin_begin_ = 0;
   bool tracked_ = false;
 };
