@@ -7,9 +7,9 @@ STAMPS := build/stamps
 export CXX  # one compiler and one cmake for all builds, so that ccache finds in one what another has compiled
 export CCACHE_BASEDIR := $(CURDIR)
 
-CPP_SOURCES := $(shell find base kernels tokenizer runner cmake -type f -not -name '*.md' -not -name '*.py') \
+CPP_SOURCES := $(shell find base kernels tokenizer runner backends cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)
-PYTHON_SOURCES := $(shell find llm_export llm_server runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
+PYTHON_SOURCES := $(shell find llm_export llm_server backends runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 .PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python asan tsan fuzz style clean
@@ -21,10 +21,12 @@ $(STAMPS)/system: scripts/install_system_packages.sh
 	@touch $@
 
 # torch comes first and pinned: a later, unpinned request would replace it by a build with gigabytes of GPU libraries.
+# executorch has a current XNNPACK, which tests/backends/xnnpack runs; its flatc does not match the system's flatbuffers.
 $(STAMPS)/venv: pyproject.toml $(STAMPS)/system
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --no-deps executorch==1.5.1 && rm -f $(BIN)/flatc
 	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.25,<4" ninja
 	@touch $@
 

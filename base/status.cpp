@@ -12,6 +12,7 @@ const char* code_name(Code code) {
     case Code::kFileUnreadable: return "file unreadable";
     case Code::kFileUnwritable: return "file unwritable";
     case Code::kInvalidSession: return "invalid session";
+    case Code::kUnsupportedBackend: return "unsupported backend";
     case Code::kFileChanged: return "file changed";
     case Code::kInvalidProgram: return "invalid program";
     case Code::kUnsupportedVersion: return "unsupported version";

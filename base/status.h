@@ -18,6 +18,7 @@ enum class Code : int32_t {
   kUnsupportedVersion = 21,
   kUnsupportedOp = 22,
   kInvalidSession = 23,
+  kUnsupportedBackend = 24,
   kInvalidTokenizer = 30,
   kInvalidTemplate = 31,
   kInvalidArgument = 40,

@@ -14,18 +14,20 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
-from llm_export.check import CheckResult, check_program, choose_mode
+from llm_export.check import CheckResult, check_lowerings, choose_mode
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.errors import FileError
 from llm_export.golden import blank_samples, golden_samples, make_prompts, store_samples
 from llm_export.lowering import lower
+from llm_export.lowerings import parse_lowerings
 from llm_export.metadata import make_metadata
 from llm_export.methods import Methods, WeightSpec
 from llm_export.oracle import Oracle
+from llm_export.partition import Partitioned, Refusal, partition
 from llm_export.passes import run_passes
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
-from llm_export.program.instructions import MemoryPlan
+from llm_export.program.instructions import CPU, MemoryPlan
 from llm_export.program.writer import write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
@@ -45,7 +47,9 @@ class ExportReport:
     stage_seconds: dict[str, float]
     peak_private_bytes: int  # anonymous memory of the process, imports included; 0 where the system does not tell
     check: CheckResult | None  # None: the check was off
-    notes: list[str] = field(default_factory=list)  # what the recipe could not do
+    notes: list[str] = field(default_factory=list)  # what the recipe could not do, what could not be checked
+    refusals: list[Refusal] = field(default_factory=list)  # what backends do not run, and why
+    num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # as in Partitioned
 
 
 def export(
@@ -56,6 +60,7 @@ def export(
     group_size: int = 32,
     embedding_bits: int = 8,
     overrides: Sequence[str] = (),
+    backends: str | Sequence[str] = CPU,
     check: str | None = None,
     tokenizer: bool = True,
     revision: str | None = None,
@@ -66,6 +71,7 @@ def export(
 
     source: folder or hub id   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, overrides: docs/quantization.md; an override is `PATTERN=SCHEME[:GROUP_SIZE]`
+    backends: ways to run the file, the best first: "xnnpack,cpu"; the CPU runs what a backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
     tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
@@ -74,6 +80,7 @@ def export(
     started = time.perf_counter()
     chosen = Recipe(recipe, group_size, embedding_bits)
     parsed = [Override.parse(text) for text in overrides]
+    lowerings = parse_lowerings(backends)
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
@@ -87,7 +94,7 @@ def export(
             _check_tokenizer(checkpoint)
         with progress.stage("capture"):
             captured = capture(checkpoint)
-        result = _write_checked(checkpoint, captured, temporary, chosen, parsed, check, progress)
+        written = _write_checked(checkpoint, captured, temporary, chosen, parsed, lowerings, check, progress)
         _commit(temporary, path)
     return ExportReport(
         path=path,
@@ -95,8 +102,10 @@ def export(
         seconds=time.perf_counter() - started,
         stage_seconds=progress.seconds,
         peak_private_bytes=memory.peak_bytes,
-        check=result,
-        notes=[str(entry.message) for entry in caught if entry.category is QuantizationWarning],
+        check=written.check,
+        notes=[*(str(entry.message) for entry in caught if entry.category is QuantizationWarning), *written.notes],
+        refusals=written.partitioned.refusals,
+        num_delegated=written.partitioned.num_delegated,
     )
 
 
@@ -123,9 +132,16 @@ def _check_tokenizer(checkpoint: Checkpoint) -> None:
         raise FileError(f"{error}; {hint}") from error
 
 
+@dataclass(frozen=True)
+class _Written:
+    partitioned: Partitioned
+    check: CheckResult | None
+    notes: list[str]
+
+
 def _write_checked(
-    checkpoint, captured: Methods, temporary: Path, recipe, overrides, check, progress
-) -> CheckResult | None:
+    checkpoint, captured: Methods, temporary: Path, recipe, overrides, lowerings, check, progress
+) -> _Written:
     """Takes captured methods to a checked file."""
     vocab_size = _vocab_size(captured)
     with progress.stage("quantize"):
@@ -133,7 +149,10 @@ def _write_checked(
     with progress.stage("passes"):
         optimized = run_passes(quantized)
     with progress.stage("lower"):
-        memory_plan = plan(lower(optimized, checkpoint.config.model_type))
+        lowered = lower(optimized, checkpoint.config.model_type)
+    with progress.stage("partition"):
+        partitioned = partition(lowered, lowerings)
+        memory_plan = plan(partitioned.program)
     mode = choose_mode(check, quantized.weights)
     metadata = make_metadata(checkpoint, vocab_size, recipe, overrides)
     max_length = min(metadata.max_position_embeddings, captured.max_tokens)
@@ -142,12 +161,13 @@ def _write_checked(
         blank = replace(metadata, golden_samples=blank_samples(prompts))
         write_program(temporary, memory_plan, blank, _encoder(checkpoint, memory_plan, bar))
     if mode == "off":
-        return None
+        return _Written(partitioned, None, [])
     with progress.stage("check"):
         oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full")
-        result = check_program(temporary, oracle, prompts, mode, max_length)
+        names = [lowering.name for lowering in lowerings]
+        result, notes = check_lowerings(temporary, names, oracle, prompts, mode, max_length)
         store_samples(temporary, memory_plan, replace(metadata, golden_samples=golden_samples(result)))
-    return result
+    return _Written(partitioned, result, notes)
 
 
 def _vocab_size(methods: Methods) -> int:

@@ -18,6 +18,7 @@ import torch
 from llm_export.errors import ArgumentError, CheckError
 from llm_export.methods import WeightSpec
 from llm_export.oracle import FULL_BYTES, Oracle
+from llm_export.program.instructions import CPU
 from llm_export.threads import one_torch_thread
 
 MODES = ("full", "layers", "off")
@@ -60,15 +61,38 @@ def choose_mode(mode: str | None, weights: dict[str, WeightSpec]) -> str:
     return mode
 
 
-def check_program(path: Path, oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int) -> CheckResult:
-    """Compares the file with the oracle on the prompts, which have one length.
+def check_lowerings(
+    path: Path, names: Sequence[str], oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int
+) -> tuple[CheckResult, list[str]]:
+    """Checks every lowering that works on this machine; the CPU's, if there is one, gives the result.
+
+    Returns: the result, and a note for each that could not be checked   Errors: CheckError; BackendError if none could
+    """
+    from llm_runner import BackendError, Model
+
+    results: dict[str, CheckResult] = {}
+    notes = []
+    for name in sorted(names, key=lambda name: name != CPU):
+        try:
+            model = Model.load(path, backend=name)
+        except BackendError as error:
+            notes.append(f"not checked on {name}: {error}")
+            if len(notes) == len(names):
+                raise
+            continue
+        try:
+            results[name] = check_program(model, oracle, prompts, mode, max_length)
+        except CheckError as error:
+            raise CheckError(f"{name}: {error}" if len(names) > 1 or name != CPU else str(error)) from error
+    return next(iter(results.values())), notes
+
+
+def check_program(model, oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int) -> CheckResult:
+    """Compares a file, loaded as a `Model` of llm_runner, with the oracle on the prompts, which have one length.
 
     max_length: no sequence gets longer than this
     Errors: CheckError if they disagree   Cost: one pass of the oracle, len(prompts) short sessions of the runner
     """
-    from llm_runner import Model
-
-    model = Model.load(path)
     for prompt in prompts:
         _check_tokenizer(model, prompt)
     steps = max(1, min(NUM_CONTINUED, max_length - len(prompts[0].ids)))

@@ -12,6 +12,7 @@ import textwrap
 
 import click
 
+from llm_export.backends.xnnpack.library import name_library
 from llm_export.commands import runner_binary
 
 RUNNER_VERBS = {
@@ -84,6 +85,14 @@ Examples:
     help="Scheme of the modules that match; repeatable.",
 )
 @click.option(
+    "--backend",
+    "backends",
+    default="cpu",
+    show_default=True,
+    metavar="NAMES",
+    help="What is to run the file, the best first: cpu, xnnpack,cpu, ... The device decides which of them it takes.",
+)
+@click.option(
     "--check",
     type=click.Choice(["full", "layers", "off"]),
     help="Compare the file with PyTorch: whole module in memory, a layer at a time, or not.  [default: by size]",
@@ -99,6 +108,7 @@ Examples:
 @click.option(
     "--trust-remote-code", is_flag=True, help="Run Python code that the checkpoint brings. Only for sources you trust."
 )
+@click.option("-v", "--verbose", is_flag=True, help="List what backends do not run, and why.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def export(**options) -> None:
@@ -205,6 +215,7 @@ for _verb in RUNNER_VERBS:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: every expected error is one paragraph on standard error and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    name_library()
     try:
         sys.exit(cli.main(args=arguments, prog_name="mote", standalone_mode=False) or 0)
     except click.ClickException as error:

@@ -26,7 +26,7 @@ def plan(program: LoweredProgram) -> MemoryPlan:
 
     Cost: O(values log values + values * values alive together).
     """
-    return MemoryPlan(program, {method.name: plan_method(method) for method in program.methods})
+    return MemoryPlan(program, tuple(plan_method(method) for method in program.methods))
 
 
 def plan_method(method: LoweredMethod) -> MethodPlan:

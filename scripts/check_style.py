@@ -19,6 +19,7 @@ CPP_ARROWS = {
     "tokenizer/capi": {"base", "tokenizer", "tokenizer/capi"},
     "tokenizer/python": {"tokenizer/capi"},
     "runner/program": {"base", "kernels", "runner/program"},
+    "backends": {"base", "kernels", "runner/program", "backends"},
     "runner/llm/chat/jinja": {"base", "runner/llm/chat/jinja"},
     "runner/llm/chat/reply": {"base", "runner/llm/chat/reply"},
     "runner/llm/constraints": {"base", "runner/llm/constraints"},
@@ -32,6 +33,7 @@ CPP_ARROWS = {
 }
 # Python package -> packages of ours that it may import.
 PYTHON_ARROWS = {
+    "backends": {"llm_export"},
     "llm_export": {"llm_export", "llm_runner", "llm_tokenizer"},
     "llm_export/commands": {"llm_export", "llm_runner", "llm_server", "llm_tokenizer"},
     "llm_server": {"llm_runner", "llm_server"},

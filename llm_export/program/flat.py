@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ from llm_export.methods import StateSpec, WeightSpec
 from llm_export.program import schema as fb
 from llm_export.program.formats import WEIGHT_ALIGNMENT, stored_bytes
 from llm_export.program.instructions import (
+    CPU,
     Attribute,
+    DelegateSpec,
     Dim,
     GoldenSample,
     Instruction,
@@ -42,7 +44,7 @@ ARENAS = {"per_token": fb.Arena.per_token, "fixed": fb.Arena.fixed}
 STATE_KINDS = {"kv_cache": fb.StateKind.kv_cache, "recurrent": fb.StateKind.recurrent}
 SEGMENT_KINDS = {
     "weights": fb.SegmentKind.weights, "tokenizer": fb.SegmentKind.tokenizer,
-    "chat_template": fb.SegmentKind.chat_template,
+    "chat_template": fb.SegmentKind.chat_template, "delegates": fb.SegmentKind.delegates,
 }  # fmt: skip
 FILE_IDENTIFIER = b"MOTP"
 
@@ -64,10 +66,14 @@ class SegmentRecord:
 def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRecord]) -> bytes:
     """Returns the finished flatbuffer."""
     program = fb.ProgramT()
-    program.methods = [_method(method, planned.methods[method.name]) for method in planned.program.methods]
+    program.methods = [_method(*pair) for pair in zip(planned.program.methods, planned.methods, strict=True)]
     program.states = [_state(state) for state in planned.program.states]
     offsets, _ = weight_offsets(planned.program.weights)
     program.weights = [_weight(spec, offset) for spec, offset in zip(planned.program.weights, offsets, strict=True)]
+    offsets, _ = delegate_offsets(planned.program.delegates)
+    program.delegates = [
+        _delegate(spec, offset) for spec, offset in zip(planned.program.delegates, offsets, strict=True)
+    ]
     program.segments = [
         _table(fb.SegmentT, kind=SEGMENT_KINDS[s.kind], offset=s.offset, bytes=s.bytes, crc32=s.crc32) for s in segments
     ]
@@ -85,11 +91,19 @@ def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRec
 
 def weight_offsets(weights: Sequence[WeightSpec]) -> tuple[list[int], int]:
     """Offset of each weight in the weights segment, and the bytes of the segment."""
+    return _offsets(stored_bytes(spec) for spec in weights)
+
+
+def delegate_offsets(delegates: Sequence[DelegateSpec]) -> tuple[list[int], int]:
+    """Offset of each blob in the delegates segment, and the bytes of the segment."""
+    return _offsets(len(spec.blob) for spec in delegates)
+
+
+def _offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
     offsets, end = [], 0
-    for spec in weights:
-        start = -(-end // WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
-        offsets.append(start)
-        end = start + stored_bytes(spec)
+    for size in sizes:
+        offsets.append(-(-end // WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT)
+        end = offsets[-1] + size
     return offsets, end
 
 
@@ -117,6 +131,7 @@ def _method(method: LoweredMethod, plan: MethodPlan) -> fb.MethodT:
         maxTokens=method.max_tokens,
         perTokenBytes=plan.per_token_bytes,
         fixedBytes=plan.fixed_bytes,
+        lowering=method.lowering,
     )
 
 
@@ -156,6 +171,12 @@ def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
     return _table(
         fb.WeightT, name=spec.name, dtype=DTYPES[torch.uint8 if spec.bits else spec.dtype], bits=spec.bits,
         groupSize=spec.group_size if spec.bits else 0, shape=list(spec.shape), offset=offset, bytes=stored_bytes(spec),
+    )  # fmt: skip
+
+
+def _delegate(spec: DelegateSpec, offset: int) -> fb.DelegateT:
+    return _table(
+        fb.DelegateT, backend=spec.backend, weights=list(spec.weights), offset=offset, bytes=len(spec.blob)
     )  # fmt: skip
 
 
@@ -205,6 +226,7 @@ def method_of(table: fb.MethodT) -> tuple[LoweredMethod, MethodPlan]:
     method = LoweredMethod(
         text(table.name), values, list(table.inputs), [text(name) for name in table.inputNames], list(table.outputs),
         [_instruction_of(item) for item in table.instructions], table.minTokens, table.maxTokens,
+        text(table.lowering) or CPU,
     )  # fmt: skip
     return method, MethodPlan(tuple(places), table.perTokenBytes, table.fixedBytes)
 

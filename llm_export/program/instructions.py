@@ -35,6 +35,8 @@ class Numbers:
 
 Attribute = tuple[Dim, ...] | Numbers | str
 
+CPU = "cpu"  # the lowering that has kernels only
+
 
 @dataclass
 class Value:
@@ -66,6 +68,16 @@ class LoweredMethod:
     instructions: list[Instruction]
     min_tokens: int = 1
     max_tokens: int = 2**31 - 1
+    lowering: str = CPU  # its backends, joined by "+"
+
+
+@dataclass(frozen=True)
+class DelegateSpec:
+    """What a backend made of a part of a method; `mote.delegate` has its index in `LoweredProgram.delegates`."""
+
+    backend: str
+    blob: bytes
+    weights: tuple[int, ...]  # indices into LoweredProgram.weights, in the order in which the blob refers to them
 
 
 @dataclass
@@ -76,6 +88,7 @@ class LoweredProgram:
     states: list[StateSpec]
     weights: list[WeightSpec]
     constants: dict[str, torch.Tensor]  # real values of the weights whose one source is a key here
+    delegates: list[DelegateSpec] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -101,7 +114,7 @@ class MemoryPlan:
     """What `plan` returns: the program with a place for every activation of every method."""
 
     program: LoweredProgram
-    methods: dict[str, MethodPlan]
+    methods: tuple[MethodPlan, ...]  # of each of the program's methods
 
 
 @dataclass(frozen=True)

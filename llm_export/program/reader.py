@@ -16,12 +16,11 @@ from llm_export.methods import StateSpec, WeightSpec
 from llm_export.program import flat
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
+    DelegateSpec,
     GoldenSample,
-    LoweredMethod,
     LoweredProgram,
     MemoryPlan,
     Metadata,
-    MethodPlan,
     Provenance,
 )
 from llm_export.program.writer import HEADER, MAGIC, VERSION
@@ -80,15 +79,15 @@ def read_program(path: str | Path) -> ProgramFile:
         raise FileError(f"{path}: cannot be read: {error}") from error
     program = flat.parse(_flatbuffer(path, contents))
     weights = [_weight(item) for item in program.weights]
-    methods, plans = [], {}
-    for table in program.methods:
-        method, plans[flat.text(table.name)] = flat.method_of(table)
-        methods.append(method)
+    methods, plans = zip(*map(flat.method_of, program.methods), strict=True)
     segments = tuple(
         flat.SegmentRecord(flat.inverse(flat.SEGMENT_KINDS)[s.kind], s.offset, s.bytes, s.crc32)
         for s in program.segments
     )
-    planned = _planned(methods, plans, [_state(item) for item in program.states], weights)
+    lowered = LoweredProgram(
+        list(methods), [_state(item) for item in program.states], weights, {}, _delegates(program, segments, contents)
+    )
+    planned = MemoryPlan(lowered, plans)
     offsets = tuple(item.offset for item in program.weights)
     return ProgramFile(path, planned, _metadata(program, segments, contents), segments, offsets, contents)
 
@@ -111,10 +110,16 @@ def _flatbuffer(path: Path, contents: memoryview) -> bytes:
     return buffer
 
 
-def _planned(
-    methods: list[LoweredMethod], plans: dict[str, MethodPlan], states: list[StateSpec], weights: list[WeightSpec]
-) -> MemoryPlan:
-    return MemoryPlan(LoweredProgram(methods, states, weights, constants={}), plans)
+def _delegates(program, segments: tuple[flat.SegmentRecord, ...], contents: memoryview) -> list[DelegateSpec]:
+    start = next((segment.offset for segment in segments if segment.kind == "delegates"), 0)
+    return [
+        DelegateSpec(
+            flat.text(item.backend),
+            bytes(contents[start + item.offset : start + item.offset + item.bytes]),
+            tuple(map(int, item.weights)),
+        )
+        for item in program.delegates or []
+    ]
 
 
 def _state(table) -> StateSpec:

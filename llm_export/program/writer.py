@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from llm_export.errors import FileError, ProgramError
 from llm_export.methods import WeightSpec
-from llm_export.program.flat import SegmentRecord, build, weight_offsets
+from llm_export.program.flat import SegmentRecord, build, delegate_offsets, weight_offsets
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import MemoryPlan, Metadata
 
@@ -84,15 +84,19 @@ class _SegmentWriter:
         self.segments: list[SegmentRecord] = []
 
     def write(self, weight_bytes: WeightBytes) -> int:
-        others = (("tokenizer", self.metadata.tokenizer), ("chat_template", self.metadata.chat_template))
-        others = [(kind, content) for kind, content in others if content]
+        others = {
+            "tokenizer": [self.metadata.tokenizer],
+            "chat_template": [self.metadata.chat_template],
+            "delegates": self._blobs(),
+        }
+        others = {kind: chunks for kind, chunks in others.items() if any(chunks)}
         # Numbers have a fixed width, so a program with other numbers in its segments has the same size.
-        placeholders = [SegmentRecord(kind, 1, 1, 1) for kind in ("weights", *(kind for kind, _ in others))]
+        placeholders = [SegmentRecord(kind, 1, 1, 1) for kind in ("weights", *others)]
         start = _next_page(HEADER.size + len(build(self.planned, self.metadata, placeholders)))
         self.file.write(bytes(start))
         self._segment("weights", self._weights(weight_bytes))
-        for kind, content in others:
-            self._segment(kind, [content])
+        for kind, chunks in others.items():
+            self._segment(kind, chunks)
         file_bytes = self.file.tell()
         program = build(self.planned, self.metadata, self.segments)
         if HEADER.size + len(program) > start:
@@ -114,6 +118,15 @@ class _SegmentWriter:
             self.file.write(chunk)
             checksum = zlib.crc32(chunk, checksum)
         self.segments.append(SegmentRecord(kind, offset, self.file.tell() - offset, checksum))
+
+    def _blobs(self) -> list[bytes]:
+        delegates = self.planned.program.delegates
+        offsets, _ = delegate_offsets(delegates)
+        chunks, position = [], 0
+        for spec, offset in zip(delegates, offsets, strict=True):
+            chunks += [bytes(offset - position), spec.blob]
+            position = offset + len(spec.blob)
+        return chunks
 
     def _weights(self, weight_bytes: WeightBytes) -> Iterator[Chunk]:
         weights = self.planned.program.weights

@@ -43,7 +43,8 @@ int32_t mote_model_open(const char* path, const mote_model_options* options, mot
     const bool reads = chosen.load_mode == MOTE_LOAD_READ;
     MOTE_REQUIRE(reads || chosen.load_mode == MOTE_LOAD_MAP, mote::Code::kInvalidArgument,
                  "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", chosen.load_mode);
-    MOTE_ASSIGN(auto model, mote::Model::open(path, reads ? mote::LoadMode::kRead : mote::LoadMode::kMap));
+    const std::string_view backend = chosen.backend == nullptr ? mote::kAnyBackend : chosen.backend;
+    MOTE_ASSIGN(auto model, mote::Model::open(path, reads ? mote::LoadMode::kRead : mote::LoadMode::kMap, backend));
     return give(out, std::move(model));
   });
 }

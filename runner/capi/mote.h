@@ -49,6 +49,7 @@ enum {
   MOTE_ERROR_UNSUPPORTED_VERSION = 21,
   MOTE_ERROR_UNSUPPORTED_OP = 22,
   MOTE_ERROR_INVALID_SESSION = 23,
+  MOTE_ERROR_UNSUPPORTED_BACKEND = 24,
   MOTE_ERROR_INVALID_TOKENIZER = 30,
   MOTE_ERROR_TEMPLATE = 31,
   MOTE_ERROR_INVALID_ARGUMENT = 40,
@@ -98,7 +99,8 @@ enum { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 };
 
 typedef struct {
   uint32_t struct_size;
-  int32_t load_mode; /* MOTE_LOAD_* */
+  int32_t load_mode;   /* MOTE_LOAD_* */
+  const char* backend; /* one of the ways in which the file can be run, "cpu", "xnnpack", ...; NULL or "auto": the best that works */
 } mote_model_options;
 
 /* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first needed, and

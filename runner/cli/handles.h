@@ -36,9 +36,10 @@ std::string take_string(Call call) {
   return text;
 }
 
-inline Model open_model(const std::string& path, int32_t load_mode = MOTE_LOAD_MAP) {
+inline Model open_model(const std::string& path, int32_t load_mode = MOTE_LOAD_MAP, const std::string& backend = "auto") {
   auto options = sized<mote_model_options>();
   options.load_mode = load_mode;
+  options.backend = backend.c_str();
   mote_model* model = nullptr;
   check([&](mote_error* error) { return mote_model_open(path.c_str(), &options, &model, error); });
   return Model(model);

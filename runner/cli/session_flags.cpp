@@ -47,6 +47,8 @@ void SessionFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"refuse", "shift"}))
       ->capture_default_str();
   app.add_option("--num-keep", num_keep, "First tokens that --overflow shift never forgets")->check(CLI::NonNegativeNumber);
+  app.add_option("--backend", backend, "What runs the model, of what the file was exported for: cpu, xnnpack, ... (auto: the best that works here)")
+      ->capture_default_str();
   app.add_flag("--no-mmap", no_mmap, "Read the whole file into memory instead of mapping it: for slow or removable storage");
 }
 

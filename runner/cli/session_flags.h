@@ -18,11 +18,12 @@ struct SessionFlags {
   std::string overflow = "refuse";
   int64_t num_keep = -1;  // -1: not given
   bool no_mmap = false;
+  std::string backend = "auto";
 
   bool shifts() const { return overflow == "shift"; }
   void add_to(CLI::App& app);
   mote_session_options options() const;  // points into this
-  Model load(const std::string& path) const { return open_model(path, no_mmap ? MOTE_LOAD_READ : MOTE_LOAD_MAP); }
+  Model load(const std::string& path) const { return open_model(path, no_mmap ? MOTE_LOAD_READ : MOTE_LOAD_MAP, backend); }
   Session open(const Model& model) const;
 };
 

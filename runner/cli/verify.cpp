@@ -42,7 +42,7 @@ void print_report(const Json& report) {
 }
 
 int verify(const VerifyFlags& flags) {
-  const Model model = open_model(flags.file);
+  const Model model = flags.session.load(flags.file);
   mote_error damage = sized<mote_error>();
   const bool intact = mote_model_check_segments(model.get(), &damage) == MOTE_OK;
   Json report = {{"passed", false}, {"samples", Json::array()}};

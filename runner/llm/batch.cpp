@@ -61,7 +61,7 @@ Status Batch::prepare() {
   const std::shared_ptr<const Bound>& bound = model_->bound();
   MOTE_ASSIGN(decode_, bound->method_index("decode"));
   MOTE_ASSIGN(verify_, bound->method_index("verify"));
-  const int64_t most = model_->program().methods()->Get(verify_)->max_tokens();
+  const int64_t most = model_->bound()->method(verify_).max_tokens();
   MOTE_REQUIRE(options_.max_sequences <= most, Code::kInvalidArgument,
                "max_sequences = %lld: must be 1..%lld, which the program computes in one call",
                static_cast<long long>(options_.max_sequences), static_cast<long long>(most));

@@ -54,6 +54,7 @@ Json method(const fb::Method& from) {
     instructions.push_back(instruction(from, *each));
   }
   return {{"name", from.name()->str()},
+          {"lowering", std::string(lowering_of(from))},
           {"min_tokens", from.min_tokens()},
           {"max_tokens", from.max_tokens()},
           {"num_values", from.values()->size()},
@@ -126,6 +127,21 @@ Json list(const Vector& items, Convert convert) {
   return result;
 }
 
+// Every way to run the file, and why another was chosen; null: this one was, or nobody asked.
+Json lowerings(const fb::Program& program, const std::vector<PassedOver>& passed_over) {
+  Json result = Json::object();
+  for (const std::string_view name : lowerings_of(program)) result[std::string(name)] = nullptr;
+  for (const PassedOver& other : passed_over) result[other.lowering] = other.reason;
+  return result;
+}
+
+Json delegates(const fb::Program& program) {
+  if (program.delegates() == nullptr) return Json::array();
+  return list(*program.delegates(), [](const fb::Delegate& delegate) {
+    return Json{{"backend", delegate.backend()->str()}, {"bytes", delegate.bytes()}, {"num_weights", delegate.weights()->size()}};
+  });
+}
+
 }  // namespace
 
 Result<std::string> Model::describe() const {
@@ -141,7 +157,10 @@ Result<std::string> Model::describe() const {
                      {"bos_token_id", bos_token_id()},
                      {"eos_token_ids", std::vector<int32_t>(eos_token_ids().begin(), eos_token_ids().end())},
                      {"generation_config", Json::parse(generation_config_.json)},
+                     {"lowering", std::string(bound_->lowering())},
+                     {"lowerings", lowerings(from, passed_over_)},
                      {"methods", list(*from.methods(), method)},
+                     {"delegates", delegates(from)},
                      {"weights", weights(from)},
                      {"states", list(*from.states(), state)},
                      {"segments", list(*from.segments(), segment)},

@@ -15,11 +15,11 @@ Status in_file(const std::string& path, const Status& status) {
 
 Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
 
-Result<std::shared_ptr<const Model>> Model::open(const std::string& path, LoadMode mode) {
+Result<std::shared_ptr<const Model>> Model::open(const std::string& path, LoadMode mode, std::string_view backend) {
   MOTE_ASSIGN(Mapped mapped, map(path, mode));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
-  MOTE_ASSIGN(auto bound, bind(std::move(verified)));
-  const std::shared_ptr<Model> model(new Model(std::move(bound)));
+  MOTE_ASSIGN(Chosen chosen, bind_lowering(std::move(verified), backend));
+  const std::shared_ptr<Model> model(new Model(std::move(chosen)));
   auto config = parse_generation_config(model->program().generation_config()->string_view(), model->eos_token_ids());
   if (!config.ok()) return in_file(path, config.status());
   model->generation_config_ = *std::move(config);

@@ -14,7 +14,7 @@
 #include "runner/llm/chat/chat_template.h"
 #include "runner/llm/constraints/vocabulary.h"
 #include "runner/llm/generation_config.h"
-#include "runner/program/program.h"
+#include "runner/program/lowering.h"
 #include "tokenizer/tokenizer.h"
 
 namespace mote {
@@ -26,8 +26,10 @@ Status check_tokenizer_json(std::string_view json);
 class Model {
  public:
   // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
-  // Errors: those of map, verify and bind; kInvalidProgram for the generation config.
-  static Result<std::shared_ptr<const Model>> open(const std::string& path, LoadMode mode = LoadMode::kMap);
+  // backend: the name of one of the file's lowerings, or "auto"
+  // Errors: those of map, verify and bind_lowering; kInvalidProgram for the generation config.
+  static Result<std::shared_ptr<const Model>> open(const std::string& path, LoadMode mode = LoadMode::kMap,
+                                                   std::string_view backend = kAnyBackend);
 
   const std::shared_ptr<const Bound>& bound() const { return bound_; }
   const fb::Program& program() const { return bound_->program(); }
@@ -62,11 +64,12 @@ class Model {
   Result<std::string> describe() const;
 
  private:
-  explicit Model(std::shared_ptr<const Bound> bound) : bound_(std::move(bound)) {}
+  explicit Model(Chosen chosen) : bound_(std::move(chosen.bound)), passed_over_(std::move(chosen.passed_over)) {}
   std::string_view segment_text(fb::SegmentKind kind) const;
   Result<std::shared_ptr<const constraints::Vocabulary>> make_vocabulary() const;
 
   std::shared_ptr<const Bound> bound_;
+  std::vector<PassedOver> passed_over_;
   mutable std::once_flag tokenizer_once_;
   mutable std::optional<Result<Tokenizer>> tokenizer_;  // once it was asked for
   mutable std::once_flag vocabulary_once_;

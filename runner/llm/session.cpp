@@ -38,9 +38,10 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   MOTE_REQUIRE(options.num_keep >= 0 && options.num_keep < options.context_length, Code::kInvalidArgument,
                "num_keep = %lld: must be 0..%lld, below the context_length", static_cast<long long>(options.num_keep),
                static_cast<long long>(options.context_length - 1));
-  for (const fb::Method* method : *model.program().methods()) {
-    if (method->name()->string_view() == "decode") continue;
-    options.prefill_chunk = std::min<int64_t>(options.prefill_chunk, method->max_tokens());
+  for (uint32_t i = 0; i < model.bound()->num_methods(); ++i) {
+    const fb::Method& method = model.bound()->method(i);
+    if (method.name()->string_view() == "decode") continue;
+    options.prefill_chunk = std::min<int64_t>(options.prefill_chunk, method.max_tokens());
   }
   return options;
 }

@@ -109,7 +109,7 @@ class Session {
   // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
   uint64_t state_bytes() const { return states_.bytes(); }
   uint64_t held_state_bytes() const { return states_.held_bytes(); }
-  uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes(); }
+  uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes() + executor_->delegate_bytes(); }
 
   // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
   // writes of this session, end_call tells what became of it. Errors: those of prefill; where the session was cancelled,

@@ -11,7 +11,7 @@ std::string json_text(const std::string& text) { return Json(text).dump(-1, ' ',
 
 class TraceWriter {
  public:
-  TraceWriter(const Session& session, const Profile& profile) : session_(session), program_(session.model().program()), profile_(profile) {}
+  TraceWriter(const Session& session, const Profile& profile) : session_(session), bound_(*session.model().bound()), profile_(profile) {}
 
   std::string write() {
     text_ = "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"model\": " + json_text(session_.model().path()) +
@@ -32,14 +32,14 @@ class TraceWriter {
   }
 
   void write_call(const Profile::Call& call) {
-    text_ += ",\n{\"name\": " + json_text(program_.methods()->Get(call.method)->name()->str()) + ", \"cat\": \"call\"";
+    text_ += ",\n{\"name\": " + json_text(bound_.method(call.method).name()->str()) + ", \"cat\": \"call\"";
     write_times(call.start, call.end);
     text_ += format(", \"args\": {\"tokens\": %lld}}", static_cast<long long>(call.tokens));
   }
 
   void write_event(const Profile::Event& event) {
     if (event.call_index < profile_.calls().first()) return;  // its call is forgotten
-    const fb::Method& method = *program_.methods()->Get(profile_.calls()[event.call_index].method);
+    const fb::Method& method = bound_.method(profile_.calls()[event.call_index].method);
     const fb::Instruction& instruction = *method.instructions()->Get(event.instruction);
     text_ += ",\n{\"name\": " + json_text(instruction.op()->str()) + ", \"cat\": \"op\"";
     write_times(event.start, event.end);
@@ -49,7 +49,7 @@ class TraceWriter {
   }
 
   const Session& session_;
-  const fb::Program& program_;
+  const Bound& bound_;
   const Profile& profile_;
   std::string text_;
 };

@@ -2,6 +2,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "runner/program/delegates.h"
 #include "runner/program/invocation.h"
 #include "runner/program/program.h"
 #include "runner/program/validation.h"
@@ -59,7 +60,7 @@ Status find_ops(const Bound& bound, const fb::Method& method, std::vector<const 
 }
 
 Status check_calls(const Bound& bound, uint32_t index) {
-  const fb::Method& method = *bound.program().methods()->Get(index);
+  const fb::Method& method = bound.method(index);
   const int64_t min = method.min_tokens();
   const int64_t max = std::min<int64_t>(method.max_tokens(), kMaxTokens);
   Invocation invocation(bound, index);
@@ -69,28 +70,56 @@ Status check_calls(const Bound& bound, uint32_t index) {
   return {};
 }
 
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
 }  // namespace
 
 Result<uint32_t> Bound::method_index(std::string_view name) const {
-  const auto& methods = *program().methods();
-  for (uint32_t i = 0; i < methods.size(); ++i) {
-    if (text_of(*methods[i]->name()) == name) return i;
+  for (uint32_t i = 0; i < num_methods(); ++i) {
+    if (text_of(*method(i).name()) == name) return i;
   }
   return Status(Code::kInvalidArgument, format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
 }
 
-Result<std::shared_ptr<const Bound>> bind(Verified verified) try {
-  const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
-  for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
-  const auto& methods = *bound->program().methods();
-  bound->ops_.resize(methods.size());
-  for (uint32_t i = 0; i < methods.size(); ++i) {
-    MOTE_RETURN_IF_ERROR(find_ops(*bound, *methods[i], bound->ops_[i]));
-    MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
+Status Bound::load_backends() {
+  DelegateParts parts(*verified_);
+  for (Method& method : methods_) {
+    for (uint32_t i = 0; i < method.ops.size(); ++i) {
+      if (method.ops[i]->name != kDelegateOp) continue;
+      method.delegate_calls.resize(method.ops.size());
+      const Result<DelegateCall> call = parts.add(*method.method->instructions()->Get(i));
+      if (!call.ok()) return Status(call.status().code(), place(*this, *method.method, i) + ": " + call.status().message());
+      method.delegate_calls[i] = *call;
+    }
   }
+  MOTE_ASSIGN(backends_, parts.load());
+  return {};
+}
+
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering) try {
+  const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
+  for (const fb::Method* method : *bound->program().methods()) {
+    if (lowering_of(*method) == lowering) bound->methods_.push_back({method, {}, {}});
+  }
+  MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no lowering %.*s: it has %s", bound->file().name().c_str(),
+               static_cast<int>(lowering.size()), lowering.data(), joined(lowerings_of(bound->program())).c_str());
+  bound->lowering_ = lowering_of(*bound->methods_.front().method);
+  for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
+  for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
+  for (uint32_t i = 0; i < bound->num_methods(); ++i) MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
+  MOTE_RETURN_IF_ERROR(bound->load_backends());
   return std::shared_ptr<const Bound>(bound);
 } catch (const std::bad_alloc&) {
   return Status(Code::kOutOfMemory, "the system has no memory for the program's instructions");
+}
+
+Result<std::shared_ptr<const Bound>> bind(Verified verified) {
+  const auto shared = std::make_shared<const Verified>(std::move(verified));
+  return bind(shared, lowerings_of(shared->program()).front());
 }
 
 }  // namespace mote

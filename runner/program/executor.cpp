@@ -33,16 +33,28 @@ struct Memory {
   }
 };
 
+// The instructions of a method and who runs them.
+struct Instructions {
+  std::span<const Op* const> ops;
+  std::span<const std::optional<DelegateCall>> delegate_calls;
+  Delegates& delegates;
+
+  Status run(size_t index, const Call& call, KernelContext& context) const {
+    if (!delegate_calls.empty() && delegate_calls[index].has_value()) return delegates.execute(*delegate_calls[index], call, context);
+    return ops[index]->run(call, context);
+  }
+};
+
 // Runs a method's instructions in order and calls after(index) behind each that is no view.
 template <typename After>
-Status run_instructions(const Invocation& invocation, std::span<const Op* const> ops, const KernelContext& memory,
+Status run_instructions(const Invocation& invocation, const Instructions& instructions, const KernelContext& memory,
                         const std::atomic<bool>& cancelled, const After& after) {
   KernelContext context = memory;
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (size_t i = 0; i < instructions.ops.size(); ++i) {
     MOTE_REQUIRE(!cancelled.load(std::memory_order_relaxed), Code::kCancelled, "cancelled");
-    if (ops[i]->is_view) continue;
+    if (instructions.ops[i]->is_view) continue;
     context.maxima = invocation.maxima_source() == i ? memory.maxima : nullptr;
-    if (const Status status = ops[i]->run(invocation.calls()[i], context); !status.ok()) {
+    if (const Status status = instructions.run(i, invocation.calls()[i], context); !status.ok()) {
       return Status(status.code(), invocation.place(i) + ": " + status.message());
     }
     after(i);
@@ -51,13 +63,13 @@ Status run_instructions(const Invocation& invocation, std::span<const Op* const>
 }
 
 // The end of one instruction is the start of the next, so that one look at the clock is enough for both.
-Status run_profiled(const Invocation& invocation, std::span<const Op* const> ops, const KernelContext& context,
+Status run_profiled(const Invocation& invocation, const Instructions& instructions, const KernelContext& context,
                     const std::atomic<bool>& cancelled, uint32_t method, Profile& profile) {
   Profile::Call& call = profile.begin_call(method, invocation.tokens());
   Profile::Clock::time_point start = call.start;
-  const Status status = run_instructions(invocation, ops, context, cancelled, [&](size_t i) {
+  const Status status = run_instructions(invocation, instructions, context, cancelled, [&](size_t i) {
     const Profile::Clock::time_point end = Profile::Clock::now();
-    profile.add(static_cast<uint32_t>(i), start, end, cost_of(*ops[i], invocation.calls()[i], context));
+    profile.add(static_cast<uint32_t>(i), start, end, cost_of(*instructions.ops[i], invocation.calls()[i], context));
     start = end;
   });
   call.end = Profile::Clock::now();
@@ -72,6 +84,7 @@ struct Executor::State {
   ThreadPool* threads = nullptr;
   Memory arena;
   Memory scratch;
+  Delegates delegates;
   std::vector<std::unique_ptr<Invocation>> invocations;  // [methods]
 
   const char* name() const { return bound->file().name().c_str(); }
@@ -84,8 +97,8 @@ struct Executor::State {
 
   Status allocate_arena() {
     Size needed = 0;
-    for (const fb::Method* method : *bound->program().methods()) {
-      const Size bytes = mote::arena_bytes(*method, largest_tokens(*method));
+    for (uint32_t i = 0; i < bound->num_methods(); ++i) {
+      const Size bytes = mote::arena_bytes(bound->method(i), largest_tokens(bound->method(i)));
       if (!bytes.at_most(needed)) needed = bytes;
     }
     const bool fits = needed.at_most(options.max_arena_bytes);
@@ -124,17 +137,16 @@ struct Executor::State {
     MOTE_REQUIRE(tokens >= 1 && tokens <= options.max_tokens, Code::kInvalidArgument,
                  "tokens = %lld: must be 1..%lld, the session's largest call", static_cast<long long>(tokens),
                  static_cast<long long>(options.max_tokens));
-    MOTE_RETURN_IF_ERROR(invocation.prepare(tokens, arena.data.get(), threads->num_threads()));
+    MOTE_RETURN_IF_ERROR(invocation.prepare(tokens, arena.data.get(), threads->num_threads(), &delegates));
     const Status status = reserve_scratch(needed_scratch(invocation));
     if (!status.ok()) invocation.forget();
     return status;
   }
 
   Status prepare_all() {
-    const auto& methods = *bound->program().methods();
-    for (uint32_t i = 0; i < methods.size(); ++i) invocations.push_back(std::make_unique<Invocation>(*bound, i));
-    for (uint32_t i = 0; i < methods.size(); ++i) {
-      const int64_t tokens = largest_tokens(*methods[i]);
+    for (uint32_t i = 0; i < bound->num_methods(); ++i) invocations.push_back(std::make_unique<Invocation>(*bound, i));
+    for (uint32_t i = 0; i < bound->num_methods(); ++i) {
+      const int64_t tokens = largest_tokens(bound->method(i));
       if (tokens > 0) MOTE_RETURN_IF_ERROR(prepare(i, tokens));
     }
     return {};
@@ -153,6 +165,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Bound> 
   state->bound = std::move(bound);
   state->options = options;
   state->threads = threads;
+  MOTE_ASSIGN(state->delegates, Delegates::open(state->bound->backends(), {threads, options.max_tokens}));
   MOTE_RETURN_IF_ERROR(state->allocate_arena());
   MOTE_RETURN_IF_ERROR(state->prepare_all());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
@@ -205,14 +218,15 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   }
   MOTE_REQUIRE(tokens == invocation.tokens(), Code::kInvalidArgument, "sequences of %lld tokens: must be the method's %lld",
                static_cast<long long>(tokens), static_cast<long long>(invocation.tokens()));
-  const std::span<const Op* const> ops = state_->bound->ops(method);
+  const Instructions instructions{state_->bound->ops(method), state_->bound->delegate_calls(method), state_->delegates};
   const KernelContext context{state_->threads, {state_->scratch.data.get(), invocation.scratch_bytes()}, sequences,
                               state_->maxima(invocation).data()};
-  if (profile != nullptr) return run_profiled(invocation, ops, context, cancelled, method, *profile);
-  return run_instructions(invocation, ops, context, cancelled, [](size_t) {});
+  if (profile != nullptr) return run_profiled(invocation, instructions, context, cancelled, method, *profile);
+  return run_instructions(invocation, instructions, context, cancelled, [](size_t) {});
 }
 
 uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }
 uint64_t Executor::scratch_bytes() const { return state_->scratch.bytes; }
+uint64_t Executor::delegate_bytes() const { return state_->delegates.held_bytes(); }
 
 }  // namespace mote

@@ -59,6 +59,7 @@ class Executor {
 
   uint64_t arena_bytes() const;
   uint64_t scratch_bytes() const;
+  uint64_t delegate_bytes() const;  // that the session's delegates hold themselves
 
  private:
   struct State;

@@ -57,7 +57,7 @@ Size arena_bytes(const fb::Method& method, int64_t tokens) {
 }
 
 Invocation::Invocation(const Bound& bound, uint32_t method)
-    : bound_(bound), method_(*bound.program().methods()->Get(method)), ops_(bound.ops(method)) {
+    : bound_(bound), method_(bound.method(method)), ops_(bound.ops(method)), delegate_calls_(bound.delegate_calls(method)) {
   // The flat lists must never move once calls point into them.
   const Counts counts = count_operands(method_);
   tensors_.resize(method_.values()->size());
@@ -131,20 +131,18 @@ Status Invocation::evaluate_values(int64_t tokens, std::byte* arena) {
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
     const fb::Value& value = *method_.values()->Get(i);
     Tensor& tensor = tensors_[i];
+    if (value.kind() == fb::ValueKind::weight) {
+      // Kernels take one Tensor type; no op may output a weight, so nothing writes to the mapping.
+      tensor = bound_.verified().weight_tensor(static_cast<uint32_t>(value.weight()));
+      storage_[i] = {0, bound_.program().weights()->Get(static_cast<uint32_t>(value.weight()))->bytes()};
+      continue;
+    }
     tensor = Tensor();
     tensor.dtype = static_cast<DType>(value.dtype());
     tensor.rank = static_cast<int>(value.shape()->size());
     for (uint32_t dim = 0; dim < value.shape()->size(); ++dim) tensor.sizes[dim] = evaluate(*value.shape()->Get(dim), tokens);
     tensor.set_contiguous_strides();
-    if (value.kind() == fb::ValueKind::weight) {
-      const auto index = static_cast<uint32_t>(value.weight());
-      const fb::Weight& weight = *bound_.program().weights()->Get(index);
-      tensor.bits = weight.bits();
-      tensor.group_size = weight.group_size();
-      // Kernels take one Tensor type; no op may output a weight, so nothing writes to the mapping.
-      tensor.data = const_cast<std::byte*>(bound_.verified().weight(index).data());
-      storage_[i] = {0, weight.bytes()};
-    } else if (value.alias_of() == -1) {
+    if (value.alias_of() == -1) {
       const bool per_token = value.arena() == fb::Arena::per_token;
       const Size reserved = per_token ? Size(value.bytes()) * tokens : Size(value.bytes());
       const Size start = per_token ? Size(value.offset()) * tokens : per_token_arena + value.offset();
@@ -164,7 +162,7 @@ std::string Invocation::place(size_t instruction) const {
                 source.op()->c_str(), source.origin()->c_str());
 }
 
-Status Invocation::check_call(size_t index, int64_t tokens, int num_threads) {
+Status Invocation::check_call(size_t index, int64_t tokens, int num_threads, Delegates* delegates) {
   Call& call = calls_[index];
   const Op& op = *ops_[index];
   call.view_offset_bytes = 0;
@@ -176,6 +174,11 @@ Status Invocation::check_call(size_t index, int64_t tokens, int num_threads) {
   MOTE_REQUIRE(has_shape(*call.outputs[0], first), Code::kInternal, "%s: the op changed the shape of its output",
                place(index).c_str());
   if (op.is_view) return place_view(index);
+  if (delegates != nullptr && !delegate_calls_.empty() && delegate_calls_[index].has_value()) {
+    const Result<size_t> needed = delegates->prepare(*delegate_calls_[index], call, tokens);
+    if (!needed.ok()) return Status(needed.status().code(), place(index) + ": " + needed.status().message());
+    scratch_bytes_ = std::max(scratch_bytes_, *needed);
+  }
   if (op.scratch_bytes != nullptr) scratch_bytes_ = std::max(scratch_bytes_, op.scratch_bytes(call, num_threads));
   return {};
 }
@@ -206,21 +209,21 @@ Status Invocation::check_outputs() const {
   return {};
 }
 
-Status Invocation::evaluate_all(int64_t tokens, std::byte* arena, int num_threads) {
+Status Invocation::evaluate_all(int64_t tokens, std::byte* arena, int num_threads, Delegates* delegates) {
   evaluate_attributes(tokens);
   MOTE_RETURN_IF_ERROR(evaluate_values(tokens, arena));
   scratch_bytes_ = 0;
-  for (size_t i = 0; i < calls_.size(); ++i) MOTE_RETURN_IF_ERROR(check_call(i, tokens, num_threads));
+  for (size_t i = 0; i < calls_.size(); ++i) MOTE_RETURN_IF_ERROR(check_call(i, tokens, num_threads, delegates));
   return check_outputs();
 }
 
-Status Invocation::prepare(int64_t tokens, std::byte* arena, int num_threads) {
+Status Invocation::prepare(int64_t tokens, std::byte* arena, int num_threads, Delegates* delegates) {
   tokens_ = 0;
   const int64_t max = std::min<int64_t>(method_.max_tokens(), kMaxTokens);
   MOTE_REQUIRE(tokens >= method_.min_tokens() && tokens <= max, Code::kInvalidArgument,
                "%s: %s: tokens = %lld: must be %d..%lld", bound_.file().name().c_str(), method_.name()->c_str(),
                static_cast<long long>(tokens), method_.min_tokens(), static_cast<long long>(max));
-  const Status status = evaluate_all(tokens, arena, num_threads);
+  const Status status = evaluate_all(tokens, arena, num_threads, delegates);
   if (status.ok()) tokens_ = tokens;
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "kernels/op.h"
+#include "runner/program/delegates.h"
 #include "runner/program/program.h"
 
 namespace mote {
@@ -22,9 +23,10 @@ class Invocation {
   Invocation& operator=(const Invocation&) = delete;
 
   // Evaluates every size for T = tokens, has every op check its call and re-checks what the ops answered. `arena` is where
-  // activations live, arena_bytes(tokens) long; nullptr checks without it. On failure it counts as not prepared.
-  // Errors: kInvalidArgument for a T that the method does not take, kInvalidProgram.
-  Status prepare(int64_t tokens, std::byte* arena, int num_threads);
+  // activations live, arena_bytes(tokens) long; nullptr checks without it. `delegates` prepare their parts; nullptr leaves them out.
+  // On failure it counts as not prepared.
+  // Errors: kInvalidArgument for a T that the method does not take, kInvalidProgram, what a delegate says.
+  Status prepare(int64_t tokens, std::byte* arena, int num_threads, Delegates* delegates = nullptr);
 
   int64_t tokens() const { return tokens_; }  // 0: not prepared
   void forget() { tokens_ = 0; }
@@ -54,14 +56,15 @@ class Invocation {
   void gather_attributes(const fb::Instruction& instruction);
   Status evaluate_values(int64_t tokens, std::byte* arena);
   void evaluate_attributes(int64_t tokens);
-  Status evaluate_all(int64_t tokens, std::byte* arena, int num_threads);
-  Status check_call(size_t index, int64_t tokens, int num_threads);
+  Status evaluate_all(int64_t tokens, std::byte* arena, int num_threads, Delegates* delegates);
+  Status check_call(size_t index, int64_t tokens, int num_threads, Delegates* delegates);
   Status place_view(size_t index);
   Status check_outputs() const;
 
   const Bound& bound_;
   const fb::Method& method_;
   std::span<const Op* const> ops_;
+  std::span<const std::optional<DelegateCall>> delegate_calls_;
   int64_t tokens_ = 0;
   size_t scratch_bytes_ = 0;
   std::optional<size_t> maxima_source_;

@@ -129,6 +129,7 @@ struct Mapped::State {
   Buffer owned;             // a copy of the file
   void* mapping = nullptr;  // or the file
   Identity identity;
+  bool is_file = false;
 
   State() = default;
   State(const State&) = delete;
@@ -177,6 +178,7 @@ Mapped& Mapped::operator=(Mapped&&) noexcept = default;
 Mapped::~Mapped() = default;
 
 const std::string& Mapped::name() const { return state_->name; }
+bool Mapped::is_file() const { return state_->is_file; }
 std::span<const std::byte> Mapped::file_bytes() const { return state_->file; }
 std::span<const std::byte> Mapped::program_bytes() const { return {state_->program.get(), state_->program_bytes}; }
 
@@ -208,6 +210,7 @@ Result<Mapped> map(const std::string& path, LoadMode mode) {
   state->name = path;
   MOTE_RETURN_IF_ERROR(mode == LoadMode::kMap ? state->map_file(path, file.get(), length) : state->read_file(path, file.get(), length));
   state->identity = identity_of(info);
+  state->is_file = true;
   MOTE_RETURN_IF_ERROR(state->read_program());
   return Mapped(std::move(state));
 }

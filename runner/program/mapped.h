@@ -26,6 +26,7 @@ class Mapped {
   ~Mapped();
 
   const std::string& name() const;                   // the path, for messages
+  bool is_file() const;                              // name() is a path; if not, it was made by map_bytes
   std::span<const std::byte> file_bytes() const;     // the whole file
   std::span<const std::byte> program_bytes() const;  // the flatbuffer, 64-byte aligned
 

@@ -1,41 +1,74 @@
-// Third stage of loading: a verified program whose ops were found and which accepted their operands.
+// Third stage of loading: a verified program whose ops were found and which accepted their operands, in one of its lowerings.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "kernels/op.h"
+#include "runner/program/delegate.h"
 #include "runner/program/verified.h"
 
 namespace mote {
 
+// A backend that the lowering uses, with its parts of the file.
+struct LoadedBackend {
+  const Backend* backend = nullptr;
+  std::shared_ptr<const DelegateProgram> program;
+};
+
+// What runs an instruction that is no op of the CPU's.
+struct DelegateCall {
+  size_t backend = 0;  // index into Bound::backends()
+  size_t part = 0;     // of its parts
+};
+
 // Immutable, shared by all sessions of a model. Thread safety: immutable.
 class Bound {
  public:
-  const Mapped& file() const { return verified_.file(); }
-  const Verified& verified() const { return verified_; }
-  const fb::Program& program() const { return verified_.program(); }
+  const Mapped& file() const { return verified_->file(); }
+  const Verified& verified() const { return *verified_; }
+  const fb::Program& program() const { return verified_->program(); }
 
-  // Index into program().methods(). Every program has "prefill", "decode" and "verify".
+  std::string_view lowering() const { return lowering_; }
+  // The methods of the lowering. Every one has "prefill", "decode" and "verify".
+  uint32_t num_methods() const { return static_cast<uint32_t>(methods_.size()); }
+  const fb::Method& method(uint32_t index) const { return *methods_[index].method; }
   Result<uint32_t> method_index(std::string_view name) const;
   // The op of each instruction of a method.
-  std::span<const Op* const> ops(uint32_t method) const { return ops_[method]; }
+  std::span<const Op* const> ops(uint32_t method) const { return methods_[method].ops; }
+  // What runs each instruction of a method beside the CPU; empty: nothing does.
+  std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const { return methods_[method].delegate_calls; }
+  std::span<const LoadedBackend> backends() const { return backends_; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
 
  private:
-  friend Result<std::shared_ptr<const Bound>> bind(Verified verified);
-  explicit Bound(Verified verified) : verified_(std::move(verified)) {}
+  struct Method {
+    const fb::Method* method = nullptr;
+    std::vector<const Op*> ops;
+    std::vector<std::optional<DelegateCall>> delegate_calls;
+  };
 
-  Verified verified_;
-  std::vector<std::vector<const Op*>> ops_;
+  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering);
+  explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
+  Status load_backends();
+
+  std::shared_ptr<const Verified> verified_;
+  std::string_view lowering_;
+  std::vector<Method> methods_;
+  std::vector<LoadedBackend> backends_;
   std::vector<StateShape> state_shapes_;
 };
 
 // Finds every op and has it check its operands for the smallest T, the next and (where at most 4096) the largest, so that
-// a file whose instructions do not fit the kernels is refused here.
-// Errors: kUnsupportedOp naming op and origin; kInvalidProgram naming the instruction and what its op says.
+// a file whose instructions do not fit the kernels is refused here; then has the lowering's backends load their parts.
+// Errors: kInvalidArgument if the file has no such lowering; kUnsupportedOp naming op and origin; kInvalidProgram naming the
+// instruction and what its op says; kUnsupportedBackend naming a backend that is not in this build or does not work on this
+// device; what a backend says of its parts.
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering);
+// In the first of the file's lowerings.
 Result<std::shared_ptr<const Bound>> bind(Verified verified);
 
 }  // namespace mote

@@ -318,7 +318,7 @@ Status refuse(const Bound& bound, const fb::Method& method, uint32_t index) {
 }  // namespace
 
 Status check_token_rows(const Bound& bound, uint32_t index) {
-  const fb::Method& method = *bound.program().methods()->Get(index);
+  const fb::Method& method = bound.method(index);
   std::vector<TokenAxis> axes(method.values()->size());
   for (const int32_t input : *method.inputs()) {
     const Answer axis = axis_of(*method.values()->Get(static_cast<uint32_t>(input))->shape());

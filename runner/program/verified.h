@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
+#include <vector>
 
+#include "kernels/tensor.h"
 #include "runner/program/mapped.h"
 #include "schema_generated.h"  // flatc output of llm_export/program/schema.fbs: namespace mote::fb
 
@@ -22,6 +25,10 @@ class Verified {
   std::span<const std::byte> segment(fb::SegmentKind kind) const;
   // The bytes of weights[index]; index < program().weights()->size().
   std::span<const std::byte> weight(uint32_t index) const;
+  // The same as kernels see it; nothing may write to it.
+  Tensor weight_tensor(uint32_t index) const;
+  // The bytes of delegates[index].
+  std::span<const std::byte> delegate(uint32_t index) const;
 
  private:
   friend Result<Verified> verify(Mapped mapped);
@@ -30,6 +37,11 @@ class Verified {
   Mapped mapped_;
   const fb::Program* program_;
 };
+
+// The backends that run parts of a method, joined by "+", or "cpu".
+std::string_view lowering_of(const fb::Method& method);
+// The ways in which the file can be run, in its order of preference.
+std::vector<std::string_view> lowerings_of(const fb::Program& program);
 
 // Checks the flatbuffer's structure, then its meaning (runner/program/README.md lists the rules).
 // Errors: kInvalidProgram, naming the file, the field, its value and what would be accepted. Cost: O(program bytes).

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <new>
@@ -80,6 +81,37 @@ std::span<const std::byte> Verified::segment(fb::SegmentKind kind) const {
 std::span<const std::byte> Verified::weight(uint32_t index) const {
   const fb::Weight* weight = program_->weights()->Get(index);
   return segment(fb::SegmentKind::weights).subspan(static_cast<size_t>(weight->offset()), static_cast<size_t>(weight->bytes()));
+}
+
+Tensor Verified::weight_tensor(uint32_t index) const {
+  const fb::Weight& weight = *program_->weights()->Get(index);
+  Tensor tensor;
+  tensor.dtype = static_cast<DType>(weight.dtype());
+  tensor.bits = weight.bits();
+  tensor.group_size = weight.group_size();
+  tensor.rank = static_cast<int>(weight.shape()->size());
+  std::ranges::copy(*weight.shape(), tensor.sizes.begin());
+  tensor.set_contiguous_strides();
+  tensor.data = const_cast<std::byte*>(this->weight(index).data());
+  return tensor;
+}
+
+std::span<const std::byte> Verified::delegate(uint32_t index) const {
+  const fb::Delegate* delegate = program_->delegates()->Get(index);
+  return segment(fb::SegmentKind::delegates).subspan(static_cast<size_t>(delegate->offset()), static_cast<size_t>(delegate->bytes()));
+}
+
+std::string_view lowering_of(const fb::Method& method) {
+  return method.lowering() == nullptr ? std::string_view("cpu") : text_of(*method.lowering());
+}
+
+std::vector<std::string_view> lowerings_of(const fb::Program& program) {
+  std::vector<std::string_view> names;
+  for (const fb::Method* method : *program.methods()) {
+    const std::string_view name = lowering_of(*method);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
 Result<Verified> verify(Mapped mapped) try {

@@ -65,6 +65,7 @@ class MethodVerifier {
 
 Status MethodVerifier::check_header() {
   MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "name", -1}, *method_.name(), kMaxNameBytes));
+  if (method_.lowering() != nullptr) MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "lowering", -1}, *method_.lowering(), kMaxNameBytes));
   const int64_t min = method_.min_tokens();
   const int64_t max = method_.max_tokens();
   if (min < 1 || min > kMaxTokens) return invalid(Path{&path_, "min_tokens", -1}, "= %lld: must be 1..2^20", static_cast<long long>(min));
@@ -332,6 +333,22 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
   return {};
 }
 
+// That a lowering has the methods that the runner calls.
+Status verify_lowering(const Path& file, const fb::Program& program, std::string_view lowering) {
+  const auto& methods = *program.methods();
+  for (const std::string_view name : {"prefill", "decode", "verify"}) {
+    uint32_t index = 0;
+    while (index < methods.size() && (text_of(*methods[index]->name()) != name || lowering_of(*methods[index]) != lowering)) ++index;
+    if (index == methods.size()) {
+      return invalid(file, "methods: must have one named %s with the lowering %.*s", name.data(), static_cast<int>(lowering.size()),
+                     lowering.data());
+    }
+    const bool every_token = name == "verify";
+    MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", index}, program, *methods[index], every_token));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status verify_method(const Path& path, const fb::Program& program, const fb::Method& method) {
@@ -342,17 +359,13 @@ Status verify_method_set(const Path& file, const fb::Program& program) {
   const auto& methods = *program.methods();
   for (uint32_t i = 0; i < methods.size(); ++i) {
     for (uint32_t j = 0; j < i; ++j) {
-      if (text_of(*methods[i]->name()) != text_of(*methods[j]->name())) continue;
+      if (text_of(*methods[i]->name()) != text_of(*methods[j]->name()) || lowering_of(*methods[i]) != lowering_of(*methods[j])) continue;
       return invalid(Path{&file, "methods", i}, "name = %s: is the name of another method", methods[i]->name()->c_str());
     }
   }
-  for (const std::string_view name : {"prefill", "decode", "verify"}) {
-    uint32_t index = 0;
-    while (index < methods.size() && text_of(*methods[index]->name()) != name) ++index;
-    if (index == methods.size()) return invalid(file, "methods: must have one named %s", name.data());
-    const bool every_token = name == "verify";
-    MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", index}, program, *methods[index], every_token));
-  }
+  const std::vector<std::string_view> lowerings = lowerings_of(program);
+  if (lowerings.empty()) return invalid(file, "methods: must have one named prefill");
+  for (const std::string_view lowering : lowerings) MOTE_RETURN_IF_ERROR(verify_lowering(file, program, lowering));
   return {};
 }
 

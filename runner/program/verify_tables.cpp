@@ -17,6 +17,8 @@ constexpr int64_t kMaxStateWidth = 1 << 20;  // heads, head_dim
 constexpr uint32_t kMaxStates = 1 << 16;
 constexpr uint32_t kMaxWeights = 1 << 16;
 constexpr uint32_t kMaxGoldenSamples = 64;
+constexpr uint32_t kMaxDelegates = 1 << 16;
+constexpr int64_t kMaxDelegateWeights = 1 << 20;  // of all delegates
 
 using Bytes = std::span<const std::byte>;
 
@@ -28,7 +30,7 @@ Status check_padding(const Path& path, Bytes gap) {
 
 Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes, const fb::Program& program) {
   int64_t end = (Size(kHeaderBytes) + program_bytes).value();
-  bool seen[3] = {};
+  bool seen[4] = {};
   for (uint32_t i = 0; i < program.segments()->size(); ++i) {
     const fb::Segment& segment = *program.segments()->Get(i);
     const Path path{&file, "segments", i};
@@ -59,6 +61,13 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
     return invalid(path, "end at byte %lld: must end with the file (%zu bytes)", static_cast<long long>(end), bytes.size());
   }
   return {};
+}
+
+Size bytes_of_segment(const fb::Program& program, fb::SegmentKind kind) {
+  for (const fb::Segment* segment : *program.segments()) {
+    if (segment->kind() == kind) return segment->bytes();
+  }
+  return 0;
 }
 
 // Bytes that shape, dtype, bits and group imply; invalid on overflow.
@@ -215,6 +224,44 @@ Status check_vocabulary(const Path& file, const fb::Program& program) {
   return check_ids(file, "eos_token_ids", *program.eos_token_ids(), vocab_size);
 }
 
+Status check_delegate(const Path& path, const fb::Delegate& delegate, Size segment_bytes, const fb::Program& program) {
+  MOTE_RETURN_IF_ERROR(check_text(Path{&path, "backend", -1}, *delegate.backend(), kMaxNameBytes));
+  const Size offset = delegate.offset();
+  if (!offset.is_multiple_of(64) || !(offset + delegate.bytes()).at_most(segment_bytes)) {
+    return invalid(path, "= %llu + %llu bytes: must start at a multiple of 64 and lie in the delegates segment (%lld bytes)",
+                   static_cast<unsigned long long>(delegate.offset()), static_cast<unsigned long long>(delegate.bytes()),
+                   static_cast<long long>(segment_bytes.value()));
+  }
+  for (uint32_t i = 0; i < delegate.weights()->size(); ++i) {
+    const int32_t weight = delegate.weights()->Get(i);
+    if (weight >= 0 && static_cast<uint32_t>(weight) < program.weights()->size()) continue;
+    return invalid(Path{&path, "weights", i}, "= %d: must be 0..%lld", weight, static_cast<long long>(program.weights()->size()) - 1);
+  }
+  return {};
+}
+
+Status check_delegates(const Path& file, const fb::Program& program) {
+  if (program.delegates() == nullptr) return {};
+  const auto& delegates = *program.delegates();
+  MOTE_RETURN_IF_ERROR(check_range(file, "delegates.size", delegates.size(), 0, kMaxDelegates));
+  const Size segment_bytes = bytes_of_segment(program, fb::SegmentKind::delegates);
+  int64_t num_weights = 0;
+  Size blob_bytes = 0;
+  for (uint32_t i = 0; i < delegates.size(); ++i) {
+    const Path path{&file, "delegates", i};
+    num_weights += delegates[i]->weights()->size();
+    MOTE_RETURN_IF_ERROR(check_range(path, "weights.size", delegates[i]->weights()->size(), 0, kMaxDelegateWeights));
+    MOTE_RETURN_IF_ERROR(check_range(file, "delegates.weights.size", num_weights, 0, kMaxDelegateWeights));
+    MOTE_RETURN_IF_ERROR(check_delegate(path, *delegates[i], segment_bytes, program));
+    blob_bytes = blob_bytes + delegates[i]->bytes();
+  }
+  if (!blob_bytes.at_most(segment_bytes)) {  // many delegates with one large blob would take a backend very long
+    return invalid(file, "delegates have %lld bytes together: must have at most those of their segment (%lld bytes)",
+                   static_cast<long long>(blob_bytes.value()), static_cast<long long>(segment_bytes.value()));
+  }
+  return {};
+}
+
 Status check_chat_template(const Path& file, Bytes bytes, const fb::Program& program) {
   for (const fb::Segment* segment : *program.segments()) {
     if (segment->kind() != fb::SegmentKind::chat_template) continue;
@@ -231,14 +278,12 @@ Status check_chat_template(const Path& file, Bytes bytes, const fb::Program& pro
 Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& program) {
   MOTE_RETURN_IF_ERROR(check_segments_layout(file, mapped.file_bytes(), mapped.program_bytes().size(), program));
   MOTE_RETURN_IF_ERROR(check_chat_template(file, mapped.file_bytes(), program));
-  Size weights_bytes = 0;
-  for (const fb::Segment* segment : *program.segments()) {
-    if (segment->kind() == fb::SegmentKind::weights) weights_bytes = segment->bytes();
-  }
+  const Size weights_bytes = bytes_of_segment(program, fb::SegmentKind::weights);
   MOTE_RETURN_IF_ERROR(check_range(file, "weights.size", program.weights()->size(), 0, kMaxWeights));
   for (uint32_t i = 0; i < program.weights()->size(); ++i) {
     MOTE_RETURN_IF_ERROR(check_weight(Path{&file, "weights", i}, *program.weights()->Get(i), weights_bytes));
   }
+  MOTE_RETURN_IF_ERROR(check_delegates(file, program));
   MOTE_RETURN_IF_ERROR(check_states(file, program));
   MOTE_RETURN_IF_ERROR(check_vocabulary(file, program));
   MOTE_RETURN_IF_ERROR(check_range(file, "golden_samples.size", program.golden_samples()->size(), 0, kMaxGoldenSamples));

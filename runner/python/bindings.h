@@ -50,7 +50,7 @@ py::str take_string(Call call) {
 
 class Model {
  public:
-  Model(const std::string& path, bool mmap);
+  Model(const std::string& path, bool mmap, const std::string& backend);
   // Errors: raises ArgumentError if the model is closed, so it needs the GIL. Whoever holds it may go on after a close.
   std::shared_ptr<mote_model> handle() const;
   void close() { handle_.reset(); }

@@ -49,9 +49,10 @@ void check_tokenizer(const py::bytes& json) {
 
 }  // namespace
 
-Model::Model(const std::string& path, bool mmap) {
+Model::Model(const std::string& path, bool mmap, const std::string& backend) {
   auto options = sized<mote_model_options>();
   options.load_mode = mmap ? MOTE_LOAD_MAP : MOTE_LOAD_READ;
+  options.backend = backend.c_str();
   mote_model* model = nullptr;
   check_without_gil([&](mote_error* error) { return mote_model_open(path.c_str(), &options, &model, error); });
   handle_.reset(model, &mote_model_close);
@@ -75,7 +76,7 @@ mote_model_info Model::info() const {
 
 void bind_model(py::module_& module) {
   py::class_<Model>(module, "Model")
-      .def(py::init<const std::string&, bool>(), py::arg("path"), py::arg("mmap") = true)
+      .def(py::init<const std::string&, bool, const std::string&>(), py::arg("path"), py::arg("mmap") = true, py::arg("backend") = "auto")
       .def("close", &Model::close)
       .def("info", &info)
       .def("describe", [](const Model& model) {

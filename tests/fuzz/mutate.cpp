@@ -103,7 +103,8 @@ void change_instruction(const fb::MethodT& method, fb::InstructionT& instruction
 
 void change_method(fb::MethodT& method, Random& random) {
   const auto change_index = [&](int32_t& index) { change(index, random); };
-  switch (below(random, 12)) {
+  switch (below(random, 13)) {
+    case 12: method.lowering = method.lowering.empty() ? "fake" : ""; break;
     case 0: change(method.per_token_bytes, random); break;
     case 1: change(method.fixed_bytes, random); break;
     case 2: change(method.min_tokens, random); break;
@@ -149,8 +150,17 @@ void change_segment(fb::SegmentT& segment, Random& random) {
   }
 }
 
+void change_delegate(fb::DelegateT& delegate, Random& random) {
+  switch (below(random, 4)) {
+    case 0: delegate.backend = delegate.backend + "x"; break;
+    case 1: change_vector(delegate.weights, random, [&](int32_t& index) { change(index, random); }); break;
+    case 2: change(delegate.offset, random); break;
+    default: change(delegate.bytes, random); break;
+  }
+}
+
 void change_program(fb::ProgramT& program, Random& random) {
-  switch (below(random, 16)) {
+  switch (below(random, 18)) {
     case 0: if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random); break;
     case 1: if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random); break;
     case 2: if (fb::StateT* state = pick(program.states, random)) change_state(*state, random); break;
@@ -158,6 +168,8 @@ void change_program(fb::ProgramT& program, Random& random) {
     case 4: change(program.vocab_size, random); break;
     case 5: change(program.max_position_embeddings, random); break;
     case 6: change_vector(program.eos_token_ids, random, [&](int32_t& id) { change(id, random); }); break;
+    case 7:
+    case 8: if (fb::DelegateT* delegate = pick(program.delegates, random)) change_delegate(*delegate, random); break;
     default: if (fb::MethodT* method = pick(program.methods, random)) change_method(*method, random);
   }
 }

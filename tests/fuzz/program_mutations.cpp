@@ -85,6 +85,7 @@ int run(const Options& options) {
   if (options.files.empty()) {
     passed = run_file("built-in model", tiny_model().build(), options);
     passed = run_file("built-in model with a sliding window", tiny_model({.window = 8}).build(), options) && passed;
+    passed = run_file("built-in model with delegates", tiny_model({.delegates = true}).build(), options) && passed;
   }
   for (const std::string& path : options.files) passed = run_file(path, read(path), options) && passed;
   return passed ? 0 : 1;

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from llm_export.ops import ReferenceState
+from llm_export.plan import plan_method
 from llm_export.program.instructions import Instruction, LoweredMethod, MemoryPlan, MethodPlan, Numbers
 
 VIEWS = {"view", "permute", "unsqueeze", "squeeze", "expand", "slice", "select"}
@@ -69,11 +70,16 @@ FUNCTIONS = {
 
 
 class Interpreter:
-    """One sequence in progress. weights: one dense tensor for each entry of the program's weights table."""
+    """One sequence in progress. weights: one dense tensor for each entry of the program's weights table.
 
-    def __init__(self, planned: MemoryPlan, weights: list[Tensor]):
+    delegates: blobs to the methods that they stand for
+    """
+
+    def __init__(self, planned: MemoryPlan, weights: list[Tensor], delegates: dict[bytes, LoweredMethod] | None = None):
+        self.blobs = [delegate.blob for delegate in planned.program.delegates]
+        self.delegates = delegates or {}
         self.methods = {method.name: method for method in planned.program.methods}
-        self.plans = planned.methods
+        self.plans = dict(zip(self.methods, planned.methods, strict=True))
         self.weights = weights
         self.state = ReferenceState()
 
@@ -81,20 +87,29 @@ class Interpreter:
     def run(self, name: str, input_ids: Tensor, position: int) -> Tensor:
         """input_ids: int64 [1, T]. Returns: float32 [1, T or 1, vocab_size]"""
         method, num_tokens = self.methods[name], input_ids.shape[1]
-        memory = Memory(method, self.plans[name], num_tokens, self.weights)
         inputs = {"input_ids": input_ids, "position_ids": torch.arange(position, position + num_tokens)[None]}
-        for index, input_name in zip(method.inputs, method.input_names, strict=True):
-            memory.store(index, inputs[input_name])
         with self.state:
-            for instruction in method.instructions:
-                self._execute(instruction, memory, num_tokens)
-        return memory.values[method.outputs[0]].clone()
+            values = [inputs[input_name] for input_name in method.input_names]
+            return self._call(method, self.plans[name], values, num_tokens)[0]
+
+    def _call(self, method: LoweredMethod, planned: MethodPlan, inputs: list[Tensor], num_tokens: int) -> list[Tensor]:
+        memory = Memory(method, planned, num_tokens, self.weights)
+        for index, value in zip(method.inputs, inputs, strict=True):
+            memory.store(index, value)
+        for instruction in method.instructions:
+            self._execute(instruction, memory, num_tokens)
+        return [memory.values[index].clone() for index in method.outputs]
 
     def _execute(self, instruction: Instruction, memory: Memory, num_tokens: int) -> None:
         arguments = [None if index < 0 else memory.values[index] for index in instruction.inputs]
-        output = memory.method.values[instruction.outputs[0]]
-        result = call(instruction, arguments, evaluate(instruction, num_tokens), output, num_tokens)
-        results = result if isinstance(result, tuple) else (result,)
+        if instruction.op == "mote.delegate":
+            assert all(argument.is_contiguous() for argument in arguments)
+            part = self.delegates[self.blobs[evaluate(instruction, num_tokens)["delegate"]]]
+            results = tuple(self._call(part, plan_method(part), arguments, num_tokens))
+        else:
+            output = memory.method.values[instruction.outputs[0]]
+            result = call(instruction, arguments, evaluate(instruction, num_tokens), output, num_tokens)
+            results = result if isinstance(result, tuple) else (result,)
         assert len(results) == len(instruction.outputs), instruction
         for index, tensor in zip(instruction.outputs, results, strict=True):
             memory.store(index, tensor, instruction)

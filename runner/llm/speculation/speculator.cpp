@@ -36,7 +36,7 @@ const char* why_no_speculation(const Session& session) {
     if (state->kind() == fb::StateKind::recurrent) return "the model keeps a recurrent state, which cannot go back";
   }
   const Result<uint32_t> verify = model.bound()->method_index("verify");
-  if (verify.ok() && depends_on_call(*model.program().methods()->Get(*verify))) {
+  if (verify.ok() && depends_on_call(model.bound()->method(*verify))) {
     return "the model's rotary embedding depends on the length of the text, so tokens must be computed one at a time";
   }
   if (session.shares_engine()) return "the session takes turns with others on one engine";

@@ -14,6 +14,7 @@ from llm_runner.chat import render_chat_template
 from llm_runner.conversation import ChatGeneration, Conversation, ConversationOptions
 from llm_runner.errors import (
     ArgumentError,
+    BackendError,
     CancelledError,
     ContextFullError,
     FileError,
@@ -34,6 +35,7 @@ from llm_runner.session import ChatOptions, PrefixCache, Session, SessionOptions
 
 __all__ = [
     "ArgumentError",
+    "BackendError",
     "AsyncGeneration",
     "Batch",
     "BatchPiece",

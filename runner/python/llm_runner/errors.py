@@ -24,6 +24,10 @@ class SessionFileError(MoteError):
     """A saved session that is damaged, or that another model file made."""
 
 
+class BackendError(MoteError):
+    """A backend that this build does not have, or that does not work on this device."""
+
+
 class TokenizerError(ProgramError):
     """A tokenizer of a kind that is not supported, or a malformed one."""
 
@@ -61,6 +65,7 @@ _TYPES = {
     21: ProgramError,
     22: ProgramError,
     23: SessionFileError,
+    24: BackendError,
     30: TokenizerError,
     31: TemplateError,
     40: ArgumentError,

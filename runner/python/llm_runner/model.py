@@ -43,18 +43,19 @@ def check_tokenizer(tokenizer_json: bytes | str) -> None:
 class Model:
     """A loaded model; `Model.load` makes it. Thread safety: any number of threads."""
 
-    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True):
+    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, backend: str = "auto"):
         self.path = os.fspath(path)
-        self._core = _core.Model(self.path, mmap)
+        self._core = _core.Model(self.path, mmap, backend)
         self._grammars: dict[tuple[str, str], Grammar] = {}  # the last that were asked for
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, mmap: bool = True) -> Model:
-        """Maps and checks a .mote file. Errors: FileError, ProgramError.
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = True, backend: str = "auto") -> Model:
+        """Maps and checks a .mote file. Errors: FileError, ProgramError, BackendError, ArgumentError.
 
         mmap: False: reads the whole file into memory, for slow or removable storage
+        backend: what runs it, of what it was exported for ("cpu", "xnnpack", ...); "auto": the best that works here
         """
-        return cls(path, mmap=mmap)
+        return cls(path, mmap=mmap, backend=backend)
 
     def generate(
         self,

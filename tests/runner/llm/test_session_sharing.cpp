@@ -2,73 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <random>
-#include <thread>
 
 #include "runner/llm/generation.h"
-#include "runner/llm/session.h"
-#include "tests/runner/llm/tiny_file.h"
+#include "tests/runner/llm/sharing_sessions.h"
 
-namespace mote {
+namespace mote::test {
 namespace {
-
-using Ids = std::vector<int32_t>;
-using Logits = std::vector<float>;
-
-constexpr int64_t kContext = 700;  // three pages
-
-Ids some_ids(size_t count, int32_t seed = 3) {
-  Ids ids;
-  for (size_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>((i * i + i * 7 + static_cast<size_t>(seed)) % 19));
-  return ids;
-}
-
-test::ProgramBuilder long_program(int32_t window) {
-  test::ProgramBuilder builder = test::tiny_program({.window = window});
-  builder.program.max_position_embeddings = 1024;
-  return builder;
-}
-
-Logits copy(const Result<std::span<const float>>& logits) {
-  EXPECT_TRUE(logits.ok()) << logits.status().message();
-  return logits.ok() ? Logits(logits->begin(), logits->end()) : Logits();
-}
-
-class SharingSessions : public testing::TestWithParam<int32_t> {
- protected:
-  SharingSessions() : file_(long_program(GetParam())), model_(*Model::open(file_.path())) {}
-
-  std::unique_ptr<Session> open(SessionOptions options = {}) const {
-    if (options.context_length == 0) options.context_length = kContext;
-    if (options.num_threads == 0) options.num_threads = 1;
-    auto session = Session::open(model_, options);
-    EXPECT_TRUE(session.ok()) << session.status().message();
-    return *std::move(session);
-  }
-  // The logits after each of `ids` in a session that has read nothing else.
-  Logits alone(const Ids& ids) const {
-    Logits logits(ids.size() * 19);
-    EXPECT_TRUE(open()->verify(ids, logits.data()).ok());
-    return logits;
-  }
-  // Those after each of `more`, behind what the session has.
-  static Logits go_on(Session& session, const Ids& more) {
-    Logits logits(more.size() * 19);
-    const Status status = session.verify(more, logits.data());
-    EXPECT_TRUE(status.ok()) << status.message();
-    return logits;
-  }
-  void expect_exact(Session& session, const Ids& more) const {
-    Ids ids(session.tokens().begin(), session.tokens().end());
-    ids.insert(ids.end(), more.begin(), more.end());
-    const Logits expected = alone(ids);
-    EXPECT_EQ(go_on(session, more), Logits(expected.end() - static_cast<ptrdiff_t>(more.size() * 19), expected.end()));
-  }
-  std::string saved_path() const { return file_.path() + ".session"; }
-
-  test::TinyFile file_;
-  std::shared_ptr<const Model> model_;
-};
 
 TEST_P(SharingSessions, forks_go_on_by_themselves) {
   for (const size_t count : {1, 15, 16, 200, 256, 300, 513}) {
@@ -131,7 +70,7 @@ TEST_P(SharingSessions, snapshots_are_taken_back_and_cut) {
   const auto other_layout = open({.kv_type = KvType::kInt8, .prefill_chunk = 7});
   ASSERT_TRUE(other_layout->adopt(*snapshot, 300).ok());
   EXPECT_EQ(other_layout->position(), 300);
-  const test::TinyFile other_file(long_program(GetParam()));
+  const TinyFile other_file(long_program(GetParam()));
   const auto other_model = *Session::open(*Model::open(other_file.path()), {.context_length = kContext});
   EXPECT_EQ(other_model->adopt(*snapshot, 300).code(), Code::kInvalidArgument);
 }
@@ -220,9 +159,9 @@ TEST_P(SharingSessions, files_that_are_no_saved_session_of_the_model_are_refused
   EXPECT_EQ(session->restore(std::filesystem::temp_directory_path()).code(), Code::kFileUnreadable);
   EXPECT_EQ(session->restore(file_.path()).code(), Code::kInvalidSession);
   EXPECT_EQ(open({.context_length = 39})->restore(saved_path()).code(), Code::kContextFull);
-  test::ProgramBuilder builder = long_program(GetParam());
+  ProgramBuilder builder = long_program(GetParam());
   builder.program.bos_token_id = 1;
-  const test::TinyFile other(builder);
+  const TinyFile other(builder);
   const auto stranger = *Session::open(*Model::open(other.path()), {.context_length = kContext});
   const Status status = stranger->restore(saved_path());
   EXPECT_EQ(status.code(), Code::kInvalidSession);
@@ -413,101 +352,7 @@ TEST_P(SharingSessions, the_prefix_cache_keeps_to_its_bytes) {
   EXPECT_EQ(none->statistics().bytes, 0u);
 }
 
-// A session that does random things, and what it has after each of them.
-class RandomLife {
- public:
-  RandomLife(std::unique_ptr<Session> session, uint32_t seed, std::string path)
-      : session_(std::move(session)), random_(seed), path_(std::move(path)) {}
-  ~RandomLife() { std::filesystem::remove(path_); }
-
-  void step() {
-    if (session_->position() > 300) {
-      EXPECT_TRUE(session_->rewind(10).ok());
-    }
-    const Ids ids = some_ids(1 + random_() % 60, static_cast<int32_t>(random_() % 3));
-    switch (random_() % 7) {
-      case 0: EXPECT_TRUE(session_->append(ids).ok()); break;
-      case 1: EXPECT_TRUE(session_->set_tokens(ids).ok()); break;
-      case 2: EXPECT_TRUE(session_->rewind(session_->position() / 2).ok()); break;
-      case 3: generate(ids); break;
-      case 4: fork(); break;
-      case 5: save_and_restore(ids); break;
-      default: session_->reset();  // what comes next looks at the prefix cache
-    }
-    record();
-  }
-  const std::vector<Ids>& tokens() const { return tokens_; }
-  const std::vector<Logits>& logits() const { return logits_; }
-  Session& session() { return *session_; }
-
- private:
-  void generate(const Ids& prompt) {
-    GenerationOptions options{.max_new_tokens = 1 + static_cast<int64_t>(random_() % 8), .ignore_eos = true};
-    options.sampling.do_sample = random_() % 2 == 0;
-    options.sampling.seed = random_();
-    if (!options.sampling.do_sample) options.speculation.mode = SpeculationMode::kLookup;
-    auto generation = Generation::begin(*session_, prompt, options);
-    ASSERT_TRUE(generation.ok()) << generation.status().message();
-    while (!(*generation)->finish_reason().has_value()) ASSERT_TRUE((*generation)->next().ok());
-  }
-  void fork() {
-    auto forked = session_->fork();
-    ASSERT_TRUE(forked.ok());
-    session_ = *std::move(forked);
-  }
-  void save_and_restore(const Ids& between) {
-    EXPECT_TRUE(session_->save(path_).ok());
-    EXPECT_TRUE(session_->set_tokens(between).ok());
-    EXPECT_TRUE(session_->restore(path_).ok());
-  }
-  void record() {
-    tokens_.emplace_back(session_->tokens().begin(), session_->tokens().end());
-    logits_.push_back(session_->position() == 0 ? Logits() : copy(session_->logits()));
-  }
-
-  std::unique_ptr<Session> session_;
-  std::mt19937 random_;
-  std::string path_;
-  std::vector<Ids> tokens_;
-  std::vector<Logits> logits_;
-};
-
-// Eight sessions over one model and one prefix cache do random things in four threads: each has what it has when they do so one
-// after the other.
-TEST_P(SharingSessions, threads_do_not_see_each_other) {
-  constexpr size_t kSessions = 8, kThreads = 4, kRounds = 24;
-  const auto lives = [&] {
-    const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 20);
-    std::vector<std::unique_ptr<RandomLife>> result;
-    for (uint32_t i = 0; i < kSessions; ++i) {
-      const SessionOptions options{.context_length = 400, .kv_type = static_cast<KvType>(i % 4), .prefix_cache = cache};
-      result.push_back(std::make_unique<RandomLife>(open(options), i, saved_path() + std::to_string(i)));
-    }
-    return result;
-  };
-  const auto alone = lives();
-  for (const auto& life : alone) {
-    for (size_t round = 0; round < kRounds; ++round) life->step();
-  }
-  const auto together = lives();
-  std::vector<std::thread> threads;
-  for (size_t first = 0; first < kThreads; ++first) {
-    threads.emplace_back([&, first] {
-      for (size_t round = 0; round < kRounds; ++round) {
-        for (size_t i = first; i < kSessions; i += kThreads) together[i]->step();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (size_t i = 0; i < kSessions; ++i) {
-    EXPECT_EQ(together[i]->tokens(), alone[i]->tokens()) << i;
-    EXPECT_EQ(together[i]->logits(), alone[i]->logits()) << i;
-  }
-  expect_exact(together[0]->session(), some_ids(3, 1));
-  expect_exact(together[4]->session(), some_ids(3, 1));
-}
-
 INSTANTIATE_TEST_SUITE_P(Windows, SharingSessions, testing::Values(0, 6, 300));
 
 }  // namespace
-}  // namespace mote
+}  // namespace mote::test

@@ -129,7 +129,8 @@ class ProgramBuilder {
  public:
   fb::ProgramT program;
   Bytes weights;
-  std::string tokenizer;      // empty: no such segment
+  Bytes delegates;
+  std::string tokenizer;      // empty: no such segment; so with `delegates`
   std::string chat_template;
 
   ProgramBuilder() {
@@ -184,6 +185,18 @@ class ProgramBuilder {
     state->shape = std::move(shape);
     program.states.push_back(std::move(state));
     return static_cast<int32_t>(program.states.size()) - 1;
+  }
+
+  int32_t delegate(const std::string& backend, std::vector<int32_t> weight_indices, const Bytes& blob) {
+    delegates.resize(Size(delegates.size()).align_up(64).unsigned_value());
+    auto delegate = std::make_unique<fb::DelegateT>();
+    delegate->backend = backend;
+    delegate->weights = std::move(weight_indices);
+    delegate->offset = delegates.size();
+    delegate->bytes = blob.size();
+    delegates.insert(delegates.end(), blob.begin(), blob.end());
+    program.delegates.push_back(std::move(delegate));
+    return static_cast<int32_t>(program.delegates.size()) - 1;
   }
 
   // The whole file; sets program.segments.
@@ -274,6 +287,7 @@ inline Bytes ProgramBuilder::build() {
   add(fb::SegmentKind::weights, weights);
   if (!tokenizer.empty()) add(fb::SegmentKind::tokenizer, as_bytes(tokenizer));
   if (!chat_template.empty()) add(fb::SegmentKind::chat_template, as_bytes(chat_template));
+  if (!delegates.empty()) add(fb::SegmentKind::delegates, delegates);
   return lay_out(program, segments, 4096);
 }
 

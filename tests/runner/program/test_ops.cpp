@@ -106,6 +106,26 @@ Status check_transpose(Call& call) {
   return {};
 }
 
+// factor * (inputs[0] + inputs[1]) + inputs[2], which is a weight of the last dimension; the last two may be absent.
+Status check_scaled_sum(Call& call) {
+  MOTE_ASSIGN(call.make_params<double>(), call.number("factor"));
+  TEST_REQUIRE(call.inputs.size() == 3 && call.inputs[0]->sizes == call.outputs[0]->sizes && call.inputs[0]->is_contiguous());
+  TEST_REQUIRE(call.inputs[1] == nullptr || (call.inputs[1]->sizes == call.outputs[0]->sizes && call.inputs[1]->is_contiguous()));
+  TEST_REQUIRE(call.inputs[2] == nullptr || (call.inputs[2]->rank == 1 && call.inputs[2]->size(0) == call.outputs[0]->size(-1)));
+  return {};
+}
+
+Status run_scaled_sum(const Call& call, KernelContext&) {
+  const auto factor = static_cast<float>(call.get_params<double>());
+  const int64_t width = call.outputs[0]->size(-1);
+  for (int64_t i = 0; i < call.outputs[0]->num_elements(); ++i) {
+    float sum = call.inputs[0]->as<float>()[i];
+    if (call.inputs[1] != nullptr) sum += call.inputs[1]->as<float>()[i];
+    call.outputs[0]->as<float>()[i] = factor * sum + (call.inputs[2] == nullptr ? 0 : call.inputs[2]->as<float>()[i % width]);
+  }
+  return {};
+}
+
 Status check_any(Call&) { return {}; }
 
 Status check_few_rows(Call& call) {
@@ -124,6 +144,7 @@ size_t scratch_huge(const Call&, int) { return size_t{1} << 60; }
 MOTE_REGISTER_OP("test.embedding", false, check_embedding, nullptr, run_embedding);
 MOTE_REGISTER_OP("test.running_sum", false, check_running_sum, nullptr, run_running_sum);
 MOTE_REGISTER_OP("test.head", false, check_head, scratch_head, run_head);
+MOTE_REGISTER_OP("test.scaled_sum", false, check_scaled_sum, nullptr, run_scaled_sum);
 MOTE_REGISTER_OP("test.row", true, check_row, nullptr, nullptr);
 MOTE_REGISTER_OP("test.transpose", true, check_transpose, nullptr, nullptr);
 MOTE_REGISTER_OP("test.cancel", false, check_any, nullptr, run_cancel);
@@ -141,7 +162,7 @@ std::vector<float> matrix(float (*at)(int64_t, int64_t)) {
   return elements;
 }
 
-void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_tokens) {
+void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_tokens, const Between& between) {
   MethodBuilder method = builder.method(name, max_tokens);
   const int32_t ids = method.input("input_ids", fb::DType::int64, {constant(1), tokens()});
   method.input("position_ids", fb::DType::int64, {constant(1), tokens()});
@@ -149,6 +170,7 @@ void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_to
   const int32_t head = method.weight(builder.program, 1);
   const Shape rows = {constant(1), tokens(), constant(kDim)};
   int32_t x = method.emit("test.embedding", {ids, embedding}, method.activation(rows));
+  x = between(method, x);
   x = method.emit("test.running_sum", {x}, method.activation(rows), integer_attribute("state", 0));
   const bool every_token = name == "verify";
   if (!every_token) {
@@ -161,16 +183,26 @@ void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_to
 
 }  // namespace
 
-ProgramBuilder sum_model() {
+void add_lowering(ProgramBuilder& builder, const std::string& lowering, const Between& between) {
+  for (const auto& [name, max_tokens] : {std::pair("prefill", INT32_MAX), std::pair("decode", 1), std::pair("verify", INT32_MAX)}) {
+    add_method(builder, name, max_tokens, between);
+    builder.program.methods.back()->lowering = lowering;
+  }
+}
+
+ProgramBuilder sum_tables() {
   ProgramBuilder builder;
   builder.program.vocab_size = kVocabSize;
   builder.program.eos_token_ids = {2};
   builder.dense_weight("embed_tokens.weight", fb::DType::float32, {kVocabSize, kDim}, matrix(embedding_at));
   builder.dense_weight("lm_head.weight", fb::DType::float32, {kVocabSize, kDim}, matrix(head_at));
   builder.recurrent_state({kDim});
-  add_method(builder, "prefill", INT32_MAX);
-  add_method(builder, "decode", 1);
-  add_method(builder, "verify", INT32_MAX);
+  return builder;
+}
+
+ProgramBuilder sum_model() {
+  ProgramBuilder builder = sum_tables();
+  add_lowering(builder, "", [](MethodBuilder&, int32_t x) { return x; });
   return builder;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "tests/runner/program/program_builder.h"
@@ -18,6 +20,13 @@ extern std::atomic<bool> cancel_flag;
 
 // test.embedding -> test.running_sum (recurrent state) -> test.head. Methods prefill, decode and verify.
 ProgramBuilder sum_model();
+
+// What a lowering of sum_model adds behind the embedding: x float32 [1, T, kDim] -> a value of the same shape.
+using Between = std::function<int32_t(MethodBuilder&, int32_t)>;
+// Appends prefill, decode and verify of sum_model in another lowering.
+void add_lowering(ProgramBuilder& builder, const std::string& lowering, const Between& between);
+// The tables of sum_model without methods.
+ProgramBuilder sum_tables();
 
 // What sum_model computes for `ids` from position 0: [ids, kVocabSize].
 std::vector<float> sum_model_logits(const std::vector<int64_t>& ids);

@@ -1,15 +1,16 @@
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 
-#include "runner/program/verified.h"
-#include "tests/runner/program/test_ops.h"
+#include "tests/runner/program/refusal.h"
 
 namespace mote {
 namespace {
 
 using test::constant;
+using test::Edit;
+using test::expect_refused;
+using test::refusal;
 using test::tokens;
 
 constexpr size_t kPrefill = 0;
@@ -21,30 +22,6 @@ constexpr size_t kEmbeddingWeight = 2;
 constexpr size_t kEmbedded = 4;
 constexpr size_t kSum = 5;
 constexpr size_t kRow = 6;
-
-using Edit = std::function<void(fb::ProgramT&)>;
-
-// Why sum_model is refused after `edit`; "" if it is not.
-std::string refusal(const Edit& edit, test::ProgramBuilder builder = test::sum_model()) {
-  builder.tokenizer = "{}";
-  builder.chat_template = "{{ messages }}";
-  test::Bytes file = builder.build();
-  fb::ProgramT program = std::move(builder.program);
-  const size_t first_segment = program.segments[0]->offset;
-  edit(program);
-  if (!test::replace_program(file, test::pack(program), first_segment)) return "the edited program is too long for the test";
-  auto mapped = map_bytes("test.mote", file);
-  if (!mapped.ok()) return mapped.status().message();
-  const auto verified = verify(*std::move(mapped));
-  if (verified.ok()) return "";
-  EXPECT_EQ(verified.status().code(), Code::kInvalidProgram);
-  return verified.status().message();
-}
-
-void expect_refused(const Edit& edit, const std::string& message) {
-  EXPECT_NE(refusal(edit).find("test.mote: " + message), std::string::npos)
-      << "expected: " << message << "\n     got: " << refusal(edit);
-}
 
 fb::ValueT& value(fb::ProgramT& program, size_t method, size_t index) { return *program.methods[method]->values[index]; }
 fb::InstructionT& instruction(fb::ProgramT& program, size_t method, size_t index) {
@@ -129,7 +106,7 @@ TEST(Verify, rejects_padding_that_is_not_zero) {
   EXPECT_NE(verify(*map_bytes("test.mote", file)).status().message().find("padding that is not zero"), std::string::npos);
 }
 TEST(Verify, rejects_a_segment_kind_that_does_not_exist) {
-  expect_refused([](auto& p) { p.segments[1]->kind = static_cast<fb::SegmentKind>(3); }, "segments[1] kind = 3");
+  expect_refused([](auto& p) { p.segments[1]->kind = static_cast<fb::SegmentKind>(4); }, "segments[1] kind = 4");
 }
 TEST(Verify, rejects_a_segment_twice) {
   expect_refused([](auto& p) { p.segments[1]->kind = fb::SegmentKind::weights; }, "segments[1] kind = weights: is in the file twice");

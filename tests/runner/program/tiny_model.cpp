@@ -72,14 +72,15 @@ Shape rows(int64_t width) { return {constant(1), tokens(), constant(width)}; }
 class Layer {
  public:
   Layer(ProgramBuilder& builder, const Weights& weights, const std::string& name, int32_t max_tokens, const TinyModelOptions& options)
-      : program_(builder.program), weights_(weights), method_(builder.method(name, max_tokens)), window_(options.window),
-        size_(options.width) {}
+      : builder_(builder), program_(builder.program), weights_(weights), method_(builder.method(name, max_tokens)),
+        window_(options.window), with_delegates_(options.delegates), size_(options.width) {}
 
   void build(bool every_token) {
     const int32_t ids = method_.input("input_ids", fb::DType::int64, {constant(1), tokens()});
     const int32_t positions = method_.input("position_ids", fb::DType::int64, {constant(1), tokens()});
     const int32_t embedding = method_.weight(program_, weights_.embedding);
     int32_t x = method_.emit("mote.embedding", {ids, embedding}, method_.activation(rows(size_.hidden)));
+    if (with_delegates_) x = delegate(x);
     x = attention(x, positions);
     const int32_t gated = method_.emit("mote.gated_linear", {norm(x), method_.weight(program_, weights_.gate_up), -1},
                                        method_.activation(rows(size_.ffn)), text_attribute("activations", "int8"),
@@ -99,6 +100,14 @@ class Layer {
   int32_t norm(int32_t x) {
     return method_.emit("mote.rms_norm", {x, method_.weight(program_, weights_.norm)}, method_.activation(rows(size_.hidden)),
                         number_attribute("eps", 1e-6), integer_attribute("unit_offset", 0));
+  }
+
+  // 0.5 (x + x) + norm
+  int32_t delegate(int32_t x) {
+    Bytes factor(sizeof(float));
+    put(factor, 0, 0.5f);
+    const int32_t index = builder_.delegate("fake", {weights_.norm}, factor);
+    return method_.emit("mote.delegate", {x, x}, method_.activation(rows(size_.hidden)), integer_attribute("delegate", index));
   }
 
   int32_t linear(int32_t x, int32_t weight, int64_t width, int32_t residual) {
@@ -143,10 +152,12 @@ class Layer {
     return linear(joined, weights_.out, size_.hidden, x);
   }
 
+  ProgramBuilder& builder_;
   fb::ProgramT& program_;
   const Weights& weights_;
   MethodBuilder method_;
   int64_t window_;
+  bool with_delegates_;
   Dimensions size_;
 };
 

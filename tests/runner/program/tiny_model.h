@@ -11,6 +11,7 @@ struct TinyModelOptions {
   int32_t window = 0;        // sliding window of the layer's cache, 0: none
   uint32_t seed = 1;         // of the weights
   int32_t width = 1;         // how many times 32 the hidden and the inner dimension are; heads likewise
+  bool delegates = false;    // parts of tests/runner/program/fake_backend.h behind the embedding
 };
 
 ProgramBuilder tiny_model(const TinyModelOptions& options = {});

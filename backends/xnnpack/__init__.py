@@ -1,0 +1,1 @@
+"""XNNPACK, ahead of time; README.md is the place to start."""

@@ -1,0 +1,39 @@
+#include <new>
+#include <string>
+
+#include "backends/xnnpack/delegate.h"
+#include "backends/xnnpack/library.h"
+
+namespace mote::xnnpack {
+namespace {
+
+class XnnpackBackend : public Backend {
+ public:
+  std::string_view name() const override { return "xnnpack"; }
+
+  Status check_device() const override {
+    const Result<const Api*> api = library();
+    return api.ok() ? Status() : api.status();
+  }
+
+  // Measured on x86-64 with VNNI (README.md); nothing else was.
+  std::string why_not() const override {
+    return "with 4-bit weights it is about as fast for one token, slower for many, and keeps a packed copy of them in memory";
+  }
+
+  Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override {
+    try {
+      MOTE_ASSIGN(const Api* api, library());
+      MOTE_ASSIGN(std::shared_ptr<const Program> program, Program::load(*api, source));
+      return std::shared_ptr<const DelegateProgram>(std::move(program));
+    } catch (const std::bad_alloc&) {
+      return Status(Code::kOutOfMemory, source.parts.front().place + ": no memory for the parts that XNNPACK runs");
+    }
+  }
+};
+
+const XnnpackBackend backend;
+const BackendRegistration registration(&backend);
+
+}  // namespace
+}  // namespace mote::xnnpack

@@ -1,0 +1,359 @@
+"""Instructions to nodes of XNNPACK: a function for each op, by its name in docs/ops.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from llm_export.backend import Backend, Blob, Subgraph, Unsupported
+from llm_export.program.instructions import Dim, Instruction
+
+from .blob import Function, Op, WeightForm
+from .graph_builder import GraphBuilder, fixed, integers, number
+
+MAX_CONCATENATED = 5
+Lower = Callable[[GraphBuilder, Instruction], None]
+OPS: dict[str, Lower] = {}
+
+
+class XnnpackBackend(Backend):
+    """Runs islands between attentions with XNNPACK on a CPU.
+
+    weights: how weights of 1 to 4 bits that meet int8 activations are packed. `int4` takes the memory that they have in
+    the file and is the faster one for single tokens, `int8` takes twice that and is the faster one for many
+    """
+
+    name = "xnnpack"
+
+    def __init__(self, weights: str = "int4"):
+        self.weights = weights
+
+    def lower(self, subgraph: Subgraph) -> Blob:
+        graph = GraphBuilder(subgraph, prefers_int8=self.weights == "int8")
+        for instruction in subgraph.method.instructions:
+            if instruction.op not in OPS:
+                raise Unsupported("no op of XNNPACK")
+            OPS[instruction.op](graph, instruction)
+        return Blob(graph.graph.build(), tuple(graph.weights))
+
+
+def op(*names: str) -> Callable[[Lower], Lower]:
+    def register(function: Lower) -> Lower:
+        OPS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+# Pointwise
+
+UNARY = {
+    "abs": Function.abs, "ceil": Function.ceil, "cos": Function.cos, "exp": Function.exp, "floor": Function.floor,
+    "log": Function.log, "neg": Function.neg, "round": Function.round, "rsqrt": Function.rsqrt,
+    "sigmoid": Function.sigmoid, "sin": Function.sin, "sqrt": Function.sqrt, "square": Function.square,
+    "tanh": Function.tanh,
+}  # fmt: skip
+BINARY = {
+    "add": Function.add, "sub": Function.subtract, "mul": Function.multiply, "div": Function.divide,
+    "maximum": Function.maximum, "minimum": Function.minimum,
+}  # fmt: skip
+POWERS = {2.0: Function.square, 0.5: Function.sqrt, -0.5: Function.rsqrt}
+
+
+@op(*(f"aten.{name}" for name in UNARY))
+def unary(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    graph.unary(UNARY[instruction.op.removeprefix("aten.")], x, graph.result(instruction.outputs[0]))
+
+
+@op(*(f"aten.{name}" for name in BINARY))
+def binary(graph: GraphBuilder, instruction: Instruction) -> None:
+    a, b = (graph.operand(index) for index in instruction.inputs)
+    graph.binary(BINARY[instruction.op.removeprefix("aten.")], a, b, graph.result(instruction.outputs[0]))
+
+
+@op("aten.relu")
+def relu(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    graph.unary(Function.clamp, x, graph.result(instruction.outputs[0]), (0.0, math.inf))
+
+
+@op("aten.clamp")
+def clamp(graph: GraphBuilder, instruction: Instruction) -> None:
+    least, most = number(instruction, "min", -math.inf), number(instruction, "max", math.inf)
+    if not least < most:
+        raise Unsupported("bounds that do not ascend")
+    x = graph.activation(instruction.inputs[0])
+    graph.unary(Function.clamp, x, graph.result(instruction.outputs[0]), (least, most))
+
+
+@op("aten.silu")
+def silu(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    graph.binary(Function.multiply, x, graph.unary(Function.sigmoid, x), graph.result(instruction.outputs[0]))
+
+
+@op("aten.gelu")
+def gelu(graph: GraphBuilder, instruction: Instruction) -> None:
+    is_tanh = instruction.attributes.get("approximate") == "tanh"
+    x = graph.activation(instruction.inputs[0])
+    graph.unary(Function.approximate_gelu if is_tanh else Function.gelu, x, graph.result(instruction.outputs[0]))
+
+
+@op("aten.elu", "aten.leaky_relu")
+def elu(graph: GraphBuilder, instruction: Instruction) -> None:
+    is_elu = instruction.op == "aten.elu"
+    factor = number(instruction, "alpha" if is_elu else "negative_slope", 1.0 if is_elu else 0.01)
+    x = graph.activation(instruction.inputs[0])
+    graph.unary(Function.elu if is_elu else Function.leaky_relu, x, graph.result(instruction.outputs[0]), (factor,))
+
+
+@op("aten.reciprocal")
+def reciprocal(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    graph.binary(Function.divide, graph.constant([1.0]), x, graph.result(instruction.outputs[0]))
+
+
+@op("aten.pow")
+def power(graph: GraphBuilder, instruction: Instruction) -> None:
+    exponent = graph.scalar(instruction.inputs[1])
+    if exponent not in POWERS:
+        raise Unsupported("an exponent that is not 2, 0.5 or -0.5")
+    graph.unary(POWERS[exponent], graph.activation(instruction.inputs[0]), graph.result(instruction.outputs[0]))
+
+
+# Views and copies: XNNPACK has contiguous values only, so what moves no element costs nothing inside a subgraph.
+
+
+@op("aten.view", "aten.unsqueeze", "aten.squeeze", "aten.clone", "aten._to_copy")
+def reshape(graph: GraphBuilder, instruction: Instruction) -> None:
+    graph.same(instruction.outputs[0], graph.activation(instruction.inputs[0]))
+
+
+@op("aten.expand")
+def expand(graph: GraphBuilder, instruction: Instruction) -> None:
+    if graph.shape(instruction.inputs[0]) != graph.shape(instruction.outputs[0]):
+        raise Unsupported("an expansion")
+    reshape(graph, instruction)
+
+
+@op("aten.permute")
+def permute(graph: GraphBuilder, instruction: Instruction) -> None:
+    x, axes = graph.activation(instruction.inputs[0]), integers(instruction, "dims")
+    graph.node(Op.transpose, (x,), graph.result(instruction.outputs[0]), axes=axes)
+
+
+@op("aten.slice")
+def slice_(graph: GraphBuilder, instruction: Instruction) -> None:
+    if integers(instruction, "step") != [1]:
+        raise Unsupported("a slice with steps")
+    (axis,), x = integers(instruction, "dim"), graph.activation(instruction.inputs[0])
+    (begin,), (end,) = instruction.attributes["start"], instruction.attributes["end"]
+    graph.slice(x, axis, begin, end, graph.result(instruction.outputs[0]))
+
+
+@op("aten.select")
+def select(graph: GraphBuilder, instruction: Instruction) -> None:
+    (axis,), (index,) = integers(instruction, "dim"), instruction.attributes["index"]
+    piece = graph.slice(graph.activation(instruction.inputs[0]), axis, index, Dim(index.tokens, index.constant + 1))
+    graph.same(instruction.outputs[0], piece)
+
+
+@op("aten.cat")
+def cat(graph: GraphBuilder, instruction: Instruction) -> None:
+    if not 2 <= len(instruction.inputs) <= MAX_CONCATENATED:
+        raise Unsupported(f"{len(instruction.inputs)} inputs: must be 2 to {MAX_CONCATENATED}")
+    inputs, (axis,) = [graph.activation(index) for index in instruction.inputs], integers(instruction, "dim")
+    graph.concatenate(inputs, axis, graph.result(instruction.outputs[0]))
+
+
+# Reductions and products
+
+
+def last_axis(graph: GraphBuilder, instruction: Instruction, name: str) -> None:
+    if integers(instruction, name) != [len(graph.shape(instruction.inputs[0])) - 1]:
+        raise Unsupported("not over the last dimension")
+
+
+@op("aten.softmax")
+def softmax(graph: GraphBuilder, instruction: Instruction) -> None:
+    last_axis(graph, instruction, "dim")
+    graph.node(Op.softmax, (graph.activation(instruction.inputs[0]),), graph.result(instruction.outputs[0]))
+
+
+@op("aten.mean")
+def mean(graph: GraphBuilder, instruction: Instruction) -> None:
+    last_axis(graph, instruction, "dims")
+    x = graph.activation(instruction.inputs[0])
+    if integers(instruction, "keepdim") == [1]:
+        graph.mean(x, graph.result(instruction.outputs[0]))
+    else:
+        graph.same(instruction.outputs[0], graph.mean(x))
+
+
+@op("aten.bmm")
+def bmm(graph: GraphBuilder, instruction: Instruction) -> None:
+    a, b = (graph.activation(index) for index in instruction.inputs)
+    if len(graph.shape_of(a)) < 3:
+        raise Unsupported("matrices without a leading dimension")
+    graph.node(Op.batch_matrix_multiply, (a, b), graph.result(instruction.outputs[0]))
+
+
+# Language-model ops
+
+
+def scaled(graph: GraphBuilder, x: int, eps: float) -> int:
+    """x / sqrt(mean(x^2) + eps), the mean over the last dimension."""
+    square = graph.mean(graph.unary(Function.square, x))
+    root = graph.unary(Function.rsqrt, graph.binary(Function.add, square, graph.constant([eps])))
+    return graph.binary(Function.multiply, x, root)
+
+
+def affine(graph: GraphBuilder, x: int, factors: list[tuple[Function, int, float]], output: int | None = None) -> int:
+    """Applies (function, weight of the method or -1, what is added to the weight) one after the other."""
+    present = [(function, graph.dense(index, offset=offset)) for function, index, offset in factors if index >= 0]
+    for i, (function, weight) in enumerate(present):
+        x = graph.binary(function, x, weight, output if i + 1 == len(present) else None)
+    return x
+
+
+def rms_norm(graph: GraphBuilder, x: int, weight: int, eps: float, unit_offset: float) -> int:
+    return affine(graph, scaled(graph, x, eps), [(Function.multiply, weight, unit_offset)])
+
+
+def optional(instruction: Instruction, position: int) -> int:
+    return instruction.inputs[position] if position < len(instruction.inputs) else -1
+
+
+@op("mote.rms_norm")
+def rms_norm_op(graph: GraphBuilder, instruction: Instruction) -> None:
+    x, eps = graph.activation(instruction.inputs[0]), number(instruction, "eps")
+    normed = rms_norm(graph, x, optional(instruction, 1), eps, number(instruction, "unit_offset", 0.0))
+    finish(graph, instruction, normed)
+
+
+@op("mote.layer_norm")
+def layer_norm(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    normed = scaled(graph, graph.binary(Function.subtract, x, graph.mean(x)), number(instruction, "eps"))
+    factors = [(Function.multiply, optional(instruction, 1), 0.0), (Function.add, optional(instruction, 2), 0.0)]
+    finish(graph, instruction, affine(graph, normed, factors))
+
+
+def finish(graph: GraphBuilder, instruction: Instruction, value: int) -> None:
+    """The last node of an instruction writes its output instead of a value of its own."""
+    output = graph.result(instruction.outputs[0])
+    if graph.shape_of(value) != graph.shape_of(output):
+        raise Unsupported("a shape that is not computed so")
+    graph.graph.nodes[-1].output = output
+
+
+def multiply(
+    graph: GraphBuilder, instruction: Instruction, x: int, rows: tuple[int, int], weight: int, bias: int
+) -> int:
+    """x W^T + bias for rows (first, number) of W and of the bias."""
+    (first, count), spec = rows, graph.spec(weight)
+    shape = (*graph.shape_of(x)[:-1], fixed(count))
+    if len(spec.shape) != 2:
+        raise Unsupported(f"a weight of rank {len(spec.shape)}")
+
+    def product(x: int, form: WeightForm, bias: int = -1) -> int:
+        inputs = [x]
+        if form is WeightForm.float32:
+            inputs.append(graph.dense(weight, first, count, shared=False))
+        else:
+            inputs.append(graph.weight(weight, (count, spec.shape[1]), form, first, shared=False))
+        if bias >= 0:
+            inputs.append(graph.dense(bias, first, count))
+        return graph.node(Op.fully_connected, inputs, graph.new(shape))
+
+    is_int8 = instruction.attributes["activations"] == "int8"
+    if spec.bits == 0:
+        if is_int8:
+            raise Unsupported("int8 activations with a dense weight")
+        return product(x, WeightForm.float32, bias)
+    x = graph.quantise(x) if is_int8 else x
+    if spec.bits > 4:
+        y = graph.binary(Function.add, product(x, WeightForm.int8_high), product(x, WeightForm.int8_low))
+    elif not is_int8 or graph.prefers_int8:
+        y = product(x, WeightForm.int8_rows)
+    else:
+        scales = graph.weight(weight, (count,), WeightForm.row_scales, first)
+        y = graph.binary(Function.multiply, product(x, WeightForm.int4_blocks), scales)
+    # With float inputs and 8-bit weights XNNPACK multiplies its own bias by the scales of the rows.
+    return graph.binary(Function.add, y, graph.dense(bias, first, count)) if bias >= 0 else y
+
+
+def normed_input(graph: GraphBuilder, instruction: Instruction, norm_weight: int) -> int:
+    x = graph.activation(instruction.inputs[0])
+    if instruction.attributes["norm"] == "none":
+        return x
+    unit_offset = number(instruction, "norm_unit_offset", 0.0)
+    return rms_norm(graph, x, norm_weight, number(instruction, "norm_eps"), unit_offset)
+
+
+@op("mote.linear")
+def linear(graph: GraphBuilder, instruction: Instruction) -> None:
+    weight, bias, residual = (optional(instruction, i) for i in (1, 2, 3))
+    x = normed_input(graph, instruction, optional(instruction, 4))
+    y = multiply(graph, instruction, x, (0, graph.spec(weight).shape[0]), weight, bias)
+    if residual >= 0:
+        y = graph.binary(Function.add, y, graph.activation(residual))
+    finish(graph, instruction, y)
+
+
+def gate(graph: GraphBuilder, function: str, x: int) -> int:
+    if function == "silu":
+        return graph.binary(Function.multiply, x, graph.unary(Function.sigmoid, x))
+    if function == "relu_squared":
+        return graph.unary(Function.square, gate(graph, "relu", x))
+    if function == "relu":
+        return graph.unary(Function.clamp, x, numbers=(0.0, math.inf))
+    if function == "identity":
+        return x
+    functions = {"gelu": Function.gelu, "gelu_tanh": Function.approximate_gelu, "sigmoid": Function.sigmoid}
+    if function not in functions:
+        raise Unsupported(f"function {function}")
+    return graph.unary(functions[function], x)
+
+
+@op("mote.gated_linear")
+def gated_linear(graph: GraphBuilder, instruction: Instruction) -> None:
+    weight, bias = (optional(instruction, i) for i in (1, 2))
+    half = graph.spec(weight).shape[0] // 2
+    x = normed_input(graph, instruction, optional(instruction, 3))
+    gates, ups = (multiply(graph, instruction, x, (first, half), weight, bias) for first in (0, half))
+    gates = gate(graph, instruction.attributes["function"], gates)
+    finish(graph, instruction, graph.binary(Function.multiply, gates, ups))
+
+
+@op("mote.rope")
+def rope(graph: GraphBuilder, instruction: Instruction) -> None:
+    x, cos, sin = (graph.activation(index) for index in instruction.inputs)
+    shape, rotated = graph.shape_of(x), graph.shape_of(cos)[-1].constant  # x [1, H, T, D], cos [1, T, R]
+    table = (fixed(1), *graph.shape_of(cos))
+    cos, sin = (graph.reshape(value, graph.new(table)) for value in (cos, sin))
+    size = shape[-1].constant
+    head = x if rotated == size else graph.slice(x, 3, fixed(0), fixed(rotated))
+    turned = quarter_turn(graph, instruction.attributes["layout"], head)
+    y = graph.binary(
+        Function.add, graph.binary(Function.multiply, head, cos), graph.binary(Function.multiply, turned, sin)
+    )
+    if rotated != size:
+        y = graph.concatenate((y, graph.slice(x, 3, fixed(rotated), fixed(size))), 3)
+    finish(graph, instruction, y)
+
+
+def quarter_turn(graph: GraphBuilder, layout: str, x: int) -> int:
+    """What is multiplied with the sines."""
+    shape = graph.shape_of(x)
+    half = shape[-1].constant // 2
+    if layout == "interleaved":
+        pairs = graph.reshape(x, graph.new((*shape[:-1], fixed(half), fixed(2))))
+        even, odd = (graph.slice(pairs, 4, fixed(i), fixed(i + 1)) for i in (0, 1))
+        turned = graph.concatenate((graph.unary(Function.neg, odd), even), 4)
+        return graph.reshape(turned, graph.new(shape))
+    first, second = graph.slice(x, 3, fixed(0), fixed(half)), graph.slice(x, 3, fixed(half), fixed(2 * half))
+    if layout == "half_flipped":
+        return graph.concatenate((second, graph.unary(Function.neg, first)), 3)
+    return graph.concatenate((graph.unary(Function.neg, second), first), 3)

@@ -1,0 +1,144 @@
+#include "backends/xnnpack/unpack.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/float_bits.h"
+#include "kernels/formats.h"
+
+namespace mote::xnnpack {
+namespace {
+
+constexpr uint16_t kBFloat16One = 0x3f80;
+
+// Where the tiles of one row of a weight lie.
+struct Row {
+  const std::byte* block;
+  int64_t in_block;  // 0..15
+  int64_t groups;
+  int bits;
+  int64_t group_size;
+
+  Row(const Tensor& tensor, int64_t row)
+      : in_block(row % kTileRows), groups(tensor.size(1) / tensor.group_size), bits(tensor.bits), group_size(tensor.group_size) {
+    block = tensor.as<const std::byte>() + row / kTileRows * block_bytes(bits, group_size, groups);
+  }
+
+  const std::byte* tile(int64_t group) const { return block + group * tile_bytes(bits, group_size); }
+  int multiplier(int64_t group) const {
+    return std::to_integer<int>(tile(group)[code_bytes(bits, group_size) + in_block]);
+  }
+  float scale() const {
+    float value;
+    std::memcpy(&value, tile(groups) + in_block * dtype_bytes(DType::kFloat32), sizeof(value));
+    return value;
+  }
+  // Whether XNNPACK takes the scale as it is.
+  bool has_scale() const { return scale() >= 0x1p-126f; }
+};
+
+// Codes + 8 of 8 neighbouring columns of 4 bits.
+uint32_t eight_codes(const std::byte* tile, int64_t in_block, int64_t eighth) {
+  uint32_t word;
+  std::memcpy(&word, tile + 64 * eighth + 4 * in_block, sizeof(word));
+  const auto pairs = [](uint32_t columns) {  // bytes of one code each, to two codes a byte
+    const uint32_t joined = columns | columns >> 4;
+    return (joined & 0xff) | (joined >> 8 & 0xff00);
+  };
+  return pairs(word & 0x0f0f0f0f) | pairs(word >> 4 & 0x0f0f0f0f) << 16;
+}
+
+void write_codes(const Row& row, int64_t group, uint8_t* to) {
+  const std::byte* tile = row.tile(group);
+  if (row.bits == 4) {
+    for (int64_t i = 0; i < row.group_size / 8; ++i) {
+      const uint32_t codes = eight_codes(tile, row.in_block, i);
+      std::memcpy(to + 4 * i, &codes, sizeof(codes));
+    }
+    return;
+  }
+  const int up = 8 - code_offset(row.bits);
+  const auto code = [&](int64_t column) { return code_at(tile, row.bits, row.group_size, row.in_block, column) + up; };
+  for (int64_t i = 0; i < row.group_size / 2; ++i) to[i] = static_cast<uint8_t>(code(2 * i) | code(2 * i + 1) << 4);
+}
+
+// What of a product of at most two bytes goes into which byte: high * 256 + low.
+int8_t part_of(int product, fb::WeightForm form) {
+  if (form == fb::WeightForm::int8_rows) return static_cast<int8_t>(product);
+  const int low = static_cast<int8_t>(product & 0xff);
+  return static_cast<int8_t>(form == fb::WeightForm::int8_low ? low : (product - low) / 256);
+}
+
+void write_products(const Row& row, int64_t group, fb::WeightForm form, int8_t* to) {
+  const std::byte* tile = row.tile(group);
+  const int multiplier = row.has_scale() ? row.multiplier(group) : 0, offset = code_offset(row.bits);
+  if (row.bits == 4) {
+    for (int64_t i = 0; i < row.group_size / 8; ++i) {
+      const uint32_t codes = eight_codes(tile, row.in_block, i);
+      for (int j = 0; j < 8; ++j) {
+        to[8 * i + j] = part_of(multiplier * (static_cast<int>(codes >> 4 * j & 15) - offset), form);
+      }
+    }
+    return;
+  }
+  for (int64_t column = 0; column < row.group_size; ++column) {
+    to[column] = part_of(multiplier * (code_at(tile, row.bits, row.group_size, row.in_block, column) - offset), form);
+  }
+}
+
+uint16_t to_bfloat16(int small) {  // of at most 8 bits: exact
+  const auto value = static_cast<float>(small);
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+}  // namespace
+
+void unpack_dense(const Tensor& tensor, int64_t first_row, int64_t num_rows, float offset, float* to) {
+  int64_t row_elements = 1;
+  for (int i = 1; i < tensor.rank; ++i) row_elements *= tensor.size(i);
+  const int64_t first = first_row * row_elements, count = num_rows * row_elements;
+  for (int64_t i = 0; i < count; ++i) {
+    float value = 0;
+    switch (tensor.dtype) {
+      case DType::kFloat16: value = float16_to_float32(tensor.as<const uint16_t>()[first + i]); break;
+      case DType::kBFloat16: value = bfloat16_to_float32(tensor.as<const uint16_t>()[first + i]); break;
+      default: value = tensor.as<const float>()[first + i];
+    }
+    to[i] = value + offset;
+  }
+}
+
+Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to) {
+  for (int64_t i = 0; i < num_rows; ++i) {
+    const Row row(tensor, first_row + i);
+    const float scale = row.scale();
+    MOTE_REQUIRE(!positive || (std::isfinite(scale) && scale >= 0), Code::kInvalidProgram,
+                 "the scale of row %lld is %g: must be finite and at least 0", static_cast<long long>(first_row + i),
+                 static_cast<double>(scale));
+    to[i] = positive && !row.has_scale() ? 1.0f : scale;
+  }
+  return {};
+}
+
+void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales) {
+  for (int64_t i = 0; i < num_rows; ++i) {
+    const Row row(tensor, first_row + i);
+    for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
+      const int multiplier = row.multiplier(group);
+      *scales++ = multiplier == 0 ? kBFloat16One : to_bfloat16(multiplier);
+      if (multiplier == 0) std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2));
+      else write_codes(row, group, to);
+    }
+  }
+}
+
+void unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to) {
+  for (int64_t i = 0; i < num_rows; ++i) {
+    const Row row(tensor, first_row + i);
+    for (int64_t group = 0; group < row.groups; ++group, to += row.group_size) write_products(row, group, form, to);
+  }
+}
+
+}  // namespace mote::xnnpack

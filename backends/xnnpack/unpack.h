@@ -1,0 +1,24 @@
+// Weights of the file in XNNPACK's layouts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "kernels/tensor.h"
+#include "xnnpack_schema_generated.h"
+
+namespace mote::xnnpack {
+
+// Rows first_row .. first_row + num_rows of `tensor`, which the form was verified to fit; all written row-major.
+
+// float32, float16 or bfloat16 as float32, plus offset.
+void unpack_dense(const Tensor& tensor, int64_t first_row, int64_t num_rows, float offset, float* to);
+// [num_rows]. positive: a scale that XNNPACK refuses becomes 1, where the codes of its row become 0.
+// Errors: kInvalidProgram for a negative scale or one that is not finite, if they have to be positive.
+Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to);
+// Codes + 8, two a byte, the even column low: [num_rows][K / 2]. scales: bfloat16 [num_rows][K / group], positive.
+void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales);
+// int8_rows, int8_high or int8_low: [num_rows][K].
+void unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to);
+
+}  // namespace mote::xnnpack

@@ -1,0 +1,58 @@
+"""What a backend implements ahead of time: docs/adding-a-backend.md; runner/program/delegate.h is the other half."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from llm_export.methods import WeightSpec
+from llm_export.program.instructions import LoweredMethod
+
+
+class Unsupported(Exception):
+    """A backend does not take an instruction; the text says why, in few words."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Instructions for a backend, as a method of their own.
+
+    method: its inputs are activations that others make, its outputs those that others read, all contiguous
+    weights: the program's table, to which values of kind "weight" refer
+    constants: real values of the weights whose one source is a key here (scalars, tables)
+    """
+
+    method: LoweredMethod
+    weights: Sequence[WeightSpec]
+    constants: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Blob:
+    """What a backend made of a subgraph.
+
+    weights: indices into the program's table, in the order in which the bytes refer to them
+    """
+
+    data: bytes
+    weights: tuple[int, ...]
+
+
+class Backend(ABC):
+    name: str  # as the C++ backend's
+    min_instructions: int = 2  # smaller islands stay with the next backend; views do not count
+
+    def refusal(self, node: Subgraph) -> str | None:
+        """Returns why it does not take a subgraph of one instruction, or None: `lower` run dry."""
+        try:
+            self.lower(node)
+        except Unsupported as error:
+            return str(error)
+        return None
+
+    @abstractmethod
+    def lower(self, subgraph: Subgraph) -> Blob:
+        """Errors: Unsupported."""

@@ -1,0 +1,109 @@
+// What a backend implements to run parts of a program. docs/decisions/0009-delegates.md says why it is divided like this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/op.h"
+
+namespace mote {
+
+// A weight that a part reads, as kernels get it: `tensor.data` lies in the file and is never written.
+struct DelegateWeight {
+  uint32_t index = 0;  // in the file: parts that read the same weight have the same index
+  std::string_view name;
+  Tensor tensor;
+};
+
+// One part of a method that was lowered to a blob. Everything lives as long as the program.
+struct DelegatePart {
+  std::string place;                // for messages: "model.mote: delegates[3] (xnnpack)"
+  std::span<const std::byte> blob;  // 64-byte aligned, within the file; its content is as untrusted as any input
+  std::vector<DelegateWeight> weights;  // in the order of the blob's references
+};
+
+// What a backend is given when a program is loaded.
+struct DelegateSource {
+  std::string path;                  // of the file; empty: it is in memory only
+  uint32_t program_crc32 = 0;        // of the program, and with it of its weights: names what a backend keeps on disk
+  std::vector<DelegatePart> parts;   // calls name a part by its index here
+};
+
+struct DelegateOptions {
+  ThreadPool* threads = nullptr;  // the session's, which also runs the kernels; outlives the delegate
+  int64_t max_tokens = 0;         // largest T of a call
+};
+
+// The state of a delegate at one position.
+class DelegateSnapshot {
+ public:
+  virtual ~DelegateSnapshot() = default;
+};
+
+// A backend's share of one session: all of its parts in all methods, and their state if they have any.
+// Thread safety: one thread at a time.
+class Delegate {
+ public:
+  virtual ~Delegate() = default;
+
+  // Makes a part ready for calls of these sizes: dtypes and sizes of inputs and outputs are those of the coming calls, inputs are
+  // contiguous, `data` is not yet known. Returns the scratch memory that execute needs, in bytes.
+  // Errors: kInvalidProgram where the sizes are not those that the part takes and gives, kOutOfMemory.
+  virtual Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) = 0;
+  // Runs a prepared part: reads inputs, writes every element of the outputs. No allocation where that can be had.
+  virtual Status execute(size_t part, const Call& call, KernelContext& context) = 0;
+
+  // Bytes of memory of its own, beside what its parts share between sessions.
+  virtual uint64_t held_bytes() const { return 0; }
+
+  // State, for those that keep keys and values themselves. The others have none: every position is as good.
+  // Whether it can go back to `position` at once; if not, the session computes its tokens again from position 0.
+  virtual bool seek(int64_t position) { return position >= 0; }
+  // nullptr: there is no state.
+  virtual Result<std::unique_ptr<DelegateSnapshot>> snapshot() const { return std::unique_ptr<DelegateSnapshot>(); }
+  virtual Status restore(const DelegateSnapshot*) { return {}; }
+};
+
+// What a backend made of its parts of one file: verified blobs, packed weights. Shared by the sessions of a model.
+// Thread safety: any thread.
+class DelegateProgram {
+ public:
+  virtual ~DelegateProgram() = default;
+  // Errors: kOutOfMemory, what the device reports.
+  virtual Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const = 0;
+  // Bytes of private memory that the sessions share, and of memory backed by files.
+  virtual uint64_t private_bytes() const { return 0; }
+  virtual uint64_t file_backed_bytes() const { return 0; }
+};
+
+// One backend of this build. Registered before main and never destroyed.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  // Whether it works on this device; an error says what is missing and what to do about it. Asked once a load, so quick.
+  virtual Status check_device() const = 0;
+  // Why `auto` should prefer the CPU kernels to it on this device; empty: it should not.
+  virtual std::string why_not() const { return {}; }
+  // Reads every blob and all that a load can prove of it, and packs what has to be packed. Nothing may crash, hang or read
+  // outside of what it is given, whatever a blob holds.
+  // Errors: kInvalidProgram naming the part's place, the field and what would be accepted; kOutOfMemory.
+  virtual Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const = 0;
+};
+
+void register_backend(const Backend* backend);
+// By name. nullptr: it is not in this build.
+const Backend* find_backend(std::string_view name);
+std::vector<const Backend*> all_backends();
+
+struct BackendRegistration {
+  explicit BackendRegistration(const Backend* backend) { register_backend(backend); }
+};
+
+}  // namespace mote

@@ -1,0 +1,113 @@
+#include "runner/program/delegates.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/crc32.h"
+#include "runner/program/validation.h"
+
+namespace mote {
+namespace {
+
+Status check(Call& call) {
+  MOTE_ASSIGN(const int64_t index, call.integer("delegate"));
+  MOTE_REQUIRE(index >= 0, Code::kInvalidArgument, "delegate = %lld: must be an index into delegates", static_cast<long long>(index));
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    MOTE_REQUIRE(call.inputs[i] != nullptr && call.inputs[i]->bits == 0 && call.inputs[i]->is_contiguous(), Code::kInvalidArgument,
+                 "inputs[%zu]: must be a contiguous activation", i);
+  }
+  return {};
+}
+
+Status run(const Call&, KernelContext&) { return {Code::kInternal, "a delegate ran as a kernel"}; }
+
+MOTE_REGISTER_OP(.name = kDelegateOp, .check = check, .run = run);
+
+std::string backend_names() {
+  std::string names = "cpu";
+  for (const Backend* backend : all_backends()) names += ", " + std::string(backend->name());
+  return names;
+}
+
+Result<LoadedBackend> load_backend(std::string_view name, DelegateSource source) {
+  const Backend* backend = find_backend(name);
+  const std::string text(name);
+  MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s", text.c_str(),
+               backend_names().c_str());
+  if (const Status status = backend->check_device(); !status.ok()) return Status(Code::kUnsupportedBackend, text + ": " + status.message());
+  MOTE_ASSIGN(auto program, backend->load(std::move(source)));
+  return LoadedBackend{backend, std::move(program)};
+}
+
+}  // namespace
+
+Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
+  const auto attribute = std::ranges::find(*instruction.attributes(), "delegate", [](const fb::Attribute* a) { return text_of(*a->name()); });
+  const fb::Dim& dim = *attribute->dims()->Get(0);
+  MOTE_REQUIRE(dim.tokens() == 0, Code::kInvalidProgram, "delegate: must not depend on T");
+  const int64_t index = dim.constant();
+  const auto* delegates = verified_.program().delegates();
+  const int64_t count = delegates == nullptr ? 0 : delegates->size();
+  MOTE_REQUIRE(index < count, Code::kInvalidProgram, "delegate = %lld: the file has %lld delegates", static_cast<long long>(index),
+               static_cast<long long>(count));
+  is_used_.resize(static_cast<size_t>(count));
+  MOTE_REQUIRE(!is_used_[static_cast<size_t>(index)], Code::kInvalidProgram, "delegate = %lld: another instruction runs it",
+               static_cast<long long>(index));
+  is_used_[static_cast<size_t>(index)] = true;
+  const std::string_view name = text_of(*delegates->Get(static_cast<uint32_t>(index))->backend());
+  auto found = std::ranges::find(sources_, name, &Source::backend);
+  if (found == sources_.end()) found = sources_.insert(found, {name, empty_source()});
+  found->source.parts.push_back(part(static_cast<uint32_t>(index)));
+  return DelegateCall{static_cast<size_t>(found - sources_.begin()), found->source.parts.size() - 1};
+}
+
+DelegateSource DelegateParts::empty_source() const {
+  const Mapped& file = verified_.file();
+  return {file.is_file() ? file.name() : "", crc32(file.program_bytes()), {}};
+}
+
+DelegatePart DelegateParts::part(uint32_t index) const {
+  const fb::Delegate& delegate = *verified_.program().delegates()->Get(index);
+  DelegatePart part;
+  part.place = format("%s: delegates[%u] (%s)", verified_.file().name().c_str(), index, delegate.backend()->c_str());
+  part.blob = verified_.delegate(index);
+  for (const int32_t weight : *delegate.weights()) {
+    const auto i = static_cast<uint32_t>(weight);
+    part.weights.push_back({i, text_of(*verified_.program().weights()->Get(i)->name()), verified_.weight_tensor(i)});
+  }
+  return part;
+}
+
+Result<std::vector<LoadedBackend>> DelegateParts::load() {
+  std::vector<LoadedBackend> loaded;
+  for (Source& source : sources_) {
+    MOTE_ASSIGN(LoadedBackend backend, load_backend(source.backend, std::move(source.source)));
+    loaded.push_back(std::move(backend));
+  }
+  return loaded;
+}
+
+Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const DelegateOptions& options) {
+  Delegates opened;
+  for (const LoadedBackend& backend : backends) {
+    MOTE_ASSIGN(auto delegate, backend.program->open(options));
+    opened.delegates_.push_back(std::move(delegate));
+  }
+  return opened;
+}
+
+Result<size_t> Delegates::prepare(const DelegateCall& call, const Call& operands, int64_t tokens) {
+  return delegates_[call.backend]->prepare(call.part, operands, tokens);
+}
+
+Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context) {
+  return delegates_[call.backend]->execute(call.part, operands, context);
+}
+
+uint64_t Delegates::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& delegate : delegates_) bytes += delegate->held_bytes();
+  return bytes;
+}
+
+}  // namespace mote

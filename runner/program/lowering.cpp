@@ -1,0 +1,58 @@
+#include "runner/program/lowering.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace mote {
+namespace {
+
+// Why another lowering goes first; empty: nothing does.
+std::string why_later(std::string_view lowering) {
+  for (size_t begin = 0; begin <= lowering.size();) {
+    const size_t end = std::min(lowering.find('+', begin), lowering.size());
+    const Backend* backend = find_backend(lowering.substr(begin, end - begin));
+    if (backend != nullptr && !backend->why_not().empty()) return backend->why_not();
+    begin = end + 1;
+  }
+  return {};
+}
+
+Status none_works(const Verified& verified, const std::vector<PassedOver>& passed_over) {
+  std::string text = verified.file().name() + ": can be run in none of its ways";
+  for (const PassedOver& lowering : passed_over) text += "; " + lowering.lowering + ": " + lowering.reason;
+  return {Code::kUnsupportedBackend, text + "; export it with --backend cpu for every device"};
+}
+
+}  // namespace
+
+Result<Chosen> bind_lowering(Verified verified, std::string_view wanted) {
+  const auto shared = std::make_shared<const Verified>(std::move(verified));
+  Chosen chosen;
+  if (wanted != kAnyBackend) {
+    MOTE_ASSIGN(chosen.bound, bind(shared, wanted));
+    return chosen;
+  }
+  std::vector<std::string_view> order = lowerings_of(shared->program());
+  if (order.size() == 1) {
+    MOTE_ASSIGN(chosen.bound, bind(shared, order.front()));
+    return chosen;
+  }
+  std::ranges::stable_partition(order, [](std::string_view lowering) { return why_later(lowering).empty(); });
+  for (const std::string_view lowering : order) {
+    if (chosen.bound != nullptr) {
+      const std::string reason = why_later(lowering);
+      chosen.passed_over.push_back({std::string(lowering), reason.empty() ? "the file prefers another" : reason});
+      continue;
+    }
+    Result<std::shared_ptr<const Bound>> bound = bind(shared, lowering);
+    if (bound.ok()) chosen.bound = *std::move(bound);
+    else chosen.passed_over.push_back({std::string(lowering), bound.status().message()});
+  }
+  if (chosen.bound == nullptr) return none_works(*shared, chosen.passed_over);
+  MOTE_LOG_LINE(kInfo, "%s runs on %s", shared->file().name().c_str(), std::string(chosen.bound->lowering()).c_str());
+  for (const PassedOver& other : chosen.passed_over) MOTE_LOG_LINE(kInfo, "not on %s: %s", other.lowering.c_str(), other.reason.c_str());
+  return chosen;
+}
+
+}  // namespace mote

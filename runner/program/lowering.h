@@ -1,0 +1,31 @@
+// Which of a file's lowerings is run on this device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/program/program.h"
+
+namespace mote {
+
+inline constexpr std::string_view kAnyBackend = "auto";
+
+// A lowering that was not taken, and why.
+struct PassedOver {
+  std::string lowering;
+  std::string reason;
+};
+
+struct Chosen {
+  std::shared_ptr<const Bound> bound;
+  std::vector<PassedOver> passed_over;
+};
+
+// Binds the lowering that is wanted by name, or with "auto" the first one that works: in the file's order, but those whose backend
+// says that the CPU kernels are faster here come last. The choice is logged (MOTE_LOG=info).
+// Errors: kInvalidArgument if the file has no lowering of that name; what bind says of that one; with "auto" what it says of each.
+Result<Chosen> bind_lowering(Verified verified, std::string_view wanted);
+
+}  // namespace mote

@@ -1,0 +1,149 @@
+"""Subgraphs of one instruction, and the program that runs a lowered one with the real library."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from backends.xnnpack.lowering import XnnpackBackend
+from llm_export.backend import Blob, Subgraph
+from llm_export.methods import WeightSpec
+from llm_export.program.instructions import Attribute, Dim, Instruction, LoweredMethod, Numbers, Value
+from llm_export.quantize.affine import Quantized, quantize_rows
+from llm_export.quantize.pack import pack
+
+ROOT = Path(__file__).resolve().parents[3]
+RUN_PART = Path(os.environ.get("MOTE_XNNPACK_RUN_PART", ROOT / "build/dev/tests/backends/xnnpack/xnnpack_run_part"))
+NO_LIBRARY = 3
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.uint8: 6}
+T = Dim(1, 0)
+Size = int | Dim
+
+
+def dims(*sizes: Size) -> tuple[Dim, ...]:
+    return tuple(size if isinstance(size, Dim) else Dim(0, size) for size in sizes)
+
+
+class Part:
+    """An instruction with its operands: shapes are inputs, tensors and quantised rows are weights, floats constants."""
+
+    def __init__(
+        self,
+        op: str,
+        operands: Sequence,
+        output: Sequence[Size],
+        attributes: Mapping[str, Attribute] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ):
+        self.stored: list[Tensor | Quantized] = []
+        self.specs: list[WeightSpec] = []
+        self.constants: dict[str, Tensor] = {}
+        values = [self._value(operand, dtype) for operand in operands if operand is not None]
+        positions = iter(range(len(values)))
+        inputs = [-1 if operand is None else next(positions) for operand in operands]
+        values.append(Value("activation", torch.float32, dims(*output)))
+        arguments = [i for i, value in enumerate(values) if value.kind == "input"]
+        instruction = Instruction(op, inputs, [len(values) - 1], dict(attributes or {}))
+        names = [f"x{i}" for i in arguments]
+        method = LoweredMethod("part", values, arguments, names, [len(values) - 1], [instruction])
+        self.subgraph = Subgraph(method, self.specs, self.constants)
+
+    def _value(self, operand, dtype: torch.dtype) -> Value:
+        if isinstance(operand, tuple) and not isinstance(operand, Quantized):
+            return Value("input", dtype, dims(*operand))
+        name = f"w{len(self.specs)}"
+        if isinstance(operand, float):
+            operand = torch.tensor(operand)
+            self.constants[name] = operand
+        self.stored.append(operand)
+        if isinstance(operand, Quantized):
+            n, k = operand.codes.shape
+            bits = operand.bits
+            spec = WeightSpec((name,), (n, k), torch.uint8, bits, k // operand.multipliers.shape[1])
+        else:
+            spec = WeightSpec((name,), tuple(operand.shape), operand.dtype)
+        self.specs.append(spec)
+        return Value("weight", spec.dtype, dims(*spec.shape), weight=len(self.specs) - 1)
+
+    def refusal(self) -> str | None:
+        return XnnpackBackend().refusal(self.subgraph)
+
+    def run(self, tokens: int, inputs: Sequence[Tensor], weights: str = "int4") -> Tensor:
+        """Lowers it and gives what XNNPACK computes."""
+        blob = XnnpackBackend(weights).lower(self.subgraph)
+        output = self.subgraph.method.values[-1].shape
+        shape = [size.at(tokens) for size in output]
+        weights = [stored_weight(self.specs[i], self.stored[i]) for i in blob.weights]
+        return run_blob(blob, weights, tokens, inputs, [shape])[0]
+
+
+class Rows(Quantized):
+    """Quantised rows that know their bits."""
+
+    bits: int
+
+
+def quantised(rows: Tensor, bits: int, group_size: int) -> Rows:
+    result = Rows(*quantize_rows(rows, bits, group_size))
+    result.bits = bits
+    return result
+
+
+def run_blob(
+    blob: Blob, weights: Sequence[bytes], tokens: int, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]]
+) -> list[Tensor]:
+    """Gives the outputs, which have these shapes."""
+    if not RUN_PART.exists():
+        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_XNNPACK_RUN_PART")
+    request = [_integers(len(blob.data)), _padded(blob.data), _integers(len(weights)), *weights]
+    request.append(_integers(tokens, len(inputs)))
+    for x in inputs:
+        request += [_integers(x.dim(), *x.shape), _padded(x.to(torch.float32).contiguous().numpy().tobytes())]
+    request.append(_integers(len(shapes)))
+    request += [_integers(len(shape), *shape) for shape in shapes]
+    result = subprocess.run([RUN_PART], input=b"".join(request), capture_output=True, cwd=ROOT, timeout=60)
+    if result.returncode == NO_LIBRARY:
+        pytest.skip(result.stdout.decode().strip())
+    assert result.returncode == 0, result.stderr.decode()
+    sizes = [math.prod(shape) for shape in shapes]
+    assert len(result.stdout) == 4 * sum(sizes)
+    flat = torch.frombuffer(bytearray(result.stdout), dtype=torch.float32).split(sizes)
+    return [x.view(*shape) for x, shape in zip(flat, shapes, strict=True)]
+
+
+def run_part_with(library: str) -> str:
+    """What is said about a library."""
+    if not RUN_PART.exists():
+        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_XNNPACK_RUN_PART")
+    environment = os.environ | {"MOTE_XNNPACK_LIBRARY": library}
+    result = subprocess.run([RUN_PART], stdin=subprocess.DEVNULL, capture_output=True, cwd=ROOT, env=environment)
+    assert result.returncode == NO_LIBRARY
+    return result.stdout.decode()
+
+
+def stored_weight(spec: WeightSpec, value: Tensor | Quantized) -> bytes:
+    """A weight of a program as `run_blob` takes it."""
+    data = pack(value, spec.bits) if isinstance(value, Quantized) else value.contiguous()
+    raw = (data if data.dim() else data[None]).view(torch.uint8).numpy().tobytes()
+    head = (DTYPES[spec.dtype], spec.bits, spec.group_size, len(spec.shape), *spec.shape, len(raw))
+    return _integers(*head) + _padded(raw)
+
+
+def numbers(*values: float) -> Numbers:
+    return Numbers(values)
+
+
+def _integers(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}q", *values)
+
+
+def _padded(raw: bytes) -> bytes:
+    return raw + bytes(-len(raw) % 8)

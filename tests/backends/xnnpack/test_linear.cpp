@@ -1,0 +1,136 @@
+// Linear layers in every form of weights, against float64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/backends/xnnpack/harness.h"
+
+namespace mote::xnnpack::test {
+namespace {
+
+using mote::test::random_floats;
+using mote::test::random_tiles;
+using mote::test::Tiles;
+
+// [T, K] x [N, K]
+std::vector<double> multiply(const std::vector<double>& x, const std::vector<double>& weight, int64_t tokens, int64_t n, int64_t k) {
+  std::vector<double> y(static_cast<size_t>(tokens * n));
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t row = 0; row < n; ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += x[static_cast<size_t>(t * k + i)] * weight[static_cast<size_t>(row * k + i)];
+      y[static_cast<size_t>(t * n + row)] = sum;
+    }
+  }
+  return y;
+}
+
+std::vector<double> doubles(const Owned& tensor) {
+  return std::vector<double>(tensor.as<float>(), tensor.as<float>() + tensor.count());
+}
+
+// As docs/ops.md says.
+std::vector<double> quantised(const Owned& x, int64_t rows, int64_t k) {
+  std::vector<double> result(static_cast<size_t>(rows * k));
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* from = x.as<float>() + row * k;
+    const float low = std::min(0.0f, *std::min_element(from, from + k)), high = std::max(0.0f, *std::max_element(from, from + k));
+    const float scale = std::max((high - low) / 255, 0x1p-126f);
+    const float zero = std::clamp(-128 - std::nearbyint(low / scale), -128.0f, 127.0f);
+    for (int64_t i = 0; i < k; ++i) {
+      const float code = std::clamp(std::nearbyint(from[i] * (1 / scale)) + zero, -128.0f, 127.0f);
+      result[static_cast<size_t>(row * k + i)] = static_cast<double>(scale) * static_cast<double>(code - zero);
+    }
+  }
+  return result;
+}
+
+TEST(XnnpackLinear, multiplies_float32) {
+  if (!has_library()) GTEST_SKIP();
+  const int64_t n = 37, k = 51;
+  const Owned weight = random_floats({n, k}, 1), bias = random_floats({n}, 2);
+  GraphBuilder graph;
+  const int32_t x = graph.input({1, kT, k}), y = graph.output({1, kT, n});
+  graph.node(fb::Op::fully_connected, {x, graph.weight({n, k}, 0), graph.weight({n}, 1)}, y);
+  Loaded loaded(graph.build(), {&weight, &bias});
+  for (const int64_t tokens : {1, 2, 7, 64, 257, 3}) {
+    const Owned in = random_floats({1, tokens, k}, 3);
+    const Status status = loaded.run({&in}, {{1, tokens, n}}, tokens);
+    ASSERT_TRUE(status.ok()) << status.message();
+    std::vector<double> expected = multiply(doubles(in), doubles(weight), tokens, n, k);
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += static_cast<double>(bias.as<float>()[i % static_cast<size_t>(n)]);
+    EXPECT_LT(relative_error(loaded.output(), expected), 1e-5) << "T = " << tokens;
+  }
+}
+
+struct Case {
+  int bits;
+  int group_size;
+  int64_t n;
+  int64_t k;
+};
+
+// form int4_blocks: the product, then its multiplication with the scales of rows; the 8-bit ones: one or two products.
+Bytes quantised_graph(const Case& c, bool as_int4, bool quantise) {
+  GraphBuilder graph;
+  const int32_t x = graph.input({1, kT, c.k}), y = graph.output({1, kT, c.n});
+  int32_t rows = x;
+  if (quantise) graph.node(fb::Op::quantize, {x}, rows = graph.activation({1, kT, c.k}, fb::DType::int8_rows));
+  if (as_int4) {
+    const int32_t product = graph.activation({1, kT, c.n});
+    graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int4_blocks)}, product);
+    graph.node(fb::Op::binary, {product, graph.weight({c.n}, 0, fb::WeightForm::row_scales)}, y, fb::Function::multiply);
+  } else if (c.bits <= 4) {
+    graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int8_rows)}, y);
+  } else {
+    const int32_t high = graph.activation({1, kT, c.n}), low = graph.activation({1, kT, c.n});
+    graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int8_high)}, high);
+    graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int8_low)}, low);
+    graph.node(fb::Op::binary, {high, low}, y, fb::Function::add);
+  }
+  return graph.build();
+}
+
+void check(const Case& c, bool as_int4, bool quantise, int num_threads) {
+  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7);
+  Loaded loaded(quantised_graph(c, as_int4, quantise), {&weight.owned}, num_threads);
+  for (const int64_t tokens : {1, 2, 7, 64, 257}) {
+    const Owned in = random_floats({1, tokens, c.k}, static_cast<uint32_t>(tokens));
+    const Status status = loaded.run({&in}, {{1, tokens, c.n}}, tokens);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const auto expected = multiply(quantise ? quantised(in, tokens, c.k) : doubles(in), weight.values, tokens, c.n, c.k);
+    EXPECT_LT(relative_error(loaded.output(), expected), 1e-4)
+        << "bits " << c.bits << " group " << c.group_size << " T " << tokens << (as_int4 ? " int4" : " int8") << (quantise ? " qd8" : " f32");
+  }
+}
+
+TEST(XnnpackLinear, multiplies_int8_rows_with_int4_blocks) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{4, 32, 35, 96}, Case{4, 64, 48, 256}, Case{4, 128, 7, 384}, Case{4, 256, 129, 512}, Case{3, 32, 20, 64},
+                        Case{2, 64, 33, 128}, Case{1, 32, 16, 160}}) {
+    check(c, true, true, 1);
+  }
+}
+
+TEST(XnnpackLinear, multiplies_int8_rows_with_int8_rows) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{4, 32, 35, 96}, Case{3, 64, 17, 128}, Case{2, 128, 65, 256}, Case{1, 256, 5, 256}}) check(c, false, true, 1);
+}
+
+TEST(XnnpackLinear, multiplies_int8_rows_with_two_bytes) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{8, 32, 35, 96}, Case{7, 64, 17, 128}, Case{6, 128, 65, 256}, Case{5, 256, 5, 256}}) check(c, false, true, 1);
+}
+
+TEST(XnnpackLinear, multiplies_floats_with_quantised_weights) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{4, 32, 35, 96}, Case{8, 64, 17, 128}}) check(c, false, false, 1);
+}
+
+TEST(XnnpackLinear, runs_on_the_threads_of_the_session) {
+  if (!has_library()) GTEST_SKIP();
+  for (const int num_threads : {2, 4}) check({4, 32, 515, 256}, true, true, num_threads);
+}
+
+}  // namespace
+}  // namespace mote::xnnpack::test

@@ -1,0 +1,258 @@
+"""Each op that XNNPACK takes, lowered alone and run by the real library, against eager PyTorch; what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+import llm_export.ops  # noqa: F401  registers mote::
+from backends.xnnpack import blob
+from backends.xnnpack.library import find_library
+from backends.xnnpack.lowering import XnnpackBackend
+from llm_export.backend import Subgraph
+from llm_export.methods import WeightSpec
+from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
+from tests.backends.xnnpack.parts import (
+    ROOT,
+    Part,
+    T,
+    dims,
+    numbers,
+    quantised,
+    run_blob,
+    run_part_with,
+    stored_weight,
+)
+
+TOKENS = (1, 2, 7, 64, 257)
+mote = torch.ops.mote
+
+
+def random(*sizes: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed + sum(sizes)))
+
+
+def assert_near(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
+    error = (actual - expected).abs().max() / expected.abs().max()
+    assert error <= tolerance, float(error)
+
+
+def linear_attributes(activations: str, norm: str = "none", unit_offset: int = 0) -> dict:
+    return {
+        "activations": activations, "norm": norm, "norm_eps": numbers(1e-5), "norm_unit_offset": dims(unit_offset),
+    }  # fmt: skip
+
+
+LINEARS = [(4, 32, 35, 96), (4, 256, 48, 512), (3, 64, 17, 128), (8, 128, 33, 256)]
+
+
+@pytest.mark.parametrize("packing", ["int4", "int8"])
+@pytest.mark.parametrize("bits,group_size,n,k", LINEARS)
+def test_int8_linear(bits, group_size, n, k, packing):
+    weight, bias = quantised(random(n, k), bits, group_size), random(n)
+    norm_weight = random(k, seed=1)
+    operands = [(1, T, k), weight, bias, (1, T, n), norm_weight]
+    part = Part("mote.linear", operands, (1, T, n), linear_attributes("int8", "rms", 1))
+    for tokens in TOKENS:
+        x, residual = random(1, tokens, k), random(1, tokens, n, seed=2)
+        expected = mote.linear(
+            x, weight.dequantize(), bias, residual, norm_weight, activations="int8", norm="rms", norm_eps=1e-5,
+            norm_unit_offset=1,
+        )  # fmt: skip
+        # A value halfway between two codes may be rounded to either.
+        assert_near(part.run(tokens, [x, residual], packing), expected, 1e-3)
+
+
+@pytest.mark.parametrize("weight", ["float32", "bfloat16", "4 bits", "8 bits"])
+def test_float_linear(weight):
+    n, k = 37, 64
+    dense = random(n, k)
+    if "bits" in weight:
+        stored = quantised(dense, int(weight[0]), 32)
+        dense = stored.dequantize()
+    else:
+        stored = dense.to(getattr(torch, weight))
+        dense = stored.float()
+    bias = random(n, seed=3)
+    for given in (None, bias):
+        part = Part("mote.linear", [(T, k), stored, given, None, None], (T, n), linear_attributes("float"))
+        for tokens in TOKENS:
+            x = random(tokens, k)
+            assert_near(part.run(tokens, [x]), mote.linear(x, dense, given))
+
+
+@pytest.mark.parametrize("function", ["silu", "gelu", "gelu_tanh", "relu", "sigmoid", "identity", "relu_squared"])
+def test_gated_linear(function):
+    f, k = 40, 64
+    weight, bias = quantised(random(2 * f, k), 4, 32), random(2 * f)
+    attributes = {**linear_attributes("int8"), "function": function}
+    part = Part("mote.gated_linear", [(1, T, k), weight, bias, None], (1, T, f), attributes)
+    for tokens in (1, 7):
+        x = random(1, tokens, k)
+        expected = mote.gated_linear(x, weight.dequantize(), bias, activations="int8", function=function)
+        assert_near(part.run(tokens, [x]), expected, 1e-3)
+
+
+def test_norms():
+    weight, bias = random(33), random(33, seed=1)
+    part = Part("mote.rms_norm", [(1, T, 33), weight], (1, T, 33), {"eps": numbers(1e-6), "unit_offset": dims(1)})
+    bare = Part("mote.rms_norm", [(1, T, 33), None], (1, T, 33), {"eps": numbers(1e-6), "unit_offset": dims(0)})
+    layer = Part("mote.layer_norm", [(1, T, 33), weight, bias], (1, T, 33), {"eps": numbers(1e-6)})
+    for tokens in TOKENS:
+        x = random(1, tokens, 33)
+        assert_near(part.run(tokens, [x]), mote.rms_norm(x, weight, eps=1e-6, unit_offset=1))
+        assert_near(bare.run(tokens, [x]), mote.rms_norm(x, None, eps=1e-6))
+        assert_near(layer.run(tokens, [x]), mote.layer_norm(x, weight, bias, eps=1e-6))
+
+
+@pytest.mark.parametrize("layout", ["half", "half_flipped", "interleaved"])
+@pytest.mark.parametrize("rotated", [16, 24])
+def test_rope(layout, rotated):
+    part = Part("mote.rope", [(1, 3, T, 24), (1, T, rotated), (1, T, rotated)], (1, 3, T, 24), {"layout": layout})
+    for tokens in TOKENS:
+        x, cos, sin = random(1, 3, tokens, 24), random(1, tokens, rotated), random(1, tokens, rotated, seed=1)
+        assert_near(part.run(tokens, [x, cos, sin]), mote.rope(x, cos, sin, layout=layout))
+
+
+POINTWISE = {
+    "abs": torch.abs, "ceil": torch.ceil, "cos": torch.cos, "exp": torch.exp, "floor": torch.floor, "neg": torch.neg,
+    "relu": torch.relu, "round": torch.round, "sigmoid": torch.sigmoid, "sin": torch.sin, "square": torch.square,
+    "silu": torch.nn.functional.silu, "tanh": torch.tanh, "reciprocal": torch.reciprocal,
+    "gelu": torch.nn.functional.gelu,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_unary(name):
+    part = Part(f"aten.{name}", [(T, 13)], (T, 13))
+    for tokens in (1, 7, 257):
+        x = random(tokens, 13)
+        assert_near(part.run(tokens, [x]), POINTWISE[name](x))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "minimum"])
+def test_binary(name):
+    part = Part(f"aten.{name}", [(1, T, 13), (T, 1)], (1, T, 13))
+    scalar = Part(f"aten.{name}", [(1, T, 13), 1.5], (1, T, 13))
+    vector = Part(f"aten.{name}", [(1, T, 13), random(13)], (1, T, 13))
+    for tokens in (1, 7, 257):
+        x, y = random(1, tokens, 13), random(tokens, 1)
+        assert_near(part.run(tokens, [x, y]), getattr(torch, name)(x, y))
+        assert_near(scalar.run(tokens, [x]), getattr(torch, name)(x, torch.tensor(1.5)))
+        assert_near(vector.run(tokens, [x]), getattr(torch, name)(x, random(13)))
+
+
+def test_views():
+    """name: operands, output, attributes, what PyTorch gives."""
+    cases = {
+        "view": ((1, T, 12), (1, T, 3, 4), {"size": dims(1, T, 3, 4)}, lambda x: x.view(1, -1, 3, 4)),
+        "unsqueeze": ((T, 12), (1, T, 12), {"dim": dims(0)}, lambda x: x[None]),
+        "squeeze": ((1, T, 12), (T, 12), {"dims": dims(0)}, lambda x: x[0]),
+        "permute": ((1, T, 3, 4), (1, 3, T, 4), {"dims": dims(0, 2, 1, 3)}, lambda x: x.permute(0, 2, 1, 3)),
+        "slice": (
+            (1, T, 12), (1, 1, 12), {"dim": dims(1), "start": dims(Dim(1, -1)), "end": dims(T), "step": dims(1)},
+            lambda x: x[:, -1:],
+        ),
+        "select": ((1, T, 12), (1, T), {"dim": dims(2), "index": dims(5)}, lambda x: x[..., 5]),
+        "clone": ((1, T, 12), (1, T, 12), {}, torch.clone),
+        "mean": ((1, T, 12), (1, T), {"dims": dims(2), "keepdim": dims(0)}, lambda x: x.mean(-1)),
+        "softmax": ((1, T, 12), (1, T, 12), {"dim": dims(2)}, lambda x: x.softmax(-1)),
+    }  # fmt: skip
+    for name, (shape, output, attributes, expected) in cases.items():
+        part = Part(f"aten.{name}", [shape], output, attributes)
+        for tokens in (1, 7, 257):
+            x = random(*(tokens if size is T else size for size in shape))
+            assert_near(part.run(tokens, [x]), expected(x))
+
+
+def test_products_and_joins():
+    bmm = Part("aten.bmm", [(2, T, 5), (2, 5, 9)], (2, T, 9))
+    cat = Part("aten.cat", [(1, T, 5), (1, T, 2), (1, T, 1)], (1, T, 8), {"dim": dims(2)})
+    for tokens in TOKENS:
+        a, b, c = random(2, tokens, 5), random(2, 5, 9), random(1, tokens, 2)
+        assert_near(bmm.run(tokens, [a, b]), a @ b)
+        x, z = random(1, tokens, 5), random(1, tokens, 1)
+        assert_near(cat.run(tokens, [x, c, z]), torch.cat((x, c, z), -1))
+
+
+def test_island():
+    """Two linears read one normed value; a residual is given out and read on; heads are turned by views."""
+    k, n = 64, 96
+    down, qkv, norm_weight = quantised(random(k, n), 4, 32), quantised(random(n, k), 4, 32), random(k)
+    specs = [
+        WeightSpec(("down",), (k, n), torch.uint8, 4, 32), WeightSpec(("qkv",), (n, k), torch.uint8, 4, 32),
+        WeightSpec(("norm",), (k,), torch.float32),
+    ]  # fmt: skip
+    shapes = [(1, T, n), (1, T, k), (k, n), (n, k), (k,), (1, T, k), (1, T, k), (1, T, n), (1, T, 3, 32), (1, 3, T, 32)]
+    values = [Value("activation", torch.float32, dims(*shape)) for shape in shapes]
+    values[0].kind = values[1].kind = "input"
+    for i in range(3):
+        values[2 + i] = Value("weight", specs[i].dtype, dims(*shapes[2 + i]), weight=i)
+    plain = linear_attributes("int8")
+    instructions = [
+        Instruction("mote.linear", [0, 2, -1, 1, -1], [5], plain),
+        Instruction("mote.rms_norm", [5, 4], [6], {"eps": numbers(1e-5), "unit_offset": dims(0)}),
+        Instruction("mote.linear", [6, 3, -1, -1, -1], [7], plain),
+        Instruction("aten.view", [7], [8], {"size": dims(*shapes[8])}),
+        Instruction("aten.permute", [8], [9], {"dims": dims(0, 2, 1, 3)}),
+    ]
+    values[8].alias_of, values[9].alias_of = 7, 8
+    method = LoweredMethod("island", values, [0, 1], ["x", "residual"], [5, 9], instructions)
+    lowered = XnnpackBackend().lower(Subgraph(method, specs, {}))
+    weights = [stored_weight(specs[i], (down, qkv, norm_weight)[i]) for i in lowered.weights]
+    for tokens in TOKENS:
+        x, residual = random(1, tokens, n), random(1, tokens, k)
+        hidden, heads = run_blob(lowered, weights, tokens, [x, residual], [(1, tokens, k), (1, 3, tokens, 32)])
+        expected = mote.linear(x, down.dequantize(), residual=residual, activations="int8")
+        assert_near(hidden, expected, 1e-3)
+        normed = mote.rms_norm(hidden, norm_weight, eps=1e-5)
+        expected = mote.linear(normed, qkv.dequantize(), activations="int8")
+        assert_near(heads, expected.view(1, tokens, 3, 32).permute(0, 2, 1, 3), 1e-3)
+
+
+def test_names_what_a_library_lacks():
+    result = run_part_with(library="libm.so.6")
+    assert "libm.so.6: not a usable XNNPACK: it lacks xnn_initialize, xnn_create_subgraph" in result
+    assert "cannot be loaded" in run_part_with(library="/nowhere/libXNNPACK.so")
+
+
+def test_refuses_with_a_reason():
+    shape = (1, T, 8)
+    four_bits = quantised(random(32, 64), 4, 32)
+    cases = {
+        "no op of XNNPACK": Part("aten.cumsum", [shape], shape, {"dim": dims(1)}),
+        "dtype int64": Part("aten.add", [shape, shape], shape, dtype=torch.int64),
+        "rank 7: must be 1 to 6": Part("aten.abs", [(1,) * 7], (1,) * 7),
+        "a slice with steps": Part(
+            "aten.slice", [shape], (1, T, 4), {"dim": dims(2), "start": dims(0), "end": dims(8), "step": dims(2)}
+        ),
+        "not over the last dimension": Part("aten.softmax", [shape], shape, {"dim": dims(1)}),
+        "an expansion": Part("aten.expand", [(1, T, 1)], shape, {"size": dims(*shape)}),
+        "6 inputs: must be 2 to 5": Part("aten.cat", [shape] * 6, (1, T, 48), {"dim": dims(2)}),
+        "two constants": Part("aten.add", [1.5, random(8)], (8,)),
+        "an exponent that is not 2, 0.5 or -0.5": Part("aten.pow", [shape, 3.0], shape),
+        "a weight of 4 bits where a dense one is needed": Part("aten.add", [(T, 64), four_bits], (T, 64)),
+        "int8 activations with a dense weight": Part(
+            "mote.linear", [shape, random(4, 8)], (1, T, 4), linear_attributes("int8")
+        ),
+        "size T-1": Part("aten.abs", [(Dim(1, -1), 8)], (Dim(1, -1), 8)),
+    }
+    for reason, part in cases.items():
+        assert part.refusal() == reason
+    assert Part("aten.abs", [shape], shape).refusal() is None
+
+
+def test_finds_the_library_of_the_environment():
+    path = find_library()
+    if path is None:
+        pytest.skip("executorch is not installed")
+    assert path.is_file()
+
+
+def test_enumerations_are_those_of_the_schema():
+    text = re.sub(r"//.*", "", (ROOT / "backends/xnnpack/schema.fbs").read_text())
+    for name, body in re.findall(r"enum (\w+) : ubyte \{([^}]*)\}", text):
+        members = [entry.split("=")[0].strip() for entry in body.split(",")]
+        assert members == [member.name for member in getattr(blob, name)], name

@@ -1,0 +1,100 @@
+"""Quantised models of every type: what XNNPACK runs gives the logits that the CPU's kernels give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from llm_export import api
+from llm_runner import BackendError, Model
+from tests.contracts.architectures import ROWS, Row, save_tiny_checkpoint
+
+PREFILL, DECODE, VERIFY = 7, 4, 4
+MAX_RELATIVE_ERROR = 1e-3  # largest |a - b| over largest |b|
+
+
+def logits(model: Model, ids: list[int]) -> np.ndarray:
+    with model.session(context_length=len(ids), threads=2, prefill_chunk=4) as session:
+        rows = [session.prefill(ids[:PREFILL])]
+        rows += [session.decode(id) for id in ids[PREFILL : PREFILL + DECODE]]
+        rows += list(session.verify(ids[PREFILL + DECODE :]))
+    return np.stack(rows)
+
+
+def error_of_xnnpack(row_name: str, folder, recipe: str) -> float:
+    """The largest difference of two logits relative to the largest one."""
+    save_tiny_checkpoint(row_name, folder / "checkpoint")
+    path = folder / "model.mote"
+    report = api.export(folder / "checkpoint", path, backends="cpu,xnnpack", check="off", recipe=recipe)
+    delegated, total = report.num_delegated["xnnpack", "decode"]
+    assert delegated >= total // 4, [(r.op, r.reason) for r in report.refusals if r.method == "decode"]
+    ids = torch.randint(3, 120, (PREFILL + DECODE + VERIFY,), generator=torch.Generator().manual_seed(1)).tolist()
+    expected = logits(Model.load(path, backend="cpu"), ids)
+    return float(np.abs(logits(Model.load(path, backend="xnnpack"), ids) - expected).max() / np.abs(expected).max())
+
+
+# Inputs stay floats here: rounded to 8 bits, a difference in the last bit of one moves a code now and then.
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.failure and not row.variant], ids=lambda row: row.name)
+def test_the_same_logits_as_on_the_cpu(row: Row, tmp_path, xnnpack):
+    assert error_of_xnnpack(row.name, tmp_path, "4w") <= MAX_RELATIVE_ERROR
+
+
+@pytest.mark.parametrize("recipe", ["8da4w", "8da8w", "none"])
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2", "gpt2"])
+def test_recipes(name, recipe, tmp_path, xnnpack):
+    assert error_of_xnnpack(name, tmp_path, recipe) <= 1e-5
+
+
+@pytest.fixture(scope="module")
+def both(demo_checkpoint, tmp_path_factory, xnnpack):
+    path = tmp_path_factory.mktemp("both") / "demo.mote"
+    report = api.export(demo_checkpoint, path, backends="xnnpack,cpu")
+    assert not report.notes
+    return path
+
+
+def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(both, tmp_path):
+    texts = []
+    for backend in ("cpu", "xnnpack"):
+        model = Model.load(both, backend=backend)
+        session = model.session(context_length=256)
+        session.append("def read_lines(path):\n")
+        start = session.position
+        first = session.generate(max_new_tokens=24, do_sample=False).text()
+        session.rewind(start)
+        again = session.generate(max_new_tokens=24, do_sample=False).text()
+        fork = session.fork()
+        session.save(tmp_path / backend)
+        ahead = session.generate(max_new_tokens=16, do_sample=False).text()
+        assert again == first
+        assert fork.generate(max_new_tokens=16, do_sample=False).text() == ahead
+        restored = model.session(context_length=256)
+        restored.restore(tmp_path / backend)
+        assert restored.generate(max_new_tokens=16, do_sample=False).text() == ahead
+        texts.append(first + ahead)
+    assert texts[0] == texts[1]
+
+
+def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
+    api.export(demo_checkpoint, tmp_path / "cpu.mote", check="off")
+    about = Model.load(both).describe()
+    blobs = sum(delegate["bytes"] for delegate in about["delegates"])
+    assert both.stat().st_size - (tmp_path / "cpu.mote").stat().st_size < 1.2 * blobs + 64 * 1024
+    assert {method["lowering"] for method in about["methods"]} == {"xnnpack", "cpu"}
+
+
+def test_a_library_that_is_missing_is_named_and_another_way_is_taken(both, monkeypatch):
+    # A library that was loaded stays, so another process asks.
+    import subprocess
+    import sys
+
+    script = (
+        "import sys; from llm_runner import Model; m = Model.load(sys.argv[1], backend=sys.argv[2]);"
+        "print(m.describe()['lowering'])"
+    )
+    environment = {"MOTE_XNNPACK_LIBRARY": "/nowhere/libXNNPACK.so", "PATH": ""}
+    run = [sys.executable, "-c", script, str(both)]
+    assert subprocess.run([*run, "auto"], env=environment, capture_output=True, text=True, check=True).stdout == "cpu\n"
+    refused = subprocess.run([*run, "xnnpack"], env=environment, capture_output=True, text=True)
+    assert "/nowhere/libXNNPACK.so" in refused.stderr and BackendError.__name__ in refused.stderr
