@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chat_conversations import CONVERSATIONS, conversation
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from llm_runner import TemplateError, render_chat_template
+from tests.llm_runner.chat_conversations import CONVERSATIONS, conversation
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT / ".." / "shared" / "data" / "chat-templates"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import jinja2
 import pytest
-from chat_conversations import EMPTY, SEARCH, UNICODE
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from llm_runner import ReplyParser
+from tests.llm_runner.chat_conversations import EMPTY, SEARCH, UNICODE
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT / ".." / "shared" / "data" / "chat-templates"

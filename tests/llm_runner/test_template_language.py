@@ -7,10 +7,10 @@ import copy
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from template_snippets import GROUPS, VARIABLES, WHITE_SPACE
 from transformers.utils.chat_template_utils import _cached_compile_jinja_template
 
 from llm_runner import render_chat_template
+from tests.llm_runner.template_snippets import GROUPS, VARIABLES, WHITE_SPACE
 
 LONGEST_MESSAGE = 1000
 

@@ -8,11 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from chat_conversations import NEEDED, USUAL, assistant, system, user
-from test_chat_templates import TEMPLATES
 
 from llm_runner import TemplateError
 from llm_runner.chat import render_prompt
+from tests.llm_runner.chat_conversations import NEEDED, USUAL, assistant, system, user
+from tests.llm_runner.test_chat_templates import TEMPLATES
 
 CONTROL = re.compile(r"<\|[^|<>{}'\"\s]{1,40}\|>|</?[a-z_]{2,30}>|\[/?[A-Z_]{3,20}\]|<\uff5c[^\uff5c]{1,40}\uff5c>")
 
