@@ -26,7 +26,7 @@ if not __package__:
 
 from benchmarks import report  # noqa: E402
 from benchmarks.peers import Peer, all_peers  # noqa: E402
-from benchmarks.peers.environment import Environment, PeerError, folder_bytes, read_through, say  # noqa: E402
+from benchmarks.peers.environment import Environment, PeerError, evict, folder_bytes, read_through, say  # noqa: E402
 from benchmarks.peers.mote import KV_TYPE  # noqa: E402
 from benchmarks.shapes import SHAPES  # noqa: E402
 
@@ -107,7 +107,7 @@ def cpu_name() -> str:
 
 def with_cache(peer: Peer, kv_type: str) -> Peer:
     """Returns Mote with that element type of its cache, and any other runtime as it is."""
-    if peer.name != report.OURS:
+    if peer.name not in report.OURS:
         return peer
     return replace(peer, cache=kv_type, settings=peer.settings | {KV_TYPE: kv_type})
 
@@ -120,6 +120,7 @@ class Contest:
         self._options = options
         self._pythons: dict[str, str] = {}
         self._folders: dict[tuple[str, str], Path] = {}
+        self._file_bytes: dict[tuple[str, str], int] = {}  # before a runtime keeps files of its own beside them
         self._errors: dict[tuple[str, str], str] = {}
         self._runs: dict[tuple[str, str], list[dict]] = {}
         self._limits: list[dict] = []
@@ -133,7 +134,8 @@ class Contest:
                 try:
                     self._pythons[peer.name] = self._environment.python(peer.name, peer.requirements, peer.without)
                     python = self._pythons[peer.name]
-                    self._folders[peer.name, model] = self._environment.convert(peer, model, python)
+                    folder = self._folders[peer.name, model] = self._environment.convert(peer, model, python)
+                    self._file_bytes[peer.name, model] = folder_bytes(folder)
                 except PeerError as error:
                     self._fail(peer, model, error)
 
@@ -174,13 +176,17 @@ class Contest:
         }
         arguments = [str(folder), *(str(item) for pair in counts.items() for item in pair)]
         arguments += ["--no-amx"] if options.no_amx else []
-        read_through(folder)
+        python = self._pythons[peer.name]
         try:
-            measured = self._environment.run(peer, self._pythons[peer.name], arguments, model, RUN_SECONDS)
+            evict(folder)
+            started = self._environment.run(peer, python, [*arguments, "--start-only"], model, RUN_SECONDS)
+            read_through(folder)
+            measured = self._environment.run(peer, python, arguments, model, RUN_SECONDS)
         except PeerError as error:
             self._fail(peer, model, error)
             return
         run = measured.report | {
+            "cold_start_seconds": started.report["start_seconds"],
             "prompt_tokens": options.prompt_tokens,
             "decode_steps": options.generate_tokens - 1,
             "private_mb": measured.private_mb,
@@ -222,7 +228,7 @@ class Contest:
         runs = self._runs.get((peer.name, model), [])
         if not runs:
             return report.failed_row(model, peer.name, self._errors.get((peer.name, model), "not run"), facts)
-        return report.row(model, peer.name, runs, folder_bytes(self._folders[peer.name, model]), facts)
+        return report.row(model, peer.name, runs, self._file_bytes[peer.name, model], facts)
 
 
 def plot(environment: Environment, options: argparse.Namespace) -> None:

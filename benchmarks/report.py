@@ -6,7 +6,7 @@ from statistics import median
 
 from benchmarks.shapes import SHAPES, decode_bytes, prefill_macs
 
-OURS = "mote"
+OURS = ("mote", "mote-xnnpack")
 KV_ELEMENT_BYTES = {"float32": 4, "float16": 2, "int8": 1.125, "int4": 0.625}
 RATIOS = ("decode_vs_roofline", "prefill_vs_roofline", "decode_vs_best_peer", "prefill_vs_best_peer")
 
@@ -21,8 +21,8 @@ def spread(values: list[float]) -> dict[str, float]:
 def row(model: str, runtime: str, runs: list[dict], file_bytes: int, facts: dict) -> dict:
     """Returns one row of the report.
 
-    runs: one a process: prompt_tokens, prefill_seconds, decode_steps, decode_seconds, load_seconds, private_mb,
-      file_backed_mb     facts: strings to copy: version, head, cache, conversion
+    runs: one a process: prompt_tokens, prefill_seconds, decode_steps, decode_seconds, load_seconds,
+      cold_start_seconds, private_mb, file_backed_mb     facts: strings to copy: version, head, cache, conversion
     """
     return {
         "model": model,
@@ -30,6 +30,7 @@ def row(model: str, runtime: str, runs: list[dict], file_bytes: int, facts: dict
         "prefill_tok_s": spread([run["prompt_tokens"] / run["prefill_seconds"] for run in runs]),
         "decode_tok_s": spread([run["decode_steps"] / run["decode_seconds"] for run in runs]),
         "load_s": median(run["load_seconds"] for run in runs),
+        "cold_start_s": median(run["cold_start_seconds"] for run in runs),
         "file_mb": file_bytes / 1e6,
         "private_mb": max(run["private_mb"] for run in runs),
         "file_backed_mb": max(run["file_backed_mb"] for run in runs),
@@ -40,7 +41,7 @@ def row(model: str, runtime: str, runs: list[dict], file_bytes: int, facts: dict
 
 def failed_row(model: str, runtime: str, error: str, facts: dict) -> dict:
     """Returns the row of a peer that has no figures, with the reason."""
-    figures = ("prefill_tok_s", "decode_tok_s", "load_s", "file_mb", "private_mb", "file_backed_mb")
+    figures = ("prefill_tok_s", "decode_tok_s", "load_s", "cold_start_s", "file_mb", "private_mb", "file_backed_mb")
     return {"model": model, "runtime": runtime} | dict.fromkeys(figures) | {"runs": 0, "error": error} | facts
 
 
@@ -56,15 +57,15 @@ def rooflines(config: dict, limits: dict, prompt_tokens: int, generate_tokens: i
     }
 
 
-def ratios(rows: list[dict], roofline: dict[str, float] | None) -> dict[str, float | None]:
-    """Returns the four ratios of one model's rows, medians over medians; None where a side is missing."""
-    ours = next((row for row in rows if row["runtime"] == OURS and not row["error"]), None)
+def ratios(rows: list[dict], roofline: dict[str, float] | None, runtime: str = OURS[0]) -> dict[str, float | None]:
+    """Returns the four ratios of one of ours among one model's rows, medians over medians; None: a side is missing."""
+    ours = next((row for row in rows if row["runtime"] == runtime and not row["error"]), None)
     found = dict.fromkeys(RATIOS)
     if ours is None:
         return found
     for phase in ("decode", "prefill"):
         speed = ours[f"{phase}_tok_s"]["median"]
-        peers = [row[f"{phase}_tok_s"]["median"] for row in rows if row["runtime"] != OURS and not row["error"]]
+        peers = [row[f"{phase}_tok_s"]["median"] for row in rows if row["runtime"] not in OURS and not row["error"]]
         if roofline:
             found[f"{phase}_vs_roofline"] = speed / roofline[phase]
         if peers:
@@ -82,11 +83,12 @@ def document(rows: list[dict], limits: dict | None, setup: dict) -> dict:
     lines, found = {}, {}
     for model in models:
         of_model = [row for row in rows if row["model"] == model]
-        cache = next((row["cache"] for row in of_model if row["runtime"] == OURS), "float32")
+        cache = next((row["cache"] for row in of_model if row["runtime"] in OURS), "float32")
         if limits:
             lengths = setup["prompt_tokens"], setup["generate_tokens"]
             lines[model] = rooflines(SHAPES[model], limits, *lengths, cache)
-        found[model] = ratios(of_model, lines.get(model))
+        present = [row["runtime"] for row in of_model if row["runtime"] in OURS] or OURS[:1]
+        found[model] = {runtime: ratios(of_model, lines.get(model), runtime) for runtime in present}
     none = {"read_gb_s": None, "int8_gmac_s": None}
     return {"setup": setup, "limits": limits or none, "rows": rows, "rooflines": lines, "ratios": found}
 
@@ -104,27 +106,29 @@ def table(report: dict) -> str:
     else:
         lines += [f"Limits: {limits['read_gb_s']:.1f} GB/s read, {limits['int8_gmac_s']:.0f} int8 GMAC/s.", ""]
     lines += [
-        "| model | runtime | prefill tok/s | decode tok/s | load s | file MB | private MB | file-backed MB |",
-        "|---|---|---|---|---|---|---|---|",
+        "| model | runtime | prefill tok/s | decode tok/s | load s | cold start s | file MB | private MB | "
+        "file-backed MB |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for model, ratio in report["ratios"].items():
+    for model, of_ours in report["ratios"].items():
         lines += [_table_line(row) for row in report["rows"] if row["model"] == model]
         if model in report["rooflines"]:
             line = report["rooflines"][model]
-            lines.append(f"| {model} | roofline | {line['prefill']:.0f} | {line['decode']:.0f} | | | | |")
-        lines.append(f"| {model} | mote / roofline | {_ratio(ratio, 'prefill_vs_roofline')} | "
-                     f"{_ratio(ratio, 'decode_vs_roofline')} | | | | |")  # fmt: skip
-        lines.append(f"| {model} | mote / best peer | {_ratio(ratio, 'prefill_vs_best_peer')} | "
-                     f"{_ratio(ratio, 'decode_vs_best_peer')} | | | | |")  # fmt: skip
+            lines.append(f"| {model} | roofline | {line['prefill']:.0f} | {line['decode']:.0f} | | | | | |")
+        for runtime, ratio in of_ours.items():
+            for name, key in (("roofline", "roofline"), ("best peer", "best_peer")):
+                phases = (_ratio(ratio, f"{phase}_vs_{key}") for phase in ("prefill", "decode"))
+                lines.append(f"| {model} | {runtime} / {name} | {' | '.join(phases)} | | | | | |")
     return "\n".join(lines + ["", *_notes(report["rows"])]) + "\n"
 
 
 def _table_line(row: dict) -> str:
     cells = [row["model"], row["runtime"]]
     if row["error"]:
-        cells += [f"failed: {row['error']}".replace("|", "\\|"), "", "", "", "", ""]
+        cells += [f"failed: {row['error']}".replace("|", "\\|"), "", "", "", "", "", ""]
     else:
-        cells += [_spread(row["prefill_tok_s"]), _spread(row["decode_tok_s"]), f"{row['load_s']:.2f}"]
+        cells += [_spread(row["prefill_tok_s"]), _spread(row["decode_tok_s"])]
+        cells += [f"{row[name]:.2f}" for name in ("load_s", "cold_start_s")]
         cells += [f"{row[name]:.0f}" for name in ("file_mb", "private_mb", "file_backed_mb")]
     return f"| {' | '.join(cells)} |"
 

@@ -169,7 +169,8 @@ def sources_key(peer: Peer) -> str:
     import llm_export
 
     package = Path(llm_export.__file__).parent
-    files = [path for path in package.rglob("*") if path.suffix in (".py", ".fbs")]
+    folders = [package, package.parent / "backends"]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".fbs")]
     files += (package.parent / "kernels").glob("*format*")
     digest = hashlib.sha256()
     for path in sorted(files):
@@ -188,6 +189,14 @@ def read_through(folder: Path) -> None:
         with open(path, "rb") as file:
             while file.read(1 << 24):
                 pass
+
+
+def evict(folder: Path) -> None:
+    """Has the system forget all files of a folder, so that the next read of them comes from the disk."""
+    for path in _files(folder):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _files(folder: Path) -> list[Path]:

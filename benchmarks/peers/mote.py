@@ -22,17 +22,18 @@ FILE = "model.mote"
 KV_TYPE = "MOTE_COMPARE_KV_TYPE"
 
 
-def convert(checkpoint: Path, folder: Path) -> None:
+def convert(checkpoint: Path, folder: Path, backend: str = "cpu") -> None:
     flags = ["--recipe", "8da4w", "--group-size", "32", "--embedding-bits", "4", "--no-tokenizer", "--check", "off"]
+    flags += ["--backend", backend]
     command = [sys.executable, "-m", "llm_export.cli", "export", str(checkpoint), "-o", str(folder / FILE), *flags]
     worker.call(command)
 
 
 class Mote:
-    def __init__(self, path: Path, threads: int, context_length: int):
+    def __init__(self, path: Path, threads: int, context_length: int, backend: str):
         from llm_runner import Model
 
-        self._model = Model.load(path)
+        self._model = Model.load(path, backend=backend)
         self._session = self._model.session(
             context_length=context_length, kv_dtype=os.environ.get(KV_TYPE, PEER.cache), threads=threads
         )
@@ -52,8 +53,8 @@ class Mote:
         return generation.token_ids
 
 
-def load(folder: Path, threads: int, context_length: int) -> Mote:
-    return Mote(folder / FILE, threads, context_length)
+def load(folder: Path, threads: int, context_length: int, backend: str = "cpu") -> Mote:
+    return Mote(folder / FILE, threads, context_length, backend)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers.NAME convert CHECKPOINT FOLDER
     python -m benchmarks.peers.NAME run FOLDER --threads 2 --prompt-tokens 256 --generate-tokens 256 --vocab-size V
-                                              [--no-amx]
+                                              [--no-amx] [--start-only]
 
 `run` prints one line of JSON, the last on standard output. Every runtime is timed by the same two intervals: from
 handing over the prompt to knowing the first token, and from there to knowing the last one. Nothing here needs more
@@ -71,6 +71,14 @@ def run(load: Callable[..., Generator], options: argparse.Namespace) -> dict:
     return measured | {"load_seconds": load_seconds, "before_load": before, "after": resident()}
 
 
+def start(load: Callable[..., Generator], options: argparse.Namespace) -> dict:
+    """Loads and generates one token from a prompt of one. Returns start_seconds."""
+    started = time.perf_counter()
+    generator = load(options.folder, options.threads, options.prompt_tokens + options.generate_tokens)
+    generator.generate(prompt_ids(1, options.vocab_size, seed=1), 1)
+    return {"start_seconds": time.perf_counter() - started}
+
+
 def call(command: list[str], folder: Path | None = None) -> None:
     """Runs a converter's own program in a folder; if that fails ends this process, so that its message is the last in
     the log."""
@@ -90,10 +98,11 @@ def main(convert: Callable[[Path, Path], None], load: Callable[..., Generator]) 
     for name in ("--threads", "--prompt-tokens", "--generate-tokens", "--vocab-size"):
         running.add_argument(name, type=int, required=True)
     running.add_argument("--no-amx", action="store_true")
+    running.add_argument("--start-only", action="store_true")
     options = parser.parse_args()
     if options.verb == "convert":
         convert(options.checkpoint, options.folder)
     else:
         if options.no_amx:
             tiles.refuse()
-        print(json.dumps(run(load, options)), flush=True)
+        print(json.dumps((start if options.start_only else run)(load, options)), flush=True)

@@ -22,13 +22,14 @@ MODEL = "llama-3.2-1b"
 def run(prefill: float, decode: float, private: float = 10) -> dict:
     return {
         "prompt_tokens": 256, "prefill_seconds": 256 / prefill, "decode_steps": 255, "decode_seconds": 255 / decode,
-        "load_seconds": 0.5, "private_mb": private, "file_backed_mb": 700,
+        "load_seconds": 0.5, "cold_start_seconds": 1.25, "private_mb": private, "file_backed_mb": 700,
     }  # fmt: skip
 
 
 def rows() -> list[dict]:
     return [
         report.row(MODEL, "mote", [run(600, 60), run(500, 50, private=30), run(700, 70)], 700_000_000, FACTS),
+        report.row(MODEL, "mote-xnnpack", [run(450, 30)], 701_000_000, FACTS),
         report.row(MODEL, "llama.cpp", [run(250, 40)], 700_000_000, FACTS),
         report.row(MODEL, "executorch", [run(300, 30)], 900_000_000, FACTS),
         report.failed_row(MODEL, "openvino-genai", "no | such thing", FACTS),
@@ -81,7 +82,7 @@ def test_a_smaller_cache_raises_the_roofline():
     assert narrow > wide
 
 
-@pytest.mark.parametrize("kept", [[0], [1, 2, 3], [3]])
+@pytest.mark.parametrize("kept", [[0, 1], [2, 3, 4], [4]])
 def test_ratios_are_none_where_a_side_is_missing(kept):
     found = report.ratios([rows()[index] for index in kept], None)
     assert found == dict.fromkeys(report.RATIOS)
@@ -91,7 +92,8 @@ def test_document_has_the_promised_shape():
     found = json.loads(json.dumps(report.document(rows(), LIMITS, SETUP)))
     assert found["limits"] == LIMITS
     assert set(found["ratios"]) == {MODEL}
-    assert set(found["ratios"][MODEL]) == set(report.RATIOS)
+    assert set(found["ratios"][MODEL]) == {"mote", "mote-xnnpack"}
+    assert set(found["ratios"][MODEL]["mote"]) == set(report.RATIOS)
     for row in found["rows"]:
         assert {"model", "runtime", "load_s", "file_mb", "private_mb", "file_backed_mb"} <= set(row)
         for phase in ("prefill_tok_s", "decode_tok_s"):
@@ -102,22 +104,25 @@ def test_document_without_limits_has_no_roofline():
     found = report.document(rows(), None, SETUP | {"limits_error": "no such option"})
     assert found["limits"] == {"read_gb_s": None, "int8_gmac_s": None}
     assert found["rooflines"] == {}
-    assert found["ratios"][MODEL]["decode_vs_roofline"] is None
-    assert found["ratios"][MODEL]["decode_vs_best_peer"] == pytest.approx(1.5)
+    assert found["ratios"][MODEL]["mote"]["decode_vs_roofline"] is None
+    assert found["ratios"][MODEL]["mote"]["decode_vs_best_peer"] == pytest.approx(1.5)
     assert "no such option" in report.table(found)
 
 
 def test_table_shows_figures_failures_and_ratios():
     text = report.table(report.document(rows(), LIMITS, SETUP))
-    assert "| llama-3.2-1b | mote | 600.0 (500.0 to 700.0) | 60.0 (50.0 to 70.0) | 0.50 | 700 | 30 | 700 |" in text
+    assert (
+        "| llama-3.2-1b | mote | 600.0 (500.0 to 700.0) | 60.0 (50.0 to 70.0) | 0.50 | 1.25 | 700 | 30 | 700 |" in text
+    )
     assert "failed: no \\| such thing" in text
     assert "| llama-3.2-1b | mote / best peer | 2.00 | 1.50 |" in text
+    assert "| llama-3.2-1b | mote-xnnpack / best peer | 1.50 | 0.75 |" in text
     assert len({line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")}) == 1
 
 
 def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
     found = plot.points(report.document(rows(), LIMITS, SETUP), MODEL)
-    assert {point["runtime"] for point in found} == {"mote", "llama.cpp", "executorch"}
+    assert {point["runtime"] for point in found} == {"mote", "mote-xnnpack", "llama.cpp", "executorch"}
     ours = {point["phase"]: point for point in found if point["runtime"] == "mote"}
     assert ours["decode"]["intensity"] == pytest.approx(8 / 4.25)
     assert ours["prefill"]["intensity"] > 100 * ours["decode"]["intensity"]
@@ -128,7 +133,7 @@ def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
     ("arguments", "message"),
     [
         (["--models", "gpt-9"], "'gpt-9': must be one of llama-3.2-1b, qwen3-0.6b"),
-        (["--peers", "mote,nobody"], "'nobody': must be one of mote, llama.cpp"),
+        (["--peers", "mote,nobody"], "'nobody': must be one of mote, mote-xnnpack, llama.cpp"),
         (["--peers", ","], "nothing named"),
         (["--threads", "0"], "'0': must be an integer of at least 1"),
         (["--generate-tokens", "1"], "'1': must be an integer of at least 2"),
@@ -150,8 +155,8 @@ def test_quick_means_fewer_rounds_and_paths_follow_the_report():
 
 def test_every_peer_is_listed_once_and_ours_needs_nothing():
     peers = all_peers()
-    assert list(peers) == ["mote", "llama.cpp", "onnxruntime-genai", "openvino-genai", "executorch"]
-    assert [name for name, peer in peers.items() if not peer.requirements] == ["mote"]
+    assert list(peers) == ["mote", "mote-xnnpack", "llama.cpp", "onnxruntime-genai", "openvino-genai", "executorch"]
+    assert [name for name, peer in peers.items() if not peer.requirements] == list(report.OURS)
     assert peers["mote"].cache in report.KV_ELEMENT_BYTES
 
 
@@ -164,7 +169,7 @@ def test_a_peer_that_fails_is_an_entry_and_the_rest_goes_on(tmp_path, monkeypatc
     def measured(self, peer, python, arguments, label, timeout):
         if peer.name == "openvino-genai":
             raise environment.PeerError("illegal instruction")
-        report = {"prefill_seconds": 1.0, "decode_seconds": 5.0, "load_seconds": 0.1}
+        report = {"prefill_seconds": 1.0, "decode_seconds": 5.0, "load_seconds": 0.1, "start_seconds": 0.3}
         return environment.Measured(report, private_mb=5, file_backed_mb=9)
 
     monkeypatch.setattr(environment.Environment, "python", python)
