@@ -1,5 +1,5 @@
 // Times the products of mote.linear with cold weights beside what the machine can read and multiply in the same run.
-//   bench_linear [rows columns]... [--bits N] [--group N] [--threads 1,2] [--tokens 1,2,...] [--repeats N]
+//   bench_linear [rows columns]... [--bits N] [--group N] [--activations int8|float] [--threads 1,2] [--tokens 1,2,...] [--repeats N]
 // Prints one JSON object a line: first the machine's limits, then each case with the median of its repeats.
 #include <algorithm>
 #include <chrono>
@@ -28,6 +28,7 @@ struct Flags {
   std::vector<int64_t> threads = {1, 2};
   int64_t bits = 4;
   int64_t group_size = 32;
+  std::string activations = "int8";
   int64_t repeats = 5;
 };
 
@@ -49,6 +50,7 @@ Flags parse(int argc, char** argv) {
     const std::string value = i + 1 < argc ? argv[++i] : "";
     if (name == "--bits") flags.bits = std::stoll(value);
     else if (name == "--group") flags.group_size = std::stoll(value);
+    else if (name == "--activations") flags.activations = value;
     else if (name == "--repeats") flags.repeats = std::stoll(value);
     else if (name == "--threads") flags.threads = numbers(value);
     else if (name == "--tokens") flags.tokens = numbers(value);
@@ -68,7 +70,7 @@ double median(std::vector<double> times) {
 // One linear layer, over as many equal weights as it takes to be cold.
 class Layer {
  public:
-  Layer(const Flags& flags, int64_t rows, int64_t columns) {
+  Layer(const Flags& flags, int64_t rows, int64_t columns) : activations_(flags.activations) {
     weight_.bits = static_cast<uint8_t>(flags.bits);
     weight_.group_size = static_cast<int32_t>(flags.group_size);
     weight_.dtype = DType::kUint8;
@@ -96,7 +98,7 @@ class Layer {
     weight_.data = memory_.data() + next_++ % copies_ * bytes_;
     const Tensor* inputs[] = {&x, &weight_};
     Tensor* outputs[] = {&y};
-    const Attribute attributes[] = {{"activations", {}, {}, "int8"}};
+    const Attribute attributes[] = {{"activations", {}, {}, activations_}};
     Call call;
     call.inputs = inputs;
     call.outputs = outputs;
@@ -127,6 +129,7 @@ class Layer {
     return tensor;
   }
 
+  std::string activations_;
   Tensor weight_;
   size_t bytes_ = 0, copies_ = 0, next_ = 0;
   std::vector<std::byte> memory_, scratch_;

@@ -5,21 +5,41 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
+// The values of codes of up to 4 bits.
+template <int kBits>
+struct CodeValues {
+  alignas(64) float of[16];
+  constexpr CodeValues() : of() {
+    for (int code = 0; code < 16; ++code) of[code] = static_cast<float>(code - code_offset(kBits));
+  }
+};
+template <int kBits>
+inline constexpr CodeValues<kBits> kCodeValues;
+
+// Column i of 16 rows x 4 columns.
+template <int kBits, int i>
+MOTE_INLINE F32x16 column_of(const I32x16& words) {
+#if defined(__AVX512F__)
+  if constexpr (kBits <= 4) return lookup(load_f32(kCodeValues<kBits>.of), shift_right<8 * i>(words));
+#endif
+  if constexpr (kCodesAreSigned) return to_f32(shift_right<24>(shift_left<24 - 8 * i>(words)));
+  return to_f32((shift_right<8 * i>(words) & splat_i32(255)) - splat_i32(code_offset(kBits)));
+}
+
+MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
+  std::byte bytes[64];
+  store_bytes(bytes, quad);
+  return load_i32(bytes);
+}
+
 // Columns of a chunk as floats, [32][16].
 template <int kBits>
 MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_t chunk, float* columns) {
   Bytes64 quads[kQuads];
   unpack_chunk<kBits>(tile, group_size, chunk, quads);
-  const I32x16 mask = splat_i32(255), offset = splat_i32(kCodesAreSigned ? 0 : code_offset(kBits));
   for (int j = 0; j < kQuads; ++j) {
-    std::byte bytes[64];
-    store_bytes(bytes, quads[j]);
-    const I32x16 words = load_i32(bytes);
-    unroll<4>([&](auto i) {
-      I32x16 codes = shift_left<24 - 8 * i>(words);
-      codes = kCodesAreSigned ? shift_right<24>(codes) : (shift_right<24>(codes) & mask) - offset;
-      store_f32(columns + 16 * (4 * j + i), to_f32(codes));
-    });
+    const I32x16 words = as_words(quads[j]);
+    unroll<4>([&](auto i) MOTE_INLINE_LAMBDA { store_f32(columns + 16 * (4 * j + i), column_of<kBits, i>(words)); });
   }
 }
 
@@ -42,6 +62,40 @@ MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x1
   int t = 0;
   for (; t + 4 <= x.count; t += 4) add_group<4>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
   for (; t < x.count; ++t) add_group<1>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
+}
+
+// One token: the streams side by side, since each sum waits for the one before it.
+template <int kBits>
+void multiply_one(const TileBlocks& w, const float* values, float* y) {
+  const std::byte* tiles[kMaxStreams];
+  F32x16 totals[kMaxStreams];
+  for (int s = 0; s < kMaxStreams; ++s) {
+    tiles[s] = w.blocks[s < w.count ? s : 0];  // a stream that is missing repeats the first, from cache, for nobody
+    totals[s] = splat(0.0f);
+  }
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int64_t g = 0; g < w.groups; ++g) {
+    F32x16 sums[kMaxStreams];
+    for (int s = 0; s < kMaxStreams; ++s) sums[s] = splat(0.0f);
+    for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk, values += kChunk) {
+      Bytes64 quads[kMaxStreams][kQuads];
+      for (int s = 0; s < kMaxStreams; ++s) unpack_chunk<kBits>(tiles[s], w.group_size, chunk, quads[s]);
+      for (int j = 0; j < kQuads; ++j) {
+        I32x16 words[kMaxStreams];
+        for (int s = 0; s < kMaxStreams; ++s) words[s] = as_words(quads[s][j]);
+        unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
+          const F32x16 value = splat(values[4 * j + i]);
+          for (int s = 0; s < kMaxStreams; ++s) sums[s] = fma(column_of<kBits, i>(words[s]), value, sums[s]);
+        });
+      }
+    }
+    for (int s = 0; s < kMaxStreams; ++s) {
+      totals[s] = fma(to_f32(load_multipliers<kBits>(tiles[s], w.group_size)), sums[s], totals[s]);
+      tiles[s] += bytes;
+      fetch(tiles[s], bytes);
+    }
+  }
+  for (int s = 0; s < w.count; ++s) store_f32(y + 16 * s, load_f32(w.scales(s)) * totals[s]);
 }
 
 template <int kBits>
@@ -77,6 +131,10 @@ MOTE_INLINE void for_each_sum(const TileBlocks& w, const FloatBlock* x, int64_t 
 }
 
 void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  if (num_blocks == 1 && x->count == 1) {
+    with_bits(w.bits, [&](auto bits) { multiply_one<bits>(w, x->values, y); });
+    return;
+  }
   for_each_sum(w, x, num_blocks, y, stride, [](int, const float*) { return splat(0.0f); });
   with_bits(w.bits, [&](auto bits) { multiply_bits<bits>(w, x, num_blocks, y, stride); });
   for_each_sum(w, x, num_blocks, y, stride, [&](int s, const float* sums) { return load_f32(w.scales(s)) * load_f32(sums); });
@@ -86,7 +144,7 @@ constexpr FloatProducts kFloats = {multiply};
 
 }  // namespace
 
-MOTE_REGISTER_KERNEL(.name = "floats_4x16_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds, .rank = kRank,
+MOTE_REGISTER_KERNEL(.name = "floats_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds, .rank = kRank,
                      .takes = takes_tiles, .functions = &kFloats);
 
 }  // namespace MOTE_ISA

@@ -55,6 +55,8 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) { return {_mm512_s
 MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm512_cvtepi32_ps(x.v)}; }
 // To the nearest, halves to even; for values of at most 2^22 in magnitude.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm512_cvtps_epi32(x.v)}; }
+// from[index % 16] for 16 indices.
+MOTE_INLINE F32x16 lookup(F32x16 from, I32x16 index) { return {_mm512_permutexvar_ps(index.v, from.v)}; }
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) { return {_mm512_castsi512_ps(x.v)}; }
 MOTE_INLINE I32x16 bits_to_i32(F32x16 x) { return {_mm512_castps_si512(x.v)}; }
 
