@@ -151,4 +151,14 @@ const Result<CpuFeatures>& cpu_features() {
   return features;
 }
 
+bool has_vector_kernels() {
+#if defined(__x86_64__)
+  return cpu_features().ok() && cpu_features()->has_all(CpuFeature::kAvx2);
+#elif defined(__aarch64__)
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace mote

@@ -47,4 +47,7 @@ Result<CpuFeatures> parse_cpu_features(std::string_view text);
 // Errors: kInvalidArgument if MOTE_CPU_FEATURES holds a name that is not a feature.
 const Result<CpuFeatures>& cpu_features();
 
+// Whether kernels are written for this CPU's vectors. Where they are not, the portable ones run, which are many times slower.
+bool has_vector_kernels();
+
 }  // namespace mote

@@ -3,6 +3,7 @@
 
 #include "backends/xnnpack/delegate.h"
 #include "backends/xnnpack/library.h"
+#include "kernels/cpu_features.h"
 
 namespace mote::xnnpack {
 namespace {
@@ -16,8 +17,9 @@ class XnnpackBackend : public Backend {
     return api.ok() ? Status() : api.status();
   }
 
-  // Measured on x86-64 with VNNI (README.md); nothing else was.
+  // Measured on x86-64 with AVX-512 VNNI, and there with the portable kernels (README.md); nothing else was.
   std::string why_not() const override {
+    if (!has_vector_kernels()) return {};
     return "with 4-bit weights it is about as fast for one token, slower for many, and keeps a packed copy of them in memory";
   }
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -84,17 +89,26 @@ def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
     assert {method["lowering"] for method in about["methods"]} == {"xnnpack", "cpu"}
 
 
-def test_a_library_that_is_missing_is_named_and_another_way_is_taken(both, monkeypatch):
-    # A library that was loaded stays, so another process asks.
-    import subprocess
-    import sys
-
+def chosen(path, wanted: str, **environment: str) -> subprocess.CompletedProcess:
+    """What a process of its own runs a file on: a library that was loaded stays, and CPU features are read once."""
     script = (
         "import sys; from llm_runner import Model; m = Model.load(sys.argv[1], backend=sys.argv[2]);"
         "print(m.describe()['lowering'])"
     )
-    environment = {"MOTE_XNNPACK_LIBRARY": "/nowhere/libXNNPACK.so", "PATH": ""}
-    run = [sys.executable, "-c", script, str(both)]
-    assert subprocess.run([*run, "auto"], env=environment, capture_output=True, text=True, check=True).stdout == "cpu\n"
-    refused = subprocess.run([*run, "xnnpack"], env=environment, capture_output=True, text=True)
+    run = [sys.executable, "-c", script, str(path), wanted]
+    return subprocess.run(run, env={"PATH": ""} | environment, capture_output=True, text=True)
+
+
+def test_a_library_that_is_missing_is_named_and_another_way_is_taken(both):
+    missing = {"MOTE_XNNPACK_LIBRARY": "/nowhere/libXNNPACK.so"}
+    assert chosen(both, "auto", **missing).stdout == "cpu\n"
+    refused = chosen(both, "xnnpack", **missing)
     assert "/nowhere/libXNNPACK.so" in refused.stderr and BackendError.__name__ in refused.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="64-bit Arm always has vectors that kernels are written for")
+@pytest.mark.parametrize(("features", "lowering"), [("none", "xnnpack"), ("avx2", "cpu")])
+def test_auto_takes_what_is_faster_on_the_device(both, xnnpack, features, lowering):
+    library = os.environ["MOTE_XNNPACK_LIBRARY"]
+    run = chosen(both, "auto", MOTE_XNNPACK_LIBRARY=library, MOTE_CPU_FEATURES=features)
+    assert run.stdout == lowering + "\n", run.stderr
