@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/tensor.h"
 
@@ -77,6 +78,17 @@ inline uint8_t code_at(const std::byte* tile, int bits, int64_t group_size, int6
     tile += plane_bytes(plane, group_size);
   }
   return static_cast<uint8_t>(bits == 1 ? 2 * code : code);
+}
+
+// The same of columns 8 eighth .. 8 eighth + 7 of a tile of 4 bits, two a byte, the even column low.
+inline uint32_t eight_codes(const std::byte* tile, int64_t row, int64_t eighth) {
+  uint32_t word;
+  std::memcpy(&word, tile + 64 * eighth + 4 * row, sizeof(word));
+  const auto pairs = [](uint32_t columns) {  // bytes of one code each, to two codes a byte
+    const uint32_t joined = columns | columns >> 4;
+    return (joined & 0xff) | (joined >> 8 & 0xff00);
+  };
+  return pairs(word & 0x0f0f0f0f) | pairs(word >> 4 & 0x0f0f0f0f) << 16;
 }
 
 }  // namespace mote

@@ -35,10 +35,12 @@ struct StateShape {
   Tensor recurrent;  // sizes only
 };
 
-inline constexpr size_t kParamsBytes = 192;
+inline constexpr size_t kParamsBytes = 256;
 inline constexpr int64_t kMaximaBlock = 64;
 
 inline int64_t num_maxima(int64_t width) { return (width + kMaximaBlock - 1) / kMaximaBlock; }
+
+class PackedWeights;
 
 // One instruction with its operands for one T. The executor fills inputs (sizes and strides known, data set before run)
 // and outputs (the sizes that the file declares, contiguous strides).
@@ -47,6 +49,7 @@ struct Call {
   std::span<Tensor* const> outputs;
   std::span<const Attribute> attributes;
   std::span<const StateShape> state_shapes;
+  PackedWeights* packed_weights = nullptr;  // the program's, for kernels that cannot read a weight as the file has it
   int64_t view_offset_bytes = 0;          // views: set by check
   alignas(16) std::byte params[kParamsBytes];  // check writes what run needs (a trivially copyable struct)
 

@@ -37,17 +37,6 @@ struct Row {
   bool has_scale() const { return scale() >= 0x1p-126f; }
 };
 
-// Codes + 8 of 8 neighbouring columns of 4 bits.
-uint32_t eight_codes(const std::byte* tile, int64_t in_block, int64_t eighth) {
-  uint32_t word;
-  std::memcpy(&word, tile + 64 * eighth + 4 * in_block, sizeof(word));
-  const auto pairs = [](uint32_t columns) {  // bytes of one code each, to two codes a byte
-    const uint32_t joined = columns | columns >> 4;
-    return (joined & 0xff) | (joined >> 8 & 0xff00);
-  };
-  return pairs(word & 0x0f0f0f0f) | pairs(word >> 4 & 0x0f0f0f0f) << 16;
-}
-
 void write_codes(const Row& row, int64_t group, uint8_t* to) {
   const std::byte* tile = row.tile(group);
   if (row.bits == 4) {

@@ -14,6 +14,7 @@
 
 #include "kernels/formats.h"
 #include "kernels/limits/limits.h"
+#include "kernels/linear/packed_weights.h"
 #include "kernels/op.h"
 #include "runner/program/thread_pool.h"
 
@@ -103,6 +104,7 @@ class Layer {
     call.inputs = inputs;
     call.outputs = outputs;
     call.attributes = attributes;
+    call.packed_weights = &packed_weights_;
     const Op& op = *find_op("mote.linear");
     if (const Status status = op.check(call); !status.ok()) throw std::runtime_error(status.message());
     scratch_.resize(op.scratch_bytes(call, threads.num_threads()) + 64);
@@ -133,6 +135,7 @@ class Layer {
   Tensor weight_;
   size_t bytes_ = 0, copies_ = 0, next_ = 0;
   std::vector<std::byte> memory_, scratch_;
+  PackedWeights packed_weights_;
   std::vector<float> x_, y_;
 };
 

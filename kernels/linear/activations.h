@@ -20,6 +20,16 @@ enum class ActivationMode : uint8_t {
 
 ActivationMode activation_mode(bool int8, const Tensor& weight);
 
+// In which form a product reads them, and what brings them there.
+struct ActivationForm {
+  const RowKernels* rows = nullptr;
+  const CodePacking* packing = nullptr;  // of codes; nullptr: in `layout`
+  CodeLayout layout = CodeLayout::kQuads;
+  ActivationMode mode = ActivationMode::kDense;
+
+  bool operator==(const ActivationForm&) const = default;
+};
+
 // A root mean square normalisation before the product.
 struct FusedNorm {
   bool present = false;
@@ -53,11 +63,10 @@ struct Activations {
 };
 
 // Scratch that prepare_activations takes for `count` rows in at most `num_blocks` blocks.
-size_t activations_bytes(ActivationMode mode, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads);
+size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads);
 
-// x: float32 rows of any strides, as wide as the weight   layout: of codes
-Activations prepare_activations(ActivationMode mode, CodeLayout layout, const RowKernels& kernels, const Tensor& x,
-                                const FusedNorm& norm, const Matrix& weight, const RowOrder* order, Scratch& scratch,
-                                ThreadPool& threads);
+// x: float32 rows of any strides, as wide as the weight
+Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm, const Matrix& weight,
+                                const RowOrder* order, Scratch& scratch, ThreadPool& threads);
 
 }  // namespace mote

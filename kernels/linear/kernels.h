@@ -13,7 +13,7 @@ namespace mote {
 inline constexpr int kTokenBlock = 16;  // most rows of activations that are multiplied together
 inline constexpr int kMaxStreams = 4;   // blocks of 16 weight rows that are multiplied together
 
-// Some blocks of 16 weight rows, each `groups` tiles long.
+// Some blocks of 16 weight rows, each `groups` tiles long, or as a kernel has packed them.
 struct TileBlocks {
   const std::byte* blocks[kMaxStreams];
   int count = 0;
@@ -22,7 +22,7 @@ struct TileBlocks {
   int64_t groups = 0;
 
   int64_t columns() const { return groups * group_size; }
-  // Those of the 16 rows of a block.
+  // Those of the 16 rows of a block of tiles.
   const float* scales(int block) const {
     return reinterpret_cast<const float*>(blocks[block] + groups * tile_bytes(bits, group_size));
   }
@@ -38,7 +38,7 @@ constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kQuads 
 // Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero).
 struct CodeBlock {
   const int8_t* codes;      // in the layout that the product wants
-  const int32_t* offsets;   // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes
+  const int32_t* offsets;   // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes; nullptr: packed
   const float* scales;      // [count]
   const int32_t* zeros;     // [count]
   int count;
@@ -48,6 +48,23 @@ struct CodeBlock {
 struct FloatBlock {
   const float* values;  // [columns][count]
   int count;
+};
+
+// The layout of 16 rows of a weight for kernels that cannot read tiles. Weights are packed once a program; kernels that name the
+// same packing share them.
+struct WeightPacking {
+  std::string_view format;  // a name of the field
+  size_t (*block_bytes)(int64_t group_size, int64_t groups);
+  // Writes all bytes of a block. `tiles`: 16 rows.
+  void (*pack)(const std::byte* tiles, int64_t group_size, int64_t groups, std::byte* to);
+};
+
+// The layout of the codes of a block of rows for kernels that read no CodeLayout.
+struct CodePacking {
+  int rows_together;  // a block takes the memory of the next multiple of these
+  int64_t (*row_bytes)(int64_t columns);
+  // Writes row `row` of a block of `rows`.   codes: [columns]
+  void (*pack_row)(const int8_t* codes, int64_t columns, int row, int rows, int8_t* to);
 };
 
 // y[t][16 s + r] = row r of block s times row t, rows of y `stride` floats apart, t counted through all blocks. Each element:
@@ -62,6 +79,8 @@ struct CodeProducts {
   size_t (*scratch_bytes)(int64_t columns);
   void (*multiply)(const TileBlocks& weight, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
                    std::byte* scratch);
+  const WeightPacking* weight_packing = nullptr;  // nullptr: reads tiles
+  const CodePacking* code_packing = nullptr;      // nullptr: reads `layout`
 };
 
 struct FloatProducts {

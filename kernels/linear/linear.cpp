@@ -38,7 +38,7 @@ size_t linear_scratch(const Call& call, int num_threads) {
   const LinearParams& params = call.get_params<LinearParams>();
   const Matrix matrix = matrix_of(*call.inputs[kWeight], 0);
   const int64_t tokens = num_rows(*call.inputs[kX]);
-  return activations_bytes(params.product.mode, matrix, tokens, token_blocks(tokens), num_threads) +
+  return activations_bytes(params.product.x, matrix, tokens, token_blocks(tokens), num_threads) +
          static_cast<size_t>(num_threads) * buffer_bytes(matrix, params.product, tokens);
 }
 
@@ -72,7 +72,7 @@ Status check_common(Call& call, size_t norm_input) {
   }
   MOTE_ASSIGN(const int int8, choice(call, "activations", {"float", "int8"}));
   LinearParams params{};
-  MOTE_ASSIGN(params.product, select_product(int8 == 1, weight, std::max<int64_t>(1, num_rows(x))));
+  MOTE_ASSIGN(params.product, select_product(int8 == 1, weight, std::max<int64_t>(1, num_rows(x)), call.packed_weights));
   MOTE_RETURN_IF_ERROR(check_norm(call, norm_input, params));
   call.make_params<LinearParams>() = params;
   return Status();
@@ -120,8 +120,7 @@ class Run {
     Scratch scratch(context.scratch);
     FusedNorm norm = params_.norm;
     norm.weight = data_or_null(optional_input(call, params_.norm_input));
-    x_ = prepare_activations(params_.product.mode, params_.product.layout(), *params_.product.rows, *call.inputs[kX], norm, matrix_, nullptr, scratch,
-                             threads_);
+    x_ = prepare_activations(params_.product.x, *call.inputs[kX], norm, matrix_, nullptr, scratch, threads_);
     buffer_bytes_ = buffer_bytes(matrix_, params_.product, x_.count);
     buffers_ = scratch.take<std::byte>(static_cast<int64_t>(buffer_bytes_) * threads_.num_threads());
   }
@@ -188,7 +187,7 @@ Status run_linear(const Call& call, KernelContext& context) {
       if (t + kRowsAhead < count) expect_store(to + (t + kRowsAhead) * rows, width);
       float gathered[kWide];
       const float* added = residual_part(residual, first + t, n, width, gathered);
-      run.params().product.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
+      run.params().product.x.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
       if (context.maxima != nullptr) context.maxima[(first + t) * strips + strip] = maximum(to + t * rows, width);
     }
   });
@@ -229,7 +228,7 @@ Status run_gated_linear(const Call& call, KernelContext& context) {
       float* to = y + (first + t) * features + n;
       if (t + kRowsAhead < count) expect_store(to + kRowsAhead * features, width);
       const float* row = buffer + t * kWide;
-      run.params().product.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up, up_bias, width, to);
+      run.params().product.x.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up, up_bias, width, to);
     }
   });
   return Status();

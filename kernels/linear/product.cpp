@@ -4,14 +4,19 @@
 
 namespace mote {
 
-Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens) {
+Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed) {
   const WeightKind kind = WeightKind::of(weight);
   Product product;
-  product.mode = activation_mode(int8, weight);
-  MOTE_ASSIGN(product.rows, select_functions<RowKernels>(kind, tokens));
-  switch (product.mode) {
+  product.x.mode = activation_mode(int8, weight);
+  MOTE_ASSIGN(product.x.rows, select_functions<RowKernels>(kind, tokens));
+  switch (product.x.mode) {
     case ActivationMode::kCodes: {
       MOTE_ASSIGN(product.codes, select_functions<CodeProducts>(kind, tokens));
+      product.x.layout = product.codes->layout;
+      product.x.packing = product.codes->code_packing;
+      if (product.codes->weight_packing == nullptr) break;
+      MOTE_REQUIRE(packed != nullptr, Code::kInternal, "the kernel packs weights, and the call has no place for them");
+      MOTE_ASSIGN(product.packed, packed->pack(weight, *product.codes->weight_packing));
       break;
     }
     case ActivationMode::kFloats: {
@@ -44,7 +49,8 @@ void multiply_streams(const Product& product, const Matrix& matrix, const Stream
   blocks.group_size = matrix.group_size;
   blocks.groups = matrix.columns / matrix.group_size;
   for (int s = 0; s < streams.count; ++s) {
-    blocks.blocks[s] = matrix.data + streams.rows[s] / kTileRows * matrix.block_bytes();
+    const std::byte* tiles = matrix.data + streams.rows[s] / kTileRows * matrix.block_bytes();
+    blocks.blocks[s] = product.packed == nullptr ? tiles : product.packed->block_of(tiles);
   }
   if (product.codes != nullptr) {
     product.codes->multiply(blocks, x.code_blocks + first_block, num_blocks, y, stride, scratch);

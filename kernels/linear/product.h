@@ -5,23 +5,23 @@
 
 #include "kernels/kernel.h"
 #include "kernels/linear/activations.h"
+#include "kernels/linear/packed_weights.h"
 
 namespace mote {
 
-// The kernels of one weight format for one range of tokens. Which of the products is present depends on the mode.
+// The kernels of one weight for one range of tokens. Which of the products is present depends on the mode of x.
 struct Product {
-  ActivationMode mode = ActivationMode::kDense;
-  const RowKernels* rows = nullptr;
+  ActivationForm x;
+  const PackedWeight* packed = nullptr;  // if its kernel cannot read tiles
   const CodeProducts* codes = nullptr;
   const FloatProducts* floats = nullptr;
   const DenseProducts* dense = nullptr;
 
-  CodeLayout layout() const { return codes == nullptr ? CodeLayout::kQuads : codes->layout; }
   size_t scratch_bytes(const Matrix& matrix) const { return codes == nullptr ? 0 : codes->scratch_bytes(matrix.columns); }
 };
 
-// Errors: as select_kernel.
-Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens);
+// packed: where a weight is kept whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack.
+Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed);
 
 // The first rows of up to kMaxStreams runs of 16 weight rows. Tiles: multiples of 16.
 struct Streams {

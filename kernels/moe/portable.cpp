@@ -27,7 +27,7 @@ struct ExpertProducts {
   Product many;
 
   // Activations are laid out before it is known which expert gets how many.
-  const Product& of(int64_t count) const { return count <= kFewTokens && few.layout() == many.layout() ? few : many; }
+  const Product& of(int64_t count) const { return count <= kFewTokens && few.x == many.x ? few : many; }
   size_t scratch_bytes(const Matrix& matrix) const { return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix)); }
 };
 
@@ -41,18 +41,19 @@ struct MoeParams {
 };
 
 // choices: tokens times experts a token
-Result<ExpertProducts> select_products(bool int8, const Tensor& weight, int64_t choices) {
+Result<ExpertProducts> select_products(bool int8, const Tensor& weight, int64_t choices, PackedWeights* packed) {
   ExpertProducts products;
-  MOTE_ASSIGN(products.few, select_product(int8, weight, kFewTokens));
+  MOTE_ASSIGN(products.few, select_product(int8, weight, kFewTokens, packed));
   const int64_t each = choices / std::max<int64_t>(1, weight.size(0));
-  MOTE_ASSIGN(products.many, select_product(int8, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce)));
+  MOTE_ASSIGN(products.many, select_product(int8, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce), packed));
   return products;
 }
 
 Status read_attributes(const Call& call, MoeParams& params) {
   MOTE_ASSIGN(const int int8, choice(call, "activations", {"float", "int8"}));
-  MOTE_ASSIGN(params.gate_up, select_products(int8 == 1, *call.inputs[kGateUp], call.inputs[kIndices]->num_elements()));
-  MOTE_ASSIGN(params.down, select_products(int8 == 1, *call.inputs[kDown], call.inputs[kIndices]->num_elements()));
+  const int64_t choices = call.inputs[kIndices]->num_elements();
+  MOTE_ASSIGN(params.gate_up, select_products(int8 == 1, *call.inputs[kGateUp], choices, call.packed_weights));
+  MOTE_ASSIGN(params.down, select_products(int8 == 1, *call.inputs[kDown], choices, call.packed_weights));
   MOTE_ASSIGN(const int function, choice(call, "function", kGateNames));
   params.function = static_cast<GateFunction>(function);
   MOTE_ASSIGN(const int layout, choice(call, "layout", {"concatenated", "interleaved", "single"}));
@@ -120,7 +121,7 @@ size_t moe_scratch(const Call& call, int num_threads) {
   const int64_t choices = call.inputs[kIndices]->num_elements(), features = call.inputs[kDown]->size(2);
   const int64_t blocks = most_blocks(choices, experts);
   const auto rows = [&](const ExpertProducts& products, size_t weight) {
-    return activations_bytes(products.few.mode, matrix_of(*call.inputs[weight], 0), choices, blocks, num_threads);
+    return activations_bytes(products.many.x, matrix_of(*call.inputs[weight], 0), choices, blocks, num_threads);
   };
   return routing_bytes(choices, experts) + rows(params.gate_up, kGateUp) + array_bytes<float>(choices * features) +
          rows(params.down, kDown) + array_bytes<float>(choices * width) + static_cast<size_t>(num_threads) * thread_bytes(call);
@@ -187,7 +188,7 @@ void finish_hidden(const MoeParams& params, const float* row, int64_t up, const 
   if (params.alpha != 0 || params.limit != 0) {
     for (int64_t r = 0; r < width; ++r) to[r] = gated(params, gates[r], ups[r]);
   } else {
-    params.gate_up.few.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr, width, to);
+    params.gate_up.few.x.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr, width, to);
   }
 }
 
@@ -247,7 +248,7 @@ void compute_outputs(const Call& call, const Routing& routing, const Activations
     multiply_streams(params.down.of(part.count), matrix_of(*call.inputs[kDown], part.expert), streams, hidden, part.first_block,
                      part.num_blocks, results, kWide, buffers.scratch(part.thread));
     for (int64_t i = 0; i < part.count; ++i) {
-      params.down.few.rows->finish(results + i * kWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
+      params.down.few.x.rows->finish(results + i * kWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
                                    outputs + (part.first + i) * width + n);
     }
   });
@@ -278,8 +279,8 @@ Status run_moe(const Call& call, KernelContext& context) {
   Routing routing;
   MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
   const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
-  const Activations x = prepare_activations(params.gate_up.few.mode, params.gate_up.many.layout(), *params.gate_up.few.rows, *call.inputs[kX], FusedNorm(),
-                                            matrix_of(*call.inputs[kGateUp], 0), &token_rows, scratch, *context.threads);
+  const Activations x = prepare_activations(params.gate_up.many.x, *call.inputs[kX], FusedNorm(), matrix_of(*call.inputs[kGateUp], 0), &token_rows,
+                                            scratch, *context.threads);
   Tensor hidden;
   hidden.rank = 2;
   hidden.sizes = {choices, features};
@@ -290,8 +291,8 @@ Status run_moe(const Call& call, KernelContext& context) {
   buffers.stride = static_cast<int64_t>(thread_bytes(call));
   buffers.bytes = scratch.take<std::byte>(buffers.stride * context.threads->num_threads());
   compute_hidden(call, routing, x, hidden.as<float>(), buffers, *context.threads);
-  const Activations rows = prepare_activations(params.down.few.mode, params.down.many.layout(), *params.down.few.rows, hidden, FusedNorm(),
-                                               matrix_of(*call.inputs[kDown], 0), &choice_rows, scratch, *context.threads);
+  const Activations rows = prepare_activations(params.down.many.x, hidden, FusedNorm(), matrix_of(*call.inputs[kDown], 0), &choice_rows,
+                                               scratch, *context.threads);
   compute_outputs(call, routing, rows, outputs, buffers, *context.threads);
   combine(call, routing, outputs, *context.threads);
   return Status();

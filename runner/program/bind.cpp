@@ -2,6 +2,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "base/log.h"
 #include "runner/program/delegates.h"
 #include "runner/program/invocation.h"
 #include "runner/program/program.h"
@@ -112,6 +113,10 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
   for (uint32_t i = 0; i < bound->num_methods(); ++i) MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
   MOTE_RETURN_IF_ERROR(bound->load_backends());
+  if (const uint64_t bytes = bound->packed_weights().bytes(); bytes > 0) {
+    MOTE_LOG_LINE(kInfo, "%s: kernels keep %llu bytes of packed weights", bound->file().name().c_str(),
+                  static_cast<unsigned long long>(bytes));
+  }
   return std::shared_ptr<const Bound>(bound);
 } catch (const std::bad_alloc&) {
   return Status(Code::kOutOfMemory, "the system has no memory for the program's instructions");

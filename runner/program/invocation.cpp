@@ -72,6 +72,7 @@ Invocation::Invocation(const Bound& bound, uint32_t method)
     gather_operands(*instruction);
     gather_attributes(*instruction);
     calls_.back().state_shapes = bound.state_shapes();
+    calls_.back().packed_weights = &bound.packed_weights();
   }
   find_maxima_source();
 }
@@ -168,8 +169,8 @@ Status Invocation::check_call(size_t index, int64_t tokens, int num_threads, Del
   call.view_offset_bytes = 0;
   const Tensor first = *call.outputs[0];
   if (const Status status = op.check(call); !status.ok()) {
-    const Code code = status.code() == Code::kUnsupportedOp ? Code::kUnsupportedOp : Code::kInvalidProgram;
-    return Status(code, place(index) + format(" for T = %lld: ", static_cast<long long>(tokens)) + status.message());
+    const bool is_file = status.code() != Code::kUnsupportedOp && status.code() != Code::kOutOfMemory;
+    return Status(is_file ? Code::kInvalidProgram : status.code(), place(index) + format(" for T = %lld: ", static_cast<long long>(tokens)) + status.message());
   }
   MOTE_REQUIRE(has_shape(*call.outputs[0], first), Code::kInternal, "%s: the op changed the shape of its output",
                place(index).c_str());

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/linear/packed_weights.h"
 #include "kernels/op.h"
 #include "runner/program/delegate.h"
 #include "runner/program/verified.h"
@@ -24,7 +25,7 @@ struct DelegateCall {
   size_t part = 0;     // of its parts
 };
 
-// Immutable, shared by all sessions of a model. Thread safety: immutable.
+// Immutable, shared by all sessions of a model. Thread safety: immutable, but for packed weights, which any thread may add.
 class Bound {
  public:
   const Mapped& file() const { return verified_->file(); }
@@ -43,6 +44,8 @@ class Bound {
   std::span<const LoadedBackend> backends() const { return backends_; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
+  // Weights in the layouts of the kernels that were chosen, if any of them cannot read the file's.
+  PackedWeights& packed_weights() const { return *packed_weights_; }
 
  private:
   struct Method {
@@ -60,6 +63,7 @@ class Bound {
   std::vector<Method> methods_;
   std::vector<LoadedBackend> backends_;
   std::vector<StateShape> state_shapes_;
+  std::unique_ptr<PackedWeights> packed_weights_ = std::make_unique<PackedWeights>();
 };
 
 // Finds every op and has it check its operands for the smallest T, the next and (where at most 4096) the largest, so that

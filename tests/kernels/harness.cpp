@@ -226,6 +226,7 @@ void OpCall::assemble() {
   call_.outputs = output_pointers_;
   call_.attributes = attribute_views_;
   call_.state_shapes = state_shapes_;
+  call_.packed_weights = packed_weights_.get();
 }
 
 Status OpCall::check() {

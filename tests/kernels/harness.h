@@ -4,11 +4,13 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "kernels/linear/packed_weights.h"
 #include "kernels/op.h"
 
 namespace mote::test {
@@ -100,6 +102,7 @@ class OpCall {
   std::vector<KvCache>* caches_ = nullptr;
   std::vector<RecurrentState>* recurrent_ = nullptr;
   const std::vector<SequenceStates>* sequences_ = nullptr;
+  std::unique_ptr<PackedWeights> packed_weights_ = std::make_unique<PackedWeights>();
   Call call_;
 };
 
