@@ -1,7 +1,8 @@
 """Continues the golden prompts of a .mote file with every set of instructions that this machine has or emulates.
 
 Token ids and the hash of all logits must be equal everywhere: with CPU features masked, and on emulated Arm CPUs where
-build/aarch64 was built. Reads build/dev/tests/runner/program/greedy and its twin in build/aarch64.
+build/aarch64 was built, with KleidiAI's kernels too if it has them. Reads build/dev/tests/runner/program/greedy and its
+twin in build/aarch64.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+KLEIDIAI = Path("build/aarch64/kernels/kleidiai/CMakeFiles/mote_kleidiai.dir")
 PROGRAM = Path("tests/runner/program/greedy")
 MASKS = {"x86_64": ["", "avx2+avxvnni", "avx2", "none"], "aarch64": ["", "dotprod", "none"]}
 EMULATED = ["max", "cortex-a76", "cortex-a53"]
@@ -38,6 +40,9 @@ def cases() -> list[tuple[str, list[str], dict[str, str]]]:
     if emulated.exists() and machine != "aarch64":
         emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu"]
         found += [(f"emulated {cpu}", [*emulator, cpu, str(emulated)], {}) for cpu in EMULATED]
+        for cpu, isa in (("max", "i8mm"), ("cortex-a76", "dotprod")) if KLEIDIAI.exists() else ():
+            pinned = {"MOTE_KERNEL": f"codes_kleidiai_1x8_{isa},codes_kleidiai_4x8_{isa}"}
+            found.append((f"KleidiAI, emulated {cpu}", [*emulator, cpu, str(emulated)], pinned))
     return found
 
 
@@ -52,7 +57,7 @@ def main() -> int:
         expected = expected or results
         equal = results == expected and "logits" in results
         failures += not equal
-        print(f"{name:26} {features:32} {'equal to the bit' if equal else 'DIFFERS: ' + results}")
+        print(f"{name:31} {features:32} {'equal to the bit' if equal else 'DIFFERS: ' + results}")
     return 1 if failures else 0
 
 
