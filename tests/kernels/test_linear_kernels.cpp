@@ -62,19 +62,19 @@ void expect_same_bits(const Tensor& weight, const Tensor& x) {
 
 TEST(LinearKernels, give_the_same_bits) {
   for (const int bits : {1, 2, 3, 4, 5, 6, 7, 8}) {
-    for (const int group_size : {32, 64, 128, 256}) {
+    for (const int group_size : {32, 256}) {
       for (const int64_t columns : {group_size, 1024 + group_size}) {
         const Tiles weight = random_tiles({37, columns}, bits, group_size, 1);
-        for (const int64_t tokens : {1, 2, 7, 17}) expect_same_bits(weight.owned.tensor, random_floats({tokens, columns}, 2).tensor);
+        for (const int64_t tokens : {1, 17}) expect_same_bits(weight.owned.tensor, random_floats({tokens, columns}, 2).tensor);
       }
     }
   }
 }
 
-TEST(LinearKernels, give_the_same_bits_for_many_tokens_and_rows) {
+TEST(LinearKernels, give_the_same_bits_for_every_number_of_tokens) {
   for (const int group_size : {32, 64, 128, 256}) {
     const Tiles weight = random_tiles({83, 1280}, 4, group_size, 3);
-    for (const int64_t tokens : {64, 257}) expect_same_bits(weight.owned.tensor, random_floats({tokens, 1280}, 4).tensor);
+    for (const int64_t tokens : {1, 2, 7, 64, 257}) expect_same_bits(weight.owned.tensor, random_floats({tokens, 1280}, 4).tensor);
   }
 }
 
