@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llm_export.lowering import dims
-from llm_export.program.instructions import LoweredMethod, LoweredProgram, MemoryPlan, MethodPlan, Placement, Value
+from llm_export.program.instructions import (
+    LoweredMethod,
+    LoweredProgram,
+    MemoryPlan,
+    MethodPlan,
+    Placement,
+    Value,
+    storage_roots,
+)
 
 ALIGNMENT = 64
 
@@ -45,14 +53,6 @@ def plan_method(method: LoweredMethod) -> MethodPlan:
         per_token_bytes=arena_bytes["per_token"],
         fixed_bytes=arena_bytes["fixed"],
     )
-
-
-def storage_roots(values: Sequence[Value]) -> list[int]:
-    """For each value, the value whose storage it uses: itself, unless it is a view."""
-    roots: list[int] = []
-    for index, value in enumerate(values):
-        roots.append(index if value.alias_of < 0 else roots[value.alias_of])
-    return roots
 
 
 def live_ranges(method: LoweredMethod, roots: Sequence[int]) -> dict[int, tuple[int, int]]:

@@ -5,6 +5,7 @@ Asks backends which instructions they take, makes islands of these and has the b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -73,7 +74,7 @@ def _partition_method(result: Partitioned, lowering: Lowering, method: LoweredMe
         taken = _taken(result, lowering, backend, graph, left)
         for nodes in find_islands(graph, taken):
             if len(nodes) < backend.min_instructions:
-                reason = f"an island of {len(nodes)}: fewer than {backend.min_instructions}"
+                reason = f"too few to be worth a call: {len(nodes)} together, fewer than {backend.min_instructions}"
                 result.refusals += [_refusal(lowering, backend, graph, node, reason) for node in nodes]
                 continue
             islands.append(extract(graph, nodes))
@@ -105,7 +106,12 @@ def _lower(program: LoweredProgram, backend: Backend, island: Island) -> Delegat
             f"{backend.name}: {island.method.name}: takes {len(island.nodes)} instructions one by one, "
             f"and not together: {error}"
         ) from error
-    return DelegateSpec(backend.name, blob.data, blob.weights)
+    return DelegateSpec(backend.name, blob.data, blob.weights, _ops(island.method))
+
+
+def _ops(method: LoweredMethod) -> dict[str, int]:
+    """How many instructions of each op it has, the most frequent first; views are not counted."""
+    return dict(Counter(i.op for i in method.instructions if method.values[i.outputs[0]].alias_of < 0).most_common())
 
 
 def _subgraph(program: LoweredProgram, island: Island) -> Subgraph:

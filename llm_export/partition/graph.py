@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llm_export.program.instructions import Instruction, LoweredMethod
+from llm_export.program.instructions import Instruction, LoweredMethod, storage_roots
 
 # Views of contiguous values that are contiguous themselves.
 RESHAPES = ("aten.view", "aten.unsqueeze", "aten.squeeze")
@@ -18,6 +18,7 @@ class MethodGraph:
 
     def __init__(self, method: LoweredMethod):
         self.method = method
+        self._roots = storage_roots(method.values)
         self.producers = {
             value: position for position, instruction in enumerate(method.instructions) for value in instruction.outputs
         }
@@ -42,9 +43,7 @@ class MethodGraph:
 
     def root(self, value: int) -> int:
         """The value whose storage a value uses."""
-        while self.method.values[value].alias_of >= 0:
-            value = self.method.values[value].alias_of
-        return value
+        return self._roots[value]
 
     def maker(self, value: int) -> int | None:
         """The node that makes the root of a value; None for inputs of the method and weights."""

@@ -27,6 +27,7 @@ from llm_export.program.instructions import (
     Numbers,
     Placement,
     Value,
+    storage_roots,
 )
 
 DTYPES = {
@@ -176,7 +177,8 @@ def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
 
 def _delegate(spec: DelegateSpec, offset: int) -> fb.DelegateT:
     return _table(
-        fb.DelegateT, backend=spec.backend, weights=list(spec.weights), offset=offset, bytes=len(spec.blob)
+        fb.DelegateT, backend=spec.backend, weights=list(spec.weights), offset=offset, bytes=len(spec.blob),
+        ops=list(spec.ops), opCounts=list(spec.ops.values()),
     )  # fmt: skip
 
 
@@ -217,10 +219,7 @@ def method_of(table: fb.MethodT) -> tuple[LoweredMethod, MethodPlan]:
         shape = tuple(Dim(size.tokens, size.constant) for size in item.shape)
         values.append(Value(kinds[item.kind], dtypes[item.dtype], shape, weight=item.weight, alias_of=item.aliasOf))
         places.append(Placement(arenas[item.arena], item.offset, item.bytes))
-    for index in range(len(values)):
-        root = index
-        while values[root].alias_of >= 0:
-            root = values[root].alias_of
+    for index, root in enumerate(storage_roots(values)):
         if values[root].kind == "weight":
             places[index] = None
     method = LoweredMethod(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -49,6 +50,14 @@ class Value:
     alias_of: int = -1  # a view: index of the value that it views, which may itself be a view
 
 
+def storage_roots(values: Sequence[Value]) -> list[int]:
+    """For each value, the value whose storage it uses: itself, unless it is a view."""
+    roots: list[int] = []
+    for index, value in enumerate(values):
+        roots.append(index if value.alias_of < 0 else roots[value.alias_of])
+    return roots
+
+
 @dataclass
 class Instruction:
     op: str
@@ -78,6 +87,7 @@ class DelegateSpec:
     backend: str
     blob: bytes
     weights: tuple[int, ...]  # indices into LoweredProgram.weights, in the order in which the blob refers to them
+    ops: Mapping[str, int] = field(default_factory=dict)  # of its instructions, views not counted: how many of each
 
 
 @dataclass

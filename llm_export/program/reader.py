@@ -117,9 +117,16 @@ def _delegates(program, segments: tuple[flat.SegmentRecord, ...], contents: memo
             flat.text(item.backend),
             bytes(contents[start + item.offset : start + item.offset + item.bytes]),
             tuple(map(int, item.weights)),
+            _delegate_ops(item),
         )
         for item in program.delegates or []
     ]
+
+
+def _delegate_ops(table) -> dict[str, int]:
+    if not table.ops:
+        return {}
+    return {flat.text(op): int(count) for op, count in zip(table.ops, table.opCounts, strict=True)}
 
 
 def _state(table) -> StateSpec:

@@ -1,4 +1,5 @@
 #include "runner/capi/handles.h"
+#include "runner/llm/describe.h"
 #include "runner/llm/machine.h"
 
 using mote::Status;
@@ -73,6 +74,15 @@ int32_t mote_model_describe(const mote_model* handle, char** json, mote_error* e
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(json);
     MOTE_ASSIGN(const std::string description, model->model->describe());
+    return give_string(description, json);
+  });
+}
+
+int32_t mote_describe_file(const char* path, char** json, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_POINTER(path);
+    MOTE_REQUIRE_POINTER(json);
+    MOTE_ASSIGN(const std::string description, mote::describe_file(path));
     return give_string(description, json);
   });
 }

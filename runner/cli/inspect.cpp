@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "runner/cli/handles.h"
 #include "runner/cli/kernels.h"
@@ -15,6 +16,7 @@ using Json = nlohmann::ordered_json;
 struct InspectFlags {
   std::string file;
   std::string ops;
+  std::string backend;
   bool json = false;
   bool kernels = false;
 };
@@ -22,7 +24,33 @@ struct InspectFlags {
 std::string integer(const Json& value) { return std::to_string(value.get<int64_t>()); }
 std::string size(const Json& value) { return bytes_text(value.get<uint64_t>()); }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 void heading(const std::string& text) { std::printf("\n%s\n", bold(text, stdout).c_str()); }
+
+// Files with more than the CPU's instructions say everywhere who runs what.
+bool has_backends(const Json& about) { return about["lowerings"].size() > 1 || !about["delegates"].empty(); }
+
+// "4 mote.linear, aten.add"
+std::string ops_text(const Json& ops) {
+  std::string text;
+  for (const auto& [op, count] : ops.items()) text += (text.empty() ? "" : ", ") + (count == 1 ? "" : integer(count) + " ") + op;
+  return text;
+}
+
+// Which lowering this device takes, and why it takes no other.
+template <typename Row>
+void print_choice(const Json& about, Row row) {
+  if (!about["lowering"].is_null()) row("runs here on", about["lowering"]);
+  else row("runs here on", "nothing; inspect shows what the file holds");
+  for (const auto& [name, reason] : about["lowerings"].items()) {
+    if (!reason.is_null()) row(("not on " + name).c_str(), reason);
+  }
+}
 
 void print_summary(const Json& about) {
   const Json& provenance = about["provenance"];
@@ -45,6 +73,7 @@ void print_summary(const Json& about) {
   row("golden samples", integer(about["num_golden_samples"]));
   const std::string license = provenance["license"];
   row("licence", license.empty() ? "none in the checkpoint" : license.substr(0, license.find('\n')) + " ...");
+  if (has_backends(about) || about["lowering"].is_null()) print_choice(about, row);
 }
 
 void print_methods(const Json& about) {
@@ -55,10 +84,61 @@ void print_methods(const Json& about) {
                size(method["arena_fixed_bytes"])});
   }
   table.print(stdout);
-  heading("Ops");
+}
+
+// The CPU, then the backends.
+std::vector<std::string> who_runs(const Json& about) {
+  std::vector<std::string> names = {"cpu"};
+  for (const Json& method : about["methods"]) {
+    for (const auto& [name, count] : method["runs_on"].items()) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// Instructions without views, which nothing runs.
+void print_division(const Json& about) {
+  heading("Methods, and how many instructions run where");
+  const std::vector<std::string> runners = who_runs(about);
+  std::vector<std::string> titles = {"method", "lowering"};
+  titles.insert(titles.end(), runners.begin(), runners.end());
+  for (const char* title : {"delegates", "crossings a step", "arena per token", "arena fixed"}) titles.push_back(title);
+  Table table(titles);
+  for (const Json& method : about["methods"]) {
+    std::vector<std::string> row = {method["name"], method["lowering"]};
+    for (const std::string& runner : runners) {
+      row.push_back(method["runs_on"].contains(runner) ? integer(method["runs_on"][runner]) : "-");
+    }
+    for (const char* key : {"num_delegates", "num_crossings"}) row.push_back(integer(method[key]));
+    for (const char* key : {"arena_per_token_bytes", "arena_fixed_bytes"}) row.push_back(size(method[key]));
+    table.add(row);
+  }
+  table.print(stdout);
+}
+
+// Delegates that were made of the same ops share a row.
+void print_delegates(const Json& about) {
+  std::vector<std::tuple<std::string, int64_t, uint64_t>> groups;  // what is in it, how many, bytes
+  for (const Json& delegate : about["delegates"]) {
+    const std::string label = delegate["backend"].get<std::string>() + ": " + ops_text(delegate["ops"]);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return std::get<0>(each) == label; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {label, 0, 0});
+    ++std::get<1>(*group);
+    std::get<2>(*group) += delegate["bytes"].get<uint64_t>();
+  }
+  if (groups.empty()) return;
+  heading("Delegates");
+  Table table({"what a delegate runs", "count", "size"});
+  for (const auto& [label, count, bytes] : groups) table.add({label, std::to_string(count), bytes_text(bytes)});
+  table.print(stdout);
+}
+
+void print_ops(const Json& about, const std::string& lowering) {
   std::vector<std::string> names = {"op"};
   Json counts = Json::object();
   for (const Json& method : about["methods"]) {
+    if (method["lowering"] != lowering) continue;
     names.push_back(method["name"]);
     for (const auto& [op, count] : method["ops"].items()) counts[op][method["name"].get<std::string>()] = count;
   }
@@ -125,20 +205,67 @@ std::string outputs_text(const Json& outputs) {
   return text;
 }
 
-void print_instructions(const Json& about, const std::string& name) {
-  std::string known;
-  for (const Json& method : about["methods"]) {
-    known += (known.empty() ? "" : ", ") + method["name"].get<std::string>();
-    if (method["name"] != name) continue;
-    size_t index = 0;
-    for (const Json& instruction : method["instructions"]) {
-      std::printf("%4zu  %s = %s%s  %s\n", index++, outputs_text(instruction["outputs"]).c_str(),
-                  bold(instruction["op"], stdout).c_str(), instruction["inputs"].dump().c_str(),
-                  dim(instruction["origin"], stdout).c_str());
-    }
-    return;
+void print_instructions(const Json& about, const Json& method) {
+  size_t width = 0;
+  if (has_backends(about)) {
+    for (const std::string& runner : who_runs(about)) width = std::max(width, runner.size());
   }
-  throw InputError("--ops " + name + ": the file has no such method (has: " + known + ")");
+  size_t index = 0;
+  for (const Json& instruction : method["instructions"]) {
+    std::string runner = instruction["runs_on"].is_null() ? "view" : instruction["runs_on"].get<std::string>();
+    runner.resize(std::max(width, runner.size()), ' ');
+    std::string notes = instruction["origin"];
+    if (instruction.contains("delegate")) notes += "  (" + ops_text(about["delegates"][instruction["delegate"].get<size_t>()]["ops"]) + ")";
+    std::printf("%4zu  %s%s = %s%s  %s\n", index++, width == 0 ? "" : (runner + "  ").c_str(),
+                outputs_text(instruction["outputs"]).c_str(), bold(instruction["op"], stdout).c_str(),
+                instruction["inputs"].dump().c_str(), dim(notes, stdout).c_str());
+  }
+}
+
+// The method of that name in every lowering.
+void print_method(const Json& about, const std::string& name) {
+  std::vector<const Json*> found;
+  std::vector<std::string> known;
+  for (const Json& method : about["methods"]) {
+    if (method["name"] == name) found.push_back(&method);
+    if (std::find(known.begin(), known.end(), method["name"]) == known.end()) known.push_back(method["name"]);
+  }
+  if (found.empty()) throw InputError("--ops " + name + ": the file has no such method (has: " + joined(known) + ")");
+  for (const Json* method : found) {
+    if (found.size() > 1) heading((*method)["lowering"].get<std::string>() + ": " + name);
+    print_instructions(about, *method);
+  }
+}
+
+// Leaves the methods of one lowering.
+void keep_lowering(Json& about, const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [lowering, reason] : about["lowerings"].items()) known.push_back(lowering);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    throw InputError("--backend " + name + ": the file has no such lowering (has: " + joined(known) + ")");
+  }
+  Json kept = Json::array();
+  for (const Json& method : about["methods"]) {
+    if (method["lowering"] == name) kept.push_back(method);
+  }
+  about["methods"] = kept;
+}
+
+void print_everything(const Json& about) {
+  print_summary(about);
+  if (has_backends(about)) print_division(about);
+  else print_methods(about);
+  for (const auto& [lowering, reason] : about["lowerings"].items()) {
+    const bool is_kept = std::any_of(about["methods"].begin(), about["methods"].end(),
+                                     [&](const Json& method) { return method["lowering"] == lowering; });
+    if (!is_kept) continue;
+    heading(about["lowerings"].size() > 1 ? "Ops of the lowering " + lowering : "Ops");
+    print_ops(about, lowering);
+  }
+  print_delegates(about);
+  print_weights(about);
+  print_states(about);
+  print_segments(about);
 }
 
 int inspect(const InspectFlags& flags) {
@@ -146,20 +273,12 @@ int inspect(const InspectFlags& flags) {
     print_kernels(flags.file);
     return 0;
   }
-  const Model model = open_model(flags.file);
-  const Json about = Json::parse(
-      take_string([&](char** text, mote_error* error) { return mote_model_describe(model.get(), text, error); }));
-  if (!flags.ops.empty()) {
-    print_instructions(about, flags.ops);
-  } else if (flags.json) {
-    std::printf("%s\n", about.dump(2).c_str());
-  } else {
-    print_summary(about);
-    print_methods(about);
-    print_weights(about);
-    print_states(about);
-    print_segments(about);
-  }
+  Json about = Json::parse(
+      take_string([&](char** text, mote_error* error) { return mote_describe_file(flags.file.c_str(), text, error); }));
+  if (!flags.backend.empty()) keep_lowering(about, flags.backend);
+  if (!flags.ops.empty()) print_method(about, flags.ops);
+  else if (flags.json) std::printf("%s\n", about.dump(2).c_str());
+  else print_everything(about);
   return 0;
 }
 
@@ -168,10 +287,11 @@ int inspect(const InspectFlags& flags) {
 void add_inspect(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App& verb = *app.add_subcommand("inspect", "Show methods, ops, weights, states and provenance of a file");
-  verb.footer("Examples:\n  mote-runner inspect model.mote\n  mote-runner inspect model.mote --ops decode\n");
+  verb.footer("Examples:\n  mote-runner inspect model.mote\n  mote-runner inspect model.mote --ops decode --backend xnnpack\n");
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_flag("--json", flags->json, "Print everything as one JSON object");
-  verb.add_option("--ops", flags->ops, "List the instructions of a method: prefill, decode or verify");
+  verb.add_option("--ops", flags->ops, "List the instructions of a method, and what runs each: prefill, decode or verify");
+  verb.add_option("--backend", flags->backend, "Only the methods of one way to run the file: cpu, xnnpack, ... (default: all)");
   verb.add_flag("--kernels", flags->kernels, "List the kernels that are chosen for the file on this machine");
   verb.callback([flags, &action] { action = [flags] { return inspect(*flags); }; });
 }

@@ -1,9 +1,12 @@
-// The file as JSON, for `mote inspect`.
+#include "runner/llm/describe.h"
+
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "runner/llm/model.h"
 #include "runner/llm/state/memory.h"
+#include "runner/program/delegates.h"
+#include "runner/program/validation.h"
 
 namespace mote {
 namespace {
@@ -34,35 +37,97 @@ Json value_shape(const fb::Value& value) {
   return shape;
 }
 
-Json instruction(const fb::Method& method, const fb::Instruction& from) {
+// The delegate that an instruction calls; -1: none, or one that the file does not have.
+int64_t delegate_of(const fb::Program& program, const fb::Instruction& instruction) {
+  if (text_of(*instruction.op()) != kDelegateOp || program.delegates() == nullptr) return -1;
+  for (const fb::Attribute* attribute : *instruction.attributes()) {
+    if (text_of(*attribute->name()) != "delegate" || attribute->dims() == nullptr || attribute->dims()->size() == 0) continue;
+    const int64_t index = attribute->dims()->Get(0)->constant();
+    return index >= 0 && index < program.delegates()->size() ? index : -1;
+  }
+  return -1;
+}
+
+const fb::Delegate& delegate(const fb::Program& program, int64_t index) { return *program.delegates()->Get(static_cast<uint32_t>(index)); }
+
+bool is_view(const fb::Method& method, const fb::Instruction& instruction) {
+  const auto& outputs = *instruction.outputs();
+  return outputs.size() > 0 && method.values()->Get(static_cast<uint32_t>(outputs[0]))->alias_of() != -1;
+}
+
+// What runs an instruction: "cpu" or a backend; empty: it is a view, which nothing runs.
+std::string runs_on(const fb::Program& program, const fb::Method& method, const fb::Instruction& instruction) {
+  if (is_view(method, instruction)) return {};
+  const int64_t index = delegate_of(program, instruction);
+  return index < 0 ? std::string(kCpu) : delegate(program, index).backend()->str();
+}
+
+Json delegate_ops(const fb::Delegate& from) {
+  Json ops = Json::object();
+  for (uint32_t i = 0; from.ops() != nullptr && i < from.ops()->size(); ++i) ops[from.ops()->Get(i)->str()] = from.op_counts()->Get(i);
+  return ops;
+}
+
+int64_t num_delegate_ops(const fb::Delegate& from) {
+  int64_t total = 0;
+  for (uint32_t i = 0; from.op_counts() != nullptr && i < from.op_counts()->size(); ++i) total += from.op_counts()->Get(i);
+  return total;
+}
+
+// Who runs how much of a step, and how often it goes from one to another: tokens come from the CPU, logits go to it.
+Json division(const fb::Program& program, const fb::Method& method) {
+  std::map<std::string, int64_t> num_run;
+  int64_t num_delegates = 0, num_crossings = 0;
+  std::string previous(kCpu);
+  for (const fb::Instruction* each : *method.instructions()) {
+    const std::string runner = runs_on(program, method, *each);
+    if (runner.empty()) continue;
+    const int64_t index = delegate_of(program, *each);
+    num_run[runner] += index < 0 ? 1 : num_delegate_ops(delegate(program, index));
+    num_delegates += index < 0 ? 0 : 1;
+    num_crossings += runner == previous ? 0 : 1;
+    previous = runner;
+  }
+  num_crossings += previous == kCpu ? 0 : 1;
+  return {{"runs_on", num_run}, {"num_delegates", num_delegates}, {"num_crossings", num_crossings}};
+}
+
+Json instruction(const fb::Program& program, const fb::Method& method, const fb::Instruction& from) {
   Json outputs = Json::array();
   for (const int32_t index : *from.outputs()) {
     const fb::Value& value = *method.values()->Get(static_cast<uint32_t>(index));
     outputs.push_back({{"value", index}, {"dtype", fb::EnumNameDType(value.dtype())}, {"shape", value_shape(value)}});
   }
-  return {{"op", from.op()->str()},
-          {"origin", from.origin()->str()},
-          {"inputs", std::vector<int32_t>(from.inputs()->begin(), from.inputs()->end())},
-          {"outputs", outputs}};
+  const std::string runner = runs_on(program, method, from);
+  Json result = {{"op", from.op()->str()},
+                 {"origin", from.origin()->str()},
+                 {"runs_on", runner.empty() ? Json(nullptr) : Json(runner)},
+                 {"inputs", std::vector<int32_t>(from.inputs()->begin(), from.inputs()->end())},
+                 {"outputs", outputs}};
+  if (const int64_t index = delegate_of(program, from); index >= 0) result["delegate"] = index;
+  return result;
 }
 
-Json method(const fb::Method& from) {
+Json method(const fb::Program& program, const fb::Method& from) {
   std::map<std::string, int64_t> ops;
   Json instructions = Json::array();
   for (const fb::Instruction* each : *from.instructions()) {
     ++ops[each->op()->str()];
-    instructions.push_back(instruction(from, *each));
+    instructions.push_back(instruction(program, from, *each));
   }
-  return {{"name", from.name()->str()},
-          {"lowering", std::string(lowering_of(from))},
-          {"min_tokens", from.min_tokens()},
-          {"max_tokens", from.max_tokens()},
-          {"num_values", from.values()->size()},
-          {"num_instructions", from.instructions()->size()},
-          {"arena_per_token_bytes", from.per_token_bytes()},
-          {"arena_fixed_bytes", from.fixed_bytes()},
-          {"ops", ops},
-          {"instructions", instructions}};
+  Json result = {{"name", from.name()->str()}, {"lowering", std::string(lowering_of(from))}};
+  result.update(division(program, from));
+  result.update({
+      {"min_tokens", from.min_tokens()},
+      {"max_tokens", from.max_tokens()},
+      {"num_values", from.values()->size()},
+      {"num_instructions", from.instructions()->size()},
+      {"arena_per_token_bytes", from.per_token_bytes()},
+      {"arena_fixed_bytes", from.fixed_bytes()},
+      {"ops", ops},
+      {"instructions", instructions},
+  });
+  return result;
 }
 
 std::string weight_format(const fb::Weight& weight) {
@@ -138,36 +203,64 @@ Json lowerings(const fb::Program& program, const std::vector<PassedOver>& passed
 Json delegates(const fb::Program& program) {
   if (program.delegates() == nullptr) return Json::array();
   return list(*program.delegates(), [](const fb::Delegate& delegate) {
-    return Json{{"backend", delegate.backend()->str()}, {"bytes", delegate.bytes()}, {"num_weights", delegate.weights()->size()}};
+    return Json{{"backend", delegate.backend()->str()},
+                {"bytes", delegate.bytes()},
+                {"num_weights", delegate.weights()->size()},
+                {"ops", delegate_ops(delegate)}};
   });
+}
+
+std::string_view text_segment(const Verified& verified, fb::SegmentKind kind) {
+  const std::span<const std::byte> bytes = verified.segment(kind);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<Json> about_tokenizer(const Verified& verified) {
+  const std::span<const std::byte> bytes = verified.segment(fb::SegmentKind::tokenizer);
+  if (bytes.empty()) return Json(nullptr);
+  const Result<Tokenizer> opened = Tokenizer::open(bytes);
+  if (!opened.ok()) return Status(opened.status().code(), verified.file().name() + ": " + opened.status().message());
+  return Json{{"kind", std::string(opened->kind())}, {"num_ids", opened->num_ids()}};
 }
 
 }  // namespace
 
-Result<std::string> Model::describe() const {
-  const fb::Program& from = program();
-  MOTE_ASSIGN(const Tokenizer* known_tokenizer, tokenizer());
-  Json tokenizer_info = nullptr;
-  if (known_tokenizer != nullptr) tokenizer_info = {{"kind", std::string(known_tokenizer->kind())}, {"num_ids", known_tokenizer->num_ids()}};
-  const Json json = {{"file", path()},
-                     {"file_bytes", file_bytes()},
+Result<std::string> describe(const Verified& verified, std::string_view lowering, const std::vector<PassedOver>& passed_over) {
+  const fb::Program& from = verified.program();
+  const std::string& path = verified.file().name();
+  const std::vector<int32_t> eos(from.eos_token_ids()->begin(), from.eos_token_ids()->end());
+  MOTE_ASSIGN(const Json tokenizer_info, about_tokenizer(verified));
+  const auto config = parse_generation_config(text_of(*from.generation_config()), eos);
+  if (!config.ok()) return Status(config.status().code(), path + ": " + config.status().message());
+  const Json json = {{"file", path},
+                     {"file_bytes", verified.file().file_bytes().size()},
                      {"provenance", provenance(*from.provenance())},
-                     {"vocab_size", vocab_size()},
-                     {"max_position_embeddings", max_position_embeddings()},
-                     {"bos_token_id", bos_token_id()},
-                     {"eos_token_ids", std::vector<int32_t>(eos_token_ids().begin(), eos_token_ids().end())},
-                     {"generation_config", Json::parse(generation_config_.json)},
-                     {"lowering", std::string(bound_->lowering())},
-                     {"lowerings", lowerings(from, passed_over_)},
-                     {"methods", list(*from.methods(), method)},
+                     {"vocab_size", from.vocab_size()},
+                     {"max_position_embeddings", from.max_position_embeddings()},
+                     {"bos_token_id", from.bos_token_id()},
+                     {"eos_token_ids", eos},
+                     {"generation_config", Json::parse(config->json)},
+                     {"lowering", lowering.empty() ? Json(nullptr) : Json(std::string(lowering))},
+                     {"lowerings", lowerings(from, passed_over)},
+                     {"methods", list(*from.methods(), [&](const fb::Method& each) { return method(from, each); })},
                      {"delegates", delegates(from)},
                      {"weights", weights(from)},
                      {"states", list(*from.states(), state)},
                      {"segments", list(*from.segments(), segment)},
                      {"tokenizer", tokenizer_info},
-                     {"chat_template", std::string(chat_template())},
+                     {"chat_template", std::string(text_segment(verified, fb::SegmentKind::chat_template))},
                      {"num_golden_samples", from.golden_samples()->size()}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+Result<std::string> describe_file(const std::string& path) {
+  MOTE_ASSIGN(Mapped mapped, map(path, LoadMode::kMap));
+  MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+  const auto shared = std::make_shared<const Verified>(std::move(verified));
+  const Chosen chosen = choose_lowering(shared);
+  return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->lowering(), chosen.passed_over);
+}
+
+Result<std::string> Model::describe() const { return mote::describe(bound_->verified(), bound_->lowering(), passed_over_); }
 
 }  // namespace mote

@@ -60,7 +60,7 @@ class Model {
   // Errors: kInvalidProgram naming the segment whose checksum is wrong. Cost: reads the whole file.
   Status check_segments() const;
 
-  // Everything there is to know about the file, as a JSON object. Errors: kInvalidTokenizer. Cost: O(program), and tokenizer().
+  // As describe() of describe.h.
   Result<std::string> describe() const;
 
  private:

@@ -24,7 +24,7 @@ Status run(const Call&, KernelContext&) { return {Code::kInternal, "a delegate r
 MOTE_REGISTER_OP(.name = kDelegateOp, .check = check, .run = run);
 
 std::string backend_names() {
-  std::string names = "cpu";
+  std::string names(kCpu);
   for (const Backend* backend : all_backends()) names += ", " + std::string(backend->name());
   return names;
 }

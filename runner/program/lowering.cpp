@@ -26,29 +26,31 @@ Status none_works(const Verified& verified, const std::vector<PassedOver>& passe
 
 }  // namespace
 
-Result<Chosen> bind_lowering(Verified verified, std::string_view wanted) {
-  const auto shared = std::make_shared<const Verified>(std::move(verified));
-  Chosen chosen;
-  if (wanted != kAnyBackend) {
-    MOTE_ASSIGN(chosen.bound, bind(shared, wanted));
-    return chosen;
-  }
-  std::vector<std::string_view> order = lowerings_of(shared->program());
-  if (order.size() == 1) {
-    MOTE_ASSIGN(chosen.bound, bind(shared, order.front()));
-    return chosen;
-  }
+Chosen choose_lowering(const std::shared_ptr<const Verified>& verified) {
+  std::vector<std::string_view> order = lowerings_of(verified->program());
   std::ranges::stable_partition(order, [](std::string_view lowering) { return why_later(lowering).empty(); });
+  Chosen chosen;
   for (const std::string_view lowering : order) {
     if (chosen.bound != nullptr) {
       const std::string reason = why_later(lowering);
       chosen.passed_over.push_back({std::string(lowering), reason.empty() ? "the file prefers another" : reason});
       continue;
     }
-    Result<std::shared_ptr<const Bound>> bound = bind(shared, lowering);
+    Result<std::shared_ptr<const Bound>> bound = bind(verified, lowering);
     if (bound.ok()) chosen.bound = *std::move(bound);
     else chosen.passed_over.push_back({std::string(lowering), bound.status().message()});
   }
+  return chosen;
+}
+
+Result<Chosen> bind_lowering(Verified verified, std::string_view wanted) {
+  const auto shared = std::make_shared<const Verified>(std::move(verified));
+  const std::vector<std::string_view> lowerings = lowerings_of(shared->program());
+  if (wanted != kAnyBackend || lowerings.size() == 1) {
+    MOTE_ASSIGN(auto bound, bind(shared, wanted == kAnyBackend ? lowerings.front() : wanted));
+    return Chosen{std::move(bound), {}};
+  }
+  Chosen chosen = choose_lowering(shared);
   if (chosen.bound == nullptr) return none_works(*shared, chosen.passed_over);
   MOTE_LOG_LINE(kInfo, "%s runs on %s", shared->file().name().c_str(), std::string(chosen.bound->lowering()).c_str());
   for (const PassedOver& other : chosen.passed_over) MOTE_LOG_LINE(kInfo, "not on %s: %s", other.lowering.c_str(), other.reason.c_str());

@@ -19,12 +19,15 @@ struct PassedOver {
 };
 
 struct Chosen {
-  std::shared_ptr<const Bound> bound;
+  std::shared_ptr<const Bound> bound;  // nullptr: none works here
   std::vector<PassedOver> passed_over;
 };
 
-// Binds the lowering that is wanted by name, or with "auto" the first one that works: in the file's order, but those whose backend
-// says that the CPU kernels are faster here come last. The choice is logged (MOTE_LOG=info).
+// Binds the first lowering that works: in the file's order, but those whose backend says that the CPU kernels are faster here come
+// last.
+Chosen choose_lowering(const std::shared_ptr<const Verified>& verified);
+
+// Binds the lowering that is wanted by name, or with "auto" the one that choose_lowering takes, and logs that (MOTE_LOG=info).
 // Errors: kInvalidArgument if the file has no lowering of that name; what bind says of that one; with "auto" what it says of each.
 Result<Chosen> bind_lowering(Verified verified, std::string_view wanted);
 

@@ -38,6 +38,8 @@ class Verified {
   const fb::Program* program_;
 };
 
+inline constexpr std::string_view kCpu = "cpu";
+
 // The backends that run parts of a method, joined by "+", or "cpu".
 std::string_view lowering_of(const fb::Method& method);
 // The ways in which the file can be run, in its order of preference.

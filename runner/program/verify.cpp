@@ -102,7 +102,7 @@ std::span<const std::byte> Verified::delegate(uint32_t index) const {
 }
 
 std::string_view lowering_of(const fb::Method& method) {
-  return method.lowering() == nullptr ? std::string_view("cpu") : text_of(*method.lowering());
+  return method.lowering() == nullptr ? kCpu : text_of(*method.lowering());
 }
 
 std::vector<std::string_view> lowerings_of(const fb::Program& program) {

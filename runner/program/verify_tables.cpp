@@ -19,6 +19,7 @@ constexpr uint32_t kMaxWeights = 1 << 16;
 constexpr uint32_t kMaxGoldenSamples = 64;
 constexpr uint32_t kMaxDelegates = 1 << 16;
 constexpr int64_t kMaxDelegateWeights = 1 << 20;  // of all delegates
+constexpr int64_t kMaxDelegateOps = 1 << 20;      // of all delegates
 
 using Bytes = std::span<const std::byte>;
 
@@ -224,6 +225,18 @@ Status check_vocabulary(const Path& file, const fb::Program& program) {
   return check_ids(file, "eos_token_ids", *program.eos_token_ids(), vocab_size);
 }
 
+Status check_delegate_ops(const Path& path, const fb::Delegate& delegate) {
+  const uint32_t num_ops = delegate.ops() == nullptr ? 0 : delegate.ops()->size();
+  const uint32_t num_counts = delegate.op_counts() == nullptr ? 0 : delegate.op_counts()->size();
+  MOTE_RETURN_IF_ERROR(check_range(path, "op_counts.size", num_counts, num_ops, num_ops));
+  for (uint32_t i = 0; i < num_ops; ++i) {
+    MOTE_RETURN_IF_ERROR(check_text(Path{&path, "ops", i}, *delegate.ops()->Get(i), kMaxNameBytes));
+    const int32_t count = delegate.op_counts()->Get(i);
+    if (count < 1) return invalid(Path{&path, "op_counts", i}, "= %d: must be 1..%d", count, INT32_MAX);
+  }
+  return {};
+}
+
 Status check_delegate(const Path& path, const fb::Delegate& delegate, Size segment_bytes, const fb::Program& program) {
   MOTE_RETURN_IF_ERROR(check_text(Path{&path, "backend", -1}, *delegate.backend(), kMaxNameBytes));
   const Size offset = delegate.offset();
@@ -237,7 +250,7 @@ Status check_delegate(const Path& path, const fb::Delegate& delegate, Size segme
     if (weight >= 0 && static_cast<uint32_t>(weight) < program.weights()->size()) continue;
     return invalid(Path{&path, "weights", i}, "= %d: must be 0..%lld", weight, static_cast<long long>(program.weights()->size()) - 1);
   }
-  return {};
+  return check_delegate_ops(path, delegate);
 }
 
 Status check_delegates(const Path& file, const fb::Program& program) {
@@ -246,12 +259,15 @@ Status check_delegates(const Path& file, const fb::Program& program) {
   MOTE_RETURN_IF_ERROR(check_range(file, "delegates.size", delegates.size(), 0, kMaxDelegates));
   const Size segment_bytes = bytes_of_segment(program, fb::SegmentKind::delegates);
   int64_t num_weights = 0;
+  int64_t num_ops = 0;
   Size blob_bytes = 0;
   for (uint32_t i = 0; i < delegates.size(); ++i) {
     const Path path{&file, "delegates", i};
     num_weights += delegates[i]->weights()->size();
     MOTE_RETURN_IF_ERROR(check_range(path, "weights.size", delegates[i]->weights()->size(), 0, kMaxDelegateWeights));
     MOTE_RETURN_IF_ERROR(check_range(file, "delegates.weights.size", num_weights, 0, kMaxDelegateWeights));
+    num_ops += delegates[i]->ops() == nullptr ? 0 : delegates[i]->ops()->size();
+    MOTE_RETURN_IF_ERROR(check_range(file, "delegates.ops.size", num_ops, 0, kMaxDelegateOps));
     MOTE_RETURN_IF_ERROR(check_delegate(path, *delegates[i], segment_bytes, program));
     blob_bytes = blob_bytes + delegates[i]->bytes();
   }

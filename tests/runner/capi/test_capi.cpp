@@ -115,6 +115,8 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_model_get_info(nullptr, nullptr, &error_),
       mote_model_get_info(nullptr, nullptr, nullptr),
       mote_model_describe(nullptr, &text, &error_),
+      mote_describe_file(nullptr, &text, &error_),
+      mote_describe_file("x", nullptr, &error_),
       mote_model_chat_template(nullptr, &text, &error_),
       mote_model_generation_config(nullptr, &text, &error_),
       mote_model_check_segments(nullptr, &error_),
@@ -364,6 +366,8 @@ TEST_F(CApi, describes_the_file) {
   }
   mote_string_free(json);
   EXPECT_EQ(mote_model_check_segments(model_, &error_), MOTE_OK);
+  EXPECT_EQ(mote_describe_file("/nowhere.mote", &json, &error_), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_NE(std::strstr(error_.message, "/nowhere.mote"), nullptr);
 }
 
 TEST(CApiVersion, is_seen_from_c) { EXPECT_STREQ(version_seen_from_c(), mote_version()); }

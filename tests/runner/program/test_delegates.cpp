@@ -476,6 +476,16 @@ TEST_F(Lowerings, auto_tells_every_reason_when_none_works) {
   expect_status(status, Code::kUnsupportedBackend, "--backend cpu");
 }
 
+TEST_F(Lowerings, a_choice_of_none_has_every_reason) {
+  auto program = verified(one_part("npu"));
+  ASSERT_TRUE(program.ok());
+  const Chosen chosen = choose_lowering(std::make_shared<const Verified>(*std::move(program)));
+  EXPECT_EQ(chosen.bound, nullptr);
+  ASSERT_EQ(chosen.passed_over.size(), 1u);
+  EXPECT_EQ(chosen.passed_over[0].lowering, "npu");
+  EXPECT_NE(chosen.passed_over[0].reason.find("this build has no such backend"), std::string::npos);
+}
+
 TEST_F(Lowerings, auto_of_a_single_one_reports_what_bind_says) {
   const Status status = choose(one_part("npu"), kAnyBackend).status();
   expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
