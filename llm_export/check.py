@@ -64,13 +64,17 @@ def choose_mode(mode: str | None, weights: dict[str, WeightSpec]) -> str:
 def check_lowerings(
     path: Path, names: Sequence[str], oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int
 ) -> tuple[CheckResult, list[str]]:
-    """Checks every lowering that works on this machine; the CPU's, if there is one, gives the result.
+    """Compares every lowering that works on this machine with the oracle; the CPU's, if there is one, gives the result.
 
-    Returns: the result, and a note for each that could not be checked   Errors: CheckError; BackendError if none could
+    path: the file   prompts: of one length   max_length: no sequence gets longer than this
+    Returns: the result, and a note for each that could not be checked
+    Errors: CheckError if they disagree; BackendError if none could be checked
+    Cost: one pass of the oracle, len(prompts) short sessions of the runner for each lowering
     """
     from llm_runner import BackendError, Model
 
     results: dict[str, CheckResult] = {}
+    expected: _Expected | None = None
     notes = []
     for name in sorted(names, key=lambda name: name != CPU):
         try:
@@ -81,31 +85,38 @@ def check_lowerings(
                 raise
             continue
         try:
-            results[name] = check_program(model, oracle, prompts, mode, max_length)
+            runs = _run_prompts(model, prompts, max_length, expected)
+            expected = expected or _ask_oracle(oracle, prompts, runs)
+            results[name] = _compare_all(expected, prompts, runs, mode)
         except CheckError as error:
             raise CheckError(f"{name}: {error}" if len(names) > 1 or name != CPU else str(error)) from error
     return next(iter(results.values())), notes
 
 
-def check_program(model, oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int) -> CheckResult:
-    """Compares a file, loaded as a `Model` of llm_runner, with the oracle on the prompts, which have one length.
+@dataclass(frozen=True)
+class _Expected:
+    """What the oracle gives for every prompt and what the first lowering continued it with."""
 
-    max_length: no sequence gets longer than this
-    Errors: CheckError if they disagree   Cost: one pass of the oracle, len(prompts) short sessions of the runner
-    """
-    for prompt in prompts:
-        _check_tokenizer(model, prompt)
-    steps = max(1, min(NUM_CONTINUED, max_length - len(prompts[0].ids)))
-    runs = [_run_file(model, prompt.ids, steps) for prompt in prompts]
+    continuations: list[list[int]]
+    logits: torch.Tensor  # [len(prompts), T, vocab_size]
+    noise: float
+    tolerance: float
+
+
+def _ask_oracle(oracle: Oracle, prompts: Sequence[Prompt], runs: Sequence[_Run]) -> _Expected:
     ids = torch.tensor([list(prompt.ids) + run.continuation[:-1] for prompt, run in zip(prompts, runs, strict=True)])
     with one_torch_thread():
         logits = oracle.logits(torch.cat((ids, ids)), perturbed_rows=len(runs), perturbation=PERTURBATION)
     expected, perturbed = logits[: len(runs)], logits[len(runs) :]
 
     noise = float(relative_errors(perturbed, expected).max())
-    errors = torch.stack([relative_errors(run.by_verify, row) for run, row in zip(runs, expected, strict=True)])
-    result = CheckResult(mode, 0.0, tolerance(oracle, noise), noise, float(errors.median()), 0, 1.0)
-    for prompt, run, row in zip(prompts, runs, expected, strict=True):
+    return _Expected([run.continuation for run in runs], expected, noise, tolerance(oracle, noise))
+
+
+def _compare_all(expected: _Expected, prompts: Sequence[Prompt], runs: Sequence[_Run], mode: str) -> CheckResult:
+    errors = torch.stack([relative_errors(run.by_verify, row) for run, row in zip(runs, expected.logits, strict=True)])
+    result = CheckResult(mode, 0.0, expected.tolerance, expected.noise, float(errors.median()), 0, 1.0)
+    for prompt, run, row in zip(prompts, runs, expected.logits, strict=True):
         _compare(result, prompt, run, row)
         result.sequences.append((prompt, tuple(run.continuation)))
         result.expected.append(row)
@@ -147,17 +158,26 @@ class _Run:
     by_verify: torch.Tensor  # [len(prompt) + len(continuation) - 1, vocab_size]
 
 
-def _run_file(model, prompt: Sequence[int], steps: int) -> _Run:
+def _run_prompts(model, prompts: Sequence[Prompt], max_length: int, expected: _Expected | None) -> list[_Run]:
+    """Runs a file, loaded as a `Model` of llm_runner; it goes on as expected, or greedily where nothing is yet."""
+    for prompt in prompts:
+        _check_tokenizer(model, prompt)
+    steps = max(1, min(NUM_CONTINUED, max_length - len(prompts[0].ids)))
+    continuations = expected.continuations if expected is not None else [None] * len(prompts)
+    return [_run_file(model, prompt.ids, steps, given) for prompt, given in zip(prompts, continuations, strict=True)]
+
+
+def _run_file(model, prompt: Sequence[int], steps: int, given: Sequence[int] | None) -> _Run:
     length = len(prompt) + steps
     session = model.session(context_length=length, kv_dtype="float32")
     first = len(prompt) // 2
     if first:
         session.prefill(list(prompt[:first]))
     rows = [session.prefill(list(prompt[first:]))]
-    continuation = [int(rows[0].argmax())]
+    continuation = [given[0] if given else int(rows[0].argmax())]
     while len(continuation) < steps:
         rows.append(session.decode(continuation[-1]))
-        continuation.append(int(rows[-1].argmax()))
+        continuation.append(given[len(continuation)] if given else int(rows[-1].argmax()))
     again = model.session(context_length=length, kv_dtype="float32")
     whole = again.verify([*prompt, *continuation[:-1]])
     return _Run(continuation, torch.from_numpy(np.stack(rows)), torch.from_numpy(np.asarray(whole)))
