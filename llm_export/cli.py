@@ -115,6 +115,7 @@ def export(**options) -> None:
     """Write CHECKPOINT, a folder or a hub id, to one .mote file."""
     from llm_export.commands.export import run
 
+    name_library()
     run(**options)
 
 
@@ -142,6 +143,7 @@ def evaluate(**options) -> None:
     """Perplexity of MODEL over a text."""
     from llm_export.commands.evaluate import run
 
+    name_library()
     run(**options)
 
 
@@ -193,6 +195,7 @@ def serve(**options) -> None:
     """Serve MODEL over HTTP, as OpenAI's API does."""
     from llm_export.commands.serve import run
 
+    name_library()
     run(**options)
 
 
@@ -200,6 +203,7 @@ def _forward(verb: str) -> click.Command:
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(arguments: tuple[str, ...]) -> None:
         binary = runner_binary()
+        name_library()
         sys.stdout.flush()
         os.execv(binary, [str(binary), verb, *arguments])
 
@@ -215,7 +219,6 @@ for _verb in RUNNER_VERBS:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: every expected error is one paragraph on standard error and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    name_library()
     try:
         sys.exit(cli.main(args=arguments, prog_name="mote", standalone_mode=False) or 0)
     except click.ClickException as error:
