@@ -27,6 +27,24 @@ int64_t offset_of(const Tensor& tensor, int64_t index) {
   return offset;
 }
 
+// Written from torchao's choose_qparams_affine and quantize_affine: the row as (code - zero) * scale.
+std::vector<double> quantised_row(const float* x, int64_t width) {
+  float low = 0, high = 0;
+  for (int64_t k = 0; k < width; ++k) {
+    low = std::min(low, x[k]);
+    high = std::max(high, x[k]);
+  }
+  const float scale = std::max((high - low) / 255.0f, std::numeric_limits<float>::min());
+  const float zero = std::clamp(-128.0f - std::nearbyint(low / scale), -128.0f, 127.0f);
+  const float inverse = 1.0f / scale;
+  std::vector<double> row;
+  for (int64_t k = 0; k < width; ++k) {
+    const float code = std::clamp(std::nearbyint(x[k] * inverse) + zero, -128.0f, 127.0f);
+    row.push_back(static_cast<double>(code - zero) * static_cast<double>(scale));
+  }
+  return row;
+}
+
 }  // namespace
 
 void TestPool::parallel_for(int64_t count, int64_t grain,
@@ -319,6 +337,31 @@ std::vector<double> to_doubles(const Owned& tensor) {
     }
   }
   return values;
+}
+
+std::vector<double> quantised_rows(const Owned& x) {
+  const std::vector<double> plain = to_doubles(x);
+  const int64_t width = x.tensor.size(-1);
+  std::vector<double> rows;
+  for (size_t begin = 0; begin < plain.size(); begin += static_cast<size_t>(width)) {
+    const std::vector<float> row(plain.begin() + static_cast<int64_t>(begin), plain.begin() + static_cast<int64_t>(begin) + width);
+    const std::vector<double> quantised = quantised_row(row.data(), width);
+    rows.insert(rows.end(), quantised.begin(), quantised.end());
+  }
+  return rows;
+}
+
+std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n, int64_t k) {
+  const auto tokens = static_cast<int64_t>(x.size()) / k;
+  std::vector<double> y(static_cast<size_t>(tokens * n));
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t row = 0; row < n; ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += x[static_cast<size_t>(t * k + i)] * weight[static_cast<size_t>(row * k + i)];
+      y[static_cast<size_t>(t * n + row)] = sum;
+    }
+  }
+  return y;
 }
 
 }  // namespace mote::test

@@ -110,5 +110,9 @@ class OpCall {
 double relative_error(const float* actual, const std::vector<double>& expected);
 bool same_bits(const Owned& a, const Owned& b);
 std::vector<double> to_doubles(const Owned& tensor);  // row-major, whatever the strides
+// Float rows as int8 activations stand for them: (code - zero) * scale.
+std::vector<double> quantised_rows(const Owned& x);
+// [T, K] x [N, K]: x W^T
+std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n, int64_t k);
 
 }  // namespace mote::test

@@ -35,47 +35,8 @@ Weight random_weight(const WeightKind& kind, const Shape& shape, uint32_t seed) 
   return {std::move(dense), std::move(values)};
 }
 
-// Written from torchao's choose_qparams_affine and quantize_affine: the row as (code - zero) * scale.
-std::vector<double> quantised_row(const float* x, int64_t width) {
-  float low = 0, high = 0;
-  for (int64_t k = 0; k < width; ++k) {
-    low = std::min(low, x[k]);
-    high = std::max(high, x[k]);
-  }
-  const float scale = std::max((high - low) / 255.0f, std::numeric_limits<float>::min());
-  const float zero = std::clamp(-128.0f - std::nearbyint(low / scale), -128.0f, 127.0f);
-  const float inverse = 1.0f / scale;
-  std::vector<double> row;
-  for (int64_t k = 0; k < width; ++k) {
-    const float code = std::clamp(std::nearbyint(x[k] * inverse) + zero, -128.0f, 127.0f);
-    row.push_back(static_cast<double>(code - zero) * static_cast<double>(scale));
-  }
-  return row;
-}
-
 std::vector<double> rows_of(const Owned& x, const WeightKind& kind) {
-  const std::vector<double> plain = to_doubles(x);
-  if (std::string(kind.activations) == "float") return plain;
-  const int64_t width = x.tensor.size(-1);
-  std::vector<double> rows;
-  for (size_t begin = 0; begin < plain.size(); begin += static_cast<size_t>(width)) {
-    const std::vector<float> row(plain.begin() + static_cast<int64_t>(begin), plain.begin() + static_cast<int64_t>(begin) + width);
-    const std::vector<double> quantised = quantised_row(row.data(), width);
-    rows.insert(rows.end(), quantised.begin(), quantised.end());
-  }
-  return rows;
-}
-
-std::vector<double> product(const std::vector<double>& x, const std::vector<double>& w, int64_t tokens, int64_t n, int64_t k) {
-  std::vector<double> y(static_cast<size_t>(tokens * n));
-  for (int64_t t = 0; t < tokens; ++t) {
-    for (int64_t row = 0; row < n; ++row) {
-      double sum = 0;
-      for (int64_t i = 0; i < k; ++i) sum += x[static_cast<size_t>(t * k + i)] * w[static_cast<size_t>(row * k + i)];
-      y[static_cast<size_t>(t * n + row)] = sum;
-    }
-  }
-  return y;
+  return std::string(kind.activations) == "float" ? to_doubles(x) : quantised_rows(x);
 }
 
 class Linear : public testing::TestWithParam<WeightKind> {};
@@ -89,7 +50,7 @@ TEST_P(Linear, agrees_with_sums_in_double) {
       const Owned x = random_floats({1, tokens, k}, ++seed);
       const Weight weight = random_weight(kind, {n, k}, ++seed);
       const Owned bias = random_floats({n}, ++seed), residual = random_floats({1, tokens, n}, ++seed);
-      std::vector<double> expected = product(rows_of(x, kind), weight.values, tokens, n, k);
+      std::vector<double> expected = multiply_rows(rows_of(x, kind), weight.values, n, k);
       for (size_t i = 0; i < expected.size(); ++i) {
         expected[i] += static_cast<double>(bias.as<float>()[i % static_cast<size_t>(n)]) +
                        static_cast<double>(residual.as<float>()[i]);
@@ -146,7 +107,7 @@ TEST_P(Linear, gates_what_two_linears_and_the_function_give) {
     const Owned x = random_floats({tokens, k}, 7);
     const Weight weight = random_weight(kind, {2 * features, k}, 8);
     const Owned bias = random_floats({2 * features}, 9);
-    const std::vector<double> both = product(rows_of(x, kind), weight.values, tokens, 2 * features, k);
+    const std::vector<double> both = multiply_rows(rows_of(x, kind), weight.values, 2 * features, k);
     std::vector<double> expected;
     for (int64_t i = 0; i < tokens * features; ++i) {
       const int64_t t = i / features, f = i % features;

@@ -1,49 +1,17 @@
 // Linear layers in every form of weights, against float64.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/backends/xnnpack/harness.h"
 
 namespace mote::xnnpack::test {
 namespace {
 
+using mote::test::multiply_rows;
+using mote::test::quantised_rows;
 using mote::test::random_floats;
 using mote::test::random_tiles;
 using mote::test::Tiles;
-
-// [T, K] x [N, K]
-std::vector<double> multiply(const std::vector<double>& x, const std::vector<double>& weight, int64_t tokens, int64_t n, int64_t k) {
-  std::vector<double> y(static_cast<size_t>(tokens * n));
-  for (int64_t t = 0; t < tokens; ++t) {
-    for (int64_t row = 0; row < n; ++row) {
-      double sum = 0;
-      for (int64_t i = 0; i < k; ++i) sum += x[static_cast<size_t>(t * k + i)] * weight[static_cast<size_t>(row * k + i)];
-      y[static_cast<size_t>(t * n + row)] = sum;
-    }
-  }
-  return y;
-}
-
-std::vector<double> doubles(const Owned& tensor) {
-  return std::vector<double>(tensor.as<float>(), tensor.as<float>() + tensor.count());
-}
-
-// As docs/ops.md says.
-std::vector<double> quantised(const Owned& x, int64_t rows, int64_t k) {
-  std::vector<double> result(static_cast<size_t>(rows * k));
-  for (int64_t row = 0; row < rows; ++row) {
-    const float* from = x.as<float>() + row * k;
-    const float low = std::min(0.0f, *std::min_element(from, from + k)), high = std::max(0.0f, *std::max_element(from, from + k));
-    const float scale = std::max((high - low) / 255, 0x1p-126f);
-    const float zero = std::clamp(-128 - std::nearbyint(low / scale), -128.0f, 127.0f);
-    for (int64_t i = 0; i < k; ++i) {
-      const float code = std::clamp(std::nearbyint(from[i] * (1 / scale)) + zero, -128.0f, 127.0f);
-      result[static_cast<size_t>(row * k + i)] = static_cast<double>(scale) * static_cast<double>(code - zero);
-    }
-  }
-  return result;
-}
+using mote::test::to_doubles;
 
 TEST(XnnpackLinear, multiplies_float32) {
   if (!has_library()) GTEST_SKIP();
@@ -57,7 +25,7 @@ TEST(XnnpackLinear, multiplies_float32) {
     const Owned in = random_floats({1, tokens, k}, 3);
     const Status status = loaded.run({&in}, {{1, tokens, n}}, tokens);
     ASSERT_TRUE(status.ok()) << status.message();
-    std::vector<double> expected = multiply(doubles(in), doubles(weight), tokens, n, k);
+    std::vector<double> expected = multiply_rows(to_doubles(in), to_doubles(weight), n, k);
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += static_cast<double>(bias.as<float>()[i % static_cast<size_t>(n)]);
     EXPECT_LT(relative_error(loaded.output(), expected), 1e-5) << "T = " << tokens;
   }
@@ -98,7 +66,7 @@ void check(const Case& c, bool as_int4, bool quantise, int num_threads) {
     const Owned in = random_floats({1, tokens, c.k}, static_cast<uint32_t>(tokens));
     const Status status = loaded.run({&in}, {{1, tokens, c.n}}, tokens);
     ASSERT_TRUE(status.ok()) << status.message();
-    const auto expected = multiply(quantise ? quantised(in, tokens, c.k) : doubles(in), weight.values, tokens, c.n, c.k);
+    const auto expected = multiply_rows(quantise ? quantised_rows(in) : to_doubles(in), weight.values, c.n, c.k);
     EXPECT_LT(relative_error(loaded.output(), expected), 1e-4)
         << "bits " << c.bits << " group " << c.group_size << " T " << tokens << (as_int4 ? " int4" : " int8") << (quantise ? " qd8" : " f32");
   }
