@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 import click
+
+from llm_export.program.instructions import CPU
 
 
 def run(
@@ -30,13 +33,32 @@ def run(
 
 
 def refusal_table(report) -> str:
-    """Returns what backends do not run, the same op and reason in one line."""
-    counts = Counter((r.lowering, r.backend, r.method, r.op, r.reason) for r in report.refusals)
-    rows = [("lowering", "backend", "method", "count", "op", "reason")]
-    rows += [(lowering, backend, method, str(n), op, why) for (lowering, backend, method, op, why), n in counts.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(lines if len(rows) > 1 else ["every instruction runs where it was asked for"])
+    """Returns what backends do not run, the most frequent first: how often in each method, and why."""
+    if not report.refusals:
+        return "every instruction runs where it was asked for"
+    methods = list(dict.fromkeys(method for _, method in report.num_delegated))
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    for r in report.refusals:
+        counts.setdefault((r.lowering, r.backend, r.op, r.reason), Counter())[r.method] += 1
+    lines = []
+    for lowering, backend in dict.fromkeys(key[:2] for key in counts):
+        place = backend if lowering == backend else f"{backend} in {lowering}"
+        rows = [(count, *key[2:]) for key, count in counts.items() if key[:2] == (lowering, backend)]
+        rows.sort(key=lambda row: -row[0].total())
+        lines += [f"not on {place}:", *_aligned(["op", *methods, "because"], rows, methods)]
+    return "\n".join(lines)
+
+
+def _aligned(
+    heading: Sequence[str], rows: Sequence[tuple[Counter[str], str, str]], methods: Sequence[str]
+) -> list[str]:
+    cells = [heading, *([op, *(str(count[m] or "-") for m in methods), why] for count, op, why in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for op, *numbers, why in cells:
+        numbers = [number.rjust(width) for number, width in zip(numbers, widths[1:-1], strict=True)]
+        lines.append("  ".join(["  " + op.ljust(widths[0]), *numbers, why]))
+    return lines
 
 
 def summary(report) -> str:
@@ -45,7 +67,7 @@ def summary(report) -> str:
     if report.peak_private_bytes:
         lines[0] += f", at most {human_bytes(report.peak_private_bytes)} of private memory"
     for (lowering, method), (delegated, total) in report.num_delegated.items():
-        if "+" in lowering or lowering != "cpu":
+        if lowering != CPU:
             lines.append(f"{lowering}: {delegated} of {total} instructions of {method}")
     check = report.check
     if check is None:

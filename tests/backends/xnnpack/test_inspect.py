@@ -1,0 +1,112 @@
+"""`mote inspect` of files that backends run parts of: who runs what, also where the library is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from llm_export import api
+from llm_export.commands import runner_binary
+from llm_export.commands.export import refusal_table, summary
+from llm_export.program.reader import read_program
+
+
+@pytest.fixture(scope="module")
+def exported(demo_checkpoint, tmp_path_factory) -> tuple[Path, api.ExportReport]:
+    path = tmp_path_factory.mktemp("inspect") / "demo.mote"
+    return path, api.export(demo_checkpoint, path, backends="xnnpack,cpu", check="off")
+
+
+@pytest.fixture(scope="module")
+def xnnpack_only(demo_checkpoint, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("inspect") / "xnnpack.mote"
+    api.export(demo_checkpoint, path, backends="xnnpack", check="off")
+    return path
+
+
+def inspect(path: Path, *arguments: str, library: str = "/nowhere/libXNNPACK.so", status: int = 0) -> str:
+    """What it prints; on standard error where the status is not 0."""
+    done = subprocess.run(
+        [runner_binary(), "inspect", path, *arguments], capture_output=True, text=True,
+        env=os.environ | {"MOTE_XNNPACK_LIBRARY": library},
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else done.stdout
+
+
+def test_json_says_who_runs_what(exported):
+    path, report = exported
+    about = json.loads(inspect(path, "--json"))
+    assert about["lowering"] == "cpu"
+    assert about["lowerings"]["xnnpack"]
+    for method in about["methods"]:
+        delegated, total = report.num_delegated[method["lowering"], method["name"]]
+        expected = {"cpu": total - delegated, "xnnpack": delegated}
+        assert method["runs_on"] == {name: count for name, count in expected.items() if count}
+        runners = [i["runs_on"] for i in method["instructions"] if i["runs_on"] is not None]
+        path_of_a_step = ["cpu", *runners, "cpu"]
+        assert method["num_crossings"] == sum(a != b for a, b in zip(path_of_a_step, path_of_a_step[1:], strict=False))
+        assert method["num_delegates"] == runners.count("xnnpack")
+        for instruction in method["instructions"]:
+            assert ("delegate" in instruction) == (instruction["op"] == "mote.delegate")
+    assert all(delegate["ops"]["mote.linear"] >= 1 for delegate in about["delegates"])
+
+
+def test_ops_of_a_delegate_are_read_back(exported):
+    path, report = exported
+    specs = read_program(path).planned.program.delegates
+    total = sum(sum(spec.ops.values()) for spec in specs)
+    assert total == sum(delegated for delegated, _ in report.num_delegated.values())
+
+
+def test_a_file_is_inspected_where_nothing_can_run_it(xnnpack_only):
+    about = json.loads(inspect(xnnpack_only, "--json"))
+    assert about["lowering"] is None
+    assert "/nowhere/libXNNPACK.so" in about["lowerings"]["xnnpack"]
+    text = inspect(xnnpack_only)
+    assert re.search(r"runs here on +nothing", text)
+    assert re.search(r"not on xnnpack +xnnpack: .*/nowhere/libXNNPACK.so", text)
+    for word in ("crossings a step", "Delegates", "xnnpack: ", "mote.linear", "Weights", "Segments"):
+        assert word in text
+
+
+def test_instructions_say_where_they_run(exported, xnnpack_only):
+    about = json.loads(inspect(xnnpack_only, "--json"))
+    decode = next(method for method in about["methods"] if method["name"] == "decode")
+    lines = inspect(xnnpack_only, "--ops", "decode").splitlines()
+    assert [line.split()[1] for line in lines] == [i["runs_on"] or "view" for i in decode["instructions"]]
+    assert all(("mote.linear" in line) for line in lines if "mote.delegate" in line)
+
+    path, _ = exported
+    both = inspect(path, "--ops", "decode")
+    assert "\nxnnpack: decode\n" in both and "\ncpu: decode\n" in both
+    assert inspect(path, "--ops", "decode", "--backend", "xnnpack") == "\n".join(lines) + "\n"
+    assert "mote.delegate" not in inspect(path, "--ops", "decode", "--backend", "cpu")
+
+
+def test_one_lowering_is_picked_by_name(exported):
+    path, _ = exported
+    kept = json.loads(inspect(path, "--json", "--backend", "cpu"))
+    assert {method["lowering"] for method in kept["methods"]} == {"cpu"}
+    text = inspect(path, "--backend", "cpu")
+    assert "Ops of the lowering cpu" in text and "Ops of the lowering xnnpack" not in text
+    refused = inspect(path, "--backend", "npu", status=2)
+    assert "--backend npu: the file has no such lowering (has: xnnpack, cpu)" in refused
+
+
+def test_refusals_are_a_table(exported):
+    _, report = exported
+    lines = refusal_table(report).splitlines()
+    assert lines[0] == "not on xnnpack:"
+    assert lines[1].split() == ["op", "prefill", "verify", "decode", "because"]
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=4) for line in lines[2:]]
+    numbers = [[0 if cell == "-" else int(cell) for cell in row[1:4]] for row in rows]
+    assert sum(map(sum, numbers)) == len(report.refusals)
+    assert [sum(row) for row in numbers] == sorted((sum(row) for row in numbers), reverse=True)
+    assert {(row[0], row[4]) for row in rows} == {(r.op, r.reason) for r in report.refusals}
+    assert "xnnpack: " in summary(report) and "cpu: " not in summary(report)
