@@ -82,9 +82,7 @@ class GraphBuilder:
 
     def activation(self, index: int) -> int:
         if index not in self._of:
-            raise Unsupported(
-                "a weight where an activation is needed" if self.is_weight(index) else "a view of a weight"
-            )
+            raise Unsupported("a weight where an activation is needed")
         return self._of[index]
 
     def operand(self, index: int) -> int:

@@ -9,7 +9,7 @@ from llm_export.backend import Backend, Blob, Subgraph, Unsupported
 from llm_export.program.instructions import Dim, Instruction
 
 from .blob import Function, Op, WeightForm
-from .graph_builder import GraphBuilder, fixed, integers, number
+from .graph_builder import MAX_CONSTANT_ELEMENTS, GraphBuilder, fixed, integers, number
 
 MAX_CONCATENATED = 5
 Lower = Callable[[GraphBuilder, Instruction], None]
@@ -29,10 +29,10 @@ class XnnpackBackend(Backend):
         self.weights = weights
 
     def lower(self, subgraph: Subgraph) -> Blob:
+        if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
+            raise Unsupported("XNNPACK has no such op")
         graph = GraphBuilder(subgraph, prefers_int8=self.weights == "int8")
         for instruction in subgraph.method.instructions:
-            if instruction.op not in OPS:
-                raise Unsupported("no op of XNNPACK")
             OPS[instruction.op](graph, instruction)
         return Blob(graph.graph.build(), tuple(graph.weights))
 
@@ -57,7 +57,8 @@ BINARY = {
     "add": Function.add, "sub": Function.subtract, "mul": Function.multiply, "div": Function.divide,
     "maximum": Function.maximum, "minimum": Function.minimum,
 }  # fmt: skip
-POWERS = {2.0: Function.square, 0.5: Function.sqrt, -0.5: Function.rsqrt}
+ROOTS = {0.5: Function.sqrt, -0.5: Function.rsqrt}
+MAX_POWER = 8
 
 
 @op(*(f"aten.{name}" for name in UNARY))
@@ -116,10 +117,29 @@ def reciprocal(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op("aten.pow")
 def power(graph: GraphBuilder, instruction: Instruction) -> None:
-    exponent = graph.scalar(instruction.inputs[1])
-    if exponent not in POWERS:
-        raise Unsupported("an exponent that is not 2, 0.5 or -0.5")
-    graph.unary(POWERS[exponent], graph.activation(instruction.inputs[0]), graph.result(instruction.outputs[0]))
+    exponent, x = graph.scalar(instruction.inputs[1]), graph.activation(instruction.inputs[0])
+    if exponent in ROOTS:
+        finish(graph, instruction, graph.unary(ROOTS[exponent], x))
+        return
+    if exponent is None or exponent != int(exponent) or not 1 <= abs(exponent) <= MAX_POWER:
+        raise Unsupported(
+            f"an exponent that is neither 0.5, -0.5 nor a whole number from 1 to {MAX_POWER}, or minus one"
+        )
+    product = whole_power(graph, x, int(abs(exponent)))
+    if exponent < 0:
+        finish(graph, instruction, graph.binary(Function.divide, graph.constant([1.0]), product))
+    elif exponent == 1:
+        graph.same(instruction.outputs[0], x)
+    else:
+        finish(graph, instruction, product)
+
+
+def whole_power(graph: GraphBuilder, x: int, exponent: int) -> int:
+    if exponent == 1:
+        return x
+    root = whole_power(graph, x, exponent // 2)
+    square = graph.unary(Function.square, root)
+    return graph.binary(Function.multiply, square, x) if exponent % 2 else square
 
 
 # Views and copies: XNNPACK has contiguous values only, so what moves no element costs nothing inside a subgraph.
@@ -132,9 +152,19 @@ def reshape(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op("aten.expand")
 def expand(graph: GraphBuilder, instruction: Instruction) -> None:
-    if graph.shape(instruction.inputs[0]) != graph.shape(instruction.outputs[0]):
-        raise Unsupported("an expansion")
-    reshape(graph, instruction)
+    before, after = graph.shape(instruction.inputs[0]), graph.shape(instruction.outputs[0])
+    if before == after:
+        reshape(graph, instruction)
+        return
+    before = (fixed(1),) * (len(after) - len(before)) + before
+    repeats = [b if a != b else fixed(1) for a, b in zip(before, after, strict=True)]
+    if any(size.tokens for size in repeats):
+        raise Unsupported("an expansion to a size that grows with T")
+    count = math.prod(size.constant for size in repeats)
+    if count > MAX_CONSTANT_ELEMENTS:
+        raise Unsupported(f"an expansion to {count} times the elements: must be at most {MAX_CONSTANT_ELEMENTS}")
+    ones = graph.constant([1.0] * count, [size.constant for size in repeats])
+    graph.binary(Function.multiply, graph.activation(instruction.inputs[0]), ones, graph.result(instruction.outputs[0]))
 
 
 @op("aten.permute")
@@ -161,9 +191,12 @@ def select(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op("aten.cat")
 def cat(graph: GraphBuilder, instruction: Instruction) -> None:
-    if not 2 <= len(instruction.inputs) <= MAX_CONCATENATED:
-        raise Unsupported(f"{len(instruction.inputs)} inputs: must be 2 to {MAX_CONCATENATED}")
     inputs, (axis,) = [graph.activation(index) for index in instruction.inputs], integers(instruction, "dim")
+    if len(inputs) == 1:
+        graph.same(instruction.outputs[0], inputs[0])
+        return
+    while len(inputs) > MAX_CONCATENATED:
+        inputs = [graph.concatenate(inputs[:MAX_CONCATENATED], axis), *inputs[MAX_CONCATENATED:]]
     graph.concatenate(inputs, axis, graph.result(instruction.outputs[0]))
 
 
@@ -194,9 +227,13 @@ def mean(graph: GraphBuilder, instruction: Instruction) -> None:
 @op("aten.bmm")
 def bmm(graph: GraphBuilder, instruction: Instruction) -> None:
     a, b = (graph.activation(index) for index in instruction.inputs)
-    if len(graph.shape_of(a)) < 3:
-        raise Unsupported("matrices without a leading dimension")
-    graph.node(Op.batch_matrix_multiply, (a, b), graph.result(instruction.outputs[0]))
+    output = graph.result(instruction.outputs[0])
+    if len(graph.shape_of(a)) > 2:
+        graph.node(Op.batch_matrix_multiply, (a, b), output)
+        return
+    a, b = (graph.reshape(x, graph.new((fixed(1), *graph.shape_of(x)))) for x in (a, b))
+    product = graph.new((fixed(1), *graph.shape_of(output)))
+    graph.reshape(graph.node(Op.batch_matrix_multiply, (a, b), product), output)
 
 
 # Language-model ops

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from scripts.update_model_table import updated
+from scripts import update_backend_table, update_model_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_model_table_is_that_of_the_tests():
     readme = (ROOT / "README.md").read_text()
-    assert updated(readme) == readme, "run: .venv/bin/python scripts/update_model_table.py"
+    assert update_model_table.updated(readme) == readme, "run: .venv/bin/python scripts/update_model_table.py"
+
+
+def test_backend_table_is_that_of_the_code():
+    page = (ROOT / "docs" / "backends.md").read_text()
+    assert update_backend_table.updated(page) == page, "run: .venv/bin/python scripts/update_backend_table.py"
 
 
 def test_links_lead_to_files():

@@ -101,15 +101,13 @@ def run_blob(
     blob: Blob, weights: Sequence[bytes], tokens: int, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]]
 ) -> list[Tensor]:
     """Gives the outputs, which have these shapes."""
-    if not RUN_PART.exists():
-        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_XNNPACK_RUN_PART")
     request = [_integers(len(blob.data)), _padded(blob.data), _integers(len(weights)), *weights]
     request.append(_integers(tokens, len(inputs)))
     for x in inputs:
         request += [_integers(x.dim(), *x.shape), _padded(x.to(torch.float32).contiguous().numpy().tobytes())]
     request.append(_integers(len(shapes)))
     request += [_integers(len(shape), *shape) for shape in shapes]
-    result = subprocess.run([RUN_PART], input=b"".join(request), capture_output=True, cwd=ROOT, timeout=60)
+    result = _run_part(b"".join(request))
     if result.returncode == NO_LIBRARY:
         pytest.skip(result.stdout.decode().strip())
     assert result.returncode == 0, result.stderr.decode()
@@ -121,12 +119,16 @@ def run_blob(
 
 def run_part_with(library: str) -> str:
     """What is said about a library."""
-    if not RUN_PART.exists():
-        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_XNNPACK_RUN_PART")
-    environment = os.environ | {"MOTE_XNNPACK_LIBRARY": library}
-    result = subprocess.run([RUN_PART], stdin=subprocess.DEVNULL, capture_output=True, cwd=ROOT, env=environment)
+    result = _run_part(b"", {"MOTE_XNNPACK_LIBRARY": library})
     assert result.returncode == NO_LIBRARY
     return result.stdout.decode()
+
+
+def _run_part(request: bytes, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    if not RUN_PART.exists():
+        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_XNNPACK_RUN_PART")
+    environment = {**os.environ, **(environment or {})}
+    return subprocess.run([RUN_PART], input=request, capture_output=True, cwd=ROOT, env=environment, timeout=60)
 
 
 def stored_weight(spec: WeightSpec, value: Tensor | Quantized) -> bytes:
@@ -139,6 +141,16 @@ def stored_weight(spec: WeightSpec, value: Tensor | Quantized) -> bytes:
 
 def numbers(*values: float) -> Numbers:
     return Numbers(values)
+
+
+def random(*sizes: int, seed: int = 0) -> Tensor:
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed + sum(sizes)))
+
+
+def linear_attributes(activations: str, norm: str = "none", unit_offset: int = 0) -> dict:
+    return {
+        "activations": activations, "norm": norm, "norm_eps": numbers(1e-5), "norm_unit_offset": dims(unit_offset),
+    }  # fmt: skip
 
 
 def _integers(*values: int) -> bytes:

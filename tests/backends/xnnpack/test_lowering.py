@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 import torch
 
 import llm_export.ops  # noqa: F401  registers mote::
-from backends.xnnpack import blob
+from backends.xnnpack import blob, graph_builder, lowering
 from backends.xnnpack.library import find_library
 from backends.xnnpack.lowering import XnnpackBackend
 from llm_export.backend import Subgraph
@@ -19,30 +21,23 @@ from tests.backends.xnnpack.parts import (
     Part,
     T,
     dims,
+    linear_attributes,
     numbers,
     quantised,
+    random,
     run_blob,
     run_part_with,
     stored_weight,
 )
+from tests.backends.xnnpack.refusals import REFUSED, place_of_refusal
 
 TOKENS = (1, 2, 7, 64, 257)
 mote = torch.ops.mote
 
 
-def random(*sizes: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed + sum(sizes)))
-
-
 def assert_near(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
     error = (actual - expected).abs().max() / expected.abs().max()
     assert error <= tolerance, float(error)
-
-
-def linear_attributes(activations: str, norm: str = "none", unit_offset: int = 0) -> dict:
-    return {
-        "activations": activations, "norm": norm, "norm_eps": numbers(1e-5), "norm_unit_offset": dims(unit_offset),
-    }  # fmt: skip
 
 
 LINEARS = [(4, 32, 35, 96), (4, 256, 48, 512), (3, 64, 17, 128), (8, 128, 33, 256)]
@@ -177,6 +172,43 @@ def test_products_and_joins():
         assert_near(cat.run(tokens, [x, c, z]), torch.cat((x, c, z), -1))
 
 
+def test_products_of_two_matrices():
+    part = Part("aten.bmm", [(T, 5), (5, 9)], (T, 9))
+    for tokens in TOKENS:
+        a, b = random(tokens, 5), random(5, 9)
+        assert_near(part.run(tokens, [a, b]), a @ b)
+
+
+@pytest.mark.parametrize("count", [1, 6, 9, 11])
+def test_joins_of_many(count):
+    widths = [1 + i % 3 for i in range(count)]
+    part = Part("aten.cat", [(1, T, width) for width in widths], (1, T, sum(widths)), {"dim": dims(2)})
+    for tokens in TOKENS:
+        pieces = [random(1, tokens, width, seed=i) for i, width in enumerate(widths)]
+        assert_near(part.run(tokens, pieces), torch.cat(pieces, -1))
+
+
+EXPANSIONS = [((1, 2, 1, T, 7), (1, 2, 3, T, 7)), ((1, T, 1), (1, T, 33)), ((T, 5), (4, T, 5)), ((1, T, 5), (1, T, 5))]
+
+
+@pytest.mark.parametrize("before,after", EXPANSIONS)
+def test_expansions(before, after):
+    part = Part("aten.expand", [before], after, {"size": dims(*after)})
+    for tokens in TOKENS:
+        x = random(*(tokens if size is T else size for size in before))
+        expected = x.expand(*(tokens if size is T else size for size in after))
+        assert_near(part.run(tokens, [x]), expected)
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.0, 2.0, 3.0, 7.0, 8.0, -1.0, -2.0, -3.0])
+def test_powers(exponent):
+    part = Part("aten.pow", [(1, T, 13), exponent], (1, T, 13))
+    for tokens in TOKENS:
+        x = random(1, tokens, 13)
+        x = x.abs() + 0.1 if abs(exponent) == 0.5 else x + 0.1 * x.sign()
+        assert_near(part.run(tokens, [x]), x.pow(exponent))
+
+
 def test_island():
     """Two linears read one normed value; a residual is given out and read on; heads are turned by views."""
     k, n = 64, 96
@@ -218,30 +250,18 @@ def test_names_what_a_library_lacks():
     assert "cannot be loaded" in run_part_with(library="/nowhere/libXNNPACK.so")
 
 
-def test_refuses_with_a_reason():
-    shape = (1, T, 8)
-    four_bits = quantised(random(32, 64), 4, 32)
-    cases = {
-        "no op of XNNPACK": Part("aten.cumsum", [shape], shape, {"dim": dims(1)}),
-        "dtype int64": Part("aten.add", [shape, shape], shape, dtype=torch.int64),
-        "rank 7: must be 1 to 6": Part("aten.abs", [(1,) * 7], (1,) * 7),
-        "a slice with steps": Part(
-            "aten.slice", [shape], (1, T, 4), {"dim": dims(2), "start": dims(0), "end": dims(8), "step": dims(2)}
-        ),
-        "not over the last dimension": Part("aten.softmax", [shape], shape, {"dim": dims(1)}),
-        "an expansion": Part("aten.expand", [(1, T, 1)], shape, {"size": dims(*shape)}),
-        "6 inputs: must be 2 to 5": Part("aten.cat", [shape] * 6, (1, T, 48), {"dim": dims(2)}),
-        "two constants": Part("aten.add", [1.5, random(8)], (8,)),
-        "an exponent that is not 2, 0.5 or -0.5": Part("aten.pow", [shape, 3.0], shape),
-        "a weight of 4 bits where a dense one is needed": Part("aten.add", [(T, 64), four_bits], (T, 64)),
-        "int8 activations with a dense weight": Part(
-            "mote.linear", [shape, random(4, 8)], (1, T, 4), linear_attributes("int8")
-        ),
-        "size T-1": Part("aten.abs", [(Dim(1, -1), 8)], (Dim(1, -1), 8)),
-    }
-    for reason, part in cases.items():
-        assert part.refusal() == reason
-    assert Part("aten.abs", [shape], shape).refusal() is None
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refuses_with_a_reason(reason):
+    assert REFUSED[reason].refusal() == reason
+
+
+def test_every_refusal_has_an_example():
+    raised = {place_of_refusal(part) for part in REFUSED.values()}
+    for module in (graph_builder, lowering):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+            if isinstance(node, ast.Raise):
+                lines = range(node.lineno, node.end_lineno + 1)
+                assert any((module, line) in raised for line in lines), f"{module.__file__}:{node.lineno}"
 
 
 def test_finds_the_library_of_the_environment():
