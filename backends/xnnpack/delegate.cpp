@@ -4,6 +4,7 @@
 #include <new>
 
 #include "backends/xnnpack/threads.h"
+#include "base/log.h"
 #include "base/size.h"
 
 namespace mote::xnnpack {
@@ -153,10 +154,39 @@ class SessionDelegate : public Delegate {
 
 }  // namespace
 
+// With what was packed before, else writing what is packed now, else without a file: whatever is wrong with it, a load works.
 Result<std::shared_ptr<const Program>> Program::load(const Api& api, const DelegateSource& source) {
-  std::shared_ptr<Program> program(new Program(api));
-  for (const DelegatePart& part : source.parts) MOTE_RETURN_IF_ERROR(program->load_part(part));
-  MOTE_RETURN_IF_ERROR(program->weights_.finish());
+  std::string failure;
+  if (const std::optional<CachePlace> place = CachePlace::find(api, source)) {
+    Result<PackedCache> cache = PackedCache::open(*place);
+    if (cache.ok()) {
+      auto loaded = load_with(api, source, std::make_unique<PackedWeights>(*std::move(cache)), &failure);
+      if (failure.empty()) return loaded;
+      failure = place->path + ": " + failure;
+    } else {
+      failure = cache.status().message();
+    }
+    MOTE_LOG_LINE(kInfo, "xnnpack: packing weights: %s", failure.c_str());
+    Result<PackedCacheWriter> writer = PackedCacheWriter::create(*place);
+    if (writer.ok()) {
+      auto loaded = load_with(api, source, std::make_unique<PackedWeights>(*std::move(writer)), &failure);
+      if (failure.empty()) return loaded;
+    } else {
+      failure = writer.status().message();
+    }
+    MOTE_LOG_LINE(kInfo, "xnnpack: packed weights are not kept: %s", failure.c_str());
+  }
+  return load_with(api, source, std::make_unique<PackedWeights>(), &failure);
+}
+
+Result<std::shared_ptr<const Program>> Program::load_with(const Api& api, const DelegateSource& source,
+                                                          std::unique_ptr<PackedWeights> weights, std::string* failure) {
+  std::shared_ptr<Program> program(new Program(api, std::move(weights)));
+  Status status;
+  for (size_t i = 0; i < source.parts.size() && status.ok(); ++i) status = program->load_part(source.parts[i]);
+  if (status.ok()) status = program->weights_->finish();
+  *failure = program->weights_->cache_failure();
+  if (!status.ok()) return status;
   return std::shared_ptr<const Program>(std::move(program));
 }
 
@@ -164,11 +194,11 @@ Result<std::shared_ptr<const Program>> Program::load(const Api& api, const Deleg
 Status Program::load_part(const DelegatePart& part) {
   LoadedPart loaded{.place = part.place};
   MOTE_ASSIGN(loaded.graph, verify_graph(part));
-  MOTE_ASSIGN(std::vector<StaticTensor> tensors, weights_.add(part, loaded.graph));
+  MOTE_ASSIGN(std::vector<StaticTensor> tensors, weights_->add(part, loaded.graph));
   MOTE_ASSIGN(WorkspaceHandle workspace, make_workspace(api_));
-  const Result<RuntimeHandle> runtime = make_runtime(api_, loaded.graph, tensors, 1, weights_.provider(), workspace.get(), nullptr);
+  const Result<RuntimeHandle> runtime = make_runtime(api_, loaded.graph, tensors, 1, weights_->provider(), workspace.get(), nullptr);
   if (!runtime.ok()) return at_place(part.place, runtime.status());
-  weights_.finish_part();
+  weights_->finish_part();
   for (StaticTensor& tensor : tensors) tensor.block_scales = nullptr;
   loaded.tensors = std::move(tensors);
   parts_.push_back(std::move(loaded));

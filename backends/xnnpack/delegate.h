@@ -21,19 +21,23 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   static Result<std::shared_ptr<const Program>> load(const Api& api, const DelegateSource& source);
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
-  uint64_t private_bytes() const override { return weights_.private_bytes(); }
+  uint64_t private_bytes() const override { return weights_->private_bytes(); }
+  uint64_t file_backed_bytes() const override { return weights_->file_backed_bytes(); }
 
   const Api& api() const { return api_; }
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
-  WeightsCacheProvider* provider() const { return weights_.provider(); }
+  WeightsCacheProvider* provider() const { return weights_->provider(); }
 
  private:
-  explicit Program(const Api& api) : api_(api) {}
+  Program(const Api& api, std::unique_ptr<PackedWeights> weights) : api_(api), weights_(std::move(weights)) {}
+  // failure: what made of a cache the error, or else empty
+  static Result<std::shared_ptr<const Program>> load_with(const Api& api, const DelegateSource& source,
+                                                          std::unique_ptr<PackedWeights> weights, std::string* failure);
   Status load_part(const DelegatePart& part);
 
   const Api& api_;
-  mutable PackedWeights weights_;  // finished: only looked up
+  std::unique_ptr<PackedWeights> weights_;  // finished: only looked up
   std::vector<LoadedPart> parts_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/xnnpack/unpack.h"
+#include "base/log.h"
 #include "base/size.h"
 
 namespace mote::xnnpack {
@@ -39,6 +40,17 @@ Size num_elements(const GraphValue& value) {
   return count;
 }
 
+// More than XNNPACK packs a kernel of [rows, columns] into: its tiles have up to 256 rows and columns, and each row has some
+// numbers beside its codes, each block a scale. It does not check what a cache gives it.
+Size max_packed_bytes(const GraphValue& value, int64_t group_size) {
+  constexpr int64_t kTile = 256, kNumbersOfRow = 64, kBytesOfBlock = 4;
+  const Size rows = (Size(value.shape[0].constant) + kTile).align_up(kTile);
+  const Size columns = Size(value.shape.size() > 1 ? value.shape[1].constant : 1) + kTile;
+  const bool is_float = value.kind == fb::ValueKind::constant || value.form == fb::WeightForm::float32;
+  const Size blocks = group_size > 0 ? Size(columns.value() / group_size + 1) : Size(0);
+  return rows * (columns * (is_float ? 4 : 1) + blocks * kBytesOfBlock + kNumbersOfRow);
+}
+
 }  // namespace
 
 Result<Pages> Pages::make(size_t bytes) {
@@ -61,7 +73,9 @@ void Pages::drop() {
 PackedWeights::PackedWeights()
     : provider_{this, look_up, reserve_space, insert,
                 [](void* self) { return static_cast<PackedWeights*>(self)->is_finished_; },
-                [](void* self, size_t index) -> void* { return static_cast<PackedWeights*>(self)->spaces_[index].data(); },
+                [](void* self, size_t index) -> void* {
+                  return const_cast<std::byte*>(static_cast<PackedWeights*>(self)->spaces_[index].data);
+                },
                 [](void*) { return XnnStatus::kSuccess; }, nullptr} {}
 
 Result<std::vector<StaticTensor>> PackedWeights::add(const DelegatePart& part, const Graph& graph) {
@@ -93,8 +107,17 @@ Result<StaticTensor> PackedWeights::find_or_make(const DelegatePart& part, const
   if (const auto found = entries_.find(full_key); found != entries_.end()) return found->second.tensor;
   Entry entry;
   entry.is_kernel = is_kernel;
+  const bool is_weight = value.kind == fb::ValueKind::weight;
+  entry.max_packed_bytes = max_packed_bytes(value, is_weight ? part.weights[value.weight].tensor.group_size : 0).unsigned_value();
+  entry.is_packed = is_kernel && cache_ && cache_->has(full_key);
+  if (is_kernel && cache_ && !entry.is_packed) {
+    cache_failure_ = "it lacks some of the weights";
+    return Status(Code::kFileChanged, cache_failure_);
+  }
   MOTE_RETURN_IF_ERROR(make(part, value, &entry));
-  return entries_.emplace(full_key, std::move(entry)).first->second.tensor;
+  auto& kept = *entries_.emplace(full_key, std::move(entry)).first;
+  entry_at_.emplace(kept.second.tensor.data, &kept);
+  return kept.second.tensor;
 }
 
 Result<std::byte*> PackedWeights::allocate(Entry* entry, Size bytes) {
@@ -121,14 +144,16 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
   MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector ? count * 4 : is_int4 ? Size(count.value() / 2) : count));
   entry->tensor.data = data;
   if (value.form == fb::WeightForm::float32) {
+    if (entry->is_packed) return {};
     unpack_dense(tensor, value.first_row, rows, value.offset, reinterpret_cast<float*>(data));
     return {};
   }
   if (value.form == fb::WeightForm::row_scales) return unpack_row_scales(tensor, value.first_row, rows, false, reinterpret_cast<float*>(data));
   if (is_int4) {
+    entry->tensor.block_size = tensor.group_size;
+    if (entry->is_packed) return {};
     MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(count.value() / tensor.group_size) * 2));
     entry->tensor.block_scales = reinterpret_cast<uint16_t*>(scales);
-    entry->tensor.block_size = tensor.group_size;
     unpack_int4_blocks(tensor, value.first_row, rows, reinterpret_cast<uint8_t*>(data), reinterpret_cast<uint16_t*>(scales));
     return {};
   }
@@ -139,6 +164,7 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
   if (value.form == fb::WeightForm::int8_high) {
     for (int64_t i = 0; i < rows; ++i) row_scales[i] = std::min(row_scales[i] * 256, 0x1p127f);
   }
+  if (entry->is_packed) return {};
   unpack_int8(tensor, value.form, value.first_row, rows, reinterpret_cast<int8_t*>(data));
   return {};
 }
@@ -152,29 +178,92 @@ void PackedWeights::finish_part() {
     entry.pages.pop_back();
     entry.tensor.block_scales = nullptr;
   }
+  if (writer_ && is_written_whole_) write_spaces();
+}
+
+// A failure ends the writing; what was written stays in the file.
+void PackedWeights::write_spaces() {
+  for (Space& space : spaces_) {
+    if (space.offset || !space.name) continue;
+    const Result<uint64_t> offset = writer_->append(*space.name, {space.data, static_cast<size_t>(space.bytes)});
+    if (!offset.ok()) {
+      is_written_whole_ = false;
+      MOTE_LOG_LINE(kInfo, "xnnpack: packed weights are not kept: %s", offset.status().message().c_str());
+      return;
+    }
+    space.offset = *offset;
+    space.pages->drop();
+    private_bytes_ -= space.bytes;
+  }
+}
+
+// The pages of the file in place of those that were written to it.
+Status PackedWeights::use_written() {
+  Result<CacheMapping> mapping = writer_->map();
+  if (!mapping.ok()) {
+    cache_failure_ = mapping.status().message();
+    return mapping.status();
+  }
+  written_.emplace(*std::move(mapping));
+  for (Space& space : spaces_) {
+    if (!space.offset) continue;
+    space.data = written_->file().data() + *space.offset;
+    space.pages.reset();
+    file_backed_bytes_ += space.bytes;
+  }
+  if (is_written_whole_) {
+    const Status committed = writer_->commit();
+    if (!committed.ok()) MOTE_LOG_LINE(kInfo, "xnnpack: packed weights are not kept: %s", committed.message().c_str());
+  }
+  writer_.reset();
+  return {};
 }
 
 Status PackedWeights::finish() {
   is_finished_ = true;
   MOTE_REQUIRE(!has_failed_, Code::kOutOfMemory, "no memory for packed weights");
-  return {};
+  return writer_ ? use_written() : Status();
 }
 
 size_t PackedWeights::look_up(void* self, const WeightsCacheKey* key) {
-  const auto& packed = static_cast<PackedWeights*>(self)->packed_;
-  const auto found = packed.find({key->seed, key->kernel, key->bias});
-  return found == packed.end() ? kNotFound : found->second;
+  auto& weights = *static_cast<PackedWeights*>(self);
+  const PackedKey packed_key{key->seed, key->kernel, key->bias};
+  if (const auto found = weights.packed_.find(packed_key); found != weights.packed_.end()) return found->second;
+  if (!weights.cache_ || weights.is_finished_) return kNotFound;
+  try {
+    return weights.look_up_in_cache(packed_key);
+  } catch (const std::bad_alloc&) {
+    weights.has_failed_ = true;
+    return kNotFound;
+  }
+}
+
+size_t PackedWeights::look_up_in_cache(const PackedKey& key) {
+  const auto entry = entry_at_.find(key.kernel);
+  if (entry == entry_at_.end()) return kNotFound;
+  const auto& [name, kernel] = *entry->second;
+  const std::span<const std::byte> found = cache_->find({name, key.seed}, kernel.max_packed_bytes);
+  if (found.data() == nullptr) return kNotFound;
+  spaces_.push_back({.data = found.data(), .bytes = found.size()});
+  file_backed_bytes_ += found.size();
+  packed_.emplace(key, spaces_.size() - 1);
+  return spaces_.size() - 1;
 }
 
 void* PackedWeights::reserve_space(void* self, size_t bytes) {
   auto& weights = *static_cast<PackedWeights*>(self);
   if (weights.is_finished_) return nullptr;
   try {
+    if (weights.cache_) {
+      weights.cache_failure_ = "it lacks what this library reads";
+      return nullptr;  // what would be packed was not unpacked
+    }
     Result<Pages> pages = Pages::make(bytes);
     if (!pages.ok()) return nullptr;
-    weights.spaces_.push_back(*std::move(pages));
+    std::byte* data = pages->data();
+    weights.spaces_.push_back({.data = data, .pages = *std::move(pages), .bytes = bytes});
     weights.private_bytes_ += bytes;
-    return weights.spaces_.back().data();
+    return data;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -185,9 +274,14 @@ size_t PackedWeights::insert(void* self, const WeightsCacheKey* key, void* data,
   const PackedKey packed_key{key->seed, key->kernel, key->bias};
   if (const auto found = weights.packed_.find(packed_key); found != weights.packed_.end()) return found->second;
   for (size_t i = weights.spaces_.size(); i-- > 0;) {
-    if (weights.spaces_[i].data() != data) continue;
+    Space& space = weights.spaces_[i];
+    if (space.data != data) continue;
     try {
       weights.packed_.emplace(packed_key, i);
+      const auto entry = weights.entry_at_.find(key->kernel);
+      if (weights.writer_ && entry != weights.entry_at_.end() && space.bytes <= entry->second->second.max_packed_bytes) {
+        space.name = PackedName{entry->second->first, key->seed};
+      }
     } catch (const std::bad_alloc&) {
       weights.has_failed_ = true;
     }

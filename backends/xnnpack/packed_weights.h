@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/xnnpack/api.h"
 #include "backends/xnnpack/graph.h"
+#include "backends/xnnpack/packed_cache.h"
 
 namespace mote::xnnpack {
 
@@ -41,10 +44,14 @@ struct StaticTensor {
 
 // XNNPACK finds packed weights by the address of what they were packed from. That address stays reserved, but its memory
 // is given back once a runtime has packed it; runtimes that come later find the packed weights and never read it.
+// With a cache nothing is unpacked for a kernel that it has; without one that could be read, what is packed is written
+// to a file part by part, whose pages then take the place of the private ones.
 // Thread safety: `add`, `finish_part` and `finish` from one thread; afterwards all else from any.
 class PackedWeights {
  public:
   PackedWeights();
+  explicit PackedWeights(PackedCache cache) : PackedWeights() { cache_.emplace(std::move(cache)); }
+  explicit PackedWeights(PackedCacheWriter writer) : PackedWeights() { writer_.emplace(std::move(writer)); }
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
@@ -54,11 +61,14 @@ class PackedWeights {
   // A runtime of the part exists, so its kernels are packed and their content is dropped.
   void finish_part();
   // Nothing is packed any more: what is not found is an error.
-  // Errors: kOutOfMemory if something could not be kept.
+  // Errors: kOutOfMemory if something could not be kept, kFileUnreadable for what was written and cannot be mapped.
   Status finish();
+  // Why an error of it or of a runtime may not come again without the cache or the writer; empty: it would.
+  const std::string& cache_failure() const { return cache_failure_; }
 
   WeightsCacheProvider* provider() { return &provider_; }
   uint64_t private_bytes() const { return private_bytes_; }
+  uint64_t file_backed_bytes() const { return file_backed_bytes_; }
 
  private:
   // Weight, form, rows and offset; for kernels also what else is packed with them: dtype of the input, key of the bias.
@@ -68,6 +78,15 @@ class PackedWeights {
     std::vector<Pages> pages;
     bool is_kernel = false;
     bool is_packed = false;
+    uint64_t max_packed_bytes = 0;
+  };
+  // Packed weights: private pages, or in a file.
+  struct Space {
+    const std::byte* data = nullptr;
+    std::optional<Pages> pages{};
+    uint64_t bytes = 0;
+    std::optional<PackedName> name{};   // of what is to be written
+    std::optional<uint64_t> offset{};  // in the file that is written
   };
   struct PackedKey {
     uint32_t seed;
@@ -79,17 +98,27 @@ class PackedWeights {
   Result<StaticTensor> find_or_make(const DelegatePart& part, const GraphValue& value, const Key& key, bool is_kernel);
   Status make(const DelegatePart& part, const GraphValue& value, Entry* entry);
   Result<std::byte*> allocate(Entry* entry, Size bytes);
+  size_t look_up_in_cache(const PackedKey& key);
+  void write_spaces();
+  Status use_written();
 
   static size_t look_up(void* self, const WeightsCacheKey* key);
   static void* reserve_space(void* self, size_t bytes);
   static size_t insert(void* self, const WeightsCacheKey* key, void* data, size_t bytes);
 
+  std::optional<PackedCache> cache_;
+  std::optional<PackedCacheWriter> writer_;
+  std::optional<CacheMapping> written_;
+  std::string cache_failure_;
+  bool is_written_whole_ = true;
   std::map<Key, Entry> entries_;
-  std::map<PackedKey, size_t> packed_;  // to an index of `spaces_`
-  std::deque<Pages> spaces_;
+  std::map<const void*, std::pair<const Key, Entry>*> entry_at_;  // by the address that XNNPACK knows
+  std::map<PackedKey, size_t> packed_;                             // to an index of `spaces_`
+  std::deque<Space> spaces_;
   bool is_finished_ = false;
   bool has_failed_ = false;
   uint64_t private_bytes_ = 0;
+  uint64_t file_backed_bytes_ = 0;
   WeightsCacheProvider provider_;
 };
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/crc32.h"
-#include "runner/llm/state/atomic_file.h"
+#include "base/atomic_file.h"
 #include "session_file_generated.h"
 
 namespace mote {

@@ -49,7 +49,9 @@ bool has_library();
 // One part, loaded once; the sizes of calls may change.
 class Loaded {
  public:
-  Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads = 1);
+  // path: of a file that the weights could be in; empty: none
+  Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads = 1, const std::string& path = {},
+         uint32_t program_crc32 = 0);
 
   const Status& status() const { return status_; }
   // Runs with T = tokens; outputs are made anew, filled with NaN before.

@@ -1,4 +1,4 @@
-#include "runner/llm/state/atomic_file.h"
+#include "base/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   auto state = std::make_unique<State>();
   state->path = path;
   state->temporary = format("%s.tmp-%ld-%u", path.c_str(), static_cast<long>(::getpid()), count.fetch_add(1));
-  state->file = ::open(state->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  state->file = ::open(state->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (state->file < 0) return state->failed("cannot be written");
   return AtomicFile(std::move(state));
 }
@@ -56,6 +56,8 @@ Status AtomicFile::overwrite_start(std::span<const std::byte> bytes) {
   if (::lseek(state_->file, 0, SEEK_SET) != 0) return state_->failed("cannot be written");
   return write(bytes);
 }
+
+int AtomicFile::descriptor() const { return state_->file; }
 
 Status AtomicFile::commit() {
   if (::fsync(state_->file) != 0) return state_->failed("cannot be synced");

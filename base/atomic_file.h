@@ -23,6 +23,8 @@ class AtomicFile {
   Status write(std::span<const std::byte> bytes);
   // Over what the file starts with.
   Status overwrite_start(std::span<const std::byte> bytes);
+  // For reading what was written; -1 once it is committed.
+  int descriptor() const;
   // Synced, then renamed.
   Status commit();
 

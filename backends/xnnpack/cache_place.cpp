@@ -1,0 +1,72 @@
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "backends/xnnpack/packed_cache.h"
+#include "base/crc32.h"
+#include "base/log.h"
+#include "kernels/cpu_features.h"
+
+namespace mote::xnnpack {
+namespace {
+
+constexpr size_t kReadBytes = size_t{1} << 16;
+
+#if defined(__x86_64__)
+constexpr uint32_t kArchitecture = 1;
+#elif defined(__aarch64__)
+constexpr uint32_t kArchitecture = 2;
+#else
+constexpr uint32_t kArchitecture = 0x100 + sizeof(void*);
+#endif
+
+struct LibraryFile {
+  uint64_t bytes = 0;  // 0: it cannot be read
+  uint32_t crc32 = 0;
+};
+
+LibraryFile read_library(const Api& api) {
+  LibraryFile library;
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(api.initialize), &info) == 0 || info.dli_fname == nullptr) return library;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(info.dli_fname, "rb"), std::fclose);
+  if (file == nullptr) return library;
+  std::vector<std::byte> buffer(kReadBytes);
+  for (size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0;) {
+    library.crc32 = crc32({buffer.data(), count}, library.crc32);
+    library.bytes += count;
+  }
+  return std::ferror(file.get()) != 0 ? LibraryFile{} : library;
+}
+
+std::string cache_path(const DelegateSource& source) {
+  const char* folder = std::getenv("MOTE_CACHE_DIR");
+  if (folder == nullptr || *folder == '\0') return source.path + ".xnnpack-cache";
+  // Models of one name share the folder.
+  const std::string name = source.path.substr(source.path.rfind('/') + 1);
+  return format("%s/%s-%08x.xnnpack-cache", folder, name.c_str(), source.program_crc32);
+}
+
+}  // namespace
+
+std::optional<CachePlace> CachePlace::find(const Api& api, const DelegateSource& source) {
+  const char* wanted = std::getenv("MOTE_XNNPACK_CACHE");
+  if (source.path.empty() || (wanted != nullptr && std::string_view(wanted) == "0")) return std::nullopt;
+  struct stat info {};
+  if (::stat(source.path.c_str(), &info) != 0) return std::nullopt;
+  static const LibraryFile library = read_library(api);  // one a process
+  if (library.bytes == 0) {
+    MOTE_LOG_LINE(kInfo, "xnnpack: the file of the library cannot be read, so packed weights are not kept");
+    return std::nullopt;
+  }
+  CachePlace place;
+  place.path = cache_path(source);
+  place.identity = {static_cast<uint64_t>(info.st_size), library.bytes,    source.program_crc32,
+                    library.crc32,                       detect_cpu_features().bits, kArchitecture};
+  return place;
+}
+
+}  // namespace mote::xnnpack

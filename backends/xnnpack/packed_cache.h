@@ -1,0 +1,113 @@
+// A file of packed weights beside the model: the next load maps it instead of packing, and its memory is the file's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/xnnpack/api.h"
+#include "base/atomic_file.h"
+#include "base/status.h"
+#include "runner/program/delegate.h"
+
+namespace mote::xnnpack {
+
+// What packed weights depend on: the program with its weights, the library, and the instructions that its kernels may use.
+struct CacheIdentity {
+  uint64_t model_bytes = 0;
+  uint64_t library_bytes = 0;
+  uint32_t program_crc32 = 0;
+  uint32_t library_crc32 = 0;
+  uint32_t cpu_features = 0;
+  uint32_t architecture = 0;
+  bool operator==(const CacheIdentity&) const = default;
+};
+
+// Where a program's packed weights are kept.
+struct CachePlace {
+  std::string path;
+  CacheIdentity identity;
+
+  // Nothing where they are not to be kept: MOTE_XNNPACK_CACHE=0, a program without a file, a library that cannot be read.
+  static std::optional<CachePlace> find(const Api& api, const DelegateSource& source);
+};
+
+struct PackedName {
+  std::string key;  // of the weight and all that is packed with it, the same at every load
+  uint32_t seed = 0;  // XNNPACK's, for the kernel that reads it
+  auto operator<=>(const PackedName&) const = default;
+};
+
+// Pages of a file, with as much again and more behind them that reads as zeros.
+class CacheMapping {
+ public:
+  static Result<CacheMapping> make(const std::string& path, int descriptor, uint64_t bytes);
+  CacheMapping(CacheMapping&& other) noexcept;
+  CacheMapping& operator=(CacheMapping&&) = delete;
+  ~CacheMapping();
+
+  std::span<const std::byte> file() const { return {data_, file_bytes_}; }
+  size_t readable_bytes() const { return readable_bytes_; }
+
+ private:
+  CacheMapping(const std::byte* data, size_t file_bytes, size_t readable_bytes)
+      : data_(data), file_bytes_(file_bytes), readable_bytes_(readable_bytes) {}
+  const std::byte* data_;
+  size_t file_bytes_;
+  size_t readable_bytes_;
+};
+
+// A file that was read: its table and checksums hold. What its bytes mean is as good as whoever may write to its folder.
+// Thread safety: any thread.
+class PackedCache {
+ public:
+  // Errors: kFileNotFound, kFileUnreadable, kFileChanged for another identity or a damaged file; each says what is wrong.
+  // Cost: a checksum over the file, on several threads.
+  static Result<PackedCache> open(const CachePlace& place);
+
+  // Whether there is something by this key, for any kernel.
+  bool has(const std::string& key) const;
+  // Memory of which at least max_bytes can be read; nothing if the file has no such weight or it has more bytes.
+  std::span<const std::byte> find(const PackedName& name, uint64_t max_bytes) const;
+
+ private:
+  struct Entry {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint32_t crc32 = 0;
+  };
+  explicit PackedCache(CacheMapping mapping) : mapping_(std::move(mapping)) {}
+  Status read_table(std::span<const std::byte> table, uint64_t num_entries, uint64_t payload_end);
+  bool checksums_hold() const;
+
+  CacheMapping mapping_;
+  std::map<PackedName, Entry> entries_;
+};
+
+// Writes such a file while weights are packed. Thread safety: one thread.
+class PackedCacheWriter {
+ public:
+  // Errors, here and below: kFileUnwritable, kFileUnreadable.
+  static Result<PackedCacheWriter> create(const CachePlace& place);
+  // Returns: where in the file it begins
+  Result<uint64_t> append(const PackedName& name, std::span<const std::byte> bytes);
+  // What was written so far, which stays readable whatever becomes of the file.
+  Result<CacheMapping> map() const;
+  // The file appears under its name.
+  Status commit();
+
+ private:
+  PackedCacheWriter(CachePlace place, AtomicFile file) : place_(std::move(place)), file_(std::move(file)) {}
+  CachePlace place_;
+  AtomicFile file_;
+  uint64_t end_ = 0;
+  uint32_t num_entries_ = 0;
+  std::vector<std::byte> table_;
+};
+
+}  // namespace mote::xnnpack
