@@ -1,15 +1,47 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace mote {
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";
+constexpr std::time_t kYoungSeconds = 60;  // its writer may not have locked it yet
+
+void remove_if_left(const std::filesystem::path& temporary) {
+  const int file = ::open(temporary.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return;
+  struct stat info {};
+  const bool is_old = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && std::time(nullptr) - info.st_mtime > kYoungSeconds;
+  if (is_old && ::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(temporary.c_str());
+  ::close(file);
+}
+
+// What writers of the same file left that ended before they could remove it.
+void remove_left(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string prefix = file.filename().string() + std::string(kTemporary);
+  std::error_code error;
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(prefix)) remove_if_left(entry->path());
+  }
+}
+
+}  // namespace
 
 struct AtomicFile::State {
   std::string path;
@@ -36,9 +68,11 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   static std::atomic<unsigned> count{0};
   auto state = std::make_unique<State>();
   state->path = path;
-  state->temporary = format("%s.tmp-%ld-%u", path.c_str(), static_cast<long>(::getpid()), count.fetch_add(1));
+  state->temporary = format("%s%s%ld-%u", path.c_str(), kTemporary.data(), static_cast<long>(::getpid()), count.fetch_add(1));
+  remove_left(path);
   state->file = ::open(state->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (state->file < 0) return state->failed("cannot be written");
+  (void)::flock(state->file, LOCK_EX | LOCK_NB);  // says that it is being written
   return AtomicFile(std::move(state));
 }
 
