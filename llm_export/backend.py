@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -23,11 +23,13 @@ class Subgraph:
     method: its inputs are activations that others make, its outputs those that others read, all contiguous
     weights: the program's table, to which values of kind "weight" refer
     constants: real values of the weights whose one source is a key here (scalars, tables)
+    embedded: indices of the weights that an embedding of the program reads too, on the CPU
     """
 
     method: LoweredMethod
     weights: Sequence[WeightSpec]
     constants: Mapping[str, torch.Tensor]
+    embedded: Set[int] = frozenset()
 
 
 @dataclass(frozen=True)

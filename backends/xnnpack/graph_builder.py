@@ -40,9 +40,10 @@ def number(instruction: Instruction, name: str, default: float | None = None) ->
 class GraphBuilder:
     """Values of the method become values of the graph when they are first read or written."""
 
-    def __init__(self, subgraph: Subgraph, *, prefers_int8: bool = False):
+    def __init__(self, subgraph: Subgraph, *, prefers_int8: bool = False, takes_tied: bool = False):
         self.subgraph = subgraph
         self.prefers_int8 = prefers_int8  # to int4, for weights that fit either
+        self.takes_tied = takes_tied  # weights that the embedding reads too
         self.method = subgraph.method
         self.graph = Graph()
         self.weights: list[int] = []  # of the program's table, in the order of the blob's references

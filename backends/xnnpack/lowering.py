@@ -21,17 +21,18 @@ class XnnpackBackend(Backend):
 
     weights: how weights of 1 to 4 bits that meet int8 activations are packed. `int4` takes the memory that they have in
     the file and is the faster one for single tokens, `int8` takes twice that and is the faster one for many
+    takes_tied: whether to run an output head that is the embedding too, which then is in memory twice
     """
 
     name = "xnnpack"
 
-    def __init__(self, weights: str = "int4"):
-        self.weights = weights
+    def __init__(self, weights: str = "int4", *, takes_tied: bool = False):
+        self.weights, self.takes_tied = weights, takes_tied
 
     def lower(self, subgraph: Subgraph) -> Blob:
         if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
             raise Unsupported("XNNPACK has no such op")
-        graph = GraphBuilder(subgraph, prefers_int8=self.weights == "int8")
+        graph = GraphBuilder(subgraph, prefers_int8=self.weights == "int8", takes_tied=self.takes_tied)
         for instruction in subgraph.method.instructions:
             OPS[instruction.op](graph, instruction)
         return Blob(graph.graph.build(), tuple(graph.weights))
@@ -293,6 +294,8 @@ def multiply(
     shape = (*graph.shape_of(x)[:-1], fixed(count))
     if len(spec.shape) != 2:
         raise Unsupported(f"a weight of rank {len(spec.shape)}")
+    if graph.method.values[weight].weight in graph.subgraph.embedded and not graph.takes_tied:
+        raise Unsupported("the embedding's weight: one copy serves both")
 
     def product(x: int, form: WeightForm, bias: int = -1) -> int:
         inputs = [x]

@@ -45,11 +45,13 @@ class Partitioned:
     """What `partition` returns.
 
     num_delegated: (lowering, method) to the instructions in delegates and those in all, views not counted
+    embedded: indices of the weights that embeddings read
     """
 
     program: LoweredProgram
     refusals: list[Refusal] = field(default_factory=list)
     num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    embedded: frozenset[int] = frozenset()
 
 
 def partition(program: LoweredProgram, lowerings: Sequence[Lowering]) -> Partitioned:
@@ -58,7 +60,7 @@ def partition(program: LoweredProgram, lowerings: Sequence[Lowering]) -> Partiti
     program: what `lower` gave   lowerings: in order of preference
     Errors: ProgramError if a backend takes the instructions of an island one by one and not together
     """
-    result = Partitioned(replace(program, methods=[], delegates=[]))
+    result = Partitioned(replace(program, methods=[], delegates=[]), embedded=_embedded(program))
     for lowering in lowerings:
         for method in program.methods:
             result.program.methods.append(_partition_method(result, lowering, method))
@@ -78,7 +80,7 @@ def _partition_method(result: Partitioned, lowering: Lowering, method: LoweredMe
                 result.refusals += [_refusal(lowering, backend, graph, node, reason) for node in nodes]
                 continue
             islands.append(extract(graph, nodes))
-            result.program.delegates.append(_lower(result.program, backend, islands[-1]))
+            result.program.delegates.append(_lower(result, backend, islands[-1]))
             left -= set(nodes)
     result.num_delegated[lowering.name, method.name] = (len(graph.nodes) - len(left), len(graph.nodes))
     partitioned = replace_islands(graph, islands, first_delegate) if islands else method
@@ -90,7 +92,7 @@ def _taken(
 ) -> set[int]:
     taken = set()
     for node in sorted(candidates):
-        reason = backend.refusal(_subgraph(result.program, extract(graph, [node])))
+        reason = backend.refusal(_subgraph(result, extract(graph, [node])))
         if reason is None:
             taken.add(node)
         else:
@@ -98,9 +100,9 @@ def _taken(
     return taken
 
 
-def _lower(program: LoweredProgram, backend: Backend, island: Island) -> DelegateSpec:
+def _lower(result: Partitioned, backend: Backend, island: Island) -> DelegateSpec:
     try:
-        blob = backend.lower(_subgraph(program, island))
+        blob = backend.lower(_subgraph(result, island))
     except Unsupported as error:
         raise ProgramError(
             f"{backend.name}: {island.method.name}: takes {len(island.nodes)} instructions one by one, "
@@ -114,8 +116,17 @@ def _ops(method: LoweredMethod) -> dict[str, int]:
     return dict(Counter(i.op for i in method.instructions if method.values[i.outputs[0]].alias_of < 0).most_common())
 
 
-def _subgraph(program: LoweredProgram, island: Island) -> Subgraph:
-    return Subgraph(island.method, program.weights, program.constants)
+def _subgraph(result: Partitioned, island: Island) -> Subgraph:
+    return Subgraph(island.method, result.program.weights, result.program.constants, result.embedded)
+
+
+def _embedded(program: LoweredProgram) -> frozenset[int]:
+    return frozenset(
+        method.values[instruction.inputs[1]].weight
+        for method in program.methods
+        for instruction in method.instructions
+        if instruction.op == "mote.embedding"
+    )
 
 
 def _refusal(lowering: Lowering, backend: Backend, graph: MethodGraph, node: int, reason: str) -> Refusal:

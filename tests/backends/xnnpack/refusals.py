@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from dataclasses import replace
 from types import ModuleType
 
 import torch
@@ -30,6 +31,12 @@ def _gated(function: str) -> Part:
 def _given_out_twice() -> Part:
     part = Part("aten.abs", [SHAPE], SHAPE)
     part.subgraph.method.outputs *= 2
+    return part
+
+
+def _tied() -> Part:
+    part = Part("mote.linear", [SHAPE, random(4, 8)], (1, T, 4), linear_attributes("float"))
+    part.subgraph = replace(part.subgraph, embedded={0})
     return part
 
 
@@ -67,6 +74,7 @@ REFUSED = {
         "mote.linear", [SHAPE, random(4, 8)], (1, T, 4), linear_attributes("int8")
     ),
     "a weight of rank 3": Part("mote.linear", [SHAPE, random(2, 4, 8)], (1, T, 4), linear_attributes("float")),
+    "the embedding's weight: one copy serves both": _tied(),
     "function erf": _gated("erf"),
 }
 

@@ -250,6 +250,11 @@ def test_names_what_a_library_lacks():
     assert "cannot be loaded" in run_part_with(library="/nowhere/libXNNPACK.so")
 
 
+def test_a_tied_head_is_taken_when_asked_for():
+    tied = REFUSED["the embedding's weight: one copy serves both"].subgraph
+    assert XnnpackBackend(takes_tied=True).refusal(tied) is None
+
+
 @pytest.mark.parametrize("reason", REFUSED)
 def test_refuses_with_a_reason(reason):
     assert REFUSED[reason].refusal() == reason

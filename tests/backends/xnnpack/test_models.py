@@ -89,6 +89,13 @@ def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
     assert {method["lowering"] for method in about["methods"]} == {"xnnpack", "cpu"}
 
 
+def test_a_tied_head_stays_with_the_embedding(demo_checkpoint, tmp_path):
+    report = api.export(demo_checkpoint, tmp_path / "demo.mote", backends="xnnpack", check="off")
+    tied = [r for r in report.refusals if r.reason.startswith("the embedding's weight")]
+    assert {(r.op, r.method) for r in tied} == {("mote.linear", m) for m in ("prefill", "decode", "verify")}
+    assert len(tied) == 3
+
+
 def chosen(path, wanted: str, **environment: str) -> subprocess.CompletedProcess:
     """What a process of its own runs a file on: a library that was loaded stays, and CPU features are read once."""
     script = (
