@@ -29,12 +29,13 @@ std::string backend_names() {
   return names;
 }
 
-Result<LoadedBackend> load_backend(std::string_view name, DelegateSource source) {
+// `file`: for messages.
+Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source) {
   const Backend* backend = find_backend(name);
-  const std::string text(name);
-  MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s", text.c_str(),
+  const std::string place = file + ": " + std::string(name);
+  MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s", place.c_str(),
                backend_names().c_str());
-  if (const Status status = backend->check_device(); !status.ok()) return Status(Code::kUnsupportedBackend, text + ": " + status.message());
+  if (const Status status = backend->check_device(); !status.ok()) return Status(Code::kUnsupportedBackend, place + ": " + status.message());
   MOTE_ASSIGN(auto program, backend->load(std::move(source)));
   return LoadedBackend{backend, std::move(program)};
 }
@@ -81,7 +82,7 @@ DelegatePart DelegateParts::part(uint32_t index) const {
 Result<std::vector<LoadedBackend>> DelegateParts::load() {
   std::vector<LoadedBackend> loaded;
   for (Source& source : sources_) {
-    MOTE_ASSIGN(LoadedBackend backend, load_backend(source.backend, std::move(source.source)));
+    MOTE_ASSIGN(LoadedBackend backend, load_backend(verified_.file().name(), source.backend, std::move(source.source)));
     loaded.push_back(std::move(backend));
   }
   return loaded;

@@ -65,7 +65,11 @@ class MethodVerifier {
 
 Status MethodVerifier::check_header() {
   MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "name", -1}, *method_.name(), kMaxNameBytes));
-  if (method_.lowering() != nullptr) MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "lowering", -1}, *method_.lowering(), kMaxNameBytes));
+  if (method_.lowering() != nullptr) {
+    const Path path{&path_, "lowering", -1};
+    MOTE_RETURN_IF_ERROR(check_text(path, *method_.lowering(), kMaxNameBytes));
+    if (method_.lowering()->size() == 0) return invalid(path, "is empty: must be \"cpu\", the names of backends joined by \"+\", or absent");
+  }
   const int64_t min = method_.min_tokens();
   const int64_t max = method_.max_tokens();
   if (min < 1 || min > kMaxTokens) return invalid(Path{&path_, "min_tokens", -1}, "= %lld: must be 1..2^20", static_cast<long long>(min));

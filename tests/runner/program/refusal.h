@@ -13,15 +13,8 @@ namespace mote::test {
 
 using Edit = std::function<void(fb::ProgramT&)>;
 
-// Why sum_model is refused after `edit`; "" if it is not.
-inline std::string refusal(const Edit& edit, ProgramBuilder builder = sum_model()) {
-  builder.tokenizer = "{}";
-  builder.chat_template = "{{ messages }}";
-  Bytes file = builder.build();
-  fb::ProgramT program = std::move(builder.program);
-  const size_t first_segment = program.segments[0]->offset;
-  edit(program);
-  if (!replace_program(file, pack(program), first_segment)) return "the edited program is too long for the test";
+// Why a file is refused; "" if it is not.
+inline std::string refusal_of(const Bytes& file) {
   auto mapped = map_bytes("test.mote", file);
   if (!mapped.ok()) return mapped.status().message();
   const auto verified = verify(*std::move(mapped));
@@ -30,9 +23,21 @@ inline std::string refusal(const Edit& edit, ProgramBuilder builder = sum_model(
   return verified.status().message();
 }
 
-inline void expect_refused(const Edit& edit, const std::string& message) {
-  EXPECT_NE(refusal(edit).find("test.mote: " + message), std::string::npos)
-      << "expected: " << message << "\n     got: " << refusal(edit);
+// The same of sum_model after `edit`.
+inline std::string refusal(const Edit& edit, ProgramBuilder builder = sum_model()) {
+  builder.tokenizer = "{}";
+  builder.chat_template = "{{ messages }}";
+  Bytes file = builder.build();
+  fb::ProgramT program = std::move(builder.program);
+  const size_t first_segment = program.segments[0]->offset;
+  edit(program);
+  if (!replace_program(file, pack(program), first_segment)) return "the edited program is too long for the test";
+  return refusal_of(file);
+}
+
+inline void expect_refused(const Edit& edit, const std::string& message, ProgramBuilder builder = sum_model()) {
+  const std::string got = refusal(edit, std::move(builder));
+  EXPECT_NE(got.find("test.mote: " + message), std::string::npos) << "expected: " << message << "\n     got: " << got;
 }
 
 }  // namespace mote::test

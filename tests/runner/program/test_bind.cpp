@@ -7,9 +7,8 @@ namespace mote {
 namespace {
 
 using test::constant;
+using test::kVerify;
 using test::tokens;
-
-constexpr size_t kVerify = 2;  // its logits are a row a token
 
 Result<std::shared_ptr<const Bound>> load(test::ProgramBuilder builder) {
   MOTE_ASSIGN(Mapped mapped, map_bytes("test.mote", builder.build()));

@@ -14,6 +14,7 @@ namespace {
 using test::constant;
 using test::fake;
 using test::kDim;
+using test::kPrefill;
 using test::MethodBuilder;
 using test::ProgramBuilder;
 using test::tokens;
@@ -21,7 +22,6 @@ using test::tokens;
 using Bind = Result<std::shared_ptr<const Bound>>;
 
 constexpr int32_t kBias = 2;  // index of the weight that parts add
-constexpr size_t kPrefill = 0;
 constexpr size_t kDelegated = 1;  // the first instruction that a part runs
 const std::string kPlace = "test.mote: prefill: instructions[1] (mote.delegate, model.layers.0)";
 
@@ -314,7 +314,7 @@ TEST_F(Delegates, refuse_an_input_that_is_absent) {
 
 TEST_F(Delegates, of_an_unknown_backend_are_refused) {
   expect_status(load(one_part("npu")).status(), Code::kUnsupportedBackend,
-                "npu: this build has no such backend: it has cpu, fake, spare, third");
+                "test.mote: npu: this build has no such backend: it has cpu, fake, spare, third");
 }
 
 TEST_F(Delegates, of_a_backend_that_the_device_lacks_are_refused) {
@@ -472,7 +472,7 @@ TEST_F(Lowerings, auto_tells_every_reason_when_none_works) {
   const Status status = choose(std::move(builder), kAnyBackend).status();
   expect_status(status, Code::kUnsupportedBackend, "test.mote: can be run in none of its ways");
   expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
-  expect_status(status, Code::kUnsupportedBackend, "fake: fake: no such device");
+  expect_status(status, Code::kUnsupportedBackend, "fake: test.mote: fake: no such device");
   expect_status(status, Code::kUnsupportedBackend, "--backend cpu");
 }
 

@@ -13,6 +13,11 @@ namespace mote::test {
 inline constexpr int64_t kVocabSize = 11;
 inline constexpr int64_t kDim = 4;
 
+// Methods of sum_model.
+inline constexpr uint32_t kPrefill = 0;
+inline constexpr uint32_t kDecode = 1;
+inline constexpr uint32_t kVerify = 2;  // its logits are a row a token
+
 // Number of times that check of any test op ran.
 extern std::atomic<int64_t> num_checks;
 // Set by the op test.cancel when it runs.

@@ -10,12 +10,12 @@ namespace {
 using test::constant;
 using test::Edit;
 using test::expect_refused;
+using test::kDecode;
+using test::kPrefill;
+using test::kVerify;
 using test::refusal;
 using test::tokens;
 
-constexpr size_t kPrefill = 0;
-constexpr size_t kDecode = 1;
-constexpr size_t kVerify = 2;
 // Values of each method of sum_model: the inputs, both weights, and what each instruction computes.
 constexpr size_t kIds = 0;
 constexpr size_t kEmbeddingWeight = 2;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/runner/program/refusal.h"
@@ -7,40 +9,34 @@ namespace {
 
 using test::Edit;
 using test::expect_refused;
+using test::kDecode;
+using test::kPrefill;
+using test::kVerify;
 using test::refusal;
 
-constexpr size_t kPrefill = 0;
-constexpr size_t kDecode = 1;
-constexpr size_t kVerify = 2;
-
 // sum_model with two blobs of 4 and 8 bytes: the second starts at byte 64.
-std::string refusal_with_delegates(const Edit& edit) {
+test::ProgramBuilder with_delegates() {
   test::ProgramBuilder builder = test::sum_model();
   builder.delegate("fake", {0, 1}, test::Bytes(4));
   builder.delegate("fake", {}, test::Bytes(8));
-  return refusal(edit, std::move(builder));
-}
-
-void expect_delegates_refused(const Edit& edit, const std::string& message) {
-  const std::string got = refusal_with_delegates(edit);
-  EXPECT_NE(got.find("test.mote: " + message), std::string::npos) << "expected: " << message << "\n     got: " << got;
+  return builder;
 }
 
 TEST(VerifyDelegates, accepts_delegates) {
-  EXPECT_EQ(refusal_with_delegates([](auto&) {}), "");
-  EXPECT_EQ(refusal_with_delegates([](auto& p) { p.delegates[1]->bytes = 0; }), "");
+  EXPECT_EQ(refusal([](auto&) {}, with_delegates()), "");
+  EXPECT_EQ(refusal([](auto& p) { p.delegates[1]->bytes = 0; }, with_delegates()), "");
 }
 TEST(VerifyDelegates, rejects_a_weight_of_a_delegate_that_does_not_exist) {
-  expect_delegates_refused([](auto& p) { p.delegates[0]->weights[1] = 2; }, "delegates[0].weights[1] = 2: must be 0..1");
-  expect_delegates_refused([](auto& p) { p.delegates[0]->weights[0] = -1; }, "delegates[0].weights[0] = -1: must be 0..1");
+  expect_refused([](auto& p) { p.delegates[0]->weights[1] = 2; }, "delegates[0].weights[1] = 2: must be 0..1", with_delegates());
+  expect_refused([](auto& p) { p.delegates[0]->weights[0] = -1; }, "delegates[0].weights[0] = -1: must be 0..1", with_delegates());
 }
 TEST(VerifyDelegates, rejects_a_delegate_that_is_not_aligned) {
-  expect_delegates_refused([](auto& p) { p.delegates[1]->offset = 32; }, "delegates[1] = 32 + 8 bytes: must start at a multiple of 64");
+  expect_refused([](auto& p) { p.delegates[1]->offset = 32; }, "delegates[1] = 32 + 8 bytes: must start at a multiple of 64", with_delegates());
 }
 TEST(VerifyDelegates, rejects_a_delegate_outside_of_its_segment) {
-  expect_delegates_refused([](auto& p) { p.delegates[1]->bytes = 9; }, "delegates[1] = 64 + 9 bytes: must start at a multiple of 64 and lie in the delegates segment (72 bytes)");
-  expect_delegates_refused([](auto& p) { p.delegates[1]->bytes = UINT64_MAX; }, "delegates[1] = 64 + 18446744073709551615 bytes");
-  expect_delegates_refused([](auto& p) { p.delegates[1]->offset = UINT64_MAX - 63; }, "delegates[1] = 18446744073709551552 + 8 bytes");
+  expect_refused([](auto& p) { p.delegates[1]->bytes = 9; }, "delegates[1] = 64 + 9 bytes: must start at a multiple of 64 and lie in the delegates segment (72 bytes)", with_delegates());
+  expect_refused([](auto& p) { p.delegates[1]->bytes = UINT64_MAX; }, "delegates[1] = 64 + 18446744073709551615 bytes", with_delegates());
+  expect_refused([](auto& p) { p.delegates[1]->offset = UINT64_MAX - 63; }, "delegates[1] = 18446744073709551552 + 8 bytes", with_delegates());
 }
 TEST(VerifyDelegates, rejects_delegates_without_a_segment) {
   expect_refused([](auto& p) {
@@ -49,13 +45,13 @@ TEST(VerifyDelegates, rejects_delegates_without_a_segment) {
   }, "delegates[0] = 0 + 1 bytes: must start at a multiple of 64 and lie in the delegates segment (0 bytes)");
 }
 TEST(VerifyDelegates, rejects_blobs_that_share_bytes) {
-  expect_delegates_refused([](auto& p) {
+  expect_refused([](auto& p) {
     for (auto& delegate : p.delegates) *delegate = fb::DelegateT(*p.delegates[0]);
     for (auto& delegate : p.delegates) delegate->bytes = 40;
-  }, "delegates have 80 bytes together: must have at most those of their segment (72 bytes)");
+  }, "delegates have 80 bytes together: must have at most those of their segment (72 bytes)", with_delegates());
 }
 TEST(VerifyDelegates, rejects_a_backend_name_that_is_too_long) {
-  expect_delegates_refused([](auto& p) { p.delegates[0]->backend.assign(257, 'x'); }, "delegates[0].backend");
+  expect_refused([](auto& p) { p.delegates[0]->backend.assign(257, 'x'); }, "delegates[0].backend", with_delegates());
 }
 TEST(VerifyDelegates, accepts_ops_with_their_counts) {
   EXPECT_EQ(refusal_with_delegates([](auto& p) {
@@ -83,6 +79,21 @@ TEST(VerifyDelegates, rejects_a_method_twice_in_one_lowering) {
   const Edit add = [](auto& p) { p.methods.push_back(std::make_unique<fb::MethodT>(*p.methods[kDecode])); };
   expect_refused(add, "methods[3] name = decode: is the name of another method");
   expect_refused([&](auto& p) { add(p); p.methods[3]->lowering = "cpu"; }, "methods[3] name = decode: is the name of another method");
+}
+TEST(VerifyDelegates, rejects_a_lowering_without_a_name) {
+  test::ProgramBuilder builder = test::sum_model();
+  test::Bytes file = builder.build();
+  builder.program.methods[kDecode]->lowering = "~";
+  test::Bytes program = test::pack(builder.program);
+  // The packer leaves empty texts out.
+  const std::string named("\1\0\0\0~", 5);
+  const auto equal = [](std::byte a, char b) { return a == static_cast<std::byte>(b); };
+  const auto found = std::search(program.begin(), program.end(), named.begin(), named.end(), equal);
+  ASSERT_NE(found, program.end());
+  std::fill_n(found, named.size(), std::byte{0});
+  ASSERT_TRUE(test::replace_program(file, program, builder.program.segments[0]->offset));
+  const std::string got = test::refusal_of(file);
+  EXPECT_NE(got.find("test.mote: methods[1].lowering is empty: must be \"cpu\""), std::string::npos) << got;
 }
 TEST(VerifyDelegates, rejects_a_lowering_that_lacks_a_method) {
   expect_refused([](auto& p) { p.methods[kDecode]->lowering = "fake"; }, "methods: must have one named decode with the lowering cpu");
