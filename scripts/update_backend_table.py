@@ -35,8 +35,8 @@ def reasons() -> tuple[list[str], list[tuple[str, str]]]:
     """Those that any op may have, and those of functions of lowering.py by their name."""
     of_all, of_function = [], []
     for reason, part in REFUSED.items():
-        module, name = refusing_function(part)
-        if module is not lowering:
+        file, name = refusing_function(part)
+        if file != lowering.__file__:
             of_all.append(reason)
         elif hasattr(lowering, name):  # not XnnpackBackend.lower, which refuses all other ops
             of_function.append((name, reason))

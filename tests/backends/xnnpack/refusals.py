@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import traceback
 from dataclasses import replace
-from types import ModuleType
 
 import torch
 
@@ -79,16 +77,16 @@ REFUSED = {
 }
 
 
-def place_of_refusal(part: Part) -> tuple[ModuleType, int]:
-    """Module and line of what raises the reason."""
+def place_of_refusal(part: Part) -> tuple[str, int]:
+    """File and line of what raises the reason."""
     frame, line = _last_frame(part)
-    return inspect.getmodule(frame), line
+    return frame.f_code.co_filename, line
 
 
-def refusing_function(part: Part) -> tuple[ModuleType, str]:
-    """Module and name of the function that raises the reason."""
+def refusing_function(part: Part) -> tuple[str, str]:
+    """File and name of the function that raises it."""
     frame, _ = _last_frame(part)
-    return inspect.getmodule(frame), frame.f_code.co_name
+    return frame.f_code.co_filename, frame.f_code.co_name
 
 
 def _last_frame(part: Part):

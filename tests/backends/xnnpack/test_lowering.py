@@ -266,7 +266,7 @@ def test_every_refusal_has_an_example():
         for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
             if isinstance(node, ast.Raise):
                 lines = range(node.lineno, node.end_lineno + 1)
-                assert any((module, line) in raised for line in lines), f"{module.__file__}:{node.lineno}"
+                assert any((module.__file__, line) in raised for line in lines), f"{module.__file__}:{node.lineno}"
 
 
 def test_finds_the_library_of_the_environment():
