@@ -54,14 +54,14 @@ TEST(VerifyDelegates, rejects_a_backend_name_that_is_too_long) {
   expect_refused([](auto& p) { p.delegates[0]->backend.assign(257, 'x'); }, "delegates[0].backend", with_delegates());
 }
 TEST(VerifyDelegates, accepts_ops_with_their_counts) {
-  EXPECT_EQ(refusal_with_delegates([](auto& p) {
+  EXPECT_EQ(refusal([](auto& p) {
     p.delegates[0]->ops = {"aten.add", "mote.linear"};
     p.delegates[0]->op_counts = {1, INT32_MAX};
-  }), "");
+  }, with_delegates()), "");
 }
 TEST(VerifyDelegates, rejects_ops_and_counts_of_different_number) {
-  expect_delegates_refused([](auto& p) { p.delegates[0]->ops = {"aten.add"}; }, "delegates[0].op_counts.size = 0: must be 1..1");
-  expect_delegates_refused([](auto& p) { p.delegates[1]->op_counts = {3}; }, "delegates[1].op_counts.size = 1: must be 0..0");
+  expect_refused([](auto& p) { p.delegates[0]->ops = {"aten.add"}; }, "delegates[0].op_counts.size = 0: must be 1..1", with_delegates());
+  expect_refused([](auto& p) { p.delegates[1]->op_counts = {3}; }, "delegates[1].op_counts.size = 1: must be 0..0", with_delegates());
 }
 TEST(VerifyDelegates, rejects_ops_that_are_no_names_or_that_nothing_was_made_of) {
   const auto with = [](std::string op, int32_t count) -> Edit {
@@ -70,10 +70,10 @@ TEST(VerifyDelegates, rejects_ops_that_are_no_names_or_that_nothing_was_made_of)
       p.delegates[0]->op_counts = {count};
     };
   };
-  expect_delegates_refused(with(std::string(257, 'x'), 1), "delegates[0].ops[0] has 257 bytes: must have at most 256");
-  expect_delegates_refused(with("\xff", 1), "delegates[0].ops[0] is not UTF-8");
-  expect_delegates_refused(with("aten.add", 0), "delegates[0].op_counts[0] = 0: must be 1..2147483647");
-  expect_delegates_refused(with("aten.add", -1), "delegates[0].op_counts[0] = -1: must be 1..2147483647");
+  expect_refused(with(std::string(257, 'x'), 1), "delegates[0].ops[0] has 257 bytes: must have at most 256", with_delegates());
+  expect_refused(with("\xff", 1), "delegates[0].ops[0] is not UTF-8", with_delegates());
+  expect_refused(with("aten.add", 0), "delegates[0].op_counts[0] = 0: must be 1..2147483647", with_delegates());
+  expect_refused(with("aten.add", -1), "delegates[0].op_counts[0] = -1: must be 1..2147483647", with_delegates());
 }
 TEST(VerifyDelegates, rejects_a_method_twice_in_one_lowering) {
   const Edit add = [](auto& p) { p.methods.push_back(std::make_unique<fb::MethodT>(*p.methods[kDecode])); };
