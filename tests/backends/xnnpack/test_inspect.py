@@ -70,7 +70,7 @@ def test_a_file_is_inspected_where_nothing_can_run_it(xnnpack_only):
     assert "/nowhere/libXNNPACK.so" in about["lowerings"]["xnnpack"]
     text = inspect(xnnpack_only)
     assert re.search(r"runs here on +nothing", text)
-    assert re.search(r"not on xnnpack +xnnpack: .*/nowhere/libXNNPACK.so", text)
+    assert re.search(r"not on xnnpack .*xnnpack: .*/nowhere/libXNNPACK.so", text)
     for word in ("crossings a step", "Delegates", "xnnpack: ", "mote.linear", "Weights", "Segments"):
         assert word in text
 
