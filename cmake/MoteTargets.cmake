@@ -56,3 +56,19 @@ function(mote_test name)
                          ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${part}")
   endforeach()
 endfunction()
+
+# mote_cpp_schema(name schema folder): flatc makes ${folder}/${name}_generated.h of a flatbuffers schema; `folder` becomes a variable.
+find_program(MOTE_FLATC flatc REQUIRED)
+find_path(MOTE_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
+function(mote_cpp_schema name schema folder)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  get_filename_component(stem ${schema} NAME_WE)
+  add_custom_command(
+    OUTPUT ${generated}/${name}_generated.h
+    COMMAND ${MOTE_FLATC} --cpp --cpp-std c++17 --scoped-enums --gen-object-api -o ${generated}/${name} ${schema}
+    COMMAND ${CMAKE_COMMAND} -E rename ${generated}/${name}/${stem}_generated.h ${generated}/${name}_generated.h
+    DEPENDS ${schema}
+    COMMENT "flatc ${name}"
+    VERBATIM)
+  set(${folder} ${generated} PARENT_SCOPE)
+endfunction()

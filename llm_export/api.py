@@ -14,6 +14,7 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
+from llm_export.backend import Backend
 from llm_export.check import CheckResult, check_lowerings, choose_mode
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.errors import FileError
@@ -60,7 +61,7 @@ def export(
     group_size: int = 32,
     embedding_bits: int = 8,
     overrides: Sequence[str] = (),
-    backends: str | Sequence[str] = CPU,
+    backends: str | Sequence[str | Backend] = CPU,
     check: str | None = None,
     tokenizer: bool = True,
     revision: str | None = None,
@@ -71,7 +72,8 @@ def export(
 
     source: folder or hub id   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, overrides: docs/quantization.md; an override is `PATTERN=SCHEME[:GROUP_SIZE]`
-    backends: ways to run the file, the best first: "xnnpack,cpu"; the CPU runs what a backend does not
+    backends: ways to run the file, the best first: "xnnpack,cpu" or [XnnpackBackend(...), "cpu"]; the CPU runs what a
+        backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
     tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`

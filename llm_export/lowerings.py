@@ -22,16 +22,18 @@ def find_backend(name: str) -> Backend:
     return getattr(importlib.import_module(f"llm_export.backends.{module}"), kind)()
 
 
-def parse_lowerings(names: str | Sequence[str]) -> list[Lowering]:
+def parse_lowerings(names: str | Sequence[str | Backend]) -> list[Lowering]:
     """The lowerings of a text such as "xnnpack,cpu", or of its parts; "+" joins backends that share one.
 
+    names: a part may also be a backend itself, with options of its own or without a name in CLASSES
     Errors: ArgumentError
     """
     parts = names.split(",") if isinstance(names, str) else list(names)
-    lowerings = [_lowering(part.strip()) for part in parts]
-    doubled = next((one.name for i, one in enumerate(lowerings) if one.name in [x.name for x in lowerings[:i]]), None)
+    lowerings = [Lowering((part,)) if isinstance(part, Backend) else _lowering(part.strip()) for part in parts]
+    ways = [lowering.name for lowering in lowerings]
+    doubled = next((way for i, way in enumerate(ways) if way in ways[:i]), None)
     if doubled is not None:
-        raise ArgumentError(f"backend = '{','.join(parts)}': has {doubled} twice")
+        raise ArgumentError(f"backend = '{','.join(ways)}': has {doubled} twice")
     if not lowerings:
         raise ArgumentError("backend: must name at least one")
     return lowerings

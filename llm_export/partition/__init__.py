@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from llm_export.backend import Backend, Subgraph, Unsupported
 from llm_export.errors import ProgramError
+from llm_export.lowering.specialize import specialize
 from llm_export.partition.extract import Island, extract, replace_islands
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands
@@ -44,7 +45,7 @@ class Refusal:
 class Partitioned:
     """What `partition` returns.
 
-    num_delegated: (lowering, method) to the instructions in delegates and those in all, views not counted
+    num_delegated: (lowering, label of a method) to the instructions in delegates and those in all, views not counted
     embedded: indices of the weights that embeddings read
     """
 
@@ -58,46 +59,137 @@ def partition(program: LoweredProgram, lowerings: Sequence[Lowering]) -> Partiti
     """Returns a program that has every method once a lowering, over the same weights and states.
 
     program: what `lower` gave   lowerings: in order of preference
-    Errors: ProgramError if a backend takes the instructions of an island one by one and not together
+    Errors: ProgramError if a backend takes the instructions of an island one by one and not together, or for token
+        counts that cannot be
     """
     result = Partitioned(replace(program, methods=[], delegates=[]), embedded=_embedded(program))
     for lowering in lowerings:
-        for method in program.methods:
-            result.program.methods.append(_partition_method(result, lowering, method))
+        works = [_Work(MethodGraph(method)) for method in _methods(program, lowering)]
+        for backend in lowering.backends:
+            _take(result, lowering, backend, works)
+        for work in works:
+            result.program.methods.append(_replace(result, lowering, work))
     return result
 
 
-def _partition_method(result: Partitioned, lowering: Lowering, method: LoweredMethod) -> LoweredMethod:
-    graph = MethodGraph(method)
-    left = set(graph.nodes)
-    islands: list[Island] = []
-    first_delegate = len(result.program.delegates)
-    for backend in lowering.backends:
-        taken = _taken(result, lowering, backend, graph, left)
-        for nodes in find_islands(graph, taken):
-            if len(nodes) < backend.min_instructions:
+def _methods(program: LoweredProgram, lowering: Lowering) -> list[LoweredMethod]:
+    """The methods of a lowering: one for each length that its backends ask for."""
+    asked = {backend.token_counts: backend.name for backend in lowering.backends if backend.token_counts}
+    if len(asked) > 1:
+        lengths = "; ".join(f"{name}: {', '.join(map(str, counts))}" for counts, name in asked.items())
+        raise ProgramError(f"{lowering.name}: its backends ask for different token counts: {lengths}")
+    counts = sorted(next(iter(asked), ()))
+    if not counts:
+        return program.methods
+    most = min(method.max_tokens for method in program.methods if not method.is_fixed)
+    if counts[0] < 2 or counts[-1] > most or len(set(counts)) < len(counts):
+        given = f"{lowering.name}: token_counts = {tuple(counts)}"
+        raise ProgramError(f"{given}: must be different numbers from 2 to {most}")
+    methods: list[LoweredMethod] = []
+    for method in program.methods:
+        methods += [method] if method.is_fixed else [specialize(method, method.name, count) for count in counts]
+    return methods
+
+
+@dataclass
+class _Work:
+    """A method of a lowering while backends take parts of it.
+
+    left: nodes that none has taken
+    """
+
+    graph: MethodGraph
+    left: set[int] = field(init=False)
+    islands: list[tuple[Backend, Island]] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.left = set(self.graph.nodes)
+
+
+def _take(result: Partitioned, lowering: Lowering, backend: Backend, works: Sequence[_Work]) -> None:
+    """Gives a backend its islands of every method: what it takes of a state is all that there is, or nothing."""
+    taken = [_taken(result, lowering, backend, work) for work in works]
+    refused: dict[tuple[int, int], str] = {}
+    while True:
+        found = [find_islands(work.graph, nodes) for work, nodes in zip(works, taken, strict=True)]
+        kept = [_worth_a_call(backend, islands) for islands in found]
+        shared = _partly_taken(works, kept)
+        if not shared:
+            break
+        for index, (work, nodes) in enumerate(zip(works, taken, strict=True)):
+            for node in [node for node in nodes if _state(work.graph, node) in shared]:
+                nodes.discard(node)
+                refused[index, node] = "not all that touches its state is taken"
+    for index, (work, islands) in enumerate(zip(works, found, strict=True)):
+        for nodes in islands:
+            if nodes[0] in kept[index]:
+                work.islands.append((backend, extract(work.graph, nodes)))
+            else:
                 reason = f"too few to be worth a call: {len(nodes)} together, fewer than {backend.min_instructions}"
-                result.refusals += [_refusal(lowering, backend, graph, node, reason) for node in nodes]
-                continue
-            islands.append(extract(graph, nodes))
-            result.program.delegates.append(_lower(result, backend, islands[-1]))
-            left -= set(nodes)
-    result.num_delegated[lowering.name, method.name] = (len(graph.nodes) - len(left), len(graph.nodes))
-    partitioned = replace_islands(graph, islands, first_delegate) if islands else method
-    return replace(partitioned, lowering=lowering.name)
+                refused.update({(index, node): reason for node in nodes})
+        work.left -= kept[index]
+    result.refusals += [
+        _refusal(lowering, backend, works[index].graph, node, reason)
+        for (index, node), reason in sorted(refused.items())
+    ]
 
 
-def _taken(
-    result: Partitioned, lowering: Lowering, backend: Backend, graph: MethodGraph, candidates: set[int]
-) -> set[int]:
+def _taken(result: Partitioned, lowering: Lowering, backend: Backend, work: _Work) -> set[int]:
     taken = set()
-    for node in sorted(candidates):
-        reason = backend.refusal(_subgraph(result, extract(graph, [node])))
+    for node in sorted(work.left):
+        reason = _reason(result, backend, work.graph, node)
         if reason is None:
             taken.add(node)
         else:
-            result.refusals.append(_refusal(lowering, backend, graph, node, reason))
+            result.refusals.append(_refusal(lowering, backend, work.graph, node, reason))
     return taken
+
+
+def _reason(result: Partitioned, backend: Backend, graph: MethodGraph, node: int) -> str | None:
+    if _depends_on_call(graph, node):
+        return "what a token becomes depends on its call, which the runner must see"
+    reason = backend.refusal(_subgraph(result, extract(graph, [node])))
+    if reason is None and _state(graph, node) is not None and not backend.owns_states:
+        return f"{graph.instruction(node).op}: it owns no states"
+    return reason
+
+
+def _depends_on_call(graph: MethodGraph, node: int) -> bool:
+    """Whether it takes the largest position of a call, as some RoPE types do: such calls cannot be padded."""
+    instruction = graph.instruction(node)
+    position_ids = graph.method.inputs[graph.method.input_names.index("position_ids")]
+    return instruction.op == "aten.amax" and graph.root(instruction.inputs[0]) == position_ids
+
+
+def _worth_a_call(backend: Backend, islands: Sequence[Sequence[int]]) -> set[int]:
+    return {node for nodes in islands if len(nodes) >= backend.min_instructions for node in nodes}
+
+
+def _state(graph: MethodGraph, node: int) -> int | None:
+    state = graph.instruction(node).attributes.get("state")
+    return None if state is None else state[0].constant
+
+
+def _partly_taken(works: Sequence[_Work], kept: Sequence[set[int]]) -> set[int]:
+    """States that some of the kept nodes touch, and some of the others."""
+    inside = {_state(work.graph, node) for work, nodes in zip(works, kept, strict=True) for node in nodes}
+    outside = {
+        _state(work.graph, node)
+        for work, nodes in zip(works, kept, strict=True)
+        for node in work.graph.nodes
+        if node not in nodes
+    }
+    return (inside & outside) - {None}
+
+
+def _replace(result: Partitioned, lowering: Lowering, work: _Work) -> LoweredMethod:
+    graph, first_delegate = work.graph, len(result.program.delegates)
+    for backend, island in work.islands:
+        result.program.delegates.append(_lower(result, backend, island))
+    result.num_delegated[lowering.name, graph.method.label] = (len(graph.nodes) - len(work.left), len(graph.nodes))
+    islands = [island for _, island in work.islands]
+    partitioned = replace_islands(graph, islands, first_delegate) if islands else graph.method
+    return replace(partitioned, lowering=lowering.name)
 
 
 def _lower(result: Partitioned, backend: Backend, island: Island) -> DelegateSpec:
@@ -117,7 +209,8 @@ def _ops(method: LoweredMethod) -> dict[str, int]:
 
 
 def _subgraph(result: Partitioned, island: Island) -> Subgraph:
-    return Subgraph(island.method, result.program.weights, result.program.constants, result.embedded)
+    program = result.program
+    return Subgraph(island.method, program.weights, program.constants, result.embedded, program.states)
 
 
 def _embedded(program: LoweredProgram) -> frozenset[int]:
@@ -131,4 +224,4 @@ def _embedded(program: LoweredProgram) -> frozenset[int]:
 
 def _refusal(lowering: Lowering, backend: Backend, graph: MethodGraph, node: int, reason: str) -> Refusal:
     instruction = graph.instruction(node)
-    return Refusal(lowering.name, graph.method.name, instruction.op, instruction.origin, backend.name, reason)
+    return Refusal(lowering.name, graph.method.label, instruction.op, instruction.origin, backend.name, reason)

@@ -79,6 +79,16 @@ class LoweredMethod:
     max_tokens: int = 2**31 - 1
     lowering: str = CPU  # its backends, joined by "+"
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its calls have one length."""
+        return self.min_tokens == self.max_tokens
+
+    @property
+    def label(self) -> str:
+        """Its name among the methods of a lowering, which may have one for each length of a call."""
+        return f"{self.name}[{self.max_tokens}]" if self.is_fixed and self.max_tokens > 1 else self.name
+
 
 @dataclass(frozen=True)
 class DelegateSpec:

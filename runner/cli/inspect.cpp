@@ -80,7 +80,7 @@ void print_methods(const Json& about) {
   heading("Methods");
   Table table({"method", "instructions", "arena per token", "arena fixed"});
   for (const Json& method : about["methods"]) {
-    table.add({method["name"], integer(method["num_instructions"]), size(method["arena_per_token_bytes"]),
+    table.add({method["label"], integer(method["num_instructions"]), size(method["arena_per_token_bytes"]),
                size(method["arena_fixed_bytes"])});
   }
   table.print(stdout);
@@ -106,7 +106,7 @@ void print_division(const Json& about) {
   for (const char* title : {"delegates", "crossings a step", "arena per token", "arena fixed"}) titles.push_back(title);
   Table table(titles);
   for (const Json& method : about["methods"]) {
-    std::vector<std::string> row = {method["name"], method["lowering"]};
+    std::vector<std::string> row = {method["label"], method["lowering"]};
     for (const std::string& runner : runners) {
       row.push_back(method["runs_on"].contains(runner) ? integer(method["runs_on"][runner]) : "-");
     }
@@ -139,8 +139,8 @@ void print_ops(const Json& about, const std::string& lowering) {
   Json counts = Json::object();
   for (const Json& method : about["methods"]) {
     if (method["lowering"] != lowering) continue;
-    names.push_back(method["name"]);
-    for (const auto& [op, count] : method["ops"].items()) counts[op][method["name"].get<std::string>()] = count;
+    names.push_back(method["label"]);
+    for (const auto& [op, count] : method["ops"].items()) counts[op][method["label"].get<std::string>()] = count;
   }
   Table ops(names);
   for (const auto& [op, by_method] : counts.items()) {
@@ -222,17 +222,17 @@ void print_instructions(const Json& about, const Json& method) {
   }
 }
 
-// The method of that name in every lowering.
+// The method of that name or label in every lowering.
 void print_method(const Json& about, const std::string& name) {
   std::vector<const Json*> found;
   std::vector<std::string> known;
   for (const Json& method : about["methods"]) {
-    if (method["name"] == name) found.push_back(&method);
+    if (method["name"] == name || method["label"] == name) found.push_back(&method);
     if (std::find(known.begin(), known.end(), method["name"]) == known.end()) known.push_back(method["name"]);
   }
   if (found.empty()) throw InputError("--ops " + name + ": the file has no such method (has: " + joined(known) + ")");
   for (const Json* method : found) {
-    if (found.size() > 1) heading((*method)["lowering"].get<std::string>() + ": " + name);
+    if (found.size() > 1) heading((*method)["lowering"].get<std::string>() + ": " + (*method)["label"].get<std::string>());
     print_instructions(about, *method);
   }
 }

@@ -108,6 +108,13 @@ Json instruction(const fb::Program& program, const fb::Method& method, const fb:
   return result;
 }
 
+// The name, which methods of a lowering share that differ by the one length of their calls.
+std::string label(const fb::Method& method) {
+  const std::string name = method.name()->str();
+  const bool has_length = method.min_tokens() == method.max_tokens() && method.max_tokens() > 1;
+  return has_length ? format("%s[%d]", name.c_str(), method.max_tokens()) : name;
+}
+
 Json method(const fb::Program& program, const fb::Method& from) {
   std::map<std::string, int64_t> ops;
   Json instructions = Json::array();
@@ -115,7 +122,7 @@ Json method(const fb::Program& program, const fb::Method& from) {
     ++ops[each->op()->str()];
     instructions.push_back(instruction(program, from, *each));
   }
-  Json result = {{"name", from.name()->str()}, {"lowering", std::string(lowering_of(from))}};
+  Json result = {{"name", from.name()->str()}, {"label", label(from)}, {"lowering", std::string(lowering_of(from))}};
   result.update(division(program, from));
   result.update({
       {"min_tokens", from.min_tokens()},

@@ -16,6 +16,7 @@ Result<Engine> make_engine(std::shared_ptr<const Bound> bound, const EngineOptio
   MOTE_ASSIGN(engine.threads, make_thread_pool({std::min(num_threads, kMaxThreads), engine.cpus, options.priority}));
   ExecutorOptions executor_options;
   executor_options.max_tokens = options.max_tokens;
+  executor_options.context_length = options.context_length;
   MOTE_ASSIGN(engine.executor, Executor::create(std::move(bound), executor_options, engine.threads.get()));
   return engine;
 }

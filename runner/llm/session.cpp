@@ -38,19 +38,17 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   MOTE_REQUIRE(options.num_keep >= 0 && options.num_keep < options.context_length, Code::kInvalidArgument,
                "num_keep = %lld: must be 0..%lld, below the context_length", static_cast<long long>(options.num_keep),
                static_cast<long long>(options.context_length - 1));
-  for (uint32_t i = 0; i < model.bound()->num_methods(); ++i) {
-    const fb::Method& method = model.bound()->method(i);
-    if (method.name()->string_view() == "decode") continue;
-    options.prefill_chunk = std::min<int64_t>(options.prefill_chunk, method.max_tokens());
-  }
+  options.prefill_chunk = std::min(options.prefill_chunk, longest_call(*model.bound()));
   return options;
 }
 
 Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested,
                                                const Engine* engine) {
   MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
+  std::vector<bool> is_elsewhere(model->program().states()->size());
+  for (size_t i = 0; i < is_elsewhere.size(); ++i) is_elsewhere[i] = model->bound()->has_delegate_state() && !model->bound()->uses_state(i);
   MOTE_ASSIGN(StateMemory states, StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk,
-                                                                           options.kv_type}));
+                                                                           options.kv_type, std::move(is_elsewhere)}));
   std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
   MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
   return session;
@@ -63,16 +61,15 @@ Session::~Session() {
 
 Status Session::prepare_methods(const Engine* engine) {
   const std::shared_ptr<const Bound>& bound = model_->bound();
-  MOTE_ASSIGN(prefill_, bound->method_index("prefill"));
-  MOTE_ASSIGN(decode_, bound->method_index("decode"));
-  MOTE_ASSIGN(verify_, bound->method_index("verify"));
-  shares_engine_ = engine != nullptr;
+  MOTE_ASSIGN(calls_, MethodCalls::find(*bound, options_.prefill_chunk));
+  shares_engine_ = engine != nullptr && !bound->has_delegate_state();
   if (shares_engine_) {
     cpus_ = engine->cpus, threads_ = engine->threads, executor_ = engine->executor;
   } else {
-    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority, options_.prefill_chunk}));
+    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority, options_.prefill_chunk,
+                                          options_.context_length}));
     cpus_ = std::move(own.cpus), threads_ = std::move(own.threads), executor_ = std::move(own.executor);
-    MOTE_RETURN_IF_ERROR(executor_->prepare(decode_, 1));
+    MOTE_RETURN_IF_ERROR(executor_->prepare(calls_.decode().method, 1));
   }
   tokens_.reserve(static_cast<size_t>(options_.context_length));
   return {};
@@ -174,16 +171,16 @@ Status Session::require_computed() {
 Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
-  return begin_chunk(ids);
+  return begin_chunk(static_cast<int64_t>(ids.size()));
 }
 
-Result<SequenceStates> Session::begin_chunk(std::span<const int32_t> ids) {
+Result<SequenceStates> Session::begin_chunk(int64_t tokens) {
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   forget_draft();
-  MOTE_RETURN_IF_ERROR(states_.reserve(position(), static_cast<int64_t>(ids.size())));
+  MOTE_RETURN_IF_ERROR(states_.reserve(position(), tokens));
   forget_logits();
   interrupted_ = states_.has_recurrent();  // until end_call says otherwise
-  return SequenceStates{static_cast<int64_t>(ids.size()), states_.kv_caches(), states_.recurrent_states()};
+  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states()};
 }
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
@@ -192,47 +189,58 @@ void Session::end_call(std::span<const int32_t> ids, const Status& status) {
   interrupted_ = false;
 }
 
-Result<std::span<const float>> Session::run(uint32_t method, std::span<const int32_t> ids) {
-  MOTE_RETURN_IF_ERROR(executor_->prepare(method, static_cast<int64_t>(ids.size())));
-  MOTE_ASSIGN(const SequenceStates states, begin_chunk(ids));
-  const std::span<int64_t> input_ids = executor_->input(method, 0);
-  const std::span<int64_t> position_ids = executor_->input(method, 1);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    input_ids[i] = ids[i];
+// Returns the rows of logits, [call.num_rows(), vocab_size].
+Result<std::span<const float>> Session::run(const MethodCall& call, std::span<const int32_t> ids) {
+  MOTE_RETURN_IF_ERROR(executor_->prepare(call.method, call.tokens));
+  MOTE_ASSIGN(const SequenceStates states, begin_chunk(call.tokens));
+  const std::span<int64_t> input_ids = executor_->input(call.method, 0);
+  const std::span<int64_t> position_ids = executor_->input(call.method, 1);
+  for (size_t i = 0; i < static_cast<size_t>(call.tokens); ++i) {
+    input_ids[i] = ids[std::min(i, ids.size() - 1)];
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
   const ScopedBinding binding(cpus_);
-  const Status status = executor_->run_together(method, {&states, 1}, *cancelled_, profile_.get());
+  const Status status = executor_->run_together(call.method, {&states, 1}, *cancelled_, profile_.get());
+  const int64_t reached = position() + call.tokens;
   end_call(ids, status);
+  if (position() < reached) (void)go_back(reached, position());  // what a call has added can always be taken back
   if (status.code() == Code::kCancelled) cancelled_->store(false);
   if (!status.ok()) return status;
-  last_method_ = method;
+  last_call_ = call;
   has_logits_ = executor_.use_count() == 1;
-  num_rows_ = method == verify_ ? ids.size() : 1;
-  row_ = 0;
-  return executor_->output(method, 0);
+  row_ = call.last_row();
+  return executor_->output(call.method, 0);
 }
 
 std::span<const float> Session::row_of(std::span<const float> rows) const {
-  const size_t width = rows.size() / num_rows_;
+  const size_t width = rows.size() / last_call_.num_rows();
   return rows.subspan(row_ * width, width);
 }
 
+std::span<const float> Session::last_logits() {
+  row_ = last_call_.last_row();
+  return row_of(executor_->output(last_call_.method, 0));
+}
+
 std::span<const float> Session::logit_maxima() const {
-  return kept_logits_.empty() ? row_of(executor_->maxima(last_method_)) : std::span<const float>();
+  return kept_logits_.empty() ? row_of(executor_->maxima(last_call_.method)) : std::span<const float>();
 }
 
 std::span<const float> Session::hidden_state() const {
-  return kept_logits_.empty() ? row_of(executor_->source(last_method_)) : std::span<const float>();
+  return kept_logits_.empty() ? row_of(executor_->source(last_call_.method)) : std::span<const float>();
 }
 
 size_t Session::longest_draft() const {
-  return states_.has_recurrent() || shares_engine_ ? 0 : static_cast<size_t>(options_.prefill_chunk) - 1;
+  return states_.has_recurrent() || shares_engine_ ? 0 : static_cast<size_t>(calls_.longest_verify()) - 1;
+}
+
+bool Session::go_back(int64_t from, int64_t to) {
+  return from == to || (states_.rewind(from, to) && (!has_delegate_state() || executor_->delegates().seek(to)));
 }
 
 // A ring has room for a whole call beside its window, so there is always a way back.
 void Session::forget_draft() {
-  if (!ahead_.empty()) (void)states_.rewind(position() + static_cast<int64_t>(ahead_.size()), position());
+  if (!ahead_.empty()) (void)go_back(position() + static_cast<int64_t>(ahead_.size()), position());
   ahead_ = {};
 }
 
@@ -243,15 +251,15 @@ Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
 
 Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
   const bool is_worth_remembering = ids.size() >= static_cast<size_t>(kLeastPrefix);
-  const auto chunk = static_cast<size_t>(options_.prefill_chunk);
-  while (ids.size() > chunk) {
-    const auto logits = run(prefill_, ids.first(chunk));
-    if (!logits.ok()) return logits.status();
-    ids = ids.subspan(chunk);
+  while (true) {
+    const MethodCall call = calls_.prefill(ids.size(), context_length() - position());
+    const auto rows = run(call, ids.first(call.count));
+    if (!rows.ok()) return rows.status();
+    ids = ids.subspan(call.count);
+    if (!ids.empty()) continue;
+    if (is_worth_remembering) remember();
+    return row_of(*rows);
   }
-  const auto logits = run(prefill_, ids);
-  if (logits.ok() && is_worth_remembering) remember();
-  return logits;
 }
 
 Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Status() : prefill(ids).status(); }
@@ -292,8 +300,7 @@ Result<std::span<const float>> Session::logits() {
     MOTE_RETURN_IF_ERROR(require_whole());
     return compute_deferred({});
   }
-  const auto vocab_size = static_cast<size_t>(model_->vocab_size());
-  if (has_logits_) return executor_->output(last_method_, 0).last(vocab_size);
+  if (has_logits_) return last_logits();
   if (!kept_logits_.empty()) return std::span<const float>(kept_logits_);
   const int32_t last = tokens_.back();
   MOTE_RETURN_IF_ERROR(rewind(position() - 1));
@@ -304,13 +311,13 @@ Result<std::span<const float>> Session::decode(int32_t id) {
   const std::span<const int32_t> ids(&id, 1);
   MOTE_RETURN_IF_ERROR(check_call(ids));
   if (has_deferred()) return compute_deferred(ids);
-  if (!is_drafted(id)) return run(decode_, ids);
+  if (!is_drafted(id)) return run(calls_.decode(), ids);
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   tokens_.append(ids);
   ahead_ = ahead_.subspan(1);
   forget_logits();  // the last row is not that of the last token
   ++row_;
-  return row_of(executor_->output(verify_, 0));
+  return row_of(executor_->output(last_call_.method, 0));
 }
 
 Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32_t> draft) {
@@ -322,11 +329,13 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
   forget_draft();
-  draft_.assign(draft.begin(), draft.end());
-  MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids));
+  const MethodCall call = calls_.verify(ids.size(), context_length() - position());
+  draft_.assign(ids.begin() + 1, ids.begin() + static_cast<ptrdiff_t>(call.count));
+  MOTE_ASSIGN(const std::span<const float> rows, run(call, std::span(ids).first(call.count)));
   ahead_ = draft_;
-  tokens_.truncate(tokens_.size() - draft.size());
+  tokens_.truncate(tokens_.size() - draft_.size());
   forget_logits();
+  row_ = 0;
   return row_of(rows);
 }
 
@@ -335,11 +344,11 @@ Status Session::for_each_row(std::span<const int32_t> ids, const Body& body) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
-  const auto chunk = static_cast<size_t>(options_.prefill_chunk);
-  for (size_t begin = 0; begin < ids.size(); begin += chunk) {
-    const size_t count = std::min(ids.size() - begin, chunk);
-    MOTE_ASSIGN(const std::span<const float> rows, run(verify_, ids.subspan(begin, count)));
-    for (size_t i = 0; i < count; ++i) body(begin + i, rows.subspan(i * vocab_size, vocab_size));
+  for (size_t done = 0; done < ids.size();) {
+    const MethodCall call = calls_.verify(ids.size() - done, context_length() - position());
+    MOTE_ASSIGN(const std::span<const float> rows, run(call, ids.subspan(done, call.count)));
+    for (size_t i = 0; i < call.count; ++i) body(done + i, rows.subspan(i * vocab_size, vocab_size));
+    done += call.count;
   }
   return {};
 }
@@ -366,7 +375,7 @@ Status Session::rewind(int64_t to) {
     return {};
   }
   const int64_t computed = position() - static_cast<int64_t>(num_deferred_);
-  if (!interrupted_ && (to >= computed || states_.rewind(computed, to))) {
+  if (!interrupted_ && (to >= computed || go_back(computed, to))) {
     if (to < position()) forget_logits();
     tokens_.truncate(static_cast<size_t>(to));
     num_deferred_ = static_cast<size_t>(std::max<int64_t>(to - computed, 0));
@@ -392,8 +401,11 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
   snapshot->bound = model_->bound();
   snapshot->tokens.assign(tokens_.begin(), tokens_.end());
   snapshot->states = states_.snapshot(position());
+  if (has_delegate_state()) {
+    MOTE_ASSIGN(snapshot->delegates, executor_->delegates().snapshot());
+  }
   if (has_logits_) {
-    const auto logits = executor_->output(last_method_, 0).last(static_cast<size_t>(model_->vocab_size()));
+    const std::span<const float> logits = last_logits();
     snapshot->logits.assign(logits.begin(), logits.end());
   } else {
     snapshot->logits = kept_logits_;
@@ -413,10 +425,21 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   }
   std::vector<float> logits = to == size ? snapshot.logits : std::vector<float>();
   reset();
+  if (has_delegate_state() && !adopt_delegates(snapshot, to)) {
+    reset();
+    return append(tokens);
+  }
   states_.adopt(snapshot.states, to);
   tokens_.assign(tokens);  // keeps what it has reserved
   kept_logits_ = std::move(logits);
   return {};
+}
+
+// False: computed again from position 0.
+bool Session::adopt_delegates(const SessionSnapshot& snapshot, int64_t to) {
+  const Result<bool> restored = executor_->delegates().restore(snapshot.delegates);
+  if (!restored.ok() || !*restored) return false;
+  return executor_->delegates().seek(to);
 }
 
 size_t Session::reuse(std::span<const int32_t> ids) {
@@ -449,7 +472,11 @@ Status Session::save(const std::string& path) {
 
 Status Session::restore(const std::string& path) {
   MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, context_length()));
-  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, std::move(saved.logits)};
+  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, {}, std::move(saved.logits)};
+  for (const SavedDelegate& delegate : saved.delegates) {
+    auto imported = executor_->delegates().import(delegate.backend, delegate.bytes);
+    if (imported.ok()) snapshot.delegates.push_back(*std::move(imported));
+  }
   if (saved.states.has_value()) snapshot.states = *std::move(saved.states);
   return adopt(snapshot, static_cast<int64_t>(snapshot.tokens.size()));
 }
@@ -465,6 +492,7 @@ void Session::reset() {
   num_deferred_ = 0;
   ahead_ = {};
   states_.clear();
+  if (has_delegate_state()) (void)executor_->delegates().seek(0);
   interrupted_ = false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "runner/llm/engine.h"
+#include "runner/llm/method_calls.h"
 #include "runner/llm/model.h"
 #include "runner/llm/state/prefix_cache.h"
 #include "runner/llm/state/session_snapshot.h"
@@ -169,7 +170,7 @@ class Session {
       : model_(std::move(model)), options_(options), states_(std::move(states)) {}
   Status prepare_methods(const Engine* engine);
   Status check_call(std::span<const int32_t> ids);
-  Result<SequenceStates> begin_chunk(std::span<const int32_t> ids);
+  Result<SequenceStates> begin_chunk(int64_t tokens);
   Status require_whole() const;
   Status make_room(size_t count);
   Result<std::span<const float>> compute_deferred(std::span<const int32_t> ids);
@@ -181,9 +182,14 @@ class Session {
   bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
   void remember();
   void forget_logits();
-  Result<std::span<const float>> run(uint32_t method, std::span<const int32_t> ids);
+  Result<std::span<const float>> run(const MethodCall& call, std::span<const int32_t> ids);
   std::span<const float> row_of(std::span<const float> rows) const;
+  std::span<const float> last_logits();
   void forget_draft();
+  bool has_delegate_state() const { return model_->bound()->has_delegate_state(); }
+  // Of the states: from `from` positions to the first `to`. False: they must be computed again.
+  bool go_back(int64_t from, int64_t to);
+  bool adopt_delegates(const SessionSnapshot& snapshot, int64_t to);
   // Appends ids in chunks and calls body(index, logits) with those after each.
   template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
 
@@ -204,12 +210,9 @@ class Session {
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   bool shares_engine_ = false;
   bool interrupted_ = false;  // a recurrent state holds part of a failed call
-  uint32_t prefill_ = 0;
-  uint32_t decode_ = 0;
-  uint32_t verify_ = 0;
-  uint32_t last_method_ = 0;
-  size_t num_rows_ = 1;  // of the last call's logits
-  size_t row_ = 0;       // of these the one that was returned last
+  MethodCalls calls_;
+  MethodCall last_call_;
+  size_t row_ = 0;  // of its logits the one that was returned last
 };
 
 }  // namespace mote

@@ -71,6 +71,17 @@ Status check_calls(const Bound& bound, uint32_t index) {
   return {};
 }
 
+// Which states the instructions of a verified method name.
+std::vector<bool> states_of(const fb::Method& method, size_t num_states) {
+  std::vector<bool> named(num_states);
+  for (const fb::Instruction* instruction : *method.instructions()) {
+    for (const fb::Attribute* attribute : *instruction->attributes()) {
+      if (text_of(*attribute->name()) == "state") named[static_cast<size_t>(attribute->dims()->Get(0)->constant())] = true;
+    }
+  }
+  return named;
+}
+
 std::string joined(const std::vector<std::string_view>& names) {
   std::string text;
   for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
@@ -101,6 +112,31 @@ Status Bound::load_backends() {
   return {};
 }
 
+// What keeps a state keeps it in all methods: keys that prefill gave a delegate are not there for a kernel in decode.
+Status Bound::find_used_states() {
+  uses_state_.assign(state_shapes_.size(), false);
+  for (const Method& method : methods_) {
+    const std::vector<bool> used = states_of(*method.method, state_shapes_.size());
+    for (size_t i = 0; i < used.size(); ++i) {
+      const bool is_first = &method == &methods_.front();
+      MOTE_REQUIRE(is_first || backends_.empty() || used[i] == uses_state_[i], Code::kInvalidProgram,
+                   "%s: states[%zu]: the kernels use it in %s or in %s of the lowering %s, and not in both", file().name().c_str(), i,
+                   methods_.front().method->name()->c_str(), method.method->name()->c_str(), std::string(lowering_).c_str());
+      if (used[i]) uses_state_[i] = true;
+    }
+  }
+  for (size_t i = 0; i < uses_state_.size() && !has_delegate_state(); ++i) {
+    MOTE_REQUIRE(backends_.empty() || uses_state_[i], Code::kInvalidProgram,
+                 "%s: states[%zu]: neither a kernel nor a delegate of the lowering %s keeps it", file().name().c_str(), i,
+                 std::string(lowering_).c_str());
+  }
+  return {};
+}
+
+bool Bound::has_delegate_state() const {
+  return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
+}
+
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering) try {
   const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
   for (const fb::Method* method : *bound->program().methods()) {
@@ -113,6 +149,7 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
   for (uint32_t i = 0; i < bound->num_methods(); ++i) MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
   MOTE_RETURN_IF_ERROR(bound->load_backends());
+  MOTE_RETURN_IF_ERROR(bound->find_used_states());
   if (const uint64_t bytes = bound->packed_weights().bytes(); bytes > 0) {
     MOTE_LOG_LINE(kInfo, "%s: kernels keep %llu bytes of packed weights", bound->file().name().c_str(),
                   static_cast<unsigned long long>(bytes));

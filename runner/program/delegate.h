@@ -38,12 +38,17 @@ struct DelegateSource {
 struct DelegateOptions {
   ThreadPool* threads = nullptr;  // the session's, which also runs the kernels; outlives the delegate
   int64_t max_tokens = 0;         // largest T of a call
+  int64_t context_length = 0;     // positions that the session may reach; 0: not known
 };
 
-// The state of a delegate at one position.
+// The state of a delegate at one position. Immutable. Thread safety: any thread.
 class DelegateSnapshot {
  public:
   virtual ~DelegateSnapshot() = default;
+  // Memory that it holds, for caches that must not outgrow theirs.
+  virtual uint64_t held_bytes() const = 0;
+  // What Delegate::import makes a snapshot of; empty: a file cannot hold it, so the tokens are computed again.
+  virtual Result<std::vector<std::byte>> to_bytes() const { return std::vector<std::byte>(); }
 };
 
 // A backend's share of one session: all of its parts in all methods, and their state if they have any.
@@ -62,12 +67,18 @@ class Delegate {
   // Bytes of memory of its own, beside what its parts share between sessions.
   virtual uint64_t held_bytes() const { return 0; }
 
-  // State, for those that keep keys and values themselves. The others have none: every position is as good.
-  // Whether it can go back to `position` at once; if not, the session computes its tokens again from position 0.
+  // State, for those whose program has_state. The others have none: every position is as good.
+  // Whether it can go back to `position` at once; if not, nothing changes and the session computes its tokens again from position
+  // 0. It always can to 0, and to any position of the latest call.
   virtual bool seek(int64_t position) { return position >= 0; }
-  // nullptr: there is no state.
-  virtual Result<std::unique_ptr<DelegateSnapshot>> snapshot() const { return std::unique_ptr<DelegateSnapshot>(); }
-  virtual Status restore(const DelegateSnapshot*) { return {}; }
+  // nullptr: it cannot, so others compute the tokens again.
+  virtual Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const { return std::shared_ptr<const DelegateSnapshot>(); }
+  // From a snapshot of any delegate of the same program. After an error it is at position 0.
+  virtual Status restore(const DelegateSnapshot&) { return {Code::kInternal, "the backend restores no snapshots"}; }
+  // Errors: kInvalidSession for bytes that to_bytes has not made; they come from a file, and so from anyone.
+  virtual Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte>) const {
+    return Status(Code::kInvalidSession, "the backend reads no saved states");
+  }
 };
 
 // What a backend made of its parts of one file: verified blobs, packed weights. Shared by the sessions of a model.
@@ -77,6 +88,8 @@ class DelegateProgram {
   virtual ~DelegateProgram() = default;
   // Errors: kOutOfMemory, what the device reports.
   virtual Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const = 0;
+  // Whether its delegates keep states of the model: each session then has its own, also where sessions share an engine.
+  virtual bool has_state() const { return false; }
   // Bytes of private memory that the sessions share, and of memory backed by files.
   virtual uint64_t private_bytes() const { return 0; }
   virtual uint64_t file_backed_bytes() const { return 0; }

@@ -92,23 +92,63 @@ Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const
   Delegates opened;
   for (const LoadedBackend& backend : backends) {
     MOTE_ASSIGN(auto delegate, backend.program->open(options));
-    opened.delegates_.push_back(std::move(delegate));
+    opened.delegates_.push_back({backend.backend->name(), backend.program->has_state(), std::move(delegate)});
   }
   return opened;
 }
 
 Result<size_t> Delegates::prepare(const DelegateCall& call, const Call& operands, int64_t tokens) {
-  return delegates_[call.backend]->prepare(call.part, operands, tokens);
+  return delegates_[call.backend].delegate->prepare(call.part, operands, tokens);
 }
 
 Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context) {
-  return delegates_[call.backend]->execute(call.part, operands, context);
+  return delegates_[call.backend].delegate->execute(call.part, operands, context);
 }
 
 uint64_t Delegates::held_bytes() const {
   uint64_t bytes = 0;
-  for (const auto& delegate : delegates_) bytes += delegate->held_bytes();
+  for (const Opened& opened : delegates_) bytes += opened.delegate->held_bytes();
   return bytes;
+}
+
+bool Delegates::seek(int64_t position) {
+  bool all = true;
+  for (const Opened& opened : delegates_) all = (!opened.has_state || opened.delegate->seek(position)) && all;
+  return all;
+}
+
+Result<std::vector<NamedSnapshot>> Delegates::snapshot() const {
+  std::vector<NamedSnapshot> snapshots;
+  for (const Opened& opened : delegates_) {
+    if (!opened.has_state) continue;
+    MOTE_ASSIGN(auto snapshot, opened.delegate->snapshot());
+    if (snapshot == nullptr) return std::vector<NamedSnapshot>();
+    snapshots.push_back({std::string(opened.backend), std::move(snapshot)});
+  }
+  return snapshots;
+}
+
+Result<bool> Delegates::restore(std::span<const NamedSnapshot> snapshots) {
+  size_t next = 0;
+  for (const Opened& opened : delegates_) {
+    if (!opened.has_state) continue;
+    const bool is_its = next < snapshots.size() && snapshots[next].backend == opened.backend;
+    const Status status = is_its ? opened.delegate->restore(*snapshots[next].snapshot) : Status();
+    if (!is_its || !status.ok()) (void)seek(0);
+    if (!status.ok()) return status;
+    if (!is_its) return false;
+    ++next;
+  }
+  return next == snapshots.size();
+}
+
+Result<NamedSnapshot> Delegates::import(std::string_view backend, std::span<const std::byte> bytes) const {
+  for (const Opened& opened : delegates_) {
+    if (!opened.has_state || opened.backend != backend) continue;
+    MOTE_ASSIGN(auto snapshot, opened.delegate->import(bytes));
+    return NamedSnapshot{std::string(backend), std::move(snapshot)};
+  }
+  return Status(Code::kInvalidSession, "no delegate of this session has such a state");
 }
 
 }  // namespace mote

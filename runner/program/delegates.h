@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,12 @@ class DelegateParts {
   std::vector<bool> is_used_;  // [delegates]
 };
 
+// The state of one backend's delegate.
+struct NamedSnapshot {
+  std::string backend;
+  std::shared_ptr<const DelegateSnapshot> snapshot;
+};
+
 // Thread safety: one thread at a time.
 class Delegates {
  public:
@@ -48,8 +55,22 @@ class Delegates {
 
   uint64_t held_bytes() const;
 
+  // The state calls of those that have a state.
+  bool seek(int64_t position);
+  // One for each, in the order of the backends; empty: one of them cannot.
+  Result<std::vector<NamedSnapshot>> snapshot() const;
+  // False: these are not the snapshots of such delegates. After an error, or where false, all are at position 0.
+  Result<bool> restore(std::span<const NamedSnapshot> snapshots);
+  // Errors: what Delegate::import says; kInvalidSession if no such delegate has a state.
+  Result<NamedSnapshot> import(std::string_view backend, std::span<const std::byte> bytes) const;
+
  private:
-  std::vector<std::unique_ptr<Delegate>> delegates_;  // [backends]
+  struct Opened {
+    std::string_view backend;
+    bool has_state = false;
+    std::unique_ptr<Delegate> delegate;
+  };
+  std::vector<Opened> delegates_;  // [backends]
 };
 
 }  // namespace mote

@@ -165,7 +165,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Bound> 
   state->bound = std::move(bound);
   state->options = options;
   state->threads = threads;
-  MOTE_ASSIGN(state->delegates, Delegates::open(state->bound->backends(), {threads, options.max_tokens}));
+  MOTE_ASSIGN(state->delegates, Delegates::open(state->bound->backends(), {threads, options.max_tokens, options.context_length}));
   MOTE_RETURN_IF_ERROR(state->allocate_arena());
   MOTE_RETURN_IF_ERROR(state->prepare_all());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
@@ -225,6 +225,8 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   return run_instructions(invocation, instructions, context, cancelled, [](size_t) {});
 }
 
+Delegates& Executor::delegates() { return state_->delegates; }
+const Delegates& Executor::delegates() const { return state_->delegates; }
 uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }
 uint64_t Executor::scratch_bytes() const { return state_->scratch.bytes; }
 uint64_t Executor::delegate_bytes() const { return state_->delegates.held_bytes(); }

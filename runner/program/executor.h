@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/op.h"
+#include "runner/program/delegates.h"
 #include "runner/program/profile.h"
 #include "runner/program/program.h"
 
@@ -13,6 +14,7 @@ namespace mote {
 
 struct ExecutorOptions {
   int64_t max_tokens = 256;                          // largest T of a call, 1..kMaxTokens; a method's own max_tokens also holds
+  int64_t context_length = 0;                        // for delegates that keep states; 0: not known
   uint64_t max_arena_bytes = uint64_t{64} << 30;     // more than this for activations and scratch is kOutOfMemory, unallocated
 };
 
@@ -56,6 +58,10 @@ class Executor {
   // compute each token's row on its own (runner/program/token_rows.h).
   Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
                       Profile* profile = nullptr);
+
+  // Whose state calls the session makes.
+  Delegates& delegates();
+  const Delegates& delegates() const;
 
   uint64_t arena_bytes() const;
   uint64_t scratch_bytes() const;

@@ -18,6 +18,12 @@ std::string why_later(std::string_view lowering) {
   return {};
 }
 
+// Of a status that begins with the file's name, what follows it.
+std::string reason(const Verified& verified, const Status& status) {
+  const std::string file = verified.file().name() + ": ";
+  return status.message().starts_with(file) ? status.message().substr(file.size()) : status.message();
+}
+
 Status none_works(const Verified& verified, const std::vector<PassedOver>& passed_over) {
   std::string text = verified.file().name() + ": can be run in none of its ways";
   for (const PassedOver& lowering : passed_over) text += "; " + lowering.lowering + ": " + lowering.reason;
@@ -32,13 +38,13 @@ Chosen choose_lowering(const std::shared_ptr<const Verified>& verified) {
   Chosen chosen;
   for (const std::string_view lowering : order) {
     if (chosen.bound != nullptr) {
-      const std::string reason = why_later(lowering);
-      chosen.passed_over.push_back({std::string(lowering), reason.empty() ? "the file prefers another" : reason});
+      const std::string why = why_later(lowering);
+      chosen.passed_over.push_back({std::string(lowering), why.empty() ? "the file prefers another" : why});
       continue;
     }
     Result<std::shared_ptr<const Bound>> bound = bind(verified, lowering);
     if (bound.ok()) chosen.bound = *std::move(bound);
-    else chosen.passed_over.push_back({std::string(lowering), bound.status().message()});
+    else chosen.passed_over.push_back({std::string(lowering), reason(*verified, bound.status())});
   }
   return chosen;
 }

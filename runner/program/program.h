@@ -42,6 +42,10 @@ class Bound {
   // What runs each instruction of a method beside the CPU; empty: nothing does.
   std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const { return methods_[method].delegate_calls; }
   std::span<const LoadedBackend> backends() const { return backends_; }
+  // Whether delegates keep states of the model.
+  bool has_delegate_state() const;
+  // Whether the CPU's kernels touch a state. Those that they do not are delegates', and need no memory of the runner.
+  bool uses_state(size_t state) const { return uses_state_[state]; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
   // Weights in the layouts of the kernels that were chosen, if any of them cannot read the file's.
@@ -57,12 +61,14 @@ class Bound {
   friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
   Status load_backends();
+  Status find_used_states();
 
   std::shared_ptr<const Verified> verified_;
   std::string_view lowering_;
   std::vector<Method> methods_;
   std::vector<LoadedBackend> backends_;
   std::vector<StateShape> state_shapes_;
+  std::vector<bool> uses_state_;  // [states]
   std::unique_ptr<PackedWeights> packed_weights_ = std::make_unique<PackedWeights>();
 };
 

@@ -306,7 +306,11 @@ Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& at
 Status check_contract(const Path& path, const fb::Program& program, const fb::Method& method, bool logits_of_every_token) {
   static constexpr const char* kInputNames[] = {"input_ids", "position_ids"};
   const TokenRange range{method.min_tokens(), std::min<int64_t>(method.max_tokens(), kMaxTokens)};
-  if (range.min != 1) return invalid(Path{&path, "min_tokens", -1}, "= %lld: must be 1", static_cast<long long>(range.min));
+  const bool may_be_fixed = text_of(*method.name()) != "decode";
+  if (range.min != 1 && !(may_be_fixed && range.min == range.max)) {
+    return invalid(Path{&path, "min_tokens", -1}, "= %lld: must be 1%s", static_cast<long long>(range.min),
+                   may_be_fixed ? ", or max_tokens where calls have one length" : "");
+  }
   if (method.inputs()->size() != 2 || method.outputs()->size() != 1) {
     return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and logits", method.inputs()->size(),
                    method.outputs()->size());
@@ -341,16 +345,25 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
 Status verify_lowering(const Path& file, const fb::Program& program, std::string_view lowering) {
   const auto& methods = *program.methods();
   for (const std::string_view name : {"prefill", "decode", "verify"}) {
-    uint32_t index = 0;
-    while (index < methods.size() && (text_of(*methods[index]->name()) != name || lowering_of(*methods[index]) != lowering)) ++index;
-    if (index == methods.size()) {
-      return invalid(file, "methods: must have one named %s with the lowering %.*s", name.data(), static_cast<int>(lowering.size()),
-                     lowering.data());
+    bool is_there = false;
+    for (uint32_t i = 0; i < methods.size(); ++i) {
+      if (text_of(*methods[i]->name()) != name || lowering_of(*methods[i]) != lowering) continue;
+      is_there = true;
+      MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", i}, program, *methods[i], name == "verify"));
     }
-    const bool every_token = name == "verify";
-    MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", index}, program, *methods[index], every_token));
+    if (is_there) continue;
+    return invalid(file, "methods: must have one named %s with the lowering %.*s", name.data(), static_cast<int>(lowering.size()),
+                   lowering.data());
   }
   return {};
+}
+
+bool is_fixed(const fb::Method& method) { return method.min_tokens() == method.max_tokens(); }
+
+// Methods of one name and lowering must differ by the one length of their calls.
+bool are_distinct(const fb::Method& a, const fb::Method& b) {
+  if (text_of(*a.name()) != text_of(*b.name()) || lowering_of(a) != lowering_of(b)) return true;
+  return is_fixed(a) && is_fixed(b) && a.max_tokens() != b.max_tokens();
 }
 
 }  // namespace
@@ -363,7 +376,7 @@ Status verify_method_set(const Path& file, const fb::Program& program) {
   const auto& methods = *program.methods();
   for (uint32_t i = 0; i < methods.size(); ++i) {
     for (uint32_t j = 0; j < i; ++j) {
-      if (text_of(*methods[i]->name()) != text_of(*methods[j]->name()) || lowering_of(*methods[i]) != lowering_of(*methods[j])) continue;
+      if (are_distinct(*methods[i], *methods[j])) continue;
       return invalid(Path{&file, "methods", i}, "name = %s: is the name of another method", methods[i]->name()->c_str());
     }
   }

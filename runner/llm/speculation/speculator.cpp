@@ -18,16 +18,6 @@ constexpr double kMostBalance = 8.0;
 constexpr double kRemembered = 0.9;  // of a source's tokens and seconds, from draft to draft
 constexpr double kRememberedSteps = 0.99;  // of plain steps, which the speed-up is measured by
 
-// Frequencies of these RoPE types follow from the largest position of a call, so a longer call has other logits.
-bool depends_on_call(const fb::Method& method) {
-  const int32_t position_ids = method.inputs()->Get(1);
-  const auto looks_at_all = [&](const fb::Instruction* instruction) {
-    const bool reads_positions = instruction->inputs()->size() > 0 && instruction->inputs()->Get(0) == position_ids;
-    return reads_positions && instruction->op()->string_view() == "aten.amax";
-  };
-  return std::any_of(method.instructions()->begin(), method.instructions()->end(), looks_at_all);
-}
-
 }  // namespace
 
 const char* why_no_speculation(const Session& session) {

@@ -82,6 +82,8 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
   Size page_bytes = 0;
   for (uint32_t i = 0; i < program.states()->size(); ++i) {
     const fb::State& state = *program.states()->Get(i);
+    memory.has_recurrent_ |= state.kind() == fb::StateKind::recurrent;
+    if (i < options.is_elsewhere.size() && options.is_elsewhere[i]) continue;
     if (state.kind() != fb::StateKind::kv_cache) {
       memory.recurrent_.push_back(i);
       continue;

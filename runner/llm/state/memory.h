@@ -19,6 +19,7 @@ struct StateMemoryOptions {
   int64_t context_length = 0;
   int64_t prefill_chunk = 0;  // the most tokens of a call
   KvType kv_type = KvType::kFloat32;
+  std::vector<bool> is_elsewhere{};  // [states], those that delegates keep; empty: none
 };
 
 // What the states hold after `position` tokens, shared with the memory that it was taken from.
@@ -51,7 +52,8 @@ class StateMemory {
 
   std::vector<KvCache>& kv_caches() { return kv_caches_; }
   std::vector<RecurrentState>& recurrent_states() { return recurrent_states_; }
-  bool has_recurrent() const { return !recurrent_.empty(); }
+  // Also of those that are elsewhere.
+  bool has_recurrent() const { return has_recurrent_; }
   // Of caches and recurrent states when the context is full.
   uint64_t bytes() const { return bytes_; }
   // Of the pages that there are, shared ones included; the system has given memory to the touched part of them.
@@ -115,6 +117,7 @@ class StateMemory {
   std::vector<KvCache> kv_caches_;
   std::vector<RecurrentState> recurrent_states_;
   std::vector<uint32_t> recurrent_;  // indices of recurrent states
+  bool has_recurrent_ = false;
   std::vector<Group> groups_;
   std::unique_ptr<std::byte[], UnmapBlock> block_;  // positions and recurrent states
   uint64_t bytes_ = 0;

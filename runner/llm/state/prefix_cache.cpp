@@ -11,8 +11,9 @@ int64_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
 }
 
 // Whether any number of its first tokens can be adopted.
-bool can_be_cut(const StateSnapshot& states) {
-  return states.recurrent.empty() &&
+bool can_be_cut(const SessionSnapshot& snapshot) {
+  const StateSnapshot& states = snapshot.states;
+  return snapshot.delegates.empty() && states.recurrent.empty() &&
          std::all_of(states.groups.begin(), states.groups.end(), [](const StateSnapshot::Group& group) { return group.window == 0; });
 }
 
@@ -25,6 +26,7 @@ void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& bod
       if (slab) body(slab.data(), slab.bytes());
     }
   }
+  for (const NamedSnapshot& delegate : snapshot.delegates) body(delegate.snapshot.get(), delegate.snapshot->held_bytes());
   body(&snapshot, sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) +
                       (snapshot.logits.size() + snapshot.states.recurrent.size()) * sizeof(float));
 }
@@ -61,11 +63,11 @@ void PrefixCache::insert(std::shared_ptr<const SessionSnapshot> snapshot) {
     if ((*present)->bound != snapshot->bound || (*present)->states.kv_type != snapshot->states.kv_type) continue;
     const auto present_size = static_cast<int64_t>((*present)->tokens.size());
     const int64_t length = common_length((*present)->tokens, snapshot->tokens);
-    if (length == size && (present_size == size || can_be_cut((*present)->states))) {
+    if (length == size && (present_size == size || can_be_cut(**present))) {
       entries_.splice(entries_.begin(), entries_, present);
       return;
     }
-    if (length == present_size && can_be_cut(snapshot->states)) remove(present);
+    if (length == present_size && can_be_cut(*snapshot)) remove(present);
   }
   try {
     entries_.push_front(std::move(snapshot));

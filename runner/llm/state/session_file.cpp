@@ -17,6 +17,7 @@ namespace {
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', 'S', 'E', 'S', 'S'};
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMaxDescriptionBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxDelegateBytes = kMaxDescriptionBytes / 2;
 
 struct Header {
   char magic[8];
@@ -44,7 +45,26 @@ flatbuffers::Offset<fb::SavedGroup> describe_group(flatbuffers::FlatBufferBuilde
                               builder.CreateVector(group.positions));
 }
 
-void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states) {
+// Empty where a backend gives no bytes, or more than a description can hold.
+Result<std::vector<SavedDelegate>> export_delegates(const SessionSnapshot& snapshot) {
+  std::vector<SavedDelegate> saved;
+  uint64_t total = 0;
+  for (const NamedSnapshot& delegate : snapshot.delegates) {
+    MOTE_ASSIGN(std::vector<std::byte> bytes, delegate.snapshot->to_bytes());
+    total += bytes.size();
+    if (bytes.empty() || total > kMaxDelegateBytes) return std::vector<SavedDelegate>();
+    saved.push_back({delegate.backend, std::move(bytes)});
+  }
+  return saved;
+}
+
+void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states,
+              std::span<const SavedDelegate> saved_delegates) {
+  std::vector<flatbuffers::Offset<fb::SavedDelegate>> delegates;
+  for (const SavedDelegate& saved : saved_delegates) {
+    const auto bytes = builder.CreateVector(reinterpret_cast<const uint8_t*>(saved.bytes.data()), saved.bytes.size());
+    delegates.push_back(fb::CreateSavedDelegate(builder, builder.CreateString(saved.backend), bytes));
+  }
   std::vector<flatbuffers::Offset<fb::SavedGroup>> groups;
   for (size_t i = 0; i < snapshot.states.groups.size(); ++i) {
     groups.push_back(describe_group(builder, snapshot.states.groups[i], states.slab_bytes(i)));
@@ -55,7 +75,7 @@ void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const
   const auto recurrent = builder.CreateVector(snapshot.states.recurrent);
   builder.Finish(fb::CreateSavedSession(builder, model_id, program_crc32(model), model.bound()->file().program_bytes().size(),
                                         static_cast<uint8_t>(snapshot.states.kv_type), tokens, logits, recurrent,
-                                        builder.CreateVector(groups)));
+                                        builder.CreateVector(groups), builder.CreateVector(delegates)));
 }
 
 // Calls body(group, slab, offset, bytes) for all that the file holds of the pages, in its order, while it succeeds.
@@ -90,6 +110,7 @@ class Reader {
     saved.logits.assign(session_->logits()->begin(), session_->logits()->end());
     MOTE_RETURN_IF_ERROR(check_tokens(saved));
     if (!has_layout()) return saved;
+    read_delegates(saved);
     MOTE_ASSIGN(saved.states, read_states());
     return saved;
   }
@@ -167,6 +188,14 @@ class Reader {
       return invalid(format("logits: there are %zu, must be 0 or %d", saved.logits.size(), vocab_size));
     }
     return {};
+  }
+
+  void read_delegates(SavedSession& saved) const {
+    if (session_->delegates() == nullptr) return;
+    for (const fb::SavedDelegate* delegate : *session_->delegates()) {
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(delegate->bytes()->data(), delegate->bytes()->size()));
+      saved.delegates.push_back({delegate->backend()->str(), {bytes.begin(), bytes.end()}});
+    }
   }
 
   // Whether the pages are those of a session as this one.
@@ -252,8 +281,9 @@ class Reader {
 }  // namespace
 
 Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states) {
+  MOTE_ASSIGN(const std::vector<SavedDelegate> delegates, export_delegates(snapshot));
   flatbuffers::FlatBufferBuilder builder;
-  describe(builder, model, snapshot, states);
+  describe(builder, model, snapshot, states, delegates);
   const std::span<const std::byte> description = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);

@@ -15,10 +15,17 @@ namespace mote {
 // whole file. Errors: kFileUnwritable.
 Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states);
 
+// What a backend makes its delegate's state of again.
+struct SavedDelegate {
+  std::string backend;
+  std::vector<std::byte> bytes;
+};
+
 struct SavedSession {
   std::vector<int32_t> tokens{};
   std::vector<float> logits{};            // after the last token; empty: not known
   std::optional<StateSnapshot> states{};  // absent: `states` could not take it
+  std::vector<SavedDelegate> delegates{};
 };
 
 // Reads what write_session_file wrote; pages only if `states` has their layout. Whatever the file holds, what comes back is

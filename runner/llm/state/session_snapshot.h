@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runner/llm/state/memory.h"
-#include "runner/program/program.h"
+#include "runner/program/delegates.h"
 
 namespace mote {
 
@@ -14,6 +14,7 @@ struct SessionSnapshot {
   std::shared_ptr<const Bound> bound;  // of the model
   std::vector<int32_t> tokens{};
   StateSnapshot states{};
+  std::vector<NamedSnapshot> delegates{};  // of those that keep states
   std::vector<float> logits{};  // after the last token; empty: not known
 };
 

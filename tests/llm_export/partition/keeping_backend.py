@@ -11,8 +11,9 @@ from llm_export.program.instructions import Instruction, LoweredMethod
 class KeepingBackend(Backend):
     """takes: which instructions; views are always taken"""
 
-    def __init__(self, name: str, takes: Callable[[Instruction], bool], min_instructions: int = 1):
+    def __init__(self, name: str, takes: Callable[[Instruction], bool], min_instructions: int = 1, owns_states=False):
         self.name, self.takes, self.min_instructions = name, takes, min_instructions
+        self.owns_states = owns_states
         self.methods: dict[bytes, LoweredMethod] = {}
 
     def lower(self, subgraph: Subgraph) -> Blob:

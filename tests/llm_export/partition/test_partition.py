@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import GPT2Config, LlamaConfig
 
+from llm_export.backend import Unsupported
 from llm_export.partition import Lowering, Refusal, partition
 from llm_export.plan import plan
 from llm_export.program.instructions import Instruction
@@ -85,6 +86,47 @@ def test_a_second_backend_gets_what_falls_out_of_small_islands(tiny):
     assert {delegate.backend for delegate in partitioned.program.delegates} == {"second"}
     assert any(r.backend == "first" and "fewer than 10000" in r.reason for r in partitioned.refusals)
     assert all(r.lowering == "first+second" for r in partitioned.refusals)
+
+
+def all_but_embedding(instruction: Instruction) -> bool:
+    return instruction.op != "mote.embedding"
+
+
+def uses_states(method) -> bool:
+    return any("state" in instruction.attributes for instruction in method.instructions)
+
+
+def test_a_backend_that_owns_states_gets_attention_too(tiny):
+    backend = KeepingBackend("owner", all_but_embedding, owns_states=True)
+    partitioned = check_same(tiny, backend)
+    assert not any(uses_states(method) for method in partitioned.program.methods)
+    assert any(uses_states(method) for method in backend.methods.values())
+
+
+def test_a_backend_that_owns_no_states_is_not_given_them(tiny):
+    partitioned = check_same(tiny, KeepingBackend("most", all_but_embedding))
+    assert all(uses_states(method) for method in partitioned.program.methods)
+    assert any(r.reason == "mote.attention: it owns no states" for r in partitioned.refusals)
+
+
+def test_a_state_belongs_to_one_side_in_all_methods(tiny):
+    decode = tiny.planned.program.methods[1]
+    state = next(i.attributes["state"] for i in decode.instructions if "state" in i.attributes)
+
+    class Partly(KeepingBackend):
+        """Refuses one state in one method."""
+
+        def lower(self, subgraph):
+            if subgraph.method.name == decode.name:
+                for instruction in subgraph.method.instructions:
+                    if instruction.attributes.get("state") == state:
+                        raise Unsupported("not this state")
+            return super().lower(subgraph)
+
+    partitioned = check_same(tiny, Partly("owner", all_but_embedding, owns_states=True))
+    for method in partitioned.program.methods:
+        assert {tuple(i.attributes["state"]) for i in method.instructions if "state" in i.attributes} == {tuple(state)}
+    assert any(r.reason == "not all that touches its state is taken" for r in partitioned.refusals)
 
 
 def test_lowerings_stand_side_by_side_over_the_same_weights(tiny):

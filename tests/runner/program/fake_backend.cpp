@@ -25,6 +25,18 @@ Result<Part> read(const DelegatePart& source) {
   return part;
 }
 
+struct FakeSnapshot final : DelegateSnapshot {
+  explicit FakeSnapshot(int64_t at) : position(at) {}
+  uint64_t held_bytes() const override { return sizeof(position); }
+  Result<std::vector<std::byte>> to_bytes() const override {
+    Bytes bytes(sizeof(position));
+    put(bytes, 0, position);
+    return bytes;
+  }
+
+  int64_t position;
+};
+
 class FakeDelegate final : public Delegate {
  public:
   FakeDelegate(FakeControls& controls, const std::vector<Part>& parts) : controls_(controls), parts_(parts) {}
@@ -58,6 +70,25 @@ class FakeDelegate final : public Delegate {
 
   uint64_t held_bytes() const override { return controls_.held_bytes; }
 
+  bool seek(int64_t position) override {
+    if (position != 0 && !controls_.can_seek) return false;
+    position_ = position;
+    return true;
+  }
+  Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override {
+    return std::shared_ptr<const DelegateSnapshot>(std::make_shared<FakeSnapshot>(position_));
+  }
+  Status restore(const DelegateSnapshot& snapshot) override {
+    position_ = static_cast<const FakeSnapshot&>(snapshot).position;
+    return {};
+  }
+  Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const override {
+    int64_t position = 0;
+    MOTE_REQUIRE(bytes.size() == sizeof(position), Code::kInvalidSession, "a state of %zu bytes: must be 8", bytes.size());
+    std::memcpy(&position, bytes.data(), sizeof(position));
+    return std::shared_ptr<const DelegateSnapshot>(std::make_shared<FakeSnapshot>(position));
+  }
+
  private:
   void fill(std::span<std::byte> scratch) {
     const bool is_aligned = reinterpret_cast<uintptr_t>(scratch.data()) % 64 == 0;
@@ -67,6 +98,7 @@ class FakeDelegate final : public Delegate {
 
   FakeControls& controls_;
   const std::vector<Part>& parts_;
+  int64_t position_ = 0;
 };
 
 class FakeProgram final : public DelegateProgram {
@@ -78,6 +110,7 @@ class FakeProgram final : public DelegateProgram {
     ++controls_.num_opened;
     return std::unique_ptr<Delegate>(new FakeDelegate(controls_, parts_));
   }
+  bool has_state() const override { return controls_.has_state; }
 
  private:
   FakeControls& controls_;

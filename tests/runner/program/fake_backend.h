@@ -16,6 +16,9 @@ struct FakeControls {
   std::string why_not;
   size_t scratch_bytes = 0;
   uint64_t held_bytes = 0;
+  // A state that is only the position of the latest seek or restore.
+  bool has_state = false;
+  bool can_seek = true;
 
   // What it has seen.
   std::vector<DelegateSource> loaded;

@@ -3,135 +3,34 @@
 #include <algorithm>
 #include <optional>
 
-#include "runner/program/delegates.h"
-#include "runner/program/lowering.h"
-#include "tests/runner/program/fake_backend.h"
-#include "tests/runner/program/sum_session.h"
+#include "tests/runner/program/delegated_programs.h"
 
 namespace mote {
 namespace {
 
+using test::add_one_part;
+using test::bias;
 using test::constant;
+using test::delegated;
+using test::emit_part;
+using test::expect_status;
 using test::fake;
+using test::FakesReset;
+using test::kBias;
 using test::kDim;
+using test::kPlace;
 using test::kPrefill;
+using test::load;
+using test::logits_of;
 using test::MethodBuilder;
+using test::one_part;
+using test::plain;
 using test::ProgramBuilder;
+using test::tables;
 using test::tokens;
+using test::two_parts;
 
-using Bind = Result<std::shared_ptr<const Bound>>;
-
-constexpr int32_t kBias = 2;  // index of the weight that parts add
-constexpr size_t kDelegated = 1;  // the first instruction that a part runs
-const std::string kPlace = "test.mote: prefill: instructions[1] (mote.delegate, model.layers.0)";
-
-const std::vector<float>& bias() {
-  static const std::vector<float> elements = {0.5f, -1.0f, 2.0f, 0.25f};
-  return elements;
-}
-
-ProgramBuilder tables() {
-  ProgramBuilder builder = test::sum_tables();
-  builder.dense_weight("bias", fb::DType::float32, {kDim}, bias());
-  return builder;
-}
-
-int32_t rows(MethodBuilder& method) { return method.activation({constant(1), tokens(), constant(kDim)}); }
-
-int32_t emit_part(ProgramBuilder& builder, MethodBuilder& method, const std::string& backend, std::vector<int32_t> inputs, float factor,
-                  std::vector<int32_t> weights = {}) {
-  const int32_t index = builder.delegate(backend, std::move(weights), test::fake_blob(factor));
-  return method.emit(std::string(kDelegateOp), std::move(inputs), rows(method), test::integer_attribute("delegate", index));
-}
-
-// y = 2 x + bias.
-void add_one_part(ProgramBuilder& builder, const std::string& backend, const std::string& lowering) {
-  test::add_lowering(builder, lowering, [&](MethodBuilder& method, int32_t x) {
-    return emit_part(builder, method, backend, {x}, 2.0f, {kBias});
-  });
-}
-
-// y = 2 x + bias; z = 0.5 (y + x).
-void add_two_parts(ProgramBuilder& builder, const std::string& first, const std::string& second, const std::string& lowering) {
-  test::add_lowering(builder, lowering, [&](MethodBuilder& method, int32_t x) {
-    const int32_t y = emit_part(builder, method, first, {x}, 2.0f, {kBias});
-    return emit_part(builder, method, second, {y, x}, 0.5f);
-  });
-}
-
-int32_t emit_plain(ProgramBuilder& builder, MethodBuilder& method, int32_t a, int32_t b, int32_t offsets, double factor) {
-  const int32_t weight = offsets < 0 ? -1 : method.weight(builder.program, offsets);
-  return method.emit("test.scaled_sum", {a, b, weight}, rows(method), test::number_attribute("factor", factor));
-}
-
-// What parts compute, as ops.
-void add_plain(ProgramBuilder& builder, int num_parts) {
-  test::add_lowering(builder, "cpu", [&](MethodBuilder& method, int32_t x) {
-    const int32_t y = emit_plain(builder, method, x, -1, kBias, 2.0);
-    return num_parts == 1 ? y : emit_plain(builder, method, y, x, -1, 0.5);
-  });
-}
-
-ProgramBuilder one_part(const std::string& backend = "fake") {
-  ProgramBuilder builder = tables();
-  add_one_part(builder, backend, backend);
-  return builder;
-}
-
-ProgramBuilder two_parts(const std::string& first = "fake", const std::string& second = "fake") {
-  ProgramBuilder builder = tables();
-  add_two_parts(builder, first, second, first == second ? first : first + "+" + second);
-  return builder;
-}
-
-ProgramBuilder plain(int num_parts) {
-  ProgramBuilder builder = tables();
-  add_plain(builder, num_parts);
-  return builder;
-}
-
-Result<Verified> verified(ProgramBuilder builder) {
-  MOTE_ASSIGN(Mapped mapped, map_bytes("test.mote", builder.build()));
-  return verify(std::move(mapped));
-}
-
-Bind load(ProgramBuilder builder) {
-  MOTE_ASSIGN(Verified program, verified(std::move(builder)));
-  return bind(std::move(program));
-}
-
-Result<Chosen> choose(ProgramBuilder builder, std::string_view wanted) {
-  MOTE_ASSIGN(Verified program, verified(std::move(builder)));
-  return bind_lowering(std::move(program), wanted);
-}
-
-void expect_status(const Status& status, Code code, const std::string& message) {
-  EXPECT_EQ(status.code(), code) << status.message();
-  EXPECT_NE(status.message().find(message), std::string::npos) << "expected: " << message << "\n     got: " << status.message();
-}
-
-fb::InstructionT& delegated(ProgramBuilder& builder) { return *builder.program.methods[kPrefill]->instructions[kDelegated]; }
-
-class Delegates : public testing::Test {
- protected:
-  void SetUp() override { test::reset_fakes(); }
-  void TearDown() override { test::reset_fakes(); }
-};
-
-class Lowerings : public Delegates {};
-
-// Logits of every token, however the ids are divided between calls.
-std::vector<float> logits_of(const std::shared_ptr<const Bound>& bound, const std::vector<int64_t>& ids) {
-  test::SumSession session(bound, {.max_tokens = 8});
-  if (!session.status.ok() || !session.run("verify", ids).ok()) return {};
-  std::vector<float> logits = session.logits("verify");
-  for (const char* method : {"decode", "prefill"}) {
-    EXPECT_TRUE(session.run(method, {ids[0]}).ok());
-    const std::vector<float> row = session.logits(method);
-    logits.insert(logits.end(), row.begin(), row.end());
-  }
-  return logits;
-}
+class Delegates : public FakesReset {};
 
 TEST_F(Delegates, compute_what_ops_do) {
   for (const int num_parts : {1, 2}) {
@@ -367,128 +266,46 @@ TEST_F(Delegates, that_fail_are_reported_with_their_place) {
   EXPECT_TRUE(session.run("prefill", {1, 2}).ok());
 }
 
-// Lowerings of one file
+// States
 
-// In the file's order: "spare", "fake", "cpu".
-ProgramBuilder three_ways() {
-  ProgramBuilder builder = tables();
-  add_one_part(builder, "spare", "spare");
-  add_two_parts(builder, "fake", "third", "fake+third");
-  add_plain(builder, 2);
-  return builder;
+TEST_F(Delegates, hand_their_state_on) {
+  fake("fake").has_state = true;
+  const auto bound = *load(two_parts("fake", "third"));
+  EXPECT_TRUE(bound->has_delegate_state());
+  EXPECT_TRUE(bound->uses_state(0));
+  const auto open = [&] { return *mote::Delegates::open(bound->backends(), {}); };
+  mote::Delegates first = open(), second = open();
+  EXPECT_TRUE(first.seek(7));
+  const auto snapshots = *first.snapshot();
+  ASSERT_EQ(snapshots.size(), 1u);
+  EXPECT_EQ(snapshots[0].backend, "fake");
+  EXPECT_TRUE(*second.restore(snapshots));
+  const test::Bytes bytes = *(*second.snapshot())[0].snapshot->to_bytes();
+  EXPECT_EQ(bytes, *snapshots[0].snapshot->to_bytes());
+  const auto imported = second.import("fake", bytes);
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  EXPECT_EQ(*imported->snapshot->to_bytes(), bytes);
 }
 
-void expect_passed_over(const PassedOver& other, const std::string& lowering, const std::string& reason) {
-  EXPECT_EQ(other.lowering, lowering);
-  EXPECT_NE(other.reason.find(reason), std::string::npos) << other.reason;
+TEST_F(Delegates, refuse_states_that_are_not_theirs) {
+  fake("fake").has_state = true;
+  const auto bound = *load(two_parts("fake", "third"));
+  mote::Delegates delegates = *mote::Delegates::open(bound->backends(), {});
+  EXPECT_FALSE(*delegates.restore({}));
+  expect_status(delegates.import("third", test::Bytes(8)).status(), Code::kInvalidSession, "no delegate of this session");
+  expect_status(delegates.import("fake", test::Bytes(7)).status(), Code::kInvalidSession, "a state of 7 bytes: must be 8");
+  fake("fake").can_seek = false;
+  EXPECT_FALSE(delegates.seek(3));
+  EXPECT_TRUE(delegates.seek(0));
 }
 
-TEST_F(Lowerings, are_bound_by_name) {
-  for (const std::string name : {"spare", "fake+third", "cpu"}) {
-    const auto chosen = choose(three_ways(), name);
-    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-    EXPECT_EQ(chosen->bound->lowering(), name);
-    EXPECT_EQ(chosen->bound->num_methods(), 3u);
-    EXPECT_TRUE(chosen->passed_over.empty());
-  }
-  EXPECT_EQ(fake("spare").loaded.size(), 1u);
-}
-
-TEST_F(Lowerings, compute_the_same) {
-  const std::vector<float> expected = logits_of(choose(three_ways(), "cpu")->bound, {3, 1, 4});
-  EXPECT_EQ(logits_of(choose(three_ways(), "fake+third")->bound, {3, 1, 4}), expected);
-}
-
-TEST_F(Lowerings, of_a_file_without_names_are_cpu) {
-  const auto chosen = choose(test::sum_model(), "cpu");
-  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-  EXPECT_EQ(choose(test::sum_model(), kAnyBackend)->bound->lowering(), "cpu");
-}
-
-TEST_F(Lowerings, that_the_file_lacks_are_refused_with_those_that_it_has) {
-  for (const std::string name : {"npu", "fake", "third+fake", ""}) {
-    expect_status(choose(three_ways(), name).status(), Code::kInvalidArgument,
-                  "test.mote: has no lowering " + name + ": it has spare, fake+third, cpu");
-  }
-}
-
-TEST_F(Lowerings, that_are_wanted_by_name_are_not_replaced) {
-  fake("spare").check_device = Status(Code::kUnsupportedBackend, "no such device");
-  expect_status(choose(three_ways(), "spare").status(), Code::kUnsupportedBackend, "spare: no such device");
-  fake("fake").why_not = "slow here";
-  EXPECT_EQ(choose(three_ways(), "fake+third")->bound->lowering(), "fake+third");
-}
-
-TEST_F(Lowerings, auto_takes_the_first_of_the_file) {
-  const auto chosen = choose(three_ways(), kAnyBackend);
-  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-  EXPECT_EQ(chosen->bound->lowering(), "spare");
-  ASSERT_EQ(chosen->passed_over.size(), 2u);
-  expect_passed_over(chosen->passed_over[0], "fake+third", "the file prefers another");
-  expect_passed_over(chosen->passed_over[1], "cpu", "the file prefers another");
-  EXPECT_TRUE(fake("fake").loaded.empty());
-}
-
-TEST_F(Lowerings, auto_falls_back_and_says_why) {
-  fake("spare").check_device = Status(Code::kUnsupportedBackend, "no such device");
-  fake("third").load = Status(Code::kInvalidProgram, "a blob of another version");
-  const auto chosen = choose(three_ways(), kAnyBackend);
-  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-  EXPECT_EQ(chosen->bound->lowering(), "cpu");
-  ASSERT_EQ(chosen->passed_over.size(), 2u);
-  expect_passed_over(chosen->passed_over[0], "spare", "spare: no such device");
-  expect_passed_over(chosen->passed_over[1], "fake+third", "a blob of another version");
-}
-
-TEST_F(Lowerings, auto_leaves_slow_ones_for_the_end) {
-  fake("spare").why_not = "the CPU kernels are faster here";
-  fake("third").why_not = "one core only";
-  const auto chosen = choose(three_ways(), kAnyBackend);
-  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-  EXPECT_EQ(chosen->bound->lowering(), "cpu");
-  ASSERT_EQ(chosen->passed_over.size(), 2u);
-  expect_passed_over(chosen->passed_over[0], "spare", "the CPU kernels are faster here");
-  expect_passed_over(chosen->passed_over[1], "fake+third", "one core only");
-}
-
-TEST_F(Lowerings, auto_takes_a_slow_one_where_nothing_else_works) {
-  fake("spare").why_not = "the CPU kernels are faster here";
-  fake("fake").check_device = Status(Code::kUnsupportedBackend, "no such device");
-  ProgramBuilder builder = tables();
-  add_one_part(builder, "spare", "spare");
-  add_one_part(builder, "fake", "fake");
-  const auto chosen = choose(std::move(builder), kAnyBackend);
-  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-  EXPECT_EQ(chosen->bound->lowering(), "spare");
-  ASSERT_EQ(chosen->passed_over.size(), 1u);
-  expect_passed_over(chosen->passed_over[0], "fake", "no such device");
-}
-
-TEST_F(Lowerings, auto_tells_every_reason_when_none_works) {
-  fake("fake").check_device = Status(Code::kUnsupportedBackend, "no such device");
-  ProgramBuilder builder = tables();
-  add_one_part(builder, "npu", "npu");
-  add_one_part(builder, "fake", "fake");
-  const Status status = choose(std::move(builder), kAnyBackend).status();
-  expect_status(status, Code::kUnsupportedBackend, "test.mote: can be run in none of its ways");
-  expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
-  expect_status(status, Code::kUnsupportedBackend, "fake: test.mote: fake: no such device");
-  expect_status(status, Code::kUnsupportedBackend, "--backend cpu");
-}
-
-TEST_F(Lowerings, a_choice_of_none_has_every_reason) {
-  auto program = verified(one_part("npu"));
-  ASSERT_TRUE(program.ok());
-  const Chosen chosen = choose_lowering(std::make_shared<const Verified>(*std::move(program)));
-  EXPECT_EQ(chosen.bound, nullptr);
-  ASSERT_EQ(chosen.passed_over.size(), 1u);
-  EXPECT_EQ(chosen.passed_over[0].lowering, "npu");
-  EXPECT_NE(chosen.passed_over[0].reason.find("this build has no such backend"), std::string::npos);
-}
-
-TEST_F(Lowerings, auto_of_a_single_one_reports_what_bind_says) {
-  const Status status = choose(one_part("npu"), kAnyBackend).status();
-  expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
+TEST_F(Delegates, keep_a_state_in_all_methods_or_in_none) {
+  ProgramBuilder builder = one_part();
+  fb::InstructionT& sum = *builder.program.methods[test::kDecode]->instructions.at(2);
+  ASSERT_EQ(sum.op, "test.running_sum");
+  sum.op = "test.cancel";
+  sum.attributes.clear();
+  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram, "test.mote: states[0]: the kernels use it in prefill or in decode");
 }
 
 }  // namespace

@@ -80,6 +80,23 @@ TEST(VerifyDelegates, rejects_a_method_twice_in_one_lowering) {
   expect_refused(add, "methods[3] name = decode: is the name of another method");
   expect_refused([&](auto& p) { add(p); p.methods[3]->lowering = "cpu"; }, "methods[3] name = decode: is the name of another method");
 }
+// Adds verify once more, for calls of `length` tokens only, after the first has become one of 4.
+Edit with_lengths(int32_t length) {
+  return [=](auto& p) {
+    p.methods[kVerify]->min_tokens = p.methods[kVerify]->max_tokens = 4;
+    p.methods.push_back(std::make_unique<fb::MethodT>(*p.methods[kVerify]));
+    p.methods[3]->min_tokens = p.methods[3]->max_tokens = length;
+  };
+}
+TEST(VerifyDelegates, accepts_methods_of_one_name_for_calls_of_different_lengths) { EXPECT_EQ(refusal(with_lengths(16)), ""); }
+TEST(VerifyDelegates, rejects_methods_of_one_name_and_length) {
+  expect_refused(with_lengths(4), "methods[3] name = verify: is the name of another method");
+  expect_refused([](auto& p) { with_lengths(16)(p); p.methods[3]->max_tokens = 17; }, "methods[3] name = verify: is the name of another method");
+}
+TEST(VerifyDelegates, rejects_other_ranges_than_any_length_and_one) {
+  expect_refused([](auto& p) { p.methods[kVerify]->min_tokens = 2; }, "methods[2].min_tokens = 2: must be 1, or max_tokens where calls have one length");
+  expect_refused([](auto& p) { p.methods[kDecode]->min_tokens = p.methods[kDecode]->max_tokens = 2; }, "methods[1].min_tokens = 2: must be 1");
+}
 TEST(VerifyDelegates, rejects_a_lowering_without_a_name) {
   test::ProgramBuilder builder = test::sum_model();
   test::Bytes file = builder.build();

@@ -1,0 +1,212 @@
+// run_session FILE BACKEND FOLDER: does with one lowering of a file whatever a session can do, for tests in Python, which compare
+// backends. Prints a line for each: its name, then numbers: the ids that followed, greedily, or logits. A call that fails is made again
+// once, and must then go on as if nothing had happened.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "runner/llm/session.h"
+
+namespace mote::test {
+namespace {
+
+constexpr int64_t kContext = 64;
+
+void fail(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  std::exit(1);
+}
+
+// What `call` returns, called again where it fails.
+template <typename Call>
+auto again(const Call& call) {
+  auto result = call();
+  if constexpr (std::is_same_v<decltype(result), Status>) {
+    if (!result.ok()) result = call();
+    if (!result.ok()) fail(result);
+    return;
+  } else {
+    if (!result.ok()) result = call();
+    if (!result.ok()) fail(result.status());
+    return *std::move(result);
+  }
+}
+
+class Run {
+ public:
+  Run(const char* path, const char* backend, std::string folder)
+      : model_(again([&] { return Model::open(path, LoadMode::kMap, backend); })), folder_(std::move(folder)) {}
+
+  void all() {
+    prompts();
+    ways_back();
+    forks();
+    files();
+    drafts();
+    prefixes();
+    scores();
+    overflow();
+  }
+
+ private:
+  std::unique_ptr<Session> open(SessionOptions options = {}) {
+    options.context_length = kContext;
+    options.num_threads = 2;
+    return again([&] { return Session::open(model_, options); });
+  }
+
+  std::vector<int32_t> ids(size_t count, int32_t seed = 0) const {
+    std::vector<int32_t> all;
+    for (size_t i = 0; i < count; ++i) all.push_back((static_cast<int32_t>(i) * 37 + 11 + seed * 101) % model_->vocab_size());
+    return all;
+  }
+
+  // A call that fails leaves the chunks before that in place.
+  static std::span<const float> feed(Session& session, const std::vector<int32_t>& all) {
+    const int64_t start = session.position();
+    return again([&] { return session.prefill(std::span(all).subspan(static_cast<size_t>(session.position() - start))); });
+  }
+
+  static int32_t best(std::span<const float> logits) {
+    return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+  }
+
+  // Continues greedily and prints the ids.
+  static std::vector<int32_t> go_on(Session& session, const char* name, int count = 6) {
+    std::vector<int32_t> chosen;
+    std::printf("%s:", name);
+    for (int i = 0; i < count; ++i) {
+      const std::span<const float> logits = again([&] { return session.logits(); });
+      chosen.push_back(best(logits));
+      check_maxima(session, logits[static_cast<size_t>(chosen.back())]);
+      std::printf(" %d", chosen.back());
+      again([&] { return session.decode(chosen.back()); });
+    }
+    std::printf("\n");
+    return chosen;
+  }
+
+  static void check_maxima(const Session& session, float largest) {
+    const std::span<const float> maxima = session.logit_maxima();
+    if (maxima.empty() || *std::ranges::max_element(maxima) == largest) return;
+    fail({Code::kInternal, "logit_maxima are not those of the logits"});
+  }
+
+  void prompts() {
+    for (const size_t count : {1, 2, 3, 7, 16, 17, 40, 57}) {
+      const auto session = open();
+      const std::span<const float> logits = feed(*session, ids(count));
+      std::printf("prefill %zu:", count);
+      for (const float logit : logits.first(64)) std::printf(" %.9g", static_cast<double>(logit));
+      std::printf("\n");
+      go_on(*session, "after prefill");
+    }
+  }
+
+  void ways_back() {
+    const auto session = open();
+    feed(*session, ids(40));
+    go_on(*session, "before");
+    for (const int64_t position : {44, 41, 23, 1}) {
+      again([&] { return session->rewind(position); });
+      feed(*session, ids(9, 1));
+      go_on(*session, "rewound");
+    }
+    session->reset();
+    feed(*session, ids(5, 2));
+    go_on(*session, "reset");
+  }
+
+  void forks() {
+    const auto session = open();
+    feed(*session, ids(21));
+    const auto fork = again([&] { return session->fork(); });
+    go_on(*session, "parent");
+    feed(*fork, ids(3, 1));
+    go_on(*fork, "fork");
+    go_on(*session, "parent again");
+  }
+
+  void files() {
+    const auto session = open();
+    feed(*session, ids(33));
+    const std::string path = folder_ + "/saved";
+    again([&] { return session->save(path); });
+    go_on(*session, "saved");
+    const auto restored = open();
+    again([&] { return restored->restore(path); });
+    go_on(*restored, "restored");
+  }
+
+  void drafts() {
+    const auto session = open();
+    feed(*session, ids(12));
+    const int64_t start = session->position();
+    const std::vector<int32_t> right = go_on(*session, "undrafted", 8);
+    again([&] { return session->rewind(start); });
+    if (session->longest_draft() == 0) return;
+    const size_t length = std::min<size_t>(4, session->longest_draft());
+    std::vector<int32_t> draft(right.begin() + 1, right.begin() + 1 + static_cast<ptrdiff_t>(length));
+    again([&] { return session->decode(right[0], draft); });
+    for (size_t i = 1; i < 4; ++i) again([&] { return session->decode(right[i]); });
+    go_on(*session, "drafted");
+    again([&] { return session->rewind(start); });
+    draft.assign(length, 1);  // wrong ones
+    again([&] { return session->decode(right[0], draft); });
+    go_on(*session, "drafted wrongly");
+  }
+
+  void prefixes() {
+    SessionOptions options;
+    options.prefix_cache = std::make_shared<PrefixCache>(uint64_t{64} << 20);
+    for (const char* name : {"computed", "from the prefix cache"}) {
+      const auto session = open(options);
+      feed(*session, ids(30));
+      go_on(*session, name, 2);
+    }
+    const auto session = open(options);
+    std::vector<int32_t> other = ids(20);
+    other.push_back(5);
+    feed(*session, other);
+    go_on(*session, "from a part of it");
+  }
+
+  void scores() {
+    const auto session = open();
+    const std::vector<int32_t> all = ids(27);
+    std::vector<float> logprobs(all.size() - 1);
+    again([&] {
+      session->reset();
+      return session->score(all, logprobs.data());
+    });
+    std::printf("scores:");
+    for (const float logprob : logprobs) std::printf(" %.9g", static_cast<double>(logprob));
+    std::printf("\n");
+    go_on(*session, "scored");
+  }
+
+  void overflow() {
+    SessionOptions options;
+    options.overflow = Overflow::kShift;
+    options.num_keep = 4;
+    const auto session = open(options);
+    feed(*session, ids(static_cast<size_t>(kContext) - 3));
+    go_on(*session, "shifted", 12);
+  }
+
+  std::shared_ptr<const Model> model_;
+  std::string folder_;
+};
+
+}  // namespace
+}  // namespace mote::test
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: run_session FILE BACKEND FOLDER\n");
+    return 2;
+  }
+  mote::test::Run(argv[1], argv[2], argv[3]).all();
+}

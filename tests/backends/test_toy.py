@@ -1,0 +1,102 @@
+"""What a backend can ask of the runner: to keep keys and values itself, and methods of fixed lengths.
+
+Whatever a session does, the text is the CPU's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from llm_export import api
+from llm_export.backend import Backend, Blob, Subgraph, Unsupported
+from llm_export.errors import ProgramError
+from llm_runner import BackendError, Model
+from tests.backends.toy.lowering import ToyBackend
+from tests.contracts.architectures import save_tiny_checkpoint
+
+ROOT = Path(__file__).parents[2]
+RUN_SESSION = Path(os.environ.get("MOTE_RUN_SESSION", ROOT / "build/dev/tests/backends/run_session"))
+
+
+class FixedLengths(Backend):
+    """Takes no instruction: the CPU's kernels run methods of fixed lengths."""
+
+    name = "fixed"
+
+    def __init__(self, token_counts: tuple[int, ...] = (4, 16)):
+        self.token_counts = token_counts
+
+    def lower(self, subgraph: Subgraph) -> Blob:
+        raise Unsupported("anything")
+
+
+def export(folder: Path, name: str, backend: Backend) -> Path:
+    save_tiny_checkpoint(name, folder / "checkpoint")
+    path = folder / "model.mote"
+    api.export(folder / "checkpoint", path, backends=[backend, "cpu"], recipe="none", check="off")
+    return path
+
+
+def run(path: Path, backend: str, **environment: str) -> dict[str, list[float]]:
+    """The numbers of each line of run_session, in order."""
+    result = subprocess.run(
+        [RUN_SESSION, path, backend, path.parent], env=os.environ | environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    lines = [line.split(":") for line in result.stdout.splitlines()]
+    return {f"{i} {name}": [float(number) for number in numbers.split()] for i, (name, numbers) in enumerate(lines)}
+
+
+@pytest.fixture(scope="module", params=[(), (4, 16)], ids=["any length", "fixed lengths"])
+def toy_file(request, tmp_path_factory) -> Path:
+    return export(tmp_path_factory.mktemp("toy"), "llama", ToyBackend(request.param))
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"MOTE_TOY_FORGETS": "1"}, *({"MOTE_TOY_FAILS": str(part)} for part in (1, 2, 3, 8, 9))],
+    ids=lambda environment: "".join(key[9:] + value for key, value in environment.items()) or "plain",
+)
+def test_a_backend_keeps_keys_and_values(toy_file, environment):
+    expected, got = run(toy_file, "cpu"), run(toy_file, "toy", **environment)
+    assert list(got) == list(expected) and len(got) > 30
+    for name, numbers in expected.items():
+        assert got[name] == pytest.approx(numbers, abs=2e-5), name
+
+
+# Sliding windows, recurrent states, rotary embeddings that depend on the call, keys shared by layers, sinks.
+@pytest.mark.parametrize("name", ["llama", "gemma2", "mistral", "lfm2", "phi3-longrope", "gemma3n_text", "gpt_oss"])
+def test_fixed_lengths_give_the_same_bits(name, tmp_path):
+    path = export(tmp_path, name, FixedLengths())
+    assert run(path, "fixed") == run(path, "cpu")
+
+
+def test_a_file_has_a_method_for_each_length(toy_file):
+    methods = [m for m in Model.load(toy_file, backend="cpu").describe()["methods"] if m["lowering"] == "toy"]
+    fixed = {(m["name"], m["min_tokens"], m["max_tokens"]) for m in methods if m["min_tokens"] > 1}
+    assert fixed in (set(), {(name, n, n) for name in ("prefill", "verify") for n in (4, 16)})
+    assert len({m["label"] for m in methods}) == len(methods)
+
+
+@pytest.mark.parametrize("counts", [(1, 4), (4, 4), (0,), (8, 2**40)])
+def test_lengths_that_cannot_be(counts, tmp_path):
+    with pytest.raises(ProgramError, match=r"token_counts = .*: must be different numbers from 2 to \d+"):
+        export(tmp_path, "llama", FixedLengths(counts))
+
+
+def test_what_the_toy_does_not_take_stays_with_the_cpu(tmp_path):
+    save_tiny_checkpoint("gemma2", tmp_path / "checkpoint")
+    report = api.export(tmp_path / "checkpoint", tmp_path / "m.mote", backends=[ToyBackend()], check="off")
+    assert report.num_delegated["toy", "decode"][0] == 0
+    reasons = {r.reason for r in report.refusals if r.op == "mote.attention"}
+    assert reasons == {"a window, sinks, slopes or a softcap"}
+
+
+def test_a_runner_without_the_toy_names_it(toy_file):
+    with pytest.raises(BackendError, match="toy: this build has no such backend: it has cpu"):
+        Model.load(toy_file, backend="toy")
+    assert Model.load(toy_file).describe()["lowering"] == "cpu"

@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tests/runner/program/delegated_programs.h"
+
+namespace mote {
+namespace {
+
+using test::add_one_part;
+using test::add_plain;
+using test::add_two_parts;
+using test::choose;
+using test::expect_status;
+using test::fake;
+using test::FakesReset;
+using test::logits_of;
+using test::one_part;
+using test::ProgramBuilder;
+using test::tables;
+using test::verified;
+
+class Lowerings : public FakesReset {};
+
+// Lowerings of one file
+
+// In the file's order: "spare", "fake", "cpu".
+ProgramBuilder three_ways() {
+  ProgramBuilder builder = tables();
+  add_one_part(builder, "spare", "spare");
+  add_two_parts(builder, "fake", "third", "fake+third");
+  add_plain(builder, 2);
+  return builder;
+}
+
+void expect_passed_over(const PassedOver& other, const std::string& lowering, const std::string& reason) {
+  EXPECT_EQ(other.lowering, lowering);
+  EXPECT_NE(other.reason.find(reason), std::string::npos) << other.reason;
+}
+
+TEST_F(Lowerings, are_bound_by_name) {
+  for (const std::string name : {"spare", "fake+third", "cpu"}) {
+    const auto chosen = choose(three_ways(), name);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_EQ(chosen->bound->lowering(), name);
+    EXPECT_EQ(chosen->bound->num_methods(), 3u);
+    EXPECT_TRUE(chosen->passed_over.empty());
+  }
+  EXPECT_EQ(fake("spare").loaded.size(), 1u);
+}
+
+TEST_F(Lowerings, compute_the_same) {
+  const std::vector<float> expected = logits_of(choose(three_ways(), "cpu")->bound, {3, 1, 4});
+  EXPECT_EQ(logits_of(choose(three_ways(), "fake+third")->bound, {3, 1, 4}), expected);
+}
+
+TEST_F(Lowerings, of_a_file_without_names_are_cpu) {
+  const auto chosen = choose(test::sum_model(), "cpu");
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(choose(test::sum_model(), kAnyBackend)->bound->lowering(), "cpu");
+}
+
+TEST_F(Lowerings, that_the_file_lacks_are_refused_with_those_that_it_has) {
+  for (const std::string name : {"npu", "fake", "third+fake", ""}) {
+    expect_status(choose(three_ways(), name).status(), Code::kInvalidArgument,
+                  "test.mote: has no lowering " + name + ": it has spare, fake+third, cpu");
+  }
+}
+
+TEST_F(Lowerings, that_are_wanted_by_name_are_not_replaced) {
+  fake("spare").check_device = Status(Code::kUnsupportedBackend, "no such device");
+  expect_status(choose(three_ways(), "spare").status(), Code::kUnsupportedBackend, "spare: no such device");
+  fake("fake").why_not = "slow here";
+  EXPECT_EQ(choose(three_ways(), "fake+third")->bound->lowering(), "fake+third");
+}
+
+TEST_F(Lowerings, auto_takes_the_first_of_the_file) {
+  const auto chosen = choose(three_ways(), kAnyBackend);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(chosen->bound->lowering(), "spare");
+  ASSERT_EQ(chosen->passed_over.size(), 2u);
+  expect_passed_over(chosen->passed_over[0], "fake+third", "the file prefers another");
+  expect_passed_over(chosen->passed_over[1], "cpu", "the file prefers another");
+  EXPECT_TRUE(fake("fake").loaded.empty());
+}
+
+TEST_F(Lowerings, auto_falls_back_and_says_why) {
+  fake("spare").check_device = Status(Code::kUnsupportedBackend, "no such device");
+  fake("third").load = Status(Code::kInvalidProgram, "a blob of another version");
+  const auto chosen = choose(three_ways(), kAnyBackend);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(chosen->bound->lowering(), "cpu");
+  ASSERT_EQ(chosen->passed_over.size(), 2u);
+  expect_passed_over(chosen->passed_over[0], "spare", "spare: no such device");
+  expect_passed_over(chosen->passed_over[1], "fake+third", "a blob of another version");
+}
+
+TEST_F(Lowerings, auto_leaves_slow_ones_for_the_end) {
+  fake("spare").why_not = "the CPU kernels are faster here";
+  fake("third").why_not = "one core only";
+  const auto chosen = choose(three_ways(), kAnyBackend);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(chosen->bound->lowering(), "cpu");
+  ASSERT_EQ(chosen->passed_over.size(), 2u);
+  expect_passed_over(chosen->passed_over[0], "spare", "the CPU kernels are faster here");
+  expect_passed_over(chosen->passed_over[1], "fake+third", "one core only");
+}
+
+TEST_F(Lowerings, auto_takes_a_slow_one_where_nothing_else_works) {
+  fake("spare").why_not = "the CPU kernels are faster here";
+  fake("fake").check_device = Status(Code::kUnsupportedBackend, "no such device");
+  ProgramBuilder builder = tables();
+  add_one_part(builder, "spare", "spare");
+  add_one_part(builder, "fake", "fake");
+  const auto chosen = choose(std::move(builder), kAnyBackend);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(chosen->bound->lowering(), "spare");
+  ASSERT_EQ(chosen->passed_over.size(), 1u);
+  expect_passed_over(chosen->passed_over[0], "fake", "no such device");
+}
+
+TEST_F(Lowerings, auto_tells_every_reason_when_none_works) {
+  fake("fake").check_device = Status(Code::kUnsupportedBackend, "no such device");
+  ProgramBuilder builder = tables();
+  add_one_part(builder, "npu", "npu");
+  add_one_part(builder, "fake", "fake");
+  const Status status = choose(std::move(builder), kAnyBackend).status();
+  expect_status(status, Code::kUnsupportedBackend, "test.mote: can be run in none of its ways");
+  expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
+  expect_status(status, Code::kUnsupportedBackend, "fake: fake: no such device");
+  expect_status(status, Code::kUnsupportedBackend, "--backend cpu");
+}
+
+TEST_F(Lowerings, a_choice_of_none_has_every_reason) {
+  auto program = verified(one_part("npu"));
+  ASSERT_TRUE(program.ok());
+  const Chosen chosen = choose_lowering(std::make_shared<const Verified>(*std::move(program)));
+  EXPECT_EQ(chosen.bound, nullptr);
+  ASSERT_EQ(chosen.passed_over.size(), 1u);
+  EXPECT_EQ(chosen.passed_over[0].lowering, "npu");
+  EXPECT_NE(chosen.passed_over[0].reason.find("this build has no such backend"), std::string::npos);
+}
+
+TEST_F(Lowerings, auto_of_a_single_one_reports_what_bind_says) {
+  const Status status = choose(one_part("npu"), kAnyBackend).status();
+  expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
+}
+
+}  // namespace
+}  // namespace mote
