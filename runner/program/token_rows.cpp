@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "runner/program/delegates.h"
 #include "runner/program/validation.h"
 
 namespace mote {
@@ -309,10 +310,12 @@ const std::unordered_map<std::string_view, Rule>& rules() {
 
 Status refuse(const Bound& bound, const fb::Method& method, uint32_t index) {
   const fb::Instruction& instruction = *method.instructions()->Get(index);
+  const bool is_delegate = text_of(*instruction.op()) == kDelegateOp;
+  const char* why = is_delegate ? "is run by a backend, which computes one sequence at a time: load the model for the backend cpu"
+                                : "makes a token's row depend on those of other tokens";
   return {Code::kUnsupportedOp,
-          format("%s: cannot compute several sequences in one step: %s: instructions[%u] (%s, %s) makes a token's row depend on "
-                 "those of other tokens",
-                 bound.file().name().c_str(), method.name()->c_str(), index, instruction.op()->c_str(), instruction.origin()->c_str())};
+          format("%s: cannot compute several sequences in one step: %s: instructions[%u] (%s, %s) %s", bound.file().name().c_str(),
+                 method.name()->c_str(), index, instruction.op()->c_str(), instruction.origin()->c_str(), why)};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from llm_export import api
-from llm_runner import BackendError, Model
+from llm_runner import BackendError, Model, ProgramError
 from tests.contracts.architectures import ROWS, Row, save_tiny_checkpoint
 
 PREFILL, DECODE, VERIFY = 7, 4, 4
@@ -79,6 +79,12 @@ def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(both, tmp_path):
         assert restored.generate(max_new_tokens=16, do_sample=False).text() == ahead
         texts.append(first + ahead)
     assert texts[0] == texts[1]
+
+
+def test_sequences_decode_together_on_the_cpu_only(both):
+    with pytest.raises(ProgramError, match=r"mote\.delegate.* is run by a backend.*load the model for the backend cpu"):
+        Model.load(both, backend="xnnpack").batch(2)
+    Model.load(both, backend="cpu").batch(2).close()
 
 
 def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
