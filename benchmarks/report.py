@@ -6,7 +6,7 @@ from statistics import median
 
 from benchmarks.shapes import SHAPES, decode_bytes, prefill_macs
 
-OURS = ("mote", "mote-xnnpack")
+OURS = ("mote", "mote-xnnpack", "mote-xnnpack-head")
 KV_ELEMENT_BYTES = {"float32": 4, "float16": 2, "int8": 1.125, "int4": 0.625}
 RATIOS = ("decode_vs_roofline", "prefill_vs_roofline", "decode_vs_best_peer", "prefill_vs_best_peer")
 

@@ -10,7 +10,15 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass, field
 
-MODULES = ("mote", "mote_xnnpack", "llama_cpp", "onnxruntime_genai", "openvino_genai", "executorch")
+MODULES = (
+    "mote",
+    "mote_xnnpack",
+    "mote_xnnpack_head",
+    "llama_cpp",
+    "onnxruntime_genai",
+    "openvino_genai",
+    "executorch",
+)
 
 
 @dataclass(frozen=True)

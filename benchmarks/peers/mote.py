@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -19,14 +18,14 @@ PEER = Peer(
     cache="float32",
 )
 FILE = "model.mote"
+OPTIONS = {"recipe": "8da4w", "group_size": 32, "embedding_bits": 4, "tokenizer": False, "check": "off"}
 KV_TYPE = "MOTE_COMPARE_KV_TYPE"
 
 
 def convert(checkpoint: Path, folder: Path, backend: str = "cpu") -> None:
-    flags = ["--recipe", "8da4w", "--group-size", "32", "--embedding-bits", "4", "--no-tokenizer", "--check", "off"]
-    flags += ["--backend", backend]
-    command = [sys.executable, "-m", "llm_export.cli", "export", str(checkpoint), "-o", str(folder / FILE), *flags]
-    worker.call(command)
+    from llm_export import api
+
+    api.export(checkpoint, folder / FILE, backends=backend, **OPTIONS)
 
 
 class Mote:

@@ -133,7 +133,7 @@ def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
     ("arguments", "message"),
     [
         (["--models", "gpt-9"], "'gpt-9': must be one of llama-3.2-1b, qwen3-0.6b"),
-        (["--peers", "mote,nobody"], "'nobody': must be one of mote, mote-xnnpack, llama.cpp"),
+        (["--peers", "mote,nobody"], "'nobody': must be one of mote, mote-xnnpack, mote-xnnpack-head, llama.cpp"),
         (["--peers", ","], "nothing named"),
         (["--threads", "0"], "'0': must be an integer of at least 1"),
         (["--generate-tokens", "1"], "'1': must be an integer of at least 2"),
@@ -155,7 +155,15 @@ def test_quick_means_fewer_rounds_and_paths_follow_the_report():
 
 def test_every_peer_is_listed_once_and_ours_needs_nothing():
     peers = all_peers()
-    assert list(peers) == ["mote", "mote-xnnpack", "llama.cpp", "onnxruntime-genai", "openvino-genai", "executorch"]
+    assert list(peers) == [
+        "mote",
+        "mote-xnnpack",
+        "mote-xnnpack-head",
+        "llama.cpp",
+        "onnxruntime-genai",
+        "openvino-genai",
+        "executorch",
+    ]
     assert [name for name, peer in peers.items() if not peer.requirements] == list(report.OURS)
     assert peers["mote"].cache in report.KV_ELEMENT_BYTES
 
