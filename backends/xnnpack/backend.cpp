@@ -23,14 +23,26 @@ class XnnpackBackend : public Backend {
     return "with 4-bit weights it is about as fast for one token, slower for many, and keeps a packed copy of them in memory";
   }
 
+  Status check(const DelegateSource& source) const override try {
+    for (const DelegatePart& part : source.parts) MOTE_RETURN_IF_ERROR(verify_graph(part).status());
+    return {};
+  } catch (const std::bad_alloc&) {
+    return no_memory(source);
+  }
+
   Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override {
     try {
       MOTE_ASSIGN(const Api* api, library());
       MOTE_ASSIGN(std::shared_ptr<const Program> program, Program::load(*api, source));
       return std::shared_ptr<const DelegateProgram>(std::move(program));
     } catch (const std::bad_alloc&) {
-      return Status(Code::kOutOfMemory, source.parts.front().place + ": no memory for the parts that XNNPACK runs");
+      return no_memory(source);
     }
+  }
+
+ private:
+  static Status no_memory(const DelegateSource& source) {
+    return {Code::kOutOfMemory, source.parts.front().place + ": no memory for the parts that XNNPACK runs"};
   }
 };
 

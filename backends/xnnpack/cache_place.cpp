@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +15,7 @@ namespace mote::xnnpack {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 16;
+constexpr size_t kMaxNameBytes = 64;
 
 #if defined(__x86_64__)
 constexpr uint32_t kArchitecture = 1;
@@ -42,12 +44,20 @@ LibraryFile read_library(const Api& api) {
   return std::ferror(file.get()) != 0 ? LibraryFile{} : library;
 }
 
+// Every lowering of a model that has parts for XNNPACK has a file of its own. Its name comes from the model, where it may be anything.
+std::string lowering_name(const std::string& lowering) {
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '+'; };
+  if (lowering.size() <= kMaxNameBytes && !lowering.empty() && std::ranges::all_of(lowering, is_plain)) return lowering;
+  return format("xnnpack+%08x", crc32(std::as_bytes(std::span(lowering))));
+}
+
 std::string cache_path(const DelegateSource& source) {
+  const std::string ending = "." + lowering_name(source.lowering) + "-cache";
   const char* folder = std::getenv("MOTE_CACHE_DIR");
-  if (folder == nullptr || *folder == '\0') return source.path + ".xnnpack-cache";
+  if (folder == nullptr || *folder == '\0') return source.path + ending;
   // Models of one name share the folder.
   const std::string name = source.path.substr(source.path.rfind('/') + 1);
-  return format("%s/%s-%08x.xnnpack-cache", folder, name.c_str(), source.program_crc32);
+  return format("%s/%s-%08x", folder, name.c_str(), source.program_crc32) + ending;
 }
 
 }  // namespace

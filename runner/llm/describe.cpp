@@ -264,7 +264,7 @@ Result<std::string> describe_file(const std::string& path) {
   MOTE_ASSIGN(Mapped mapped, map(path, LoadMode::kMap));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   const auto shared = std::make_shared<const Verified>(std::move(verified));
-  const Chosen chosen = choose_lowering(shared);
+  const Chosen chosen = choose_lowering(shared, Purpose::kDescribe);
   return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->lowering(), chosen.passed_over);
 }
 

@@ -97,8 +97,8 @@ Result<uint32_t> Bound::method_index(std::string_view name) const {
   return Status(Code::kInvalidArgument, format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
 }
 
-Status Bound::load_backends() {
-  DelegateParts parts(*verified_);
+Status Bound::load_backends(Purpose purpose) {
+  DelegateParts parts(*verified_, lowering_);
   for (Method& method : methods_) {
     for (uint32_t i = 0; i < method.ops.size(); ++i) {
       if (method.ops[i]->name != kDelegateOp) continue;
@@ -108,7 +108,7 @@ Status Bound::load_backends() {
       method.delegate_calls[i] = *call;
     }
   }
-  MOTE_ASSIGN(backends_, parts.load());
+  MOTE_ASSIGN(backends_, parts.load(purpose));
   return {};
 }
 
@@ -137,7 +137,7 @@ bool Bound::has_delegate_state() const {
   return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
 }
 
-Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering) try {
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering, Purpose purpose) try {
   const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
   for (const fb::Method* method : *bound->program().methods()) {
     if (lowering_of(*method) == lowering) bound->methods_.push_back({method, {}, {}});
@@ -148,7 +148,8 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
   for (uint32_t i = 0; i < bound->num_methods(); ++i) MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
-  MOTE_RETURN_IF_ERROR(bound->load_backends());
+  MOTE_RETURN_IF_ERROR(bound->load_backends(purpose));
+  if (purpose == Purpose::kDescribe) return std::shared_ptr<const Bound>(bound);
   MOTE_RETURN_IF_ERROR(bound->find_used_states());
   if (const uint64_t bytes = bound->packed_weights().bytes(); bytes > 0) {
     MOTE_LOG_LINE(kInfo, "%s: kernels keep %llu bytes of packed weights", bound->file().name().c_str(),

@@ -31,6 +31,7 @@ struct DelegatePart {
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string path;                  // of the file; empty: it is in memory only
+  std::string lowering;              // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;        // of the program, and with it of its weights: names what a backend keeps on disk
   std::vector<DelegatePart> parts;   // calls name a part by its index here
 };
@@ -108,6 +109,8 @@ class Backend {
   // outside of what it is given, whatever a blob holds.
   // Errors: kInvalidProgram naming the part's place, the field and what would be accepted; kOutOfMemory.
   virtual Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const = 0;
+  // Whether load would take the parts, as far as that shows without making anything of them: for who only looks at a file.
+  virtual Status check(const DelegateSource& source) const { return load(source).status(); }
 };
 
 void register_backend(const Backend* backend);

@@ -30,12 +30,16 @@ std::string backend_names() {
 }
 
 // `file`: for messages.
-Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source) {
+Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source, Purpose purpose) {
   const Backend* backend = find_backend(name);
   const std::string place = file + ": " + std::string(name);
   MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s", place.c_str(),
                backend_names().c_str());
   if (const Status status = backend->check_device(); !status.ok()) return Status(Code::kUnsupportedBackend, place + ": " + status.message());
+  if (purpose == Purpose::kDescribe) {
+    MOTE_RETURN_IF_ERROR(backend->check(source));
+    return LoadedBackend{backend, nullptr};
+  }
   MOTE_ASSIGN(auto program, backend->load(std::move(source)));
   return LoadedBackend{backend, std::move(program)};
 }
@@ -64,7 +68,7 @@ Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
 
 DelegateSource DelegateParts::empty_source() const {
   const Mapped& file = verified_.file();
-  return {file.is_file() ? file.name() : "", crc32(file.program_bytes()), {}};
+  return {file.is_file() ? file.name() : "", lowering_, crc32(file.program_bytes()), {}};
 }
 
 DelegatePart DelegateParts::part(uint32_t index) const {
@@ -79,10 +83,10 @@ DelegatePart DelegateParts::part(uint32_t index) const {
   return part;
 }
 
-Result<std::vector<LoadedBackend>> DelegateParts::load() {
+Result<std::vector<LoadedBackend>> DelegateParts::load(Purpose purpose) {
   std::vector<LoadedBackend> loaded;
   for (Source& source : sources_) {
-    MOTE_ASSIGN(LoadedBackend backend, load_backend(verified_.file().name(), source.backend, std::move(source.source)));
+    MOTE_ASSIGN(LoadedBackend backend, load_backend(verified_.file().name(), source.backend, std::move(source.source), purpose));
     loaded.push_back(std::move(backend));
   }
   return loaded;
@@ -91,6 +95,7 @@ Result<std::vector<LoadedBackend>> DelegateParts::load() {
 Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const DelegateOptions& options) {
   Delegates opened;
   for (const LoadedBackend& backend : backends) {
+    MOTE_REQUIRE(backend.program != nullptr, Code::kInternal, "the program was bound only to be described");
     MOTE_ASSIGN(auto delegate, backend.program->open(options));
     opened.delegates_.push_back({backend.backend->name(), backend.program->has_state(), std::move(delegate)});
   }

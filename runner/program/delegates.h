@@ -16,12 +16,12 @@ inline constexpr std::string_view kDelegateOp = "mote.delegate";
 // Gathers the parts of each backend while instructions are looked through.
 class DelegateParts {
  public:
-  explicit DelegateParts(const Verified& verified) : verified_(verified) {}
+  DelegateParts(const Verified& verified, std::string_view lowering) : verified_(verified), lowering_(lowering) {}
 
   // The call of an instruction that its op has checked; no two may run the same delegate. Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
-  // Errors: kUnsupportedBackend, what Backend::load says.
-  Result<std::vector<LoadedBackend>> load();
+  // Errors: kUnsupportedBackend, what Backend::load says, or Backend::check where nothing is to run: no programs are made then.
+  Result<std::vector<LoadedBackend>> load(Purpose purpose);
 
  private:
   struct Source {
@@ -33,6 +33,7 @@ class DelegateParts {
   DelegatePart part(uint32_t index) const;
 
   const Verified& verified_;
+  const std::string lowering_;
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };

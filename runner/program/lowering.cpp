@@ -32,7 +32,7 @@ Status none_works(const Verified& verified, const std::vector<PassedOver>& passe
 
 }  // namespace
 
-Chosen choose_lowering(const std::shared_ptr<const Verified>& verified) {
+Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose purpose) {
   std::vector<std::string_view> order = lowerings_of(verified->program());
   std::ranges::stable_partition(order, [](std::string_view lowering) { return why_later(lowering).empty(); });
   Chosen chosen;
@@ -42,7 +42,7 @@ Chosen choose_lowering(const std::shared_ptr<const Verified>& verified) {
       chosen.passed_over.push_back({std::string(lowering), why.empty() ? "the file prefers another" : why});
       continue;
     }
-    Result<std::shared_ptr<const Bound>> bound = bind(verified, lowering);
+    Result<std::shared_ptr<const Bound>> bound = bind(verified, lowering, purpose);
     if (bound.ok()) chosen.bound = *std::move(bound);
     else chosen.passed_over.push_back({std::string(lowering), reason(*verified, bound.status())});
   }

@@ -25,7 +25,7 @@ struct Chosen {
 
 // Binds the first lowering that works: in the file's order, but those whose backend says that the CPU kernels are faster here come
 // last.
-Chosen choose_lowering(const std::shared_ptr<const Verified>& verified);
+Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose purpose = Purpose::kRun);
 
 // Binds the lowering that is wanted by name, or with "auto" the one that choose_lowering takes, and logs that (MOTE_LOG=info).
 // Errors: kInvalidArgument if the file has no lowering of that name; what bind says of that one; with "auto" what it says of each.

@@ -16,8 +16,10 @@ namespace mote {
 // A backend that the lowering uses, with its parts of the file.
 struct LoadedBackend {
   const Backend* backend = nullptr;
-  std::shared_ptr<const DelegateProgram> program;
+  std::shared_ptr<const DelegateProgram> program;  // nullptr: bound only to be described
 };
+
+enum class Purpose { kRun, kDescribe };
 
 // What runs an instruction that is no op of the CPU's.
 struct DelegateCall {
@@ -58,9 +60,9 @@ class Bound {
     std::vector<std::optional<DelegateCall>> delegate_calls;
   };
 
-  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering);
+  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering, Purpose purpose);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
-  Status load_backends();
+  Status load_backends(Purpose purpose);
   Status find_used_states();
 
   std::shared_ptr<const Verified> verified_;
@@ -76,8 +78,9 @@ class Bound {
 // a file whose instructions do not fit the kernels is refused here; then has the lowering's backends load their parts.
 // Errors: kInvalidArgument if the file has no such lowering; kUnsupportedOp naming op and origin; kInvalidProgram naming the
 // instruction and what its op says; kUnsupportedBackend naming a backend that is not in this build or does not work on this
-// device; what a backend says of its parts.
-Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering);
+// device; what a backend says of its parts. To be described a lowering is not made ready to run: nothing is packed.
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
+                                          Purpose purpose = Purpose::kRun);
 // In the first of the file's lowerings.
 Result<std::shared_ptr<const Bound>> bind(Verified verified);
 

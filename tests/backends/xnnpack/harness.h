@@ -51,7 +51,7 @@ class Loaded {
  public:
   // path: of a file that the weights could be in; empty: none
   Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads = 1, const std::string& path = {},
-         uint32_t program_crc32 = 0);
+         uint32_t program_crc32 = 0, const std::string& lowering = "xnnpack");
 
   const Status& status() const { return status_; }
   // Runs with T = tokens; outputs are made anew, filled with NaN before.

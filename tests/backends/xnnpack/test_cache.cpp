@@ -107,6 +107,16 @@ TEST_F(XnnpackCache, second_load_packs_nothing) {
   EXPECT_EQ(run(load()), expected_);
 }
 
+TEST_F(XnnpackCache, each_lowering_has_its_own) {
+  const auto load_as = [&](const std::string& lowering) { return Loaded(blob_, weights(), 1, model(), kProgram, lowering); };
+  ASSERT_TRUE(load().status().ok());
+  const auto written = fs::last_write_time(cache());
+  for (const std::string name : {"xnnpack+toy", "../m", "", "a b"}) EXPECT_TRUE(is_file_backed(load_as(name))) << name;
+  EXPECT_EQ(num_files(), 6u);
+  EXPECT_TRUE(fs::exists(model() + ".xnnpack+toy-cache"));
+  EXPECT_EQ(fs::last_write_time(cache()), written);
+}
+
 TEST_F(XnnpackCache, first_load_gives_the_same_results) { EXPECT_EQ(run(load()), expected_); }
 
 TEST_F(XnnpackCache, is_ignored_and_written_anew_where_a_byte_is_damaged) {

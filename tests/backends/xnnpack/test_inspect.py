@@ -57,6 +57,13 @@ def test_json_says_who_runs_what(exported):
     assert all(delegate["ops"]["mote.linear"] >= 1 for delegate in about["delegates"])
 
 
+def test_inspecting_packs_and_writes_nothing(xnnpack, xnnpack_only):
+    before = set(xnnpack_only.parent.iterdir())
+    about = json.loads(inspect(xnnpack_only, "--json", library=os.environ["MOTE_XNNPACK_LIBRARY"]))
+    assert about["lowering"] == "xnnpack"
+    assert set(xnnpack_only.parent.iterdir()) == before
+
+
 def test_ops_of_a_delegate_are_read_back(exported):
     path, report = exported
     specs = read_program(path).planned.program.delegates

@@ -142,6 +142,17 @@ TEST_F(Lowerings, a_choice_of_none_has_every_reason) {
   EXPECT_NE(chosen.passed_over[0].reason.find("this build has no such backend"), std::string::npos);
 }
 
+TEST_F(Lowerings, that_are_only_described_do_not_run) {
+  auto program = verified(three_ways());
+  ASSERT_TRUE(program.ok());
+  const Chosen chosen = choose_lowering(std::make_shared<const Verified>(*std::move(program)), Purpose::kDescribe);
+  ASSERT_NE(chosen.bound, nullptr);
+  EXPECT_EQ(chosen.bound->lowering(), "spare");
+  EXPECT_EQ(chosen.bound->backends()[0].program, nullptr);
+  const auto threads = *make_thread_pool(1);
+  expect_status(Executor::create(chosen.bound, {}, threads.get()).status(), Code::kInternal, "only to be described");
+}
+
 TEST_F(Lowerings, auto_of_a_single_one_reports_what_bind_says) {
   const Status status = choose(one_part("npu"), kAnyBackend).status();
   expect_status(status, Code::kUnsupportedBackend, "npu: this build has no such backend");
