@@ -24,6 +24,7 @@ class ValueKind(IntEnum):
 class DType(IntEnum):
     float32 = 0
     int8_rows = 1
+    float16 = 2
 
 
 class WeightForm(IntEnum):
@@ -33,11 +34,12 @@ class WeightForm(IntEnum):
     int8_rows = 3
     int8_high = 4
     int8_low = 5
+    float16 = 6
 
 
 Op = IntEnum(
     "Op",
-    "unary binary quantize fully_connected batch_matrix_multiply softmax mean reshape transpose slice concatenate",
+    "unary binary convert fully_connected batch_matrix_multiply softmax mean reshape transpose slice concatenate",
     start=0,
 )
 Function = IntEnum(

@@ -93,7 +93,7 @@ class Verifier {
     }
     MOTE_RETURN_IF_ERROR(copy_shape(place + ".shape", *from.shape(), &value.shape));
     if (value.dtype != fb::DType::float32 && value.kind != fb::ValueKind::activation) {
-      return invalid(place, "dtype: only an activation may be int8_rows");
+      return invalid(place, "dtype: only an activation may be int8_rows or float16");
     }
     if (value.kind == fb::ValueKind::weight) MOTE_RETURN_IF_ERROR(check_weight(place, from.weight(), &value));
     if (value.kind == fb::ValueKind::constant) MOTE_RETURN_IF_ERROR(check_constant(place, from, &value));
@@ -155,6 +155,7 @@ class Verifier {
     bool fits = false;
     switch (value.form) {
       case fb::WeightForm::float32: fits = is_dense && std::isfinite(value.offset); break;
+      case fb::WeightForm::float16: fits = is_dense && tensor.rank == 2 && value.offset == 0; break;
       case fb::WeightForm::row_scales: fits = is_matrix; break;
       case fb::WeightForm::int4_blocks: case fb::WeightForm::int8_rows: fits = is_small; break;
       case fb::WeightForm::int8_high: case fb::WeightForm::int8_low: fits = is_matrix && !is_small; break;
@@ -252,9 +253,9 @@ class Verifier {
 
   // What may be combined, apart from shapes.
   Status check_kinds(const std::string& place, const GraphNode& node) const {
-    const bool makes_rows = graph_.values[node.output].dtype == fb::DType::int8_rows;
-    if (makes_rows != (node.op == fb::Op::quantize)) return invalid(place, "only quantize writes int8_rows, and nothing else");
+    if (node.op == fb::Op::convert) return check_convert(place, node);
     if (node.op == fb::Op::fully_connected) return check_fully_connected(place, node);
+    if (graph_.values[node.output].dtype != fb::DType::float32) return invalid(place, "writes float32 only");
     size_t num_static = 0;
     for (const uint32_t input : node.inputs) {
       if (!is_plain(input)) return invalid(place, "inputs: values[%u] must be float32", input);
@@ -262,6 +263,16 @@ class Verifier {
     }
     const size_t allowed = node.op == fb::Op::binary ? 1 : 0;
     if (num_static > allowed) return invalid(place, "has %zu weights or constants: may have %zu", num_static, allowed);
+    return {};
+  }
+
+  Status check_convert(const std::string& place, const GraphNode& node) const {
+    const GraphValue& from = graph_.values[node.inputs[0]];
+    const fb::DType to = graph_.values[node.output].dtype;
+    const bool from_float32 = from.dtype == fb::DType::float32 && to != fb::DType::float32;
+    const bool to_float32 = from.dtype == fb::DType::float16 && to == fb::DType::float32;
+    if (from.is_static()) return invalid(place, "inputs[0] must be an activation");
+    if (!from_float32 && !to_float32) return invalid(place, "cannot convert %s to %s", fb::EnumNameDType(from.dtype), fb::EnumNameDType(to));
     return {};
   }
 
@@ -275,8 +286,11 @@ class Verifier {
       case fb::WeightForm::float32: fits = x.dtype == fb::DType::float32 && weight.offset == 0; break;
       case fb::WeightForm::row_scales: break;
       case fb::WeightForm::int4_blocks: fits = x.dtype == fb::DType::int8_rows; break;
-      default: fits = true;
+      case fb::WeightForm::float16: fits = x.dtype == fb::DType::float16 && node.inputs.size() == 2; break;
+      default: fits = x.dtype != fb::DType::float16;
     }
+    const fb::DType made = weight.form == fb::WeightForm::float16 ? fb::DType::float16 : fb::DType::float32;
+    if (graph_.values[node.output].dtype != made) return invalid(place, "writes %s only", fb::EnumNameDType(made));
     if (!fits) return invalid(place, "cannot multiply %s with %s", fb::EnumNameDType(x.dtype), fb::EnumNameWeightForm(weight.form));
     if (node.inputs.size() == 3) {
       const GraphValue& bias = graph_.values[node.inputs[2]];

@@ -40,9 +40,10 @@ def number(instruction: Instruction, name: str, default: float | None = None) ->
 class GraphBuilder:
     """Values of the method become values of the graph when they are first read or written."""
 
-    def __init__(self, subgraph: Subgraph, *, prefers_int8: bool = False, takes_tied: bool = False):
+    def __init__(self, subgraph: Subgraph, *, prefers_int8: bool = False, half: bool = False, takes_tied: bool = False):
         self.subgraph = subgraph
         self.prefers_int8 = prefers_int8  # to int4, for weights that fit either
+        self.half = half  # products with dense weights in float16
         self.takes_tied = takes_tied  # weights that the embedding reads too
         self.method = subgraph.method
         self.graph = Graph()
@@ -50,7 +51,7 @@ class GraphBuilder:
         self._of: dict[int, int] = {}  # values of the method that are written
         self._outputs: dict[int, int] = {}
         self._statics: dict[tuple, int] = {}
-        self._quantised: dict[int, int] = {}
+        self._converted: dict[tuple[int, DType], int] = {}
         for index in self.method.inputs:
             self._of[index] = self._add(Value(ValueKind.input, self.shape(index)))
         for index in self.method.outputs:
@@ -124,7 +125,14 @@ class GraphBuilder:
         return self._static(key, Value(ValueKind.constant, tuple(map(fixed, shape)), numbers=tuple(numbers)))
 
     def dense(
-        self, index: int, first_row: int = 0, rows: int | None = None, offset: float = 0.0, *, shared: bool = True
+        self,
+        index: int,
+        first_row: int = 0,
+        rows: int | None = None,
+        offset: float = 0.0,
+        *,
+        form: WeightForm = WeightForm.float32,
+        shared: bool = True,
     ) -> int:
         """shared: False for what becomes part of a packed weight, of which each node has its own"""
         spec = self.spec(index)
@@ -136,7 +144,7 @@ class GraphBuilder:
         if spec.dtype not in DENSE or not 1 <= len(spec.shape) <= MAX_RANK:
             raise Unsupported(f"a weight of dtype {str(spec.dtype).removeprefix('torch.')} and rank {len(spec.shape)}")
         shape = (spec.shape[0] if rows is None else rows, *spec.shape[1:])
-        return self.weight(index, shape, WeightForm.float32, first_row, offset, shared=shared)
+        return self.weight(index, shape, form, first_row, offset, shared=shared)
 
     def weight(
         self,
@@ -186,11 +194,10 @@ class GraphBuilder:
             raise Unsupported("a broadcast that changes the rank")
         return self.node(Op.binary, (a, b), output, function=function)
 
-    def quantise(self, x: int) -> int:
-        if x not in self._quantised:
-            rows = self.new(self.shape_of(x), DType.int8_rows)
-            self._quantised[x] = self.node(Op.quantize, (x,), rows)
-        return self._quantised[x]
+    def convert(self, x: int, dtype: DType) -> int:
+        if (x, dtype) not in self._converted:
+            self._converted[x, dtype] = self.node(Op.convert, (x,), self.new(self.shape_of(x), dtype))
+        return self._converted[x, dtype]
 
     def mean(self, x: int, output: int | None = None) -> int:
         output = self.new((*self.shape_of(x)[:-1], fixed(1))) if output is None else output

@@ -132,7 +132,7 @@ bool slice_bound(const LinearSize& bound, const LinearSize& size, int64_t* resul
 Result<Shape> output_shape(const Graph& graph, const GraphNode& node) {
   const Shape& first = shape_of(graph, node, 0);
   switch (node.op) {
-    case fb::Op::unary: case fb::Op::quantize: case fb::Op::softmax: return first;
+    case fb::Op::unary: case fb::Op::convert: case fb::Op::softmax: return first;
     case fb::Op::binary: return broadcast(first, shape_of(graph, node, 1));
     case fb::Op::fully_connected: return fully_connected(graph, node);
     case fb::Op::batch_matrix_multiply: return batch_matrix_multiply(first, shape_of(graph, node, 1));

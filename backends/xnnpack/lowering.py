@@ -8,7 +8,7 @@ from collections.abc import Callable
 from llm_export.backend import Backend, Blob, Subgraph, Unsupported
 from llm_export.program.instructions import Dim, Instruction
 
-from .blob import Function, Op, WeightForm
+from .blob import DType, Function, Op, WeightForm
 from .graph_builder import MAX_CONSTANT_ELEMENTS, GraphBuilder, fixed, integers, number
 
 MAX_CONCATENATED = 5
@@ -21,18 +21,21 @@ class XnnpackBackend(Backend):
 
     weights: how weights of 1 to 4 bits that meet int8 activations are packed. `int4` takes the memory that they have in
     the file and is the faster one for single tokens, `int8` takes twice that and is the faster one for many
+    half: whether products with dense weights are computed in float16, which takes half the memory of float32 and rounds
+    activations too: beyond 65504 they become infinite
     takes_tied: whether to run an output head that is the embedding too, which then is in memory twice
     """
 
     name = "xnnpack"
 
-    def __init__(self, weights: str = "int4", *, takes_tied: bool = False):
-        self.weights, self.takes_tied = weights, takes_tied
+    def __init__(self, weights: str = "int4", *, half: bool = False, takes_tied: bool = False):
+        self.weights, self.half, self.takes_tied = weights, half, takes_tied
 
     def lower(self, subgraph: Subgraph) -> Blob:
         if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
             raise Unsupported("XNNPACK has no such op")
-        graph = GraphBuilder(subgraph, prefers_int8=self.weights == "int8", takes_tied=self.takes_tied)
+        prefers_int8 = self.weights == "int8"
+        graph = GraphBuilder(subgraph, prefers_int8=prefers_int8, half=self.half, takes_tied=self.takes_tied)
         for instruction in subgraph.method.instructions:
             OPS[instruction.op](graph, instruction)
         return Blob(graph.graph.build(), tuple(graph.weights))
@@ -299,20 +302,27 @@ def multiply(
 
     def product(x: int, form: WeightForm, bias: int = -1) -> int:
         inputs = [x]
-        if form is WeightForm.float32:
-            inputs.append(graph.dense(weight, first, count, shared=False))
+        if form in (WeightForm.float32, WeightForm.float16):
+            inputs.append(graph.dense(weight, first, count, form=form, shared=False))
         else:
             inputs.append(graph.weight(weight, (count, spec.shape[1]), form, first, shared=False))
         if bias >= 0:
             inputs.append(graph.dense(bias, first, count))
-        return graph.node(Op.fully_connected, inputs, graph.new(shape))
+        dtype = DType.float16 if form is WeightForm.float16 else DType.float32
+        return graph.node(Op.fully_connected, inputs, graph.new(shape, dtype))
+
+    def with_bias(y: int) -> int:
+        return graph.binary(Function.add, y, graph.dense(bias, first, count)) if bias >= 0 else y
 
     is_int8 = instruction.attributes["activations"] == "int8"
     if spec.bits == 0:
         if is_int8:
             raise Unsupported("int8 activations with a dense weight")
-        return product(x, WeightForm.float32, bias)
-    x = graph.quantise(x) if is_int8 else x
+        if not graph.half:
+            return product(x, WeightForm.float32, bias)
+        y = product(graph.convert(x, DType.float16), WeightForm.float16)
+        return with_bias(graph.convert(y, DType.float32))
+    x = graph.convert(x, DType.int8_rows) if is_int8 else x
     if spec.bits > 4:
         y = graph.binary(Function.add, product(x, WeightForm.int8_high), product(x, WeightForm.int8_low))
     elif not is_int8 or graph.prefers_int8:
@@ -321,7 +331,7 @@ def multiply(
         scales = graph.weight(weight, (count,), WeightForm.row_scales, first)
         y = graph.binary(Function.multiply, product(x, WeightForm.int4_blocks), scales)
     # With float inputs and 8-bit weights XNNPACK multiplies its own bias by the scales of the rows.
-    return graph.binary(Function.add, y, graph.dense(bias, first, count)) if bias >= 0 else y
+    return with_bias(y)
 
 
 def normed_input(graph: GraphBuilder, instruction: Instruction, norm_weight: int) -> int:

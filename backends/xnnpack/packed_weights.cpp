@@ -46,7 +46,8 @@ Size max_packed_bytes(const GraphValue& value, int64_t group_size) {
   constexpr int64_t kTile = 256, kNumbersOfRow = 64, kBytesOfBlock = 4;
   const Size rows = (Size(value.shape[0].constant) + kTile).align_up(kTile);
   const Size columns = Size(value.shape.size() > 1 ? value.shape[1].constant : 1) + kTile;
-  const bool is_float = value.kind == fb::ValueKind::constant || value.form == fb::WeightForm::float32;
+  const bool is_float = value.kind == fb::ValueKind::constant || value.form == fb::WeightForm::float32 ||
+                        value.form == fb::WeightForm::float16;
   const Size blocks = group_size > 0 ? Size(columns.value() / group_size + 1) : Size(0);
   return rows * (columns * (is_float ? 4 : 1) + blocks * kBytesOfBlock + kNumbersOfRow);
 }
@@ -140,12 +141,16 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
   }
   const Tensor& tensor = part.weights[value.weight].tensor;
   const bool is_vector = value.form == fb::WeightForm::float32 || value.form == fb::WeightForm::row_scales;
-  const bool is_int4 = value.form == fb::WeightForm::int4_blocks;
-  MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector ? count * 4 : is_int4 ? Size(count.value() / 2) : count));
+  const bool is_int4 = value.form == fb::WeightForm::int4_blocks, is_half = value.form == fb::WeightForm::float16;
+  MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector ? count * 4 : is_half ? count * 2 : is_int4 ? Size(count.value() / 2) : count));
   entry->tensor.data = data;
   if (value.form == fb::WeightForm::float32) {
     if (entry->is_packed) return {};
     unpack_dense(tensor, value.first_row, rows, value.offset, reinterpret_cast<float*>(data));
+    return {};
+  }
+  if (is_half) {
+    if (!entry->is_packed) unpack_half(tensor, value.first_row, rows, reinterpret_cast<uint16_t*>(data));
     return {};
   }
   if (value.form == fb::WeightForm::row_scales) return unpack_row_scales(tensor, value.first_row, rows, false, reinterpret_cast<float*>(data));

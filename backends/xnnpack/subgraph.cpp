@@ -90,7 +90,8 @@ class Builder {
                                                             kInvalidValueId, 0, &ids_[index]);
     }
     const bool is_input = value.kind == fb::ValueKind::input, is_output = value.kind == fb::ValueKind::output;
-    return api_.define_tensor_value(get(), Datatype::kFloat32, dims.rank, dims.sizes.data(), nullptr,
+    const Datatype dtype = value.dtype == fb::DType::float16 ? Datatype::kFloat16 : Datatype::kFloat32;
+    return api_.define_tensor_value(get(), dtype, dims.rank, dims.sizes.data(), nullptr,
                                     is_input || is_output ? index : kInvalidValueId,
                                     is_input ? kExternalInput : is_output ? kExternalOutput : 0, &ids_[index]);
   }
@@ -104,8 +105,8 @@ class Builder {
       return api_.define_channelwise_quantized_tensor_value_v2(get(), Datatype::kChannelwiseInt8, 0, tensor.row_scales, dims.rank, 0,
                                                                dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
     }
-    return api_.define_tensor_value(get(), Datatype::kFloat32, dims.rank, dims.sizes.data(), tensor.data, kInvalidValueId, 0,
-                                    &ids_[index]);
+    const Datatype dtype = value.form == fb::WeightForm::float16 ? Datatype::kFloat16 : Datatype::kFloat32;
+    return api_.define_tensor_value(get(), dtype, dims.rank, dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
   }
 
   XnnStatus define_blocks(const StaticTensor& tensor, const Dims& dims, uint32_t* id) {
@@ -133,7 +134,7 @@ class Builder {
     switch (node.op) {
       case fb::Op::unary: return define_unary(node);
       case fb::Op::binary: return api_.define_binary(get(), binary_of(node.function), &unbounded, first, second, output, 0);
-      case fb::Op::quantize: return api_.define_unary(get(), Unary::kConvert, nullptr, first, output, 0);
+      case fb::Op::convert: return api_.define_unary(get(), Unary::kConvert, nullptr, first, output, 0);
       case fb::Op::fully_connected:
         return api_.define_fully_connected(get(), -kInfinity, kInfinity, first, second,
                                            node.inputs.size() > 2 ? ids_[node.inputs[2]] : kInvalidValueId, output, 0);

@@ -51,6 +51,14 @@ void write_codes(const Row& row, int64_t group, uint8_t* to) {
   for (int64_t i = 0; i < row.group_size / 2; ++i) to[i] = static_cast<uint8_t>(code(2 * i) | code(2 * i + 1) << 4);
 }
 
+float element(const Tensor& tensor, int64_t index) {
+  switch (tensor.dtype) {
+    case DType::kFloat16: return float16_to_float32(tensor.as<const uint16_t>()[index]);
+    case DType::kBFloat16: return bfloat16_to_float32(tensor.as<const uint16_t>()[index]);
+    default: return tensor.as<const float>()[index];
+  }
+}
+
 // What of a product of at most two bytes goes into which byte: high * 256 + low.
 int8_t part_of(int product, fb::WeightForm form) {
   if (form == fb::WeightForm::int8_rows) return static_cast<int8_t>(product);
@@ -88,15 +96,12 @@ void unpack_dense(const Tensor& tensor, int64_t first_row, int64_t num_rows, flo
   int64_t row_elements = 1;
   for (int i = 1; i < tensor.rank; ++i) row_elements *= tensor.size(i);
   const int64_t first = first_row * row_elements, count = num_rows * row_elements;
-  for (int64_t i = 0; i < count; ++i) {
-    float value = 0;
-    switch (tensor.dtype) {
-      case DType::kFloat16: value = float16_to_float32(tensor.as<const uint16_t>()[first + i]); break;
-      case DType::kBFloat16: value = bfloat16_to_float32(tensor.as<const uint16_t>()[first + i]); break;
-      default: value = tensor.as<const float>()[first + i];
-    }
-    to[i] = value + offset;
-  }
+  for (int64_t i = 0; i < count; ++i) to[i] = element(tensor, first + i) + offset;
+}
+
+void unpack_half(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint16_t* to) {
+  const int64_t first = first_row * tensor.size(1), count = num_rows * tensor.size(1);
+  for (int64_t i = 0; i < count; ++i) to[i] = float32_to_float16(element(tensor, first + i));
 }
 
 Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to) {

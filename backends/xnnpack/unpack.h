@@ -13,6 +13,8 @@ namespace mote::xnnpack {
 
 // float32, float16 or bfloat16 as float32, plus offset.
 void unpack_dense(const Tensor& tensor, int64_t first_row, int64_t num_rows, float offset, float* to);
+// The same as float16.
+void unpack_half(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint16_t* to);
 // [num_rows]. positive: a scale that XNNPACK refuses becomes 1, where the codes of its row become 0.
 // Errors: kInvalidProgram for a negative scale or one that is not finite, if they have to be positive.
 Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to);

@@ -33,6 +33,7 @@ SAME(XnnStatus::kSuccess, xnn_status_success);
 SAME(XnnStatus::kUnsupportedHardware, xnn_status_unsupported_hardware);
 SAME(XnnStatus::kOutOfMemory, xnn_status_out_of_memory);
 SAME(Datatype::kFloat32, xnn_datatype_fp32);
+SAME(Datatype::kFloat16, xnn_datatype_fp16);
 SAME(Datatype::kChannelwiseInt8, xnn_datatype_qcint8);
 SAME(Datatype::kDynamicInt8, xnn_datatype_qdint8);
 SAME(Datatype::kBlockwiseInt4, xnn_datatype_qbint4);

@@ -76,9 +76,9 @@ class Part:
     def refusal(self) -> str | None:
         return XnnpackBackend().refusal(self.subgraph)
 
-    def run(self, tokens: int, inputs: Sequence[Tensor], weights: str = "int4") -> Tensor:
+    def run(self, tokens: int, inputs: Sequence[Tensor], weights: str = "int4", **options: bool) -> Tensor:
         """Lowers it and gives what XNNPACK computes."""
-        blob = XnnpackBackend(weights).lower(self.subgraph)
+        blob = XnnpackBackend(weights, **options).lower(self.subgraph)
         output = self.subgraph.method.values[-1].shape
         shape = [size.at(tokens) for size in output]
         weights = [stored_weight(self.specs[i], self.stored[i]) for i in blob.weights]

@@ -78,10 +78,10 @@ class XnnpackCache : public ::testing::Test {
     GraphBuilder graph;
     const int32_t x = graph.input({1, kT, 64}), y = graph.output({1, kT, 48});
     const int32_t codes = graph.activation({1, kT, 64}, fb::DType::int8_rows), wide = graph.activation({1, kT, 96});
-    graph.node(fb::Op::quantize, {x}, codes);
+    graph.node(fb::Op::convert, {x}, codes);
     graph.node(fb::Op::fully_connected, {codes, graph.weight({96, 64}, 0, fb::WeightForm::int4_blocks)}, wide);
     const int32_t more = graph.activation({1, kT, 96}, fb::DType::int8_rows), middle = graph.activation({1, kT, 64});
-    graph.node(fb::Op::quantize, {wide}, more);
+    graph.node(fb::Op::convert, {wide}, more);
     graph.node(fb::Op::fully_connected, {more, graph.weight({64, 96}, 1, fb::WeightForm::int8_high)}, middle);
     const int32_t bias = graph.constant({48}, std::vector<float>(48, 0.5f));
     graph.node(fb::Op::fully_connected, {middle, graph.weight({48, 64}, 2), bias}, y);

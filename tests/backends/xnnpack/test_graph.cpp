@@ -18,7 +18,7 @@ GraphBuilder small_graph() {
   GraphBuilder graph;
   const int32_t x = graph.input({1, kT, 64}), y = graph.output({1, kT, 32});
   const int32_t rows = graph.activation({1, kT, 64}, fb::DType::int8_rows), product = graph.activation({1, kT, 32});
-  graph.node(fb::Op::quantize, {x}, rows);
+  graph.node(fb::Op::convert, {x}, rows);
   graph.node(fb::Op::fully_connected, {rows, graph.weight({32, 64}, 0, fb::WeightForm::int4_blocks)}, product);
   graph.node(fb::Op::binary, {product, graph.weight({32}, 0, fb::WeightForm::row_scales)}, y, fb::Function::multiply);
   return graph;
@@ -50,6 +50,10 @@ const std::vector<Refusal> kRefusals = {
     {"rows as floats", [](auto& g) { g.graph().nodes[1]->inputs[0] = 0; }, "cannot multiply float32 with int4_blocks"},
     {"function of another op", [](auto& g) { g.graph().nodes[2]->function = fb::Function::abs; }, "function = abs"},
     {"quantised output", [](auto& g) { g.value(1).dtype = fb::DType::int8_rows; }, "only an activation"},
+    {"rows as halves", [](auto& g) { g.value(2).dtype = fb::DType::float16; }, "cannot multiply float16 with int4_blocks"},
+    {"product in halves", [](auto& g) { g.value(3).dtype = fb::DType::float16; }, "writes float32 only"},
+    {"a conversion of nothing", [](auto& g) { g.value(2).dtype = fb::DType::float32; }, "cannot convert float32 to float32"},
+    {"halves of tiles", [](auto& g) { g.value(4).form = fb::WeightForm::float16; }, "form = float16: cannot be made from"},
     {"kernel as operand", [](auto& g) { g.graph().nodes[2]->inputs[1] = 4; }, "must be float32"},
 };
 
@@ -59,7 +63,7 @@ TEST(XnnpackGraph, makes_runtimes_after_weights_of_several_sizes_were_packed) {
   GraphBuilder graph;
   const int32_t x = graph.input({1, kT, 64}), y = graph.output({1, kT, 64}), z = graph.output({1, kT, 4096});
   const int32_t rows = graph.activation({1, kT, 64}, fb::DType::int8_rows);
-  graph.node(fb::Op::quantize, {x}, rows);
+  graph.node(fb::Op::convert, {x}, rows);
   graph.node(fb::Op::fully_connected, {rows, graph.weight({64, 64}, 0, fb::WeightForm::int4_blocks)}, y);
   graph.node(fb::Op::fully_connected, {rows, graph.weight({4096, 64}, 1, fb::WeightForm::int4_blocks)}, z);
   Loaded loaded(graph.build(), {&small.owned, &large.owned});
@@ -114,7 +118,7 @@ TEST(XnnpackGraph, packs_a_weight_once_for_all_parts_and_sessions) {
   GraphBuilder graph;
   const int32_t x = graph.input({1, kT, 512}), y = graph.output({1, kT, 512});
   const int32_t rows = graph.activation({1, kT, 512}, fb::DType::int8_rows);
-  graph.node(fb::Op::quantize, {x}, rows);
+  graph.node(fb::Op::convert, {x}, rows);
   graph.node(fb::Op::fully_connected, {rows, graph.weight({512, 512}, 0, fb::WeightForm::int4_blocks)}, y);
   const Bytes blob = graph.build();
   const auto aligned = align(blob);

@@ -43,7 +43,7 @@ Bytes quantised_graph(const Case& c, bool as_int4, bool quantise) {
   GraphBuilder graph;
   const int32_t x = graph.input({1, kT, c.k}), y = graph.output({1, kT, c.n});
   int32_t rows = x;
-  if (quantise) graph.node(fb::Op::quantize, {x}, rows = graph.activation({1, kT, c.k}, fb::DType::int8_rows));
+  if (quantise) graph.node(fb::Op::convert, {x}, rows = graph.activation({1, kT, c.k}, fb::DType::int8_rows));
   if (as_int4) {
     const int32_t product = graph.activation({1, kT, c.n});
     graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int4_blocks)}, product);

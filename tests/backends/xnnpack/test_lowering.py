@@ -78,6 +78,24 @@ def test_float_linear(weight):
             assert_near(part.run(tokens, [x]), mote.linear(x, dense, given))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_half_linear(dtype):
+    n, k = 37, 64
+    stored, bias, residual = random(n, k).to(dtype), random(n, seed=3), random(257, n, seed=4)
+    part = Part("mote.linear", [(T, k), stored, bias, (T, n), None], (T, n), linear_attributes("float"))
+    for tokens in TOKENS:
+        x = random(tokens, k)
+        # Half a unit in the last of 11 bits of each activation, and of the result.
+        expected = mote.linear(x, stored.half().float(), bias, residual[:tokens])
+        assert_near(part.run(tokens, [x, residual[:tokens]], half=True), expected, 1e-3)
+
+
+def test_half_leaves_codes_alone():
+    weight = quantised(random(35, 96), 4, 32)
+    part = Part("mote.linear", [(T, 96), weight, None, None, None], (T, 35), linear_attributes("int8"))
+    assert XnnpackBackend(half=True).lower(part.subgraph) == XnnpackBackend().lower(part.subgraph)
+
+
 @pytest.mark.parametrize("function", ["silu", "gelu", "gelu_tanh", "relu", "sigmoid", "identity", "relu_squared"])
 def test_gated_linear(function):
     f, k = 40, 64

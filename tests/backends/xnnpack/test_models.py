@@ -6,11 +6,13 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from backends.xnnpack.lowering import XnnpackBackend
 from llm_export import api
 from llm_runner import BackendError, Model, ProgramError
 from tests.contracts.architectures import ROWS, Row, save_tiny_checkpoint
@@ -93,6 +95,19 @@ def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
     blobs = sum(delegate["bytes"] for delegate in about["delegates"])
     assert both.stat().st_size - (tmp_path / "cpu.mote").stat().st_size < 1.2 * blobs + 64 * 1024
     assert {method["lowering"] for method in about["methods"]} == {"xnnpack", "cpu"}
+
+
+def test_dense_weights_in_float16(demo_checkpoint, tmp_path, xnnpack):
+    path, ids = tmp_path / "demo.mote", list(range(30, 30 + PREFILL + DECODE + VERIFY))
+    sizes = {}
+    for half in (False, True):
+        api.export(demo_checkpoint, path, backends=[XnnpackBackend(half=half), "cpu"], recipe="none", check="off")
+        expected = logits(Model.load(path, backend="cpu"), ids)
+        actual = logits(Model.load(path, backend="xnnpack"), ids)
+        assert np.abs(actual - expected).max() <= (MAX_RELATIVE_ERROR if half else 1e-5) * np.abs(expected).max()
+        sizes[half] = Path(f"{path}.xnnpack-cache").stat().st_size
+        Path(f"{path}.xnnpack-cache").unlink()
+    assert sizes[True] < 0.6 * sizes[False]
 
 
 def test_a_tied_head_stays_with_the_embedding(demo_checkpoint, tmp_path):
