@@ -74,7 +74,7 @@ def partition(program: LoweredProgram, lowerings: Sequence[Lowering]) -> Partiti
 
 def _methods(program: LoweredProgram, lowering: Lowering) -> list[LoweredMethod]:
     """The methods of a lowering: one for each length that its backends ask for."""
-    asked = {backend.token_counts: backend.name for backend in lowering.backends if backend.token_counts}
+    asked = {tuple(backend.token_counts): backend.name for backend in lowering.backends if backend.token_counts}
     if len(asked) > 1:
         lengths = "; ".join(f"{name}: {', '.join(map(str, counts))}" for counts, name in asked.items())
         raise ProgramError(f"{lowering.name}: its backends ask for different token counts: {lengths}")
@@ -105,13 +105,16 @@ class _Work:
     def __post_init__(self):
         self.left = set(self.graph.nodes)
 
+    def made(self) -> list[Sequence[int]]:
+        return [island.nodes for _, island in self.islands]
+
 
 def _take(result: Partitioned, lowering: Lowering, backend: Backend, works: Sequence[_Work]) -> None:
     """Gives a backend its islands of every method: what it takes of a state is all that there is, or nothing."""
     taken = [_taken(result, lowering, backend, work) for work in works]
     refused: dict[tuple[int, int], str] = {}
     while True:
-        found = [find_islands(work.graph, nodes) for work, nodes in zip(works, taken, strict=True)]
+        found = [find_islands(work.graph, nodes, work.made()) for work, nodes in zip(works, taken, strict=True)]
         kept = [_worth_a_call(backend, islands) for islands in found]
         shared = _partly_taken(works, kept)
         if not shared:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from llm_export.partition.graph import MethodGraph
 
 
-def find_islands(graph: MethodGraph, taken: Collection[int]) -> list[list[int]]:
+def find_islands(graph: MethodGraph, taken: Collection[int], made: Sequence[Sequence[int]] = ()) -> list[list[int]]:
     """Merges neighbours among `taken`, and nodes that read the same value, as long as no path leads from an island out
     and back into it.
 
     taken: nodes of the graph
+    made: islands of backends that came first, each ascending: a path may lead through these
     Returns: disjoint islands, each ascending, that together hold every taken node
     Cost: O(nodes * islands)
     """
     groups = _Groups(graph)
+    for island in made:
+        for node, successor in pairwise(island):  # in this order nothing lies between what is merged and the next node
+            groups.merge(node, successor)
     for node in graph.nodes:
         if node in taken:
             for neighbour in _neighbours(graph, node, taken):

@@ -59,6 +59,15 @@ def test_instructions_of_one_state_keep_their_order():
     assert islands(edges, {0, 2, 3}, states={1: 7, 2: 7}) in ([[0], [2, 3]], [[0, 3], [2]], [[0], [2], [3]])
 
 
+def test_islands_of_two_backends_may_not_wait_for_each_other():
+    # 0 and 1 are read by two each; 2 -> 3 and 4 -> 5 lead from one pair of readers to the other and back.
+    edges = {0: [], 1: [], 2: [0], 3: [1, 2], 4: [1], 5: [0, 4]}
+    first = islands(edges, {3, 4})
+    assert first == [[3, 4]]
+    second = find_islands(MethodGraph(method_of(edges)), {2, 5}, first)
+    assert second == [[2], [5]]
+
+
 @st.composite
 def graphs(draw):
     size = draw(st.integers(1, 24))
@@ -71,6 +80,14 @@ def graphs(draw):
 @given(graphs())
 def test_islands_of_random_graphs_can_be_run_and_cannot_be_joined(case):
     check(*case)
+
+
+@given(graphs(), st.sets(st.integers(0, 23)))
+def test_islands_of_two_backends_on_random_graphs_can_be_run(case, others):
+    edges, taken = case
+    first = islands(edges, taken)
+    second = find_islands(MethodGraph(method_of(edges)), (others & set(edges)) - taken, first)
+    assert networkx.is_directed_acyclic_graph(contracted(edges, [*first, *second]))
 
 
 def check(edges: dict[int, list[int]], taken: set[int]) -> None:
