@@ -15,6 +15,10 @@ bool depends_on_call(const fb::Method& method) {
   return std::any_of(method.instructions()->begin(), method.instructions()->end(), looks_at_all);
 }
 
+bool has_recurrent_state(const fb::Program& program) {
+  return std::ranges::any_of(*program.states(), [](const fb::State* state) { return state->kind() == fb::StateKind::recurrent; });
+}
+
 int64_t longest_call(const Bound& bound) {
   int64_t prefill = 1, verify = 1;
   for (uint32_t i = 0; i < bound.num_methods(); ++i) {
@@ -31,9 +35,7 @@ Result<MethodCalls> MethodCalls::find(const Bound& bound, int64_t chunk) {
   MOTE_ASSIGN(const uint32_t verify, bound.method_index("verify"));
   calls.prefill_ = find_variants(bound, "prefill", chunk);
   calls.verify_ = find_variants(bound, "verify", chunk);
-  const auto& states = *bound.program().states();
-  const bool is_recurrent = std::ranges::any_of(states, [](const fb::State* s) { return s->kind() == fb::StateKind::recurrent; });
-  calls.can_pad_ = !is_recurrent && !depends_on_call(bound.method(verify));
+  calls.can_pad_ = !has_recurrent_state(bound.program()) && !depends_on_call(bound.method(verify));
   return calls;
 }
 

@@ -52,6 +52,9 @@ class MethodCalls {
   std::vector<Variant> verify_;
 };
 
+// Whether a state of the model cannot forget its last tokens.
+bool has_recurrent_state(const fb::Program& program);
+
 // The most tokens of a prefill call, and of one that verifies, in any of the lowering's methods.
 int64_t longest_call(const Bound& bound);
 

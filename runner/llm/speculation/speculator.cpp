@@ -22,9 +22,7 @@ constexpr double kRememberedSteps = 0.99;  // of plain steps, which the speed-up
 
 const char* why_no_speculation(const Session& session) {
   const Model& model = session.model();
-  for (const fb::State* state : *model.program().states()) {
-    if (state->kind() == fb::StateKind::recurrent) return "the model keeps a recurrent state, which cannot go back";
-  }
+  if (has_recurrent_state(model.program())) return "the model keeps a recurrent state, which cannot go back";
   const Result<uint32_t> verify = model.bound()->method_index("verify");
   if (verify.ok() && depends_on_call(model.bound()->method(*verify))) {
     return "the model's rotary embedding depends on the length of the text, so tokens must be computed one at a time";
