@@ -1,4 +1,4 @@
-// What instructions this CPU has that a kernel may need.
+// What this CPU has that a kernel may need.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mote {
 
-// One bit for each kind of source file that has flags of its own (kernels/CMakeLists.txt).
+// Instructions: one bit for each kind of source file that has flags of its own (kernels/CMakeLists.txt).
 enum class CpuFeature : uint32_t {
   kAvx2 = 1u << 0,        // avx2, fma, f16c
   kAvxVnni = 1u << 1,     // avx_vnni
@@ -17,6 +17,7 @@ enum class CpuFeature : uint32_t {
   kAmx = 1u << 3,         // amx-tile, amx-int8, and the system lets this process use them
   kDotprod = 1u << 4,     // asimddp
   kI8mm = 1u << 5,        // i8mm
+  kOneStream = 1u << 6,   // no instruction: memory delivers most to one run of reads, and less to several side by side
 };
 
 struct CpuFeatures {

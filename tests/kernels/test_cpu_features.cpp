@@ -47,6 +47,7 @@ TEST(CpuFeatures, detected_ones_belong_to_this_architecture_and_imply_the_smalle
 #endif
   EXPECT_TRUE(!found.has_all(CpuFeature::kAvx512Vnni) || found.has_all(CpuFeature::kAvx2));
   EXPECT_TRUE(!found.has_all(CpuFeature::kAmx) || found.has_all(CpuFeature::kAvx512Vnni));
+  EXPECT_TRUE(!found.has_all(CpuFeature::kOneStream) || found.has_all(CpuFeature::kAvx2));
   EXPECT_TRUE(!found.has_all(CpuFeature::kI8mm) || found.has_all(CpuFeature::kDotprod));
 }
 
