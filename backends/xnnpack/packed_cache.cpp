@@ -19,7 +19,7 @@ namespace mote::xnnpack {
 namespace {
 
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', 'X', 'N', 'N', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int64_t kAlignment = 64;
 constexpr uint64_t kMaxTableBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxKeyBytes = uint64_t{1} << 20;

@@ -39,7 +39,7 @@ struct CachePlace {
 
 struct PackedName {
   std::string key;  // of the weight and all that is packed with it, the same at every load
-  uint32_t seed = 0;  // XNNPACK's, for the kernel that reads it
+  uint32_t seed = 0;  // XNNPACK's, for the kernel that reads it; 0 for what is not packed
   auto operator<=>(const PackedName&) const = default;
 };
 

@@ -34,6 +34,8 @@ std::string kernel_key(const DelegatePart& part, const Graph& graph, const Graph
   return node.inputs.size() == 3 ? key + value_key(part, graph.values[node.inputs[2]]) : key;
 }
 
+bool is_vector(fb::WeightForm form) { return form == fb::WeightForm::float32 || form == fb::WeightForm::row_scales; }
+
 Size num_elements(const GraphValue& value) {
   Size count = 1;
   for (const LinearSize& size : value.shape) count = count * size.constant;
@@ -115,7 +117,8 @@ Result<StaticTensor> PackedWeights::find_or_make(const DelegatePart& part, const
     cache_failure_ = "it lacks some of the weights";
     return Status(Code::kFileChanged, cache_failure_);
   }
-  MOTE_RETURN_IF_ERROR(make(part, value, &entry));
+  const bool is_kept = is_weight && !is_kernel && is_vector(value.form);
+  MOTE_RETURN_IF_ERROR(is_kept ? make_vector(part, value, full_key, &entry) : make(part, value, &entry));
   auto& kept = *entries_.emplace(full_key, std::move(entry)).first;
   entry_at_.emplace(kept.second.tensor.data, &kept);
   return kept.second.tensor;
@@ -130,6 +133,22 @@ Result<std::byte*> PackedWeights::allocate(Entry* entry, Size bytes) {
   return entry->pages.back().data();
 }
 
+// In tiles the scales of rows lie far apart: with a cache no page of the model is read for them.
+Status PackedWeights::make_vector(const DelegatePart& part, const GraphValue& value, const Key& key, Entry* entry) {
+  const Size bytes = num_elements(value) * 4;
+  if (cache_) {
+    const auto found = cache_->find({key}, (bytes + static_cast<int64_t>(kExtraBytes)).unsigned_value());
+    if (found.size() == bytes.unsigned_value()) {
+      entry->tensor.data = found.data();
+      file_backed_bytes_ += found.size();
+      return {};
+    }
+  }
+  MOTE_RETURN_IF_ERROR(make(part, value, entry));
+  (void)write({key}, {entry->pages.front().data(), static_cast<size_t>(bytes.unsigned_value())});
+  return {};
+}
+
 Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, Entry* entry) {
   const Size count = num_elements(value);
   const int64_t rows = value.shape[0].constant;
@@ -140,9 +159,8 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
     return {};
   }
   const Tensor& tensor = part.weights[value.weight].tensor;
-  const bool is_vector = value.form == fb::WeightForm::float32 || value.form == fb::WeightForm::row_scales;
   const bool is_int4 = value.form == fb::WeightForm::int4_blocks, is_half = value.form == fb::WeightForm::float16;
-  MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector ? count * 4 : is_half ? count * 2 : is_int4 ? Size(count.value() / 2) : count));
+  MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector(value.form) ? count * 4 : is_half ? count * 2 : is_int4 ? Size(count.value() / 2) : count));
   entry->tensor.data = data;
   if (value.form == fb::WeightForm::float32) {
     if (entry->is_packed) return {};
@@ -165,11 +183,14 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
   MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(rows) * 4));
   auto* row_scales = reinterpret_cast<float*>(scales);
   entry->tensor.row_scales = row_scales;
+  if (entry->is_packed) {
+    std::fill_n(row_scales, rows, 1.0f);  // they are packed too, but looked at
+    return {};
+  }
   MOTE_RETURN_IF_ERROR(unpack_row_scales(tensor, value.first_row, rows, true, row_scales));
   if (value.form == fb::WeightForm::int8_high) {
     for (int64_t i = 0; i < rows; ++i) row_scales[i] = std::min(row_scales[i] * 256, 0x1p127f);
   }
-  if (entry->is_packed) return {};
   unpack_int8(tensor, value.form, value.first_row, rows, reinterpret_cast<int8_t*>(data));
   return {};
 }
@@ -183,20 +204,24 @@ void PackedWeights::finish_part() {
     entry.pages.pop_back();
     entry.tensor.block_scales = nullptr;
   }
-  if (writer_ && is_written_whole_) write_spaces();
+  write_spaces();
 }
 
 // A failure ends the writing; what was written stays in the file.
+std::optional<uint64_t> PackedWeights::write(const PackedName& name, std::span<const std::byte> bytes) {
+  if (!writer_ || !is_written_whole_) return std::nullopt;
+  const Result<uint64_t> offset = writer_->append(name, bytes);
+  if (offset.ok()) return *offset;
+  is_written_whole_ = false;
+  MOTE_LOG_LINE(kInfo, "xnnpack: packed weights are not kept: %s", offset.status().message().c_str());
+  return std::nullopt;
+}
+
 void PackedWeights::write_spaces() {
   for (Space& space : spaces_) {
     if (space.offset || !space.name) continue;
-    const Result<uint64_t> offset = writer_->append(*space.name, {space.data, static_cast<size_t>(space.bytes)});
-    if (!offset.ok()) {
-      is_written_whole_ = false;
-      MOTE_LOG_LINE(kInfo, "xnnpack: packed weights are not kept: %s", offset.status().message().c_str());
-      return;
-    }
-    space.offset = *offset;
+    space.offset = write(*space.name, {space.data, static_cast<size_t>(space.bytes)});
+    if (!space.offset) return;
     space.pages->drop();
     private_bytes_ -= space.bytes;
   }

@@ -97,8 +97,11 @@ class PackedWeights {
 
   Result<StaticTensor> find_or_make(const DelegatePart& part, const GraphValue& value, const Key& key, bool is_kernel);
   Status make(const DelegatePart& part, const GraphValue& value, Entry* entry);
+  Status make_vector(const DelegatePart& part, const GraphValue& value, const Key& key, Entry* entry);
   Result<std::byte*> allocate(Entry* entry, Size bytes);
   size_t look_up_in_cache(const PackedKey& key);
+  // Where in the file it begins; nothing if nothing is written, or no more.
+  std::optional<uint64_t> write(const PackedName& name, std::span<const std::byte> bytes);
   void write_spaces();
   Status use_written();
 

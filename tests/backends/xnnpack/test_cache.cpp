@@ -73,13 +73,15 @@ class XnnpackCache : public ::testing::Test {
   }
   size_t num_files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
 
-  // 64 -> 96 of 4 bits, -> 64 of 8 bits, -> 48 dense with a bias.
+  // 64 -> 96 of 4 bits, times scales of rows, -> 64 of 8 bits, -> 48 dense with a bias.
   static Bytes graph() {
     GraphBuilder graph;
     const int32_t x = graph.input({1, kT, 64}), y = graph.output({1, kT, 48});
-    const int32_t codes = graph.activation({1, kT, 64}, fb::DType::int8_rows), wide = graph.activation({1, kT, 96});
+    const int32_t codes = graph.activation({1, kT, 64}, fb::DType::int8_rows);
+    const int32_t products = graph.activation({1, kT, 96}), wide = graph.activation({1, kT, 96});
     graph.node(fb::Op::convert, {x}, codes);
-    graph.node(fb::Op::fully_connected, {codes, graph.weight({96, 64}, 0, fb::WeightForm::int4_blocks)}, wide);
+    graph.node(fb::Op::fully_connected, {codes, graph.weight({96, 64}, 0, fb::WeightForm::int4_blocks)}, products);
+    graph.node(fb::Op::binary, {products, graph.weight({96}, 0, fb::WeightForm::row_scales)}, wide, fb::Function::multiply);
     const int32_t more = graph.activation({1, kT, 96}, fb::DType::int8_rows), middle = graph.activation({1, kT, 64});
     graph.node(fb::Op::convert, {wide}, more);
     graph.node(fb::Op::fully_connected, {more, graph.weight({64, 96}, 1, fb::WeightForm::int8_high)}, middle);
@@ -105,6 +107,13 @@ TEST_F(XnnpackCache, second_load_packs_nothing) {
   EXPECT_TRUE(is_file_backed(load()));
   EXPECT_EQ(fs::last_write_time(cache()), written);
   EXPECT_EQ(run(load()), expected_);
+}
+
+TEST_F(XnnpackCache, second_load_reads_scales_from_the_file_too) {
+  const Loaded first = load(), second = load();
+  ASSERT_TRUE(second.status().ok()) << second.status().message();
+  EXPECT_LT(second.program().private_bytes(), first.program().private_bytes());
+  EXPECT_GT(second.program().file_backed_bytes(), first.program().file_backed_bytes());
 }
 
 TEST_F(XnnpackCache, each_lowering_has_its_own) {
