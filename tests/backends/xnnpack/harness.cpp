@@ -78,7 +78,7 @@ std::unique_ptr<std::byte, void (*)(void*)> align(const Bytes& bytes) {
 }
 
 Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads, const std::string& path, uint32_t program_crc32,
-               const std::string& lowering)
+               const std::string& lowering, const Api* api)
     : blob_(std::move(blob)), aligned_(align(blob_)) {
   DelegateSource source;
   source.path = path;
@@ -89,12 +89,9 @@ Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_thr
   part.blob = {aligned_.get(), blob_.size()};
   for (size_t i = 0; i < weights.size(); ++i) part.weights.push_back({static_cast<uint32_t>(i), "w", weights[i]->tensor});
   source.parts.push_back(std::move(part));
-  auto program = find_backend("xnnpack")->load(std::move(source));
-  if (!program.ok()) {
-    status_ = program.status();
-    return;
-  }
-  program_ = *std::move(program);
+  if (api != nullptr) status_ = keep(Program::load(*api, source));
+  else status_ = keep(find_backend("xnnpack")->load(std::move(source)));
+  if (!status_.ok()) return;
   pool_ = *make_thread_pool(num_threads);
   auto delegate = program_->open({.threads = pool_.get(), .max_tokens = 4096});
   if (delegate.ok()) delegate_ = *std::move(delegate);

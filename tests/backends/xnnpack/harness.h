@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/xnnpack/delegate.h"
 #include "runner/program/delegate.h"
 #include "tests/kernels/harness.h"
 #include "xnnpack_schema_generated.h"
@@ -49,9 +50,9 @@ bool has_library();
 // One part, loaded once; the sizes of calls may change.
 class Loaded {
  public:
-  // path: of a file that the weights could be in; empty: none
+  // path: of a file that the weights could be in; empty: none   api: nullptr: of the library that is there
   Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads = 1, const std::string& path = {},
-         uint32_t program_crc32 = 0, const std::string& lowering = "xnnpack");
+         uint32_t program_crc32 = 0, const std::string& lowering = "xnnpack", const Api* api = nullptr);
 
   const Status& status() const { return status_; }
   // Runs with T = tokens; outputs are made anew, filled with NaN before.
@@ -60,6 +61,12 @@ class Loaded {
   const DelegateProgram& program() const { return *program_; }
 
  private:
+  template <typename Loading>
+  Status keep(Loading program) {
+    if (program.ok()) program_ = *std::move(program);
+    return program.status();
+  }
+
   Bytes blob_;  // aligned by `aligned_`
   std::unique_ptr<std::byte, void (*)(void*)> aligned_;
   std::unique_ptr<ThreadPool> pool_;

@@ -1,6 +1,7 @@
 // Linear layers in every form of weights, against float64.
 #include <gtest/gtest.h>
 
+#include "backends/xnnpack/library.h"
 #include "tests/backends/xnnpack/harness.h"
 
 namespace mote::xnnpack::test {
@@ -59,9 +60,9 @@ Bytes quantised_graph(const Case& c, bool as_int4, bool quantise) {
   return graph.build();
 }
 
-void check(const Case& c, bool as_int4, bool quantise, int num_threads) {
+void check(const Case& c, bool as_int4, bool quantise, int num_threads, const Api* api = nullptr) {
   const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7);
-  Loaded loaded(quantised_graph(c, as_int4, quantise), {&weight.owned}, num_threads);
+  Loaded loaded(quantised_graph(c, as_int4, quantise), {&weight.owned}, num_threads, "", 0, "xnnpack", api);
   for (const int64_t tokens : {1, 2, 7, 64, 257}) {
     const Owned in = random_floats({1, tokens, c.k}, static_cast<uint32_t>(tokens));
     const Status status = loaded.run({&in}, {{1, tokens, c.n}}, tokens);
@@ -98,6 +99,13 @@ TEST(XnnpackLinear, multiplies_floats_with_quantised_weights) {
 TEST(XnnpackLinear, runs_on_the_threads_of_the_session) {
   if (!has_library()) GTEST_SKIP();
   for (const int num_threads : {2, 4}) check({4, 32, 515, 256}, true, true, num_threads);
+}
+
+TEST(XnnpackLinear, runs_on_threads_of_its_own_where_the_pthreadpool_is_older) {
+  if (!has_library()) GTEST_SKIP();
+  Api older = **library();
+  older.pthreadpool_create_v2 = nullptr;
+  for (const int num_threads : {1, 2, 4}) check({4, 32, 515, 256}, true, true, num_threads, &older);
 }
 
 }  // namespace
