@@ -6,6 +6,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
+constexpr int kFewTokens = 4;  // whose sums are in registers
+
 // One stream is fetched ahead by the hardware, and faster than by instructions.
 template <int kStreams, int kBits, int kGroup>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
@@ -38,8 +40,8 @@ MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeB
   for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
-// Blocks [first, first + kStreams) of weights: every index is a constant, so that sums stay in registers. kGroup: 32, the size that models are stored in and that is short enough to be
-// unrolled, or 0 for any.
+// Blocks [first, first + kStreams) of weights. Every index of a sum is a constant, so that sums stay in registers.
+// kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
 template <int kStreams, int kBits, int kTokens, int kGroup>
 void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, int64_t stride) {
   I32x16 sums[kStreams][kTokens], weight_sums[kStreams];
@@ -108,20 +110,18 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
   store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
 }
 
-// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps.
-template <int kStreams, int kBits, bool kLong>
+// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps. Always four streams:
+// the sums of one would wait for each other.
+template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int32_t weight_sums[kMaxStreams][16] = {};
   clear_rows(x, w.count, y, stride);
   const int64_t bytes = tile_bytes(kBits, w.group_size);
-  for (int first = 0; first < w.count; first += kStreams) {
-    const int end = first + kStreams < w.count ? first + kStreams : w.count;
-    for (int64_t g = 0; g < w.groups; ++g) {
-      for (int s = first; s < end; ++s) {
-        const std::byte* tile = w.blocks[s] + g * bytes;
-        fetch_tile<kStreams, kBits, kLong ? 0 : kChunk>(tile, bytes);
-        add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, weight_sums[s]);
-      }
+  for (int64_t g = 0; g < w.groups; ++g) {
+    for (int s = 0; s < w.count; ++s) {
+      const std::byte* tile = w.blocks[s] + g * bytes;
+      fetch_tile<kMaxStreams, kBits, kLong ? 0 : kChunk>(tile, bytes);
+      add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, weight_sums[s]);
     }
   }
   finish_rows(w, x, [&](int s) { return weight_sums[s]; }, y, stride);
@@ -135,14 +135,14 @@ void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t strid
 template <int kStreams, int kBits>
 void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   if (w.group_size != kChunk) {
-    return x.count == 1 ? stream_all<kStreams, kBits, 1, 0>(w, x, y, stride) : stream_some<kStreams, kBits, true>(w, x, y, stride);
+    return x.count == 1 ? stream_all<kStreams, kBits, 1, 0>(w, x, y, stride) : stream_some<kBits, true>(w, x, y, stride);
   }
   switch (x.count) {
     case 1: return stream_all<kStreams, kBits, 1, kChunk>(w, x, y, stride);
     case 2: return stream_all<kStreams, kBits, 2, kChunk>(w, x, y, stride);
     case 3: return stream_all<kStreams, kBits, 3, kChunk>(w, x, y, stride);
-    case 4: return stream_all<kStreams, kBits, 4, kChunk>(w, x, y, stride);
-    default: return stream_some<kStreams, kBits, false>(w, x, y, stride);
+    case kFewTokens: return stream_all<kStreams, kBits, kFewTokens, kChunk>(w, x, y, stride);
+    default: return stream_some<kBits, false>(w, x, y, stride);
   }
 }
 
@@ -174,7 +174,7 @@ MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
                      .rank = kRank + 3, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<1>);
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
-                     .rank = kRank + 4, .max_tokens = kTokenBlock, .takes = is_common, .functions = &kSome<1>);
+                     .rank = kRank + 4, .max_tokens = kFewTokens, .takes = is_common, .functions = &kSome<1>);
 #endif
 
 }  // namespace MOTE_ISA
