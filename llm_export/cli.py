@@ -23,6 +23,13 @@ RUNNER_VERBS = {
     "render": "Show the prompt that the chat template makes of messages.",
     "verify": "Replay the golden samples on this device.",
 }
+backend_option = click.option(
+    "--backend",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="What runs the file, of what it was exported for; auto: the best that works here.",
+)
 PASS_THROUGH = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
@@ -137,6 +144,7 @@ Examples:
 )
 @click.option("--max-tokens", type=int, help="Score at most this many tokens.")
 @click.option("--threads", type=int, default=0, help="Threads of the runner.  [default: the physical cores]")
+@backend_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def evaluate(**options) -> None:
@@ -160,6 +168,7 @@ Examples:
 @click.option("--model-name", help="How requests name the model.  [default: the file's name]")
 @click.option("--api-key", help="Clients must send it; better in the environment, as MOTE_API_KEY.  [default: none]")
 @click.option("--threads", type=int, default=0, help="Of a request.  [default: the physical cores]")
+@backend_option
 @click.option("--context-length", type=int, default=0, help="Positions of a request.  [default: at most 4096]")
 @click.option("--kv-dtype", default="float32", show_default=True, help="Of the caches: float32, float16, int8 or int4.")
 @click.option("--parallel", type=click.IntRange(1, 64), default=1, show_default=True, help="Requests side by side.")

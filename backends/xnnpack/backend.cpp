@@ -20,7 +20,7 @@ class XnnpackBackend : public Backend {
   // Measured on x86-64 with AVX-512 VNNI, and there with the portable kernels (README.md); nothing else was.
   std::string why_not() const override {
     if (!has_vector_kernels()) return {};
-    return "with 4-bit weights it is about as fast for one token, slower for many, and keeps a packed copy of them in memory";
+    return "with 4-bit weights it is no faster for one token, slower for many, and keeps a packed copy of them in memory";
   }
 
   Status check(const DelegateSource& source) const override try {

@@ -12,13 +12,13 @@ import click
 from llm_export.errors import ArgumentError, FileError
 
 
-def run(model, text_path, checkpoint, context, stride, max_tokens, threads, as_json, debug):
+def run(model, text_path, checkpoint, context, stride, max_tokens, threads, backend, as_json, debug):
     from llm_export.evaluate import evaluate, file_scorer, windows
     from llm_export.progress import Progress
     from llm_runner import Model
 
     text = read_text(text_path)
-    loaded = Model.load(model)
+    loaded = Model.load(model, backend=backend)
     ids = loaded.tokenize(text)
     context = _context(context, loaded, len(ids))
     cuts = list(windows(len(ids), context, context if stride is None else stride, max_tokens))

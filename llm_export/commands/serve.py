@@ -11,8 +11,8 @@ from llm_export.errors import ArgumentError
 from llm_runner import Model
 
 
-def run(model, host, port, model_name, api_key, threads, context_length, kv_dtype, parallel, max_queue, timeout,
-        prefix_cache_mb, max_body_mb, allow_host, allow_origin, page, debug):  # fmt: skip
+def run(model, host, port, model_name, api_key, threads, backend, context_length, kv_dtype, parallel, max_queue,
+        timeout, prefix_cache_mb, max_body_mb, allow_host, allow_origin, page, debug):  # fmt: skip
     try:
         from llm_server import Limits, ServerOptions, is_local, serve
     except ModuleNotFoundError as error:
@@ -37,8 +37,15 @@ def run(model, host, port, model_name, api_key, threads, context_length, kv_dtyp
         session={"threads": threads or None, "context_length": context_length or None, "kv_dtype": kv_dtype},
     )
 
+    loaded = Model.load(model, backend=backend)
+
     def on_listening(url: str) -> None:
         about = f"{options.model_name} at {url}/v1" + (f", chat page at {url}/" if page else "")
-        click.echo(f"{about}. Ctrl-C ends it.", err=True)
+        click.echo(f"{about}{_runs_on(loaded)}. Ctrl-C ends it.", err=True)
 
-    serve(Model.load(model), options, host, port, on_listening)
+    serve(loaded, options, host, port, on_listening)
+
+
+def _runs_on(model: Model) -> str:
+    about = model.describe()
+    return f", on {about['lowering']}" if list(about["lowerings"]) != ["cpu"] else ""

@@ -5,6 +5,7 @@
 
 #include "runner/cli/bench_batch.h"
 #include "runner/cli/interrupts.h"
+#include "runner/cli/lowering_choice.h"
 #include "runner/cli/profile_report.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
@@ -193,7 +194,7 @@ Json to_json(const std::vector<Case>& cases) {
   return results;
 }
 
-void print_table(const Json& report) {
+void print_table(const Json& report, const Json& about) {
   Table table({"test", "tokens", "depth", "tok/s", "min", "max", "time"});
   for (const Json& result : report["results"]) {
     const bool is_batch = result["test"] == "batch";
@@ -207,6 +208,7 @@ void print_table(const Json& report) {
               duration_text(report["load_seconds"]).c_str(), bytes_text(report["file_bytes"]).c_str(),
               bytes_text(report["peak_private_bytes"]).c_str(), bytes_text(report["peak_file_backed_bytes"]).c_str(),
               report["threads"].get<int>(), report["kv_type"].get<std::string>().c_str());
+  if (const std::string choice = choice_text(about); !choice.empty()) std::printf("%s\n", choice.c_str());
   if (report.contains("profile")) print_profile(report["profile"]);
 }
 
@@ -225,7 +227,9 @@ int bench(BenchFlags flags) {
   check([&](mote_error* error) { return mote_session_get_info(session.get(), &session_info, error); });
   auto memory = sized<mote_memory>();
   check([&](mote_error* error) { return mote_get_memory(&memory, error); });
+  const Json about = describe(model);
   Json report = {{"file", flags.file},
+                 {"lowering", about["lowering"]},
                  {"file_bytes", info.file_bytes},
                  {"load_seconds", load_seconds},
                  {"threads", session_info.num_threads},
@@ -239,7 +243,7 @@ int bench(BenchFlags flags) {
                  {"peak_file_backed_bytes", memory.peak_file_backed_bytes}};
   if (flags.profile) report["profile"] = profile_cases(cases, session, info.vocab_size, measure_limits(flags));
   if (flags.json) std::printf("%s\n", report.dump(2).c_str());
-  else print_table(report);
+  else print_table(report, about);
   return 0;
 }
 

@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "runner/cli/handles.h"
 #include "runner/cli/kernels.h"
+#include "runner/cli/lowering_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
 namespace mote::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct InspectFlags {
   std::string file;
@@ -31,9 +29,6 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void heading(const std::string& text) { std::printf("\n%s\n", bold(text, stdout).c_str()); }
-
-// Files with more than the CPU's instructions say everywhere who runs what.
-bool has_backends(const Json& about) { return about["lowerings"].size() > 1 || !about["delegates"].empty(); }
 
 // "4 mote.linear, aten.add"
 std::string ops_text(const Json& ops) {

@@ -11,6 +11,7 @@
 #include "runner/cli/grammar_flags.h"
 #include "runner/cli/interrupts.h"
 #include "runner/cli/kernels.h"
+#include "runner/cli/lowering_choice.h"
 #include "runner/cli/sampling_flags.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/speculation_flags.h"
@@ -55,7 +56,7 @@ std::string read_prompt(const RunFlags& flags) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-void print_statistics(const Generation& generation) {
+void print_statistics(const Model& model, const Generation& generation) {
   auto statistics = sized<mote_statistics>();
   check([&](mote_error* error) { return mote_generation_statistics(generation.get(), &statistics, error); });
   const auto rate = [](int64_t tokens, double seconds) {
@@ -71,7 +72,9 @@ void print_statistics(const Generation& generation) {
       duration_text(statistics.time_to_first_token_seconds) + " | peak memory " + bytes_text(statistics.peak_rss_bytes) +
       ", private " + bytes_text(statistics.peak_private_bytes) + speculation_text(statistics) + " | " +
       (reason >= 0 && reason < static_cast<int32_t>(std::size(kReasons)) ? kReasons[reason] : "stopped");
-  std::fprintf(stderr, "%s\n", dim(line, stderr).c_str());
+  for (const std::string& each : {line, choice_text(describe(model))}) {
+    if (!each.empty()) std::fprintf(stderr, "%s\n", dim(each, stderr).c_str());
+  }
 }
 
 // Writes pieces as they come. Returns the reason for the end.
@@ -167,7 +170,7 @@ int run(const RunFlags& flags) {
   const int32_t reason = stream(generation, last_id);
   profile.write();
   if (!flags.save_session.empty()) save_session(session, flags.save_session, reason, last_id);
-  if (flags.show_statistics && !flags.quiet) print_statistics(generation);
+  if (flags.show_statistics && !flags.quiet) print_statistics(model, generation);
   return reason == MOTE_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
 
@@ -194,7 +197,7 @@ void add_run(CLI::App& app, Action& action) {
   verb.add_flag("--kernels", flags->kernels, "Run nothing: list the kernels chosen for the file, without a file all there are");
   verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
   CLI::Option* quiet = verb.add_flag("--quiet", flags->quiet, "Print no statistics");
-  verb.add_flag("--stats", flags->show_statistics, "Print a line of statistics on standard error (the default)")->excludes(quiet);
+  verb.add_flag("--stats", flags->show_statistics, "Print statistics on standard error, and which backend ran (the default)")->excludes(quiet);
   verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }
 

@@ -1,15 +1,13 @@
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "runner/cli/interrupts.h"
+#include "runner/cli/lowering_choice.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
 namespace mote::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct VerifyFlags {
   std::string file;
@@ -56,11 +54,18 @@ int verify(const VerifyFlags& flags) {
   report["checksums"] = intact ? "ok" : damage.message;
   const bool passed = intact && report["passed"].get<bool>();
   report["passed"] = passed;
+  std::string choice;
+  if (intact) {
+    const Json about = describe(model);
+    report["lowering"] = about["lowering"];
+    choice = choice_text(about);
+  }
   if (flags.json) {
     std::printf("%s\n", report.dump(2).c_str());
     return passed ? 0 : kExitMismatch;
   }
   std::printf("checksums  %s\n", report["checksums"].get<std::string>().c_str());
+  if (!choice.empty()) std::printf("%s\n", choice.c_str());
   if (!report["samples"].empty()) print_report(report);
   else if (intact) std::printf("The file has no golden samples.\n");
   std::printf("%s\n", passed ? green("verified", stdout).c_str() : red("does not verify", stdout).c_str());

@@ -70,3 +70,4 @@ def test_bad_options_are_named(demo_path, tmp_path):
     assert "context_length = 10000" in refusal(demo_path, "--port", 0, "--context-length", 10000)
     assert "kv_dtype = 'float8'" in refusal(demo_path, "--port", 0, "--kv-dtype", "float8")
     assert "--parallel" in refusal(demo_path, "--parallel", 0)
+    assert "nosuch" in refusal(demo_path, "--port", 0, "--backend", "nosuch")

@@ -7,6 +7,7 @@
 #include "runner/cli/chat/chat_loop.h"
 #include "runner/cli/chat/model_responder.h"
 #include "runner/cli/interrupts.h"
+#include "runner/cli/lowering_choice.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -63,6 +64,7 @@ int run(const ChatFlags& flags, const GivenOptions& given) {
   if (is_interactive) {
     screen.note(flags.file + ", context of " + std::to_string(responder.context_length()) +
                 " tokens. /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves");
+    if (const std::string choice = choice_text(describe(responder.model())); !choice.empty()) screen.note(choice);
   }
   const std::unique_ptr<Input> input = open_input(flags, is_interactive);
   const Interrupts interrupts(Interrupts::Second::kIsNoted);

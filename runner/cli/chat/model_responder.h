@@ -21,6 +21,7 @@ class ModelResponder : public Responder {
   std::vector<Settings::Line> lines(const Settings& settings) const override { return settings.lines(model_); }
   bool reads_variable(const std::string& name) const override;
 
+  const Model& model() const { return model_; }
   int64_t context_length() const { return session_info().context_length; }
 
  private:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,21 @@ def xnnpack_only(demo_checkpoint, tmp_path_factory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def cpu_only(demo_checkpoint, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("inspect") / "cpu.mote"
+    api.export(demo_checkpoint, path, backends="cpu", check="off")
+    return path
+
+
+def runner(*arguments: str | Path, library: str = "/nowhere/libXNNPACK.so") -> subprocess.CompletedProcess:
+    environment = os.environ | {"MOTE_XNNPACK_LIBRARY": library}
+    return subprocess.run([runner_binary(), *arguments], capture_output=True, text=True, env=environment)
+
+
 def inspect(path: Path, *arguments: str, library: str = "/nowhere/libXNNPACK.so", status: int = 0) -> str:
     """What it prints; on standard error where the status is not 0."""
-    done = subprocess.run(
-        [runner_binary(), "inspect", path, *arguments], capture_output=True, text=True,
-        env=os.environ | {"MOTE_XNNPACK_LIBRARY": library},
-    )  # fmt: skip
+    done = runner("inspect", path, *arguments, library=library)
     assert done.returncode == status, done.stderr
     return done.stderr if status else done.stdout
 
@@ -62,6 +72,44 @@ def test_inspecting_packs_and_writes_nothing(xnnpack, xnnpack_only):
     about = json.loads(inspect(xnnpack_only, "--json", library=os.environ["MOTE_XNNPACK_LIBRARY"]))
     assert about["lowering"] == "xnnpack"
     assert set(xnnpack_only.parent.iterdir()) == before
+
+
+def test_who_runs_a_file_says_so(exported, cpu_only):
+    path, _ = exported
+    fallback = "^runs on cpu; not on xnnpack: [a-z]"
+    generate = ("run", path, "def ", "--max-new-tokens", "2")
+    assert re.search(fallback, runner(*generate).stderr, re.M)
+    assert "runs on" not in runner(*generate, "--quiet").stderr
+    assert "runs on" not in runner("run", cpu_only, "def ", "--max-new-tokens", "2").stderr
+    measure = ("bench", path, "-p", "2", "-n", "2", "-r", "1")
+    assert re.search(fallback, runner(*measure).stdout, re.M)
+    assert json.loads(runner(*measure, "--json").stdout)["lowering"] == "cpu"
+    assert re.search(fallback, runner("verify", path).stdout, re.M)
+    assert json.loads(runner("verify", path, "--json").stdout)["lowering"] == "cpu"
+
+
+def test_who_runs_a_file_was_asked_for(xnnpack, exported):
+    path, _ = exported
+    done = runner(
+        "run", path, "def ", "--max-new-tokens", "2", "--backend", "xnnpack", library=os.environ["MOTE_XNNPACK_LIBRARY"]
+    )
+    assert done.stderr.rstrip().endswith("\nruns on xnnpack")
+
+
+def test_eval_on_a_backend_scores_as_the_cpu_does(xnnpack, exported, tmp_path):
+    path, _ = exported
+    text = tmp_path / "text.txt"
+    text.write_text("def add(a, b):\n    return a + b\n")
+
+    def evaluate(backend: str, **environment: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "llm_export.cli", "eval", path, "--text", text, "--backend", backend, "--json"]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+
+    scores = [json.loads(evaluate(backend).stdout)["perplexity"] for backend in ("cpu", "xnnpack")]
+    assert scores[1] == pytest.approx(scores[0], rel=1e-2)
+    missing = evaluate("xnnpack", MOTE_XNNPACK_LIBRARY="/nowhere/libXNNPACK.so")
+    assert missing.returncode == 2
+    assert "/nowhere/libXNNPACK.so" in missing.stderr
 
 
 def test_ops_of_a_delegate_are_read_back(exported):
