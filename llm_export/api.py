@@ -58,7 +58,7 @@ def export(
     output: str | Path | None = None,
     *,
     recipe: str = "8da4w",
-    group_size: int = 32,
+    group_size: int | str = 32,
     embedding_bits: int = 8,
     overrides: Sequence[str] = (),
     backends: str | Sequence[str | Backend] = CPU,

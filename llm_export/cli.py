@@ -79,7 +79,11 @@ Examples:
     help="8da1w to 8da8w (int8 inputs, 1 to 8 bits), 1w to 8w (float inputs) or none; see docs/quantization.md.",
 )
 @click.option(
-    "--group-size", type=int, default=32, show_default=True, help="Weights that share a scale: 32, 64, 128 or 256."
+    "--group-size",
+    default="32",
+    show_default=True,
+    metavar="SIZE",
+    help="Weights that share a scale: 32, 64, 128, 256 or channel, which is all of a row.",
 )
 @click.option(
     "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 2 to 8."

@@ -35,6 +35,7 @@ class WeightSpec:
     dtype: torch.dtype  # of the stored elements; ignored where bits != 0
     bits: int = 0  # 0: dense; 1 to 8: tiles (docs/file-format.md)
     group_size: int = 0
+    per_channel: bool = False  # one scale a row: every multiplier is 1
     activations: str = "float"  # "int8": consumers quantise their input per token
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
 

@@ -19,7 +19,7 @@ from llm_export.capture import parameters_on_meta
 from llm_export.checkpoint import Checkpoint
 from llm_export.methods import WeightSpec
 from llm_export.ops import quantize_activations
-from llm_export.quantize.affine import Quantized, quantize_rows
+from llm_export.quantize.affine import Quantized, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
@@ -190,7 +190,7 @@ def _is_conv1d(module: nn.Module) -> bool:
 
 def _quantize(rows: Tensor, spec: WeightSpec) -> Quantized:
     step = max(BLOCK_ELEMENTS // rows.shape[1], 1)
-    blocks = [quantize_rows(block, spec.bits, spec.group_size, spec.name) for block in rows.split(step)]
+    blocks = [quantize_for(spec, block) for block in rows.split(step)]
     return Quantized(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 
 

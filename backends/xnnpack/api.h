@@ -15,7 +15,7 @@ struct Threadpool;
 enum class XnnStatus : int { kSuccess = 0, kUnsupportedHardware = 5, kOutOfMemory = 6 };
 
 // The same in every version that has them.
-enum class Datatype : int { kFloat32 = 1, kFloat16 = 2, kChannelwiseInt8 = 6, kDynamicInt8 = 9, kBlockwiseInt4 = 12, kBFloat16 = 14 };
+enum class Datatype : int { kFloat32 = 1, kFloat16 = 2, kChannelwiseInt8 = 6, kChannelwiseInt4 = 8, kDynamicInt8 = 9, kBlockwiseInt4 = 12 };
 
 // Versions up to February 2025 number them differently: a library is asked to prove these (library.h).
 enum class Unary : int {

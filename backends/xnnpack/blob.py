@@ -35,6 +35,7 @@ class WeightForm(IntEnum):
     int8_high = 4
     int8_low = 5
     float16 = 6
+    int4_rows = 7
 
 
 Op = IntEnum(

@@ -157,7 +157,8 @@ class Verifier {
       case fb::WeightForm::float32: fits = is_dense && std::isfinite(value.offset); break;
       case fb::WeightForm::float16: fits = is_dense && tensor.rank == 2 && value.offset == 0; break;
       case fb::WeightForm::row_scales: fits = is_matrix; break;
-      case fb::WeightForm::int4_blocks: case fb::WeightForm::int8_rows: fits = is_small; break;
+      case fb::WeightForm::int4_blocks: case fb::WeightForm::int4_rows: fits = is_small; break;
+      case fb::WeightForm::int8_rows: fits = is_matrix; break;  // their multipliers are looked at while they are unpacked
       case fb::WeightForm::int8_high: case fb::WeightForm::int8_low: fits = is_matrix && !is_small; break;
     }
     if (!fits) {

@@ -1,10 +1,7 @@
 #include "backends/xnnpack/library.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,57 +10,6 @@
 
 namespace mote::xnnpack {
 namespace {
-
-constexpr const char* kVariable = "MOTE_XNNPACK_LIBRARY";
-#if defined(__APPLE__)
-constexpr std::array kNames = {"libXNNPACK.dylib"};
-#else
-constexpr std::array kNames = {"libXNNPACK.so", "libXNNPACK.so.0", "libexecutorch_backend_xnnpack.so"};
-#endif
-
-struct Opened {
-  void* handle = nullptr;
-  std::string name;
-};
-
-Result<Opened> open_library() {
-  const char* path = std::getenv(kVariable);
-  if (path != nullptr && *path != '\0') {
-    if (void* handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL)) return Opened{handle, path};
-    return Status(Code::kInvalidArgument, format("%s = %s: cannot be loaded: %s", kVariable, path, ::dlerror()));
-  }
-  std::string tried;
-  for (const char* name : kNames) {
-    if (void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return Opened{handle, name};
-    tried += tried.empty() ? name : std::string(", ") + name;
-  }
-  return Status(Code::kInvalidArgument,
-                format("the XNNPACK library was not found (tried %s): set %s to the path of a shared library that exports its API",
-                       tried.c_str(), kVariable));
-}
-
-template <typename F>
-void look_up(void* handle, const char* symbol, F& function, std::string* missing) {
-  void* address = ::dlsym(handle, symbol);
-  function = reinterpret_cast<F>(address);
-  if (address == nullptr && missing != nullptr) *missing += (missing->empty() ? "" : ", ") + std::string(symbol);
-}
-
-Result<Api> look_up_functions(const Opened& opened) {
-  Api api;
-  std::string missing;
-#define X(name, parameters) look_up(opened.handle, "xnn_" #name, api.name, &missing);
-  MOTE_XNNPACK_FUNCTIONS(X)
-#undef X
-  look_up(opened.handle, "pthreadpool_create", api.pthreadpool_create, &missing);
-  look_up(opened.handle, "pthreadpool_destroy", api.pthreadpool_destroy, &missing);
-  look_up(opened.handle, "pthreadpool_create_v2", api.pthreadpool_create_v2, nullptr);
-  look_up(opened.handle, "pthreadpool_release_executor_threads", api.pthreadpool_release_executor_threads, nullptr);
-  MOTE_REQUIRE(missing.empty(), Code::kInvalidArgument,
-               "%s: not a usable XNNPACK: it lacks %s; a version from March 2025 or later has them", opened.name.c_str(),
-               missing.c_str());
-  return api;
-}
 
 constexpr float kSample = -0.75f;
 constexpr float kPositiveSample = 0.75f;
@@ -191,14 +137,13 @@ Status prove(const Api& api, const std::string& name) {
 }
 
 Result<const Api*> load() {
-  MOTE_ASSIGN(const Opened opened, open_library());
-  MOTE_ASSIGN(const Api found, look_up_functions(opened));
-  const XnnStatus status = found.initialize(nullptr);
+  MOTE_ASSIGN(const Functions found, find_functions());
+  const XnnStatus status = found.api.initialize(nullptr);
   MOTE_REQUIRE(status == XnnStatus::kSuccess, Code::kInvalidArgument, "%s: XNNPACK does not start on this device: %s",
-               opened.name.c_str(), status_name(status));
-  MOTE_RETURN_IF_ERROR(prove(found, opened.name));
-  MOTE_LOG_LINE(kInfo, "xnnpack: %s", opened.name.c_str());
-  return static_cast<const Api*>(new Api(found));
+               found.library.c_str(), status_name(status));
+  MOTE_RETURN_IF_ERROR(prove(found.api, found.library));
+  MOTE_LOG_LINE(kInfo, "xnnpack: %s", found.library.c_str());
+  return static_cast<const Api*>(new Api(found.api));
 }
 
 }  // namespace

@@ -323,7 +323,9 @@ def multiply(
         y = product(graph.convert(x, DType.float16), WeightForm.float16)
         return with_bias(graph.convert(y, DType.float32))
     x = graph.convert(x, DType.int8_rows) if is_int8 else x
-    if spec.bits > 4:
+    if spec.per_channel:
+        y = product(x, WeightForm.int8_rows if spec.bits > 4 or graph.prefers_int8 else WeightForm.int4_rows)
+    elif spec.bits > 4:
         y = graph.binary(Function.add, product(x, WeightForm.int8_high), product(x, WeightForm.int8_low))
     elif not is_int8 or graph.prefers_int8:
         y = product(x, WeightForm.int8_rows)

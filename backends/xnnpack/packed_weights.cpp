@@ -159,7 +159,8 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
     return {};
   }
   const Tensor& tensor = part.weights[value.weight].tensor;
-  const bool is_int4 = value.form == fb::WeightForm::int4_blocks, is_half = value.form == fb::WeightForm::float16;
+  const bool is_blocks = value.form == fb::WeightForm::int4_blocks, is_int4 = is_blocks || value.form == fb::WeightForm::int4_rows;
+  const bool is_half = value.form == fb::WeightForm::float16;
   MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector(value.form) ? count * 4 : is_half ? count * 2 : is_int4 ? Size(count.value() / 2) : count));
   entry->tensor.data = data;
   if (value.form == fb::WeightForm::float32) {
@@ -172,7 +173,7 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
     return {};
   }
   if (value.form == fb::WeightForm::row_scales) return unpack_row_scales(tensor, value.first_row, rows, false, reinterpret_cast<float*>(data));
-  if (is_int4) {
+  if (is_blocks) {
     entry->tensor.block_size = tensor.group_size;
     if (entry->is_packed) return {};
     MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(count.value() / tensor.group_size) * 2));
@@ -191,8 +192,8 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
   if (value.form == fb::WeightForm::int8_high) {
     for (int64_t i = 0; i < rows; ++i) row_scales[i] = std::min(row_scales[i] * 256, 0x1p127f);
   }
-  unpack_int8(tensor, value.form, value.first_row, rows, reinterpret_cast<int8_t*>(data));
-  return {};
+  if (is_int4) return unpack_int4_rows(tensor, value.first_row, rows, reinterpret_cast<uint8_t*>(data));
+  return unpack_int8(tensor, value.form, value.first_row, rows, reinterpret_cast<int8_t*>(data));
 }
 
 void PackedWeights::finish_part() {

@@ -37,7 +37,7 @@ class Pages {
 // A static value of a graph, as XNNPACK gets it.
 struct StaticTensor {
   const void* data = nullptr;
-  const float* row_scales = nullptr;       // int8 forms
+  const float* row_scales = nullptr;       // int8 forms and int4_rows
   const uint16_t* block_scales = nullptr;  // int4_blocks, before they are packed
   int64_t block_size = 0;
 };

@@ -11,6 +11,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr uint16_t kBFloat16One = 0x3f80;
+constexpr int32_t kInt4ZeroPoint = 8;
 
 struct SubgraphDeleter {
   const Api* api = nullptr;
@@ -102,8 +103,10 @@ class Builder {
     const Dims dims(value.shape, 1);
     if (tensor.block_size > 0) return define_blocks(tensor, dims, &ids_[index]);
     if (tensor.row_scales != nullptr) {
-      return api_.define_channelwise_quantized_tensor_value_v2(get(), Datatype::kChannelwiseInt8, 0, tensor.row_scales, dims.rank, 0,
-                                                               dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
+      const bool is_int4 = value.form == fb::WeightForm::int4_rows;
+      return api_.define_channelwise_quantized_tensor_value_v2(
+          get(), is_int4 ? Datatype::kChannelwiseInt4 : Datatype::kChannelwiseInt8, is_int4 ? kInt4ZeroPoint : 0, tensor.row_scales,
+          dims.rank, 0, dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
     }
     const Datatype dtype = value.form == fb::WeightForm::float16 ? Datatype::kFloat16 : Datatype::kFloat32;
     return api_.define_tensor_value(get(), dtype, dims.rank, dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
@@ -111,7 +114,7 @@ class Builder {
 
   XnnStatus define_blocks(const StaticTensor& tensor, const Dims& dims, uint32_t* id) {
     const uint16_t* scales = tensor.block_scales == nullptr ? ones_.data() : tensor.block_scales;
-    return api_.define_blockwise_quantized_tensor_value(get(), Datatype::kBlockwiseInt4, 8, scales, dims.rank, 0,
+    return api_.define_blockwise_quantized_tensor_value(get(), Datatype::kBlockwiseInt4, kInt4ZeroPoint, scales, dims.rank, 0,
                                                         static_cast<size_t>(tensor.block_size), dims.sizes.data(), tensor.data,
                                                         kInvalidValueId, 0, id);
   }

@@ -83,6 +83,15 @@ void write_products(const Row& row, int64_t group, fb::WeightForm form, int8_t* 
   }
 }
 
+Status check_multiplier(int multiplier, int64_t row, int64_t group) {
+  MOTE_REQUIRE(multiplier <= 1, Code::kInvalidProgram, "multiplier %d of row %lld, group %lld: must be 0 or 1 where rows have one scale",
+               multiplier, static_cast<long long>(row), static_cast<long long>(group));
+  return {};
+}
+
+// 8 stands for a code of 0.
+void write_zeros(const Row& row, uint8_t* to) { std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2)); }
+
 uint16_t to_bfloat16(int small) {  // of at most 8 bits: exact
   const auto value = static_cast<float>(small);
   uint32_t bits;
@@ -122,17 +131,35 @@ void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_row
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       *scales++ = multiplier == 0 ? kBFloat16One : to_bfloat16(multiplier);
-      if (multiplier == 0) std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2));
+      if (multiplier == 0) write_zeros(row, to);
       else write_codes(row, group, to);
     }
   }
 }
 
-void unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to) {
+Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to) {
   for (int64_t i = 0; i < num_rows; ++i) {
     const Row row(tensor, first_row + i);
-    for (int64_t group = 0; group < row.groups; ++group, to += row.group_size) write_products(row, group, form, to);
+    for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
+      const int multiplier = row.multiplier(group);
+      MOTE_RETURN_IF_ERROR(check_multiplier(multiplier, first_row + i, group));
+      if (multiplier == 0 || !row.has_scale()) write_zeros(row, to);
+      else write_codes(row, group, to);
+    }
   }
+  return {};
+}
+
+Status unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to) {
+  const bool is_code = form == fb::WeightForm::int8_rows && !products_fit_bytes(tensor.bits);
+  for (int64_t i = 0; i < num_rows; ++i) {
+    const Row row(tensor, first_row + i);
+    for (int64_t group = 0; group < row.groups; ++group, to += row.group_size) {
+      if (is_code) MOTE_RETURN_IF_ERROR(check_multiplier(row.multiplier(group), first_row + i, group));
+      write_products(row, group, form, to);
+    }
+  }
+  return {};
 }
 
 }  // namespace mote::xnnpack

@@ -18,11 +18,13 @@ def run(
     if not quiet and sys.stderr.isatty():
         click.echo("starting PyTorch ...\r", nl=False, err=True)
     from llm_export.api import export
+    from llm_export.quantize.recipes import parse_group_size
 
     report = export(
-        checkpoint, output, recipe=recipe, group_size=group_size, embedding_bits=embedding_bits, overrides=overrides,
-        backends=backends, check=check, tokenizer=tokenizer, revision=revision, show_progress=False if quiet else None,
-        subfolder=subfolder, local_files_only=local_files_only, trust_remote_code=trust_remote_code,
+        checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
+        overrides=overrides, backends=backends, check=check, tokenizer=tokenizer, revision=revision,
+        show_progress=False if quiet else None, subfolder=subfolder, local_files_only=local_files_only,
+        trust_remote_code=trust_remote_code,
     )  # fmt: skip
     for note in report.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch.export import ExportedProgram
@@ -36,7 +37,7 @@ def merge_key(editor: Editor, node: Node) -> tuple | None:
         return None
     if any(source in editor.methods.constants for source in spec.sources):
         return None
-    return (x, bias is None, spec.shape[1], spec.bits, spec.group_size, spec.dtype, spec.activations, spec.transpose)
+    return (x, bias is None, replace(spec, sources=(), shape=spec.shape[1:]))
 
 
 def _only_in_linears(weight: Node) -> bool:
@@ -55,12 +56,11 @@ def merged_parameters(editor: Editor, linears: Sequence[Node]) -> tuple[Node, No
 
 def _joined(specs: Sequence[WeightSpec]) -> WeightSpec:
     first = specs[0]
-    return WeightSpec(
+    return replace(
+        first,
         sources=tuple(source for spec in specs for source in spec.sources),
         shape=(sum(spec.shape[0] for spec in specs), *first.shape[1:]),
-        dtype=first.dtype, bits=first.bits, group_size=first.group_size,
-        activations=first.activations, transpose=first.transpose,
-    )  # fmt: skip
+    )
 
 
 def _merge(editor: Editor, linears: list[Node]) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from llm_export.methods import Methods, WeightSpec
 from llm_export.program.formats import GROUP_SIZES
-from llm_export.quantize.recipes import SCHEMES, Override, Recipe, check_overrides
+from llm_export.quantize.recipes import CHANNEL, SCHEMES, Override, Recipe, check_overrides
 from llm_export.quantize.uses import Use, weight_uses
 
 __all__ = ["Override", "QuantizationWarning", "Recipe", "quantize"]
@@ -49,15 +49,19 @@ def _with_format(
         # Nothing computes in float64; the other dtypes are kept.
         return replace(spec, dtype=torch.float32) if spec.dtype == torch.float64 else spec
     columns = use.in_features(spec.shape)
-    group_size = max((size for size in GROUP_SIZES if size <= wanted and columns % size == 0), default=0)
+    per_channel = wanted == CHANNEL
+    most = GROUP_SIZES[-1] if per_channel else wanted
+    group_size = max((size for size in GROUP_SIZES if size <= most and columns % size == 0), default=0)
     if group_size == 0:
         notes.setdefault(f"left unquantised, in_features is not a multiple of {GROUP_SIZES[0]}", []).append(spec.name)
         return spec
-    if group_size != wanted:
+    if group_size != wanted and not per_channel:
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
     # torchao has no integer arithmetic for stacked experts: their weights are quantised, their inputs are not.
     activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
-    return replace(spec, bits=scheme.bits, group_size=group_size, activations=activations)
+    return replace(
+        spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations
+    )
 
 
 def _shorten(names: list[str]) -> str:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from llm_export.errors import FileError
+from llm_export.methods import WeightSpec
 from llm_export.program.formats import FORMATS
 from llm_export.quantize.torchao_quiet import quantize_affine
 
@@ -20,6 +21,11 @@ SMALLEST_SCALE = 2.0**-126
 HEADROOM = 1.03  # rounding to codes may make a sum larger than that of the weights
 # Scales that are tried, as parts of the one that clips nothing: with few bits, finer steps gain more than clips cost.
 TRIED = {2: (1.0, 0.9, 0.8, 0.7, 0.6, 0.5), 3: (1.0, 0.93, 0.86, 0.8, 0.72, 0.64), 4: (1.07, 1.0, 0.93, 0.86)}
+# The same where a row has one scale: the largest of many weights lies farther out.
+TRIED_OF_ROWS = {
+    2: (1.0, 0.8, 0.65, 0.55, 0.47, 0.4, 0.34, 0.29), 3: (1.0, 0.85, 0.75, 0.66, 0.58, 0.51, 0.45),
+    4: (1.0, 0.93, 0.86, 0.79, 0.72, 0.65, 0.58), 5: (1.0, 0.93, 0.86, 0.79),
+}  # fmt: skip
 
 
 class Quantized(NamedTuple):
@@ -42,20 +48,31 @@ class Quantized(NamedTuple):
         return (groups * self.scales[:, None, None]).view(self.codes.shape)
 
 
-def quantize_rows(rows: Tensor, bits: int, group_size: int, name: str = "weight") -> Quantized:
+def quantize_for(spec: WeightSpec, rows: Tensor) -> Quantized:
+    """Quantises whole rows of a weight as its spec says. Errors: as quantize_rows"""
+    return quantize_rows(rows, spec.bits, spec.group_size, spec.name, per_channel=spec.per_channel)
+
+
+def quantize_rows(
+    rows: Tensor, bits: int, group_size: int, name: str = "weight", *, per_channel: bool = False
+) -> Quantized:
     """Quantises whole rows.
 
     rows: floating point [N, K], K a multiple of group_size
+    per_channel: every multiplier is 1, so that a row is codes with one scale (0 in rows of zeros)
     Errors: FileError if a value is not finite.
     """
     rows = rows.to(torch.float32).contiguous()
     if not bool(torch.isfinite(rows).all()):
         raise FileError(f"{name}: holds NaN or infinity; it cannot be quantised")
     groups = rows.unflatten(-1, (-1, group_size))
-    wanted = _wanted_scales(groups, bits)
-    scales = _row_scales(rows, wanted, FORMATS[bits].max_multiplier)
+    if per_channel:
+        wanted = _clipped(rows[:, None], _wanted_scales(rows[:, None], bits), bits).expand(groups.shape[:-1])
+    else:
+        wanted = _wanted_scales(groups, bits)
+    scales = _row_scales(rows, wanted, 1 if per_channel else FORMATS[bits].max_multiplier)
     while True:
-        multipliers = _multipliers(groups, wanted, scales, bits)
+        multipliers = (wanted > 0).float() if per_channel else _multipliers(groups, wanted, scales, bits)
         quantized = Quantized(_codes(rows, multipliers * scales[:, None], bits), multipliers.to(torch.uint8), scales)
         largest = _largest_sums(quantized)
         if bool((largest <= MAX_SUM).all()):
@@ -81,6 +98,13 @@ def _row_scales(rows: Tensor, wanted: Tensor, max_multiplier: int) -> Tensor:
     largest = wanted.amax(-1)
     scales = torch.maximum(largest / max_multiplier, for_sums).clamp(min=SMALLEST_SCALE)
     return torch.where(largest > 0, scales, 0.0)
+
+
+def _clipped(rows: Tensor, wanted: Tensor, bits: int) -> Tensor:
+    """Returns the scales that leave the least squared error of what is tried. rows: [N, 1, K]   others: [N, 1]"""
+    candidates = torch.stack([wanted * part for part in TRIED_OF_ROWS.get(bits, (1.0,))])
+    errors = torch.stack([_squared_error(rows, scales, bits) for scales in candidates])
+    return candidates.gather(0, errors.argmin(0, keepdim=True))[0]
 
 
 def _multipliers(groups: Tensor, wanted: Tensor, scales: Tensor, bits: int) -> Tensor:

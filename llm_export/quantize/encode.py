@@ -13,7 +13,7 @@ from torch import Tensor
 from llm_export.errors import FileError
 from llm_export.methods import WeightSpec
 from llm_export.program.formats import TILE_ROWS
-from llm_export.quantize.affine import quantize_rows
+from llm_export.quantize.affine import quantize_for
 from llm_export.quantize.pack import pack
 from llm_export.threads import one_torch_thread
 
@@ -37,7 +37,7 @@ def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarr
         return
 
     def tiles(rows: Tensor) -> np.ndarray:
-        return pack(quantize_rows(rows, spec.bits, spec.group_size, spec.name), spec.bits).flatten().numpy()
+        return pack(quantize_for(spec, rows), spec.bits).flatten().numpy()
 
     yield from _in_order(tiles, (rows for matrix in _matrices(parts) for rows in _row_blocks(matrix, spec.shape[-1])))
 

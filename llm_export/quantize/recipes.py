@@ -11,6 +11,8 @@ from llm_export.errors import ArgumentError
 from llm_export.program.formats import FORMATS, GROUP_SIZES
 
 EMBEDDING_BITS = range(2, 9)
+CHANNEL = "channel"  # a group size: all weights of an output channel, which is a row, share a scale
+GROUPINGS = (*GROUP_SIZES, CHANNEL)
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,14 @@ class Recipe:
     """A scheme for the linears, and the bits of the token embedding and the output head."""
 
     name: str = "8da4w"
-    group_size: int = 32
+    group_size: int | str = 32  # one of GROUPINGS
     embedding_bits: int = 8
 
     def __post_init__(self):
         if self.name not in SCHEMES:
             raise ArgumentError(f"recipe = '{self.name}': {_one_of(SCHEMES, self.name)}")
-        if self.group_size not in GROUP_SIZES:
-            raise ArgumentError(f"group_size = {self.group_size}: {_one_of(GROUP_SIZES)}")
+        if self.group_size not in GROUPINGS:
+            raise ArgumentError(f"group_size = {self.group_size}: {_one_of(GROUPINGS)}")
         if self.embedding_bits not in EMBEDDING_BITS:
             raise ArgumentError(f"embedding_bits = {self.embedding_bits}: must be 2 to 8")
 
@@ -65,7 +67,7 @@ class Override:
 
     pattern: str
     scheme: str
-    group_size: int = 0  # 0: the recipe's
+    group_size: int | str = 0  # 0: the recipe's
 
     @classmethod
     def parse(cls, text: str) -> Override:
@@ -76,9 +78,9 @@ class Override:
             raise ArgumentError(f"override '{text}': must be PATTERN=SCHEME, as in 'model.layers.0.*=8da8w'")
         if scheme not in SCHEMES:
             raise ArgumentError(f"override '{text}': scheme '{scheme}' {_one_of(SCHEMES, scheme)}")
-        if colon and group not in map(str, GROUP_SIZES):
-            raise ArgumentError(f"override '{text}': group size '{group}' {_one_of(GROUP_SIZES)}")
-        return cls(pattern, scheme, int(group) if colon else 0)
+        if colon and group not in map(str, GROUPINGS):
+            raise ArgumentError(f"override '{text}': group size '{group}' {_one_of(GROUPINGS)}")
+        return cls(pattern, scheme, parse_group_size(group) if colon else 0)
 
     def matches(self, names: Iterable[str]) -> bool:
         """names: of one weight, as in the state dict. The pattern may name the module or the weight."""
@@ -88,6 +90,11 @@ class Override:
 
     def __str__(self) -> str:
         return f"{self.pattern}={self.scheme}" + (f":{self.group_size}" if self.group_size else "")
+
+
+def parse_group_size(text: str) -> int | str:
+    """One of GROUPINGS as it is typed; what is none of them stays a text."""
+    return int(text) if text.isdecimal() else text
 
 
 def check_overrides(overrides: Sequence[Override], names: Iterable[Iterable[str]]) -> None:

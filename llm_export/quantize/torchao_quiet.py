@@ -19,7 +19,7 @@ def quiet_imports() -> Iterator[None]:
 
 
 with quiet_imports():
-    from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig, PerGroup, quantize_
+    from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig, PerAxis, PerGroup, quantize_
     from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
     from torchao.quantization.quant_primitives import MappingType, choose_qparams_affine, quantize_affine
 
@@ -29,6 +29,7 @@ __all__ = [
     "Int8DynamicActivationIntxWeightConfig",
     "IntxUnpackedToInt8Tensor",
     "IntxWeightOnlyConfig",
+    "PerAxis",
     "PerGroup",
     "choose_qparams_affine",
     "mapping_symmetric",

@@ -132,7 +132,7 @@ void place_code(std::byte* tile, int bits, int64_t group_size, int64_t row, int6
   }
 }
 
-Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed) {
+Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, bool per_channel) {
   Tiles tiles;
   std::mt19937 generator(seed);
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2], groups = columns / group_size;
@@ -158,7 +158,7 @@ Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed) 
       const int64_t c = k % group_size;
       place_code(tile, bits, group_size, n % 16, c, static_cast<unsigned>(stored));
       if (c == 0) {
-        const int number = multiplier(generator);
+        const int number = per_channel ? 1 : multiplier(generator);
         tile[2 * bits * group_size + n % 16] = static_cast<std::byte>(number);
         group_scale = static_cast<double>(row_scale) * number;
       }

@@ -49,12 +49,12 @@ Owned narrow(const Owned& source, DType dtype);
 // The same values with dimensions in memory in the order `order`: strided unless it is 0, 1, 2, ...
 Owned with_layout(const Owned& source, const std::vector<int>& order);
 
-// Tiles of random codes, multipliers and scales, and what they stand for.
+// Tiles of random codes, multipliers and scales, and what they stand for. per_channel: every multiplier is 1.
 struct Tiles {
   Owned owned;
   std::vector<double> values;  // [experts, N, K]
 };
-Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed);
+Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, bool per_channel = false);
 
 class OpCall {
  public:

@@ -78,7 +78,7 @@ def test_folder_without_config(capsys, tmp_path):
     ("arguments", "expected"),
     [
         (["--recipe", "8da4"], "Did you mean '8da4w'?"),
-        (["--group-size", "48"], "must be one of 32, 64, 128, 256"),
+        (["--group-size", "48"], "must be one of 32, 64, 128, 256, channel"),
         (["--embedding-bits", "1"], "must be 2 to 8"),
         (["--override", "nothing"], "PATTERN=SCHEME"),
         (["--override", "model.layer.0.*=8w", "--check", "off"], "Did you mean 'model.layers.0"),

@@ -10,9 +10,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from llm_export.api import export
 from llm_export.quantize.affine import quantize_rows
+from llm_export.quantize.recipes import CHANNEL
 from llm_export.quantize.torchao_quiet import (
     Int8DynamicActivationIntxWeightConfig,
     IntxWeightOnlyConfig,
+    PerAxis,
     PerGroup,
     quantize_,
 )
@@ -30,19 +32,21 @@ def intx(bits: int) -> torch.dtype:
     return getattr(torch, f"int{bits}")
 
 
-def quantize_module(module: nn.Module, bits: int, int8_activations: bool, group_size: int) -> None:
+def quantize_module(module: nn.Module, bits: int, int8_activations: bool, group_size: int | str) -> None:
     """Lets torchao compute a linear or an embedding, with the codes and scales that the file has."""
-    found = quantize_rows(module.weight.detach(), bits, group_size)
+    per_channel = group_size == CHANNEL
+    found = quantize_rows(module.weight.detach(), bits, 32 if per_channel else group_size, per_channel=per_channel)
+    granularity = PerAxis(0) if per_channel else PerGroup(group_size)
     if int8_activations:
-        config = Int8DynamicActivationIntxWeightConfig(weight_dtype=intx(bits), weight_granularity=PerGroup(group_size))
+        config = Int8DynamicActivationIntxWeightConfig(weight_dtype=intx(bits), weight_granularity=granularity)
     else:
-        config = IntxWeightOnlyConfig(weight_dtype=intx(bits), granularity=PerGroup(group_size))
+        config = IntxWeightOnlyConfig(weight_dtype=intx(bits), granularity=granularity)
     quantize_(module, config, filter_fn=lambda found, name: True)
     module.weight.qdata.copy_(found.codes)
-    module.weight.scale.copy_(found.group_scales())
+    module.weight.scale.copy_(found.scales[:, None] if per_channel else found.group_scales())
 
 
-def by_torchao(folder, recipe: str, group_size: int, embedding_bits: int) -> nn.Module:
+def by_torchao(folder, recipe: str, group_size: int | str, embedding_bits: int) -> nn.Module:
     """The Hugging Face module in float32, its linears and embeddings torchao's."""
     bits, int8_activations = RECIPES[recipe]
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
@@ -56,7 +60,7 @@ def by_torchao(folder, recipe: str, group_size: int, embedding_bits: int) -> nn.
     return model
 
 
-def assert_agrees(folder, path, recipe: str, group_size: int, embedding_bits: int) -> None:
+def assert_agrees(folder, path, recipe: str, group_size: int | str, embedding_bits: int) -> None:
     expected = by_torchao(folder, recipe, group_size, embedding_bits)(IDS, use_cache=False).logits[0].numpy()
     export(folder, path, recipe=recipe, group_size=group_size, embedding_bits=embedding_bits, check="off")
     with Model.load(path) as model, model.session(context_length=IDS.shape[1], threads=1) as session:
@@ -83,6 +87,15 @@ def test_every_number_of_bits_equals_torchao(recipe, embedding_bits, tmp_path):
     torch.set_num_threads(1)
     save_tiny_checkpoint("llama", tmp_path / "checkpoint")
     assert_agrees(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, embedding_bits)
+
+
+@pytest.mark.parametrize("recipe", ["8da4w", "8da8w", "4w"])
+@pytest.mark.parametrize("model_type", ["llama", "qwen3"])
+@torch.no_grad()
+def test_one_scale_a_channel(model_type, recipe, tmp_path):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint(model_type, tmp_path / "checkpoint")
+    assert_agrees(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, CHANNEL, 8)
 
 
 @pytest.mark.parametrize("group_size", [64, 128, 256])

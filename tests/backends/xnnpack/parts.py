@@ -67,7 +67,8 @@ class Part:
         if isinstance(operand, Quantized):
             n, k = operand.codes.shape
             bits = operand.bits
-            spec = WeightSpec((name,), (n, k), torch.uint8, bits, k // operand.multipliers.shape[1])
+            group_size = k // operand.multipliers.shape[1]
+            spec = WeightSpec((name,), (n, k), torch.uint8, bits, group_size, operand.per_channel)
         else:
             spec = WeightSpec((name,), tuple(operand.shape), operand.dtype)
         self.specs.append(spec)
@@ -86,14 +87,15 @@ class Part:
 
 
 class Rows(Quantized):
-    """Quantised rows that know their bits."""
+    """Quantised rows that know how they were."""
 
     bits: int
+    per_channel: bool
 
 
-def quantised(rows: Tensor, bits: int, group_size: int) -> Rows:
-    result = Rows(*quantize_rows(rows, bits, group_size))
-    result.bits = bits
+def quantised(rows: Tensor, bits: int, group_size: int, per_channel: bool = False) -> Rows:
+    result = Rows(*quantize_rows(rows, bits, group_size, per_channel=per_channel))
+    result.bits, result.per_channel = bits, per_channel
     return result
 
 

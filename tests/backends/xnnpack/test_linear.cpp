@@ -1,7 +1,10 @@
 // Linear layers in every form of weights, against float64.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "backends/xnnpack/library.h"
+#include "kernels/formats.h"
 #include "tests/backends/xnnpack/harness.h"
 
 namespace mote::xnnpack::test {
@@ -39,6 +42,15 @@ struct Case {
   int64_t k;
 };
 
+Bytes one_product(const Case& c, fb::WeightForm form, bool quantise) {
+  GraphBuilder graph;
+  const int32_t x = graph.input({1, kT, c.k}), y = graph.output({1, kT, c.n});
+  int32_t rows = x;
+  if (quantise) graph.node(fb::Op::convert, {x}, rows = graph.activation({1, kT, c.k}, fb::DType::int8_rows));
+  graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, form)}, y);
+  return graph.build();
+}
+
 // form int4_blocks: the product, then its multiplication with the scales of rows; the 8-bit ones: one or two products.
 Bytes quantised_graph(const Case& c, bool as_int4, bool quantise) {
   GraphBuilder graph;
@@ -60,16 +72,30 @@ Bytes quantised_graph(const Case& c, bool as_int4, bool quantise) {
   return graph.build();
 }
 
-void check(const Case& c, bool as_int4, bool quantise, int num_threads, const Api* api = nullptr) {
-  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7);
-  Loaded loaded(quantised_graph(c, as_int4, quantise), {&weight.owned}, num_threads, "", 0, "xnnpack", api);
+void compare(Loaded& loaded, const Case& c, const Tiles& weight, bool quantise) {
   for (const int64_t tokens : {1, 2, 7, 64, 257}) {
     const Owned in = random_floats({1, tokens, c.k}, static_cast<uint32_t>(tokens));
     const Status status = loaded.run({&in}, {{1, tokens, c.n}}, tokens);
     ASSERT_TRUE(status.ok()) << status.message();
     const auto expected = multiply_rows(quantise ? quantised_rows(in) : to_doubles(in), weight.values, c.n, c.k);
     EXPECT_LT(relative_error(loaded.output(), expected), 1e-4)
-        << "bits " << c.bits << " group " << c.group_size << " T " << tokens << (as_int4 ? " int4" : " int8") << (quantise ? " qd8" : " f32");
+        << "bits " << c.bits << " group " << c.group_size << " T " << tokens << (quantise ? " qd8" : " f32");
+  }
+}
+
+void check(const Case& c, bool as_int4, bool quantise, int num_threads, const Api* api = nullptr) {
+  SCOPED_TRACE(as_int4 ? "int4" : "int8");
+  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7);
+  Loaded loaded(quantised_graph(c, as_int4, quantise), {&weight.owned}, num_threads, "", 0, "xnnpack", api);
+  compare(loaded, c, weight, quantise);
+}
+
+void check_per_channel(const Case& c, fb::WeightForm form) {
+  SCOPED_TRACE(fb::EnumNameWeightForm(form));
+  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
+  for (const bool quantise : {true, false}) {
+    Loaded loaded(one_product(c, form, quantise), {&weight.owned});
+    compare(loaded, c, weight, quantise);
   }
 }
 
@@ -94,6 +120,45 @@ TEST(XnnpackLinear, multiplies_int8_rows_with_two_bytes) {
 TEST(XnnpackLinear, multiplies_floats_with_quantised_weights) {
   if (!has_library()) GTEST_SKIP();
   for (const Case& c : {Case{4, 32, 35, 96}, Case{8, 64, 17, 128}}) check(c, false, false, 1);
+}
+
+TEST(XnnpackLinear, multiplies_with_one_scale_a_row) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{4, 256, 35, 256}, Case{4, 32, 129, 96}, Case{3, 64, 20, 192}, Case{2, 128, 33, 128}, Case{1, 32, 16, 160}}) {
+    check_per_channel(c, fb::WeightForm::int4_rows);
+    check_per_channel(c, fb::WeightForm::int8_rows);
+  }
+  for (const Case& c : {Case{8, 256, 35, 512}, Case{7, 32, 17, 96}, Case{6, 128, 65, 256}, Case{5, 64, 5, 192}}) {
+    check_per_channel(c, fb::WeightForm::int8_rows);
+  }
+}
+
+// The first row's first multiplier, and its scale.
+std::byte* multiplier_of(Tiles& weight, const Case& c) { return weight.owned.as<std::byte>() + code_bytes(c.bits, c.group_size); }
+std::byte* scale_of(Tiles& weight, const Case& c) {
+  return weight.owned.as<std::byte>() + c.k / c.group_size * tile_bytes(c.bits, c.group_size);
+}
+
+TEST(XnnpackLinear, rows_without_a_scale_are_zeros) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{4, 32, 17, 64}, Case{8, 32, 17, 64}}) {
+    Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
+    std::memset(scale_of(weight, c), 0, sizeof(float));
+    std::fill_n(weight.values.begin(), c.k, 0.0);
+    Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true), {&weight.owned});
+    compare(loaded, c, weight, true);
+  }
+}
+
+TEST(XnnpackLinear, refuses_multipliers_where_rows_have_one_scale) {
+  if (!has_library()) GTEST_SKIP();
+  for (const Case& c : {Case{4, 32, 17, 64}, Case{8, 32, 17, 64}}) {
+    Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
+    *multiplier_of(weight, c) = std::byte{3};
+    Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true), {&weight.owned});
+    EXPECT_EQ(loaded.status().code(), Code::kInvalidProgram);
+    EXPECT_NE(loaded.status().message().find("multiplier 3 of row 0, group 0: must be 0 or 1"), std::string::npos) << loaded.status().message();
+  }
 }
 
 TEST(XnnpackLinear, runs_on_the_threads_of_the_session) {

@@ -40,13 +40,14 @@ def assert_near(actual: torch.Tensor, expected: torch.Tensor, tolerance: float =
     assert error <= tolerance, float(error)
 
 
-LINEARS = [(4, 32, 35, 96), (4, 256, 48, 512), (3, 64, 17, 128), (8, 128, 33, 256)]
+LINEARS = [(4, 32, 35, 96), (4, 64, 17, 192), (4, 256, 48, 512), (3, 64, 17, 128), (8, 128, 33, 256), (5, 32, 9, 96)]
 
 
 @pytest.mark.parametrize("packing", ["int4", "int8"])
+@pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("bits,group_size,n,k", LINEARS)
-def test_int8_linear(bits, group_size, n, k, packing):
-    weight, bias = quantised(random(n, k), bits, group_size), random(n)
+def test_int8_linear(bits, group_size, n, k, per_channel, packing):
+    weight, bias = quantised(random(n, k), bits, group_size, per_channel), random(n)
     norm_weight = random(k, seed=1)
     operands = [(1, T, k), weight, bias, (1, T, n), norm_weight]
     part = Part("mote.linear", operands, (1, T, n), linear_attributes("int8", "rms", 1))
@@ -60,12 +61,15 @@ def test_int8_linear(bits, group_size, n, k, packing):
         assert_near(part.run(tokens, [x, residual], packing), expected, 1e-3)
 
 
-@pytest.mark.parametrize("weight", ["float32", "bfloat16", "4 bits", "8 bits"])
+FLOAT_WEIGHTS = ["float32", "bfloat16", "4 bits", "8 bits", "4 bits per channel", "8 bits per channel"]
+
+
+@pytest.mark.parametrize("weight", FLOAT_WEIGHTS)
 def test_float_linear(weight):
     n, k = 37, 64
     dense = random(n, k)
     if "bits" in weight:
-        stored = quantised(dense, int(weight[0]), 32)
+        stored = quantised(dense, int(weight[0]), 32, weight.endswith("channel"))
         dense = stored.dequantize()
     else:
         stored = dense.to(getattr(torch, weight))

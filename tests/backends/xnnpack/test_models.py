@@ -29,11 +29,13 @@ def logits(model: Model, ids: list[int]) -> np.ndarray:
     return np.stack(rows)
 
 
-def error_of_xnnpack(row_name: str, folder, recipe: str) -> float:
+def error_of_xnnpack(row_name: str, folder, recipe: str, group_size: int | str = 32) -> float:
     """The largest difference of two logits relative to the largest one."""
     save_tiny_checkpoint(row_name, folder / "checkpoint")
     path = folder / "model.mote"
-    report = api.export(folder / "checkpoint", path, backends="cpu,xnnpack", check="off", recipe=recipe)
+    report = api.export(
+        folder / "checkpoint", path, backends="cpu,xnnpack", check="off", recipe=recipe, group_size=group_size
+    )
     delegated, total = report.num_delegated["xnnpack", "decode"]
     assert delegated >= total // 4, [(r.op, r.reason) for r in report.refusals if r.method == "decode"]
     ids = torch.randint(3, 120, (PREFILL + DECODE + VERIFY,), generator=torch.Generator().manual_seed(1)).tolist()
@@ -51,6 +53,11 @@ def test_the_same_logits_as_on_the_cpu(row: Row, tmp_path, xnnpack):
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2", "gpt2"])
 def test_recipes(name, recipe, tmp_path, xnnpack):
     assert error_of_xnnpack(name, tmp_path, recipe) <= 1e-5
+
+
+@pytest.mark.parametrize("recipe", ["8da4w", "8da8w", "4w", "8w"])
+def test_one_scale_a_channel(recipe, tmp_path, xnnpack):
+    assert error_of_xnnpack("llama", tmp_path, recipe, "channel") <= 1e-5
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ constexpr int64_t kTokensOfCall = 5;
 
 size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
-// A norm, a linear layer of 4 bits, one of 8, one in float16, a gate, heads that are turned, a product of matrices.
+// A norm, linear layers of 4 bits in blocks and rows, of 8 bits and in float16, a gate, heads that are turned, a product of matrices.
 GraphBuilder large_graph() {
   GraphBuilder graph;
   const Sizes wide = {1, kT, 64}, column = {1, kT, 1};
@@ -41,11 +41,14 @@ GraphBuilder large_graph() {
   graph.node(fb::Op::fully_connected, {scaled, graph.weight({32, 64}, 2, fb::WeightForm::int8_low)}, low);
   graph.node(fb::Op::binary, {high, low}, clamped, fb::Function::add);
   const int32_t halves = graph.activation(wide, fb::DType::float16), half = graph.activation({1, kT, 32}, fb::DType::float16);
-  const int32_t whole = graph.activation({1, kT, 32}), sum = graph.activation({1, kT, 32});
+  const int32_t whole = graph.activation({1, kT, 32}), by_rows = graph.activation({1, kT, 32});
+  const int32_t more = graph.activation({1, kT, 32}), sum = graph.activation({1, kT, 32});
   graph.node(fb::Op::convert, {scaled}, halves);
   graph.node(fb::Op::fully_connected, {halves, graph.weight({32, 64}, 3, fb::WeightForm::float16)}, half);
   graph.node(fb::Op::convert, {half}, whole);
-  graph.node(fb::Op::binary, {clamped, whole}, sum, fb::Function::add);
+  graph.node(fb::Op::fully_connected, {rows, graph.weight({32, 64}, 4, fb::WeightForm::int4_rows)}, by_rows);
+  graph.node(fb::Op::binary, {clamped, whole}, more, fb::Function::add);
+  graph.node(fb::Op::binary, {more, by_rows}, sum, fb::Function::add);
   graph.node(fb::Op::unary, {sum}, z, fb::Function::clamp).numbers = {-1, 1};
   const int32_t heads = graph.activation({kT, 2, 32}), queries = graph.activation({2, kT, 32}), keys = graph.activation({2, 32, kT});
   const int32_t part = graph.activation({2, 16, kT}), joined = graph.activation({2, 32, kT}), scores = graph.activation({2, kT, kT});
@@ -84,7 +87,7 @@ void change_value(fb::ValueT& value, Random& random) {
     case 0: value.kind = static_cast<fb::ValueKind>(below(random, 6)); break;
     case 1: value.dtype = static_cast<fb::DType>(below(random, 4)); break;
     case 2: value.weight = changed(value.weight, random); break;
-    case 3: value.form = static_cast<fb::WeightForm>(below(random, 8)); break;
+    case 3: value.form = static_cast<fb::WeightForm>(below(random, 9)); break;
     case 4: value.first_row = changed(value.first_row, random); break;
     case 5: value.numbers.assign(below(random, 40), 1.0f); break;
     case 6: value.shape.resize(below(random, 8), fb::Dim(0, 1)); break;
@@ -131,7 +134,8 @@ TEST(XnnpackMutations, never_crash) {
   const int num_mutations = wanted == nullptr ? kMutations : std::atoi(wanted);
   const auto four_bits = random_tiles({96, 64}, 4, 32, 1), eight_bits = random_tiles({32, 64}, 8, 64, 2);
   const Owned vector = random_floats({64}, 3), dense = random_floats({32, 64}, 5), in = random_floats({1, kTokensOfCall, 64}, 4);
-  const std::vector<const Owned*> weights = {&four_bits.owned, &vector, &eight_bits.owned, &dense};
+  const auto by_rows = random_tiles({32, 64}, 4, 32, 6, true);
+  const std::vector<const Owned*> weights = {&four_bits.owned, &vector, &eight_bits.owned, &dense, &by_rows.owned};
   const std::vector<mote::test::Shape> outputs = {{2, kTokensOfCall, kTokensOfCall}, {1, kTokensOfCall, 32}};
   const Bytes blob = large_graph().build();
   Loaded sound(blob, weights);
@@ -152,6 +156,7 @@ TEST(XnnpackMutations, never_crash) {
 TEST(XnnpackMutations, never_crash_on_damaged_weights) {
   if (!has_library()) GTEST_SKIP();
   const Owned vector = random_floats({64}, 3), dense = random_floats({32, 64}, 5), in = random_floats({1, kTokensOfCall, 64}, 4);
+  const auto by_rows = random_tiles({32, 64}, 4, 32, 6, true);
   const Bytes blob = large_graph().build();
   int num_refused = 0;
   for (int i = 0; i < 50; ++i) {
@@ -161,7 +166,7 @@ TEST(XnnpackMutations, never_crash_on_damaged_weights) {
       auto* bytes = weight->as<std::byte>();
       for (size_t at = 0; at < weight->bytes.size(); ++at) bytes[at] = i == 0 ? std::byte{0xff} : static_cast<std::byte>(random());
     }
-    Loaded loaded(blob, {&four_bits.owned, &vector, &eight_bits.owned, &dense});
+    Loaded loaded(blob, {&four_bits.owned, &vector, &eight_bits.owned, &dense, &by_rows.owned});
     const Status status = loaded.run({&in}, {{2, kTokensOfCall, kTokensOfCall}, {1, kTokensOfCall, 32}}, kTokensOfCall);
     num_refused += !status.ok();
     EXPECT_TRUE(status.ok() || status.message().find("scale of row") != std::string::npos) << status.message();

@@ -9,16 +9,22 @@ from hypothesis import strategies as st
 from llm_export.errors import FileError
 from llm_export.program.formats import FORMATS
 from llm_export.quantize.affine import quantize_rows
-from llm_export.quantize.torchao_quiet import IntxWeightOnlyConfig, PerGroup, quantize_, quantize_affine
+from llm_export.quantize.torchao_quiet import (
+    IntxWeightOnlyConfig,
+    PerAxis,
+    PerGroup,
+    quantize_,
+    quantize_affine,
+)
 
 LARGEST_INPUT = 255  # of an int8 input less its zero point
 
 
-def by_torchao(weight, bits, group_size):
+def by_torchao(weight, bits, granularity):
     linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
     linear.weight = torch.nn.Parameter(weight.clone(), requires_grad=False)
     dtype = getattr(torch, f"int{bits}")
-    config = IntxWeightOnlyConfig(weight_dtype=dtype, granularity=PerGroup(group_size), scale_dtype=torch.float16)
+    config = IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity, scale_dtype=torch.float16)
     quantize_(linear, config)
     return linear.weight.dequantize()
 
@@ -52,17 +58,20 @@ WEIGHTS = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(bits=st.integers(1, 8), **WEIGHTS)
-def test_stays_within_the_format(bits, group_size, rows, groups, exponent, seed):
+@given(bits=st.integers(1, 8), per_channel=st.booleans(), **WEIGHTS)
+def test_stays_within_the_format(bits, group_size, per_channel, rows, groups, exponent, seed):
     weight = random_weight(rows, groups * group_size, exponent, seed)
-    assert_within_format(quantize_rows(weight, bits, group_size), bits)
+    found = quantize_rows(weight, bits, group_size, per_channel=per_channel)
+    assert_within_format(found, bits)
+    if per_channel:
+        assert (found.multipliers == 1).all()
 
 
 @settings(max_examples=60, deadline=None)
-@given(bits=st.integers(2, 8), **WEIGHTS)
-def test_codes_are_those_of_torchao_for_the_scales(bits, group_size, rows, groups, exponent, seed):
+@given(bits=st.integers(2, 8), per_channel=st.booleans(), **WEIGHTS)
+def test_codes_are_those_of_torchao_for_the_scales(bits, group_size, per_channel, rows, groups, exponent, seed):
     weight = random_weight(rows, groups * group_size, exponent, seed)
-    found, form = quantize_rows(weight, bits, group_size), FORMATS[bits]
+    found, form = quantize_rows(weight, bits, group_size, per_channel=per_channel), FORMATS[bits]
     scales = found.group_scales()
     zeros = torch.zeros_like(scales, dtype=torch.int8)
     limits = {"quant_min": form.code_min, "quant_max": form.code_max}
@@ -76,13 +85,22 @@ def test_codes_are_those_of_torchao_for_the_scales(bits, group_size, rows, group
 def test_squared_error_is_below_that_of_torchao(bits, most, group_size, columns):
     weight = random_weight(256, columns, -2, seed=bits)
     error = squared_error(quantize_rows(weight, bits, group_size).dequantize(), weight)
-    assert error <= most * squared_error(by_torchao(weight, bits, group_size), weight)
+    assert error <= most * squared_error(by_torchao(weight, bits, PerGroup(group_size)), weight)
+
+
+@pytest.mark.parametrize(("bits", "most"), [(2, 0.5), (3, 0.66), (4, 0.8), (5, 0.95), (6, 1.01), (7, 1.01), (8, 1.01)])
+@pytest.mark.parametrize("columns", [256, 2048])
+def test_squared_error_of_rows_with_one_scale_is_below_that_of_torchao(bits, most, columns):
+    weight = random_weight(256, columns, -2, seed=bits)
+    error = squared_error(quantize_rows(weight, bits, 256, per_channel=True).dequantize(), weight)
+    assert error <= most * squared_error(by_torchao(weight, bits, PerAxis(0)), weight)
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
-def test_rows_that_are_as_large_as_sums_allow(bits):
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_rows_that_are_as_large_as_sums_allow(bits, per_channel):
     for weight in (torch.full((2, 65536), 1.0), torch.full((2, 65536), -1.0), torch.rand(2, 65536)):
-        found = quantize_rows(weight, bits, 32)
+        found = quantize_rows(weight, bits, 32, per_channel=per_channel)
         assert_within_format(found, bits)
         assert squared_error(found.dequantize(), weight) < 0.4 * squared_error(torch.zeros_like(weight), weight)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from llm_export.errors import ArgumentError
-from llm_export.quantize.recipes import Override, Recipe, check_overrides
+from llm_export.quantize.recipes import CHANNEL, Override, Recipe, check_overrides
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,7 @@ def test_embedding_bits_cover_embedding_and_head():
         {"name": "8da9w"},
         {"name": "0w"},
         {"group_size": 48},
+        {"group_size": "row"},
         {"embedding_bits": 1},
         {"embedding_bits": 9},
     ],
@@ -63,6 +64,7 @@ def test_refuses_malformed_overrides(text):
 def test_override_patterns():
     assert Override.parse("*.lm_head=none").matches(["lm_head.weight"])
     assert Override.parse("model.layers.0.*=8w:64") == Override("model.layers.0.*", "8w", 64)
+    assert Override.parse("model.layers.0.*=8w:channel") == Override("model.layers.0.*", "8w", CHANNEL)
     assert Override.parse("model.layers.0.*=8w").matches(["model.layers.0.mlp.up_proj.weight"])
     assert not Override.parse("model.layers.0.*=8w").matches(["model.layers.10.mlp.up_proj.weight"])
     assert Override.parse("*.up_proj=8w").matches(["model.layers.10.mlp.up_proj.weight"])
@@ -76,3 +78,4 @@ def test_override_that_matches_nothing_names_a_neighbour():
 def test_default_dtype_of_recipe_text():
     assert str(Recipe()) == "8da4w group_size=32 embedding=8"
     assert str(Recipe("none")) == "none"
+    assert str(Recipe("8da8w", CHANNEL)) == "8da8w group_size=channel embedding=8"

@@ -1,11 +1,14 @@
 """Each weight's use is read from the graph, whatever its name or size."""
 
+import warnings
+
 import pytest
 
 from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
 from llm_export.passes import run_passes
-from llm_export.quantize import Override, Recipe, quantize
+from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
+from llm_export.quantize.recipes import CHANNEL
 from llm_export.quantize.uses import weight_uses
 from tests.contracts.architectures import save_tiny_checkpoint
 
@@ -57,6 +60,17 @@ def test_transposed_experts_are_grouped_along_their_inputs(captured):
     assert (spec.bits, spec.group_size) == (4, 32)
     stored = run_passes(quantize(captured, Recipe())).weights[f"{name}.T"]
     assert (stored.shape[1:], stored.transpose, stored.bits) == ((outer, inner), True, 4)
+
+
+@pytest.mark.parametrize("captured", ["llama"], indirect=True)
+def test_a_row_has_one_scale_whatever_group_its_length_allows(captured):
+    overrides = [Override("*.down_proj", "8w", 32)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", QuantizationWarning)
+        methods = quantize(captured, Recipe(group_size=CHANNEL), overrides)
+    specs = run_passes(methods).weights.values()
+    assert {spec.per_channel for spec in specs if spec.bits == 4} == {True}
+    assert {spec.per_channel for spec in specs if spec.name.endswith("down_proj.weight")} == {False}
 
 
 @pytest.mark.parametrize("captured", ["mixtral", "gpt_oss"], indirect=True)
