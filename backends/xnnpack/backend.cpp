@@ -1,12 +1,27 @@
+#include <algorithm>
 #include <new>
 #include <string>
 
 #include "backends/xnnpack/delegate.h"
 #include "backends/xnnpack/library.h"
 #include "kernels/cpu_features.h"
+#include "kernels/formats.h"
 
 namespace mote::xnnpack {
 namespace {
+
+// Whether every product is one that was measured to be faster than with the kernels of the CPU: rows have one scale, and 8 bits
+// or inputs that stay floats.
+bool has_fast_products(const DelegatePart& part) {
+  const Result<Graph> graph = verify_graph(part);
+  return graph.ok() && std::ranges::all_of(graph->nodes, [&](const GraphNode& node) {
+    if (node.op != fb::Op::fully_connected) return true;
+    const GraphValue& x = graph->values[node.inputs[0]];
+    const GraphValue& weight = graph->values[node.inputs[1]];
+    if (weight.form == fb::WeightForm::int4_rows) return x.dtype == fb::DType::float32;
+    return weight.form == fb::WeightForm::int8_rows && !products_fit_bytes(part.weights[weight.weight].tensor.bits);
+  });
+}
 
 class XnnpackBackend : public Backend {
  public:
@@ -17,10 +32,14 @@ class XnnpackBackend : public Backend {
     return api.ok() ? Status() : api.status();
   }
 
-  // Measured on x86-64 with AVX-512 VNNI, and there with the portable kernels (README.md); nothing else was.
-  std::string why_not() const override {
+  // Measured on AMD's Zen 4, and there with the portable kernels (docs/performance.md); nothing else was.
+  std::string why_not(const DelegateSource& source) const override try {
     if (!has_vector_kernels()) return {};
-    return "with 4-bit weights it is no faster for one token, slower for many, and keeps a packed copy of them in memory";
+    const bool was_measured = cpu_features().ok() && cpu_features()->has_all(CpuFeature::kOneStream);
+    if (was_measured && std::ranges::all_of(source.parts, has_fast_products)) return {};
+    return "its products with such weights are not known to be faster here, and it keeps a packed copy of them in memory";
+  } catch (const std::bad_alloc&) {
+    return {};  // which load will say
   }
 
   Status check(const DelegateSource& source) const override try {

@@ -64,9 +64,29 @@ MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x1
   for (; t < x.count; ++t) add_group<1>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
 }
 
-// One token: the streams side by side, since each sum waits for the one before it.
+// Adds the products of one group of each of kLanes tiles to sums, side by side, since each sum waits for the one before it.
+// kConsecutive: of consecutive groups of a block, each with values of its own; else of one group of several blocks.
+template <int kBits, int kLanes, bool kConsecutive>
+MOTE_INLINE void add_groups(const std::byte* const* tiles, int64_t group_size, const float* values, F32x16* sums) {
+  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, values += kChunk) {
+    Bytes64 quads[kLanes][kQuads];
+    unroll<kLanes>([&](auto lane) { unpack_chunk<kBits>(tiles[lane], group_size, chunk, quads[lane]); });
+    for (int j = 0; j < kQuads; ++j) {
+      I32x16 words[kLanes];
+      unroll<kLanes>([&](auto lane) { words[lane] = as_words(quads[lane][j]); });
+      unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
+        unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
+          const float* value = values + (kConsecutive ? lane * group_size : 0) + 4 * j + i;
+          sums[lane] = fma(column_of<kBits, i>(words[lane]), splat(*value), sums[lane]);
+        });
+      });
+    }
+  }
+}
+
+// One token, several blocks at once.
 template <int kBits>
-void multiply_one(const TileBlocks& w, const float* values, float* y) {
+void multiply_blocks(const TileBlocks& w, const float* values, float* y) {
   const std::byte* tiles[kMaxStreams];
   F32x16 totals[kMaxStreams];
   for (int s = 0; s < kMaxStreams; ++s) {
@@ -74,21 +94,10 @@ void multiply_one(const TileBlocks& w, const float* values, float* y) {
     totals[s] = splat(0.0f);
   }
   const int64_t bytes = tile_bytes(kBits, w.group_size);
-  for (int64_t g = 0; g < w.groups; ++g) {
+  for (int64_t g = 0; g < w.groups; ++g, values += w.group_size) {
     F32x16 sums[kMaxStreams];
     for (int s = 0; s < kMaxStreams; ++s) sums[s] = splat(0.0f);
-    for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk, values += kChunk) {
-      Bytes64 quads[kMaxStreams][kQuads];
-      for (int s = 0; s < kMaxStreams; ++s) unpack_chunk<kBits>(tiles[s], w.group_size, chunk, quads[s]);
-      for (int j = 0; j < kQuads; ++j) {
-        I32x16 words[kMaxStreams];
-        for (int s = 0; s < kMaxStreams; ++s) words[s] = as_words(quads[s][j]);
-        unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
-          const F32x16 value = splat(values[4 * j + i]);
-          for (int s = 0; s < kMaxStreams; ++s) sums[s] = fma(column_of<kBits, i>(words[s]), value, sums[s]);
-        });
-      }
-    }
+    add_groups<kBits, kMaxStreams, false>(tiles, w.group_size, values, sums);
     for (int s = 0; s < kMaxStreams; ++s) {
       totals[s] = fma(to_f32(load_multipliers<kBits>(tiles[s], w.group_size)), sums[s], totals[s]);
       tiles[s] += bytes;
@@ -132,7 +141,7 @@ MOTE_INLINE void for_each_sum(const TileBlocks& w, const FloatBlock* x, int64_t 
 
 void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
   if (num_blocks == 1 && x->count == 1) {
-    with_bits(w.bits, [&](auto bits) { multiply_one<bits>(w, x->values, y); });
+    with_bits(w.bits, [&](auto bits) { multiply_blocks<bits>(w, x->values, y); });
     return;
   }
   for_each_sum(w, x, num_blocks, y, stride, [](int, const float*) { return splat(0.0f); });
@@ -141,11 +150,53 @@ void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, floa
 }
 
 constexpr FloatProducts kFloats = {multiply};
+#if defined(__AVX2__)
+template <int kBits, int kLanes>
+MOTE_INLINE void add_consecutive(const std::byte* tile, int64_t group_size, const float* values, F32x16& total) {
+  const std::byte* tiles[kLanes];
+  F32x16 sums[kLanes];
+  unroll<kLanes>([&](auto lane) {
+    tiles[lane] = tile + lane * tile_bytes(kBits, group_size);
+    sums[lane] = splat(0.0f);
+  });
+  add_groups<kBits, kLanes, true>(tiles, group_size, values, sums);
+  unroll<kLanes>([&](auto lane) { total = fma(to_f32(load_multipliers<kBits>(tiles[lane], group_size)), sums[lane], total); });
+}
+
+// One token, one block after the other, which is one stream of memory.
+template <int kBits>
+void multiply_in_turn(const TileBlocks& w, const float* values, float* y) {
+  constexpr int kLanes = 4;
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int s = 0; s < w.count; ++s) {
+    F32x16 total = splat(0.0f);
+    int64_t g = 0;
+    for (; g + kLanes <= w.groups; g += kLanes) {
+      add_consecutive<kBits, kLanes>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
+    }
+    for (; g < w.groups; ++g) add_consecutive<kBits, 1>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
+    store_f32(y + 16 * s, load_f32(w.scales(s)) * total);
+  }
+}
+
+void multiply_one(const TileBlocks& w, const FloatBlock* x, int64_t, float* y, int64_t) {
+  with_bits(w.bits, [&](auto bits) { multiply_in_turn<bits>(w, x->values, y); });
+}
+
+constexpr FloatProducts kOne = {multiply_one};
+
+// Longer groups of one block lie too far apart to be one stream.
+bool has_short_groups(const WeightKind& kind) { return takes_tiles(kind) && kind.group_size <= 64; }
+#endif
 
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "floats_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds, .rank = kRank,
                      .takes = takes_tiles, .functions = &kFloats);
+#if defined(__AVX2__)
+MOTE_REGISTER_KERNEL(.name = "floats_one_stream_1_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
+                     .rank = kRank + 1, .max_tokens = 1, .takes = has_short_groups, .functions = &kOne);
+#endif
 
 }  // namespace MOTE_ISA
 }  // namespace mote

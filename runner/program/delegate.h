@@ -103,8 +103,9 @@ class Backend {
   virtual std::string_view name() const = 0;
   // Whether it works on this device; an error says what is missing and what to do about it. Asked once a load, so quick.
   virtual Status check_device() const = 0;
-  // Why `auto` should prefer the CPU kernels to it on this device; empty: it should not.
-  virtual std::string why_not() const { return {}; }
+  // Why `auto` should prefer the CPU kernels to it for these parts on this device; empty: it should not. Asked before `load`, of
+  // parts as untrusted as there, so quick.
+  virtual std::string why_not(const DelegateSource&) const { return {}; }
   // Reads every blob and all that a load can prove of it, and packs what has to be packed. Nothing may crash, hang or read
   // outside of what it is given, whatever a blob holds.
   // Errors: kInvalidProgram naming the part's place, the field and what would be accepted; kOutOfMemory.

@@ -48,12 +48,14 @@ Result<LoadedBackend> load_backend(const std::string& file, std::string_view nam
 
 Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
   const auto attribute = std::ranges::find(*instruction.attributes(), "delegate", [](const fb::Attribute* a) { return text_of(*a->name()); });
+  MOTE_REQUIRE(attribute != instruction.attributes()->end() && attribute->dims() != nullptr && attribute->dims()->size() == 1, Code::kInvalidProgram,
+               "delegate: must be one number");
   const fb::Dim& dim = *attribute->dims()->Get(0);
   MOTE_REQUIRE(dim.tokens() == 0, Code::kInvalidProgram, "delegate: must not depend on T");
   const int64_t index = dim.constant();
   const auto* delegates = verified_.program().delegates();
   const int64_t count = delegates == nullptr ? 0 : delegates->size();
-  MOTE_REQUIRE(index < count, Code::kInvalidProgram, "delegate = %lld: the file has %lld delegates", static_cast<long long>(index),
+  MOTE_REQUIRE(index >= 0 && index < count, Code::kInvalidProgram, "delegate = %lld: the file has %lld delegates", static_cast<long long>(index),
                static_cast<long long>(count));
   is_used_.resize(static_cast<size_t>(count));
   MOTE_REQUIRE(!is_used_[static_cast<size_t>(index)], Code::kInvalidProgram, "delegate = %lld: another instruction runs it",
@@ -90,6 +92,27 @@ Result<std::vector<LoadedBackend>> DelegateParts::load(Purpose purpose) {
     loaded.push_back(std::move(backend));
   }
   return loaded;
+}
+
+std::string DelegateParts::why_not() const {
+  for (const Source& source : sources_) {
+    const Backend* backend = find_backend(source.backend);
+    const std::string why = backend == nullptr ? "" : backend->why_not(source.source);
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
+// What bind would refuse is left to it.
+std::string why_later(const Verified& verified, std::string_view lowering) {
+  DelegateParts parts(verified, lowering);
+  for (const fb::Method* method : *verified.program().methods()) {
+    if (lowering_of(*method) != lowering) continue;
+    for (const fb::Instruction* instruction : *method->instructions()) {
+      if (text_of(*instruction->op()) == kDelegateOp && !parts.add(*instruction).ok()) return {};
+    }
+  }
+  return parts.why_not();
 }
 
 Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const DelegateOptions& options) {

@@ -18,10 +18,12 @@ class DelegateParts {
  public:
   DelegateParts(const Verified& verified, std::string_view lowering) : verified_(verified), lowering_(lowering) {}
 
-  // The call of an instruction that its op has checked; no two may run the same delegate. Errors: kInvalidProgram.
+  // The call of a verified instruction; no two may run the same delegate. Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
   // Errors: kUnsupportedBackend, what Backend::load says, or Backend::check where nothing is to run: no programs are made then.
   Result<std::vector<LoadedBackend>> load(Purpose purpose);
+  // What Backend::why_not says of the first that says anything.
+  std::string why_not() const;
 
  private:
   struct Source {
@@ -37,6 +39,9 @@ class DelegateParts {
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };
+
+// Why `auto` takes another lowering before this one; empty: nothing is known against it.
+std::string why_later(const Verified& verified, std::string_view lowering);
 
 // The state of one backend's delegate.
 struct NamedSnapshot {

@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "runner/program/delegates.h"
 
 namespace mote {
 namespace {
-
-// Why another lowering goes first; empty: nothing does.
-std::string why_later(std::string_view lowering) {
-  for (size_t begin = 0; begin <= lowering.size();) {
-    const size_t end = std::min(lowering.find('+', begin), lowering.size());
-    const Backend* backend = find_backend(lowering.substr(begin, end - begin));
-    if (backend != nullptr && !backend->why_not().empty()) return backend->why_not();
-    begin = end + 1;
-  }
-  return {};
-}
 
 // Of a status that begins with the file's name, what follows it.
 std::string reason(const Verified& verified, const Status& status) {
@@ -33,12 +23,16 @@ Status none_works(const Verified& verified, const std::vector<PassedOver>& passe
 }  // namespace
 
 Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose purpose) {
-  std::vector<std::string_view> order = lowerings_of(verified->program());
-  std::ranges::stable_partition(order, [](std::string_view lowering) { return why_later(lowering).empty(); });
+  struct Candidate {
+    std::string_view lowering;
+    std::string why_later;
+  };
+  std::vector<Candidate> order;
+  for (const std::string_view lowering : lowerings_of(verified->program())) order.push_back({lowering, why_later(*verified, lowering)});
+  std::ranges::stable_partition(order, &std::string::empty, &Candidate::why_later);
   Chosen chosen;
-  for (const std::string_view lowering : order) {
+  for (const auto& [lowering, why] : order) {
     if (chosen.bound != nullptr) {
-      const std::string why = why_later(lowering);
       chosen.passed_over.push_back({std::string(lowering), why.empty() ? "the file prefers another" : why});
       continue;
     }

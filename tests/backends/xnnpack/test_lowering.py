@@ -106,7 +106,7 @@ def test_gated_linear(function):
     weight, bias = quantised(random(2 * f, k), 4, 32), random(2 * f)
     attributes = {**linear_attributes("int8"), "function": function}
     part = Part("mote.gated_linear", [(1, T, k), weight, bias, None], (1, T, f), attributes)
-    for tokens in (1, 7):
+    for tokens in TOKENS:
         x = random(1, tokens, k)
         expected = mote.gated_linear(x, weight.dequantize(), bias, activations="int8", function=function)
         assert_near(part.run(tokens, [x]), expected, 1e-3)
@@ -137,16 +137,35 @@ POINTWISE = {
     "abs": torch.abs, "ceil": torch.ceil, "cos": torch.cos, "exp": torch.exp, "floor": torch.floor, "neg": torch.neg,
     "relu": torch.relu, "round": torch.round, "sigmoid": torch.sigmoid, "sin": torch.sin, "square": torch.square,
     "silu": torch.nn.functional.silu, "tanh": torch.tanh, "reciprocal": torch.reciprocal,
-    "gelu": torch.nn.functional.gelu,
+    "gelu": torch.nn.functional.gelu, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
 }  # fmt: skip
+OF_POSITIVE = ("log", "sqrt", "rsqrt")
 
 
 @pytest.mark.parametrize("name", POINTWISE)
 def test_unary(name):
     part = Part(f"aten.{name}", [(T, 13)], (T, 13))
-    for tokens in (1, 7, 257):
+    for tokens in TOKENS:
         x = random(tokens, 13)
+        x = x.abs() + 0.1 if name in OF_POSITIVE else x
         assert_near(part.run(tokens, [x]), POINTWISE[name](x))
+
+
+def test_unary_with_parameters():
+    """name: attributes, what PyTorch gives."""
+    functional = torch.nn.functional
+    cases = [
+        ("clamp", {"min": numbers(-0.5), "max": numbers(0.75)}, lambda x: x.clamp(-0.5, 0.75)),
+        ("clamp", {"max": numbers(0.25)}, lambda x: x.clamp(max=0.25)),
+        ("elu", {"alpha": numbers(0.7)}, lambda x: functional.elu(x, 0.7)),
+        ("leaky_relu", {"negative_slope": numbers(0.2)}, lambda x: functional.leaky_relu(x, 0.2)),
+        ("gelu", {"approximate": "tanh"}, lambda x: functional.gelu(x, approximate="tanh")),
+    ]
+    for name, attributes, expected in cases:
+        part = Part(f"aten.{name}", [(T, 13)], (T, 13), attributes)
+        for tokens in TOKENS:
+            x = random(tokens, 13)
+            assert_near(part.run(tokens, [x]), expected(x))
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "minimum"])
@@ -154,7 +173,7 @@ def test_binary(name):
     part = Part(f"aten.{name}", [(1, T, 13), (T, 1)], (1, T, 13))
     scalar = Part(f"aten.{name}", [(1, T, 13), 1.5], (1, T, 13))
     vector = Part(f"aten.{name}", [(1, T, 13), random(13)], (1, T, 13))
-    for tokens in (1, 7, 257):
+    for tokens in TOKENS:
         x, y = random(1, tokens, 13), random(tokens, 1)
         assert_near(part.run(tokens, [x, y]), getattr(torch, name)(x, y))
         assert_near(scalar.run(tokens, [x]), getattr(torch, name)(x, torch.tensor(1.5)))
@@ -174,12 +193,13 @@ def test_views():
         ),
         "select": ((1, T, 12), (1, T), {"dim": dims(2), "index": dims(5)}, lambda x: x[..., 5]),
         "clone": ((1, T, 12), (1, T, 12), {}, torch.clone),
+        "_to_copy": ((1, T, 12), (1, T, 12), {}, torch.clone),
         "mean": ((1, T, 12), (1, T), {"dims": dims(2), "keepdim": dims(0)}, lambda x: x.mean(-1)),
         "softmax": ((1, T, 12), (1, T, 12), {"dim": dims(2)}, lambda x: x.softmax(-1)),
     }  # fmt: skip
     for name, (shape, output, attributes, expected) in cases.items():
         part = Part(f"aten.{name}", [shape], output, attributes)
-        for tokens in (1, 7, 257):
+        for tokens in TOKENS:
             x = random(*(tokens if size is T else size for size in shape))
             assert_near(part.run(tokens, [x]), expected(x))
 
@@ -264,6 +284,12 @@ def test_island():
         normed = mote.rms_norm(hidden, norm_weight, eps=1e-5)
         expected = mote.linear(normed, qkv.dequantize(), activations="int8")
         assert_near(heads, expected.view(1, tokens, 3, 32).permute(0, 2, 1, 3), 1e-3)
+
+
+def test_every_op_has_a_test():
+    text = Path(__file__).read_text()
+    named = {*POINTWISE, *re.findall(r'"(?:aten\.|mote\.)?(\w+)"', text)}
+    assert {name.partition(".")[2] for name in lowering.OPS} <= named
 
 
 def test_names_what_a_library_lacks():

@@ -147,3 +147,30 @@ def test_auto_takes_what_is_faster_on_the_device(both, xnnpack, features, loweri
     library = os.environ["MOTE_XNNPACK_LIBRARY"]
     run = chosen(both, "auto", MOTE_XNNPACK_LIBRARY=library, MOTE_CPU_FEATURES=features)
     assert run.stdout == lowering + "\n", run.stderr
+
+
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+IS_AMD = CPU_INFO.exists() and "AuthenticAMD" in CPU_INFO.read_text()
+
+
+@pytest.mark.skipif(not IS_AMD, reason="measured on AMD's CPUs")
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "lowering"),
+    [
+        ("8da8w", (), "xnnpack"),
+        ("8w", (), "xnnpack"),
+        ("4w", (), "xnnpack"),
+        ("8da4w", (), "cpu"),
+        ("8da8w", ("*.down_proj=8da8w:32",), "cpu"),
+    ],
+)
+def test_auto_takes_what_is_faster_for_the_weights(recipe, overrides, lowering, demo_checkpoint, tmp_path, xnnpack):
+    path = tmp_path / "demo.mote"
+    api.export(
+        demo_checkpoint, path, backends="xnnpack,cpu", recipe=recipe, group_size="channel", overrides=overrides,
+        check="off",
+    )  # fmt: skip
+    run = chosen(path, "auto", MOTE_XNNPACK_LIBRARY=os.environ["MOTE_XNNPACK_LIBRARY"])
+    assert run.stdout == lowering + "\n", run.stderr

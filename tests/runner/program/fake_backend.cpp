@@ -123,7 +123,10 @@ class FakeBackend final : public Backend {
 
   std::string_view name() const override { return name_; }
   Status check_device() const override { return fake(name_).check_device; }
-  std::string why_not() const override { return fake(name_).why_not; }
+  std::string why_not(const DelegateSource& source) const override {
+    fake(name_).asked = source.parts.size();
+    return fake(name_).why_not;
+  }
 
   Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override {
     FakeControls& controls = fake(name_);

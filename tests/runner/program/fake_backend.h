@@ -22,6 +22,7 @@ struct FakeControls {
 
   // What it has seen.
   std::vector<DelegateSource> loaded;
+  size_t asked = 0;  // of how many parts why_not was asked
   int num_opened = 0;
   std::vector<size_t> executed;  // parts
   int num_bad_scratch = 0;       // calls whose scratch was too small or not aligned

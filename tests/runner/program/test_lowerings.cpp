@@ -105,6 +105,7 @@ TEST_F(Lowerings, auto_leaves_slow_ones_for_the_end) {
   ASSERT_EQ(chosen->passed_over.size(), 2u);
   expect_passed_over(chosen->passed_over[0], "spare", "the CPU kernels are faster here");
   expect_passed_over(chosen->passed_over[1], "fake+third", "one core only");
+  EXPECT_EQ(fake("third").asked, 3u);  // one a method
 }
 
 TEST_F(Lowerings, auto_takes_a_slow_one_where_nothing_else_works) {
@@ -118,6 +119,30 @@ TEST_F(Lowerings, auto_takes_a_slow_one_where_nothing_else_works) {
   EXPECT_EQ(chosen->bound->lowering(), "spare");
   ASSERT_EQ(chosen->passed_over.size(), 1u);
   expect_passed_over(chosen->passed_over[0], "fake", "no such device");
+}
+
+// Before a lowering is bound nothing is known of its instructions.
+TEST_F(Lowerings, auto_passes_over_one_whose_instructions_name_no_part) {
+  using Dims = std::vector<fb::Dim>;
+  const auto number = test::constant(0);
+  for (const Dims& dims : {Dims{test::constant(99)}, Dims{test::constant(-1)}, Dims{test::tokens()}, Dims{number, number}}) {
+    ProgramBuilder builder = three_ways();
+    test::delegated(builder).attributes[0]->dims = dims;
+    const auto chosen = choose(std::move(builder), kAnyBackend);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_EQ(chosen->bound->lowering(), "fake+third");
+    ASSERT_EQ(chosen->passed_over.size(), 2u);
+    expect_passed_over(chosen->passed_over[0], "spare", "delegate");
+  }
+  ProgramBuilder builder = three_ways();
+  test::delegated(builder).attributes[0]->dims.clear();
+  test::delegated(builder).attributes[0]->text = "0";
+  EXPECT_EQ(choose(std::move(builder), kAnyBackend)->bound->lowering(), "fake+third");
+  builder = three_ways();
+  test::delegated(builder).attributes.clear();
+  const auto chosen = choose(std::move(builder), kAnyBackend);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(chosen->bound->lowering(), "fake+third");
 }
 
 TEST_F(Lowerings, auto_tells_every_reason_when_none_works) {
