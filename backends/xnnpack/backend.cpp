@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <new>
 #include <string>
 
@@ -10,17 +9,28 @@
 namespace mote::xnnpack {
 namespace {
 
-// Whether every product is one that was measured to be faster than with the kernels of the CPU: rows have one scale, and 8 bits
-// or inputs that stay floats.
-bool has_fast_products(const DelegatePart& part) {
-  const Result<Graph> graph = verify_graph(part);
-  return graph.ok() && std::ranges::all_of(graph->nodes, [&](const GraphNode& node) {
-    if (node.op != fb::Op::fully_connected) return true;
-    const GraphValue& x = graph->values[node.inputs[0]];
-    const GraphValue& weight = graph->values[node.inputs[1]];
-    if (weight.form == fb::WeightForm::int4_rows) return x.dtype == fb::DType::float32;
-    return weight.form == fb::WeightForm::int8_rows && !products_fit_bytes(part.weights[weight.weight].tensor.bits);
-  });
+// Whether a product was measured to be faster than with the kernels of the CPU: rows have one scale, and 8 bits or inputs that stay
+// floats.
+bool is_fast(const DelegatePart& part, const Graph& graph, const GraphNode& product) {
+  const GraphValue& x = graph.values[product.inputs[0]];
+  const GraphValue& weight = graph.values[product.inputs[1]];
+  if (weight.form == fb::WeightForm::int4_rows) return x.dtype == fb::DType::float32;
+  return weight.form == fb::WeightForm::int8_rows && !products_fit_bytes(part.weights[weight.weight].tensor.bits);
+}
+
+// Whether there are products, and all of them are.
+bool has_fast_products(const DelegateSource& source) {
+  size_t num_products = 0, num_fast = 0;
+  for (const DelegatePart& part : source.parts) {
+    const Result<Graph> graph = verify_graph(part);
+    if (!graph.ok()) return false;
+    for (const GraphNode& node : graph->nodes) {
+      if (node.op != fb::Op::fully_connected) continue;
+      ++num_products;
+      num_fast += is_fast(part, *graph, node);
+    }
+  }
+  return num_products > 0 && num_fast == num_products;
 }
 
 class XnnpackBackend : public Backend {
@@ -36,8 +46,8 @@ class XnnpackBackend : public Backend {
   std::string why_not(const DelegateSource& source) const override try {
     if (!has_vector_kernels()) return {};
     const bool was_measured = cpu_features().ok() && cpu_features()->has_all(CpuFeature::kOneStream);
-    if (was_measured && std::ranges::all_of(source.parts, has_fast_products)) return {};
-    return "its products with such weights are not known to be faster here, and it keeps a packed copy of them in memory";
+    if (was_measured && has_fast_products(source)) return {};
+    return "it is not known to multiply such weights faster here, and keeps a packed copy of them in memory";
   } catch (const std::bad_alloc&) {
     return {};  // which load will say
   }
