@@ -186,7 +186,7 @@ void multiply_one(const TileBlocks& w, const FloatBlock* x, int64_t, float* y, i
 constexpr FloatProducts kOne = {multiply_one};
 
 // Longer groups of one block lie too far apart to be one stream.
-bool has_short_groups(const WeightKind& kind) { return takes_tiles(kind) && kind.group_size <= 64; }
+bool has_short_groups(const WeightKind& kind) { return takes_tiles(kind) && kind.group_size == kChunk; }
 #endif
 
 }  // namespace
