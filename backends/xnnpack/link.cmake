@@ -35,6 +35,7 @@ endif()
 set(CMAKE_REQUIRED_LIBRARIES ${MOTE_XNNPACK_LINKED} Threads::Threads ${CMAKE_DL_LIBS})
 set(CMAKE_REQUIRED_QUIET ON)
 foreach(name xnn_define_static_slice_v3 pthreadpool_create)
+  unset(MOTE_HAS_${name} CACHE)  # other libraries may be named than the last time
   check_cxx_source_compiles("extern \"C\" void ${name}(); int main() { ${name}(); }" MOTE_HAS_${name})
   if(NOT MOTE_HAS_${name})
     message(FATAL_ERROR "MOTE_XNNPACK: ${MOTE_XNNPACK_LINKED}: cannot be linked or lacks ${name}: XNNPACK from March 2025 or later "

@@ -103,18 +103,6 @@ std::string DelegateParts::why_not() const {
   return {};
 }
 
-// What bind would refuse is left to it.
-std::string why_later(const Verified& verified, std::string_view lowering) {
-  DelegateParts parts(verified, lowering);
-  for (const fb::Method* method : *verified.program().methods()) {
-    if (lowering_of(*method) != lowering) continue;
-    for (const fb::Instruction* instruction : *method->instructions()) {
-      if (text_of(*instruction->op()) == kDelegateOp && !parts.add(*instruction).ok()) return {};
-    }
-  }
-  return parts.why_not();
-}
-
 Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const DelegateOptions& options) {
   Delegates opened;
   for (const LoadedBackend& backend : backends) {

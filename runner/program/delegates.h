@@ -40,9 +40,6 @@ class DelegateParts {
   std::vector<bool> is_used_;  // [delegates]
 };
 
-// Why `auto` takes another lowering before this one; empty: nothing is known against it.
-std::string why_later(const Verified& verified, std::string_view lowering);
-
 // The state of one backend's delegate.
 struct NamedSnapshot {
   std::string backend;

@@ -4,9 +4,22 @@
 
 #include "base/log.h"
 #include "runner/program/delegates.h"
+#include "runner/program/validation.h"
 
 namespace mote {
 namespace {
+
+// Why another lowering goes first; empty: nothing is known against this one. What bind would refuse is left to it.
+std::string why_later(const Verified& verified, std::string_view lowering) {
+  DelegateParts parts(verified, lowering);
+  for (const fb::Method* method : *verified.program().methods()) {
+    if (lowering_of(*method) != lowering) continue;
+    for (const fb::Instruction* instruction : *method->instructions()) {
+      if (text_of(*instruction->op()) == kDelegateOp && !parts.add(*instruction).ok()) return {};
+    }
+  }
+  return parts.why_not();
+}
 
 // Of a status that begins with the file's name, what follows it.
 std::string reason(const Verified& verified, const Status& status) {

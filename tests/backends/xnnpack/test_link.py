@@ -92,3 +92,10 @@ def test_says_what_is_missing(project, tmp_path):
     assert "lacks xnn_define_static_slice_v3" in " ".join(
         configure(project, str(tmp_path / "libXNNPACK.a")).stderr.split()
     )
+
+
+def test_libraries_that_were_refused_may_be_replaced(project, libraries, tmp_path):
+    (tmp_path / "libXNNPACK.a").write_bytes(b"!<arch>\n")
+    assert configure(project, str(tmp_path / "libXNNPACK.a")).returncode != 0
+    made = configure(project, ";".join(map(str, libraries)))
+    assert made.returncode == 0, made.stderr
