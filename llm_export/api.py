@@ -14,16 +14,17 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
-from llm_export.backend import Backend
+from llm_export.partition.backend import Backend
 from llm_export.check import CheckResult, check_lowerings, choose_mode
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.errors import FileError
-from llm_export.golden import blank_samples, golden_samples, make_prompts, store_samples
-from llm_export.lowering import lower
-from llm_export.lowerings import parse_lowerings
-from llm_export.metadata import make_metadata
-from llm_export.methods import Methods, WeightSpec
-from llm_export.oracle import Oracle
+from llm_export.check.golden import blank_samples, golden_samples, make_prompts, store_samples
+from llm_export.instructions import lower
+from llm_export.partition.targets import parse_lowerings
+from llm_export.checkpoint.metadata import make_metadata
+from llm_export.capture.methods import Methods
+from llm_export.program.specs import WeightSpec
+from llm_export.check.oracle import Oracle
 from llm_export.partition import Partitioned, Refusal, partition
 from llm_export.passes import run_passes
 from llm_export.plan import plan
@@ -33,7 +34,7 @@ from llm_export.program.writer import write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.encode import encode
-from llm_export.tokenizer import check_compiled_tokenizer
+from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
 
 OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 

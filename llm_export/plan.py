@@ -6,7 +6,7 @@ from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llm_export.lowering import dims
+from llm_export.instructions import dims
 from llm_export.program.instructions import (
     LoweredMethod,
     LoweredProgram,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from llm_export.backend import Backend, Blob, Subgraph, Unsupported
+from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
 from llm_export.program.instructions import Dim, Instruction
 
 from .blob import DType, Function, Op, WeightForm

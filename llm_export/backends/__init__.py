@@ -1,4 +1,4 @@
-"""What programs can be lowered for, a module each; `llm_export.lowerings` finds them by name."""
+"""What programs can be lowered for, a module each; `llm_export.partition.targets` finds them by name."""
 
 from pathlib import Path
 

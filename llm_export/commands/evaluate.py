@@ -13,7 +13,7 @@ from llm_export.errors import ArgumentError, FileError
 
 
 def run(model, text_path, checkpoint, context, stride, max_tokens, threads, backend, as_json, debug):
-    from llm_export.evaluate import evaluate, file_scorer, windows
+    from llm_export.check.evaluate import evaluate, file_scorer, windows
     from llm_export.progress import Progress
     from llm_runner import Model
 
@@ -69,7 +69,7 @@ def _checkpoint_scorer(source: str, model):
 
     with quiet_imports():
         from llm_export.checkpoint import open_checkpoint
-        from llm_export.oracle import Oracle, fits_memory
+        from llm_export.check.oracle import Oracle, fits_memory
 
     checkpoint = open_checkpoint(source)
     oracle = Oracle(checkpoint, keep=fits_memory(checkpoint))

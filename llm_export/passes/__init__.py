@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch.export import ExportedProgram
 
-from llm_export.methods import Methods
+from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor
 from llm_export.passes.fold_constants import fold_constants
 from llm_export.passes.fold_rms_norm import fold_rms_norm

@@ -12,7 +12,8 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from llm_export.methods import Methods, WeightSpec
+from llm_export.capture.methods import Methods
+from llm_export.program.specs import WeightSpec
 
 
 class Editor:

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from llm_export.methods import Methods
+from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, is_static
 
 MAX_GROWTH_ELEMENTS = 1 << 16  # a folded constant may have as many elements more than what it is made from

@@ -8,7 +8,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from llm_export.methods import Methods
+from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, argument, is_call, only_user, rank
 from llm_export.passes.match import is_inverse_root, is_root, is_square, number, over_last, products, sums
 

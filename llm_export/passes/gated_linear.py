@@ -8,7 +8,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from llm_export.methods import Methods
+from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, argument, is_call, only_user, rank
 from llm_export.passes.match import products
 from llm_export.passes.merge_linears import merge_key, merged_parameters

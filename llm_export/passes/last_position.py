@@ -8,7 +8,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
-from llm_export.methods import Methods
+from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, is_call, is_static
 
 # Each position of the output depends on the same position of the inputs, whatever the sizes of the other dimensions.

@@ -9,7 +9,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from llm_export.methods import Methods
+from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor
 
 

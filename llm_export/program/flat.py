@@ -10,7 +10,7 @@ import flatbuffers
 import torch
 
 from llm_export.errors import ProgramError
-from llm_export.methods import StateSpec, WeightSpec
+from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program import schema as fb
 from llm_export.program.formats import WEIGHT_ALIGNMENT, stored_bytes
 from llm_export.program.instructions import (

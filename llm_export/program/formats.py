@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_export.methods import WeightSpec
+from llm_export.program.specs import WeightSpec
 
 TILE_ROWS = 16
 GROUP_SIZES = (32, 64, 128, 256)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from llm_export.methods import StateSpec, WeightSpec
+from llm_export.program.specs import StateSpec, WeightSpec
 
 
 @dataclass(frozen=True, order=True)

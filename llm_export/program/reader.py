@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from llm_export.errors import FileError, ProgramError
-from llm_export.methods import StateSpec, WeightSpec
+from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program import flat
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from llm_export.errors import FileError
-from llm_export.methods import WeightSpec
+from llm_export.program.specs import WeightSpec
 from llm_export.program.formats import FORMATS
 from llm_export.quantize.torchao_quiet import quantize_affine
 

@@ -8,8 +8,8 @@ import torch
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from llm_export import ops  # noqa: F401  (registers mote::)
-from llm_export.methods import Methods
+from llm_export.capture import ops  # noqa: F401  (registers mote::)
+from llm_export.capture.methods import Methods
 
 aten = torch.ops.aten
 

@@ -14,7 +14,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from llm_export.model_types import ALIASES, NOT_DECODERS
+from llm_export.checkpoint.model_types import ALIASES, NOT_DECODERS
 
 # Values for every config field that a type has; a row's own arguments win.
 COMMON = {

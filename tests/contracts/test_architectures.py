@@ -10,9 +10,9 @@ import torch
 from llm_export import api
 from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
-from llm_export.eager import EagerProgram
+from llm_export.capture.eager import EagerProgram
 from llm_export.errors import UnsupportedError
-from llm_export.lowering import lower
+from llm_export.instructions import lower
 from llm_export.passes import run_passes
 from llm_runner import Model, ProgramError
 from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from llm_export.ops import ReferenceState
+from llm_export.capture.ops import ReferenceState
 from llm_export.plan import plan_method
 from llm_export.program.instructions import Instruction, LoweredMethod, MemoryPlan, MethodPlan, Numbers
 

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_export.lowering.dims import constant
+from llm_export.instructions.dims import constant
 from llm_export.plan import ALIGNMENT, Storage, place, plan_method
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
 

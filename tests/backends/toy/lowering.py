@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import flatbuffers
 
-from llm_export.backend import Backend, Blob, Subgraph, Unsupported
-from llm_export.methods import StateSpec
+from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
+from llm_export.program.specs import StateSpec
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod
 
 FILE_IDENTIFIER = b"MOTY"

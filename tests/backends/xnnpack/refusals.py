@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from backends.xnnpack.lowering import XnnpackBackend
-from llm_export.backend import Unsupported
+from llm_export.partition.backend import Unsupported
 from llm_export.program.instructions import Dim
 from tests.backends.xnnpack.parts import Part, T, dims, linear_attributes, numbers, quantised, random
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import llm_export.ops  # noqa: F401  registers mote::
+import llm_export.capture.ops  # noqa: F401  registers mote::
 from backends.xnnpack import blob, graph_builder, lowering
 from backends.xnnpack.library import find_library
 from backends.xnnpack.lowering import XnnpackBackend
-from llm_export.backend import Subgraph
-from llm_export.methods import WeightSpec
+from llm_export.partition.backend import Subgraph
+from llm_export.program.specs import WeightSpec
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
 from tests.backends.xnnpack.parts import (
     ROOT,

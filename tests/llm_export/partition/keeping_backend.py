@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llm_export.backend import Backend, Blob, Subgraph, Unsupported
+from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
 from llm_export.program.instructions import Instruction, LoweredMethod
 
 

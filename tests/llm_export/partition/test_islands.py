@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_export.lowering.dims import constant
+from llm_export.instructions.dims import constant
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value

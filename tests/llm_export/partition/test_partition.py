@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import GPT2Config, LlamaConfig
 
-from llm_export.backend import Unsupported
+from llm_export.partition.backend import Unsupported
 from llm_export.partition import Lowering, Refusal, partition
 from llm_export.plan import plan
 from llm_export.program.instructions import Instruction

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from llm_export.errors import FileError, ProgramError
-from llm_export.lowering.dims import constant
-from llm_export.methods import StateSpec, WeightSpec
+from llm_export.instructions.dims import constant
+from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (

@@ -1,0 +1,307 @@
+"""Exports a Hugging Face causal language model, on fake weights, to a graph of ATen and `mote::` ops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import FunctionType
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import InputKind
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoModelForCausalLM,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+
+from llm_export.capture import architectures, experts, guards, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
+from llm_export.checkpoint import Checkpoint
+from llm_export.errors import UnsupportedError
+from llm_export.capture.methods import Methods
+from llm_export.program.specs import StateSpec, WeightSpec
+
+# Mask functions of transformers that mote::attention makes superfluous. A call holds one sequence: nothing is packed.
+EXPRESSIBLE_MASKS = {
+    "and_masks",
+    "causal_mask_function",
+    "packed_sequence_compatibility_function",
+    "packed_sequence_mask_function",
+    "remap_positions_for_packed_sequence",
+    "sliding_window_causal_mask_function",
+    "sliding_window_overlay",
+}
+IMPLEMENTATION = "mote"  # the name under which transformers knows our attention, mask and experts functions
+
+
+class CaptureContext:
+    """What the substituted functions share during one trace: positions in, states out. Not thread-safe."""
+
+    current: CaptureContext | None = None
+
+    def __init__(self, model: PreTrainedModel, model_type: str):
+        self.model_type = model_type
+        self.names = {id(module): name for name, module in model.named_modules()}
+        self.positions: Tensor | None = None
+        self.states: list[StateSpec] = []
+        self.touched: set[str] = set()  # paths of modules that used a state
+        self._cached: list[tuple[Tensor, Tensor, int, int]] = []  # keys, values, window, state
+        self.mask: Tensor | None = None  # what models get for a mask; set by those that do more than pass it on
+
+    def start(self, positions: Tensor) -> None:
+        """Begins a trace; positions: int64 [1, T]."""
+        self.positions = positions
+        self.states.clear()
+        self.touched.clear()
+        self._cached.clear()
+
+    def add_state(self, module: nn.Module, **spec) -> int:
+        """Declares a state owned by `module` and returns its index."""
+        path = self.names[id(module)]
+        taken = sum(state.name == path or state.name.startswith(f"{path}#") for state in self.states)
+        # Layers that share one module (or run it twice) have a state for each run.
+        self.states.append(StateSpec(name=f"{path}#{taken}" if taken else path, **spec))
+        return len(self.states) - 1
+
+    def attention(
+        self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int = 0,
+        softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Calls `mote::attention` for one layer and declares its cache, or reads the one that k and v are in.
+
+        q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]. Returns: [1, T, H, Dv]
+        """
+        self.touched.add(self.names[id(module)])
+        state = self._state_with(k, v, window) if v.shape[3] == q.shape[3] else None
+        if state is not None:
+            k = v = None
+        else:
+            state = self.add_state(
+                module, kind="kv_cache", num_heads=int(k.shape[1]), head_dim=int(k.shape[3]),
+                value_head_dim=int(v.shape[3]), window=window,
+            )  # fmt: skip
+            self._cached.append((k, v, window, state))
+        return torch.ops.mote.attention(
+            q, k, v, self.positions, sinks, alibi_slopes, state=state, scale=scale, window=window, softcap=softcap
+        )
+
+    def _state_with(self, k: Tensor, v: Tensor, window: int) -> int | None:
+        """Returns the state that already holds these very tensors in this trace."""
+        for keys, values, cached_window, state in self._cached:
+            if keys is k and values is v and cached_window == window:
+                return state
+        return None
+
+    def short_conv(self, module: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Calls `mote::short_conv` and declares its state.
+
+        x: [1, T, C]; weight: [C, L]; bias: [C]. Returns: [1, T, C]
+        """
+        self.touched.add(self.names[id(module)])
+        channels, size = (int(n) for n in weight.shape)
+        state = self.add_state(module, kind="recurrent", shape=(1, size - 1, channels))
+        return torch.ops.mote.short_conv(x, weight, bias, state=state)
+
+
+def _attention_function(
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    scaling=None,
+    dropout=0.0,
+    sliding_window=None,
+    softcap=None,
+    s_aux=None,
+    **kwargs,
+):
+    """The attention function that transformers calls; see AttentionInterface."""
+    context = CaptureContext.current
+    if attention_mask is not None and attention_mask is not context.mask:
+        raise UnsupportedError(
+            context.model_type, f"{type(module).__name__} chooses the keys that a token attends to by a mask of its own"
+        )
+    scale = float(query.shape[-1] ** -0.5 if scaling is None else scaling)
+    softcap = softcap if softcap is not None else kwargs.get("attn_logit_softcapping")
+    output = context.attention(
+        module,
+        query,
+        key,
+        value,
+        scale=scale,
+        window=int(sliding_window or 0),
+        softcap=float(softcap or 0.0),
+        sinks=s_aux,
+    )
+    return output, None
+
+
+def _mask_function(*args, **kwargs) -> Tensor | None:
+    """The mask function that transformers calls: `mote::attention` knows causality and window by itself."""
+    context = CaptureContext.current
+    for part in sorted(_parts(kwargs.get("mask_function")) - EXPRESSIBLE_MASKS):
+        raise UnsupportedError(context.model_type, f"mote::attention does not offer the mask '{part}'")
+    return context.mask
+
+
+def _parts(value: object) -> set[str]:
+    """Returns the names of the functions that transformers combined into a mask function."""
+    if isinstance(value, tuple | list):
+        return set().union(*map(_parts, value))
+    if not isinstance(value, FunctionType):
+        return set()
+    inner = [_parts(cell.cell_contents) for cell in value.__closure__ or ()]
+    return {value.__qualname__.split(".")[0]}.union(*inner)
+
+
+AttentionInterface.register(IMPLEMENTATION, _attention_function)
+AttentionMaskInterface.register(IMPLEMENTATION, _mask_function)
+ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, experts.call)
+
+
+@contextlib.contextmanager
+def parameters_on_meta() -> Iterator[None]:
+    """Inside, new modules have parameters on the meta device and buffers with their real values."""
+    register_parameter, init_weights = nn.Module.register_parameter, PreTrainedModel.init_weights
+
+    def on_meta(module, name, parameter):
+        if isinstance(parameter, nn.Parameter) and parameter.device.type != "meta":
+            parameter = nn.Parameter(parameter.to("meta"), requires_grad=False)
+        register_parameter(module, name, parameter)
+
+    nn.Module.register_parameter = on_meta
+    PreTrainedModel.init_weights = lambda self: self.tie_weights()
+    try:
+        yield
+    finally:
+        nn.Module.register_parameter, PreTrainedModel.init_weights = register_parameter, init_weights
+
+
+def build_model(config: PretrainedConfig) -> PreTrainedModel:
+    """Builds the causal LM of `config` in float32, its parameters on the meta device and tied."""
+    for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
+        if part is not None:
+            part._attn_implementation = IMPLEMENTATION
+            part._experts_implementation = IMPLEMENTATION
+            part.use_cache = False
+    with parameters_on_meta():
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=IMPLEMENTATION)
+    return model.eval().requires_grad_(False)
+
+
+def _to_fake_parameters(model: nn.Module, mode: FakeTensorMode) -> None:
+    """Replaces meta parameters by fake CPU float32 ones; tied parameters stay one object."""
+    fakes: dict[int, nn.Parameter] = {}
+    with mode:
+        for module in model.modules():
+            for name, parameter in list(module._parameters.items()):
+                if parameter is None:
+                    continue
+                if id(parameter) not in fakes:
+                    fake = torch.empty(parameter.shape, dtype=torch.float32, device="cpu")
+                    fakes[id(parameter)] = nn.Parameter(fake, requires_grad=False)
+                module._parameters[name] = fakes[id(parameter)]
+
+
+def _use_forward(model: PreTrainedModel, context: CaptureContext) -> None:
+    """Gives `model` the signature (input_ids, position_ids) -> logits, with no wrapper that renames parameters."""
+    original = model.forward
+
+    def forward(input_ids, position_ids):
+        context.start(position_ids)
+        return original(input_ids, position_ids=position_ids, use_cache=False).logits
+
+    model.forward = forward
+
+
+def _export(model: PreTrainedModel, mode: FakeTensorMode) -> ExportedProgram:
+    with mode:
+        inputs = (torch.zeros(1, 7, dtype=torch.int64), torch.arange(7).unsqueeze(0))
+    dynamic = {"input_ids": {1: Dim.DYNAMIC}, "position_ids": {1: Dim.DYNAMIC}}
+    program = torch.export.export(model, inputs, dynamic_shapes=dynamic, strict=False)
+    return program.run_decompositions({})
+
+
+REDUNDANT = {
+    torch.ops.aten._assert_tensor_metadata.default,
+    torch.ops.aten.detach.default,
+    torch.ops.aten.detach_.default,
+    torch.ops.aten.alias.default,
+    torch.ops.aten.lift_fresh_copy.default,
+}
+
+
+def _remove_redundant(program: ExportedProgram) -> None:
+    """Removes nodes that compute nothing."""
+    for node in list(program.graph.nodes):
+        if node.op == "call_function" and node.target in REDUNDANT:
+            if node.args and isinstance(node.args[0], torch.fx.Node) and node.users:
+                node.replace_all_uses_with(node.args[0])
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
+
+
+def _weights_and_constants(
+    program: ExportedProgram, model: PreTrainedModel, checkpoint: Checkpoint
+) -> tuple[dict[str, WeightSpec], dict[str, Tensor]]:
+    """Returns a WeightSpec for each tensor that the graph reads, and the values of those that the checkpoint lacks."""
+    buffers = dict(model.named_buffers())
+    first_name = {id(parameter): name for name, parameter in model.named_parameters()}
+    specs: dict[str, WeightSpec] = {}
+    weights, constants = {}, {}
+    used = {node.name for node in program.graph.nodes if node.op == "placeholder" and node.users}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == InputKind.USER_INPUT or spec.arg.name not in used:
+            continue
+        if spec.target in checkpoint.weights:
+            value = model.get_parameter_or_buffer(spec.target)
+            source = first_name.get(id(value), spec.target)
+            specs.setdefault(source, WeightSpec((source,), tuple(value.shape), checkpoint.weights.dtype(source)))
+            weights[spec.target] = specs[source]
+        else:
+            value = buffers[spec.target] if spec.kind == InputKind.BUFFER else program.constants[spec.target]
+            constants[spec.target] = value.detach()
+            weights[spec.target] = WeightSpec((spec.target,), tuple(value.shape), value.dtype)
+    return weights, constants
+
+
+def capture(checkpoint: Checkpoint) -> Methods:
+    """Captures the module of `checkpoint` as `verify`: logits float32 [1, T, vocab_size] of every position.
+
+    Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
+    """
+    model_type = checkpoint.config.model_type
+    architecture = architectures.find(model_type)
+    if architecture is None:
+        guards.check_layer_types(checkpoint.config, model_type)
+    if hasattr(architecture, "prepare"):
+        architecture.prepare(IMPLEMENTATION)
+    model = build_model(checkpoint.config)
+    checkpoint.weights.bind(model)
+    experts.prepare(model, model_type)
+    rope.make_pure(model)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    _to_fake_parameters(model, mode)
+    context = CaptureContext(model, model_type)
+    if architecture is not None:
+        architecture.patch(model, context)
+    _use_forward(model, context)
+    CaptureContext.current = context
+    try:
+        program = _export(model, mode)
+    except Exception as error:  # torch.export has no common base class
+        raise guards.explain(error, model_type) from error
+    finally:
+        CaptureContext.current = None
+    guards.check_layers(model, model_type, context.touched)
+    _remove_redundant(program)
+    guards.check_graph(program, model_type)
+    weights, constants = _weights_and_constants(program, model, checkpoint)
+    return Methods({"verify": program}, list(context.states), weights, constants)

@@ -1,0 +1,109 @@
+"""Golden samples: prompts with what the oracle computed, kept in the file so that a device can prove that it agrees."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from llm_export.check import NUM_CONTINUED, CheckResult, Prompt
+from llm_export.checkpoint import Checkpoint
+from llm_export.errors import ProgramError
+from llm_export.program import flat
+from llm_export.program.instructions import GoldenSample, MemoryPlan, Metadata
+from llm_export.program.writer import HEADER, MAGIC, VERSION
+from llm_export.checkpoint.tokenizer import original_tokenizer
+
+PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
+PROMPT_LENGTH = 7  # tokens without a tokenizer
+NUM_PROBES = 16
+MIN_TOLERANCE = 1e-3
+
+
+def make_prompts(checkpoint: Checkpoint, vocab_size: int, max_length: int) -> list[Prompt]:
+    """Returns two prompts of one length, at most max_length - 1 tokens: of text where there is a tokenizer."""
+    length = max(1, min(PROMPT_LENGTH, max_length - 1))
+    if checkpoint.tokenizer_path is not None:
+        texts = _text_prompts(checkpoint.tokenizer_path, vocab_size, max_length - 1)
+        if texts:
+            return texts
+    step = max(vocab_size // (length + 1), 1)
+    return [Prompt("", tuple((start + step * i) % vocab_size for i in range(length))) for start in (1, 2)]
+
+
+def _text_prompts(path: Path, vocab_size: int, max_length: int) -> list[Prompt]:
+    tokenizer = original_tokenizer(path)
+    words = [text.split(" ") for text in PROMPT_TEXTS]
+    for count in range(max(map(len, words)), 0, -1):
+        prompts = []
+        for pieces in words:
+            text = " ".join(pieces[:count])
+            prompts.append(Prompt(text, tuple(tokenizer.encode(text))))
+        cut = min(len(prompt.ids) for prompt in prompts)
+        if 0 < cut <= min(max_length, 2 * PROMPT_LENGTH) and all(i < vocab_size for p in prompts for i in p.ids):
+            return [_cut(tokenizer, prompt, cut) for prompt in prompts]
+    return []
+
+
+def _cut(tokenizer, prompt: Prompt, length: int) -> Prompt:
+    """Shortens a prompt to `length` ids; it keeps a text only if that gives exactly these ids."""
+    ids = prompt.ids[:length]
+    if len(ids) == len(prompt.ids):
+        return prompt
+    text = tokenizer.decode(list(ids))
+    return Prompt(text if tuple(tokenizer.encode(text)) == ids else "", ids)
+
+
+def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:
+    """Makes one sample of each checked sequence, as far as the file chose the ids that the oracle would have chosen."""
+    samples = []
+    for (prompt, continuation), logits in zip(result.sequences, result.expected, strict=True):
+        rows = logits[len(prompt.ids) - 1 :]  # row i decides continuation[i]
+        best = rows.argmax(-1).tolist()
+        count = (
+            next((i for i, (a, b) in enumerate(zip(best, continuation, strict=True)) if a != b), len(continuation) - 1)
+            + 1
+        )
+        probes = probe_ids(rows)
+        samples.append(
+            GoldenSample(
+                text=prompt.text,
+                prompt_ids=prompt.ids,
+                expected_ids=tuple(best[:count]),
+                probe_ids=probes,
+                probe_logits=tuple(rows[:count, list(probes)].flatten().tolist()),
+                tolerance=max(MIN_TOLERANCE, result.tolerance),
+            )
+        )
+    return tuple(samples)
+
+
+def probe_ids(rows: torch.Tensor) -> tuple[int, ...]:
+    """Returns NUM_PROBES vocabulary entries: the most likely ones, then some spread evenly. rows: [N, vocab_size]"""
+    vocab_size = rows.shape[1]
+    likely = rows.max(0).values.topk(min(NUM_PROBES // 2, vocab_size)).indices.tolist()
+    spread = range(0, vocab_size, max(vocab_size // NUM_PROBES, 1))
+    return tuple(dict.fromkeys([*likely, *spread]))[:NUM_PROBES]
+
+
+def blank_samples(prompts: Sequence[Prompt]) -> tuple[GoldenSample, ...]:
+    """Samples as large as `golden_samples` makes: they keep the room in a file that is checked before it has them."""
+    ids, numbers = (0,) * NUM_CONTINUED, (0.0,) * (NUM_CONTINUED * NUM_PROBES)
+    return tuple(GoldenSample(p.text, p.ids, ids, tuple(range(NUM_PROBES)), numbers, 1.0) for p in prompts)
+
+
+def store_samples(path: Path, planned: MemoryPlan, metadata: Metadata) -> None:
+    """Puts the golden samples of `metadata` into a file that was written with `blank_samples`."""
+    kinds = flat.inverse(flat.SEGMENT_KINDS)
+    with open(path, "rb+") as file:
+        _, _, _, old_bytes, file_bytes, _, _ = HEADER.unpack(file.read(HEADER.size))
+        old = flat.parse(file.read(old_bytes))
+        segments = [flat.SegmentRecord(kinds[s.kind], s.offset, s.bytes, s.crc32) for s in old.segments]
+        program = flat.build(planned, metadata, segments)
+        if len(program) > old_bytes:
+            raise ProgramError(f"{path}: golden samples take {len(program) - old_bytes} bytes more than was reserved")
+        file.seek(0)
+        file.write(HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28)))
+        file.write(program + bytes(old_bytes - len(program)))

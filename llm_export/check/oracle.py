@@ -1,0 +1,211 @@
+"""What a program must compute: the Hugging Face module in eager float32 PyTorch, quantised as torchao does it.
+
+Parameters come from the mapped checkpoint when the module that owns them runs, and leave afterwards unless `keep` is
+set, so a model of any size fits the memory of its largest layer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AutoModelForCausalLM
+
+from llm_export.capture import parameters_on_meta
+from llm_export.checkpoint import Checkpoint
+from llm_export.program.specs import WeightSpec
+from llm_export.capture.ops import quantize_activations
+from llm_export.quantize.affine import Quantized, quantize_for
+from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
+
+FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
+BLOCK_ELEMENTS = 1 << 17  # of quantisation: temporaries stay in the processor's cache
+BLOCKED_ELEMENTS = 1 << 24  # linears larger than this are multiplied in blocks of rows
+
+
+class Oracle:
+    """The eager module of a checkpoint. Not thread-safe.
+
+    weights: formats by state-dict name, as `quantize` decided them; a name that is absent is dense
+    keep: hold every parameter in memory between calls
+    """
+
+    def __init__(self, checkpoint: Checkpoint, weights: dict[str, WeightSpec] | None = None, *, keep: bool = False):
+        self.reader = checkpoint.weights
+        self.weights = {spec.sources[0]: spec for spec in (weights or {}).values()}
+        self.keep = keep
+        self.model = build_eager_model(checkpoint)
+        self.reader.bind(self.model)
+        self._source: dict[int, str] = {}  # id of a meta parameter -> the first of its tied names
+        for name, parameter in self.model.named_parameters():
+            self._source[id(parameter)] = name
+        self._specs = {id(p): self._spec(name) for name, p in self.model.named_parameters()}
+        self._noise: list[tuple[int, float]] = []
+        for unit in self._units():
+            self._install(unit)
+        self.model.get_input_embeddings().register_forward_hook(self._perturb)
+
+    @torch.no_grad()
+    def logits(self, input_ids: Tensor, *, perturbed_rows: int = 0, perturbation: float = 0.0) -> Tensor:
+        """Runs whole sequences without a cache.
+
+        input_ids: int64 [B, T]
+        perturbed_rows: so many sequences at the end get their embeddings changed by a relative `perturbation`
+        Returns: float32 [B, T, vocab_size]
+        """
+        self._noise = [(perturbed_rows, perturbation)] if perturbed_rows else []
+        positions = torch.arange(input_ids.shape[1])[None].expand(input_ids.shape[0], -1)
+        return self.model(input_ids, position_ids=positions, use_cache=False).logits.float()
+
+    def vocab_size(self) -> int:
+        """Returns the number of logits of a position."""
+        return self.model.get_output_embeddings().weight.shape[0]
+
+    def _spec(self, name: str) -> WeightSpec | None:
+        spec = self.weights.get(name)
+        return spec if spec is not None and spec.bits else None
+
+    def _units(self) -> Iterator[nn.Module]:
+        """Yields the modules whose parameters are loaded together: each layer, and each module outside the layers."""
+        stack = [self.model]
+        while stack:
+            module = stack.pop()
+            if isinstance(module, nn.ModuleList):
+                yield from module
+                continue
+            if module._parameters:
+                yield module
+            stack.extend(module.children())
+
+    def _install(self, unit: nn.Module) -> None:
+        if isinstance(unit, nn.Embedding):
+            unit.padding_idx = None  # means nothing for inference, and rows are renumbered
+            table = unit.weight
+            unit.register_forward_pre_hook(lambda module, args: self._load_rows(module, table, args))
+            unit.register_forward_hook(lambda module, args, output: self._set(module, "weight", table))
+            return
+        if type(unit) is nn.Linear and unit.weight.numel() > BLOCKED_ELEMENTS and not self.keep:
+            unit.forward = lambda x, unit=unit: self._blocked_linear(unit, x)
+            return
+        slots = [(m, n, p) for m in unit.modules() for n, p in m._parameters.items() if p is not None]
+        self._quantize_inputs(unit)
+        unit.register_forward_pre_hook(lambda module, args: self._load(slots))
+        if not self.keep:
+            unit.register_forward_hook(lambda module, args, output: self._release(slots))
+
+    def _quantize_inputs(self, unit: nn.Module) -> None:
+        """Rounds the input of modules whose product is not a linear of torchao's tensor."""
+        for module in unit.modules():
+            weight = module._parameters.get("weight")
+            spec = self._specs.get(id(weight)) if weight is not None else None
+            if spec is not None and spec.activations == "int8" and _is_conv1d(module):
+                module.register_forward_pre_hook(lambda module, args: (quantize_activations(args[0]), *args[1:]))
+
+    def _load(self, slots: list[tuple[nn.Module, str, nn.Parameter]]) -> None:
+        loaded: dict[int, Tensor] = {}
+        for module, name, parameter in slots:
+            if module._parameters[name].device.type == "meta":
+                if id(parameter) not in loaded:
+                    loaded[id(parameter)] = self._materialize(module, parameter)
+                self._set(module, name, loaded[id(parameter)])
+
+    def _release(self, slots: list[tuple[nn.Module, str, nn.Parameter]]) -> None:
+        for module, name, parameter in slots:
+            self._set(module, name, parameter)
+
+    @staticmethod
+    def _set(module: nn.Module, name: str, value: Tensor) -> None:
+        if not isinstance(value, nn.Parameter):
+            value = nn.Parameter(value, requires_grad=False)
+        module._parameters[name] = value
+
+    def _materialize(self, module: nn.Module, parameter: nn.Parameter) -> Tensor:
+        stored = self.reader.read(self._source[id(parameter)])
+        spec = self._specs[id(parameter)]
+        if spec is None:
+            return stored.to(torch.float32)
+        if stored.dim() == 2 and not _is_conv1d(module):
+            return _torchao_tensor(_quantize(stored, spec), spec)
+        if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
+            return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
+        return _dequantized(stored, spec)
+
+    def _load_rows(self, module: nn.Embedding, table: nn.Parameter, args: tuple) -> tuple:
+        """Gives the embedding only the rows that are looked up, and renumbers the ids."""
+        ids, renumbered = args[0].unique(return_inverse=True)
+        rows = self.reader.read(self._source[id(table)])[ids]
+        spec = self._specs[id(table)]
+        rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
+        self._set(module, "weight", rows)
+        return (renumbered, *args[1:])
+
+    def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
+        stored = self.reader.read(self._source[id(module.weight)])
+        spec = self._specs[id(module.weight)]
+        if spec is not None and spec.activations == "int8":
+            x = quantize_activations(x)
+        output = torch.empty(*x.shape[:-1], stored.shape[0])
+        step = BLOCKED_ELEMENTS // stored.shape[1]
+        for start in range(0, stored.shape[0], step):
+            rows = stored[start : start + step]
+            rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
+            output[..., start : start + step] = F.linear(x, rows)
+        if module.bias is not None:
+            output += self.reader.read(self._source[id(module.bias)]).to(torch.float32)
+        return output
+
+    def _perturb(self, module: nn.Module, args: tuple, output: Tensor) -> Tensor:
+        for rows, size in self._noise:
+            generator = torch.Generator().manual_seed(0)
+            output = output.clone()
+            output[-rows:] *= 1 + size * torch.randn(output[-rows:].shape, generator=generator)
+        return output
+
+
+def fits_memory(checkpoint: Checkpoint) -> bool:
+    """Says whether all parameters in float32 fit the memory budget."""
+    reader = checkpoint.weights
+    return 4 * sum(math.prod(reader.shape(name)) for name in reader.names()) <= FULL_BYTES
+
+
+def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
+    """Builds the checkpoint's causal LM with transformers' eager attention, float32, parameters on the meta device."""
+    config = deepcopy(checkpoint.config)
+    for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
+        if part is not None:
+            part._attn_implementation = "eager"
+            part._experts_implementation = "eager"
+    with parameters_on_meta():
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    return model.eval().requires_grad_(False)
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    return type(module).__name__ == "Conv1D"
+
+
+def _quantize(rows: Tensor, spec: WeightSpec) -> Quantized:
+    step = max(BLOCK_ELEMENTS // rows.shape[1], 1)
+    blocks = [quantize_for(spec, block) for block in rows.split(step)]
+    return Quantized(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
+
+
+def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
+    """Returns what the stored codes of a matrix or a stack of matrices stand for, float32."""
+    if weight.dim() == 3:
+        return torch.stack([_dequantized(matrix, spec) for matrix in weight])
+    return _quantize(weight, spec).dequantize()
+
+
+def _torchao_tensor(weight: Quantized, spec: WeightSpec) -> Tensor:
+    """Wraps codes and scales so that torchao itself computes the linear."""
+    dtype = getattr(torch, f"int{max(spec.bits, 2)}")  # torch.int1 has the codes -1 and 0, not -1 and 1
+    return IntxUnpackedToInt8Tensor(
+        qdata=weight.codes, scale=weight.group_scales(), block_size=(1, spec.group_size), dtype=torch.float32,
+        zero_point=torch.zeros_like(weight.multipliers, dtype=torch.int8), target_dtype=dtype,
+        activation_quantization="int8_asym_per_token" if spec.activations == "int8" else None,
+    )  # fmt: skip

@@ -1,0 +1,219 @@
+"""Opens a Hugging Face checkpoint: a folder or a hub id."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig, PretrainedConfig
+
+from llm_export.checkpoint import model_types
+from llm_export.errors import FileError, UnsupportedError
+from llm_export.checkpoint.weights import WeightReader
+
+TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
+DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "LICENSE*", "tokenizer*", "*.model", "*.txt"]
+SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors")
+MAX_JSON_BYTES = 256 << 20
+
+
+@dataclass
+class Checkpoint:
+    """What an export reads. `config` is the text model's; weights stay in their files."""
+
+    model_id: str
+    revision: str  # commit on the hub, "" for a folder
+    folder: Path
+    config: PretrainedConfig
+    weights: WeightReader
+    generation_config: dict = field(default_factory=dict)
+    tokenizer_config: dict = field(default_factory=dict)
+    tokenizer_path: Path | None = None  # the first of TOKENIZER_FILES that is there
+    chat_template: str = ""
+    license: str = ""  # text of the licence file
+    trust_remote_code: bool = False
+
+
+def open_checkpoint(
+    source: str | Path,
+    *,
+    revision: str | None = None,
+    subfolder: str = "",
+    token: str | bool | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+    trust_remote_code: bool = False,
+) -> Checkpoint:
+    """Opens a local folder, or downloads the needed files of a hub id; the arguments are those of `from_pretrained`.
+
+    Errors: FileError if files are missing or malformed; UnsupportedError if it is not a decoder-only language model.
+    Cost: reads headers only.
+    """
+    folder = Path(source)
+    commit = ""
+    if not folder.is_dir():
+        folder = _download(str(source), revision, subfolder, token, cache_dir, local_files_only)
+        commit = folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else (revision or "")
+    folder = folder / subfolder if subfolder else folder
+    config = _config(folder, trust_remote_code)
+    tokenizer_config = _read_json(folder / "tokenizer_config.json") or {}
+    tokenizer = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
+    return Checkpoint(
+        model_id=str(source) if not Path(source).is_dir() else folder.resolve().name,
+        revision=commit,
+        folder=folder,
+        config=config,
+        weights=WeightReader(_tensor_files(folder)),
+        generation_config=_read_json(folder / "generation_config.json") or {},
+        tokenizer_config=tokenizer_config,
+        tokenizer_path=tokenizer,
+        chat_template=_chat_template(folder, tokenizer_config),
+        license=_license(folder),
+        trust_remote_code=trust_remote_code,
+    )
+
+
+def _download(source, revision, subfolder, token, cache_dir, local_files_only) -> Path:
+    if not re.fullmatch(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?", source) or source.startswith("."):
+        raise FileError(f"{source}: no such folder, and not a hub id (owner/name)")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    patterns = [f"{subfolder}/{pattern}" if subfolder else pattern for pattern in DOWNLOADED]
+    try:
+        path = snapshot_download(
+            source, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only,
+            allow_patterns=patterns,
+        )  # fmt: skip
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FileError(f"{source}: no such folder, and it cannot be downloaded from the hub: {reason}") from error
+    return Path(path)
+
+
+def _read_json(path: Path) -> dict | None:
+    """Returns the object in a JSON file, or None where there is no such file."""
+    if not path.is_file():
+        return None
+    if path.stat().st_size > MAX_JSON_BYTES:
+        raise FileError(f"{path}: {path.stat().st_size} bytes: must be at most {MAX_JSON_BYTES}")
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise FileError(f"{path}: holds a {type(value).__name__}: must be a JSON object")
+    return value
+
+
+def _config(folder: Path, trust_remote_code: bool) -> PretrainedConfig:
+    fields = _read_json(folder / "config.json")
+    if fields is None:
+        raise FileError(f"{folder}: has no config.json: must be a Hugging Face checkpoint folder")
+    model_type = fields.get("model_type")
+    if not isinstance(model_type, str):
+        raise FileError(f"{folder}/config.json: model_type = {model_type!r}: must be the name of a transformers model")
+    text_type = _text_type(fields)
+    refusal = model_types.refusal(text_type or model_type)
+    if refusal and not (trust_remote_code and "auto_map" in fields):
+        raise UnsupportedError(model_type, *refusal)
+    if "quantization_config" in fields:
+        method = str((fields["quantization_config"] or {}).get("quant_method", "unknown"))
+        raise UnsupportedError(
+            model_type, f"its weights are already quantized ({method})", "Export the unquantized checkpoint"
+        )
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    except Exception as error:  # transformers validates configs with many exception types
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FileError(f"{folder}/config.json: transformers refuses it: {reason}") from error
+    return _text_config(config, fields) if text_type else config
+
+
+def _text_type(fields: dict) -> str | None:
+    """Returns the model_type of the text part of a multimodal wrapper, None where there is none of its own."""
+    text = fields.get("text_config")
+    text_type = text.get("model_type") if isinstance(text, dict) else None
+    return text_type if isinstance(text_type, str) and model_types.refusal(text_type) is None else None
+
+
+def _text_config(config: PretrainedConfig, fields: dict) -> PretrainedConfig:
+    text = config.text_config
+    tied = fields.get("tie_word_embeddings")
+    if tied is not None and "tie_word_embeddings" not in fields["text_config"]:
+        text.tie_word_embeddings = tied
+    return text
+
+
+def _tensor_files(folder: Path) -> dict[str, Path]:
+    """Returns tensor name -> safetensors file."""
+    index_path = folder / "model.safetensors.index.json"
+    index = _read_json(index_path)
+    if index is not None:
+        return _sharded(folder, index_path, index)
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        _refuse_other_formats(folder)
+    return dict.fromkeys(_names(path), path)
+
+
+def _sharded(folder: Path, index_path: Path, index: dict) -> dict[str, Path]:
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise FileError(f"{index_path}: weight_map is missing or empty: must map tensor names to files")
+    for file in sorted({str(file) for file in weight_map.values()}):
+        if not SHARD_NAME.fullmatch(file):
+            raise FileError(f"{index_path}: weight_map names '{file}': must be a .safetensors file beside it")
+        if not (folder / file).is_file():
+            raise FileError(f"{index_path}: weight_map names '{file}', which is not there. Download it")
+    present = {file: set(_names(folder / file)) for file in set(weight_map.values())}
+    for name, file in weight_map.items():
+        if name not in present[file]:
+            raise FileError(f"{folder / file}: lacks tensor '{name}' that {index_path.name} places there")
+    return {name: folder / file for name, file in weight_map.items()}
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return list(file.keys())
+    except (SafetensorError, OSError) as error:
+        raise FileError(f"{path}: not a whole safetensors file: {error}. Download it again") from error
+
+
+def _refuse_other_formats(folder: Path) -> None:
+    others = sorted(path.name for path in folder.glob("*") if path.suffix in (".bin", ".pt", ".pth"))
+    if others:
+        convert = "M.from_pretrained('OLD').save_pretrained('NEW')"
+        raise FileError(
+            f"{folder}: has {others[0]} but no model.safetensors; pickled weights are not read. "
+            f"If you trust them, convert: "
+            f'python -c "from transformers import AutoModelForCausalLM as M; {convert}"'
+        )
+    raise FileError(f"{folder}: has neither model.safetensors nor model.safetensors.index.json")
+
+
+def _chat_template(folder: Path, tokenizer_config: dict) -> str:
+    path = folder / "chat_template.jinja"
+    if path.is_file():
+        return _read_text(path)
+    template = (_read_json(folder / "chat_template.json") or tokenizer_config).get("chat_template")
+    if isinstance(template, list):  # several named ones
+        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+        template = named.get("default") or next(iter(named.values()), None)
+    return template if isinstance(template, str) else ""
+
+
+def _license(folder: Path) -> str:
+    paths = sorted(path for path in folder.glob("LICENSE*") if path.is_file())
+    return _read_text(paths[0]) if paths else ""
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not UTF-8: {error}") from error

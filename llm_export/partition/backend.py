@@ -1,0 +1,68 @@
+"""What a backend implements ahead of time: docs/adding-a-backend.md; runner/program/delegate.h is the other half."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import torch
+
+from llm_export.program.specs import StateSpec, WeightSpec
+from llm_export.program.instructions import LoweredMethod
+
+
+class Unsupported(Exception):
+    """A backend does not take an instruction; the text says why, in few words."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Instructions for a backend, as a method of their own.
+
+    method: its inputs are activations that others make, its outputs those that others read, all contiguous
+    weights: the program's table, to which values of kind "weight" refer
+    constants: real values of the weights whose one source is a key here (scalars, tables)
+    embedded: indices of the weights that an embedding of the program reads too, on the CPU
+    states: the program's table, to which attributes "state" refer
+    """
+
+    method: LoweredMethod
+    weights: Sequence[WeightSpec]
+    constants: Mapping[str, torch.Tensor]
+    embedded: Set[int] = frozenset()
+    states: Sequence[StateSpec] = ()
+
+
+@dataclass(frozen=True)
+class Blob:
+    """What a backend made of a subgraph.
+
+    weights: indices into the program's table, in the order in which the bytes refer to them
+    """
+
+    data: bytes
+    weights: tuple[int, ...]
+
+
+class Backend(ABC):
+    name: str  # as the C++ backend's
+    min_instructions: int = 2  # smaller islands stay with the next backend; views do not count
+    # Whether it keeps keys and values itself: it then gets the instructions that touch a state, where it takes all of
+    # them in all methods, and the runner allocates no such state.
+    owns_states: bool = False
+    # Lengths above 1 of the calls that it compiles for; decode has one token. Empty: any. A lowering then has a prefill
+    # and a verify of each length, and the runner fills a call up to the next one.
+    token_counts: tuple[int, ...] = ()
+
+    def refusal(self, node: Subgraph) -> str | None:
+        """Returns why it does not take a subgraph of one instruction, or None: `lower` run dry."""
+        try:
+            self.lower(node)
+        except Unsupported as error:
+            return str(error)
+        return None
+
+    @abstractmethod
+    def lower(self, subgraph: Subgraph) -> Blob:
+        """Errors: Unsupported."""

@@ -1,0 +1,47 @@
+"""The ways to run a program that a user asks for by name: "xnnpack,cpu"."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+from llm_export.partition.backend import Backend
+from llm_export.errors import ArgumentError
+from llm_export.partition import Lowering
+from llm_export.program.instructions import CPU
+
+# The class of each backend, in a module of llm_export.backends.
+CLASSES = {"xnnpack": ("xnnpack.lowering", "XnnpackBackend")}
+
+
+def find_backend(name: str) -> Backend:
+    """Errors: ArgumentError naming those that there are."""
+    if name not in CLASSES:
+        raise ArgumentError(f"backend = '{name}': must be one of {', '.join([CPU, *CLASSES])}")
+    module, kind = CLASSES[name]
+    return getattr(importlib.import_module(f"llm_export.backends.{module}"), kind)()
+
+
+def parse_lowerings(names: str | Sequence[str | Backend]) -> list[Lowering]:
+    """The lowerings of a text such as "xnnpack,cpu", or of its parts; "+" joins backends that share one.
+
+    names: a part may also be a backend itself, with options of its own or without a name in CLASSES
+    Errors: ArgumentError
+    """
+    parts = names.split(",") if isinstance(names, str) else list(names)
+    lowerings = [Lowering((part,)) if isinstance(part, Backend) else _lowering(part.strip()) for part in parts]
+    ways = [lowering.name for lowering in lowerings]
+    doubled = next((way for i, way in enumerate(ways) if way in ways[:i]), None)
+    if doubled is not None:
+        raise ArgumentError(f"backend = '{','.join(ways)}': has {doubled} twice")
+    if not lowerings:
+        raise ArgumentError("backend: must name at least one")
+    return lowerings
+
+
+def _lowering(text: str) -> Lowering:
+    names = text.split("+")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"backend = '{text}': names a backend twice")
+    # The CPU runs what is left, so it need not be named.
+    return Lowering(tuple(find_backend(name) for name in names if name != CPU))

@@ -1,0 +1,43 @@
+"""What a program stores and keeps: its weights and states, as every stage after capture knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """A mutable state that the session allocates; see `State` in program/schema.fbs."""
+
+    name: str  # module path of the layer that owns it
+    kind: str  # "kv_cache" or "recurrent"
+    num_heads: int = 0  # key/value heads
+    head_dim: int = 0
+    value_head_dim: int = 0
+    window: int = 0  # 0: every position is kept
+    num_sink_positions: int = 0
+    shape: tuple[int, ...] = ()  # recurrent only
+
+
+@dataclass(frozen=True)
+class WeightSpec:
+    """How one stored weight is made from the checkpoint.
+
+    `sources` are names in the module's state dict, concatenated along dimension 0 after `transpose` was applied to
+    each; for a constant of the graph there is one source, a key of `Methods.constants`.
+    """
+
+    sources: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: torch.dtype  # of the stored elements; ignored where bits != 0
+    bits: int = 0  # 0: dense; 1 to 8: tiles (docs/file-format.md)
+    group_size: int = 0
+    per_channel: bool = False  # one scale a row: every multiplier is 1
+    activations: str = "float"  # "int8": consumers quantise their input per token
+    transpose: bool = False  # GPT-2's Conv1D stores [in, out]
+
+    @property
+    def name(self) -> str:
+        return "+".join(self.sources)

@@ -1,0 +1,81 @@
+"""The oracle is Hugging Face's module, whole or a layer at a time, and torchao's where weights are quantised."""
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM
+
+from llm_export.check import oracle as oracle_module
+from llm_export.capture import capture
+from llm_export.checkpoint import open_checkpoint
+from llm_export.check.oracle import Oracle
+from llm_export.quantize import Recipe, quantize
+from tests.contracts.architectures import save_tiny_checkpoint
+from tests.llm_export.test_quantized_logits import by_torchao, quantize_module
+
+IDS = torch.randint(3, 120, (2, 9), generator=torch.Generator().manual_seed(4))
+
+
+@pytest.fixture(scope="module", params=["llama", "gpt2", "mixtral", "gemma2"])
+def folder(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp(request.param)
+    save_tiny_checkpoint(request.param, path)
+    return path
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@torch.no_grad()
+def test_unquantised_equals_transformers(folder, keep):
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    expected = model(IDS, use_cache=False).logits
+    oracle = Oracle(open_checkpoint(folder), keep=keep)
+    for _ in range(2):
+        torch.testing.assert_close(oracle.logits(IDS), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_layers_leave_the_memory(folder):
+    oracle = Oracle(open_checkpoint(folder))
+    oracle.logits(IDS)
+    assert all(parameter.device.type == "meta" for parameter in oracle.model.parameters())
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("recipe", ["8da4w", "8w"])
+@torch.no_grad()
+def test_quantised_equals_torchao(tmp_path, keep, recipe, monkeypatch):
+    monkeypatch.setattr(oracle_module, "BLOCKED_ELEMENTS", 1000)  # the head is multiplied in blocks
+    save_tiny_checkpoint("llama", tmp_path)
+    expected = by_torchao(tmp_path, recipe, 32, 8)(IDS, use_cache=False).logits
+    checkpoint = open_checkpoint(tmp_path)
+    weights = quantize(capture(checkpoint), Recipe(recipe)).weights
+    found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@torch.no_grad()
+def test_transposed_experts_equal_torchao(tmp_path, keep):
+    save_tiny_checkpoint("gpt_oss", tmp_path)
+    model = by_torchao(tmp_path, "4w", 32, 8)
+    for layer in model.model.layers:
+        for stack in (layer.mlp.experts.gate_up_proj, layer.mlp.experts.down_proj):
+            for matrix in stack:  # [in, out]
+                linear = nn.Linear(*matrix.shape, bias=False)
+                linear.weight = nn.Parameter(matrix.t().contiguous(), requires_grad=False)
+                quantize_module(linear, 4, False, 32)
+                matrix.copy_(linear.weight.dequantize().t())
+    checkpoint = open_checkpoint(tmp_path)
+    weights = quantize(capture(checkpoint), Recipe("4w")).weights
+    assert weights["model.layers.0.mlp.experts.down_proj"].bits == 4
+    found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
+    torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
+
+
+def test_perturbation_touches_only_its_rows(tmp_path):
+    save_tiny_checkpoint("llama", tmp_path)
+    oracle = Oracle(open_checkpoint(tmp_path))
+    plain = oracle.logits(torch.cat((IDS, IDS)))
+    found = oracle.logits(torch.cat((IDS, IDS)), perturbed_rows=2, perturbation=1e-3)
+    torch.testing.assert_close(found[:2], plain[:2])
+    difference = (found[2:] - plain[2:]).abs().max() / plain.abs().max()
+    assert 1e-6 < difference < 1e-1
