@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/linear/matrix.h"
+#include "kernels/ops/linear/matrix.h"
 
 namespace mote {
 namespace {

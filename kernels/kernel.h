@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/cpu_features.h"
+#include "kernels/machine/cpu_features.h"
 #include "kernels/tensor.h"
 
 namespace mote {

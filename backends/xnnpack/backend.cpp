@@ -3,7 +3,7 @@
 
 #include "backends/xnnpack/delegate.h"
 #include "backends/xnnpack/library.h"
-#include "kernels/cpu_features.h"
+#include "kernels/machine/cpu_features.h"
 #include "kernels/formats.h"
 
 namespace mote::xnnpack {

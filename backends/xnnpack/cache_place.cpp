@@ -9,7 +9,7 @@
 #include "backends/xnnpack/packed_cache.h"
 #include "base/crc32.h"
 #include "base/log.h"
-#include "kernels/cpu_features.h"
+#include "kernels/machine/cpu_features.h"
 
 namespace mote::xnnpack {
 namespace {

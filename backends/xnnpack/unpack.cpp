@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/float_bits.h"
+#include "kernels/support/float_bits.h"
 #include "kernels/formats.h"
 
 namespace mote::xnnpack {

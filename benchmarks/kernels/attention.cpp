@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu_features.h"
+#include "kernels/machine/cpu_features.h"
 #include "kernels/op.h"
 #include "runner/program/thread_pool.h"
 

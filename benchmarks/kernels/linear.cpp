@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "kernels/formats.h"
-#include "kernels/limits/limits.h"
-#include "kernels/linear/packed_weights.h"
+#include "kernels/machine/limits.h"
+#include "kernels/ops/linear/packed_weights.h"
 #include "kernels/op.h"
 #include "runner/program/thread_pool.h"
 

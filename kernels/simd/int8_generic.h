@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "kernels/simd.h"
+#include "kernels/simd/simd.h"
 #include "kernels/simd/vectors.h"
 
 namespace mote {

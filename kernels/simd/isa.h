@@ -12,7 +12,7 @@
 #define MOTE_TEXT(a) MOTE_TEXT_INNER(a)
 #define MOTE_ISA_NAME MOTE_TEXT(MOTE_ISA)
 
-#include "kernels/cpu_features.h"
+#include "kernels/machine/cpu_features.h"
 
 namespace mote {
 inline namespace MOTE_ISA {

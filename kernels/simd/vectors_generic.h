@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/float_bits.h"
+#include "kernels/support/float_bits.h"
 #include "kernels/simd/isa.h"
 
 namespace mote {

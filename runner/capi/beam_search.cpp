@@ -1,4 +1,4 @@
-#include "runner/llm/beam_search.h"
+#include "runner/generation/beam_search.h"
 
 #include "runner/capi/handles.h"
 #include "runner/capi/options.h"

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/capi/conversation.h"
-#include "runner/llm/json_tree.h"
+#include "runner/model/json_tree.h"
 
 using mote::Code;
 using mote::Status;
@@ -55,7 +55,7 @@ Result<std::string> with_special_tokens(const Model& model, std::string_view var
 }  // namespace
 
 Result<Prompt> render_with_own(const Model& model, const mote_conversation& conversation) {
-  MOTE_ASSIGN(const ChatTemplate* chat_template, model.require_chat_template());
+  MOTE_ASSIGN(const auto chat_template, chat_template_of(model));
   mote_conversation given{};
   MOTE_RETURN_IF_ERROR(read_struct(&conversation, given));
   MOTE_ASSIGN(const std::string variables, with_special_tokens(model, text_or_empty(given.variables)));

@@ -1,3 +1,4 @@
+#include "runner/generation/defaults.h"
 #include "runner/capi/handles.h"
 #include "runner/capi/options.h"
 #include "runner/capi/sampling_scalars.h"
@@ -34,11 +35,11 @@ mote_generation_options neutral_options() {
   return options;
 }
 
-mote_generation_options default_options(const mote::Model& model) {
-  const mote::GenerationConfig& config = model.generation_config();
+mote::Result<mote_generation_options> default_options(const mote::Model& model) {
+  MOTE_ASSIGN(const auto defaults, mote::generation_defaults(model));
   mote_generation_options options = neutral_options();
-  write_scalars(config.sampling, options);
-  options.max_new_tokens = static_cast<int32_t>(config.max_new_tokens);
+  write_scalars(defaults->sampling, options);
+  options.max_new_tokens = static_cast<int32_t>(defaults->max_new_tokens);
   return options;
 }
 
@@ -60,7 +61,8 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   mote::GenerationOptions options;
   options.max_new_tokens = from.max_new_tokens;
   MOTE_ASSIGN(options.sampling, sampling_options(from));
-  const std::vector<mote::SequenceBias>& own = model.generation_config().sampling.sequence_bias;
+  MOTE_ASSIGN(const auto defaults, mote::generation_defaults(model));
+  const std::vector<mote::SequenceBias>& own = defaults->sampling.sequence_bias;
   options.sampling.sequence_bias.insert(options.sampling.sequence_bias.end(), own.begin(), own.end());
   options.ignore_eos = from.ignore_eos != 0;
   options.skip_special_tokens = from.skip_special_tokens != 0;
@@ -98,7 +100,7 @@ Status check_unchanged(Object<mote_generation>& generation) {
 
 mote::Result<mote::GenerationOptions> mote::capi::read_generation_options(const Model& model,
                                                                           const mote_generation_options* requested) {
-  mote_generation_options options = default_options(model);
+  MOTE_ASSIGN(mote_generation_options options, default_options(model));
   if (requested != nullptr) MOTE_RETURN_IF_ERROR(read_struct(requested, options));
   return generation_options(model, options);
 }
@@ -144,7 +146,8 @@ int32_t mote_generation_options_default(const mote_model* handle, mote_generatio
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(options);
-    return mote::capi::write_struct(default_options(*model->model), options);
+    MOTE_ASSIGN(const mote_generation_options defaults, default_options(*model->model));
+    return mote::capi::write_struct(defaults, options);
   });
 }
 

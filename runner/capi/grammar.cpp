@@ -1,3 +1,4 @@
+#include "runner/generation/vocabulary.h"
 #include "runner/capi/handles.h"
 
 using mote::Code;
@@ -12,7 +13,7 @@ int32_t mote_model_vocabulary(const mote_model* handle, mote_vocabulary** out, m
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
-    MOTE_ASSIGN(auto vocabulary, model->model->vocabulary());
+    MOTE_ASSIGN(auto vocabulary, mote::vocabulary_of(*model->model));
     return give(out, std::move(vocabulary));
   });
 }

@@ -13,13 +13,13 @@
 #include "runner/capi/boundary.h"
 #include "runner/capi/occupancy.h"
 #include "runner/capi/options.h"
-#include "runner/llm/batch.h"
-#include "runner/llm/chat/chat_template.h"
-#include "runner/llm/chat/reply/parser.h"
-#include "runner/llm/constraints/constraint.h"
-#include "runner/llm/generation.h"
-#include "runner/llm/model.h"
-#include "runner/llm/session.h"
+#include "runner/generation/batch.h"
+#include "runner/chat/chat_template.h"
+#include "runner/replies/parser.h"
+#include "runner/grammars/constraint.h"
+#include "runner/generation/generation.h"
+#include "runner/model/model.h"
+#include "runner/session/session.h"
 
 namespace mote::capi {
 

@@ -1,6 +1,8 @@
 #include "runner/capi/handles.h"
-#include "runner/llm/describe.h"
-#include "runner/llm/machine.h"
+#include "runner/generation/defaults.h"
+#include "runner/model/describe.h"
+#include "runner/model/generation_config.h"
+#include "runner/program/machine.h"
 
 using mote::Status;
 using mote::capi::give;
@@ -46,6 +48,7 @@ int32_t mote_model_open(const char* path, const mote_model_options* options, mot
                  "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", chosen.load_mode);
     const std::string_view backend = chosen.backend == nullptr ? mote::kAnyBackend : chosen.backend;
     MOTE_ASSIGN(auto model, mote::Model::open(path, reads ? mote::LoadMode::kRead : mote::LoadMode::kMap, backend));
+    MOTE_RETURN_IF_ERROR(mote::generation_defaults(*model).status());
     return give(out, std::move(model));
   });
 }
@@ -99,7 +102,9 @@ int32_t mote_model_generation_config(const mote_model* handle, char** json, mote
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(json);
-    return give_string(model->model->generation_config().json, json);
+    MOTE_ASSIGN(const std::string config,
+                mote::generation_config_with_eos(model->model->generation_config(), model->model->eos_token_ids()));
+    return give_string(config, json);
   });
 }
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runner/capi/boundary.h"
-#include "runner/llm/generation.h"
-#include "runner/llm/session.h"
+#include "runner/generation/generation.h"
+#include "runner/session/session.h"
 
 namespace mote::capi {
 

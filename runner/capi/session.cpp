@@ -1,7 +1,7 @@
 #include "runner/capi/conversation.h"
-#include "runner/llm/golden.h"
-#include "runner/llm/speculation/draft_model.h"
-#include "runner/llm/trace.h"
+#include "runner/session/golden.h"
+#include "runner/generation/speculation/draft_model.h"
+#include "runner/session/trace.h"
 
 using mote::Code;
 using mote::Status;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/linear/packed_weights.h"
+#include "kernels/ops/linear/packed_weights.h"
 #include "kernels/op.h"
 #include "runner/program/delegate.h"
 #include "runner/program/verified.h"

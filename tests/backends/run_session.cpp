@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/llm/session.h"
+#include "runner/session/session.h"
 
 namespace mote::test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "runner/llm/constraints/constraint.h"
+#include "runner/grammars/constraint.h"
 
 namespace mote::test {
 namespace {

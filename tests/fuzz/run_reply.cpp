@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/utf8.h"
-#include "runner/llm/chat/reply/parser.h"
+#include "runner/replies/parser.h"
 
 namespace mote::test {
 namespace {

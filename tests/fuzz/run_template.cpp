@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/utf8.h"
-#include "runner/llm/chat/chat_template.h"
+#include "runner/chat/chat_template.h"
 
 namespace mote::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "kernels/attention/tasks.h"
+#include "kernels/ops/attention/tasks.h"
 #include "tests/kernels/harness.h"
 
 namespace mote::test {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/float_bits.h"
+#include "kernels/support/float_bits.h"
 #include "kernels/formats.h"
 
 namespace mote::test {

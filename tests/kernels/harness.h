@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/linear/packed_weights.h"
+#include "kernels/ops/linear/packed_weights.h"
 #include "kernels/op.h"
 
 namespace mote::test {

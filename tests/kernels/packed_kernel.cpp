@@ -3,7 +3,7 @@
 
 #include "kernels/formats.h"
 #include "kernels/kernel.h"
-#include "kernels/linear/kernels.h"
+#include "kernels/ops/linear/kernels.h"
 
 namespace mote::test {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "kernels/attention/tasks.h"
-#include "kernels/float_bits.h"
+#include "kernels/ops/attention/tasks.h"
+#include "kernels/support/float_bits.h"
 #include "kernels/kernel.h"
 #include "tests/kernels/attention_harness.h"
 

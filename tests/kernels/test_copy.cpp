@@ -2,7 +2,7 @@
 #include <limits>
 #include <map>
 
-#include "kernels/float_bits.h"
+#include "kernels/support/float_bits.h"
 #include "tests/kernels/operands.h"
 
 namespace mote::test {

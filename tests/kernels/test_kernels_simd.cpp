@@ -10,11 +10,11 @@
 #include <random>
 
 #include "kernels/kernel.h"
-#include "kernels/matmul/panel.h"
-#include "kernels/norm/norm.h"
-#include "kernels/pointwise/pointwise.h"
-#include "kernels/reduce/scan.h"
-#include "kernels/softmax/softmax.h"
+#include "kernels/ops/matmul/panel.h"
+#include "kernels/ops/norm/norm.h"
+#include "kernels/ops/pointwise/pointwise.h"
+#include "kernels/ops/reduce/scan.h"
+#include "kernels/ops/softmax/softmax.h"
 
 namespace mote::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "kernels/limits/limits.h"
+#include "kernels/machine/limits.h"
 
 namespace mote {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "kernels/linear/product.h"
+#include "kernels/ops/linear/product.h"
 #include "tests/kernels/harness.h"
 
 namespace mote::test {

@@ -1,12 +1,12 @@
 // Elementary functions against the C library in double, and float16 conversion over all its values.
-#include "kernels/math.h"
+#include "kernels/support/math.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "kernels/float_bits.h"
+#include "kernels/support/float_bits.h"
 
 namespace mote::test {
 namespace {

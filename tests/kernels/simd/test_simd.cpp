@@ -10,7 +10,7 @@
 #include <random>
 #include <span>
 
-#include "kernels/float_bits.h"
+#include "kernels/support/float_bits.h"
 #include "kernels/kernel.h"
 #include "tests/kernels/simd/operations.h"
 

@@ -11,7 +11,7 @@
 #include "base/handles.h"
 #include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
-#include "tests/runner/llm/tiny_file.h"
+#include "tests/runner/session/tiny_file.h"
 #include "tests/runner/program/counted_allocations.h"
 
 namespace mote {

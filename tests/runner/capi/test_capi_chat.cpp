@@ -7,7 +7,7 @@
 
 #include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
-#include "tests/runner/llm/tiny_file.h"
+#include "tests/runner/session/tiny_file.h"
 
 namespace mote {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu_features.h"
-#include "runner/llm/state/memory.h"
+#include "kernels/machine/cpu_features.h"
+#include "runner/session/state/memory.h"
 #include "runner/program/executor.h"
 #include "runner/program/program.h"
 #include "runner/program/thread_pool.h"

@@ -1,0 +1,212 @@
+// The parts of mote.attention, once for each instruction set.
+#include "kernels/ops/attention/append.h"
+#include "kernels/ops/attention/kernel.h"
+#include "kernels/ops/attention/scores.h"
+#include "kernels/ops/attention/values.h"
+#include "kernels/kernel.h"
+#include "kernels/simd/math.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+namespace {
+
+constexpr float kInfinity = __builtin_inff();
+
+void append(const KvHead& head, int64_t slot, const float* key, const float* value) {
+  std::byte* keys = head.key_block(slot / kKvBlockSlots);
+  std::byte* values = head.value_block(slot / kKvBlockSlots);
+  const int64_t in_block = slot % kKvBlockSlots, width = padded_width(head.value_head_dim);
+  if (head.type == KvType::kFloat32) {
+    float* k = reinterpret_cast<float*>(keys) + in_block;
+    float* v = reinterpret_cast<float*>(values) + in_block * width;
+    put_floats(key, head.head_dim, [=](int64_t i, float x) { k[16 * i] = x; });
+    put_floats(value, head.value_head_dim, [=](int64_t i, float x) { v[i] = x; });
+  } else if (head.type == KvType::kFloat16) {
+    uint16_t* k = reinterpret_cast<uint16_t*>(keys) + in_block;
+    uint16_t* v = reinterpret_cast<uint16_t*>(values) + in_block * width;
+    put_halves(key, head.head_dim, [=](int64_t i, uint16_t x) { k[16 * i] = x; });
+    put_halves(value, head.value_head_dim, [=](int64_t i, uint16_t x) { v[i] = x; });
+  } else {
+    append_key_codes(head, keys, in_block, key);
+    append_value_codes(head, values, in_block, value);
+  }
+}
+
+void quantize_query(const float* query, int64_t width, int16_t* codes, float* scales) {
+  for (int64_t begin = 0; begin < width; begin += kKvGroup) {
+    const int64_t count = width - begin < kKvGroup ? width - begin : kKvGroup;
+    const F32x16 low = load_up_to(query + begin, count);
+    const F32x16 high = load_up_to(query + begin + 16, count - 16);
+    const float largest = max_lanes(max(magnitude(high), max(magnitude(low), splat(0.0f))));
+    // NaN where an element is NaN or infinite, so that the scores become NaN.
+    const float defect = sum_lanes((low + high) * splat(0.0f));
+    scales[begin / kKvGroup] = largest / 32767.0f + defect;
+    const F32x16 inverse = splat(largest > 1e-30f ? 32767.0f / largest : 0.0f);
+    const F32x16 limit = splat(32767.0f), negative = splat(-32767.0f);
+    store_i16(codes + begin, round_to_i32(min(max(low * inverse, negative), limit)));
+    if (count > 16) store_i16(codes + begin + 16, round_to_i32(min(max(high * inverse, negative), limit)));
+  }
+}
+
+void prepare(const KvHead& head, float scale, QueryTile& tile) {
+  const int64_t width = head.head_dim, groups = (width + kKvGroup - 1) / kKvGroup, elements = tile.rows * width;
+  for (int64_t i = 0; i < elements; ++i) tile.queries[i] *= scale;
+  if (head.type == KvType::kFloat32 || head.type == KvType::kFloat16) return;
+  for (int row = 0; row < tile.rows; ++row) {
+    quantize_query(tile.queries + row * width, width, tile.codes + row * padded_width(width), tile.code_scales + row * groups);
+  }
+}
+
+// Which slots of a block the query at `position` sees.
+uint32_t visible_slots(const ScoreRule& rule, int64_t position, int64_t first, uint32_t held) {
+  const int64_t last = first + kKvBlockSlots - 1;
+  const bool in_window = rule.window == 0 || first > position - rule.window;
+  if (last <= position && in_window) return held;
+  if (first > position) return 0;
+  uint32_t visible = 0;
+  for (int i = 0; i < kKvBlockSlots; ++i) {
+    const int64_t distance = first + i - position;
+    const bool inside = rule.window == 0 || distance > -rule.window || first + i < rule.num_sinks;
+    if (distance <= 0 && inside) visible |= 1u << i;
+  }
+  return visible & held;
+}
+
+// Finds out which slots each query sees; few blocks are not full.
+void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile) {
+  int64_t lowest = tile.positions[0], highest = lowest;
+  for (int row = 1; row < tile.rows; ++row) {
+    lowest = tile.positions[row] < lowest ? tile.positions[row] : lowest;
+    highest = tile.positions[row] > highest ? tile.positions[row] : highest;
+  }
+  for (int b = 0; b < blocks.count; ++b) {
+    const bool in_window = rule.window == 0 || blocks.first[b] > highest - rule.window;
+    tile.full[b] = blocks.held[b] == kAllLanes && blocks.first[b] + kKvBlockSlots - 1 <= lowest && in_window;
+    if (tile.full[b]) continue;
+    for (int row = 0; row < tile.rows; ++row) {
+      const uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);
+      tile.visible[row * kSplitBlocks + b] = visible;
+      float* scores = tile.scores + row * kSplitLanes + 16 * b;
+      store_f32(scores, select_lanes(visible, load_f32(scores), splat(-kInfinity)));
+    }
+  }
+}
+
+// Soft-cap and ALiBi.
+void adjust_scores(const SplitBlocks& blocks, float softcap, float slope, int64_t position, float* scores) {
+  constexpr float kIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  for (int b = 0; b < blocks.count; ++b) {
+    F32x16 score = load_f32(scores + 16 * b);
+    if (softcap != 0) score = tanh(score / splat(softcap)) * splat(softcap);
+    const F32x16 distance = splat(static_cast<float>(blocks.first[b] - position)) + load_f32(kIndex);
+    store_f32(scores + 16 * b, slope == 0 ? score : fma(splat(slope), distance, score));
+  }
+}
+
+// e^x for x <= 0, relative error below 2e-7; below -87 the result is that of -87, and NaN stays NaN.
+// Source: as exp in kernels/simd/math.h.
+MOTE_INLINE F32x16 exp_of_negative(F32x16 x) {
+  const F32x16 shift = splat(12583039.0f);  // 1.5 * 2^23 + 127: the low bits of a sum with it are an exponent
+  const F32x16 clamped = max(splat(-87.0f), x);
+  const F32x16 shifted = fma(clamped, splat(1.44269504f), shift);
+  const F32x16 n = shifted - shift;
+  const F32x16 r = fnma(n, splat(-2.12194440e-4f), fnma(n, splat(0.693359375f), clamped));
+  F32x16 p = fma(splat(1.3888889e-3f), r, splat(8.3333333e-3f));
+  p = fma(p, r, splat(4.1666667e-2f));
+  p = fma(p, r, splat(1.6666667e-1f));
+  p = fma(p, r, splat(0.5f));
+  p = fma(p, r, splat(1.0f));
+  p = fma(p, r, splat(1.0f));
+  return p * bits_to_f32(shift_left<23>(bits_to_i32(shifted)));
+}
+
+// Scores become weights.
+void weigh_row(int count, const QueryTile& tile, int row, const SoftmaxSums& result) {
+  float* scores = tile.scores + row * kSplitLanes;
+  F32x16 most = splat(-kInfinity);
+  for (int b = 0; b < count; ++b) most = max(most, load_f32(scores + 16 * b));
+  const float maximum = max_lanes(most);
+  F32x16 total = splat(0.0f);
+  uint32_t any = 0;
+  for (int b = 0; b < count; ++b) {
+    F32x16 weight = exp_of_negative(load_f32(scores + 16 * b) - splat(maximum));
+    if (!tile.full[b]) {
+      const uint32_t visible = tile.visible[row * kSplitBlocks + b];
+      weight = select_lanes(visible, weight, splat(0.0f));
+      any |= visible;
+    } else {
+      any = kAllLanes;
+    }
+    total = total + weight;
+    store_f32(scores + 16 * b, weight);
+  }
+  result.maxima[row] = any == 0 ? -kInfinity : maximum;
+  result.totals[row] = sum_lanes(total);
+}
+
+template <typename Keys, typename Values, bool kCodes>
+void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
+                  const SoftmaxSums& result) {
+  score_all<Keys, kCodes>(head, blocks, tile);
+  for (int row = 0; row < tile.rows; ++row) {
+    if (rule.softcap == 0 && tile.slopes[row] == 0) continue;
+    adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], tile.scores + row * kSplitLanes);
+  }
+  find_visible(blocks, rule, tile);
+  for (int row = 0; row < tile.rows; ++row) weigh_row(blocks.count, tile, row, result);
+  if constexpr (kCodes) {
+    add_code_values<Values>(head, blocks, tile, result.sums);
+  } else {
+    std::memset(result.sums, 0, static_cast<size_t>(tile.rows * padded_width(head.value_head_dim)) * sizeof(float));
+    add_float_values<Values>(head, blocks, tile, result.sums);
+  }
+}
+
+void attend(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile, const SoftmaxSums& result) {
+  switch (head.type) {
+    case KvType::kFloat32: return attend_typed<Float32Keys, Float32Values, false>(head, blocks, rule, tile, result);
+    case KvType::kFloat16: return attend_typed<Float16Keys, Float16Values, false>(head, blocks, rule, tile, result);
+    case KvType::kInt8: return attend_typed<Int8Keys, Int8Values, true>(head, blocks, rule, tile, result);
+    case KvType::kInt4: return attend_typed<Int4Keys, Int4Values, true>(head, blocks, rule, tile, result);
+  }
+}
+
+void fold(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width) {
+  for (int row = 0; row < rows; ++row) {
+    const float before = sums.maxima[row], added = next.maxima[row];
+    if (added == -kInfinity && next.totals[row] == 0) continue;  // nothing was seen
+    const float maximum = added > before ? added : before;
+    float factors[16];
+    store_f32(factors, exp_of_negative(select_lanes(1, splat(before), splat(added)) - splat(maximum)));
+    const float keep = factors[0], take = factors[1];
+    float both[16];
+    store_f32(both, fma(splat(next.totals[row]), splat(take), splat(sums.totals[row]) * splat(keep)));
+    sums.totals[row] = both[0];
+    sums.maxima[row] = maximum;
+    for (int64_t d = row * width; d < (row + 1) * width; d += 16) {
+      store_f32(sums.sums + d, fma(load_f32(next.sums + d), splat(take), load_f32(sums.sums + d) * splat(keep)));
+    }
+  }
+}
+
+void finish(const float* sums, float factor, int64_t width, float* to) {
+  for (int64_t d = 0; d < width; d += 16) {
+    const F32x16 result = load_f32(sums + d) * splat(factor);
+    if (width - d >= 16) {
+      store_f32(to + d, result);
+    } else {
+      store_part(to + d, result, width - d);
+    }
+  }
+}
+
+constexpr AttentionKernel kAttention = {append, prepare, attend, fold, finish};
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "attention_" MOTE_ISA_NAME, .role = AttentionKernel::kRole, .needs = kNeeds, .rank = kRank,
+                     .functions = &kAttention);
+
+}  // namespace MOTE_ISA
+}  // namespace mote

@@ -1,0 +1,127 @@
+// mote.attention: appends keys and values to the cache, then attends over it.
+#include <limits>
+
+#include "kernels/ops/attention/tasks.h"
+#include "kernels/support/contract.h"
+#include "kernels/cost.h"
+#include "kernels/kernel.h"
+
+namespace mote {
+
+namespace {
+
+constexpr Code kBad = Code::kInvalidProgram;
+
+Result<StateShape> cache_shape(const Call& call, const AttentionParams& params) {
+  MOTE_REQUIRE(static_cast<size_t>(params.state) < call.state_shapes.size(), kBad, "attribute 'state' = %lld: must be below %zu",
+               static_cast<long long>(params.state), call.state_shapes.size());
+  const StateShape& shape = call.state_shapes[static_cast<size_t>(params.state)];
+  MOTE_REQUIRE(shape.is_kv_cache, kBad, "attribute 'state' = %lld is not a KV cache", static_cast<long long>(params.state));
+  MOTE_REQUIRE(shape.num_heads > 0 && shape.head_dim >= 0 && shape.value_head_dim >= 0 && shape.window >= 0, kBad,
+               "the cache has %d heads of %d and %d: must be positive", shape.num_heads, shape.head_dim, shape.value_head_dim);
+  MOTE_REQUIRE(shape.window == 0 || (params.window > 0 && params.window <= shape.window), kBad,
+               "attribute 'window' = %lld: must be 1..%d, which the cache keeps", static_cast<long long>(params.window),
+               shape.window);
+  return shape;
+}
+
+Status check_operands(const Call& call, const StateShape& shape) {
+  const Tensor& q = *call.inputs[kQuery];
+  const int64_t tokens = q.size(2);
+  MOTE_RETURN_IF_ERROR(expect_sizes(q, "q", {1, q.size(1), tokens, shape.head_dim}));
+  MOTE_REQUIRE(q.size(1) % shape.num_heads == 0, kBad, "q has %lld heads: must be a multiple of the cache's %d",
+               static_cast<long long>(q.size(1)), shape.num_heads);
+  const Tensor* k = optional_input(call, kKey);
+  const Tensor* v = optional_input(call, kValue);
+  MOTE_REQUIRE((k == nullptr) == (v == nullptr), kBad, "k and v must both be present or both absent");
+  if (k != nullptr) {
+    MOTE_RETURN_IF_ERROR(expect_dtype(*k, "k", {DType::kFloat32}));
+    MOTE_RETURN_IF_ERROR(expect_sizes(*k, "k", {1, shape.num_heads, tokens, shape.head_dim}));
+    MOTE_RETURN_IF_ERROR(expect_dtype(*v, "v", {DType::kFloat32}));
+    MOTE_RETURN_IF_ERROR(expect_sizes(*v, "v", {1, shape.num_heads, tokens, shape.value_head_dim}));
+  }
+  MOTE_RETURN_IF_ERROR(expect_present(call, kPositions, "positions"));
+  MOTE_RETURN_IF_ERROR(expect_dtype(*call.inputs[kPositions], "positions", {DType::kInt64}));
+  MOTE_RETURN_IF_ERROR(expect_sizes(*call.inputs[kPositions], "positions", {1, tokens}));
+  if (const Tensor* sinks = optional_input(call, kSinks)) {
+    MOTE_RETURN_IF_ERROR(expect_parameter(*sinks, "sinks", {q.size(1)}));
+  }
+  if (const Tensor* slopes = optional_input(call, kSlopes)) {
+    MOTE_RETURN_IF_ERROR(expect_parameter(*slopes, "alibi_slopes", {q.size(1)}));
+  }
+  const int64_t out[] = {1, tokens, q.size(1), shape.value_head_dim};
+  return expect_output(call, 0, DType::kFloat32, out);
+}
+
+Status check_attention(Call& call) {
+  MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 6, 1));
+  MOTE_RETURN_IF_ERROR(expect_dtype(*call.inputs[kQuery], "q", {DType::kFloat32}));
+  MOTE_RETURN_IF_ERROR(expect_rank(*call.inputs[kQuery], "q", 4, 4));
+  AttentionParams params;
+  MOTE_ASSIGN(params.state, integer_in(call, "state", 0, std::numeric_limits<int32_t>::max()));
+  MOTE_ASSIGN(params.window, integer_or(call, "window", 0, 0, kMaxTensorElements));
+  MOTE_ASSIGN(const double scale, call.number("scale"));
+  MOTE_ASSIGN(const double softcap, number_or(call, "softcap", 0.0));
+  params.scale = static_cast<float>(scale);
+  params.softcap = static_cast<float>(softcap);
+  MOTE_ASSIGN(const StateShape shape, cache_shape(call, params));
+  MOTE_RETURN_IF_ERROR(check_operands(call, shape));
+  MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, call.inputs[kQuery]->size(2)));
+  call.make_params<AttentionParams>() = params;
+  return Status();
+}
+
+int64_t position_at(const Tensor& positions, int64_t token) {
+  return positions.as<int64_t>()[token * positions.stride(1)];
+}
+
+// A cache that a session made for another shape would be read out of bounds.
+Status check_cache(const KvCache& cache, const StateShape& shape) {
+  const bool matches = cache.pages != nullptr && cache.positions != nullptr &&
+                       cache.num_heads == shape.num_heads && cache.head_dim == shape.head_dim &&
+                       cache.value_head_dim == shape.value_head_dim && cache.window == shape.window &&
+                       cache.num_sinks >= 0 && cache.capacity > cache.num_sinks;
+  MOTE_REQUIRE(matches, Code::kInternal, "the session's cache has another shape than the program's state");
+  return Status();
+}
+
+// Of tokens [first, first + tokens).
+Status check_positions(const KvCache& cache, const Tensor& positions, int64_t first, int64_t tokens) {
+  for (int64_t t = first; t < first + tokens; ++t) {
+    const int64_t position = position_at(positions, t);
+    MOTE_REQUIRE(position >= 0 && position < kMaxTensorElements, Code::kInvalidArgument,
+                 "positions[%lld] = %lld: must be 0..2^40", static_cast<long long>(t), static_cast<long long>(position));
+    MOTE_REQUIRE(cache.window != 0 || position < cache.capacity, Code::kContextFull,
+                 "position %lld does not fit: the context holds %lld", static_cast<long long>(position),
+                 static_cast<long long>(cache.capacity));
+    MOTE_REQUIRE(cache.pages[cache.slot_of(position) / kKvPageSlots] != nullptr, Code::kInternal,
+                 "the session's cache has no page for position %lld", static_cast<long long>(position));
+  }
+  const int64_t most = cache.capacity - cache.num_sinks - cache.window + 1;
+  MOTE_REQUIRE(cache.window == 0 || tokens <= most, Code::kInvalidArgument,
+               "%lld tokens in one call: must be at most %lld, which the sliding window's cache holds",
+               static_cast<long long>(tokens), static_cast<long long>(most));
+  return Status();
+}
+
+Status run_attention(const Call& call, KernelContext& context) {
+  const auto state = static_cast<size_t>(call.get_params<AttentionParams>().state);
+  const Tensor& positions = *call.inputs[kPositions];
+  int64_t first = 0;
+  for (const SequenceStates& sequence : context.sequences) {
+    MOTE_REQUIRE(state < sequence.kv_caches.size(), Code::kInternal, "the session has no cache for state %zu", state);
+    const KvCache& cache = sequence.kv_caches[state];
+    MOTE_RETURN_IF_ERROR(check_cache(cache, call.state_shapes[state]));
+    MOTE_RETURN_IF_ERROR(check_positions(cache, positions, first, sequence.tokens));
+    first += sequence.tokens;
+  }
+  append_and_attend(call, context);
+  return Status();
+}
+
+}  // namespace
+
+MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes, .run = run_attention,
+                 .cost = attention_cost);
+
+}  // namespace mote

@@ -1,0 +1,177 @@
+// Products of queries with blocks of keys: 16 positions a vector. Only for *_simd.cpp.
+#pragma once
+
+#include "kernels/ops/attention/pairs.h"
+#include "kernels/ops/attention/tiles.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+struct Float32Keys {
+  static constexpr int kElementBytes = 4;
+  MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) {
+    return load_f32(reinterpret_cast<const float*>(block) + 16 * d);
+  }
+};
+struct Float16Keys {
+  static constexpr int kElementBytes = 2;
+  MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) { return load_f16(block + 32 * d); }
+};
+
+// Blocks of a head with what is read after each of them: keys some blocks ahead, and the values of the same positions. They
+// arrive while the keys are multiplied; the hardware would begin anew in every block and page.
+struct KeyBlocks {
+  const std::byte* const* keys;
+  const std::byte* const* next_keys;
+  const std::byte* const* values;
+  int64_t key_bytes;  // of a block
+
+  // Line i of 64 bytes of the keys ahead of block b, then of its values.
+  MOTE_INLINE void fetch(int b, int64_t i) const {
+    const int64_t at = 64 * i;
+    __builtin_prefetch(at < key_bytes ? next_keys[b] + at : values[b] + (at - key_bytes));
+  }
+};
+
+// Few queries cost less than the memory that they read.
+constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
+
+// scores[r][16 b + i] = query r . key of slot i of block b, for kRows queries and kBlocks blocks.
+template <typename Keys, int kRows, int kBlocks>
+MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks, float* scores) {
+  const int64_t width = head.head_dim;
+  const float* queries = tile.queries + row * width;
+  F32x16 sums[kRows][kBlocks];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) sums[r][b] = splat(0.0f);
+  }
+  for (int64_t d = 0; d < width; ++d) {
+    F32x16 keys[kBlocks];
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) {
+      keys[b] = Keys::load(blocks.keys[b], d);
+      if (!waits_for_memory(kRows)) continue;
+      for (int i = 0; i < Keys::kElementBytes / 2; ++i) blocks.fetch(b, Keys::kElementBytes / 2 * d + i);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const F32x16 query = splat(queries[r * width + d]);
+#pragma GCC unroll 8
+      for (int b = 0; b < kBlocks; ++b) sums[r][b] = fma(query, keys[b], sums[r][b]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) store_f32(scores + r * kSplitLanes + 16 * b, sums[r][b]);
+  }
+}
+
+// 32 bytes of a block are two (int8) or four (int4) elements of 16 keys.
+struct Int8Keys {
+  static constexpr int kPairs = 1;
+  MOTE_INLINE static void load(const std::byte* line, Pairs16* pairs) { pairs[0] = load_pairs_i8(line); }
+};
+struct Int4Keys {
+  static constexpr int kPairs = 2;
+  MOTE_INLINE static void load(const std::byte* line, Pairs16* pairs) { load_pairs_i4(line, pairs[0], pairs[1]); }
+};
+
+// Exact products of elements [32 group, 32 group + 32).
+template <typename Keys, int kRows, int kBlocks>
+MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyBlocks& blocks, int64_t first_line,
+                           int64_t end_line, I32x16 (&sums)[kRows][kBlocks]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) sums[r][b] = splat_i32(0);
+  }
+  for (int64_t line = first_line; line < end_line; ++line) {
+    Pairs16 keys[kBlocks][Keys::kPairs];
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) {
+      Keys::load(blocks.keys[b] + 32 * line, keys[b]);
+      if (waits_for_memory(kRows)) blocks.fetch(b, line);
+    }
+#pragma GCC unroll 2
+    for (int p = 0; p < Keys::kPairs; ++p) {
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const int16_t* pair = codes + r * code_stride + 2 * (Keys::kPairs * line + p);
+#pragma GCC unroll 8
+        for (int b = 0; b < kBlocks; ++b) sums[r][b] = dot2(sums[r][b], keys[b][p], pair);
+      }
+    }
+  }
+}
+
+template <typename Keys, int kRows, int kBlocks>
+MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks, float* scores) {
+  constexpr int64_t kLineElements = 2 * Keys::kPairs;
+  const int64_t code_stride = padded_width(head.head_dim);
+  const int64_t lines = (head.head_dim + kLineElements - 1) / kLineElements;
+  const int64_t groups = (head.head_dim + kKvGroup - 1) / kKvGroup;
+  for (int64_t group = 0; group < groups; ++group) {
+    constexpr int64_t kGroupLines = kKvGroup / kLineElements;
+    const int64_t end_line = (group + 1) * kGroupLines < lines ? (group + 1) * kGroupLines : lines;
+    I32x16 sums[kRows][kBlocks];
+    dot_group<Keys, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines, end_line, sums);
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) {
+      const F32x16 key_scales = load_f32(reinterpret_cast<const float*>(blocks.keys[b] + 32 * lines) + 16 * group);
+      if (waits_for_memory(kRows)) {
+        blocks.fetch(b, lines + 2 * group);
+        blocks.fetch(b, lines + 2 * group + 1);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        float* to = scores + r * kSplitLanes + 16 * b;
+        const F32x16 scale = key_scales * splat(tile.code_scales[(row + r) * groups + group]);
+        const F32x16 part = to_f32(sums[r][b]);
+        store_f32(to, group == 0 ? part * scale : fma(part, scale, load_f32(to)));
+      }
+    }
+  }
+}
+
+// Tiles of queries and blocks.
+template <typename Keys, bool kCodes>
+void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
+  constexpr int kAhead = 4;  // blocks
+  const std::byte* keys[kSplitBlocks + kAhead];
+  const std::byte* values[kSplitBlocks];
+  for (int b = 0; b < blocks.count; ++b) {
+    keys[b] = head.key_block(blocks.index[b]);
+    values[b] = head.value_block(blocks.index[b]);
+  }
+  // The next split mostly follows in the cache.
+  for (int b = blocks.count; b < blocks.count + kAhead; ++b) {
+    const int64_t next = blocks.index[blocks.count - 1] + 1 + b - blocks.count;
+    keys[b] = head.has_block(next) ? head.key_block(next) : keys[b - 1];
+  }
+  const auto run = [&]<int kRows, int kBlocks>(Constant<kRows>, Constant<kBlocks>, int row, int block) MOTE_INLINE_LAMBDA {
+    float* scores = tile.scores + row * kSplitLanes + 16 * block;
+    const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};
+    if constexpr (kCodes) {
+      score_codes<Keys, kRows, kBlocks>(head, tile, row, these, scores);
+    } else {
+      score_floats<Keys, kRows, kBlocks>(head, tile, row, these, scores);
+    }
+  };
+  // Few queries go over all blocks one after another, many queries over those that stay in the nearest cache.
+  const int together = tile.rows < kMostRows ? blocks.count : beside(kMostRows, 4);
+  for (int first = 0; first < blocks.count; first += together) {
+    const int end = first + together < blocks.count ? first + together : blocks.count;
+    for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows> rows, int row) MOTE_INLINE_LAMBDA {
+      constexpr int kBlocks = beside(kRows, 4);
+      int block = first;
+      for (; block + kBlocks <= end; block += kBlocks) run(rows, Constant<kBlocks>(), row, block);
+      for (; block < end; ++block) run(rows, Constant<1>(), row, block);
+    });
+  }
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote

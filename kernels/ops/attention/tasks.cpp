@@ -1,0 +1,421 @@
+#include "kernels/ops/attention/tasks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "kernels/support/contract.h"
+#include "kernels/support/math.h"
+#include "kernels/support/rows.h"
+#include "kernels/support/scratch.h"
+
+namespace mote {
+
+namespace {
+
+constexpr int64_t kMostSplits = 128;                     // of one parallel region
+constexpr int64_t kPartialFloats = int64_t{1} << 18;     // that they may need
+
+// Queries of one head of a cache are rows, token by token; 32 rows are a tile. Tokens are those of one sequence.
+struct Shape {
+  int64_t heads, kv_heads, tokens, head_dim, value_head_dim;
+
+  static Shape of(const Call& call, int64_t tokens) {
+    const Tensor& q = *call.inputs[kQuery];
+    const auto state = static_cast<size_t>(call.get_params<AttentionParams>().state);
+    return {q.size(1), call.state_shapes[state].num_heads, tokens, q.size(3), call.outputs[0]->size(3)};
+  }
+  int64_t group() const { return heads / kv_heads; }
+  int64_t rows() const { return group() * tokens; }  // of a head of the cache
+  int64_t tiles() const { return (rows() + kQueryRows - 1) / kQueryRows; }
+  int64_t units() const { return kv_heads * tiles(); }
+  int64_t width() const { return padded_width(value_head_dim); }
+  // Are there too few tiles to keep the threads busy?
+  bool splits_context(int num_threads) const { return units() < int64_t{4} * num_threads; }
+  // Splits of one parallel region.
+  int64_t splits_at_once() const {
+    const int64_t floats = std::max<int64_t>(1, units() * std::min<int64_t>(rows(), kQueryRows) * (width() + 2));
+    return std::clamp<int64_t>(kPartialFloats / floats, 1, kMostSplits);
+  }
+};
+
+SoftmaxSums take_sums(Scratch& scratch, int64_t rows, int64_t width) {
+  SoftmaxSums sums;
+  sums.maxima = scratch.take<float>(rows);
+  sums.totals = scratch.take<float>(rows);
+  sums.sums = scratch.take<float>(rows * width);
+  return sums;
+}
+
+size_t sums_bytes(int64_t rows, int64_t width) { return 2 * array_bytes<float>(rows) + array_bytes<float>(rows * width); }
+
+void clear(const SoftmaxSums& sums, int64_t rows, int64_t width) {
+  std::fill_n(sums.maxima, rows, -std::numeric_limits<float>::infinity());
+  std::fill_n(sums.totals, rows, 0.0f);
+  std::fill_n(sums.sums, rows * width, 0.0f);
+}
+
+// What one thread works with.
+struct Workspace {
+  QueryTile tile;
+  SoftmaxSums part, sums;
+  float* key = nullptr;    // [head_dim], for rows of strided elements
+  float* value = nullptr;  // [value_head_dim]
+
+  static size_t bytes(const Shape& shape) {
+    const int64_t dim = shape.head_dim, groups = (dim + kKvGroup - 1) / kKvGroup;
+    return array_bytes<float>(kQueryRows * dim) + 2 * array_bytes<float>(kQueryRows) + array_bytes<int64_t>(kQueryRows) +
+           array_bytes<int16_t>(kQueryRows * padded_width(dim)) + array_bytes<float>(kQueryRows * groups) +
+           array_bytes<float>(kQueryRows * kSplitLanes) + array_bytes<int16_t>(kQueryRows * kSplitLanes) +
+           array_bytes<uint32_t>(kQueryRows * kSplitBlocks) + 2 * sums_bytes(kQueryRows, shape.width()) +
+           array_bytes<float>(dim) + array_bytes<float>(shape.value_head_dim);
+  }
+
+  Workspace(std::span<std::byte> memory, const Shape& shape) {
+    Scratch scratch(memory);
+    const int64_t dim = shape.head_dim, groups = (dim + kKvGroup - 1) / kKvGroup;
+    tile.queries = scratch.take<float>(kQueryRows * dim);
+    tile.slopes = scratch.take<float>(kQueryRows);
+    tile.weight_scales = scratch.take<float>(kQueryRows);
+    tile.positions = scratch.take<int64_t>(kQueryRows);
+    tile.codes = scratch.take<int16_t>(kQueryRows * padded_width(dim));
+    tile.code_scales = scratch.take<float>(kQueryRows * groups);
+    tile.scores = scratch.take<float>(kQueryRows * kSplitLanes);
+    tile.weights = scratch.take<int16_t>(kQueryRows * kSplitLanes);
+    tile.visible = scratch.take<uint32_t>(kQueryRows * kSplitBlocks);
+    part = take_sums(scratch, kQueryRows, shape.width());
+    sums = take_sums(scratch, kQueryRows, shape.width());
+    key = scratch.take<float>(dim);
+    value = scratch.take<float>(shape.value_head_dim);
+  }
+};
+
+// The splits that some queries see, in order: those of the sinks, then those of the window.
+struct SplitRange {
+  int64_t sink_splits = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t lowest = 0;   // positions that a window begins and ends with
+  int64_t highest = 0;
+
+  SplitRange(const KvCache& cache, int64_t window, int64_t lowest_query, int64_t highest_query) : highest(highest_query) {
+    lowest = window == 0 ? 0 : std::max<int64_t>(0, lowest_query - window + 1);
+    const int64_t splits = highest / kSplitPositions + 1;
+    first = lowest / kSplitPositions;
+    sink_splits = std::min(first, (cache.num_sinks + kSplitPositions - 1) / kSplitPositions);
+    count = splits - first + sink_splits;
+  }
+  int64_t split(int64_t index) const { return index < sink_splits ? index : first + index - sink_splits; }
+};
+
+uint32_t held_slots(const int64_t* positions, int64_t first) {
+  int64_t other = 0;
+  for (int64_t i = 0; i < kKvBlockSlots; ++i) other |= positions[i] ^ (first + i);
+  if (other == 0) return 0xFFFF;
+  uint32_t held = 0;
+  for (int64_t i = 0; i < kKvBlockSlots; ++i) held |= static_cast<uint32_t>(positions[i] == first + i) << i;
+  return held;
+}
+
+// Blocks of a split that hold something between the range's positions or among the sinks.
+SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t split) {
+  SplitBlocks blocks;
+  const auto add = [&](int64_t slot, int64_t first) {
+    const uint32_t held = held_slots(cache.positions + slot, first);
+    if (held == 0) return;
+    blocks.index[blocks.count] = slot / kKvBlockSlots;
+    blocks.first[blocks.count] = first;
+    blocks.held[blocks.count++] = held;
+  };
+  const int64_t end = std::min((split + 1) * kSplitPositions, range.highest + 1);
+  for (int64_t first = split * kSplitPositions; first < end; first += kKvBlockSlots) {
+    const bool in_window = first + kKvBlockSlots > range.lowest;
+    const bool in_ring = cache.window != 0 && first + kKvBlockSlots > cache.num_sinks;
+    if (first < cache.num_sinks || (cache.window == 0 && in_window)) add(first, first);
+    if (in_ring && in_window) add(cache.slot_of(first + kKvBlockSlots - 1) / kKvBlockSlots * kKvBlockSlots, first);
+  }
+  return blocks;
+}
+
+// The tokens of a call that belong to one sequence, from `first_token` on, with that sequence's cache.
+class Attention {
+ public:
+  Attention(const Call& call, const KernelContext& context, const SequenceStates& sequence, int64_t first_token)
+      : call_(call), cache_(sequence.kv_caches[static_cast<size_t>(call.get_params<AttentionParams>().state)]),
+        threads_(*context.threads), shape_(Shape::of(call, sequence.tokens)), first_token_(first_token),
+        params_(call.get_params<AttentionParams>()), positions_(*call.inputs[kPositions]), memory_(context.scratch) {
+    rule_ = {params_.softcap, params_.window, cache_.num_sinks};
+    shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
+  }
+
+  const Shape& shape() const { return shape_; }
+
+  void run() {
+    if (shape_.units() == 0 || shape_.tokens == 0) return;
+    const bool has_keys = optional_input(call_, kKey) != nullptr;
+    const bool splits = shape_.splits_context(threads_.num_threads());
+    // A task that alone reads what it appends appends first; a ring's block may be read by the tasks of two splits.
+    const bool together = shape_.tiles() == 1 && (!splits || cache_.window == 0);
+    if (has_keys) mark_positions();
+    if (has_keys && !together) append_all();
+    if (splits) {
+      attend_splits(has_keys && together);
+    } else {
+      threads_.parallel_for(shape_.units(), 1, [&](int64_t begin, int64_t end, int thread) {
+        Workspace work = workspace(thread);
+        for (int64_t unit = begin; unit < end; ++unit) attend_unit(unit, has_keys && together, work);
+      });
+    }
+  }
+
+  Workspace workspace(int thread) const {
+    return Workspace(memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(thread)), shape_);
+  }
+
+  void mark_positions() const {
+    for (int64_t t = 0; t < shape_.tokens; ++t) cache_.positions[cache_.slot_of(position(t))] = position(t);
+  }
+
+  void append_head(int64_t kv_head, const Workspace& work) const { append(kv_head, 0, kMaxTensorElements, work); }
+
+  // A tile with all that it sees. appends: nobody else reads what this head appends, so it is done here.
+  void attend_unit(int64_t unit, bool appends, Workspace& work) const {
+    if (appends) append_head(unit, work);
+    load_queries(unit, work.tile);
+    clear(work.sums, work.tile.rows, shape_.width());
+    const SplitRange range = range_of(work.tile);
+    for (int64_t i = 0; i < range.count; ++i) {
+      attend(unit, range, range.split(i), work.tile, work.part);
+      params_.kernel->fold(work.sums, work.part, work.tile.rows, shape_.width());
+    }
+    store_outputs(unit, work.sums);
+  }
+
+ private:
+  int64_t position(int64_t token) const { return positions_.as<int64_t>()[(first_token_ + token) * positions_.stride(1)]; }
+  // Of q, k and v, seen as rows.
+  int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
+
+  KvHead head(int64_t index) const {
+    KvHead head{cache_.type, cache_.head_dim, cache_.value_head_dim, kv_key_block_bytes(cache_.type, cache_.head_dim),
+                kv_value_block_bytes(cache_.type, cache_.value_head_dim)};
+    head.pages = cache_.pages;
+    head.num_pages = cache_.num_pages();
+    head.keys_offset = cache_.page_offset + index * kKvPageBlocks * head.key_block_bytes;
+    head.values_offset = cache_.page_offset + kKvPageBlocks * (cache_.num_heads * head.key_block_bytes + index * head.value_block_bytes);
+    return head;
+  }
+
+  // Writes the tokens whose positions lie in [begin, end).
+  void append(int64_t kv_head, int64_t begin, int64_t end, const Workspace& work) const {
+    const KvHead to = head(kv_head);
+    for (int64_t t = 0; t < shape_.tokens; ++t) {
+      if (position(t) < begin || position(t) >= end) continue;
+      const float* key = read_row(*call_.inputs[kKey], row_of(kv_head, t), work.key);
+      const float* value = read_row(*call_.inputs[kValue], row_of(kv_head, t), work.value);
+      params_.kernel->append(to, cache_.slot_of(position(t)), key, value);
+    }
+  }
+
+  // Heads are split over threads, so that a slot is written by one of them whatever the positions are.
+  void append_all() const {
+    const int64_t work_of_head = shape_.tokens * (shape_.head_dim + shape_.value_head_dim);
+    threads_.parallel_for(shape_.kv_heads, row_grain(work_of_head), [&](int64_t begin, int64_t end, int thread) {
+      const Workspace work = workspace(thread);
+      for (int64_t index = begin; index < end; ++index) append_head(index, work);
+    });
+  }
+
+  void load_queries(int64_t unit, QueryTile& tile) const {
+    const Tensor& q = *call_.inputs[kQuery];
+    const Tensor* slopes = optional_input(call_, kSlopes);
+    const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
+    tile.rows = static_cast<int>(std::min<int64_t>(kQueryRows, shape_.rows() - first));
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      const int64_t token = (first + row) / shape_.group(), index = kv_head * shape_.group() + (first + row) % shape_.group();
+      copy_row(q, row_of(index, token), tile.queries + row * shape_.head_dim);
+      tile.positions[row] = position(token);
+      tile.slopes[row] = slopes == nullptr ? 0.0f : slopes->as<float>()[index];
+    }
+    params_.kernel->prepare(head(kv_head), params_.scale, tile);
+  }
+
+  SplitRange range_of(const QueryTile& tile) const {
+    const auto [lowest, highest] = std::minmax_element(tile.positions, tile.positions + tile.rows);
+    return SplitRange(cache_, params_.window, *lowest, *highest);
+  }
+
+  void attend(int64_t unit, const SplitRange& range, int64_t split, QueryTile& tile, const SoftmaxSums& result) const {
+    params_.kernel->attend(head(unit / shape_.tiles()), find_blocks(cache_, range, split), rule_, tile, result);
+  }
+
+  // The learned logit of a head joins the denominator only.
+  static void join_sink(float sink, float maximum, float& total, float& factor) {
+    const float joined = sink > maximum ? sink : maximum;
+    factor = math::exp(maximum - joined);
+    total = total * factor + math::exp(sink - joined);
+  }
+
+  void store_outputs(int64_t unit, const SoftmaxSums& sums) const {
+    const Tensor* sinks = optional_input(call_, kSinks);
+    const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
+    const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows() - first);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t token = (first + row) / shape_.group(), index = kv_head * shape_.group() + (first + row) % shape_.group();
+      float total = sums.totals[row], factor = 1.0f;
+      if (sinks != nullptr) join_sink(sinks->as<float>()[index], sums.maxima[row], total, factor);
+      factor = total != 0 ? factor / total : 0.0f;
+      float* to = call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
+      params_.kernel->finish(sums.sums + row * shape_.width(), factor, shape_.value_head_dim, to);
+    }
+  }
+
+  // A task is a tile with one split. Whoever finishes the last split of a tile adds them up in order.
+  void attend_splits(bool appends) const {
+    Scratch scratch(shared_);
+    const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows()), at_once = shape_.splits_at_once();
+    int32_t* left = scratch.take<int32_t>(shape_.units());
+    const SoftmaxSums parts = take_sums(scratch, shape_.units() * at_once * rows, shape_.width());
+    const SoftmaxSums sums = take_sums(scratch, shape_.units() * rows, shape_.width());
+    const auto nth = [&](const SoftmaxSums& all, int64_t index) {
+      return SoftmaxSums{all.maxima + index * rows, all.totals + index * rows, all.sums + index * rows * shape_.width()};
+    };
+    clear(sums, shape_.units() * rows, shape_.width());
+    const SplitRange range = whole_range();
+    for (int64_t done = 0; done < range.count; done += at_once) {
+      const int64_t count = std::min(at_once, range.count - done);
+      std::fill_n(left, shape_.units(), static_cast<int32_t>(count));
+      threads_.parallel_for(shape_.units() * count, split_grain(range), [&](int64_t begin, int64_t end, int thread) {
+        Workspace work = workspace(thread);
+        for (int64_t task = begin, loaded = -1; task < end; ++task) {
+          const int64_t unit = task / count, index = task % count, split = range.split(done + index);
+          if (appends) append(unit, split * kSplitPositions, (split + 1) * kSplitPositions, work);
+          if (loaded != unit) load_queries(unit, work.tile);
+          loaded = unit;
+          attend(unit, range, split, work.tile, nth(parts, unit * at_once + index));
+          if (std::atomic_ref(left[unit]).fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+          for (int64_t i = 0; i < count; ++i) {
+            params_.kernel->fold(nth(sums, unit), nth(parts, unit * at_once + i), work.tile.rows, shape_.width());
+          }
+          if (done + count == range.count) store_outputs(unit, nth(sums, unit));
+        }
+      });
+    }
+  }
+
+  SplitRange whole_range() const {
+    int64_t lowest = position(0), highest = position(0);
+    for (int64_t t = 1; t < shape_.tokens; ++t) {
+      lowest = std::min(lowest, position(t));
+      highest = std::max(highest, position(t));
+    }
+    return SplitRange(cache_, params_.window, lowest, highest);
+  }
+
+  // Splits that are worth a thread.
+  int64_t split_grain(const SplitRange& range) const {
+    const int64_t seen = std::min(kSplitPositions, range.highest - range.lowest + 1);
+    return row_grain(std::min<int64_t>(kQueryRows, shape_.rows()) * seen * (shape_.head_dim + shape_.value_head_dim) / 8);
+  }
+
+  const Call& call_;
+  KvCache& cache_;
+  ThreadPool& threads_;
+  const Shape shape_;
+  const int64_t first_token_;
+  const AttentionParams params_;
+  const Tensor& positions_;
+  std::span<std::byte> memory_, shared_;
+  ScoreRule rule_;
+};
+
+// All sequences of a call in the same parallel regions.
+class TogetherAttention {
+ public:
+  TogetherAttention(const Call& call, const KernelContext& context) : call_(call), context_(context) {}
+
+  void run() const {
+    bool one_tile = true;
+    int64_t num_units = 0, tokens_of_most = 0;
+    const bool has_keys = optional_input(call_, kKey) != nullptr;
+    for_each([&](const Attention& part, int64_t) {
+      if (has_keys) part.mark_positions();
+      one_tile = one_tile && part.shape().tiles() == 1;
+      num_units += part.shape().units();
+      tokens_of_most = std::max(tokens_of_most, part.shape().tokens);
+    });
+    if (has_keys && !one_tile) append_all(tokens_of_most);
+    const bool appends = has_keys && one_tile;
+    context_.threads->parallel_for(num_units, 1, [&](int64_t begin, int64_t end, int thread) {
+      int64_t before = 0;
+      for_each([&](const Attention& part, int64_t) {
+        const int64_t first = std::max(begin, before) - before, last = std::min(end - before, part.shape().units());
+        before += part.shape().units();
+        if (first >= last) return;
+        Workspace work = part.workspace(thread);
+        for (int64_t unit = first; unit < last; ++unit) part.attend_unit(unit, appends, work);
+      });
+    });
+  }
+
+  // Are there too few tiles in all to keep the threads busy?
+  bool splits_context() const {
+    int64_t num_units = 0;
+    for (const SequenceStates& sequence : context_.sequences) num_units += Shape::of(call_, sequence.tokens).units();
+    return num_units < int64_t{4} * context_.threads->num_threads();
+  }
+
+  // body(sequence's part, its number)
+  template <typename Body>
+  void for_each(const Body& body) const {
+    int64_t first_token = 0, index = 0;
+    for (const SequenceStates& sequence : context_.sequences) {
+      body(Attention(call_, context_, sequence, first_token), index++);
+      first_token += sequence.tokens;
+    }
+  }
+
+ private:
+  void append_all(int64_t tokens) const {
+    const Shape shape = Shape::of(call_, tokens);
+    const auto num_sequences = static_cast<int64_t>(context_.sequences.size());
+    const int64_t grain = row_grain(tokens * (shape.head_dim + shape.value_head_dim));
+    context_.threads->parallel_for(num_sequences * shape.kv_heads, grain, [&](int64_t begin, int64_t end, int thread) {
+      for_each([&](const Attention& part, int64_t index) {
+        const Workspace work = part.workspace(thread);
+        const int64_t before = index * shape.kv_heads;
+        for (int64_t task = std::max(begin, before); task < std::min(end, before + shape.kv_heads); ++task) {
+          part.append_head(task - before, work);
+        }
+      });
+    });
+  }
+
+  const Call& call_;
+  const KernelContext& context_;
+};
+
+}  // namespace
+
+size_t attention_scratch_bytes(const Call& call, int num_threads) {
+  const int64_t tokens = call.inputs[kQuery]->size(2);
+  const Shape shape = Shape::of(call, tokens);
+  size_t bytes = static_cast<size_t>(num_threads) * Workspace::bytes(shape);
+  // A part of the tokens, if they are of several sequences, may split where all of them do not.
+  const int64_t most_units = int64_t{4} * num_threads - 1;
+  const int64_t units = std::min(shape.units(), most_units), rows = std::min<int64_t>(kQueryRows, shape.rows());
+  if (tokens == 1 && shape.units() > most_units) return bytes;
+  const int64_t parts = std::max(kPartialFloats / (shape.width() + 2), units * rows);
+  return bytes + array_bytes<int32_t>(units) + sums_bytes(parts, shape.width()) + sums_bytes(units * rows, shape.width());
+}
+
+void append_and_attend(const Call& call, const KernelContext& context) {
+  const TogetherAttention attention(call, context);
+  if (context.sequences.size() > 1 && !attention.splits_context()) {
+    attention.run();
+  } else {
+    attention.for_each([](Attention part, int64_t) { part.run(); });
+  }
+}
+
+}  // namespace mote

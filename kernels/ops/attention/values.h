@@ -1,0 +1,197 @@
+// Weighted sums of values. Only for *_simd.cpp.
+#pragma once
+
+#include "kernels/ops/attention/pairs.h"
+#include "kernels/ops/attention/tiles.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+struct Float32Values {
+  static constexpr int64_t kElementBytes = 4;
+  MOTE_INLINE static F32x16 load(const std::byte* from) { return load_f32(reinterpret_cast<const float*>(from)); }
+};
+struct Float16Values {
+  static constexpr int64_t kElementBytes = 2;
+  MOTE_INLINE static F32x16 load(const std::byte* from) { return load_f16(from); }
+};
+
+// Some blocks that the queries of a tile see alike.
+struct ValueBlocks {
+  const std::byte* const* blocks;  // already at the first column
+  const float* weights;            // of the first query and block
+  int count;
+  uint32_t visible;
+};
+
+// sums[r][16 c ...] += weight of query r * value, in the order of positions.
+template <typename Values, int kRows, int kColumns, bool kAll>
+MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* to, int64_t width) {
+  F32x16 sums[kRows][kColumns];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = load_f32(to + r * width + 16 * c);
+  }
+  for (int b = 0; b < from.count; ++b) {
+    const std::byte* value = from.blocks[b];
+    const float* weights = from.weights + 16 * b;
+    for (int slot = 0; slot < kKvBlockSlots; ++slot, value += row_bytes) {
+      if (!kAll && (from.visible >> slot & 1) == 0) continue;
+      F32x16 x[kColumns];
+#pragma GCC unroll 8
+      for (int c = 0; c < kColumns; ++c) x[c] = Values::load(value + 16 * c * Values::kElementBytes);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const F32x16 weight = splat(weights[r * kSplitLanes + slot]);
+#pragma GCC unroll 8
+        for (int c = 0; c < kColumns; ++c) sums[r][c] = fma(weight, x[c], sums[r][c]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) store_f32(to + r * width + 16 * c, sums[r][c]);
+  }
+}
+
+// Rows [row, end) see `count` blocks alike.
+template <typename Values, bool kAll>
+void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values, int block, int count,
+                float* sums) {
+  const int64_t width = padded_width(head.value_head_dim);
+  const uint32_t visible = tile.visible[row * kSplitBlocks + block];
+  for_row_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int first) MOTE_INLINE_LAMBDA {
+    constexpr int kColumns = beside(kRows, 4);
+    const float* weights = tile.scores + first * kSplitLanes + 16 * block;
+    const auto run = [&]<int kCount>(Constant<kCount>, int64_t column) MOTE_INLINE_LAMBDA {
+      const std::byte* at[kSplitBlocks];
+      for (int b = 0; b < count; ++b) at[b] = values[block + b] + column * Values::kElementBytes;
+      add_values<Values, kRows, kCount, kAll>({at, weights, count, visible}, width * Values::kElementBytes,
+                                              sums + first * width + column, width);
+    };
+    int64_t column = 0;
+    for (; column + 16 * kColumns <= width; column += 16 * kColumns) run(Constant<kColumns>(), column);
+    for (; column < width; column += 16) run(Constant<1>(), column);
+  });
+}
+
+// Full blocks are added four at a time, which the nearest cache holds; others for the rows that see them alike.
+template <typename Values>
+void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
+  const std::byte* values[kSplitBlocks];
+  for (int b = 0; b < blocks.count; ++b) values[b] = head.value_block(blocks.index[b]);
+  for (int block = 0; block < blocks.count;) {
+    int count = 0;
+    while (count < 4 && block + count < blocks.count && tile.full[block + count]) ++count;
+    if (count > 0) {
+      add_blocks<Values, true>(head, tile, 0, tile.rows, values, block, count, sums);
+      block += count;
+      continue;
+    }
+    const uint32_t* visible = tile.visible + block;
+    for (int row = 0, end = 0; row < tile.rows; row = end) {
+      while (end < tile.rows && visible[end * kSplitBlocks] == visible[row * kSplitBlocks]) ++end;
+      if (visible[row * kSplitBlocks] != 0) add_blocks<Values, false>(head, tile, row, end, values, block, 1, sums);
+    }
+    ++block;
+  }
+}
+
+// 32 bytes are a pair (int8) or two pairs (int4) of slots, 16 columns each.
+struct Int8Values {
+  static constexpr int kPairs = 1;
+  MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { pairs[0] = load_pairs_i8(from); }
+};
+struct Int4Values {
+  static constexpr int kPairs = 2;
+  MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
+};
+
+// Weights times the values' scales of a group, in 16 bits. What a query does not see has weight 0; its codes and scales may
+// be anything, so NaN counts as 0.
+MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
+  constexpr float kLargest = 32766.0f;  // what rounding may add still fits
+  const F32x16 zero = splat(0.0f);
+  for (int row = 0; row < tile.rows; ++row) {
+    const float* weights = tile.scores + row * kSplitLanes;
+    int16_t* to = tile.weights + row * kSplitLanes;
+    const auto scaled = [=](int b) MOTE_INLINE_LAMBDA {
+      return load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b]));
+    };
+    F32x16 most = zero;
+    for (int b = 0; b < count; ++b) most = max(scaled(b), most);
+    const float largest = max_lanes(most);
+    const F32x16 inverse = splat(largest > 1e-30f ? kLargest / largest : 0.0f);
+    // An infinite value makes its scale infinite.
+    tile.weight_scales[row] = largest < __FLT_MAX__ ? largest / kLargest : __builtin_nanf("");
+    for (int b = 0; b < count; ++b) store_i16(to + 16 * b, round_to_i32(max(scaled(b) * inverse, zero)));
+  }
+}
+
+template <typename Values, int kRows, int kColumns>
+MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const QueryTile& tile, int row, int64_t line_bytes,
+                            float* to, int64_t width) {
+  constexpr int kLines = kKvBlockSlots / 2 / Values::kPairs;
+  I32x16 sums[kRows][kColumns];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = splat_i32(0);
+  }
+  for (int b = 0; b < count; ++b) {
+    const std::byte* from = codes[b];
+    const int16_t* weights = tile.weights + row * kSplitLanes + 16 * b;
+    for (int line = 0; line < kLines; ++line, from += line_bytes, weights += 2 * Values::kPairs) {
+      Pairs16 x[kColumns][Values::kPairs];
+#pragma GCC unroll 8
+      for (int c = 0; c < kColumns; ++c) Values::load(from + 32 * c, x[c]);
+#pragma GCC unroll 2
+      for (int p = 0; p < Values::kPairs; ++p) {
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+          for (int c = 0; c < kColumns; ++c) sums[r][c] = dot2_once(sums[r][c], x[c][p], weights + r * kSplitLanes + 2 * p);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const F32x16 scale = splat(tile.weight_scales[row + r]);
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) store_f32(to + r * width + 16 * c, to_f32(sums[r][c]) * scale);
+  }
+}
+
+template <typename Values>
+void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
+  constexpr int64_t kLines = kKvBlockSlots / 2 / Values::kPairs;
+  const int64_t width = padded_width(head.value_head_dim);
+  const std::byte* codes[kSplitBlocks];
+  const std::byte* scales[kSplitBlocks];
+  for (int b = 0; b < blocks.count; ++b) codes[b] = head.value_block(blocks.index[b]);
+  for (int64_t column = 0; column < width; column += kKvGroup) {
+    const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
+    for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;
+    scale_weights(scales, blocks.count, tile);
+    for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
+      constexpr int kColumns = beside(kRows, 2);
+      const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
+        const std::byte* from[kSplitBlocks];
+        for (int b = 0; b < blocks.count; ++b) from[b] = codes[b] + 2 * at;
+        dot_values<Values, kRows, kCount>(from, blocks.count, tile, row, line_bytes, sums + row * width + column + at, width);
+      };
+      if (kColumns == 2 && line_bytes == 64) {
+        run(Constant<2>(), 0);
+      } else {
+        for (int64_t at = 0; at < line_bytes / 2; at += 16) run(Constant<1>(), at);
+      }
+    });
+    for (int b = 0; b < blocks.count; ++b) codes[b] = scales[b] + 64;
+  }
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote

@@ -1,0 +1,74 @@
+// mote.embedding: rows of a dense or quantised table.
+#include <atomic>
+
+#include "kernels/support/contract.h"
+#include "kernels/cost.h"
+#include "kernels/support/float_bits.h"
+#include "kernels/formats.h"
+#include "kernels/ops/linear/matrix.h"
+#include "kernels/support/rows.h"
+
+namespace mote {
+
+namespace {
+
+Status check_embedding(Call& call) {
+  MOTE_RETURN_IF_ERROR(expect_operands(call, 2, 2, 1));
+  const Tensor& ids = *call.inputs[0];
+  const Tensor& weight = *call.inputs[1];
+  MOTE_RETURN_IF_ERROR(expect_dtype(ids, "ids", {DType::kInt64}));
+  MOTE_RETURN_IF_ERROR(expect_rank(ids, "ids", 0, kMaxRank - 1));
+  MOTE_RETURN_IF_ERROR(expect_weight(weight, "weight", 2));
+  Sizes sizes = Sizes::of(ids);
+  sizes.push(weight.size(1));
+  return expect_output(call, 0, DType::kFloat32, sizes.span());
+}
+
+void dequantise_row(const Matrix& table, int64_t row, float* y) {
+  const int64_t groups = table.columns / table.group_size, bytes = tile_bytes(table.bits, table.group_size);
+  const std::byte* tile = table.data + row / kTileRows * table.block_bytes();
+  const int64_t in_tile = row % kTileRows;
+  float scale = 0;
+  std::memcpy(&scale, tile + groups * bytes + static_cast<int64_t>(sizeof(scale)) * in_tile, sizeof(scale));
+  for (int64_t g = 0; g < groups; ++g, tile += bytes) {
+    const int multiplier = std::to_integer<int>(tile[code_bytes(table.bits, table.group_size) + in_tile]);
+    for (int64_t k = 0; k < table.group_size; ++k) {
+      const int code = code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits);
+      y[g * table.group_size + k] = scale * static_cast<float>(multiplier * code);
+    }
+  }
+}
+
+Status run_embedding(const Call& call, KernelContext& context) {
+  const Tensor& ids = *call.inputs[0];
+  const Matrix table = matrix_of(*call.inputs[1], 0);
+  const Sizes sizes = Sizes::of(ids);
+  const Walk walk(ids, sizes.span());
+  const int64_t count = ids.num_elements();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t buffer = 0;
+    const int64_t id = *walk.read(ids.as<int64_t>(), i, 1, &buffer);
+    MOTE_REQUIRE(id >= 0 && id < table.rows, Code::kInvalidArgument, "token id %lld at %lld: must be 0..%lld",
+                 static_cast<long long>(id), static_cast<long long>(i), static_cast<long long>(table.rows - 1));
+  }
+  float* y = call.outputs[0]->as<float>();
+  context.threads->parallel_for(count, row_grain(table.columns), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t buffer = 0;
+      const int64_t id = *walk.read(ids.as<int64_t>(), i, 1, &buffer);
+      float* row = y + i * table.columns;
+      if (table.bits != 0) {
+        dequantise_row(table, id, row);
+      } else {
+        to_float32(table.data + id * table.columns * dtype_bytes(table.dtype), table.dtype, table.columns, row);
+      }
+    }
+  });
+  return Status();
+}
+
+}  // namespace
+
+MOTE_REGISTER_OP(.name = "mote.embedding", .check = check_embedding, .run = run_embedding, .cost = embedding_cost);
+
+}  // namespace mote

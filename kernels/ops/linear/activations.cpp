@@ -1,0 +1,193 @@
+#include "kernels/ops/linear/activations.h"
+
+#include <algorithm>
+
+#include "kernels/support/rows.h"
+
+namespace mote {
+
+namespace {
+
+struct Place {
+  int64_t first;  // of its block
+  int count;      // rows in its block
+  int64_t block;
+};
+
+Place place_of(const RowOrder* order, int64_t row, int64_t count) {
+  if (order == nullptr) {
+    const int64_t block = row / kTokenBlock, first = block * kTokenBlock;
+    return {first, static_cast<int>(std::min<int64_t>(kTokenBlock, count - first)), block};
+  }
+  const int32_t block = order->block_of[row];
+  return {order->first[block], order->first[block + 1] - order->first[block], block};
+}
+
+// The rows on their way in: from any strides, normalised.
+struct Source {
+  const RowKernels& kernels;
+  const Tensor& x;
+  const FusedNorm& norm;
+  const RowOrder* order;
+
+  bool is_plain() const { return !norm.present && order == nullptr && x.is_contiguous(); }
+
+  const float* read(int64_t place, float* buffer) const {
+    const float* row = read_row(x, order == nullptr || order->rows == nullptr ? place : order->rows[place], buffer);
+    if (!norm.present) return row;
+    kernels.rms_norm(row, row_length(x), norm.eps, norm.weight, norm.offset, buffer);
+    return buffer;
+  }
+};
+
+int64_t groups_of(const Matrix& weight) { return weight.columns / weight.group_size; }
+
+// Bytes of a row of codes.
+int64_t codes_pitch(const ActivationForm& form, const Matrix& weight) {
+  if (form.packing != nullptr) return form.packing->row_bytes(weight.columns);
+  const auto unit = static_cast<int64_t>(form.layout);
+  return (weight.columns + unit - 1) / unit * unit;
+}
+
+// Where a block's codes begin, in rows, if packed: what rounds up the blocks before it lies between them.
+int64_t packed_row(const CodePacking& packing, int64_t first, int64_t block) {
+  return first + (packing.rows_together - 1) * block;
+}
+
+// body(place, row, thread) for every row, in parallel.
+template <typename Body>
+void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& scratch, ThreadPool& threads, const Body& body) {
+  const auto pitch = static_cast<int64_t>(array_bytes<float>(width) / sizeof(float));
+  float* buffers = scratch.take<float>(pitch * threads.num_threads());
+  threads.parallel_for(count, row_grain(width), [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t place = begin; place < end; ++place) body(place, source.read(place, buffers + thread * pitch), thread);
+  });
+}
+
+// What belongs to rows of codes in every layout.
+struct CodeRows {
+  float* scales;
+  int32_t* zeros;
+  CodeBlock* blocks;
+
+  CodeRows(const Activations& result, Scratch& scratch)
+      : scales(scratch.take<float>(result.count)),
+        zeros(scratch.take<int32_t>(result.count)),
+        blocks(scratch.take<CodeBlock>(result.num_blocks)) {}
+
+  void add(int64_t row, const Place& place, RowCodes made, const int8_t* codes, const int32_t* offsets) const {
+    scales[row] = made.scale;
+    zeros[row] = made.zero;
+    if (row == place.first) blocks[place.block] = {codes, offsets, scales + row, zeros + row, place.count};
+  }
+};
+
+void prepare_codes(const ActivationForm& form, const Source& source, const Matrix& weight, Activations& result, Scratch& scratch,
+                   ThreadPool& threads) {
+  const CodeLayout layout = form.layout;
+  const int64_t groups = groups_of(weight);
+  const int64_t pitch = codes_pitch(form, weight);
+  int8_t* codes = scratch.take<int8_t>(result.count * pitch);
+  int32_t* offsets = scratch.take<int32_t>(result.count * groups);
+  const CodeRows made_rows(result, scratch);
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
+    const Place place = place_of(source.order, row, result.count);
+    const int64_t index = row - place.first, in_run = index % run_rows(layout), run = row - in_run;
+    const int rows = std::min(run_rows(layout), place.count - static_cast<int>(index - in_run));
+    int8_t* run_codes = codes + run * pitch;
+    int32_t* run_offsets = offsets + run * groups;
+    const RowCodes made =
+        form.rows->quantize(from, result.width, weight.group_size, code_offset(weight.bits), rows, layout,
+                                run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
+    made_rows.add(row, place, made, run_codes, run_offsets);
+  });
+  result.code_blocks = made_rows.blocks;
+}
+
+// Rows are quantised one by one, then laid out as the kernel says.
+void prepare_packed_codes(const ActivationForm& form, const Source& source, const Matrix& weight, Activations& result,
+                          Scratch& scratch, ThreadPool& threads) {
+  const int64_t pitch = codes_pitch(form, weight), groups = groups_of(weight);
+  int8_t* codes = scratch.take<int8_t>(packed_row(*form.packing, result.count, result.num_blocks) * pitch);
+  int8_t* plain = scratch.take<int8_t>(threads.num_threads() * result.width);
+  int32_t* offsets = scratch.take<int32_t>(threads.num_threads() * groups);
+  const CodeRows made_rows(result, scratch);
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int thread) {
+    const Place place = place_of(source.order, row, result.count);
+    int8_t* row_codes = plain + thread * result.width;
+    const RowCodes made = form.rows->quantize(from, result.width, weight.group_size, code_offset(weight.bits), 1,
+                                              CodeLayout::kQuads, row_codes, offsets + thread * groups);
+    int8_t* block = codes + packed_row(*form.packing, place.first, place.block) * pitch;
+    form.packing->pack_row(row_codes, result.width, static_cast<int>(row - place.first), place.count, block);
+    made_rows.add(row, place, made, block, nullptr);
+  });
+  result.code_blocks = made_rows.blocks;
+}
+
+void prepare_floats(const Source& source, Activations& result, Scratch& scratch, ThreadPool& threads) {
+  FloatBlock* blocks = scratch.take<FloatBlock>(result.num_blocks);
+  result.float_blocks = blocks;
+  if (source.is_plain() && result.count == 1) {
+    blocks[0] = {source.x.as<float>(), 1};
+    return;
+  }
+  float* values = scratch.take<float>(result.count * result.width);
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
+    const Place place = place_of(source.order, row, result.count);
+    float* block = values + place.first * result.width;
+    for (int64_t k = 0; k < result.width; ++k) block[k * place.count + row - place.first] = from[k];
+    if (row == place.first) blocks[place.block] = {block, place.count};
+  });
+}
+
+void prepare_rows(ActivationMode mode, const Source& source, Activations& result, Scratch& scratch, ThreadPool& threads) {
+  if (mode == ActivationMode::kDense && source.is_plain()) {
+    result.values = source.x.as<float>();
+    return;
+  }
+  float* values = scratch.take<float>(result.count * result.width);
+  result.values = values;
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
+    float* to = values + row * result.width;
+    if (mode == ActivationMode::kRounded) source.kernels.round(from, result.width, to);
+    else std::copy(from, from + result.width, to);
+  });
+}
+
+}  // namespace
+
+ActivationMode activation_mode(bool int8, const Tensor& weight) {
+  if (weight.bits == 0) return int8 ? ActivationMode::kRounded : ActivationMode::kDense;
+  return int8 ? ActivationMode::kCodes : ActivationMode::kFloats;
+}
+
+size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads) {
+  const size_t buffers = static_cast<size_t>(num_threads) * array_bytes<float>(weight.columns);
+  if (form.mode != ActivationMode::kCodes) {
+    return array_bytes<FloatBlock>(num_blocks) + array_bytes<float>(count * weight.columns) + buffers;
+  }
+  const int64_t pitch = codes_pitch(form, weight), groups = groups_of(weight);
+  const size_t codes = form.packing == nullptr
+                           ? array_bytes<int8_t>(count * pitch) + array_bytes<int32_t>(count * groups)
+                           : array_bytes<int8_t>(packed_row(*form.packing, count, num_blocks) * pitch) +
+                                 array_bytes<int8_t>(num_threads * weight.columns) + array_bytes<int32_t>(num_threads * groups);
+  return codes + array_bytes<float>(count) + array_bytes<int32_t>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
+}
+
+Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm, const Matrix& weight,
+                                const RowOrder* order, Scratch& scratch, ThreadPool& threads) {
+  Activations result;
+  result.width = row_length(x);
+  result.count = order == nullptr ? num_rows(x) : order->first[order->num_blocks];
+  result.num_blocks = order == nullptr ? (result.count + kTokenBlock - 1) / kTokenBlock : order->num_blocks;
+  result.first = order == nullptr ? nullptr : order->first;
+  const Source source{*form.rows, x, norm, order};
+  if (result.count == 0) return result;
+  if (form.mode == ActivationMode::kFloats) prepare_floats(source, result, scratch, threads);
+  else if (form.mode != ActivationMode::kCodes) prepare_rows(form.mode, source, result, scratch, threads);
+  else if (form.packing == nullptr) prepare_codes(form, source, weight, result, scratch, threads);
+  else prepare_packed_codes(form, source, weight, result, scratch, threads);
+  return result;
+}
+
+}  // namespace mote

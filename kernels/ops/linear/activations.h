@@ -1,0 +1,72 @@
+// Rows of activations as a matrix product reads them: normalised if the op says so, quantised, interleaved.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops/linear/kernels.h"
+#include "kernels/ops/linear/matrix.h"
+#include "kernels/support/scratch.h"
+#include "kernels/thread_pool.h"
+
+namespace mote {
+
+// What a product does with its activations.
+enum class ActivationMode : uint8_t {
+  kDense,    // as they are, against a dense weight
+  kRounded,  // rounded to int8 and back, against a dense weight: it has no codes to multiply
+  kFloats,   // as they are, against tiles
+  kCodes,    // int8 codes against tiles
+};
+
+ActivationMode activation_mode(bool int8, const Tensor& weight);
+
+// In which form a product reads them, and what brings them there.
+struct ActivationForm {
+  const RowKernels* rows = nullptr;
+  const CodePacking* packing = nullptr;  // of codes; nullptr: in `layout`
+  CodeLayout layout = CodeLayout::kQuads;
+  ActivationMode mode = ActivationMode::kDense;
+
+  bool operator==(const ActivationForm&) const = default;
+};
+
+// A root mean square normalisation before the product.
+struct FusedNorm {
+  bool present = false;
+  float eps = 0;
+  float offset = 0;  // added to the weight
+  const float* weight = nullptr;
+};
+
+// Which rows of x, in which order, and where blocks of at most kTokenBlock of them begin. The default: all rows in their
+// order, a block every kTokenBlock.
+struct RowOrder {
+  const int32_t* rows = nullptr;      // [count] row of x; nullptr: their own order
+  const int32_t* block_of = nullptr;  // [count] block of a place
+  const int32_t* first = nullptr;     // [num_blocks + 1] first place of a block
+  int64_t num_blocks = 0;
+};
+
+struct Activations {
+  int64_t count = 0;
+  int64_t width = 0;
+  int64_t num_blocks = 0;
+  const int32_t* first = nullptr;           // [num_blocks + 1] first row of a block; nullptr: kTokenBlock rows each
+  const float* values = nullptr;            // kDense, kRounded: [count, width]
+  const CodeBlock* code_blocks = nullptr;   // kCodes
+  const FloatBlock* float_blocks = nullptr; // kFloats
+
+  int64_t first_row(int64_t block) const {
+    if (first != nullptr) return first[block];
+    return block == num_blocks ? count : block * kTokenBlock;
+  }
+};
+
+// Scratch that prepare_activations takes for `count` rows in at most `num_blocks` blocks.
+size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads);
+
+// x: float32 rows of any strides, as wide as the weight
+Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm, const Matrix& weight,
+                                const RowOrder* order, Scratch& scratch, ThreadPool& threads);
+
+}  // namespace mote

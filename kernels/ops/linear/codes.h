@@ -1,0 +1,102 @@
+// What the products of int8 activations and tiles of 1 to 8 bits share. Only for *_int8.cpp and *_ISA.cpp.
+#pragma once
+
+#include <utility>
+
+#include "kernels/ops/linear/tiles.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+// What the sum of a group's products begins with, so that it ends as the sum of products of signed codes.
+MOTE_INLINE I32x16 first_sums(const int32_t* offset) { return splat_i32(kCodesAreSigned ? 0 : *offset); }
+
+// The sum of a row's codes, whatever kCodesAreSigned says.
+template <int kBits>
+MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
+  return kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
+}
+
+inline constexpr int kRun = run_rows(CodeLayout::kQuads);
+
+// body(first token, its constant number of tokens) for each run of a block of `tokens` from token `first` on.
+template <typename Body>
+MOTE_INLINE void for_each_run(int tokens, int first, const Body& body) {
+  for (; first + kRun <= tokens; first += kRun) body(first, std::integral_constant<int, kRun>());
+  unroll<kRun - 1>([&](auto index) MOTE_INLINE_LAMBDA {
+    if (tokens - first == index + 1) body(first, std::integral_constant<int, index + 1>());
+  });
+}
+
+MOTE_INLINE F32x16 finish_sums(const CodeBlock& x, int64_t t, const I32x16& sums, const I32x16& weight_sums,
+                               const F32x16& weight_scale) {
+  return splat(x.scales[t]) * (weight_scale * to_f32(sums - splat_i32(x.zeros[t]) * weight_sums));
+}
+
+// Sums that are kept in y, for kernels whose registers cannot hold them: rows of 16 a stream, integers until they are finished.
+MOTE_INLINE void clear_rows(const CodeBlock& x, int streams, float* y, int64_t stride) {
+  for (int t = 0; t < x.count; ++t) {
+    for (int s = 0; s < streams; ++s) store_i32(y + t * stride + 16 * s, splat_i32(0));
+  }
+}
+// weight_sums(s): those of a stream's rows, [16]
+template <typename WeightSums>
+MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const WeightSums& weight_sums, float* y, int64_t stride) {
+  for (int t = 0; t < x.count; ++t) {
+    for (int s = 0; s < w.count; ++s) {
+      float* sums = y + t * stride + 16 * s;
+      store_f32(sums, finish_sums(x, t, load_i32(sums), load_i32(weight_sums(s)), load_f32(w.scales(s))));
+    }
+  }
+}
+
+// Columns [first_group * group_size, ...) of a product.
+struct Range {
+  int64_t first_group;
+  int64_t groups;
+  bool is_first;
+  bool is_last;
+};
+
+// unpack(stream, group of the range, tile) for every tile of a range, streams side by side: memory answers several of them
+// faster than one.
+template <typename Function>
+MOTE_INLINE void for_each_tile(const TileBlocks& w, const Range& range, int bits, const Function& unpack) {
+  const int64_t bytes = tile_bytes(bits, w.group_size);
+  for (int64_t g = 0; g < range.groups; ++g) {
+    for (int s = 0; s < w.count; ++s) {
+      const std::byte* tile = w.blocks[s] + (range.first_group + g) * bytes;
+      fetch(tile, bytes);
+      unpack(s, g, tile);
+    }
+  }
+}
+
+// store(j, codes) for vector j of a tile, of 16 rows x 4 columns. Adds the sums of multiplier * code of its rows to weight_sums.
+template <int kBits, typename Store>
+MOTE_INLINE void unpack_tile(const std::byte* tile, int64_t group_size, const I32x16& multipliers, int32_t* weight_sums,
+                             const Store& store) {
+  I32x16 codes_alone = splat_i32(0);
+  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk) {
+    Bytes64 codes[kQuads];
+    unpack_chunk<kBits>(tile, group_size, chunk, codes);
+    unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+      codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
+      store(chunk * kQuads + j, codes[j]);
+    });
+  }
+  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
+}
+
+// multiply(range) for ranges of at most `columns`, a multiple of the group size.
+template <typename Function>
+MOTE_INLINE void for_each_range(const TileBlocks& w, int64_t columns, const Function& multiply) {
+  const int64_t groups_at_once = columns / w.group_size;
+  for (int64_t g = 0; g < w.groups; g += groups_at_once) {
+    const int64_t groups = w.groups - g < groups_at_once ? w.groups - g : groups_at_once;
+    multiply(Range{g, groups, g == 0, g + groups == w.groups});
+  }
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote

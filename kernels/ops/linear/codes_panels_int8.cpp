@@ -1,0 +1,164 @@
+// int8 activations x tiles of 1 to 8 bits for many tokens: a block of rows is unpacked once for all of them.
+#include <cstring>
+
+#include "kernels/ops/linear/codes.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+// Columns that are multiplied before the next are unpacked: two panels and a block of activations then fit the first cache.
+// A multiple of every group size.
+constexpr int64_t kPanelColumns = 512;
+
+// 16 rows of a range, unpacked: codes in groups that have multipliers, or products in one group for the whole range.
+struct RowPanel {
+  std::byte quads[16 * kPanelColumns];               // [columns / 4][64]
+  int32_t multipliers[16 * kPanelColumns / kChunk];  // [groups][16]
+  int32_t weight_sums[16];                           // through all ranges
+};
+
+// Instructions that are slow for codes beyond 127 take no products.
+constexpr bool takes_products(int bits) { return products_fit_bytes(bits) && !kWideMatters; }
+
+template <int kBits>
+MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers, int32_t* weight_sums) {
+  const I32x16 all = load_multipliers<kBits>(tile, group_size);
+  const ByteProducts<kBits> products(all);
+  unpack_tile<kBits>(tile, group_size, all, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+    store_bytes(quads + 64 * j, takes_products(kBits) ? products(codes) : codes);
+  });
+  store_i32(multipliers, takes_products(kBits) ? splat_i32(1) : all);
+}
+
+size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
+
+// A block of activations in a range, as one group or several.
+struct Part {
+  const int8_t* codes;     // of the block's first run, through all ranges
+  int64_t columns;         // likewise
+  int64_t first_column;
+  int64_t groups;
+  int64_t chunks;          // of a group
+  const int32_t* offsets;  // of the block's first run
+  int64_t first_group;     // to what `offsets` count
+  int64_t all_groups;      // likewise
+};
+
+// Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is broadcast once
+// for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
+template <bool kWide, int kPanels, int kRuns, int kRows>
+void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_t stride) {
+  constexpr int kTokens = kRuns * kRows;
+  const int8_t* runs[kRuns];
+  const int32_t* offsets[kRuns];
+  for (int r = 0; r < kRuns; ++r) {
+    runs[r] = x.codes + (first + r * kRun) * x.columns + x.first_column * kRows;
+    offsets[r] = x.offsets + (first + r * kRun) * x.all_groups + x.first_group * kRows;
+  }
+  const std::byte* quads = panels->quads;
+  const int32_t* multipliers = panels->multipliers;
+  for (int64_t g = 0; g < x.groups; ++g, multipliers += 16) {
+    I32x16 totals[kPanels][kTokens];
+    unroll<kTokens>([&](auto t) {
+      for (int p = 0; p < kPanels; ++p) totals[p][t] = first_sums(offsets[t / kRows] + g * kRows + t % kRows);
+    });
+    for (int64_t chunk = 0; chunk < x.chunks; ++chunk, quads += 64 * kQuads) {
+      unroll<kQuads>([&](auto j) {
+        Bytes64 codes[kPanels];
+        unroll<kPanels>([&](auto p) { codes[p] = load_bytes(quads + p * sizeof(RowPanel) + 64 * j); });
+        unroll<kTokens>([&](auto t) {
+          const int8_t* quad = runs[t / kRows] + 4 * (j * kRows + t % kRows);
+          if constexpr (kPanels == 1) {
+            totals[0][t] = dot4_at<kWide>(totals[0][t], codes[0], quad);
+          } else {
+            int32_t value;
+            std::memcpy(&value, quad, sizeof(value));
+            unroll<kPanels>([&](auto p) { totals[p][t] = dot4<kWide>(totals[p][t], codes[p], value); });
+          }
+        });
+      });
+      for (int r = 0; r < kRuns; ++r) runs[r] += kChunk * kRows;
+    }
+    unroll<kPanels>([&](auto p) {
+      const I32x16 multiplier = load_i32(multipliers + p * (sizeof(RowPanel) / sizeof(int32_t)));
+      unroll<kTokens>([&](auto t) {
+        float* sums = y + t * stride + 16 * p;
+        store_i32(sums, load_i32(sums) + multiplier * totals[p][t]);
+      });
+    });
+  }
+}
+
+template <bool kWide, int kPanels>
+void add_block(const RowPanel* panels, const Part& x, int tokens, float* y, int64_t stride) {
+  int first = 0;
+  if constexpr (kRunsAtOnce > 1) {
+    for (; first + kRunsAtOnce * kRun <= tokens; first += kRunsAtOnce * kRun) {
+      add_runs<kWide, kPanels, kRunsAtOnce, kRun>(panels, x, first, y + first * stride, stride);
+    }
+  }
+  for_each_run(tokens, first, [&](int run, auto rows) { add_runs<kWide, kPanels, 1, rows>(panels, x, run, y + run * stride, stride); });
+}
+
+template <bool kWide>
+void add_part(const RowPanel* panels, int count, const Part& x, int tokens, float* y, int64_t stride) {
+  int p = 0;
+  if constexpr (kPanelsAtOnce > 1) {
+    for (; p + kPanelsAtOnce <= count; p += kPanelsAtOnce) add_block<kWide, kPanelsAtOnce>(panels + p, x, tokens, y + 16 * p, stride);
+  }
+  for (; p < count; ++p) add_block<kWide, 1>(panels + p, x, tokens, y + 16 * p, stride);
+}
+
+// Offsets of a block's tokens for products with a whole range: code_offset becomes kProductOffset.
+void add_offsets(const TileBlocks& w, const Range& range, const CodeBlock& x, int32_t* sums) {
+  for_each_run(x.count, 0, [&](int first, auto rows) {
+    const int32_t* offsets = x.offsets + first * w.groups + range.first_group * rows;
+    for (int t = 0; t < rows; ++t) {
+      int32_t sum = 0;
+      for (int64_t g = 0; g < range.groups; ++g) sum += offsets[g * rows + t];
+      sums[first + t] = sum * (kProductOffset >> (w.bits - 1));
+    }
+  });
+}
+
+void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& range, const CodeBlock& x, float* y, int64_t stride) {
+  if (range.is_first) clear_rows(x, w.count, y, stride);
+  const int64_t first_column = range.first_group * w.group_size, chunks = w.group_size / kChunk;
+  int32_t sums[kTokenBlock];
+  Part part = {x.codes, w.columns(), first_column, range.groups, chunks, x.offsets, range.first_group, w.groups};
+  if (takes_products(w.bits)) {
+    add_offsets(w, range, x, sums);
+    part = {x.codes, w.columns(), first_column, 1, range.groups * chunks, sums, 0, 1};
+  }
+  if (kWideMatters && w.bits == 8) add_part<kWideMatters>(panels, w.count, part, x.count, y, stride);
+  else add_part<false>(panels, w.count, part, x.count, y, stride);
+  if (range.is_last) finish_rows(w, x, [&](int s) { return panels[s].weight_sums; }, y, stride);
+}
+
+void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
+  RowPanel* panels = reinterpret_cast<RowPanel*>(scratch);
+  for (int s = 0; s < w.count; ++s) store_i32(panels[s].weight_sums, splat_i32(0));
+  for_each_range(w, kPanelColumns, [&](const Range& range) {
+    with_bits(w.bits, [&](auto bits) {
+      for_each_tile(w, range, bits, [&](int s, int64_t group, const std::byte* tile) {
+        RowPanel& panel = panels[s];
+        unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group, panel.weight_sums);
+      });
+    });
+    float* rows = y;
+    for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
+      multiply_block(w, panels, range, x[b], rows, stride);
+    }
+  });
+}
+
+constexpr CodeProducts kPanels = {CodeLayout::kQuads, scratch_bytes, multiply};
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "codes_panels_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank,
+                     .takes = takes_tiles, .functions = &kPanels);
+
+}  // namespace MOTE_ISA
+}  // namespace mote

@@ -1,0 +1,202 @@
+// Float activations x tiles of 1 to 8 bits: codes become floats in registers.
+#include "kernels/ops/linear/tiles.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+// The values of codes of up to 4 bits.
+template <int kBits>
+struct CodeValues {
+  alignas(64) float of[16];
+  constexpr CodeValues() : of() {
+    for (int code = 0; code < 16; ++code) of[code] = static_cast<float>(code - code_offset(kBits));
+  }
+};
+template <int kBits>
+inline constexpr CodeValues<kBits> kCodeValues;
+
+// Column i of 16 rows x 4 columns.
+template <int kBits, int i>
+MOTE_INLINE F32x16 column_of(const I32x16& words) {
+#if defined(__AVX512F__)
+  if constexpr (kBits <= 4) return lookup(load_f32(kCodeValues<kBits>.of), shift_right<8 * i>(words));
+#endif
+  if constexpr (kCodesAreSigned) return to_f32(shift_right<24>(shift_left<24 - 8 * i>(words)));
+  return to_f32((shift_right<8 * i>(words) & splat_i32(255)) - splat_i32(code_offset(kBits)));
+}
+
+MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
+  std::byte bytes[64];
+  store_bytes(bytes, quad);
+  return load_i32(bytes);
+}
+
+// Columns of a chunk as floats, [32][16].
+template <int kBits>
+MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_t chunk, float* columns) {
+  Bytes64 quads[kQuads];
+  unpack_chunk<kBits>(tile, group_size, chunk, quads);
+  for (int j = 0; j < kQuads; ++j) {
+    const I32x16 words = as_words(quads[j]);
+    unroll<4>([&](auto i) MOTE_INLINE_LAMBDA { store_f32(columns + 16 * (4 * j + i), column_of<kBits, i>(words)); });
+  }
+}
+
+// kTokens rows from row `first` of the block on: sums += multiplier * the products of one group.
+template <int kTokens>
+MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& multiplier, const float* values, int64_t pitch,
+                           float* y, int64_t stride) {
+  F32x16 sums[kTokens];
+  for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
+  for (int64_t k = 0; k < group_size; ++k) {
+    const F32x16 column = load_f32(columns + 16 * k);
+    for (int t = 0; t < kTokens; ++t) sums[t] = fma(column, splat(values[k * pitch + t]), sums[t]);
+  }
+  for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, fma(multiplier, sums[t], load_f32(y + t * stride)));
+}
+
+MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x16& multiplier, const FloatBlock& x, int64_t group,
+                           float* y, int64_t stride) {
+  const float* values = x.values + group * group_size * x.count;
+  int t = 0;
+  for (; t + 4 <= x.count; t += 4) add_group<4>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
+  for (; t < x.count; ++t) add_group<1>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
+}
+
+// Adds the products of one group of each of kLanes tiles to sums, side by side, since each sum waits for the one before it.
+// kConsecutive: of consecutive groups of a block, each with values of its own; else of one group of several blocks.
+template <int kBits, int kLanes, bool kConsecutive>
+MOTE_INLINE void add_groups(const std::byte* const* tiles, int64_t group_size, const float* values, F32x16* sums) {
+  for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, values += kChunk) {
+    Bytes64 quads[kLanes][kQuads];
+    unroll<kLanes>([&](auto lane) { unpack_chunk<kBits>(tiles[lane], group_size, chunk, quads[lane]); });
+    for (int j = 0; j < kQuads; ++j) {
+      I32x16 words[kLanes];
+      unroll<kLanes>([&](auto lane) { words[lane] = as_words(quads[lane][j]); });
+      unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
+        unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
+          const float* value = values + (kConsecutive ? lane * group_size : 0) + 4 * j + i;
+          sums[lane] = fma(column_of<kBits, i>(words[lane]), splat(*value), sums[lane]);
+        });
+      });
+    }
+  }
+}
+
+// One token, several blocks at once.
+template <int kBits>
+void multiply_blocks(const TileBlocks& w, const float* values, float* y) {
+  const std::byte* tiles[kMaxStreams];
+  F32x16 totals[kMaxStreams];
+  for (int s = 0; s < kMaxStreams; ++s) {
+    tiles[s] = w.blocks[s < w.count ? s : 0];  // a stream that is missing repeats the first, from cache, for nobody
+    totals[s] = splat(0.0f);
+  }
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int64_t g = 0; g < w.groups; ++g, values += w.group_size) {
+    F32x16 sums[kMaxStreams];
+    for (int s = 0; s < kMaxStreams; ++s) sums[s] = splat(0.0f);
+    add_groups<kBits, kMaxStreams, false>(tiles, w.group_size, values, sums);
+    for (int s = 0; s < kMaxStreams; ++s) {
+      totals[s] = fma(to_f32(load_multipliers<kBits>(tiles[s], w.group_size)), sums[s], totals[s]);
+      tiles[s] += bytes;
+      fetch(tiles[s], bytes);
+    }
+  }
+  for (int s = 0; s < w.count; ++s) store_f32(y + 16 * s, load_f32(w.scales(s)) * totals[s]);
+}
+
+template <int kBits>
+void multiply_bits(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  constexpr int64_t kMaxGroup = 256;
+  float columns[16 * kMaxGroup];
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int s = 0; s < w.count; ++s) {
+    const std::byte* tile = w.blocks[s];
+    for (int64_t g = 0; g < w.groups; ++g, tile += bytes) {
+      fetch(tile, bytes);
+      for (int64_t chunk = 0; chunk < w.group_size / kChunk; ++chunk) {
+        unpack_floats<kBits>(tile, w.group_size, chunk, columns + 16 * kChunk * chunk);
+      }
+      const F32x16 multiplier = to_f32(load_multipliers<kBits>(tile, w.group_size));
+      float* to = y + 16 * s;
+      for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
+        add_block(columns, w.group_size, multiplier, x[b], g, to, stride);
+      }
+    }
+  }
+}
+
+// y = change(stream, y) for the sums of each block of rows and token.
+template <typename Function>
+MOTE_INLINE void for_each_sum(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride,
+                              const Function& change) {
+  for (int64_t b = 0; b < num_blocks; ++b) {
+    for (int t = 0; t < x[b].count; ++t, y += stride) {
+      for (int s = 0; s < w.count; ++s) store_f32(y + 16 * s, change(s, y + 16 * s));
+    }
+  }
+}
+
+void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  if (num_blocks == 1 && x->count == 1) {
+    with_bits(w.bits, [&](auto bits) { multiply_blocks<bits>(w, x->values, y); });
+    return;
+  }
+  for_each_sum(w, x, num_blocks, y, stride, [](int, const float*) { return splat(0.0f); });
+  with_bits(w.bits, [&](auto bits) { multiply_bits<bits>(w, x, num_blocks, y, stride); });
+  for_each_sum(w, x, num_blocks, y, stride, [&](int s, const float* sums) { return load_f32(w.scales(s)) * load_f32(sums); });
+}
+
+constexpr FloatProducts kFloats = {multiply};
+#if defined(__AVX2__)
+template <int kBits, int kLanes>
+MOTE_INLINE void add_consecutive(const std::byte* tile, int64_t group_size, const float* values, F32x16& total) {
+  const std::byte* tiles[kLanes];
+  F32x16 sums[kLanes];
+  unroll<kLanes>([&](auto lane) {
+    tiles[lane] = tile + lane * tile_bytes(kBits, group_size);
+    sums[lane] = splat(0.0f);
+  });
+  add_groups<kBits, kLanes, true>(tiles, group_size, values, sums);
+  unroll<kLanes>([&](auto lane) { total = fma(to_f32(load_multipliers<kBits>(tiles[lane], group_size)), sums[lane], total); });
+}
+
+// One token, one block after the other, which is one stream of memory.
+template <int kBits>
+void multiply_in_turn(const TileBlocks& w, const float* values, float* y) {
+  constexpr int kLanes = 4;
+  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  for (int s = 0; s < w.count; ++s) {
+    F32x16 total = splat(0.0f);
+    int64_t g = 0;
+    for (; g + kLanes <= w.groups; g += kLanes) {
+      add_consecutive<kBits, kLanes>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
+    }
+    for (; g < w.groups; ++g) add_consecutive<kBits, 1>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
+    store_f32(y + 16 * s, load_f32(w.scales(s)) * total);
+  }
+}
+
+void multiply_one(const TileBlocks& w, const FloatBlock* x, int64_t, float* y, int64_t) {
+  with_bits(w.bits, [&](auto bits) { multiply_in_turn<bits>(w, x->values, y); });
+}
+
+constexpr FloatProducts kOne = {multiply_one};
+
+// Longer groups of one block lie too far apart to be one stream.
+bool has_short_groups(const WeightKind& kind) { return takes_tiles(kind) && kind.group_size == kChunk; }
+#endif
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "floats_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds, .rank = kRank,
+                     .takes = takes_tiles, .functions = &kFloats);
+#if defined(__AVX2__)
+MOTE_REGISTER_KERNEL(.name = "floats_one_stream_1_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
+                     .rank = kRank + 1, .max_tokens = 1, .takes = has_short_groups, .functions = &kOne);
+#endif
+
+}  // namespace MOTE_ISA
+}  // namespace mote

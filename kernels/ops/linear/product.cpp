@@ -1,0 +1,62 @@
+#include "kernels/ops/linear/product.h"
+
+#include <algorithm>
+
+namespace mote {
+
+Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed) {
+  const WeightKind kind = WeightKind::of(weight);
+  Product product;
+  product.x.mode = activation_mode(int8, weight);
+  MOTE_ASSIGN(product.x.rows, select_functions<RowKernels>(kind, tokens));
+  switch (product.x.mode) {
+    case ActivationMode::kCodes: {
+      MOTE_ASSIGN(product.codes, select_functions<CodeProducts>(kind, tokens));
+      product.x.layout = product.codes->layout;
+      product.x.packing = product.codes->code_packing;
+      if (product.codes->weight_packing == nullptr) break;
+      MOTE_REQUIRE(packed != nullptr, Code::kInternal, "the kernel packs weights, and the call has no place for them");
+      MOTE_ASSIGN(product.packed, packed->pack(weight, *product.codes->weight_packing));
+      break;
+    }
+    case ActivationMode::kFloats: {
+      MOTE_ASSIGN(product.floats, select_functions<FloatProducts>(kind, tokens));
+      break;
+    }
+    default: {
+      MOTE_ASSIGN(product.dense, select_functions<DenseProducts>(kind, tokens));
+      break;
+    }
+  }
+  return product;
+}
+
+void multiply_streams(const Product& product, const Matrix& matrix, const Streams& streams, const Activations& x,
+                      int64_t first_block, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
+  if (matrix.bits == 0) {
+    const int64_t row_bytes = matrix.columns * dtype_bytes(matrix.dtype);
+    const int64_t first = x.first_row(first_block), tokens = x.first_row(first_block + num_blocks) - first;
+    for (int s = 0; s < streams.count; ++s) {
+      const int64_t row = streams.rows[s], count = std::min<int64_t>(kTileRows, matrix.rows - row);
+      const DenseRows rows = {matrix.data + row * row_bytes, matrix.dtype, row_bytes, count, matrix.columns};
+      product.dense->multiply(rows, x.values + first * x.width, x.width, tokens, y + kTileRows * s, stride);
+    }
+    return;
+  }
+  TileBlocks blocks;
+  blocks.count = streams.count;
+  blocks.bits = matrix.bits;
+  blocks.group_size = matrix.group_size;
+  blocks.groups = matrix.columns / matrix.group_size;
+  for (int s = 0; s < streams.count; ++s) {
+    const std::byte* tiles = matrix.data + streams.rows[s] / kTileRows * matrix.block_bytes();
+    blocks.blocks[s] = product.packed == nullptr ? tiles : product.packed->block_of(tiles);
+  }
+  if (product.codes != nullptr) {
+    product.codes->multiply(blocks, x.code_blocks + first_block, num_blocks, y, stride, scratch);
+  } else {
+    product.floats->multiply(blocks, x.float_blocks + first_block, num_blocks, y, stride);
+  }
+}
+
+}  // namespace mote

@@ -1,0 +1,40 @@
+// Rows of a weight times rows of activations: the one place where weights are multiplied.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel.h"
+#include "kernels/ops/linear/activations.h"
+#include "kernels/ops/linear/packed_weights.h"
+
+namespace mote {
+
+// The kernels of one weight for one range of tokens. Which of the products is present depends on the mode of x.
+struct Product {
+  ActivationForm x;
+  const PackedWeight* packed = nullptr;  // if its kernel cannot read tiles
+  const CodeProducts* codes = nullptr;
+  const FloatProducts* floats = nullptr;
+  const DenseProducts* dense = nullptr;
+
+  size_t scratch_bytes(const Matrix& matrix) const { return codes == nullptr ? 0 : codes->scratch_bytes(matrix.columns); }
+};
+
+// packed: where a weight is kept whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack.
+Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed);
+
+// The first rows of up to kMaxStreams runs of 16 weight rows. Tiles: multiples of 16.
+struct Streams {
+  int64_t rows[kMaxStreams];
+  int count = 0;
+
+  void add(int64_t row) { rows[count++] = row; }
+};
+
+// y[t][16 s + i] = row streams.rows[s] + i of the matrix times activations [blocks first_block .. first_block + num_blocks),
+// t counted from the first of them, rows of y `stride` floats apart. Rows past the matrix' end are not written if the matrix
+// is dense, and 0 if it is of tiles.
+void multiply_streams(const Product& product, const Matrix& matrix, const Streams& streams, const Activations& x,
+                      int64_t first_block, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch);
+
+}  // namespace mote

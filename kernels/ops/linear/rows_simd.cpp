@@ -1,0 +1,173 @@
+// Rows of activations: normalised, quantised, and finished after a product.
+#include "kernels/support/gate_function.h"
+#include "kernels/kernel.h"
+#include "kernels/ops/linear/kernels.h"
+#include "kernels/support/math.h"
+#include "kernels/simd/math.h"
+#include "kernels/simd/rms_norm.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+// torchao's int8 asymmetric per-token quantisation (docs/ops.md).
+struct RowScale {
+  float scale;
+  float inverse;
+  float zero;
+};
+
+MOTE_INLINE float clamp_int8(float value) {
+  value = value > -128.0f ? value : -128.0f;  // NaN becomes -128
+  return value < 127.0f ? value : 127.0f;
+}
+
+MOTE_INLINE float round_even(float x) {
+  const float shifted = x < 0 ? (x - 8388608.0f) + 8388608.0f : (x + 8388608.0f) - 8388608.0f;
+  return x > -8388608.0f && x < 8388608.0f ? shifted : x;
+}
+
+MOTE_INLINE float lane_extreme(F32x16 lanes, bool highest) {
+  float l[16];
+  store_f32(l, lanes);
+  float found = 0;
+  for (const float value : l) found = (highest ? value > found : value < found) ? value : found;
+  return found;
+}
+
+RowScale row_scale(const float* x, int64_t width) {
+  F32x16 low[2] = {splat(0.0f), splat(0.0f)}, high[2] = {splat(0.0f), splat(0.0f)};
+  const auto join = [&](int side, F32x16 v) MOTE_INLINE_LAMBDA {
+    low[side] = min(v, low[side]);
+    high[side] = max(v, high[side]);
+  };
+  int64_t k = 0;
+  for (; k + 32 <= width; k += 32) {
+    join(0, load_f32(x + k));
+    join(1, load_f32(x + k + 16));
+  }
+  for (; k < width; k += 16) join(0, load_upto(x + k, width - k));
+  const float least = lane_extreme(min(low[0], low[1]), false), most = lane_extreme(max(high[0], high[1]), true);
+  const float step = (most - least) / 255.0f;
+  RowScale row;
+  row.scale = step < 0x1p-126f ? 0x1p-126f : step;
+  row.inverse = 1.0f / row.scale;
+  row.zero = clamp_int8(-128.0f - round_even(least / row.scale));
+  return row;
+}
+
+// q as float.
+MOTE_INLINE F32x16 code_of(F32x16 x, const RowScale& row) {
+  // Beyond +-512 the clamp decides anyway, and within it adding 1.5 * 2^23 rounds to even. NaN becomes -512.
+  const F32x16 scaled = min(max(x * splat(row.inverse), splat(-512.0f)), splat(512.0f));
+  const F32x16 rounded = (scaled + splat(12582912.0f)) - splat(12582912.0f);
+  return min(max(rounded + splat(row.zero), splat(-128.0f)), splat(127.0f));
+}
+
+void rms_norm(const float* x, int64_t width, float eps, const float* weight, float offset, float* y) {
+  rms_norm_row(x, width, eps, weight, offset, y);
+}
+
+RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_offset, int count, CodeLayout layout,
+                  int8_t* codes, int32_t* offsets) {
+  constexpr int64_t kChunk = static_cast<int64_t>(CodeLayout::kChunks);
+  const RowScale row = row_scale(x, width);
+  for (int64_t group = 0; group < width / group_size; ++group) {
+    I32x16 sums = splat_i32(0);
+    for (int64_t k = group * group_size; k < (group + 1) * group_size; k += 16) {
+      const I32x16 q = round_to_i32(code_of(load_f32(x + k), row));
+      sums = sums + q;
+      if (count == 1 || layout == CodeLayout::kChunks) {
+        store_i8(codes + k / kChunk * kChunk * count + k % kChunk, q);
+        continue;
+      }
+      int8_t bytes[16];
+      store_i8(bytes, q);
+      for (int i = 0; i < 4; ++i) std::memcpy(codes + count * (k + 4 * i), bytes + 4 * i, 4);
+    }
+    offsets[count * group] = -code_offset * sum_lanes(sums);
+  }
+  return {row.scale, static_cast<int32_t>(row.zero)};
+}
+
+void round(const float* x, int64_t width, float* to) {
+  const RowScale row = row_scale(x, width);
+  const F32x16 zero = splat(row.zero), scale = splat(row.scale);
+  int64_t k = 0;
+  for (; k + 16 <= width; k += 16) store_f32(to + k, (code_of(load_f32(x + k), row) - zero) * scale);
+  if (k < width) store_part(to + k, (code_of(load_part(x + k, width - k), row) - zero) * scale, width - k);
+}
+
+// body(index, load, store) for whole vectors, then once for the rest.
+template <typename Body>
+MOTE_INLINE void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    body(i, [](const float* from) { return load_f32(from); }, [](float* to, F32x16 x) { store_f32(to, x); });
+  }
+  if (i == count) return;
+  const int64_t rest = count - i;
+  body(i, [=](const float* from) { return load_part(from, rest); }, [=](float* to, F32x16 x) { store_part(to, x, rest); });
+}
+
+void finish(const float* from, const float* bias, const float* residual, int64_t count, float* to) {
+  for_each_vector(count, [&](int64_t i, const auto& load, const auto& store) {
+    F32x16 value = load(from + i);
+    if (bias != nullptr) value = value + load(bias + i);
+    if (residual != nullptr) value = value + load(residual + i);
+    store(to + i, value);
+  });
+}
+
+MOTE_INLINE F32x16 gelu(F32x16 x) {
+  float l[16];
+  store_f32(l, x);
+  for (float& value : l) {
+    const auto wide = static_cast<double>(value);
+    value = static_cast<float>(0.5 * wide * (1.0 + math::erf(wide * 0.70710678118654752440)));
+  }
+  return load_f32(l);
+}
+
+template <GateFunction kFunction>
+MOTE_INLINE F32x16 apply(F32x16 x) {
+  if constexpr (kFunction == GateFunction::kSilu) return silu(x);
+  if constexpr (kFunction == GateFunction::kGelu) return gelu(x);
+  if constexpr (kFunction == GateFunction::kGeluTanh) return gelu_tanh(x);
+  if constexpr (kFunction == GateFunction::kSigmoid) return sigmoid(x);
+  const F32x16 positive = select_less(x, splat(0.0f), splat(0.0f), x);
+  if constexpr (kFunction == GateFunction::kRelu) return positive;
+  if constexpr (kFunction == GateFunction::kReluSquared) return positive * positive;
+  return x;
+}
+
+template <GateFunction kFunction>
+void gate_rows(const float* gates, const float* gate_bias, const float* ups, const float* up_bias, int64_t count, float* to) {
+  for_each_vector(count, [&](int64_t i, const auto& load, const auto& store) {
+    F32x16 value = load(gates + i);
+    if (gate_bias != nullptr) value = value + load(gate_bias + i);
+    value = apply<kFunction>(value);
+    if (ups != nullptr) value = value * (up_bias == nullptr ? load(ups + i) : load(ups + i) + load(up_bias + i));
+    store(to + i, value);
+  });
+}
+
+void gate(int function, const float* gates, const float* gate_bias, const float* ups, const float* up_bias, int64_t count,
+          float* to) {
+  using Run = decltype(&gate_rows<GateFunction::kSilu>);
+  constexpr Run kRun[] = {gate_rows<GateFunction::kSilu>,    gate_rows<GateFunction::kGelu>,
+                          gate_rows<GateFunction::kGeluTanh>, gate_rows<GateFunction::kRelu>,
+                          gate_rows<GateFunction::kSigmoid>, gate_rows<GateFunction::kIdentity>,
+                          gate_rows<GateFunction::kReluSquared>};
+  kRun[function](gates, gate_bias, ups, up_bias, count, to);
+}
+
+constexpr RowKernels kRows = {rms_norm, quantize, round, finish, gate};
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "rows_" MOTE_ISA_NAME, .role = RowKernels::kRole, .needs = kNeeds, .rank = kRank,
+                     .functions = &kRows);
+
+}  // namespace MOTE_ISA
+}  // namespace mote

@@ -1,0 +1,37 @@
+// What all products with tiles share. Only for *_int8.cpp and *_ISA.cpp.
+#pragma once
+
+#include <utility>
+
+#include "kernels/kernel.h"
+#include "kernels/ops/linear/kernels.h"
+#include "kernels/simd/int8.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+// A mapped file arrives in pages of 4 KiB, where the hardware stops fetching ahead.
+inline constexpr int64_t kFetchAhead = 1024;
+
+MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
+}
+
+// Those of the rows of a tile.
+template <int kBits>
+MOTE_INLINE I32x16 load_multipliers(const std::byte* tile, int64_t group_size) {
+  return load_u8(tile + code_bytes(kBits, group_size));
+}
+
+// Calls function(constant) for the constant `bits`.
+template <typename Function>
+MOTE_INLINE void with_bits(int bits, const Function& function) {
+  unroll<8>([&](auto index) {
+    if (bits == index + 1) function(std::integral_constant<int, index + 1>());
+  });
+}
+
+inline bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
+
+}  // namespace MOTE_ISA
+}  // namespace mote

@@ -1,0 +1,240 @@
+#include "runner/generation/generation.h"
+#include "runner/generation/vocabulary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace mote {
+namespace {
+
+Status check_grammar(const Model& model, const Grammar& grammar) {
+  MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
+  MOTE_REQUIRE(grammar.shared_vocabulary() == vocabulary, Code::kInvalidArgument,
+               "the grammar was compiled for another vocabulary: compile it for this model");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
+                                                      const GenerationOptions& options,
+                                                      std::shared_ptr<Speculator> speculator) {
+  MOTE_RETURN_IF_ERROR(check_sampling(options.sampling, session.model().vocab_size()));
+  MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
+               "max_new_tokens = %lld: must be 0 (until the context is full) or more",
+               static_cast<long long>(options.max_new_tokens));
+  MOTE_REQUIRE(options.top_logprobs >= 0 && options.top_logprobs <= kMaxTopLogprobs, Code::kInvalidArgument,
+               "top_logprobs = %d: must be 0..%d", options.top_logprobs, kMaxTopLogprobs);
+  MOTE_REQUIRE(options.max_time >= 0.0 && std::isfinite(options.max_time), Code::kInvalidArgument,
+               "max_time = %g: must be a finite number of seconds, 0 (no limit) or more", options.max_time);
+  MOTE_RETURN_IF_ERROR(check_token_ids("stop_token_ids", options.stop_token_ids, session.model().vocab_size()));
+  MOTE_REQUIRE(!prompt.empty() || session.position() > 0, Code::kInvalidArgument,
+               "the prompt has no tokens and neither has the session: at least one is needed");
+  MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
+  MOTE_REQUIRE(prompt.size() <= session.room(), Code::kContextFull,
+               "the prompt has %zu tokens: the context of %lld positions has room for %zu; open the session with a larger "
+               "context_length (this model allows %d) or shorten the prompt",
+               prompt.size(), static_cast<long long>(session.context_length()), session.room(),
+               session.model().max_position_embeddings());
+  if (speculator == nullptr) speculator = std::make_shared<Speculator>();
+  MOTE_RETURN_IF_ERROR(speculator->check(session, options.speculation));
+  MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
+  MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
+  if (options.grammar != nullptr) MOTE_RETURN_IF_ERROR(check_grammar(session.model(), *options.grammar));
+  return std::unique_ptr<Generation>(new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings),
+                                                    std::move(speculator)));
+}
+
+Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
+                       StopStrings stop_strings, std::shared_ptr<Speculator> speculator)
+    : session_(session), tokenizer_(tokenizer), unread_(std::move(prompt)), options_(options),
+      sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()),
+      speculator_(std::move(speculator)), text_(tokenizer, false, unread_), stop_strings_(std::move(stop_strings)) {
+  statistics_.prompt_tokens = static_cast<int64_t>(unread_.size());
+  if (options.grammar != nullptr) {
+    constraint_.emplace(options.grammar);
+    mask_.resize(options.grammar->vocabulary().mask_words());
+  }
+  for (const int32_t id : session.tokens()) sampler_.observe(id);
+  for (const int32_t id : unread_) sampler_.observe(id);
+}
+
+// A prompt that takes too long ends between two of its chunks.
+Result<std::span<const float>> Generation::prefill() {
+  if (unread_.empty()) return session_.logits();
+  std::span<const int32_t> ids = unread_;
+  if (statistics_.generated_tokens == 0) ids = ids.subspan(session_.reuse(ids));
+  const auto chunk = static_cast<size_t>(session_.prefill_chunk());
+  for (; options_.max_time > 0.0 && ids.size() > chunk; ids = ids.subspan(chunk)) {
+    MOTE_RETURN_IF_ERROR(session_.prefill(ids.first(chunk)).status());
+    if (is_out_of_time()) return Status(Code::kCancelled, "out of time");
+  }
+  return session_.prefill(ids);
+}
+
+void Generation::cancel() {
+  const std::lock_guard lock(cancel_mutex_);
+  if (ended_) return;
+  cancel_requested_ = true;
+  session_.cancel();
+}
+
+// What comes after this generation does not feel a cancel that came too late for it.
+void Generation::end() {
+  const std::lock_guard lock(cancel_mutex_);
+  ended_ = true;
+  if (cancel_requested_) session_.forget_cancel();
+}
+
+Result<Piece> Generation::next() {
+  if (finish_reason_.has_value()) {
+    Piece piece;
+    piece.finish_reason = finish_reason_;
+    return piece;
+  }
+  MOTE_REQUIRE(!is_incomplete_, Code::kInvalidState,
+               "the system had no memory for this generation's last piece: begin another one, which goes on from what the session has");
+  is_incomplete_ = true;
+  auto piece = compute_next();
+  is_incomplete_ = false;
+  return piece;
+}
+
+Result<Piece> Generation::compute_next() {
+  if (statistics_.generated_tokens == 0) start();
+  if (session_.take_cancel()) return cancelled();
+  if (std::optional<Piece> piece = forced()) return *std::move(piece);
+  if (!status_.ok()) return status_;
+  const bool is_step = statistics_.generated_tokens > 0 && !session_.has_deferred();
+  const auto logits = is_step ? decode() : prefill();
+  if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
+  if (!logits.ok()) return cancelled();
+  Piece piece = accept(*logits, session_.logit_maxima());
+  if (!status_.ok()) return status_;
+  return piece;
+}
+
+// Proposed tokens are of use up to the one before the last.
+Result<std::span<const float>> Generation::decode() {
+  if (!std::exchange(has_decoded_, true)) speculator_->begin(session_, options_.speculation);
+  const int64_t most = options_.max_new_tokens == 0 ? INT32_MAX : options_.max_new_tokens;
+  const auto left = static_cast<size_t>(std::max<int64_t>(most - statistics_.generated_tokens - 1, 0));
+  auto logits = speculator_->decode(session_, unread_[0], left);
+  statistics_.speculation = speculator_->statistics();
+  return logits;
+}
+
+std::optional<Piece> Generation::forced() {
+  const bool wants_logits = options_.logprobs || options_.top_logprobs > 0;
+  if (!constraint_.has_value() || wants_logits || statistics_.generated_tokens == 0 || finish_reason_.has_value()) return std::nullopt;
+  const std::optional<int32_t> id = constraint_->forced_token();
+  if (!id.has_value() || !constraint_->accept(*id).ok()) return std::nullopt;
+  status_ = session_.defer(unread_);
+  if (!status_.ok()) return std::nullopt;
+  Piece piece;
+  unread_.assign(1, *id);
+  ++statistics_.forced_tokens;
+  add_token(*id, piece);
+  return piece;
+}
+
+Piece Generation::accept(std::span<const float> logits, std::span<const float> maxima) {
+  const bool is_first = statistics_.generated_tokens == 0;
+  if (is_first) statistics_.prefill_seconds = seconds_since(start_);
+  Piece piece;
+  const int32_t id = choose(logits, maxima);
+  if (id < 0) {
+    finish(FinishReason::kCancelled, piece);
+    return piece;
+  }
+  unread_.assign(1, id);
+  piece.id = id;
+  add_logprobs(logits, maxima, piece);
+  if (is_first) {
+    first_token_ = Clock::now();
+    statistics_.time_to_first_token_seconds = seconds_since(start_);
+  }
+  add_token(id, piece);
+  return piece;
+}
+
+// -1 if there is no token that the grammar allows, with status_ set.
+int32_t Generation::choose(std::span<const float> logits, std::span<const float> maxima) {
+  if (!constraint_.has_value()) return sampler_.sample(logits, maxima);
+  std::optional<int32_t> id = constraint_->forced_token();
+  if (!id.has_value()) {
+    status_ = constraint_->fill_mask(mask_);
+    if (!status_.ok()) return -1;
+    sampler_.allow_only(mask_);
+    id = sampler_.sample(logits, maxima);
+  }
+  status_ = constraint_->accept(*id);
+  return status_.ok() ? *id : -1;
+}
+
+void Generation::add_token(int32_t id, Piece& piece) {
+  piece.id = id;
+  sampler_.observe(id, true);
+  ++statistics_.generated_tokens;
+  const auto reason = reason_to_finish(id);
+  if (!is_hidden(id, reason)) add_text(id, piece);
+  if (reason.has_value() && !finish_reason_.has_value()) finish(*reason, piece);
+  statistics_.decode_seconds = seconds_since(first_token_);
+}
+
+Piece Generation::cancelled() {
+  Piece piece;
+  finish(statistics_.generated_tokens == 0 && is_out_of_time() ? FinishReason::kTime : FinishReason::kCancelled, piece);
+  return piece;
+}
+
+std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
+  if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
+  // Where the text can only end and nothing says so, or what says so was to be ignored.
+  if (constraint_.has_value() && constraint_->is_complete() && !constraint_->forced_token().has_value()) return FinishReason::kEos;
+  if (std::ranges::find(options_.stop_token_ids, id) != options_.stop_token_ids.end()) return FinishReason::kStopToken;
+  if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
+  if (session_.room() < unread_.size()) return FinishReason::kLength;
+  if (is_out_of_time()) return FinishReason::kTime;
+  return std::nullopt;
+}
+
+void Generation::add_logprobs(std::span<const float> logits, std::span<const float> maxima, Piece& piece) {
+  if (!options_.logprobs && options_.top_logprobs == 0) return;
+  const double total = log_sum_exp(logits);
+  piece.logprob = log_probability(logits[static_cast<size_t>(piece.id)], total);
+  piece.top_logprobs = sampler_.likeliest(logits, maxima, total, static_cast<size_t>(options_.top_logprobs));
+}
+
+bool Generation::is_hidden(int32_t id, std::optional<FinishReason> reason) const {
+  if (tokenizer_ == nullptr || reason == FinishReason::kStopToken) return true;
+  const bool is_end = reason == FinishReason::kEos && session_.model().is_eos(id);
+  if (is_end && (options_.skip_eos || options_.skip_special_tokens)) return true;
+  return options_.skip_special_tokens && tokenizer_->is_special(id);
+}
+
+void Generation::add_text(int32_t id, Piece& piece) {
+  StopStrings::Output output = stop_strings_.push(text_.push(id));
+  piece.text = std::move(output.text);
+  if (!output.stopped) return;
+  finish_reason_ = piece.finish_reason = FinishReason::kStopString;
+  statistics_.memory = process_memory();
+  end();
+}
+
+// Lets out what was held back.
+void Generation::finish(FinishReason reason, Piece& piece) {
+  StopStrings::Output output = stop_strings_.push(text_.finish());
+  piece.text += output.text;
+  if (output.stopped) {
+    reason = FinishReason::kStopString;
+  } else {
+    piece.text += stop_strings_.finish();
+  }
+  finish_reason_ = piece.finish_reason = reason;
+  statistics_.memory = process_memory();
+  end();
+}
+
+}  // namespace mote

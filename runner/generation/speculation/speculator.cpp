@@ -1,0 +1,201 @@
+#include "runner/generation/speculation/speculator.h"
+
+#include <algorithm>
+
+#include "runner/generation/speculation/prompt_lookup.h"
+#include "runner/generation/statistics.h"
+
+namespace mote {
+namespace {
+
+// What may be lost to wrong drafts: this share of the time of plain decoding, beside what right ones have won.
+constexpr double kAffordableShare = 0.02;
+// And at the beginning so many plain steps: enough to try a short draft, or a draft model a few times.
+constexpr double kFirstAllowance = 0.5;
+constexpr double kFirstAllowanceOfDraftSource = 2.0;
+// Of what was won, so many plain steps may be lost again.
+constexpr double kMostBalance = 8.0;
+constexpr double kRemembered = 0.9;  // of a source's tokens and seconds, from draft to draft
+constexpr double kRememberedSteps = 0.99;  // of plain steps, which the speed-up is measured by
+
+}  // namespace
+
+const char* why_no_speculation(const Session& session) {
+  const Model& model = session.model();
+  if (has_recurrent_state(model.program())) return "the model keeps a recurrent state, which cannot go back";
+  const Result<uint32_t> verify = model.bound()->method_index("verify");
+  if (verify.ok() && depends_on_call(model.bound()->method(*verify))) {
+    return "the model's rotary embedding depends on the length of the text, so tokens must be computed one at a time";
+  }
+  if (session.shares_engine()) return "the session takes turns with others on one engine";
+  return session.longest_draft() == 0 ? "prefill_chunk = 1 leaves no room for drafts" : nullptr;
+}
+
+Speculator::Speculator() {
+  sources_.push_back(std::make_unique<Source>(SpeculationMode::kLookup, std::make_unique<PromptLookup>()));
+}
+
+void Speculator::set_draft_source(std::unique_ptr<Proposer> proposer) {
+  pending_ = {};
+  sources_.resize(1);
+  if (proposer != nullptr) sources_.push_back(std::make_unique<Source>(SpeculationMode::kDraft, std::move(proposer)));
+}
+
+Status Speculator::check(const Session& session, const SpeculationOptions& options) const {
+  const auto mode = static_cast<int32_t>(options.mode);
+  MOTE_REQUIRE(mode >= 0 && mode <= static_cast<int32_t>(SpeculationMode::kDraft), Code::kInvalidArgument,
+               "speculative = %d: must be 0 (auto), 1 (off), 2 (lookup) or 3 (draft)", mode);
+  MOTE_REQUIRE(options.draft_tokens >= 0 && options.draft_tokens <= kMostDraftTokens, Code::kInvalidArgument,
+               "draft_tokens = %d: must be 0 (as many as pay) or 1..%d", options.draft_tokens, kMostDraftTokens);
+  if (options.mode == SpeculationMode::kAuto || options.mode == SpeculationMode::kOff) return {};
+  MOTE_REQUIRE(options.mode == SpeculationMode::kLookup || has_draft_source(), Code::kInvalidArgument,
+               "speculative = draft: this session has no draft model: give one, or use lookup or auto");
+  const char* reason = why_no_speculation(session);
+  MOTE_REQUIRE(reason == nullptr, Code::kInvalidArgument, "speculative = %s: %s: use auto or off",
+               options.mode == SpeculationMode::kLookup ? "lookup" : "draft", reason);
+  return {};
+}
+
+void Speculator::begin(const Session& session, const SpeculationOptions& options) {
+  options_ = options;
+  statistics_ = {};
+  statistics_.off_reason = options.mode == SpeculationMode::kOff ? "it was turned off" : why_no_speculation(session);
+  pending_ = {};
+  num_tokens_ = 0;
+  balance_ = std::max(balance_, 0.0);
+  text_.clear();
+  for (const auto& source : sources_) source->proposer->begin_text();
+}
+
+bool Speculator::is_enabled(const Source& source) const {
+  return options_.mode == SpeculationMode::kAuto || options_.mode == source.mode;
+}
+
+double Speculator::allowance() const {
+  return balance_ + costs_.of(1) * (has_draft_source() ? kFirstAllowanceOfDraftSource : kFirstAllowance);
+}
+
+// `id` is what came where the first of the pending ids that are left was proposed.
+void Speculator::settle(int32_t id) {
+  if (pending_.source == nullptr) return;
+  if (pending_.is_verified) {
+    settle_verified();
+  } else {
+    pending_.source->rates.add(pending_.grades.front(), pending_.ids.front() == id);
+  }
+  pending_.source = nullptr;
+}
+
+void Speculator::settle_verified() {
+  Source& source = *pending_.source;
+  const size_t count = pending_.ids.size();
+  for (size_t i = 0; i < std::min(num_right_ + 1, count); ++i) source.rates.add(pending_.grades[i], i < num_right_);
+  const double tokens = static_cast<double>(num_right_ + 1), seconds = pending_.seconds + costs_.of(count + 1);
+  source.tokens = source.tokens * kRemembered + tokens;
+  source.seconds = source.seconds * kRemembered + seconds;
+  balance_ = std::min(balance_ + tokens * costs_.of(1) - seconds, kMostBalance * costs_.of(1));
+}
+
+// Keeps what the source proposes if that is better than what there is.
+Status Speculator::ask(Source& source, const DraftContext& context, const DraftLimits& limits, std::optional<double>& best_rate) {
+  Draft draft(costs_, source.rates, limits);
+  MOTE_RETURN_IF_ERROR(source.proposer->propose(context, draft));
+  const std::vector<int32_t> proposed(draft.ids().begin(), draft.ids().end());
+  const std::vector<size_t> grades(draft.grades().begin(), draft.grades().end());
+  draft.trim();
+  if (proposed.empty()) {
+    if (limits.seconds_an_id > 0.0) source.rates.age();
+    return {};
+  }
+  const double seconds = static_cast<double>(proposed.size()) * limits.seconds_an_id;
+  if (draft.ids().empty()) {
+    balance_ -= seconds;
+    if (!best_rate.has_value()) pending_ = {&source, proposed, grades, false, 0.0};
+    return {};
+  }
+  if (best_rate.has_value() && draft.expected_rate() <= *best_rate) return {};
+  best_rate = draft.expected_rate();
+  pending_ = {&source, {draft.ids().begin(), draft.ids().end()}, {draft.grades().begin(), draft.grades().end()}, true, seconds};
+  return {};
+}
+
+Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
+  if (text_.size() > session.tokens().size()) text_.clear();
+  text_.insert(text_.end(), session.tokens().begin() + static_cast<ptrdiff_t>(text_.size()), session.tokens().end());
+  text_.push_back(id);
+  const auto room = static_cast<size_t>(session.context_length() - session.position()) - 1;
+  DraftLimits limits;
+  limits.longest = std::min({limit, room, session.longest_draft(), static_cast<size_t>(kMostDraftTokens)});
+  limits.fixed = static_cast<size_t>(options_.draft_tokens);
+  limits.affordable = allowance();
+  const DraftContext context{text_, session.hidden_state()};
+  std::optional<double> best_rate;
+  for (const auto& source : sources_) {
+    if (!is_enabled(*source)) continue;
+    const bool is_beaten = best_rate.has_value() && (limits.fixed > 0 || *best_rate * source->seconds >= source->tokens);
+    if (is_beaten) continue;
+    limits.seconds_an_id = source->proposer->seconds_an_id();
+    MOTE_RETURN_IF_ERROR(ask(*source, context, limits, best_rate));
+  }
+  text_.pop_back();
+  const int32_t vocab_size = session.model().vocab_size();
+  const auto unknown = std::find_if(pending_.ids.begin(), pending_.ids.end(), [=](int32_t one) { return one < 0 || one >= vocab_size; });
+  pending_.ids.erase(unknown, pending_.ids.end());
+  if (pending_.ids.empty()) pending_.source = nullptr;
+  return {};
+}
+
+// Without memory for a proposal the step goes on without one.
+Status Speculator::propose_if_possible(const Session& session, int32_t id, size_t limit) {
+  try {
+    return propose(session, id, limit);
+  } catch (const std::bad_alloc&) {
+    text_.clear();
+    pending_ = {};
+    return {};
+  }
+}
+
+Result<std::span<const float>> Speculator::decode(Session& session, int32_t id, size_t limit) {
+  ++num_tokens_;
+  if (session.is_drafted(id)) {
+    ++num_right_;
+    ++statistics_.accepted_tokens;
+    return session.decode(id);
+  }
+  settle(id);
+  num_right_ = 0;
+  const Clock::time_point start = Clock::now();
+  if (statistics_.off_reason == nullptr && session.position() < session.context_length()) {
+    MOTE_RETURN_IF_ERROR(propose_if_possible(session, id, limit));
+  }
+  const bool verifies = pending_.source != nullptr && pending_.is_verified;
+  const std::span<const int32_t> draft = verifies ? std::span<const int32_t>(pending_.ids) : std::span<const int32_t>();
+  const Clock::time_point proposed = Clock::now();
+  auto logits = session.decode(id, draft);
+  if (!logits.ok()) return logits;
+  const double seconds = seconds_since(proposed);
+  count_step(draft.size(), seconds, seconds_since(start) - seconds);
+  return logits;
+}
+
+void Speculator::count_step(size_t num_drafted, double seconds, double proposal_seconds) {
+  costs_.add(num_drafted + 1, seconds);
+  statistics_.seconds += seconds + proposal_seconds;
+  if (num_drafted > 0) {
+    ++statistics_.drafts;
+    statistics_.proposed_tokens += static_cast<int64_t>(num_drafted);
+    return;
+  }
+  plain_steps_ = plain_steps_ * kRememberedSteps + 1.0;
+  plain_seconds_ = plain_seconds_ * kRememberedSteps + seconds;
+  balance_ = std::min(balance_ + kAffordableShare * costs_.of(1), kMostBalance * costs_.of(1));
+}
+
+SpeculationStatistics Speculator::statistics() const {
+  SpeculationStatistics result = statistics_;
+  if (plain_steps_ > 0.0) result.plain_seconds = static_cast<double>(num_tokens_) * plain_seconds_ / plain_steps_;
+  return result;
+}
+
+}  // namespace mote

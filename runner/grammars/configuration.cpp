@@ -1,0 +1,203 @@
+#include "runner/grammars/configuration.h"
+
+#include <algorithm>
+#include <map>
+
+#include "runner/grammars/budget.h"
+
+namespace mote::constraints {
+namespace {
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 29);
+}
+
+StackPointer make_stack(std::vector<Return> returns, bool may_end) {
+  auto stack = std::make_shared<Stack>();
+  uint64_t hash = may_end ? 1 : 2;
+  uint32_t depth = 0;
+  for (const Return& entry : returns) {
+    hash = mix(mix(hash, entry.state), entry.rest->hash);
+    depth = std::max(depth, entry.rest->depth + 1);
+  }
+  stack->returns = std::move(returns);
+  stack->may_end = may_end;
+  stack->depth = depth;
+  stack->hash = hash;
+  return stack;
+}
+
+// By 64 bits of hash below the first level: to compare all of it would cost more than the rest.
+bool equal(const StackPointer& a, const StackPointer& b) {
+  return a == b || (a->hash == b->hash && a->depth == b->depth && a->may_end == b->may_end && a->returns.size() == b->returns.size());
+}
+
+// Works out one place in the text from the items that a byte leads to.
+class Closure {
+ public:
+  explicit Closure(const Automaton& automaton) : automaton_(automaton) {}
+
+  // An item, and where its rule may end those that it returns to.
+  void add(uint32_t state, const StackPointer& stack) {
+    waiting_.push_back({state, stack});
+    while (!waiting_.empty() && spend(1)) {
+      Item item = std::move(waiting_.back());
+      waiting_.pop_back();
+      if (!insert(item)) continue;
+      if (!automaton_.state(item.state).is_final) continue;
+      result_.may_end |= item.stack->may_end;
+      for (const Return& entry : item.stack->returns) waiting_.push_back({entry.state, entry.rest});
+    }
+  }
+
+  Configuration finish() {
+    if (exhausted_) return {{}, 0, false, true};
+    std::erase_if(result_.items, [&](const Item& item) {
+      const State& state = automaton_.state(item.state);
+      return state.num_bytes == 0 && state.num_calls == 0;
+    });
+    result_.num_kernel = result_.items.size();
+    call_rules();
+    if (exhausted_) return {{}, 0, false, true};
+    // Nothing is left where all that could be called lies too deep.
+    const auto has_bytes = [&](const Item& item) { return automaton_.state(item.state).num_bytes > 0; };
+    if (std::none_of(result_.items.begin(), result_.items.end(), has_bytes)) {
+      result_.items.clear();
+      result_.num_kernel = 0;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool spend(size_t work) {
+    work_ += work;
+    exhausted_ |= work_ > kMaxStepWork;
+    return !exhausted_;
+  }
+
+  // False if the item brings nothing new. An item of a known state adds to what may follow it.
+  bool insert(const Item& item) {
+    for (Item& known : result_.items) {
+      if (known.state != item.state) continue;
+      StackPointer merged = merge(known.stack, item.stack);
+      if (merged == known.stack) return false;
+      known.stack = std::move(merged);
+      return true;
+    }
+    result_.items.push_back(item);
+    return spend(result_.items.size());
+  }
+
+  // `a` itself if `b` adds nothing.
+  StackPointer merge(const StackPointer& a, const StackPointer& b) {
+    if (equal(a, b)) return a;
+    if (!spend(a->returns.size() + b->returns.size())) return a;
+    std::vector<Return> returns;
+    bool is_new = b->may_end && !a->may_end;
+    auto left = a->returns.begin();
+    for (const Return& entry : b->returns) {
+      while (left != a->returns.end() && left->state < entry.state) returns.push_back(*left++);
+      if (left == a->returns.end() || left->state != entry.state) {
+        returns.push_back(entry);
+        is_new = true;
+        continue;
+      }
+      StackPointer rest = merge(left->rest, entry.rest);
+      is_new |= rest != left->rest;
+      returns.push_back({entry.state, std::move(rest)});
+      ++left;
+    }
+    returns.insert(returns.end(), left, a->returns.end());
+    return is_new ? make_stack(std::move(returns), a->may_end || b->may_end) : a;
+  }
+
+  // Rules come in an order in which all that call one at this place come before it.
+  void call_rules() {
+    for (size_t i = 0; i < result_.num_kernel; ++i) add_calls(Item(result_.items[i]));
+    while (!pending_.empty() && !exhausted_) {
+      const auto first = pending_.begin();
+      Item item{automaton_.rule_start(first->first), std::move(first->second)};
+      pending_.erase(first);
+      add_calls(item);
+      result_.items.push_back(std::move(item));
+      if (!spend(1)) return;
+    }
+  }
+
+  void add_calls(const Item& item) {
+    for (const CallEdge& call : automaton_.calls(automaton_.state(item.state))) {
+      // A rule that is the last thing of its caller returns to where that returns to.
+      const bool is_tail = automaton_.state(call.target).is_tail();
+      if (!is_tail && item.stack->depth >= kMaxStackDepth) continue;
+      StackPointer after = is_tail ? item.stack : make_stack({{call.target, item.stack}}, false);
+      const auto [found, is_new] = pending_.try_emplace(call.rule, after);
+      if (!is_new) found->second = merge(found->second, after);
+    }
+  }
+
+  const Automaton& automaton_;
+  Configuration result_;
+  std::vector<Item> waiting_;
+  std::map<RuleId, StackPointer> pending_;
+  size_t work_ = 0;
+  bool exhausted_ = false;
+};
+
+}  // namespace
+
+StackPointer bottom() {
+  static const StackPointer end = make_stack({}, true);
+  return end;
+}
+
+Configuration begin(const Automaton& automaton) {
+  Configuration result;
+  if (automaton.has_texts()) result = at_state(automaton, automaton.rule_start(automaton.root()), bottom());
+  result.may_end |= automaton.accepts_empty();
+  return result;
+}
+
+Configuration at_state(const Automaton& automaton, uint32_t state, const StackPointer& stack) {
+  Closure closure(automaton);
+  closure.add(state, stack);
+  return closure.finish();
+}
+
+bool find_edge(const Automaton& automaton, const State& state, uint8_t byte, uint32_t* target) {
+  const std::span<const ByteEdge> edges = automaton.bytes(state);
+  const auto edge = std::lower_bound(edges.begin(), edges.end(), byte, [](const ByteEdge& e, uint8_t b) { return e.high < b; });
+  if (edge == edges.end() || edge->low > byte) return false;
+  *target = edge->target;
+  return true;
+}
+
+Configuration step(const Automaton& automaton, const Configuration& from, uint8_t byte) {
+  uint32_t target = 0;
+  if (from.items.size() == 1) {  // most often, and then most often inside of a rule
+    const Item& item = from.items[0];
+    if (!find_edge(automaton, automaton.state(item.state), byte, &target)) return {};
+    const State& next = automaton.state(target);
+    if (!next.is_final && next.num_calls == 0) return {{{target, item.stack}}, 1, false, false};
+    return at_state(automaton, target, item.stack);
+  }
+  Closure closure(automaton);
+  for (const Item& item : from.items) {
+    if (find_edge(automaton, automaton.state(item.state), byte, &target)) closure.add(target, item.stack);
+  }
+  return closure.finish();
+}
+
+int only_byte(const Automaton& automaton, const Configuration& from) {
+  if (from.may_end) return -1;
+  int only = -1;
+  for (const Item& item : from.items) {
+    for (const ByteEdge& edge : automaton.bytes(automaton.state(item.state))) {
+      if (edge.low != edge.high || (only >= 0 && only != edge.low)) return -1;
+      only = edge.low;
+    }
+  }
+  return only;
+}
+
+}  // namespace mote::constraints

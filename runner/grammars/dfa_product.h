@@ -1,0 +1,13 @@
+// Operations on the texts of two deterministic automata that call no rules.
+#pragma once
+
+#include "runner/grammars/nfa.h"
+
+namespace mote::constraints {
+
+// Errors: kInvalidArgument if the budget is spent.
+Result<Dfa> intersect(const Dfa& a, const Dfa& b, Budget& budget);
+// The texts of `a` that `b` has not.
+Result<Dfa> subtract(const Dfa& a, const Dfa& b, Budget& budget);
+
+}  // namespace mote::constraints

@@ -1,0 +1,26 @@
+// Regular expressions: the part of Python's and ECMAScript's syntax that is regular. docs/constrained-output.md has the list.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "base/status.h"
+#include "runner/grammars/expression.h"
+
+namespace mote::constraints {
+
+struct RegexOptions {
+  bool searches = false;      // any text that has a match, not only one that is a match
+  bool ignores_case = false;  // of ASCII letters
+  bool dot_is_any = false;    // '.' is also a line feed
+  const char* what = "regex"; // in errors
+  // How one character of a set is written; empty: as UTF-8.
+  std::function<ExpressionId(Rules&, std::vector<CodePointRange>)> encode{};
+};
+
+// An expression of `rules`. Errors: kInvalidArgument naming what is not supported and where.
+Result<ExpressionId> append_regex(std::string_view source, const RegexOptions& options, Rules& rules);
+
+Result<Rules> parse_regex(std::string_view source);
+
+}  // namespace mote::constraints

@@ -1,0 +1,274 @@
+#include "runner/model/describe.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "runner/model/generation_config.h"
+#include "runner/model/model.h"
+#include "runner/program/delegates.h"
+#include "runner/program/kv_sizes.h"
+#include "runner/program/validation.h"
+
+namespace mote {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json provenance(const fb::Provenance& from) {
+  return {{"model_id", from.model_id()->str()},
+          {"revision", from.revision()->str()},
+          {"model_type", from.model_type()->str()},
+          {"recipe", from.recipe()->str()},
+          {"exporter_version", from.exporter_version()->str()},
+          {"torch_version", from.torch_version()->str()},
+          {"transformers_version", from.transformers_version()->str()},
+          {"license", from.license()->str()}};
+}
+
+// "2*T+1", "T", "7"
+std::string dim_text(const fb::Dim& dim) {
+  if (dim.tokens() == 0) return std::to_string(dim.constant());
+  const std::string tokens = dim.tokens() == 1 ? "T" : std::to_string(dim.tokens()) + "*T";
+  return dim.constant() == 0 ? tokens : tokens + format("%+lld", static_cast<long long>(dim.constant()));
+}
+
+Json value_shape(const fb::Value& value) {
+  Json shape = Json::array();
+  for (const fb::Dim* dim : *value.shape()) shape.push_back(dim_text(*dim));
+  return shape;
+}
+
+// The delegate that an instruction calls; -1: none, or one that the file does not have.
+int64_t delegate_of(const fb::Program& program, const fb::Instruction& instruction) {
+  if (text_of(*instruction.op()) != kDelegateOp || program.delegates() == nullptr) return -1;
+  for (const fb::Attribute* attribute : *instruction.attributes()) {
+    if (text_of(*attribute->name()) != "delegate" || attribute->dims() == nullptr || attribute->dims()->size() == 0) continue;
+    const int64_t index = attribute->dims()->Get(0)->constant();
+    return index >= 0 && index < program.delegates()->size() ? index : -1;
+  }
+  return -1;
+}
+
+const fb::Delegate& delegate(const fb::Program& program, int64_t index) { return *program.delegates()->Get(static_cast<uint32_t>(index)); }
+
+bool is_view(const fb::Method& method, const fb::Instruction& instruction) {
+  const auto& outputs = *instruction.outputs();
+  return outputs.size() > 0 && method.values()->Get(static_cast<uint32_t>(outputs[0]))->alias_of() != -1;
+}
+
+// What runs an instruction: "cpu" or a backend; empty: it is a view, which nothing runs.
+std::string runs_on(const fb::Program& program, const fb::Method& method, const fb::Instruction& instruction) {
+  if (is_view(method, instruction)) return {};
+  const int64_t index = delegate_of(program, instruction);
+  return index < 0 ? std::string(kCpu) : delegate(program, index).backend()->str();
+}
+
+Json delegate_ops(const fb::Delegate& from) {
+  Json ops = Json::object();
+  for (uint32_t i = 0; from.ops() != nullptr && i < from.ops()->size(); ++i) ops[from.ops()->Get(i)->str()] = from.op_counts()->Get(i);
+  return ops;
+}
+
+int64_t num_delegate_ops(const fb::Delegate& from) {
+  int64_t total = 0;
+  for (uint32_t i = 0; from.op_counts() != nullptr && i < from.op_counts()->size(); ++i) total += from.op_counts()->Get(i);
+  return total;
+}
+
+// Who runs how much of a step, and how often it goes from one to another: tokens come from the CPU, logits go to it.
+Json division(const fb::Program& program, const fb::Method& method) {
+  std::map<std::string, int64_t> num_run;
+  int64_t num_delegates = 0, num_crossings = 0;
+  std::string previous(kCpu);
+  for (const fb::Instruction* each : *method.instructions()) {
+    const std::string runner = runs_on(program, method, *each);
+    if (runner.empty()) continue;
+    const int64_t index = delegate_of(program, *each);
+    num_run[runner] += index < 0 ? 1 : num_delegate_ops(delegate(program, index));
+    num_delegates += index < 0 ? 0 : 1;
+    num_crossings += runner == previous ? 0 : 1;
+    previous = runner;
+  }
+  num_crossings += previous == kCpu ? 0 : 1;
+  return {{"runs_on", num_run}, {"num_delegates", num_delegates}, {"num_crossings", num_crossings}};
+}
+
+Json instruction(const fb::Program& program, const fb::Method& method, const fb::Instruction& from) {
+  Json outputs = Json::array();
+  for (const int32_t index : *from.outputs()) {
+    const fb::Value& value = *method.values()->Get(static_cast<uint32_t>(index));
+    outputs.push_back({{"value", index}, {"dtype", fb::EnumNameDType(value.dtype())}, {"shape", value_shape(value)}});
+  }
+  const std::string runner = runs_on(program, method, from);
+  Json result = {{"op", from.op()->str()},
+                 {"origin", from.origin()->str()},
+                 {"runs_on", runner.empty() ? Json(nullptr) : Json(runner)},
+                 {"inputs", std::vector<int32_t>(from.inputs()->begin(), from.inputs()->end())},
+                 {"outputs", outputs}};
+  if (const int64_t index = delegate_of(program, from); index >= 0) result["delegate"] = index;
+  return result;
+}
+
+// The name, which methods of a lowering share that differ by the one length of their calls.
+std::string label(const fb::Method& method) {
+  const std::string name = method.name()->str();
+  const bool has_length = method.min_tokens() == method.max_tokens() && method.max_tokens() > 1;
+  return has_length ? format("%s[%d]", name.c_str(), method.max_tokens()) : name;
+}
+
+Json method(const fb::Program& program, const fb::Method& from) {
+  std::map<std::string, int64_t> ops;
+  Json instructions = Json::array();
+  for (const fb::Instruction* each : *from.instructions()) {
+    ++ops[each->op()->str()];
+    instructions.push_back(instruction(program, from, *each));
+  }
+  Json result = {{"name", from.name()->str()}, {"label", label(from)}, {"lowering", std::string(lowering_of(from))}};
+  result.update(division(program, from));
+  result.update({
+      {"min_tokens", from.min_tokens()},
+      {"max_tokens", from.max_tokens()},
+      {"num_values", from.values()->size()},
+      {"num_instructions", from.instructions()->size()},
+      {"arena_per_token_bytes", from.per_token_bytes()},
+      {"arena_fixed_bytes", from.fixed_bytes()},
+      {"ops", ops},
+      {"instructions", instructions},
+  });
+  return result;
+}
+
+std::string weight_format(const fb::Weight& weight) {
+  if (weight.bits() == 0) return fb::EnumNameDType(weight.dtype());
+  return format("int%d group %d", weight.bits(), weight.group_size());
+}
+
+Json weights(const fb::Program& program) {
+  struct Total {
+    int64_t count = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, Total> totals;
+  Json tensors = Json::array();
+  uint64_t bytes = 0;
+  for (const fb::Weight* weight : *program.weights()) {
+    Total& total = totals[weight_format(*weight)];
+    ++total.count;
+    total.bytes += weight->bytes();
+    bytes += weight->bytes();
+    tensors.push_back({{"name", weight->name()->str()},
+                       {"format", weight_format(*weight)},
+                       {"shape", std::vector<int64_t>(weight->shape()->begin(), weight->shape()->end())},
+                       {"bytes", weight->bytes()}});
+  }
+  Json formats = Json::array();
+  for (const auto& [name, total] : totals) {
+    formats.push_back({{"format", name}, {"count", total.count}, {"bytes", total.bytes}});
+  }
+  return {{"count", program.weights()->size()}, {"bytes", bytes}, {"formats", formats}, {"tensors", tensors}};
+}
+
+Json state(const fb::State& from) {
+  Json result = {{"name", from.name()->str()}, {"kind", fb::EnumNameStateKind(from.kind())}};
+  if (from.kind() != fb::StateKind::kv_cache) {
+    result["shape"] = std::vector<int64_t>(from.shape()->begin(), from.shape()->end());
+    return result;
+  }
+  result["num_heads"] = from.num_heads();
+  result["head_dim"] = from.head_dim();
+  result["value_head_dim"] = from.value_head_dim();
+  result["window"] = from.window();
+  result["num_sink_positions"] = from.num_sink_positions();
+  result["bytes_per_position"] = {{"float32", kv_position_bytes(from, KvType::kFloat32).value()},
+                                  {"float16", kv_position_bytes(from, KvType::kFloat16).value()},
+                                  {"int8", kv_position_bytes(from, KvType::kInt8).value()},
+                                  {"int4", kv_position_bytes(from, KvType::kInt4).value()}};
+  return result;
+}
+
+Json segment(const fb::Segment& from) {
+  return {{"kind", fb::EnumNameSegmentKind(from.kind())},
+          {"offset", from.offset()},
+          {"bytes", from.bytes()},
+          {"crc32", format("%08x", from.crc32())}};
+}
+
+template <typename Vector, typename Convert>
+Json list(const Vector& items, Convert convert) {
+  Json result = Json::array();
+  for (const auto* item : items) result.push_back(convert(*item));
+  return result;
+}
+
+// Every way to run the file, and why another was chosen; null: this one was, or nobody asked.
+Json lowerings(const fb::Program& program, const std::vector<PassedOver>& passed_over) {
+  Json result = Json::object();
+  for (const std::string_view name : lowerings_of(program)) result[std::string(name)] = nullptr;
+  for (const PassedOver& other : passed_over) result[other.lowering] = other.reason;
+  return result;
+}
+
+Json delegates(const fb::Program& program) {
+  if (program.delegates() == nullptr) return Json::array();
+  return list(*program.delegates(), [](const fb::Delegate& delegate) {
+    return Json{{"backend", delegate.backend()->str()},
+                {"bytes", delegate.bytes()},
+                {"num_weights", delegate.weights()->size()},
+                {"ops", delegate_ops(delegate)}};
+  });
+}
+
+std::string_view text_segment(const Verified& verified, fb::SegmentKind kind) {
+  const std::span<const std::byte> bytes = verified.segment(kind);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<Json> about_tokenizer(const Verified& verified) {
+  const std::span<const std::byte> bytes = verified.segment(fb::SegmentKind::tokenizer);
+  if (bytes.empty()) return Json(nullptr);
+  const Result<Tokenizer> opened = Tokenizer::open(bytes);
+  if (!opened.ok()) return Status(opened.status().code(), verified.file().name() + ": " + opened.status().message());
+  return Json{{"kind", std::string(opened->kind())}, {"num_ids", opened->num_ids()}};
+}
+
+}  // namespace
+
+Result<std::string> describe(const Verified& verified, std::string_view lowering, const std::vector<PassedOver>& passed_over) {
+  const fb::Program& from = verified.program();
+  const std::string& path = verified.file().name();
+  const std::vector<int32_t> eos(from.eos_token_ids()->begin(), from.eos_token_ids()->end());
+  MOTE_ASSIGN(const Json tokenizer_info, about_tokenizer(verified));
+  const auto config = generation_config_with_eos(text_of(*from.generation_config()), eos);
+  if (!config.ok()) return Status(config.status().code(), path + ": " + config.status().message());
+  const Json json = {{"file", path},
+                     {"file_bytes", verified.file().file_bytes().size()},
+                     {"provenance", provenance(*from.provenance())},
+                     {"vocab_size", from.vocab_size()},
+                     {"max_position_embeddings", from.max_position_embeddings()},
+                     {"bos_token_id", from.bos_token_id()},
+                     {"eos_token_ids", eos},
+                     {"generation_config", Json::parse(*config)},
+                     {"lowering", lowering.empty() ? Json(nullptr) : Json(std::string(lowering))},
+                     {"lowerings", lowerings(from, passed_over)},
+                     {"methods", list(*from.methods(), [&](const fb::Method& each) { return method(from, each); })},
+                     {"delegates", delegates(from)},
+                     {"weights", weights(from)},
+                     {"states", list(*from.states(), state)},
+                     {"segments", list(*from.segments(), segment)},
+                     {"tokenizer", tokenizer_info},
+                     {"chat_template", std::string(text_segment(verified, fb::SegmentKind::chat_template))},
+                     {"num_golden_samples", from.golden_samples()->size()}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<std::string> describe_file(const std::string& path) {
+  MOTE_ASSIGN(Mapped mapped, map(path, LoadMode::kMap));
+  MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+  const auto shared = std::make_shared<const Verified>(std::move(verified));
+  const Chosen chosen = choose_lowering(shared, Purpose::kDescribe);
+  return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->lowering(), chosen.passed_over);
+}
+
+Result<std::string> Model::describe() const { return mote::describe(bound_->verified(), bound_->lowering(), passed_over_); }
+
+}  // namespace mote

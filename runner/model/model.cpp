@@ -1,0 +1,56 @@
+#include "runner/model/model.h"
+
+#include <algorithm>
+
+#include "tokenizer/compile/compile.h"
+
+namespace mote {
+namespace {
+
+Status in_file(const std::string& path, const Status& status) {
+  return {status.code(), path + ": " + status.message()};
+}
+
+}  // namespace
+
+Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
+
+Result<std::shared_ptr<const Model>> Model::open(const std::string& path, LoadMode mode, std::string_view backend) {
+  MOTE_ASSIGN(Mapped mapped, map(path, mode));
+  MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+  MOTE_ASSIGN(Chosen chosen, bind_lowering(std::move(verified), backend));
+  return std::shared_ptr<const Model>(new Model(std::move(chosen)));
+}
+
+std::string_view Model::segment_text(fb::SegmentKind kind) const {
+  const std::span<const std::byte> bytes = bound_->verified().segment(kind);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const int32_t> Model::eos_token_ids() const {
+  const auto& ids = *program().eos_token_ids();
+  return {ids.data(), ids.size()};
+}
+
+bool Model::is_eos(int32_t id) const {
+  const std::span<const int32_t> ids = eos_token_ids();
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+Result<const Tokenizer*> Model::tokenizer() const {
+  if (!has_tokenizer()) return nullptr;
+  std::call_once(tokenizer_once_, [this] { 
+    tokenizer_ = Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer));
+  });
+  if (!tokenizer_->ok()) return in_file(path(), tokenizer_->status());
+  return &**tokenizer_;
+}
+
+Result<const Tokenizer*> Model::require_tokenizer() const {
+  MOTE_REQUIRE(has_tokenizer(), Code::kInvalidArgument, "%s has no tokenizer: give token ids instead of text", path().c_str());
+  return tokenizer();
+}
+
+Status Model::check_segments() const { return mote::check_segments(bound_->verified()); }
+
+}  // namespace mote

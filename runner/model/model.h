@@ -1,0 +1,79 @@
+// A .mote file that is ready to run: program, tokenizer, defaults.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/model/derived.h"
+#include "runner/program/lowering.h"
+#include "tokenizer/tokenizer.h"
+
+namespace mote {
+
+// Whether the text of a tokenizer.json is one that a .mote file may hold, compiled. Errors: kInvalidTokenizer naming the field.
+Status check_tokenizer_json(std::string_view json);
+
+// Shared by its sessions. Thread safety: immutable.
+class Model {
+ public:
+  // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
+  // backend: the name of one of the file's lowerings, or "auto"
+  // Errors: those of map, verify and bind_lowering.
+  static Result<std::shared_ptr<const Model>> open(const std::string& path, LoadMode mode = LoadMode::kMap,
+                                                   std::string_view backend = kAnyBackend);
+
+  const std::shared_ptr<const Bound>& bound() const { return bound_; }
+  const fb::Program& program() const { return bound_->program(); }
+  const std::string& path() const { return bound_->file().name(); }
+
+  int32_t vocab_size() const { return program().vocab_size(); }
+  int32_t max_position_embeddings() const { return program().max_position_embeddings(); }
+  int32_t bos_token_id() const { return program().bos_token_id(); }
+  std::span<const int32_t> eos_token_ids() const;
+  bool is_eos(int32_t id) const;
+  // generation_config.json, as the checkpoint has it.
+  std::string_view generation_config() const { return program().generation_config()->string_view(); }
+
+  bool has_tokenizer() const { return !segment_text(fb::SegmentKind::tokenizer).empty(); }
+  // nullptr: the file has none. Errors: kInvalidTokenizer.
+  // Cost: the first call opens the tokenizer, which is used where it is mapped.
+  Result<const Tokenizer*> tokenizer() const;
+  // The same; kInvalidArgument if the file has none.
+  Result<const Tokenizer*> require_tokenizer() const;
+  std::string_view chat_template() const { return segment_text(fb::SegmentKind::chat_template); }
+
+  // What another room makes of the model, once: a T, as `make` gives it or the error that it gives.
+  template <typename T, typename Make>
+  Result<std::shared_ptr<const T>> derived(const Make& make) const {
+    auto made = derived_.get<T>(make);
+    if (!made.ok()) return Status(made.status().code(), path() + ": " + made.status().message());
+    return made;
+  }
+
+  uint64_t file_bytes() const { return bound_->file().file_bytes().size(); }
+  uint64_t weight_bytes() const { return bound_->verified().segment(fb::SegmentKind::weights).size(); }
+  // Errors: kInvalidProgram naming the segment whose checksum is wrong. Cost: reads the whole file.
+  Status check_segments() const;
+
+  // As describe() of describe.h.
+  Result<std::string> describe() const;
+
+ private:
+  explicit Model(Chosen chosen) : bound_(std::move(chosen.bound)), passed_over_(std::move(chosen.passed_over)) {}
+  std::string_view segment_text(fb::SegmentKind kind) const;
+
+  std::shared_ptr<const Bound> bound_;
+  std::vector<PassedOver> passed_over_;
+  mutable std::once_flag tokenizer_once_;
+  mutable std::optional<Result<Tokenizer>> tokenizer_;  // once it was asked for
+  Derived derived_;
+};
+
+}  // namespace mote

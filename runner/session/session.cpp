@@ -1,0 +1,499 @@
+#include "runner/session/session.h"
+
+#include <algorithm>
+
+#include "runner/session/logprobs.h"
+#include "runner/session/state/session_file.h"
+
+namespace mote {
+namespace {
+
+constexpr int64_t kDefaultContextLength = 4096;
+constexpr int64_t kDefaultPrefillChunk = 256;
+constexpr int64_t kLeastPrefix = 16;  // tokens that are worth a look at the prefix cache
+
+Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) {
+  return {Code::kInvalidArgument, format("%s = %lld: must be %lld..%lld, or 0 for the default", name,
+                                         static_cast<long long>(value), static_cast<long long>(low),
+                                         static_cast<long long>(high))};
+}
+
+}  // namespace
+
+Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
+  const int64_t longest = model.max_position_embeddings();
+  if (options.context_length < 0 || options.context_length > longest) {
+    return out_of_range("context_length", options.context_length, 1, longest);
+  }
+  if (options.prefill_chunk < 0 || options.prefill_chunk > kMaxTokens) {
+    return out_of_range("prefill_chunk", options.prefill_chunk, 1, kMaxTokens);
+  }
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return out_of_range("threads", options.num_threads, 1, kMaxThreads);
+  }
+  const int64_t context_length = options.context_length == 0 ? kDefaultContextLength : options.context_length;
+  options.context_length = std::min(context_length, longest);
+  if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
+  options.prefill_chunk = std::min(options.prefill_chunk, options.context_length);
+  MOTE_REQUIRE(options.num_keep >= 0 && options.num_keep < options.context_length, Code::kInvalidArgument,
+               "num_keep = %lld: must be 0..%lld, below the context_length", static_cast<long long>(options.num_keep),
+               static_cast<long long>(options.context_length - 1));
+  options.prefill_chunk = std::min(options.prefill_chunk, longest_call(*model.bound()));
+  return options;
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested,
+                                               const Engine* engine) {
+  MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
+  std::vector<bool> is_elsewhere(model->program().states()->size());
+  for (size_t i = 0; i < is_elsewhere.size(); ++i) is_elsewhere[i] = model->bound()->has_delegate_state() && !model->bound()->uses_state(i);
+  MOTE_ASSIGN(StateMemory states, StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk,
+                                                                           options.kv_type, std::move(is_elsewhere)}));
+  std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
+  MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
+  return session;
+}
+
+Session::~Session() {
+  forget_deferred();
+  remember();
+}
+
+Status Session::prepare_methods(const Engine* engine) {
+  const std::shared_ptr<const Bound>& bound = model_->bound();
+  MOTE_ASSIGN(calls_, MethodCalls::find(*bound, options_.prefill_chunk));
+  shares_engine_ = engine != nullptr && !bound->has_delegate_state();
+  if (shares_engine_) {
+    cpus_ = engine->cpus, threads_ = engine->threads, executor_ = engine->executor;
+  } else {
+    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority, options_.prefill_chunk,
+                                          options_.context_length}));
+    cpus_ = std::move(own.cpus), threads_ = std::move(own.threads), executor_ = std::move(own.executor);
+    MOTE_RETURN_IF_ERROR(executor_->prepare(calls_.decode().method, 1));
+  }
+  tokens_.reserve(static_cast<size_t>(options_.context_length));
+  return {};
+}
+
+size_t Session::room() const {
+  const int64_t stays = options_.overflow == Overflow::kShift ? std::min(options_.num_keep, position()) : position();
+  return static_cast<size_t>(context_length() - stays);
+}
+
+Status Session::require_room(size_t count) const {
+  MOTE_REQUIRE(count <= room(), Code::kContextFull,
+               "%zu more tokens at position %lld do not fit into the context of %lld positions, which has room for %zu: open the "
+               "session with a larger context_length (this model allows %d) or give fewer tokens",
+               count, static_cast<long long>(position()), static_cast<long long>(context_length()), room(),
+               model_->max_position_embeddings());
+  return {};
+}
+
+Status Session::check_ids(std::span<const int32_t> ids) const {
+  const int32_t vocab_size = model_->vocab_size();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    MOTE_REQUIRE(ids[i] >= 0 && ids[i] < vocab_size, Code::kInvalidArgument,
+                 "token id %d at index %zu: must be 0..%d, below the vocabulary size", ids[i], i, vocab_size - 1);
+  }
+  return {};
+}
+
+Status Session::require_whole() const {
+  MOTE_REQUIRE(!interrupted_, Code::kInvalidArgument,
+               "the last call on this session failed half-way through a recurrent state: reset the session first");
+  return {};
+}
+
+Status Session::check_call(std::span<const int32_t> ids) {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(require_whole());
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  MOTE_RETURN_IF_ERROR(model_->bound()->file().check_unchanged());
+  return make_room(ids.size());
+}
+
+Status Session::make_room(size_t count) {
+  MOTE_RETURN_IF_ERROR(require_room(count));
+  const int64_t missing = position() + static_cast<int64_t>(count) - context_length();
+  if (missing <= 0) return {};
+  const int64_t keep = std::min(options_.num_keep, position());
+  const int64_t forgotten = std::max(missing, (position() - keep + 1) / 2);
+  const std::vector<int32_t> rest(tokens_.begin() + keep + forgotten, tokens_.end());
+  MOTE_RETURN_IF_ERROR(rewind(keep));
+  forgotten_tokens_ += forgotten;
+  return defer(rest);
+}
+
+Status Session::defer(std::span<const int32_t> ids) {
+  if (ids.empty()) return {};
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  MOTE_RETURN_IF_ERROR(make_room(ids.size()));
+  forget_draft();
+  forget_logits();
+  tokens_.append(ids);
+  num_deferred_ += ids.size();
+  return {};
+}
+
+void Session::forget_deferred() {
+  tokens_.truncate(tokens_.size() - num_deferred_);
+  num_deferred_ = 0;
+}
+
+Result<std::span<const float>> Session::compute_if_possible(std::span<const int32_t> ids) try {
+  return compute(ids);
+} catch (const std::bad_alloc&) {
+  return Status(Code::kOutOfMemory, "out of memory");
+}
+
+// What was deferred and then `ids`, together. What of the deferred is not reached stays so.
+Result<std::span<const float>> Session::compute_deferred(std::span<const int32_t> ids) {
+  const size_t count = num_deferred_;
+  std::vector<int32_t> all(tokens_.end() - static_cast<ptrdiff_t>(count), tokens_.end());
+  all.insert(all.end(), ids.begin(), ids.end());
+  forget_deferred();
+  const size_t before = tokens_.size();
+  const auto logits = compute_if_possible(all);
+  const size_t num_read = std::min(tokens_.size() - before, count);
+  if (!logits.ok()) {
+    tokens_.append(std::span<const int32_t>(all).first(count).subspan(num_read));
+    num_deferred_ = count - num_read;
+  }
+  return logits;
+}
+
+Status Session::require_computed() {
+  if (!has_deferred()) return {};
+  MOTE_RETURN_IF_ERROR(require_whole());
+  return compute_deferred({}).status();
+}
+
+Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_RETURN_IF_ERROR(require_computed());
+  return begin_chunk(static_cast<int64_t>(ids.size()));
+}
+
+Result<SequenceStates> Session::begin_chunk(int64_t tokens) {
+  if (take_cancel()) return Status(Code::kCancelled, "cancelled");
+  forget_draft();
+  MOTE_RETURN_IF_ERROR(states_.reserve(position(), tokens));
+  forget_logits();
+  interrupted_ = states_.has_recurrent();  // until end_call says otherwise
+  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states()};
+}
+
+void Session::end_call(std::span<const int32_t> ids, const Status& status) {
+  if (!status.ok()) return;
+  tokens_.append(ids);
+  interrupted_ = false;
+}
+
+// Returns the rows of logits, [call.num_rows(), vocab_size].
+Result<std::span<const float>> Session::run(const MethodCall& call, std::span<const int32_t> ids) {
+  MOTE_RETURN_IF_ERROR(executor_->prepare(call.method, call.tokens));
+  MOTE_ASSIGN(const SequenceStates states, begin_chunk(call.tokens));
+  const std::span<int64_t> input_ids = executor_->input(call.method, 0);
+  const std::span<int64_t> position_ids = executor_->input(call.method, 1);
+  for (size_t i = 0; i < static_cast<size_t>(call.tokens); ++i) {
+    input_ids[i] = ids[std::min(i, ids.size() - 1)];
+    position_ids[i] = position() + static_cast<int64_t>(i);
+  }
+  const ScopedBinding binding(cpus_);
+  const Status status = executor_->run_together(call.method, {&states, 1}, *cancelled_, profile_.get());
+  const int64_t reached = position() + call.tokens;
+  end_call(ids, status);
+  if (position() < reached) (void)go_back(reached, position());  // what a call has added can always be taken back
+  if (status.code() == Code::kCancelled) cancelled_->store(false);
+  if (!status.ok()) return status;
+  last_call_ = call;
+  has_logits_ = executor_.use_count() == 1;
+  row_ = call.last_row();
+  return executor_->output(call.method, 0);
+}
+
+std::span<const float> Session::row_of(std::span<const float> rows) const {
+  const size_t width = rows.size() / last_call_.num_rows();
+  return rows.subspan(row_ * width, width);
+}
+
+std::span<const float> Session::last_logits() {
+  row_ = last_call_.last_row();
+  return row_of(executor_->output(last_call_.method, 0));
+}
+
+std::span<const float> Session::logit_maxima() const {
+  return kept_logits_.empty() ? row_of(executor_->maxima(last_call_.method)) : std::span<const float>();
+}
+
+std::span<const float> Session::hidden_state() const {
+  return kept_logits_.empty() ? row_of(executor_->source(last_call_.method)) : std::span<const float>();
+}
+
+size_t Session::longest_draft() const {
+  return states_.has_recurrent() || shares_engine_ ? 0 : static_cast<size_t>(calls_.longest_verify()) - 1;
+}
+
+bool Session::go_back(int64_t from, int64_t to) {
+  return from == to || (states_.rewind(from, to) && (!has_delegate_state() || executor_->delegates().seek(to)));
+}
+
+// A ring has room for a whole call beside its window, so there is always a way back.
+void Session::forget_draft() {
+  if (!ahead_.empty()) (void)go_back(position() + static_cast<int64_t>(ahead_.size()), position());
+  ahead_ = {};
+}
+
+Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  return has_deferred() ? compute_deferred(ids) : compute(ids.subspan(reuse(ids)));
+}
+
+Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
+  const bool is_worth_remembering = ids.size() >= static_cast<size_t>(kLeastPrefix);
+  while (true) {
+    const MethodCall call = calls_.prefill(ids.size(), context_length() - position());
+    const auto rows = run(call, ids.first(call.count));
+    if (!rows.ok()) return rows.status();
+    ids = ids.subspan(call.count);
+    if (!ids.empty()) continue;
+    if (is_worth_remembering) remember();
+    return row_of(*rows);
+  }
+}
+
+Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Status() : prefill(ids).status(); }
+
+Result<int64_t> Session::keep_prefix(std::span<const int32_t> ids) {
+  forget_deferred();
+  const size_t count = std::min(ids.size(), tokens_.size());
+  const auto common = std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
+  if (common < position()) remember();
+  if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
+  return position();
+}
+
+Result<int64_t> Session::rewind_to_prefix(std::span<const int32_t> ids) {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  return keep_prefix(ids.first(ids.size() - 1));
+}
+
+Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
+  MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
+  MOTE_RETURN_IF_ERROR(check_ids(ids));
+  MOTE_REQUIRE(ids.size() <= static_cast<size_t>(context_length()), Code::kContextFull,
+               "%zu tokens do not fit into the context of %lld positions: open the session with a larger context_length (this "
+               "model allows %d) or give fewer tokens",
+               ids.size(), static_cast<long long>(context_length()), model_->max_position_embeddings());
+  MOTE_ASSIGN(const int64_t kept, keep_prefix(ids));
+  const std::span<const int32_t> rest = ids.subspan(static_cast<size_t>(kept));
+  if (rest.empty()) return kept;
+  MOTE_RETURN_IF_ERROR(check_call(rest));
+  MOTE_RETURN_IF_ERROR(compute(rest).status());
+  return kept;
+}
+
+Result<std::span<const float>> Session::logits() {
+  MOTE_REQUIRE(position() > 0, Code::kInvalidArgument, "there are no logits before the first token: append one");
+  if (has_deferred()) {
+    MOTE_RETURN_IF_ERROR(require_whole());
+    return compute_deferred({});
+  }
+  if (has_logits_) return last_logits();
+  if (!kept_logits_.empty()) return std::span<const float>(kept_logits_);
+  const int32_t last = tokens_.back();
+  MOTE_RETURN_IF_ERROR(rewind(position() - 1));
+  return decode(last);
+}
+
+Result<std::span<const float>> Session::decode(int32_t id) {
+  const std::span<const int32_t> ids(&id, 1);
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  if (has_deferred()) return compute_deferred(ids);
+  if (!is_drafted(id)) return run(calls_.decode(), ids);
+  if (take_cancel()) return Status(Code::kCancelled, "cancelled");
+  tokens_.append(ids);
+  ahead_ = ahead_.subspan(1);
+  forget_logits();  // the last row is not that of the last token
+  ++row_;
+  return row_of(executor_->output(last_call_.method, 0));
+}
+
+Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32_t> draft) {
+  if (draft.empty() || is_drafted(id)) return decode(id);
+  MOTE_REQUIRE(draft.size() <= longest_draft(), Code::kInvalidArgument, "a draft of %zu tokens: must be at most %zu", draft.size(),
+               longest_draft());
+  std::vector<int32_t> ids{id};
+  ids.insert(ids.end(), draft.begin(), draft.end());
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_RETURN_IF_ERROR(require_computed());
+  forget_draft();
+  const MethodCall call = calls_.verify(ids.size(), context_length() - position());
+  draft_.assign(ids.begin() + 1, ids.begin() + static_cast<ptrdiff_t>(call.count));
+  MOTE_ASSIGN(const std::span<const float> rows, run(call, std::span(ids).first(call.count)));
+  ahead_ = draft_;
+  tokens_.truncate(tokens_.size() - draft_.size());
+  forget_logits();
+  row_ = 0;
+  return row_of(rows);
+}
+
+template <typename Body>
+Status Session::for_each_row(std::span<const int32_t> ids, const Body& body) {
+  MOTE_RETURN_IF_ERROR(check_call(ids));
+  MOTE_RETURN_IF_ERROR(require_computed());
+  const auto vocab_size = static_cast<size_t>(model_->vocab_size());
+  for (size_t done = 0; done < ids.size();) {
+    const MethodCall call = calls_.verify(ids.size() - done, context_length() - position());
+    MOTE_ASSIGN(const std::span<const float> rows, run(call, ids.subspan(done, call.count)));
+    for (size_t i = 0; i < call.count; ++i) body(done + i, rows.subspan(i * vocab_size, vocab_size));
+    done += call.count;
+  }
+  return {};
+}
+
+Status Session::verify(std::span<const int32_t> ids, float* logits) {
+  const auto vocab_size = static_cast<size_t>(model_->vocab_size());
+  return for_each_row(ids, [&](size_t i, std::span<const float> row) {
+    std::copy(row.begin(), row.end(), logits + i * vocab_size);
+  });
+}
+
+Status Session::score(std::span<const int32_t> ids, float* logprobs) {
+  return for_each_row(ids, [&](size_t i, std::span<const float> row) {
+    if (i + 1 < ids.size()) logprobs[i] = log_probability(row[static_cast<size_t>(ids[i + 1])], log_sum_exp(row));
+  });
+}
+
+Status Session::rewind(int64_t to) {
+  MOTE_REQUIRE(to >= 0 && to <= position(), Code::kInvalidArgument, "position = %lld: must be 0..%lld, the present one",
+               static_cast<long long>(to), static_cast<long long>(position()));
+  forget_draft();
+  if (to == 0) {
+    reset();
+    return {};
+  }
+  const int64_t computed = position() - static_cast<int64_t>(num_deferred_);
+  if (!interrupted_ && (to >= computed || go_back(computed, to))) {
+    if (to < position()) forget_logits();
+    tokens_.truncate(static_cast<size_t>(to));
+    num_deferred_ = static_cast<size_t>(std::max<int64_t>(to - computed, 0));
+    return {};
+  }
+  const std::vector<int32_t> kept(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(to));
+  reset();
+  return prefill(kept).status();
+}
+
+Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
+  MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
+  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_, engine));
+  if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
+  return session;
+}
+
+Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
+  forget_draft();
+  MOTE_RETURN_IF_ERROR(require_whole());
+  MOTE_RETURN_IF_ERROR(require_computed());
+  auto snapshot = std::make_shared<SessionSnapshot>();
+  snapshot->bound = model_->bound();
+  snapshot->tokens.assign(tokens_.begin(), tokens_.end());
+  snapshot->states = states_.snapshot(position());
+  if (has_delegate_state()) {
+    MOTE_ASSIGN(snapshot->delegates, executor_->delegates().snapshot());
+  }
+  if (has_logits_) {
+    const std::span<const float> logits = last_logits();
+    snapshot->logits.assign(logits.begin(), logits.end());
+  } else {
+    snapshot->logits = kept_logits_;
+  }
+  return std::shared_ptr<const SessionSnapshot>(std::move(snapshot));
+}
+
+Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
+  MOTE_REQUIRE(snapshot.bound == model_->bound(), Code::kInvalidArgument, "the snapshot is one of another model");
+  const auto size = static_cast<int64_t>(snapshot.tokens.size());
+  MOTE_REQUIRE(to >= 0 && to <= size, Code::kInvalidArgument, "position = %lld: must be 0..%lld, the snapshot's",
+               static_cast<long long>(to), static_cast<long long>(size));
+  const std::vector<int32_t> tokens(snapshot.tokens.begin(), snapshot.tokens.begin() + to);
+  if (to == 0 || !states_.can_adopt(snapshot.states, to)) {
+    reset();
+    return append(tokens);
+  }
+  std::vector<float> logits = to == size ? snapshot.logits : std::vector<float>();
+  reset();
+  if (has_delegate_state() && !adopt_delegates(snapshot, to)) {
+    reset();
+    return append(tokens);
+  }
+  states_.adopt(snapshot.states, to);
+  tokens_.assign(tokens);  // keeps what it has reserved
+  kept_logits_ = std::move(logits);
+  return {};
+}
+
+// False: computed again from position 0.
+bool Session::adopt_delegates(const SessionSnapshot& snapshot, int64_t to) {
+  const Result<bool> restored = executor_->delegates().restore(snapshot.delegates);
+  if (!restored.ok() || !*restored) return false;
+  return executor_->delegates().seek(to);
+}
+
+size_t Session::reuse(std::span<const int32_t> ids) {
+  if (position() > 0 || ids.empty() || !adopt_longest_prefix(ids.first(ids.size() - 1), kLeastPrefix)) return 0;
+  return static_cast<size_t>(position());
+}
+
+// Takes from the prefix cache what is longer than `least`.
+bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) {
+  if (options_.prefix_cache == nullptr || static_cast<int64_t>(ids.size()) <= least) return false;
+  const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), ids, states_, least);
+  return match.snapshot != nullptr && adopt(*match.snapshot, match.length).ok();
+}
+
+// Where there is no memory for it, others compute it again.
+void Session::remember() {
+  if (options_.prefix_cache == nullptr || interrupted_ || position() < kLeastPrefix) return;
+  try {
+    auto present = snapshot();
+    if (present.ok()) options_.prefix_cache->insert(*std::move(present));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+Status Session::save(const std::string& path) {
+  MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
+  return write_session_file(path, *model_, *present, states_);
+}
+
+Status Session::restore(const std::string& path) {
+  MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, context_length()));
+  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, {}, std::move(saved.logits)};
+  for (const SavedDelegate& delegate : saved.delegates) {
+    auto imported = executor_->delegates().import(delegate.backend, delegate.bytes);
+    if (imported.ok()) snapshot.delegates.push_back(*std::move(imported));
+  }
+  if (saved.states.has_value()) snapshot.states = *std::move(saved.states);
+  return adopt(snapshot, static_cast<int64_t>(snapshot.tokens.size()));
+}
+
+void Session::forget_logits() {
+  has_logits_ = false;
+  kept_logits_.clear();
+}
+
+void Session::reset() {
+  forget_logits();
+  tokens_.truncate(0);
+  num_deferred_ = 0;
+  ahead_ = {};
+  states_.clear();
+  if (has_delegate_state()) (void)executor_->delegates().seek(0);
+  interrupted_ = false;
+}
+
+}  // namespace mote

@@ -1,0 +1,218 @@
+// One sequence of tokens on a model: its caches, its threads, its position.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/session/engine.h"
+#include "runner/session/method_calls.h"
+#include "runner/model/model.h"
+#include "runner/session/state/prefix_cache.h"
+#include "runner/session/state/session_snapshot.h"
+#include "runner/session/state/memory.h"
+#include "runner/session/state/token_list.h"
+#include "runner/program/executor.h"
+#include "runner/program/profile.h"
+#include "runner/program/thread_pool.h"
+
+namespace mote {
+
+enum class Overflow : int32_t { kRefuse = 0, kShift = 1 };
+
+struct SessionOptions {
+  int64_t context_length = 0;  // 0: min(4096, the model's maximum)
+  KvType kv_type = KvType::kFloat32;
+  int num_threads = 0;         // 0: the physical cores that the process may use, or one for each of `cpus`
+  int64_t prefill_chunk = 0;   // tokens of a prefill call; 0: 256
+  // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
+  std::optional<std::string> cpus{};
+  ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
+  // What a full context does to the next token: kShift forgets the oldest tokens behind the first num_keep, half of those
+  // that are there, and computes the others again.
+  Overflow overflow = Overflow::kRefuse;
+  int64_t num_keep = 0;
+  std::shared_ptr<PrefixCache> prefix_cache{};  // where the session looks for what others have computed; nullptr: nowhere
+};
+
+// `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
+Result<SessionOptions> resolve(const Model& model, SessionOptions options);
+
+// Thread safety: one thread at a time, but for cancel and position. Keeps its model alive.
+class Session {
+ public:
+  // Errors: kInvalidArgument naming the option; kOutOfMemory.
+  // `engine`: what computes, shared with other sessions of the model that have no call at the same time; nullptr: its own.
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options,
+                                               const Engine* engine = nullptr);
+  // Its tokens go to the prefix cache.
+  ~Session();
+
+  // Appends `ids` (at least one) in chunks. Returns the logits after the last, [vocab_size], valid until the next call.
+  // Errors: kInvalidArgument for no ids or an id outside the vocabulary, kContextFull, kCancelled, kFileChanged.
+  // A failed call, or one that throws std::bad_alloc, leaves the chunks before the failed one in place.
+  Result<std::span<const float>> prefill(std::span<const int32_t> ids);
+  Result<std::span<const float>> decode(int32_t id);
+  // The same, and in that call what follows if `draft` comes next: decoding these ids in their order then costs nothing. Until
+  // that is done they are not at any position; a call that does something else forgets them. Errors: also kInvalidArgument
+  // for more than longest_draft() ids.
+  Result<std::span<const float>> decode(int32_t id, std::span<const int32_t> draft);
+  // 0 for a model with recurrent states, which cannot forget, and where others use the engine in between.
+  size_t longest_draft() const;
+  // Whether decode(id) costs nothing.
+  bool is_drafted(int32_t id) const { return !ahead_.empty() && ahead_.front() == id; }
+  // As prefill, for when the logits are not needed yet. No ids: nothing is done.
+  Status append(std::span<const int32_t> ids);
+  // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors: those of rewind.
+  Status defer(std::span<const int32_t> ids);
+  bool has_deferred() const { return num_deferred_ > 0; }
+  // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
+  // cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
+  Result<int64_t> set_tokens(std::span<const int32_t> ids);
+  // The same without computing: goes back or forth to the longest beginning of a text, but for its last id, that the session
+  // holds or the prefix cache has, and returns its length. What then continues the text are the ids behind it.
+  Result<int64_t> rewind_to_prefix(std::span<const int32_t> ids);
+  // Takes the longest beginning of a text that the prefix cache has, but for the last id, into a session that is empty. Returns how
+  // many ids that are. prefill does so too; this is for callers that give a text in parts.
+  size_t reuse(std::span<const int32_t> ids);
+  // The logits after the last token, valid as those of prefill; computed again where it is not the last call's.
+  // Errors: kInvalidArgument at position 0, those of prefill.
+  Result<std::span<const float>> logits();
+  // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every kMaximaBlock ids, found
+  // by the head as it wrote them; empty for a model that changes its logits after the head, and for logits of a fork or a file.
+  std::span<const float> logit_maxima() const;
+  // What the head made these logits of, [hidden_size], valid as long; before the last norm where that is part of the head. Empty
+  // where logit_maxima is.
+  std::span<const float> hidden_state() const;
+  // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
+  Status verify(std::span<const int32_t> ids, float* logits);
+
+  // As prefill, with ln P(ids[i + 1] | everything before) written to logprobs[i], [ids - 1], by the model's own distribution.
+  Status score(std::span<const int32_t> ids, float* logprobs);
+
+  const Model& model() const { return *model_; }
+  // With every default filled in.
+  const SessionOptions& options() const { return options_; }
+  int64_t context_length() const { return options_.context_length; }
+  // Any thread, also while a call runs.
+  int64_t position() const { return tokens_.count(); }
+  int num_threads() const { return threads_->num_threads(); }
+  int64_t prefill_chunk() const { return options_.prefill_chunk; }
+  // Tokens that kShift has forgotten since the session was opened.
+  int64_t forgotten_tokens() const { return forgotten_tokens_; }
+  // The ids at all positions so far.
+  std::span<const int32_t> tokens() const { return tokens_.ids(); }
+  // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
+  uint64_t state_bytes() const { return states_.bytes(); }
+  uint64_t held_state_bytes() const { return states_.held_bytes(); }
+  uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes() + executor_->delegate_bytes(); }
+
+  // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
+  // writes of this session, end_call tells what became of it. Errors: those of prefill; where the session was cancelled,
+  // kCancelled.
+  Result<SequenceStates> begin_call(std::span<const int32_t> ids);
+  void end_call(std::span<const int32_t> ids, const Status& status);
+
+  // How many more ids can be given at once: what is free, or with kShift can be freed.
+  size_t room() const;
+  // kContextFull unless `count` more ids fit.
+  Status require_room(size_t count) const;
+  // Every id lies in the vocabulary.
+  Status check_ids(std::span<const int32_t> ids) const;
+
+  // Forgets every position.
+  void reset();
+
+  // Goes back to the first `position` ids. Cost: none to speak of, but where a sliding window has moved on too far or a state
+  // is recurrent the ids that stay are computed again. Errors: kInvalidArgument beyond the present position; those of
+  // prefill, after which the session is at a position before it.
+  Status rewind(int64_t position);
+
+  // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory until
+  // it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open; kInvalidArgument
+  // after an interrupted call.
+  Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr);
+  // The session as it is now, for adopt.
+  Result<std::shared_ptr<const SessionSnapshot>> snapshot();
+  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options are the
+  // same; else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of prefill.
+  Status adopt(const SessionSnapshot& snapshot, int64_t position);
+
+  // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an interrupted call.
+  Status save(const std::string& path);
+  // Goes on from a saved session. A file of another kv_type, or of another prefill_chunk where the model has sliding windows,
+  // gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming the field or
+  // the other model, kContextFull; none changes the session but those of prefill.
+  Status restore(const std::string& path);
+
+  // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.
+  void start_profile() { profile_ = std::make_unique<Profile>(); }
+  // Ends that and returns what was measured; nullptr if it was not started.
+  std::unique_ptr<Profile> stop_profile() { return std::move(profile_); }
+
+  // From any thread: the running or the next call returns kCancelled.
+  void cancel() { cancelled_->store(true); }
+  // A cancel that no call has seen yet is taken back.
+  void forget_cancel() { cancelled_->store(false); }
+  // Whether there was a cancel that no call has reported; from now on there was none.
+  bool take_cancel() { return cancelled_->exchange(false); }
+  bool shares_engine() const { return shares_engine_; }
+  // From now on a cancel of either ends the call that either has under way, or the next.
+  void share_cancel(const Session& other) { cancelled_ = other.cancelled_; }
+
+ private:
+  Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
+      : model_(std::move(model)), options_(options), states_(std::move(states)) {}
+  Status prepare_methods(const Engine* engine);
+  Status check_call(std::span<const int32_t> ids);
+  Result<SequenceStates> begin_chunk(int64_t tokens);
+  Status require_whole() const;
+  Status make_room(size_t count);
+  Result<std::span<const float>> compute_deferred(std::span<const int32_t> ids);
+  Status require_computed();
+  void forget_deferred();
+  Result<std::span<const float>> compute(std::span<const int32_t> ids);
+  Result<std::span<const float>> compute_if_possible(std::span<const int32_t> ids);
+  Result<int64_t> keep_prefix(std::span<const int32_t> ids);
+  bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
+  void remember();
+  void forget_logits();
+  Result<std::span<const float>> run(const MethodCall& call, std::span<const int32_t> ids);
+  std::span<const float> row_of(std::span<const float> rows) const;
+  std::span<const float> last_logits();
+  void forget_draft();
+  bool has_delegate_state() const { return model_->bound()->has_delegate_state(); }
+  // Of the states: from `from` positions to the first `to`. False: they must be computed again.
+  bool go_back(int64_t from, int64_t to);
+  bool adopt_delegates(const SessionSnapshot& snapshot, int64_t to);
+  // Appends ids in chunks and calls body(index, logits) with those after each.
+  template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
+
+  std::shared_ptr<const Model> model_;
+  SessionOptions options_;
+  StateMemory states_;
+  std::vector<int> cpus_;
+  std::shared_ptr<ThreadPool> threads_;
+  std::shared_ptr<Executor> executor_;
+  std::unique_ptr<Profile> profile_;
+  TokenList tokens_;
+  size_t num_deferred_ = 0;         // of tokens_, the last ones, which are not in the states
+  std::vector<float> kept_logits_;  // those after the last token, where no method has them
+  bool has_logits_ = false;         // the last row of the last method's are those after the last token
+  int64_t forgotten_tokens_ = 0;
+  std::vector<int32_t> draft_;
+  std::span<const int32_t> ahead_;  // of draft_, what the states hold beyond tokens_
+  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  bool shares_engine_ = false;
+  bool interrupted_ = false;  // a recurrent state holds part of a failed call
+  MethodCalls calls_;
+  MethodCall last_call_;
+  size_t row_ = 0;  // of its logits the one that was returned last
+};
+
+}  // namespace mote

@@ -1,0 +1,126 @@
+// The memory of a session's KV caches and recurrent states. Docs: docs/sessions.md
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/size.h"
+#include "base/status.h"
+#include "kernels/state.h"
+#include "runner/session/state/slab.h"
+#include "runner/program/program.h"
+
+namespace mote {
+
+struct StateMemoryOptions {
+  int64_t context_length = 0;
+  int64_t prefill_chunk = 0;  // the most tokens of a call
+  KvType kv_type = KvType::kFloat32;
+  std::vector<bool> is_elsewhere{};  // [states], those that delegates keep; empty: none
+};
+
+// What the states hold after `position` tokens, shared with the memory that it was taken from.
+struct StateSnapshot {
+  // Caches of one shape in time; their page i lies in slabs[i].
+  struct Group {
+    int64_t window = 0;
+    int64_t num_sinks = 0;
+    int64_t num_slots = 0;            // of a ring; 0 without a window
+    std::vector<Slab> slabs{};
+    std::vector<int64_t> positions{}; // [num_slots]
+  };
+
+  KvType kv_type = KvType::kFloat32;
+  int64_t position = 0;
+  std::vector<Group> groups{};
+  std::vector<float> recurrent{};  // all recurrent states, one after another
+};
+
+struct UnmapBlock {
+  size_t bytes = 0;
+  void operator()(std::byte* block) const { release_pages(block, bytes); }
+};
+
+// Pages that no token has reached take no memory, and those of snapshots are shared until they are written.
+class StateMemory {
+ public:
+  // Errors: kOutOfMemory naming the bytes.
+  static Result<StateMemory> allocate(const fb::Program& program, const StateMemoryOptions& options);
+
+  std::vector<KvCache>& kv_caches() { return kv_caches_; }
+  std::vector<RecurrentState>& recurrent_states() { return recurrent_states_; }
+  // Also of those that are elsewhere.
+  bool has_recurrent() const { return has_recurrent_; }
+  // Of caches and recurrent states when the context is full.
+  uint64_t bytes() const { return bytes_; }
+  // Of the pages that there are, shared ones included; the system has given memory to the touched part of them.
+  uint64_t held_bytes() const;
+
+  // To be called before tokens [position, position + tokens) are: what they will be written to is there and nobody else's.
+  // Errors: kOutOfMemory, after which nothing has changed for the tokens before.
+  Status reserve(int64_t position, int64_t tokens);
+
+  // As newly allocated.
+  void clear();
+
+  // Goes back from `from` positions to the first `to`, of at least 1. False, and nothing changes, where that is more than the
+  // states still hold: a ring that has written over what the next token sees, or a recurrent state.
+  bool rewind(int64_t from, int64_t to);
+
+  StateSnapshot snapshot(int64_t position) const;
+  // Whether adopt(snapshot, position) is possible, of at least 1 and at most snapshot.position positions.
+  bool can_adopt(const StateSnapshot& snapshot, int64_t position) const;
+  // Holds the first `position` tokens of the snapshot and nothing else. Cost: none to speak of.
+  void adopt(const StateSnapshot& snapshot, int64_t position);
+
+  // Memory of a snapshot with these slabs.
+  uint64_t slab_bytes(size_t group) const { return groups_[group].slab_bytes; }
+  // The pieces of a page that its first `slots` slots use: body(offset in the slab, bytes).
+  template <typename Body>
+  void for_each_piece(size_t group, int64_t slots, const Body& body) const {
+    const int64_t blocks = KvCache::whole_blocks(slots) / kKvBlockSlots;
+    for (const uint32_t index : groups_[group].members) {
+      const KvCache& cache = kv_caches_[index];
+      const int64_t key_bytes = kv_key_block_bytes(cache.type, cache.head_dim);
+      const int64_t value_bytes = kv_value_block_bytes(cache.type, cache.value_head_dim);
+      for (int64_t head = 0; head < cache.num_heads; ++head) {
+        body(cache.page_offset + head * kKvPageBlocks * key_bytes, blocks * key_bytes);
+        body(cache.page_offset + kKvPageBlocks * (cache.num_heads * key_bytes + head * value_bytes), blocks * value_bytes);
+      }
+    }
+  }
+  // Slots of page `page` of a group that the first `position` tokens use.
+  int64_t used_slots(size_t group, int64_t page, int64_t position) const;
+  int64_t slot_of(size_t group, int64_t position) const { return shape(groups_[group]).slot_of(position); }
+  size_t num_groups() const { return groups_.size(); }
+  int64_t used_pages(size_t group, int64_t position) const;
+  uint64_t recurrent_elements() const;
+
+ private:
+  // Caches of the same window and sinks, which hold the same positions in the same slots.
+  struct Group {
+    std::vector<uint32_t> members;  // indices of states
+    uint64_t slab_bytes = 0;        // a page of each
+    std::vector<Slab> slabs;        // [pages], empty where nothing was written
+    std::vector<std::byte*> table;  // [pages], the addresses of slabs
+  };
+
+  explicit StateMemory(size_t num_states) : kv_caches_(num_states), recurrent_states_(num_states) {}
+  const KvCache& shape(const Group& group) const { return kv_caches_[group.members[0]]; }
+  Status check_size(int64_t context_length) const;
+  Status reserve_page(size_t group, int64_t page, int64_t position);
+  void set_slab(Group& group, size_t page, Slab slab);
+
+  std::vector<KvCache> kv_caches_;
+  std::vector<RecurrentState> recurrent_states_;
+  std::vector<uint32_t> recurrent_;  // indices of recurrent states
+  bool has_recurrent_ = false;
+  std::vector<Group> groups_;
+  std::unique_ptr<std::byte[], UnmapBlock> block_;  // positions and recurrent states
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace mote

@@ -1,0 +1,58 @@
+// What sessions have computed, kept for others whose text begins alike: a system prompt, a conversation that goes on.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "runner/session/state/session_snapshot.h"
+
+namespace mote {
+
+// Holds snapshots, the least recently used of which go first. Pages that several share count once.
+// Thread safety: any number of threads.
+class PrefixCache {
+ public:
+  explicit PrefixCache(uint64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  struct Match {
+    std::shared_ptr<const SessionSnapshot> snapshot;  // nullptr: nothing fits
+    int64_t length = 0;                               // tokens of it that are those of the text
+  };
+  // The snapshot of the same model with the longest common beginning of more than `least` tokens that `states` can take, which
+  // is cut by as little as that needs.
+  Match find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states, int64_t least);
+
+  // Snapshots that are a beginning of `snapshot` make room for it, if it can be cut. One that is larger than everything that
+  // may be held is not kept.
+  void insert(std::shared_ptr<const SessionSnapshot> snapshot);
+  void clear();
+
+  struct Statistics {
+    uint64_t bytes = 0;
+    int64_t snapshots = 0;
+    int64_t hits = 0;
+    int64_t misses = 0;
+    int64_t reused_tokens = 0;
+  };
+  Statistics statistics() const;
+  uint64_t max_bytes() const { return max_bytes_; }
+
+ private:
+  using Entries = std::list<std::shared_ptr<const SessionSnapshot>>;  // the most recently used first
+  void add(const SessionSnapshot& snapshot);
+  void remove(Entries::iterator entry);
+  // Calls body(address, bytes) for each piece of memory that the snapshot holds.
+  template <typename Body> static void for_each_part(const SessionSnapshot& snapshot, const Body& body);
+
+  const uint64_t max_bytes_;
+  mutable std::mutex mutex_;
+  Entries entries_;
+  std::unordered_map<const void*, int64_t> owners_;  // snapshots that hold a slab
+  Statistics statistics_;
+};
+
+}  // namespace mote

@@ -1,0 +1,21 @@
+// A session at one moment, shared with it and never changed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runner/session/state/memory.h"
+#include "runner/program/delegates.h"
+
+namespace mote {
+
+struct SessionSnapshot {
+  std::shared_ptr<const Bound> bound;  // of the model
+  std::vector<int32_t> tokens{};
+  StateSnapshot states{};
+  std::vector<NamedSnapshot> delegates{};  // of those that keep states
+  std::vector<float> logits{};  // after the last token; empty: not known
+};
+
+}  // namespace mote
