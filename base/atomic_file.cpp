@@ -24,8 +24,9 @@ constexpr std::time_t kYoungSeconds = 60;  // its writer may not have locked it 
 void remove_if_left(const std::filesystem::path& temporary) {
   const int file = ::open(temporary.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return;
-  struct stat info {};
-  const bool is_old = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && std::time(nullptr) - info.st_mtime > kYoungSeconds;
+  struct stat info{};
+  const bool is_old =
+      ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && std::time(nullptr) - info.st_mtime > kYoungSeconds;
   if (is_old && ::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(temporary.c_str());
   ::close(file);
 }
@@ -68,7 +69,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   static std::atomic<unsigned> count{0};
   auto state = std::make_unique<State>();
   state->path = path;
-  state->temporary = format("%s%s%ld-%u", path.c_str(), kTemporary.data(), static_cast<long>(::getpid()), count.fetch_add(1));
+  state->temporary =
+      format("%s%s%ld-%u", path.c_str(), kTemporary.data(), static_cast<long>(::getpid()), count.fetch_add(1));
   remove_left(path);
   state->file = ::open(state->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (state->file < 0) return state->failed("cannot be written");

@@ -11,8 +11,8 @@
 
 namespace mote {
 
-// Written under another name in the same folder; without commit nothing is left of it. What a process left that was killed
-// meanwhile, the next one that writes the file removes.
+// Written under another name in the same folder; without commit nothing is left of it. What a process left that was
+// killed meanwhile, the next one that writes the file removes.
 class AtomicFile {
  public:
   // Errors, here and below: kFileUnwritable naming the file and what the system says.

@@ -76,7 +76,8 @@ HandleSlot* take_slot() {
   }
   if (all.num_slots == kMaxSlots) return nullptr;
   const uint32_t block = block_of(all.num_slots);
-  if (first_index(block) == all.num_slots) all.blocks[block].store(new HandleSlot[size_t{kFirstBlock} << block], std::memory_order_release);
+  if (first_index(block) == all.num_slots)
+    all.blocks[block].store(new HandleSlot[size_t{kFirstBlock} << block], std::memory_order_release);
   HandleSlot* slot = slot_at(all.num_slots);
   slot->index = all.num_slots++;
   return slot;
@@ -168,7 +169,8 @@ Status refuse_handle(const HandleKind& kind, const void* handle) {
   MOTE_REQUIRE(handle != nullptr, Code::kInvalidArgument, "%s is NULL", kind.name);
   const Reference reference(handle);
   const HandleSlot* slot = reference.slot();
-  const bool was_open = slot != nullptr && reference.generation <= generation_of(slot->state.load(std::memory_order_acquire));
+  const bool was_open =
+      slot != nullptr && reference.generation <= generation_of(slot->state.load(std::memory_order_acquire));
   MOTE_REQUIRE(was_open, Code::kInvalidArgument, "%s = %p: must be a handle that was opened", kind.name, handle);
   HandleSlot* found = find_slot(handle);
   MOTE_REQUIRE(found != nullptr, Code::kInvalidArgument, "%s = %p: it was closed", kind.name, handle);

@@ -1,5 +1,5 @@
-// Handles of C APIs: values that are looked up and never dereferenced, so that one that is closed, of another kind or no handle
-// at all gives an error. docs/decisions/0008-capi-handles.md tells how.
+// Handles of C APIs: values that are looked up and never dereferenced, so that one that is closed, of another kind or
+// no handle at all gives an error. docs/decisions/0008-capi-handles.md tells how.
 #pragma once
 
 #include <cstddef>

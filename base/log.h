@@ -13,8 +13,8 @@ enum class LogLevel : uint8_t { kOff = 0, kError, kInfo, kDebug };
 // Errors: kInvalidArgument naming the value and the levels.
 Result<LogLevel> parse_log_level(std::string_view text);
 
-// What MOTE_LOG says, read at the first call. An unknown value is reported once on standard error and counts as `error`.
-// Thread safety: any thread.
+// What MOTE_LOG says, read at the first call. An unknown value is reported once on standard error and counts as
+// `error`. Thread safety: any thread.
 LogLevel log_level();
 
 inline bool is_logged(LogLevel level) { return level <= log_level(); }
@@ -25,7 +25,7 @@ inline bool is_logged(LogLevel level) { return level <= log_level(); }
 }  // namespace mote
 
 // MOTE_LOG_LINE(kInfo, "%s: ...", name): arguments are evaluated only if the level is on. Not for the inside of a step.
-#define MOTE_LOG_LINE(level, ...)                                                              \
-  do {                                                                                         \
-    if (::mote::is_logged(::mote::LogLevel::level)) ::mote::write_log_line(__VA_ARGS__);       \
+#define MOTE_LOG_LINE(level, ...)                                                        \
+  do {                                                                                   \
+    if (::mote::is_logged(::mote::LogLevel::level)) ::mote::write_log_line(__VA_ARGS__); \
   } while (false)

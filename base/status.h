@@ -50,8 +50,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {}        // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -72,8 +72,8 @@ class [[nodiscard]] Result {
 }  // namespace mote
 
 // Returns the failed Status of `expression` from the calling function.
-#define MOTE_RETURN_IF_ERROR(expression)                        \
-  do {                                                          \
+#define MOTE_RETURN_IF_ERROR(expression)                                                     \
+  do {                                                                                       \
     if (::mote::Status mote_status_ = (expression); !mote_status_.ok()) return mote_status_; \
   } while (false)
 
@@ -88,7 +88,7 @@ class [[nodiscard]] Result {
   target = *std::move(result)
 
 // Input check: always on, returns an error.
-#define MOTE_REQUIRE(condition, code, ...)                                            \
-  do {                                                                                \
-    if (!(condition)) return ::mote::Status((code), ::mote::format(__VA_ARGS__));     \
+#define MOTE_REQUIRE(condition, code, ...)                                        \
+  do {                                                                            \
+    if (!(condition)) return ::mote::Status((code), ::mote::format(__VA_ARGS__)); \
   } while (false)

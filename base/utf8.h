@@ -1,5 +1,5 @@
-// UTF-8 as Unicode defines it: no overlong forms, no surrogates, nothing above U+10FFFF. Replacement is what Python does with
-// errors="replace": every maximal ill-formed part becomes one U+FFFD.
+// UTF-8 as Unicode defines it: no overlong forms, no surrogates, nothing above U+10FFFF. Replacement is what Python
+// does with errors="replace": every maximal ill-formed part becomes one U+FFFD.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 enum class Utf8Kind { kValid, kInvalid, kIncomplete };
 
-// The first character of `text` (not empty). kIncomplete: all of `text` begins a character that more bytes could complete.
+// The first character of `text` (not empty). kIncomplete: all of `text` begins a character that more bytes could
+// complete.
 struct Utf8Character {
   Utf8Kind kind = Utf8Kind::kInvalid;
   size_t length = 0;        // bytes it takes, at least 1
@@ -25,8 +26,8 @@ size_t valid_utf8_prefix(std::string_view text);
 
 inline bool is_valid_utf8(std::string_view text) { return valid_utf8_prefix(text) == text.size(); }
 
-// Bytes (0..3) at the end of `text` that begin a sequence which further bytes could still complete. What a stream of text
-// holds back.
+// Bytes (0..3) at the end of `text` that begin a sequence which further bytes could still complete. What a stream of
+// text holds back.
 size_t incomplete_utf8_suffix(std::string_view text);
 
 // `text` with each ill-formed part replaced.

@@ -1,4 +1,5 @@
-// What a decode step costs in a thread pool: 80 short parallel loops, alone and beside processes that keep every CPU busy.
+// What a decode step costs in a thread pool: 80 short parallel loops, alone and beside processes that keep every CPU
+// busy.
 //
 //     bench_thread_pool [loops' work in us, default 100] [seconds a case, default 1]
 //
@@ -19,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLoopsPerStep = 80;   // five a layer, sixteen layers
-constexpr int64_t kUnits = 128;     // of a loop
+constexpr int kLoopsPerStep = 80;  // five a layer, sixteen layers
+constexpr int64_t kUnits = 128;    // of a loop
 constexpr int kRounds = 5;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -86,8 +87,9 @@ void measure(const char* name, double work_us, double seconds) {
     std::sort(times[i].begin(), times[i].end());
     double sum = 0;
     for (const double time : times[i]) sum += time;
-    std::printf("%-6s %6.0f us a loop  %2d threads: median %8.2f ms, mean %8.2f, fastest %8.2f (%zu steps)\n", name, work_us, threads[i],
-                1e3 * times[i][times[i].size() / 2], 1e3 * sum / static_cast<double>(times[i].size()), 1e3 * times[i][0], times[i].size());
+    std::printf("%-6s %6.0f us a loop  %2d threads: median %8.2f ms, mean %8.2f, fastest %8.2f (%zu steps)\n", name,
+                work_us, threads[i], 1e3 * times[i][times[i].size() / 2],
+                1e3 * sum / static_cast<double>(times[i].size()), 1e3 * times[i][0], times[i].size());
   }
 }
 

@@ -50,7 +50,8 @@ Cost embedding_cost(const Call& call, const KernelContext&) {
   const Tensor& table = *call.inputs[1];
   const int64_t rows = call.inputs[0]->num_elements();
   return {tensor_bytes(*call.inputs[0]) + tensor_bytes(*call.outputs[0]) +
-              rows * tensor_bytes(table) / std::max<int64_t>(1, table.size(0)), 0};
+              rows * tensor_bytes(table) / std::max<int64_t>(1, table.size(0)),
+          0};
 }
 
 Cost attention_cost(const Call& call, const KernelContext& context) {
@@ -89,7 +90,8 @@ Cost moe_cost(const Call& call, const KernelContext&) {
   const int64_t chosen = std::min(indices.num_elements(), experts);
   const int64_t weights = tensor_bytes(gate_up) + tensor_bytes(down);
   const int64_t per_choice = gate_up.size(1) * gate_up.size(2) + down.size(1) * down.size(2);
-  return {operand_bytes(call) - weights + weights / std::max<int64_t>(1, experts) * chosen, indices.num_elements() * per_choice};
+  return {operand_bytes(call) - weights + weights / std::max<int64_t>(1, experts) * chosen,
+          indices.num_elements() * per_choice};
 }
 
 Cost matmul_cost(const Call& call, const KernelContext&) {

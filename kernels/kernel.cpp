@@ -32,13 +32,14 @@ bool holds(std::string_view list, std::string_view name) {
 }
 
 Status check_pin(std::string_view name, CpuFeatures features) {
-  const auto found = std::find_if(registry().begin(), registry().end(), [&](const Kernel* k) { return k->name == name; });
+  const auto found =
+      std::find_if(registry().begin(), registry().end(), [&](const Kernel* k) { return k->name == name; });
   MOTE_REQUIRE(found != registry().end(), Code::kInvalidArgument,
                "MOTE_KERNEL holds '%.*s', which is no kernel of this build: `mote run --kernels` lists them",
                static_cast<int>(name.size()), name.data());
   MOTE_REQUIRE(features.has_all((*found)->needs), Code::kInvalidArgument,
-               "MOTE_KERNEL holds '%.*s', which needs %s: this CPU offers %s", static_cast<int>(name.size()), name.data(),
-               to_string((*found)->needs).c_str(), to_string(features).c_str());
+               "MOTE_KERNEL holds '%.*s', which needs %s: this CPU offers %s", static_cast<int>(name.size()),
+               name.data(), to_string((*found)->needs).c_str(), to_string(features).c_str());
   return Status();
 }
 
@@ -64,9 +65,9 @@ void remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, co
   const std::string reason =
       holds(rules.pinned, kernel.name) ? "MOTE_KERNEL" : "the highest rank with " + to_string(rules.features);
   choices().push_back({&kernel, format, tokens, tokens, reason});
-  MOTE_LOG_LINE(kInfo, "%.*s for %s, from %lld tokens on: %.*s (%s)", static_cast<int>(kernel.role.size()), kernel.role.data(),
-                describe(format).c_str(), static_cast<long long>(tokens), static_cast<int>(kernel.name.size()),
-                kernel.name.data(), reason.c_str());
+  MOTE_LOG_LINE(kInfo, "%.*s for %s, from %lld tokens on: %.*s (%s)", static_cast<int>(kernel.role.size()),
+                kernel.role.data(), describe(format).c_str(), static_cast<long long>(tokens),
+                static_cast<int>(kernel.name.size()), kernel.name.data(), reason.c_str());
 }
 
 }  // namespace
@@ -91,7 +92,8 @@ Status check_rules(const KernelRules& rules) {
   return Status();
 }
 
-Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens, const KernelRules& rules) {
+Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
+                                  const KernelRules& rules) {
   const Kernel* best = nullptr;
   const auto is_better = [&](const Kernel& a, const Kernel& b) {
     const bool pinned = holds(rules.pinned, a.name);

@@ -1,4 +1,5 @@
-// Kernels: variants of an op's inner work, of which the best one that this CPU can run is chosen for each weight format.
+// Kernels: variants of an op's inner work, of which the best one that this CPU can run is chosen for each weight
+// format.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct Kernel {
   int64_t min_tokens = 1;
   int64_t max_tokens = std::numeric_limits<int64_t>::max();
   bool (*takes)(const WeightKind& format) = nullptr;  // nullptr: every format
-  const void* functions = nullptr;  // a struct that the role's header declares
+  const void* functions = nullptr;                    // a struct that the role's header declares
 };
 
 // Registration happens before main; everything else is read-only afterwards. `kernel` is never freed.
@@ -51,7 +52,8 @@ struct KernelRules {
 // Errors: kInvalidArgument if `pinned` names what does not exist or what needs more than `features`.
 Status check_rules(const KernelRules& rules);
 // select_kernel by these rules, which passed check_rules. Errors: kUnsupportedOp if none fits.
-Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens, const KernelRules& rules);
+Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
+                                  const KernelRules& rules);
 
 // What select_kernel answered so far, in order of the first question.
 struct KernelChoice {
@@ -75,8 +77,9 @@ struct KernelRegistration {
 };
 
 // The entry is constant data: what a file for newer CPUs runs before main must be nothing that an older one lacks.
-#define MOTE_REGISTER_KERNEL(...)                                                              \
-  static constinit const ::mote::Kernel MOTE_CONCAT(mote_kernel_, __LINE__){__VA_ARGS__};      \
-  static const ::mote::KernelRegistration MOTE_CONCAT(mote_kernel_registration_, __LINE__)(&MOTE_CONCAT(mote_kernel_, __LINE__))
+#define MOTE_REGISTER_KERNEL(...)                                                         \
+  static constinit const ::mote::Kernel MOTE_CONCAT(mote_kernel_, __LINE__){__VA_ARGS__}; \
+  static const ::mote::KernelRegistration MOTE_CONCAT(mote_kernel_registration_,          \
+                                                      __LINE__)(&MOTE_CONCAT(mote_kernel_, __LINE__))
 
 }  // namespace mote

@@ -50,11 +50,11 @@ struct Call {
   std::span<const Attribute> attributes;
   std::span<const StateShape> state_shapes;
   PackedWeights* packed_weights = nullptr;  // the program's, for kernels that cannot read a weight as the file has it
-  int64_t view_offset_bytes = 0;          // views: set by check
+  int64_t view_offset_bytes = 0;            // views: set by check
   alignas(16) std::byte params[kParamsBytes];  // check writes what run needs (a trivially copyable struct)
 
   const Attribute* find(std::string_view name) const;
-  Result<int64_t> integer(std::string_view name) const;   // errors name the attribute
+  Result<int64_t> integer(std::string_view name) const;  // errors name the attribute
   Result<double> number(std::string_view name) const;
   Result<std::string_view> text(std::string_view name) const;
 
@@ -67,7 +67,7 @@ struct Call {
 
 struct KernelContext {
   ThreadPool* threads = nullptr;
-  std::span<std::byte> scratch;              // at least scratch_bytes(call, num_threads), 64-byte aligned
+  std::span<std::byte> scratch;               // at least scratch_bytes(call, num_threads), 64-byte aligned
   std::span<const SequenceStates> sequences;  // whose tokens, in this order, are those of the call
   // Of each row of outputs[0] the largest of every kMaximaBlock elements, [rows, num_maxima(width)]: what an op that
   // finds_maxima writes beside its output; nullptr if nobody asks. A NaN counts as -infinity.
@@ -82,17 +82,19 @@ struct Cost {
 
 struct Op {
   std::string_view name;
-  bool is_view = false;  // outputs[0] shares inputs[0]'s storage: check sets its strides and view_offset_bytes; run is nullptr
+  bool is_view =
+      false;  // outputs[0] shares inputs[0]'s storage: check sets its strides and view_offset_bytes; run is nullptr
 
   // Checks count, dtypes, ranks, sizes, layout and attributes for this T, fills call.params, and requires that each
-  // output has the dtype and sizes that the op computes (for views: sets the output's strides). Everything that could make
-  // run read or write out of bounds is refused here, so that run checks only data: ids and indices.
-  // Messages name the operand, not the op: the executor puts the instruction in front.
+  // output has the dtype and sizes that the op computes (for views: sets the output's strides). Everything that could
+  // make run read or write out of bounds is refused here, so that run checks only data: ids and indices. Messages name
+  // the operand, not the op: the executor puts the instruction in front.
   Status (*check)(Call& call) = nullptr;
   size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
   Status (*run)(const Call& call, KernelContext& context) = nullptr;
-  Cost (*cost)(const Call& call, const KernelContext& context) = nullptr;  // nullptr: its operands' bytes (kernels/cost.h)
-  bool finds_maxima = false;  // writes context.maxima, with the elements still at hand
+  Cost (*cost)(const Call& call,
+               const KernelContext& context) = nullptr;  // nullptr: its operands' bytes (kernels/cost.h)
+  bool finds_maxima = false;                             // writes context.maxima, with the elements still at hand
 };
 
 // Registration happens before main; lookup is read-only afterwards.
@@ -104,7 +106,9 @@ struct OpRegistration {
   explicit OpRegistration(const Op& op) { register_op(op); }
 };
 
-#define MOTE_REGISTER_OP(...) \
-  static const ::mote::OpRegistration MOTE_CONCAT(mote_op_registration_, __COUNTER__){::mote::Op{__VA_ARGS__}}
+#define MOTE_REGISTER_OP(...)                                                           \
+  static const ::mote::OpRegistration MOTE_CONCAT(mote_op_registration_, __COUNTER__) { \
+    ::mote::Op { __VA_ARGS__ }                                                          \
+  }
 
 }  // namespace mote

@@ -14,9 +14,8 @@ std::map<std::string_view, Op>& registry() {
 }
 
 Status missing(std::string_view name, const char* kind) {
-  return Status(Code::kInvalidProgram,
-                format("attribute '%.*s' is missing or of another kind: must be %s", static_cast<int>(name.size()),
-                       name.data(), kind));
+  return Status(Code::kInvalidProgram, format("attribute '%.*s' is missing or of another kind: must be %s",
+                                              static_cast<int>(name.size()), name.data(), kind));
 }
 
 }  // namespace

@@ -17,28 +17,31 @@ inline constexpr int kKvPageBlocks = kKvPageSlots / kKvBlockSlots;
 
 enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 
-// One layer's cache. Slots lie in pages of 256, so that sessions can share pages and memory grows with the text. A page holds
-// 16 blocks of 16 slots of each head: the keys of head h start at h * 16 * kv_key_block_bytes, and its values, behind the keys of
-// all heads, at h * 16 * kv_value_block_bytes. int8 and int4 hold codes and float32 scales, one for each slot and 32 elements
-// (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
+// One layer's cache. Slots lie in pages of 256, so that sessions can share pages and memory grows with the text. A page
+// holds 16 blocks of 16 slots of each head: the keys of head h start at h * 16 * kv_key_block_bytes, and its values,
+// behind the keys of all heads, at h * 16 * kv_value_block_bytes. int8 and int4 hold codes and float32 scales, one for
+// each slot and 32 elements (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
 //   float32, float16   [head_dim][16 slots]
 //   int8               [head_dim / 2][16 slots][2], then scales [head_dim / 32][16 slots]
-//   int4               [head_dim / 4][16 slots] of two bytes, codes + 8 of elements 4j and 4j + 1 in the low nibbles, of
+//   int4               [head_dim / 4][16 slots] of two bytes, codes + 8 of elements 4j and 4j + 1 in the low nibbles,
+//   of
 //                      4j + 2 and 4j + 3 in the high ones; then scales as for int8
 // A block of values, its width W = value_head_dim rounded up to 16, is
 //   float32, float16   [16 slots][W]
 //   int8               for each 32 elements: [8 pairs of slots][32][2], then scales [16 slots]
-//   int4               for each 32 elements: [4 quads of slots][32] of two bytes, codes + 8 of slots 4j and 4j + 1 in the low
+//   int4               for each 32 elements: [4 quads of slots][32] of two bytes, codes + 8 of slots 4j and 4j + 1 in
+//   the low
 //                      nibbles, of 4j + 2 and 4j + 3 in the high ones; then scales [16 slots]
 // where the 32 are 16 at the end of a width that ends there. Everything is padded up to what is written here.
-// window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in a ring
-// that starts at the next block; capacity >= num_sinks + window + the largest call's tokens - 1, so that a chunk never
-// overwrites keys that its own first query still sees.
+// window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in a
+// ring that starts at the next block; capacity >= num_sinks + window + the largest call's tokens - 1, so that a chunk
+// never overwrites keys that its own first query still sees.
 struct KvCache {
   // [num_pages()]; the cache's page i starts at pages[i] + page_offset. nullptr: no slot of it is held nor written.
   std::byte* const* pages = nullptr;
-  int64_t page_offset = 0;       // bytes, a multiple of 64 as is each address
-  int64_t* positions = nullptr;  // [num_slots()], position held by a slot, -1 when empty; caches of one shape may share it
+  int64_t page_offset = 0;  // bytes, a multiple of 64 as is each address
+  int64_t* positions =
+      nullptr;  // [num_slots()], position held by a slot, -1 when empty; caches of one shape may share it
   KvType type = KvType::kFloat32;
   int32_t num_heads = 0;
   int32_t head_dim = 0;
@@ -67,8 +70,8 @@ struct RecurrentState {
   Tensor tensor;
 };
 
-// Some consecutive tokens of a call that belong to one sequence, and that sequence's states: indexed by state, entries of the
-// other kind unused.
+// Some consecutive tokens of a call that belong to one sequence, and that sequence's states: indexed by state, entries
+// of the other kind unused.
 struct SequenceStates {
   int64_t tokens = 0;
   std::span<KvCache> kv_caches;

@@ -15,10 +15,14 @@ enum class DType : uint8_t { kFloat32 = 0, kFloat16, kBFloat16, kInt64, kInt32, 
 
 constexpr int64_t dtype_bytes(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: case DType::kInt32: return 4;
-    case DType::kFloat16: case DType::kBFloat16: return 2;
+    case DType::kFloat32:
+    case DType::kInt32: return 4;
+    case DType::kFloat16:
+    case DType::kBFloat16: return 2;
     case DType::kInt64: return 8;
-    case DType::kInt8: case DType::kUint8: case DType::kBool: return 1;
+    case DType::kInt8:
+    case DType::kUint8:
+    case DType::kBool: return 1;
   }
   return 0;
 }

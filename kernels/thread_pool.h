@@ -15,8 +15,8 @@ class ThreadPool {
   virtual void parallel_for(int64_t count, int64_t grain,
                             const std::function<void(int64_t begin, int64_t end, int thread)>& body) = 0;
 
-  // The same for a lambda, which is referred to and not copied: a std::function made from one that captures more than two
-  // words would allocate in every decode step.
+  // The same for a lambda, which is referred to and not copied: a std::function made from one that captures more than
+  // two words would allocate in every decode step.
   template <typename Body>
   void parallel_for(int64_t count, int64_t grain, const Body& body) {
     const std::function<void(int64_t, int64_t, int)> reference(std::cref(body));

@@ -41,7 +41,8 @@ Result<AddedTokens> AddedTokens::make(const fb::Segment& segment, const fb::Trie
   return added;
 }
 
-std::vector<Segment> AddedTokens::split(std::string_view text, const AddedOptions& options, const AlignedText* origins) const {
+std::vector<Segment> AddedTokens::split(std::string_view text, const AddedOptions& options,
+                                        const AlignedText* origins) const {
   std::vector<Segment> segments;
   size_t rest = 0;  // start of what no segment covers yet
   size_t position = trie_.empty() ? text.size() : 0;

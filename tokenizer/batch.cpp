@@ -42,9 +42,7 @@ void for_each_in_threads(size_t count, size_t num_threads, const std::function<v
     for (size_t i = next++; i < count; i = next++) {
       try {
         work(i);
-      } catch (...) {
-        failure.note(i);
-      }
+      } catch (...) { failure.note(i); }
     }
   };
   std::vector<std::thread> threads;

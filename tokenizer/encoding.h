@@ -10,8 +10,8 @@ namespace mote {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  // Of each id, where it was asked for: what it stands for in the text, in bytes or characters. {0, 0}: a token that was put around
-  // the text.
+  // Of each id, where it was asked for: what it stands for in the text, in bytes or characters. {0, 0}: a token that
+  // was put around the text.
   std::vector<tokenizer::Origin> offsets;
   // Of each id, where it was asked for: which text it belongs to, as the post-processor numbers them.
   std::vector<uint32_t> type_ids;
@@ -19,8 +19,8 @@ struct Encoding {
 
 namespace tokenizer {
 
-// An encoding on its way through the post-processors. `spaces`: of each id, where they are asked for, the white space that
-// its text starts and ends with, in characters.
+// An encoding on its way through the post-processors. `spaces`: of each id, where they are asked for, the white space
+// that its text starts and ends with, in characters.
 struct Spaces {
   uint32_t leading = 0;
   uint32_t trailing = 0;

@@ -49,8 +49,10 @@ void count_in_characters(std::string_view text, bool converts_end, std::vector<O
       continue;
     }
     const uint32_t begin = characters[offset.begin];
-    if (offset.end < text.size()) offset.end = characters[offset.end];
-    else offset.end = (offset.end - 1 < text.size() ? characters[offset.end - 1] : begin + 1) + 1;
+    if (offset.end < text.size())
+      offset.end = characters[offset.end];
+    else
+      offset.end = (offset.end - 1 < text.size() ? characters[offset.end - 1] : begin + 1) + 1;
     offset.begin = begin;
   }
 }
@@ -61,7 +63,9 @@ void count_in_characters(std::string_view text, bool converts_end, std::vector<O
 class Pipeline::Encoder {
  public:
   Encoder(const Pipeline& pipeline, std::string_view text, const PipelineOptions& options)
-      : pipeline_(pipeline), text_(text), options_(options),
+      : pipeline_(pipeline),
+        text_(text),
+        options_(options),
         tracked_(options.offsets || pipeline.needs_origins_ || !options.added.plain.empty()) {}
 
   Result<EncodingPart> run() {
@@ -73,7 +77,8 @@ class Pipeline::Encoder {
         MOTE_RETURN_IF_ERROR(encode_stretch(segment.begin, segment.end));
       }
     }
-    if (options_.offsets && options_.offsets_in_characters) count_in_characters(text_, is_sentencepiece(), part_.encoding.offsets);
+    if (options_.offsets && options_.offsets_in_characters)
+      count_in_characters(text_, is_sentencepiece(), part_.encoding.offsets);
     return std::move(part_);
   }
 
@@ -99,8 +104,10 @@ class Pipeline::Encoder {
       if (segment.id < 0) {
         MOTE_RETURN_IF_ERROR(encode_normalized(text.slice(segment.begin, segment.end)));
       } else {
-        const Origin origin = tracked_ ? Origin{text.origin(segment.begin).begin, text.origin(segment.end - 1).end} : Origin{};
-        add_token(segment.id, origin, spaces_of(std::string_view(text.text()).substr(segment.begin, segment.end - segment.begin)));
+        const Origin origin =
+            tracked_ ? Origin{text.origin(segment.begin).begin, text.origin(segment.end - 1).end} : Origin{};
+        add_token(segment.id, origin,
+                  spaces_of(std::string_view(text.text()).substr(segment.begin, segment.end - segment.begin)));
       }
     }
     return {};
@@ -131,7 +138,8 @@ class Pipeline::Encoder {
       }
       tokens_.clear();
       MOTE_RETURN_IF_ERROR(pipeline_.model_->encode(part, tokens_));
-      for (const Token& token : tokens_) add_token(token.id, origin_of(pieces.text, piece, token), spaces_of(token, part));
+      for (const Token& token : tokens_)
+        add_token(token.id, origin_of(pieces.text, piece, token), spaces_of(token, part));
     }
     return {};
   }
@@ -208,17 +216,19 @@ Status Pipeline::make_stages() {
     MOTE_ASSIGN(auto decoder, make_decoder(*from, *segment_));
     decoders_.push_back(std::move(decoder));
   }
-  only_bytes_ = segment_->model()->kind() == fb::ModelKind::byte_level_bpe && decoders_.size() == 1 && segment_->decoders()->Get(0)->kind() == fb::DecoderKind::byte_level;
+  only_bytes_ = segment_->model()->kind() == fb::ModelKind::byte_level_bpe && decoders_.size() == 1 &&
+                segment_->decoders()->Get(0)->kind() == fb::DecoderKind::byte_level;
   return {};
 }
 
 Status Pipeline::make_pretokenizers() {
   const bool spell_bytes = segment_->model()->kind() != fb::ModelKind::byte_level_bpe;
   for (const fb::Pretokenizer* from : *segment_->pretokenizers()) {
-    const bool asks_for_origins = from->kind() == fb::PretokenizerKind::metaspace && from->prepend_scheme() == fb::PrependScheme::first;
+    const bool asks_for_origins =
+        from->kind() == fb::PretokenizerKind::metaspace && from->prepend_scheme() == fb::PrependScheme::first;
     needs_origins_ = needs_origins_ || (asks_for_origins && (!normalizers_.empty() || !pretokenizers_.empty()));
-    const bool does_nothing = from->kind() == fb::PretokenizerKind::byte_level && !spell_bytes && !from->add_prefix_space() &&
-                              !from->use_regex();
+    const bool does_nothing = from->kind() == fb::PretokenizerKind::byte_level && !spell_bytes &&
+                              !from->add_prefix_space() && !from->use_regex();
     if (does_nothing) continue;
     MOTE_ASSIGN(auto pretokenizer, make_pretokenizer(*from, spell_bytes));
     pretokenizers_.push_back(std::move(pretokenizer));
@@ -228,13 +238,15 @@ Status Pipeline::make_pretokenizers() {
 }
 
 Result<EncodingPart> Pipeline::encode_part(std::string_view text, const PipelineOptions& options) const {
-  MOTE_REQUIRE(text.size() < (size_t{1} << 30), Code::kInvalidArgument, "a text of %zu bytes: must be below 1 GiB", text.size());
+  MOTE_REQUIRE(text.size() < (size_t{1} << 30), Code::kInvalidArgument, "a text of %zu bytes: must be below 1 GiB",
+               text.size());
   return Encoder(*this, text, options).run();
 }
 
 Result<Encoding> Pipeline::finished(std::vector<EncodingPart> parts, const PipelineOptions& options) const {
   if (options.type_ids) {
-    for (size_t i = 0; i < parts.size(); ++i) parts[i].encoding.type_ids.assign(parts[i].encoding.ids.size(), static_cast<uint32_t>(i));
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i].encoding.type_ids.assign(parts[i].encoding.ids.size(), static_cast<uint32_t>(i));
   }
   for (const Processor& processor : processors_) processor.apply(parts, options.add_special);
   Encoding all = parts.empty() ? Encoding{} : std::move(parts.front().encoding);
@@ -255,7 +267,8 @@ Result<Encoding> Pipeline::encode(std::string_view text, const PipelineOptions& 
   return finished(std::move(parts), options);
 }
 
-Result<Encoding> Pipeline::encode_pair(std::string_view text, std::string_view pair, const PipelineOptions& options) const {
+Result<Encoding> Pipeline::encode_pair(std::string_view text, std::string_view pair,
+                                       const PipelineOptions& options) const {
   std::vector<EncodingPart> parts(2);
   MOTE_ASSIGN(parts[0], encode_part(text, options));
   PipelineOptions of_pair = options;
@@ -291,8 +304,10 @@ std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special) co
   for (const int32_t id : ids) {
     const uint8_t flags = vocabulary_.flags(id);
     if ((flags & kTokenPresent) == 0 || (skip_special && (flags & kTokenSpecial) != 0)) continue;
-    if (only_bytes_) bytes += vocabulary_.strings()[static_cast<size_t>(id)];
-    else tokens.push_back({spelled(id), id});
+    if (only_bytes_)
+      bytes += vocabulary_.strings()[static_cast<size_t>(id)];
+    else
+      tokens.push_back({spelled(id), id});
   }
   if (only_bytes_) return replace_invalid_utf8(bytes);
   if (decoders_.empty()) {

@@ -10,13 +10,13 @@
 
 namespace mote {
 
-// All that push and finish returned, joined, is what the ids decode to behind the context, and every part is whole characters.
-// Source: tokenizers tokenizer/mod.rs (DecodeStream)
+// All that push and finish returned, joined, is what the ids decode to behind the context, and every part is whole
+// characters. Source: tokenizers tokenizer/mod.rs (DecodeStream)
 class TextStream {
  public:
   // tokenizer: outlives the stream; nullptr: there is never any text
-  // context: ids before the first one, whose text is not given again but may change what follows it, as a space that is only
-  // dropped at the start of a text
+  // context: ids before the first one, whose text is not given again but may change what follows it, as a space that is
+  // only dropped at the start of a text
   explicit TextStream(const Tokenizer* tokenizer, bool skip_special = false, std::span<const int32_t> context = {});
 
   // The characters that are complete now.

@@ -49,13 +49,16 @@ Result<std::vector<std::string>> Tokenizer::token_texts() const {
   for (const tokenizer::fb::Decoder* decoder : decoders) {
     has_named_bytes |= decoder->kind() == DecoderKind::byte_fallback || decoder->kind() == DecoderKind::sentencepiece;
     MOTE_REQUIRE(joins_plainly(decoder->kind()), Code::kInvalidArgument,
-                 "the tokenizer's decoder %s writes a token in different ways beside different others, so it cannot be told what a token adds to a text",
+                 "the tokenizer's decoder %s writes a token in different ways beside different others, so it cannot be "
+                 "told what a token adds to a text",
                  EnumNameDecoderKind(decoder->kind()));
   }
-  MOTE_REQUIRE(decoders.size() > 0, Code::kInvalidArgument, "the tokenizer has no decoder: its tokens have spaces between them");
+  MOTE_REQUIRE(decoders.size() > 0, Code::kInvalidArgument,
+               "the tokenizer has no decoder: its tokens have spaces between them");
   const bool spells_bytes = decoders.size() == 1 && decoders.Get(0)->kind() == DecoderKind::byte_level;
   int32_t anchor = 0;  // stands in front, as the first token may be written differently
-  while (anchor < num_ids() && (decode({anchor}, true).size() != 1 || decode({anchor, anchor}, true).size() != 2)) ++anchor;
+  while (anchor < num_ids() && (decode({anchor}, true).size() != 1 || decode({anchor, anchor}, true).size() != 2))
+    ++anchor;
   MOTE_REQUIRE(anchor < num_ids() || spells_bytes, Code::kInvalidArgument, "the tokenizer has no token of one letter");
   std::vector<std::string> texts(static_cast<size_t>(num_ids()));
   for (int32_t id = 0; id < num_ids(); ++id) {

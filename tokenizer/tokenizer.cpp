@@ -25,7 +25,8 @@ ValidText replaced(std::string_view text, std::span<const TextRange> ranges) {
   }
   new_place[text.size()] = valid.text.size();
   for (const TextRange& range : ranges) {
-    valid.ranges.push_back({new_place[std::min(range.begin, text.size())], new_place[std::min(range.end, text.size())]});
+    valid.ranges.push_back(
+        {new_place[std::min(range.begin, text.size())], new_place[std::min(range.end, text.size())]});
   }
   return valid;
 }
@@ -74,14 +75,18 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const Enco
   return std::move(encoding.ids);
 }
 
-Result<Encoding> Tokenizer::encode_with_offsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit) const {
+Result<Encoding> Tokenizer::encode_with_offsets(std::string_view text, const EncodeOptions& options,
+                                                OffsetUnit unit) const {
   const auto encode = [&](std::string_view valid, const auto& stages) { return pipeline_->encode(valid, stages); };
   return encode_valid(text, stages_with_offsets(options, unit), encode);
 }
 
-Result<Encoding> Tokenizer::encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options, OffsetUnit unit) const {
+Result<Encoding> Tokenizer::encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options,
+                                        OffsetUnit unit) const {
   const std::string valid_pair = is_valid_utf8(pair) ? std::string(pair) : replace_invalid_utf8(pair);
-  const auto encode = [&](std::string_view valid, const auto& stages) { return pipeline_->encode_pair(valid, valid_pair, stages); };
+  const auto encode = [&](std::string_view valid, const auto& stages) {
+    return pipeline_->encode_pair(valid, valid_pair, stages);
+  };
   return encode_valid(text, stages_with_offsets(options, unit), encode);
 }
 
@@ -89,7 +94,9 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   return pipeline_->decode(ids, skip_special);
 }
 
-bool Tokenizer::has_token(int32_t id) const { return (pipeline_->vocabulary().flags(id) & tokenizer::kTokenPresent) != 0; }
+bool Tokenizer::has_token(int32_t id) const {
+  return (pipeline_->vocabulary().flags(id) & tokenizer::kTokenPresent) != 0;
+}
 
 std::string Tokenizer::token_text(int32_t id) const { return pipeline_->spelled(id); }
 
@@ -100,7 +107,9 @@ std::string_view Tokenizer::token_bytes(int32_t id) const {
   return pipeline_->vocabulary().strings()[static_cast<size_t>(id)];
 }
 
-bool Tokenizer::is_special(int32_t id) const { return (pipeline_->vocabulary().flags(id) & tokenizer::kTokenSpecial) != 0; }
+bool Tokenizer::is_special(int32_t id) const {
+  return (pipeline_->vocabulary().flags(id) & tokenizer::kTokenSpecial) != 0;
+}
 
 int32_t Tokenizer::num_ids() const { return pipeline_->vocabulary().num_ids(); }
 

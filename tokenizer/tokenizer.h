@@ -38,14 +38,15 @@ class Tokenizer {
   static Result<Tokenizer> open(std::vector<std::byte> segment);
 
   // Ill-formed UTF-8 in `text` is read as U+FFFD.
-  // Errors: kInvalidArgument if the text is 2 GiB or longer, makes a regular expression give up, or needs an unknown token where
-  // there is none.
+  // Errors: kInvalidArgument if the text is 2 GiB or longer, makes a regular expression give up, or needs an unknown
+  // token where there is none.
   Result<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const;
   // The same with places and type ids. Places count in the text as it is after ill-formed UTF-8 was replaced.
   Result<Encoding> encode_with_offsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit) const;
-  // Two texts that belong together, as the post-processor joins them. `plain` counts in the first text; places count in the
-  // text that a token is from.
-  Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options, OffsetUnit unit) const;
+  // Two texts that belong together, as the post-processor joins them. `plain` counts in the first text; places count in
+  // the text that a token is from.
+  Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options,
+                               OffsetUnit unit) const;
 
   // Ids that no token has are passed over.
   std::string decode(std::span<const int32_t> ids, bool skip_special) const;
@@ -59,13 +60,13 @@ class Tokenizer {
   std::string token_text(int32_t id) const;
   // The id of a spelling, -1: none.
   int32_t token_id(std::string_view text) const;
-  // The bytes of one token of a byte-level tokenizer, which need not be whole characters, else its spelling; empty for an id that no
-  // token has.
+  // The bytes of one token of a byte-level tokenizer, which need not be whole characters, else its spelling; empty for
+  // an id that no token has.
   std::string_view token_bytes(int32_t id) const;
   bool is_special(int32_t id) const;
-  // By id, what each token adds to a text that something stands before, which need not be whole characters; empty for special and
-  // unknown tokens and ids that no token has.
-  // Errors: kInvalidArgument if that depends on the tokens beside it. Cost: the whole vocabulary.
+  // By id, what each token adds to a text that something stands before, which need not be whole characters; empty for
+  // special and unknown tokens and ids that no token has. Errors: kInvalidArgument if that depends on the tokens beside
+  // it. Cost: the whole vocabulary.
   Result<std::vector<std::string>> token_texts() const;
   // One more than the largest id.
   int32_t num_ids() const;

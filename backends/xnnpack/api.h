@@ -15,20 +15,52 @@ struct Threadpool;
 enum class XnnStatus : int { kSuccess = 0, kUnsupportedHardware = 5, kOutOfMemory = 6 };
 
 // The same in every version that has them.
-enum class Datatype : int { kFloat32 = 1, kFloat16 = 2, kChannelwiseInt8 = 6, kChannelwiseInt4 = 8, kDynamicInt8 = 9, kBlockwiseInt4 = 12 };
+enum class Datatype : int {
+  kFloat32 = 1,
+  kFloat16 = 2,
+  kChannelwiseInt8 = 6,
+  kChannelwiseInt4 = 8,
+  kDynamicInt8 = 9,
+  kBlockwiseInt4 = 12
+};
 
 // Versions up to February 2025 number them differently: a library is asked to prove these (library.h).
 enum class Unary : int {
-  kAbs = 0, kApproximateGelu, kBankersRounding, kCeiling, kClamp, kConvert, kCosine, kElu, kExp, kFloor, kGelu, kHardSwish,
-  kLeakyRelu, kLog, kNegate, kReciprocalSquareRoot, kSigmoid, kSine, kSquareRoot, kSquare, kTanh,
+  kAbs = 0,
+  kApproximateGelu,
+  kBankersRounding,
+  kCeiling,
+  kClamp,
+  kConvert,
+  kCosine,
+  kElu,
+  kExp,
+  kFloor,
+  kGelu,
+  kHardSwish,
+  kLeakyRelu,
+  kLog,
+  kNegate,
+  kReciprocalSquareRoot,
+  kSigmoid,
+  kSine,
+  kSquareRoot,
+  kSquare,
+  kTanh,
 };
 
 enum class Binary : int { kAdd = 0, kSubtract, kMultiply, kDivide, kMaximum, kMinimum };
 
 union UnaryParams {
-  struct { float min, max; } clamp;
-  struct { float alpha; } elu;
-  struct { float negative_slope; } leaky_relu;
+  struct {
+    float min, max;
+  } clamp;
+  struct {
+    float alpha;
+  } elu;
+  struct {
+    float negative_slope;
+  } leaky_relu;
 };
 
 struct BinaryParams {
@@ -74,43 +106,45 @@ struct Executor {
 };
 
 // X(name, parameters): functions that return a status.
-#define MOTE_XNNPACK_FUNCTIONS(X)                                                                                        \
-  X(initialize, (const void* allocator))                                                                                 \
-  X(create_subgraph, (uint32_t external_value_ids, uint32_t flags, Subgraph** out))                                      \
-  X(delete_subgraph, (Subgraph*))                                                                                        \
-  X(define_tensor_value, (Subgraph*, Datatype, size_t num_dims, const size_t* dims, const void* data,                    \
-                          uint32_t external_id, uint32_t flags, uint32_t* id))                                           \
-  X(define_dynamically_quantized_tensor_value, (Subgraph*, Datatype, size_t num_dims, size_t num_nonbatch_dims,          \
-                                                const size_t* dims, uint32_t external_id, uint32_t flags, uint32_t* id)) \
-  X(define_channelwise_quantized_tensor_value_v2, (Subgraph*, Datatype, int32_t zero_point, const float* scale,          \
-      size_t num_dims, size_t channel_dim, const size_t* dims, const void* data, uint32_t external_id, uint32_t flags,   \
-      uint32_t* id))                                                                                                     \
-  X(define_blockwise_quantized_tensor_value, (Subgraph*, Datatype, int32_t zero_point, const uint16_t* scale,            \
-      size_t num_dims, size_t channel_dim, size_t block_size, const size_t* dims, const void* data,                      \
-      uint32_t external_id, uint32_t flags, uint32_t* id))                                                               \
-  X(define_unary, (Subgraph*, Unary, const UnaryParams*, uint32_t input, uint32_t output, uint32_t flags))               \
-  X(define_binary, (Subgraph*, Binary, const BinaryParams*, uint32_t a, uint32_t b, uint32_t output, uint32_t flags))    \
-  X(define_fully_connected, (Subgraph*, float output_min, float output_max, uint32_t input, uint32_t filter,             \
-                             uint32_t bias, uint32_t output, uint32_t flags))                                            \
-  X(define_batch_matrix_multiply, (Subgraph*, uint32_t a, uint32_t b, uint32_t output, uint32_t flags))                  \
-  X(define_softmax, (Subgraph*, uint32_t input, uint32_t output, uint32_t flags))                                        \
-  X(define_static_mean, (Subgraph*, size_t num_axes, const size_t* axes, uint32_t input, uint32_t output, uint32_t flags)) \
-  X(define_static_reshape, (Subgraph*, size_t num_dims, const size_t* shape, uint32_t input, uint32_t output,            \
-                            uint32_t flags))                                                                             \
-  X(define_static_transpose, (Subgraph*, size_t num_dims, const size_t* axes, uint32_t input, uint32_t output,           \
-                              uint32_t flags))                                                                           \
-  X(define_static_slice_v3, (Subgraph*, size_t num_dims, const int64_t* begins, const int64_t* ends,                     \
-                             const int64_t* strides, uint32_t input, uint32_t output, uint32_t flags))                   \
-  X(define_concatenate, (Subgraph*, int32_t axis, size_t num_inputs, const uint32_t* inputs, uint32_t output,            \
-                         uint32_t flags))                                                                                \
-  X(create_workspace, (Workspace * *out))                                                                                \
-  X(release_workspace, (Workspace*))                                                                                     \
-  X(create_runtime_v4, (Subgraph*, WeightsCacheProvider*, Workspace*, Threadpool*, uint32_t flags, Runtime** out))       \
-  X(delete_runtime, (Runtime*))                                                                                          \
-  X(reshape_external_value, (Runtime*, uint32_t id, size_t num_dims, const size_t* dims))                                \
-  X(get_external_value_shape, (Runtime*, uint32_t id, size_t* num_dims, size_t* dims))                                   \
-  X(reshape_runtime, (Runtime*))                                                                                         \
-  X(setup_runtime_v2, (Runtime*, size_t num_values, const ExternalValue* values))                                        \
+#define MOTE_XNNPACK_FUNCTIONS(X)                                                                                     \
+  X(initialize, (const void* allocator))                                                                              \
+  X(create_subgraph, (uint32_t external_value_ids, uint32_t flags, Subgraph** out))                                   \
+  X(delete_subgraph, (Subgraph*))                                                                                     \
+  X(define_tensor_value, (Subgraph*, Datatype, size_t num_dims, const size_t* dims, const void* data,                 \
+                          uint32_t external_id, uint32_t flags, uint32_t* id))                                        \
+  X(define_dynamically_quantized_tensor_value,                                                                        \
+    (Subgraph*, Datatype, size_t num_dims, size_t num_nonbatch_dims, const size_t* dims, uint32_t external_id,        \
+     uint32_t flags, uint32_t* id))                                                                                   \
+  X(define_channelwise_quantized_tensor_value_v2,                                                                     \
+    (Subgraph*, Datatype, int32_t zero_point, const float* scale, size_t num_dims, size_t channel_dim,                \
+     const size_t* dims, const void* data, uint32_t external_id, uint32_t flags, uint32_t* id))                       \
+  X(define_blockwise_quantized_tensor_value,                                                                          \
+    (Subgraph*, Datatype, int32_t zero_point, const uint16_t* scale, size_t num_dims, size_t channel_dim,             \
+     size_t block_size, const size_t* dims, const void* data, uint32_t external_id, uint32_t flags, uint32_t* id))    \
+  X(define_unary, (Subgraph*, Unary, const UnaryParams*, uint32_t input, uint32_t output, uint32_t flags))            \
+  X(define_binary, (Subgraph*, Binary, const BinaryParams*, uint32_t a, uint32_t b, uint32_t output, uint32_t flags)) \
+  X(define_fully_connected, (Subgraph*, float output_min, float output_max, uint32_t input, uint32_t filter,          \
+                             uint32_t bias, uint32_t output, uint32_t flags))                                         \
+  X(define_batch_matrix_multiply, (Subgraph*, uint32_t a, uint32_t b, uint32_t output, uint32_t flags))               \
+  X(define_softmax, (Subgraph*, uint32_t input, uint32_t output, uint32_t flags))                                     \
+  X(define_static_mean,                                                                                               \
+    (Subgraph*, size_t num_axes, const size_t* axes, uint32_t input, uint32_t output, uint32_t flags))                \
+  X(define_static_reshape,                                                                                            \
+    (Subgraph*, size_t num_dims, const size_t* shape, uint32_t input, uint32_t output, uint32_t flags))               \
+  X(define_static_transpose,                                                                                          \
+    (Subgraph*, size_t num_dims, const size_t* axes, uint32_t input, uint32_t output, uint32_t flags))                \
+  X(define_static_slice_v3, (Subgraph*, size_t num_dims, const int64_t* begins, const int64_t* ends,                  \
+                             const int64_t* strides, uint32_t input, uint32_t output, uint32_t flags))                \
+  X(define_concatenate,                                                                                               \
+    (Subgraph*, int32_t axis, size_t num_inputs, const uint32_t* inputs, uint32_t output, uint32_t flags))            \
+  X(create_workspace, (Workspace * *out))                                                                             \
+  X(release_workspace, (Workspace*))                                                                                  \
+  X(create_runtime_v4, (Subgraph*, WeightsCacheProvider*, Workspace*, Threadpool*, uint32_t flags, Runtime** out))    \
+  X(delete_runtime, (Runtime*))                                                                                       \
+  X(reshape_external_value, (Runtime*, uint32_t id, size_t num_dims, const size_t* dims))                             \
+  X(get_external_value_shape, (Runtime*, uint32_t id, size_t* num_dims, size_t* dims))                                \
+  X(reshape_runtime, (Runtime*))                                                                                      \
+  X(setup_runtime_v2, (Runtime*, size_t num_values, const ExternalValue* values))                                     \
   X(invoke_runtime, (Runtime*))
 
 // XNNPACK's functions by their names without xnn_.

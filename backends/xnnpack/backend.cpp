@@ -3,14 +3,14 @@
 
 #include "backends/xnnpack/delegate.h"
 #include "backends/xnnpack/library.h"
-#include "kernels/machine/cpu_features.h"
 #include "kernels/formats.h"
+#include "kernels/machine/cpu_features.h"
 
 namespace mote::xnnpack {
 namespace {
 
-// Whether a product was measured to be faster than with the kernels of the CPU: rows have one scale, and 8 bits or inputs that stay
-// floats.
+// Whether a product was measured to be faster than with the kernels of the CPU: rows have one scale, and 8 bits or
+// inputs that stay floats.
 bool is_fast(const DelegatePart& part, const Graph& graph, const GraphNode& product) {
   const GraphValue& x = graph.values[product.inputs[0]];
   const GraphValue& weight = graph.values[product.inputs[1]];
@@ -55,18 +55,14 @@ class XnnpackBackend : public Backend {
   Status check(const DelegateSource& source) const override try {
     for (const DelegatePart& part : source.parts) MOTE_RETURN_IF_ERROR(verify_graph(part).status());
     return {};
-  } catch (const std::bad_alloc&) {
-    return no_memory(source);
-  }
+  } catch (const std::bad_alloc&) { return no_memory(source); }
 
   Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override {
     try {
       MOTE_ASSIGN(const Api* api, library());
       MOTE_ASSIGN(std::shared_ptr<const Program> program, Program::load(*api, source));
       return std::shared_ptr<const DelegateProgram>(std::move(program));
-    } catch (const std::bad_alloc&) {
-      return no_memory(source);
-    }
+    } catch (const std::bad_alloc&) { return no_memory(source); }
   }
 
  private:

@@ -44,7 +44,8 @@ LibraryFile read_library(const Api& api) {
   return std::ferror(file.get()) != 0 ? LibraryFile{} : library;
 }
 
-// Every lowering of a model that has parts for XNNPACK has a file of its own. Its name comes from the model, where it may be anything.
+// Every lowering of a model that has parts for XNNPACK has a file of its own. Its name comes from the model, where it
+// may be anything.
 std::string lowering_name(const std::string& lowering) {
   const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '+'; };
   if (lowering.size() <= kMaxNameBytes && !lowering.empty() && std::ranges::all_of(lowering, is_plain)) return lowering;
@@ -65,7 +66,7 @@ std::string cache_path(const DelegateSource& source) {
 std::optional<CachePlace> CachePlace::find(const Api& api, const DelegateSource& source) {
   const char* wanted = std::getenv("MOTE_XNNPACK_CACHE");
   if (source.path.empty() || (wanted != nullptr && std::string_view(wanted) == "0")) return std::nullopt;
-  struct stat info {};
+  struct stat info{};
   if (::stat(source.path.c_str(), &info) != 0) return std::nullopt;
   static const LibraryFile library = read_library(api);  // one a process
   if (library.bytes == 0) {
@@ -74,8 +75,8 @@ std::optional<CachePlace> CachePlace::find(const Api& api, const DelegateSource&
   }
   CachePlace place;
   place.path = cache_path(source);
-  place.identity = {static_cast<uint64_t>(info.st_size), library.bytes,    source.program_crc32,
-                    library.crc32,                       detect_cpu_features().bits, kArchitecture};
+  place.identity = {static_cast<uint64_t>(info.st_size), library.bytes, source.program_crc32, library.crc32,
+                    detect_cpu_features().bits,          kArchitecture};
   return place;
 }
 

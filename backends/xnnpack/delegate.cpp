@@ -21,15 +21,15 @@ Status check_tensor(const char* list, size_t index, const Tensor* tensor, const 
   bool fits = tensor != nullptr && tensor->dtype == DType::kFloat32 && tensor->bits == 0 &&
               tensor->rank == static_cast<int>(shape.size()) && tensor->is_contiguous();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = tensor->sizes[i] == shape[i].at(tokens);
-  MOTE_REQUIRE(fits, Code::kInvalidProgram, "%s[%zu]: must be a contiguous float32 tensor of shape %s with T = %lld", list, index,
-               shape_text(shape).c_str(), static_cast<long long>(tokens));
+  MOTE_REQUIRE(fits, Code::kInvalidProgram, "%s[%zu]: must be a contiguous float32 tensor of shape %s with T = %lld",
+               list, index, shape_text(shape).c_str(), static_cast<long long>(tokens));
   return {};
 }
 
 Status check_call(const Graph& graph, const Call& call, int64_t tokens) {
-  MOTE_REQUIRE(call.inputs.size() == graph.inputs.size() && call.outputs.size() == graph.outputs.size(), Code::kInvalidProgram,
-               "has %zu inputs and %zu outputs: must have %zu and %zu", call.inputs.size(), call.outputs.size(), graph.inputs.size(),
-               graph.outputs.size());
+  MOTE_REQUIRE(call.inputs.size() == graph.inputs.size() && call.outputs.size() == graph.outputs.size(),
+               Code::kInvalidProgram, "has %zu inputs and %zu outputs: must have %zu and %zu", call.inputs.size(),
+               call.outputs.size(), graph.inputs.size(), graph.outputs.size());
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     MOTE_RETURN_IF_ERROR(check_tensor("inputs", i, call.inputs[i], graph.values[graph.inputs[i]].shape, tokens));
   }
@@ -43,8 +43,9 @@ Status check_call(const Graph& graph, const Call& call, int64_t tokens) {
     for (const LinearSize& size : value.shape) count = count * size.at(tokens);
     bytes = bytes + count;
   }
-  MOTE_REQUIRE(bytes.at_most(kMaxWorkspaceBytes), Code::kOutOfMemory, "its values take more than %lld bytes with T = %lld",
-               static_cast<long long>(kMaxWorkspaceBytes), static_cast<long long>(tokens));
+  MOTE_REQUIRE(bytes.at_most(kMaxWorkspaceBytes), Code::kOutOfMemory,
+               "its values take more than %lld bytes with T = %lld", static_cast<long long>(kMaxWorkspaceBytes),
+               static_cast<long long>(tokens));
   return {};
 }
 
@@ -58,7 +59,8 @@ struct Prepared {
 
 class SessionDelegate : public Delegate {
  public:
-  explicit SessionDelegate(std::shared_ptr<const Program> program) : program_(std::move(program)), parts_(program_->num_parts()) {}
+  explicit SessionDelegate(std::shared_ptr<const Program> program)
+      : program_(std::move(program)), parts_(program_->num_parts()) {}
 
   Status start(ThreadPool* pool) {
     threads_ = Threads::make(program_->api(), pool);
@@ -72,9 +74,7 @@ class SessionDelegate : public Delegate {
       MOTE_REQUIRE(part < parts_.size(), Code::kInvalidProgram, "part %zu: there are %zu", part, parts_.size());
       MOTE_RETURN_IF_ERROR(at_place(program_->part(part).place, prepare_part(part, call, tokens)));
       return size_t{0};
-    } catch (const std::bad_alloc&) {
-      return Status(Code::kOutOfMemory, "no memory for a part that XNNPACK runs");
-    }
+    } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory for a part that XNNPACK runs"); }
   }
 
   Status execute(size_t part, const Call& call, KernelContext&) override {
@@ -112,7 +112,8 @@ class SessionDelegate : public Delegate {
     for (const uint32_t input : graph.inputs) {
       const Shape& shape = graph.values[input].shape;
       for (size_t i = 0; i < shape.size(); ++i) sizes[i] = static_cast<size_t>(shape[i].at(tokens));
-      MOTE_RETURN_IF_ERROR(status_of(api.reshape_external_value(prepared.runtime.get(), input, shape.size(), sizes.data()), "reshape an input"));
+      MOTE_RETURN_IF_ERROR(status_of(
+          api.reshape_external_value(prepared.runtime.get(), input, shape.size(), sizes.data()), "reshape an input"));
     }
     // It may move the workspace, into which all runtimes point.
     ++workspace_version_;
@@ -120,10 +121,12 @@ class SessionDelegate : public Delegate {
     for (const uint32_t output : graph.outputs) {
       const Shape& shape = graph.values[output].shape;
       size_t rank = 0;
-      MOTE_RETURN_IF_ERROR(status_of(api.get_external_value_shape(prepared.runtime.get(), output, &rank, sizes.data()), "tell a shape"));
+      MOTE_RETURN_IF_ERROR(
+          status_of(api.get_external_value_shape(prepared.runtime.get(), output, &rank, sizes.data()), "tell a shape"));
       bool same = rank == shape.size();
       for (size_t i = 0; same && i < rank; ++i) same = sizes[i] == static_cast<size_t>(shape[i].at(tokens));
-      MOTE_REQUIRE(same, Code::kInvalidProgram, "XNNPACK gives values[%u] another shape than %s", output, shape_text(shape).c_str());
+      MOTE_REQUIRE(same, Code::kInvalidProgram, "XNNPACK gives values[%u] another shape than %s", output,
+                   shape_text(shape).c_str());
     }
     return {};
   }
@@ -136,10 +139,12 @@ class SessionDelegate : public Delegate {
       value.data = data;
     };
     for (size_t i = 0; i < call.inputs.size(); ++i) point(prepared.values[i], call.inputs[i]->data);
-    for (size_t i = 0; i < call.outputs.size(); ++i) point(prepared.values[call.inputs.size() + i], call.outputs[i]->data);
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      point(prepared.values[call.inputs.size() + i], call.outputs[i]->data);
     if (!is_set_up) {
       prepared.workspace_version = 0;
-      MOTE_RETURN_IF_ERROR(status_of(api.setup_runtime_v2(prepared.runtime.get(), prepared.values.size(), prepared.values.data()), "set up"));
+      MOTE_RETURN_IF_ERROR(status_of(
+          api.setup_runtime_v2(prepared.runtime.get(), prepared.values.size(), prepared.values.data()), "set up"));
       prepared.workspace_version = workspace_version_;
     }
     return status_of(threads_->run(prepared.runtime.get()), "run");
@@ -154,7 +159,8 @@ class SessionDelegate : public Delegate {
 
 }  // namespace
 
-// With what was packed before, else writing what is packed now, else without a file: whatever is wrong with it, a load works.
+// With what was packed before, else writing what is packed now, else without a file: whatever is wrong with it, a load
+// works.
 Result<std::shared_ptr<const Program>> Program::load(const Api& api, const DelegateSource& source) {
   std::string failure;
   if (const std::optional<CachePlace> place = CachePlace::find(api, source)) {
@@ -180,7 +186,8 @@ Result<std::shared_ptr<const Program>> Program::load(const Api& api, const Deleg
 }
 
 Result<std::shared_ptr<const Program>> Program::load_with(const Api& api, const DelegateSource& source,
-                                                          std::unique_ptr<PackedWeights> weights, std::string* failure) {
+                                                          std::unique_ptr<PackedWeights> weights,
+                                                          std::string* failure) {
   std::shared_ptr<Program> program(new Program(api, std::move(weights)));
   Status status;
   for (size_t i = 0; i < source.parts.size() && status.ok(); ++i) status = program->load_part(source.parts[i]);
@@ -196,7 +203,8 @@ Status Program::load_part(const DelegatePart& part) {
   MOTE_ASSIGN(loaded.graph, verify_graph(part));
   MOTE_ASSIGN(std::vector<StaticTensor> tensors, weights_->add(part, loaded.graph));
   MOTE_ASSIGN(WorkspaceHandle workspace, make_workspace(api_));
-  const Result<RuntimeHandle> runtime = make_runtime(api_, loaded.graph, tensors, 1, weights_->provider(), workspace.get(), nullptr);
+  const Result<RuntimeHandle> runtime =
+      make_runtime(api_, loaded.graph, tensors, 1, weights_->provider(), workspace.get(), nullptr);
   if (!runtime.ok()) return at_place(part.place, runtime.status());
   weights_->finish_part();
   for (StaticTensor& tensor : tensors) tensor.block_scales = nullptr;
@@ -210,9 +218,7 @@ Result<std::unique_ptr<Delegate>> Program::open(const DelegateOptions& options) 
     auto delegate = std::make_unique<SessionDelegate>(shared_from_this());
     MOTE_RETURN_IF_ERROR(delegate->start(options.threads));
     return std::unique_ptr<Delegate>(std::move(delegate));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, "no memory for a session of XNNPACK");
-  }
+  } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory for a session of XNNPACK"); }
 }
 
 }  // namespace mote::xnnpack

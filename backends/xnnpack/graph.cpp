@@ -35,7 +35,8 @@ class Verifier {
     MOTE_RETURN_IF_ERROR(verify_flatbuffer());
     const fb::Graph& graph = *fb::GetGraph(part_.blob.data());
     if (graph.values()->size() > kMaxValues || graph.nodes()->size() > kMaxValues) {
-      return invalid("", "has %u values and %u nodes: must be at most %zu", graph.values()->size(), graph.nodes()->size(), kMaxValues);
+      return invalid("", "has %u values and %u nodes: must be at most %zu", graph.values()->size(),
+                     graph.nodes()->size(), kMaxValues);
     }
     for (const fb::Value* value : *graph.values()) MOTE_RETURN_IF_ERROR(add_value(*value));
     for (const fb::Node* node : *graph.nodes()) MOTE_RETURN_IF_ERROR(add_node(*node));
@@ -86,9 +87,13 @@ class Verifier {
   Status add_value(const fb::Value& from) {
     const size_t index = graph_.values.size();
     const std::string place = value_place(index);
-    GraphValue value{.kind = from.kind(), .dtype = from.dtype(), .form = from.form(), .first_row = from.first_row(),
+    GraphValue value{.kind = from.kind(),
+                     .dtype = from.dtype(),
+                     .form = from.form(),
+                     .first_row = from.first_row(),
                      .offset = from.offset()};
-    if (!is_within(value.kind, fb::ValueKind::MAX) || !is_within(value.dtype, fb::DType::MAX) || !is_within(value.form, fb::WeightForm::MAX)) {
+    if (!is_within(value.kind, fb::ValueKind::MAX) || !is_within(value.dtype, fb::DType::MAX) ||
+        !is_within(value.form, fb::WeightForm::MAX)) {
       return invalid(place, "kind, dtype or form is not one of this version");
     }
     MOTE_RETURN_IF_ERROR(copy_shape(place + ".shape", *from.shape(), &value.shape));
@@ -107,10 +112,12 @@ class Verifier {
   Status check_static_shape(const std::string& place, const Shape& shape, Size* elements) const {
     *elements = 1;
     for (const LinearSize& size : shape) {
-      if (size.tokens != 0) return invalid(place, "shape %s: a weight or constant does not grow with T", shape_text(shape).c_str());
+      if (size.tokens != 0)
+        return invalid(place, "shape %s: a weight or constant does not grow with T", shape_text(shape).c_str());
       *elements = *elements * size.constant;
     }
-    if (!elements->at_most(int64_t{1} << 40)) return invalid(place, "shape %s: has too many elements", shape_text(shape).c_str());
+    if (!elements->at_most(int64_t{1} << 40))
+      return invalid(place, "shape %s: has too many elements", shape_text(shape).c_str());
     return {};
   }
 
@@ -136,8 +143,8 @@ class Verifier {
     MOTE_RETURN_IF_ERROR(check_form(place, *value, tensor));
     const Size end = Size(value->first_row) + value->shape[0].constant;
     if (!end.at_most(tensor.size(0))) {
-      return invalid(place, "first_row = %lld: rows end beyond the %lld of the weight", static_cast<long long>(value->first_row),
-                     static_cast<long long>(tensor.size(0)));
+      return invalid(place, "first_row = %lld: rows end beyond the %lld of the weight",
+                     static_cast<long long>(value->first_row), static_cast<long long>(tensor.size(0)));
     }
     const size_t rank = value->form == fb::WeightForm::row_scales ? 1 : static_cast<size_t>(tensor.rank);
     bool same = value->shape.size() == rank;
@@ -149,21 +156,26 @@ class Verifier {
   Status check_form(const std::string& place, const GraphValue& value, const Tensor& tensor) const {
     const bool is_matrix = is_weight_bits(tensor.bits) && tensor.rank == 2 && is_group_size(tensor.group_size) &&
                            tensor.size(1) % tensor.group_size == 0;
-    const bool is_dense = tensor.bits == 0 && tensor.rank >= 1 && tensor.is_contiguous() &&
-                          (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16);
+    const bool is_dense =
+        tensor.bits == 0 && tensor.rank >= 1 && tensor.is_contiguous() &&
+        (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16);
     const bool is_small = is_matrix && products_fit_bytes(tensor.bits);
     bool fits = false;
     switch (value.form) {
       case fb::WeightForm::float32: fits = is_dense && std::isfinite(value.offset); break;
       case fb::WeightForm::float16: fits = is_dense && tensor.rank == 2 && value.offset == 0; break;
       case fb::WeightForm::row_scales: fits = is_matrix; break;
-      case fb::WeightForm::int4_blocks: case fb::WeightForm::int4_rows: fits = is_small; break;
-      case fb::WeightForm::int8_rows: fits = is_matrix; break;  // their multipliers are looked at while they are unpacked
-      case fb::WeightForm::int8_high: case fb::WeightForm::int8_low: fits = is_matrix && !is_small; break;
+      case fb::WeightForm::int4_blocks:
+      case fb::WeightForm::int4_rows: fits = is_small; break;
+      case fb::WeightForm::int8_rows:
+        fits = is_matrix;
+        break;  // their multipliers are looked at while they are unpacked
+      case fb::WeightForm::int8_high:
+      case fb::WeightForm::int8_low: fits = is_matrix && !is_small; break;
     }
     if (!fits) {
-      return invalid(place, "form = %s: cannot be made from a weight of %d bits and rank %d", fb::EnumNameWeightForm(value.form),
-                     tensor.bits, tensor.rank);
+      return invalid(place, "form = %s: cannot be made from a weight of %d bits and rank %d",
+                     fb::EnumNameWeightForm(value.form), tensor.bits, tensor.rank);
     }
     return {};
   }
@@ -217,7 +229,8 @@ class Verifier {
     if (length(from.axes()) > kMaxTensorDims) return invalid(place, "axes: must be at most %zu", kMaxTensorDims);
     for (size_t i = 0; i < length(from.axes()); ++i) {
       const int32_t axis = from.axes()->Get(static_cast<flatbuffers::uoffset_t>(i));
-      if (axis < 0 || axis >= static_cast<int32_t>(kMaxTensorDims)) return invalid(place, "axes[%zu] = %d: is no dimension", i, axis);
+      if (axis < 0 || axis >= static_cast<int32_t>(kMaxTensorDims))
+        return invalid(place, "axes[%zu] = %d: is no dimension", i, axis);
       node->axes.push_back(static_cast<size_t>(axis));
     }
     MOTE_RETURN_IF_ERROR(copy_bound(place, from.begin(), &node->begin));
@@ -227,7 +240,8 @@ class Verifier {
 
   Status copy_bound(const std::string& place, const fb::Dim* from, LinearSize* bound) const {
     if (from == nullptr) return {};
-    if (!is_bounded(from->tokens()) || !is_bounded(from->constant())) return invalid(place, "begin and end: parts must be at most 2^31");
+    if (!is_bounded(from->tokens()) || !is_bounded(from->constant()))
+      return invalid(place, "begin and end: parts must be at most 2^31");
     *bound = {from->tokens(), from->constant()};
     return {};
   }
@@ -235,11 +249,14 @@ class Verifier {
   Status copy_numbers(const std::string& place, const fb::Node& from, GraphNode* node) const {
     size_t needed = 0;
     if (node->op == fb::Op::unary && node->function == fb::Function::clamp) needed = 2;
-    if (node->op == fb::Op::unary && (node->function == fb::Function::elu || node->function == fb::Function::leaky_relu)) needed = 1;
+    if (node->op == fb::Op::unary &&
+        (node->function == fb::Function::elu || node->function == fb::Function::leaky_relu))
+      needed = 1;
     if (length(from.numbers()) != needed) return invalid(place, "numbers: must be %zu", needed);
     for (size_t i = 0; i < needed; ++i) {
       const float number = from.numbers()->Get(static_cast<flatbuffers::uoffset_t>(i));
-      if (std::isnan(number) || (needed == 1 && !std::isfinite(number))) return invalid(place, "numbers[%zu] = %g", i, static_cast<double>(number));
+      if (std::isnan(number) || (needed == 1 && !std::isfinite(number)))
+        return invalid(place, "numbers[%zu] = %g", i, static_cast<double>(number));
       node->numbers.push_back(number);
     }
     if (needed == 2 && !(node->numbers[0] < node->numbers[1])) return invalid(place, "numbers: must ascend");
@@ -273,7 +290,8 @@ class Verifier {
     const bool from_float32 = from.dtype == fb::DType::float32 && to != fb::DType::float32;
     const bool to_float32 = from.dtype == fb::DType::float16 && to == fb::DType::float32;
     if (from.is_static()) return invalid(place, "inputs[0] must be an activation");
-    if (!from_float32 && !to_float32) return invalid(place, "cannot convert %s to %s", fb::EnumNameDType(from.dtype), fb::EnumNameDType(to));
+    if (!from_float32 && !to_float32)
+      return invalid(place, "cannot convert %s to %s", fb::EnumNameDType(from.dtype), fb::EnumNameDType(to));
     return {};
   }
 
@@ -281,7 +299,8 @@ class Verifier {
     const GraphValue& x = graph_.values[node.inputs[0]];
     const GraphValue& weight = graph_.values[node.inputs[1]];
     if (x.is_static()) return invalid(place, "inputs[0] must be an activation");
-    if (weight.kind != fb::ValueKind::weight || weight.shape.size() != 2) return invalid(place, "inputs[1] must be a matrix of weights");
+    if (weight.kind != fb::ValueKind::weight || weight.shape.size() != 2)
+      return invalid(place, "inputs[1] must be a matrix of weights");
     bool fits = false;
     switch (weight.form) {
       case fb::WeightForm::float32: fits = x.dtype == fb::DType::float32 && weight.offset == 0; break;
@@ -292,10 +311,13 @@ class Verifier {
     }
     const fb::DType made = weight.form == fb::WeightForm::float16 ? fb::DType::float16 : fb::DType::float32;
     if (graph_.values[node.output].dtype != made) return invalid(place, "writes %s only", fb::EnumNameDType(made));
-    if (!fits) return invalid(place, "cannot multiply %s with %s", fb::EnumNameDType(x.dtype), fb::EnumNameWeightForm(weight.form));
+    if (!fits)
+      return invalid(place, "cannot multiply %s with %s", fb::EnumNameDType(x.dtype),
+                     fb::EnumNameWeightForm(weight.form));
     if (node.inputs.size() == 3) {
       const GraphValue& bias = graph_.values[node.inputs[2]];
-      if (!bias.is_static() || !is_plain(node.inputs[2])) return invalid(place, "inputs[2] must be a float32 weight or constant");
+      if (!bias.is_static() || !is_plain(node.inputs[2]))
+        return invalid(place, "inputs[2] must be a float32 weight or constant");
     }
     return {};
   }
@@ -311,8 +333,10 @@ std::string shape_text(const Shape& shape) {
   std::string text = "[";
   for (const LinearSize& size : shape) {
     if (text.size() > 1) text += ", ";
-    if (size.tokens != 0) text += format("%lld*T%+lld", static_cast<long long>(size.tokens), static_cast<long long>(size.constant));
-    else text += format("%lld", static_cast<long long>(size.constant));
+    if (size.tokens != 0)
+      text += format("%lld*T%+lld", static_cast<long long>(size.tokens), static_cast<long long>(size.constant));
+    else
+      text += format("%lld", static_cast<long long>(size.constant));
   }
   return text + "]";
 }

@@ -63,7 +63,8 @@ Result<Graph> verify_graph(const DelegatePart& part);
 // Errors: the message starts with what is wrong, without a place.
 Result<Shape> output_shape(const Graph& graph, const GraphNode& node);
 
-// How a slice names a bound to XNNPACK: from the front if `bound` does not grow with T, else from the end (0 or negative).
+// How a slice names a bound to XNNPACK: from the front if `bound` does not grow with T, else from the end (0 or
+// negative).
 bool slice_bound(const LinearSize& bound, const LinearSize& size, int64_t* result);
 
 }  // namespace mote::xnnpack

@@ -11,7 +11,9 @@ Status wrong(const char* what, const Shape& shape) {
   return Status(Code::kInvalidProgram, format("%s: %s", what, shape_text(shape).c_str()));
 }
 
-const Shape& shape_of(const Graph& graph, const GraphNode& node, size_t input) { return graph.values[node.inputs[input]].shape; }
+const Shape& shape_of(const Graph& graph, const GraphNode& node, size_t input) {
+  return graph.values[node.inputs[input]].shape;
+}
 
 Result<Shape> broadcast(const Shape& a, const Shape& b) {
   Shape result(std::max(a.size(), b.size()), LinearSize{0, 1});
@@ -58,14 +60,16 @@ bool count_elements(const Shape& shape, LinearSize* elements) {
       factor = factor * size.constant;
     }
   }
-  return num_growing <= 1 && factor.valid() && checked_multiply_add(growing.tokens, factor.value(), 0, &elements->tokens) &&
+  return num_growing <= 1 && factor.valid() &&
+         checked_multiply_add(growing.tokens, factor.value(), 0, &elements->tokens) &&
          checked_multiply_add(growing.constant, factor.value(), 0, &elements->constant);
 }
 
 Result<Shape> reshape(const Shape& from, const Shape& to) {
   LinearSize before, after;
   if (!count_elements(from, &before)) return wrong("at most one size may grow with T", from);
-  if (!count_elements(to, &after) || before != after) return wrong("must have the elements of its input and one growing size", to);
+  if (!count_elements(to, &after) || before != after)
+    return wrong("must have the elements of its input and one growing size", to);
   return to;
 }
 
@@ -132,7 +136,9 @@ bool slice_bound(const LinearSize& bound, const LinearSize& size, int64_t* resul
 Result<Shape> output_shape(const Graph& graph, const GraphNode& node) {
   const Shape& first = shape_of(graph, node, 0);
   switch (node.op) {
-    case fb::Op::unary: case fb::Op::convert: case fb::Op::softmax: return first;
+    case fb::Op::unary:
+    case fb::Op::convert:
+    case fb::Op::softmax: return first;
     case fb::Op::binary: return broadcast(first, shape_of(graph, node, 1));
     case fb::Op::fully_connected: return fully_connected(graph, node);
     case fb::Op::batch_matrix_multiply: return batch_matrix_multiply(first, shape_of(graph, node, 1));

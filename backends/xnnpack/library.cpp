@@ -49,9 +49,9 @@ struct BinaryProof {
   Binary function;
   double expected;
 };
-constexpr std::array kBinaryProofs = {BinaryProof{Binary::kAdd, 0},          BinaryProof{Binary::kSubtract, -1.5},
-                                      BinaryProof{Binary::kMultiply, -0.5625}, BinaryProof{Binary::kDivide, -1},
-                                      BinaryProof{Binary::kMaximum, 0.75},   BinaryProof{Binary::kMinimum, -0.75}};
+constexpr std::array kBinaryProofs = {
+    BinaryProof{Binary::kAdd, 0},     BinaryProof{Binary::kSubtract, -1.5}, BinaryProof{Binary::kMultiply, -0.5625},
+    BinaryProof{Binary::kDivide, -1}, BinaryProof{Binary::kMaximum, 0.75},  BinaryProof{Binary::kMinimum, -0.75}};
 
 // One subgraph that computes every function at once, a value each: two inputs, then the outputs.
 class Probe {
@@ -109,8 +109,9 @@ class Probe {
     std::vector<ExternalValue> values;
     for (uint32_t i = 0; i < data.size(); ++i) values.push_back({i, data[i].data()});
     return ok(api_.create_workspace(&workspace_)) &&
-           ok(api_.create_runtime_v4(subgraph_, nullptr, workspace_, nullptr, 0, &runtime_)) && ok(api_.reshape_runtime(runtime_)) &&
-           ok(api_.setup_runtime_v2(runtime_, values.size(), values.data())) && ok(api_.invoke_runtime(runtime_));
+           ok(api_.create_runtime_v4(subgraph_, nullptr, workspace_, nullptr, 0, &runtime_)) &&
+           ok(api_.reshape_runtime(runtime_)) && ok(api_.setup_runtime_v2(runtime_, values.size(), values.data())) &&
+           ok(api_.invoke_runtime(runtime_));
   }
 
   const Api& api_;
@@ -122,14 +123,16 @@ class Probe {
 Status prove(const Api& api, const std::string& name) {
   const std::vector<UnaryProof> unary = unary_proofs();
   const std::vector<float> results = Probe(api).run(unary);
-  MOTE_REQUIRE(!results.empty(), Code::kInvalidArgument, "%s: this XNNPACK cannot compute a graph of unary and binary operators",
-               name.c_str());
+  MOTE_REQUIRE(!results.empty(), Code::kInvalidArgument,
+               "%s: this XNNPACK cannot compute a graph of unary and binary operators", name.c_str());
   for (size_t i = 0; i < results.size(); ++i) {
     const bool is_unary = i < unary.size();
     const double expected = is_unary ? unary[i].expected : kBinaryProofs[i - unary.size()].expected;
-    const int number = is_unary ? static_cast<int>(unary[i].function) : static_cast<int>(kBinaryProofs[i - unary.size()].function);
+    const int number =
+        is_unary ? static_cast<int>(unary[i].function) : static_cast<int>(kBinaryProofs[i - unary.size()].function);
     MOTE_REQUIRE(std::abs(results[i] - expected) < 1e-4, Code::kInvalidArgument,
-                 "%s: this XNNPACK computes %g as its %s operator %d where %g is expected: its version numbers operators differently; "
+                 "%s: this XNNPACK computes %g as its %s operator %d where %g is expected: its version numbers "
+                 "operators differently; "
                  "versions from March 2025 on are known to work",
                  name.c_str(), static_cast<double>(results[i]), is_unary ? "unary" : "binary", number, expected);
   }

@@ -8,9 +8,9 @@
 
 namespace mote::xnnpack {
 
-// The first call finds the functions and asks the library to prove that it computes what this backend expects; later ones
-// return the same. It is never unloaded.
-// Errors: kInvalidArgument naming the library and what it lacks. Thread safety: any thread.
+// The first call finds the functions and asks the library to prove that it computes what this backend expects; later
+// ones return the same. It is never unloaded. Errors: kInvalidArgument naming the library and what it lacks. Thread
+// safety: any thread.
 Result<const Api*> library();
 
 struct Functions {
@@ -18,9 +18,8 @@ struct Functions {
   Api api;
 };
 
-// linked.cpp: those of the library that the build was linked with. search.cpp: of MOTE_XNNPACK_LIBRARY, or else of a library
-// by one of its well-known names.
-// Errors: kInvalidArgument naming the library and what it lacks.
+// linked.cpp: those of the library that the build was linked with. search.cpp: of MOTE_XNNPACK_LIBRARY, or else of a
+// library by one of its well-known names. Errors: kInvalidArgument naming the library and what it lacks.
 Result<Functions> find_functions();
 
 }  // namespace mote::xnnpack

@@ -44,12 +44,14 @@ struct TableEntry {
   uint64_t offset;
   uint64_t bytes;
   uint32_t seed;
-  uint32_t crc32;  // of the bytes and the zeros behind them
+  uint32_t crc32;      // of the bytes and the zeros behind them
   uint64_t key_bytes;  // which follow
 };
 static_assert(sizeof(TableEntry) == 32);
 
-uint32_t checksum(const Header& header) { return crc32(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_crc32))); }
+uint32_t checksum(const Header& header) {
+  return crc32(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_crc32)));
+}
 
 uint64_t align(uint64_t bytes) { return Size(bytes).align_up(kAlignment).unsigned_value(); }
 
@@ -80,7 +82,8 @@ Status check_header(const std::string& path, const Header& header, const CacheId
   }
   if (!(header.identity == identity)) return refuse("packed by another library or for another CPU");
   if (header.file_bytes != file_bytes) return refuse("file_bytes: the file was truncated or appended to");
-  if (header.table_offset > file_bytes || header.table_offset < sizeof(Header) || file_bytes - header.table_offset > kMaxTableBytes) {
+  if (header.table_offset > file_bytes || header.table_offset < sizeof(Header) ||
+      file_bytes - header.table_offset > kMaxTableBytes) {
     return refuse("table_offset: must be within the file");
   }
   return {};
@@ -90,18 +93,22 @@ Status check_header(const std::string& path, const Header& header, const CacheId
 
 Result<CacheMapping> CacheMapping::make(const std::string& path, int descriptor, uint64_t bytes) {
   const Size readable = Size(bytes) * 2 + kZerosBehind;
-  MOTE_REQUIRE(readable.valid() && readable.unsigned_value() <= SIZE_MAX, Code::kFileUnreadable, "%s: too large", path.c_str());
+  MOTE_REQUIRE(readable.valid() && readable.unsigned_value() <= SIZE_MAX, Code::kFileUnreadable, "%s: too large",
+               path.c_str());
   const auto length = static_cast<size_t>(readable.unsigned_value());
   void* data = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  MOTE_REQUIRE(data != MAP_FAILED, Code::kFileUnreadable, "%s: no room for %zu bytes: %s", path.c_str(), length, std::strerror(errno));
+  MOTE_REQUIRE(data != MAP_FAILED, Code::kFileUnreadable, "%s: no room for %zu bytes: %s", path.c_str(), length,
+               std::strerror(errno));
   CacheMapping mapping(static_cast<const std::byte*>(data), static_cast<size_t>(bytes), length);
-  MOTE_REQUIRE(::mmap(data, mapping.file_bytes_, PROT_READ, MAP_SHARED | MAP_FIXED, descriptor, 0) != MAP_FAILED, Code::kFileUnreadable,
-               "%s: cannot be mapped: %s", path.c_str(), std::strerror(errno));
+  MOTE_REQUIRE(::mmap(data, mapping.file_bytes_, PROT_READ, MAP_SHARED | MAP_FIXED, descriptor, 0) != MAP_FAILED,
+               Code::kFileUnreadable, "%s: cannot be mapped: %s", path.c_str(), std::strerror(errno));
   return mapping;
 }
 
 CacheMapping::CacheMapping(CacheMapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), file_bytes_(other.file_bytes_), readable_bytes_(other.readable_bytes_) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      file_bytes_(other.file_bytes_),
+      readable_bytes_(other.readable_bytes_) {}
 
 CacheMapping::~CacheMapping() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), readable_bytes_);
@@ -110,11 +117,13 @@ CacheMapping::~CacheMapping() {
 Result<PackedCache> PackedCache::open(const CachePlace& place) {
   const char* path = place.path.c_str();
   const Descriptor file(place.path);
-  MOTE_REQUIRE(file.get() >= 0, errno == ENOENT ? Code::kFileNotFound : Code::kFileUnreadable, "%s: %s", path, std::strerror(errno));
-  struct stat info {};
+  MOTE_REQUIRE(file.get() >= 0, errno == ENOENT ? Code::kFileNotFound : Code::kFileUnreadable, "%s: %s", path,
+               std::strerror(errno));
+  struct stat info{};
   MOTE_REQUIRE(::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: not a file", path);
   const auto file_bytes = static_cast<uint64_t>(info.st_size);
-  MOTE_REQUIRE(file_bytes > sizeof(Header), Code::kFileChanged, "%s: %llu bytes: too short", path, static_cast<unsigned long long>(file_bytes));
+  MOTE_REQUIRE(file_bytes > sizeof(Header), Code::kFileChanged, "%s: %llu bytes: too short", path,
+               static_cast<unsigned long long>(file_bytes));
   MOTE_ASSIGN(CacheMapping mapping, CacheMapping::make(place.path, file.get(), file_bytes));
   PackedCache cache(std::move(mapping));
   const std::span<const std::byte> bytes = cache.mapping_.file();
@@ -136,11 +145,13 @@ Status PackedCache::read_table(std::span<const std::byte> table, uint64_t num_en
   uint64_t end = sizeof(Header);
   for (uint64_t i = 0; i < num_entries; ++i) {
     TableEntry entry{};
-    MOTE_REQUIRE(table.size() >= sizeof(entry), Code::kFileChanged, "table[%llu]: ends early", static_cast<unsigned long long>(i));
+    MOTE_REQUIRE(table.size() >= sizeof(entry), Code::kFileChanged, "table[%llu]: ends early",
+                 static_cast<unsigned long long>(i));
     std::memcpy(&entry, table.data(), sizeof(entry));
     table = table.subspan(sizeof(entry));
     const Size next = (Size(entry.offset) + entry.bytes).align_up(kAlignment);
-    MOTE_REQUIRE(entry.key_bytes <= kMaxKeyBytes && entry.key_bytes <= table.size() && entry.offset == end && next.at_most(payload_end),
+    MOTE_REQUIRE(entry.key_bytes <= kMaxKeyBytes && entry.key_bytes <= table.size() && entry.offset == end &&
+                     next.at_most(payload_end),
                  Code::kFileChanged, "table[%llu]: must have a key inside of the table and bytes behind those before",
                  static_cast<unsigned long long>(i));
     end = next.unsigned_value();
@@ -160,13 +171,15 @@ bool PackedCache::checksums_hold() const {
   std::atomic<bool> hold = true;
   const auto check = [&] {
     for (size_t i = next++; i < entries.size() && hold; i = next++) {
-      const auto bytes = mapping_.file().subspan(static_cast<size_t>(entries[i]->offset), static_cast<size_t>(align(entries[i]->bytes)));
+      const auto bytes = mapping_.file().subspan(static_cast<size_t>(entries[i]->offset),
+                                                 static_cast<size_t>(align(entries[i]->bytes)));
       if (crc32(bytes) != entries[i]->crc32) hold = false;
     }
   };
   std::vector<std::thread> threads;
   try {
-    const size_t num_threads = std::min<size_t>({std::thread::hardware_concurrency(), kMaxCheckingThreads, entries.size()});
+    const size_t num_threads =
+        std::min<size_t>({std::thread::hardware_concurrency(), kMaxCheckingThreads, entries.size()});
     threads.reserve(num_threads);
     while (threads.size() + 1 < num_threads) threads.emplace_back(check);
   } catch (const std::system_error&) {
@@ -213,7 +226,9 @@ Result<uint64_t> PackedCacheWriter::append(const PackedName& name, std::span<con
   return entry.offset;
 }
 
-Result<CacheMapping> PackedCacheWriter::map() const { return CacheMapping::make(place_.path, file_.descriptor(), end_); }
+Result<CacheMapping> PackedCacheWriter::map() const {
+  return CacheMapping::make(place_.path, file_.descriptor(), end_);
+}
 
 Status PackedCacheWriter::commit() {
   Header header{};

@@ -17,7 +17,8 @@
 
 namespace mote::xnnpack {
 
-// What packed weights depend on: the program with its weights, the library, and the instructions that its kernels may use.
+// What packed weights depend on: the program with its weights, the library, and the instructions that its kernels may
+// use.
 struct CacheIdentity {
   uint64_t model_bytes = 0;
   uint64_t library_bytes = 0;
@@ -33,12 +34,13 @@ struct CachePlace {
   std::string path;
   CacheIdentity identity;
 
-  // Nothing where they are not to be kept: MOTE_XNNPACK_CACHE=0, a program without a file, a library that cannot be read.
+  // Nothing where they are not to be kept: MOTE_XNNPACK_CACHE=0, a program without a file, a library that cannot be
+  // read.
   static std::optional<CachePlace> find(const Api& api, const DelegateSource& source);
 };
 
 struct PackedName {
-  std::string key;  // of the weight and all that is packed with it, the same at every load
+  std::string key;    // of the weight and all that is packed with it, the same at every load
   uint32_t seed = 0;  // XNNPACK's, for the kernel that reads it; 0 for what is not packed
   auto operator<=>(const PackedName&) const = default;
 };
@@ -62,12 +64,12 @@ class CacheMapping {
   size_t readable_bytes_;
 };
 
-// A file that was read: its table and checksums hold. What its bytes mean is as good as whoever may write to its folder.
-// Thread safety: any thread.
+// A file that was read: its table and checksums hold. What its bytes mean is as good as whoever may write to its
+// folder. Thread safety: any thread.
 class PackedCache {
  public:
-  // Errors: kFileNotFound, kFileUnreadable, kFileChanged for another identity or a damaged file; each says what is wrong.
-  // Cost: a checksum over the file, on several threads.
+  // Errors: kFileNotFound, kFileUnreadable, kFileChanged for another identity or a damaged file; each says what is
+  // wrong. Cost: a checksum over the file, on several threads.
   static Result<PackedCache> open(const CachePlace& place);
 
   // Whether there is something by this key, for any kernel.

@@ -16,16 +16,20 @@ namespace {
 
 constexpr size_t kNotFound = SIZE_MAX;
 
-bool is_kernel_of(const GraphNode& node, uint32_t value) { return node.op == fb::Op::fully_connected && node.inputs[1] == value; }
+bool is_kernel_of(const GraphNode& node, uint32_t value) {
+  return node.op == fb::Op::fully_connected && node.inputs[1] == value;
+}
 
 std::string value_key(const DelegatePart& part, const GraphValue& value) {
   if (value.kind == fb::ValueKind::constant) {
     std::string key = "constant";
     for (const LinearSize& size : value.shape) key += format(" %lld", static_cast<long long>(size.constant));
-    return key + ":" + std::string(reinterpret_cast<const char*>(value.numbers.data()), value.numbers.size() * sizeof(float));
+    return key + ":" +
+           std::string(reinterpret_cast<const char*>(value.numbers.data()), value.numbers.size() * sizeof(float));
   }
-  return format("weight %u form %u rows %lld+%lld offset %a", part.weights[value.weight].index, static_cast<unsigned>(value.form),
-                static_cast<long long>(value.first_row), static_cast<long long>(value.shape[0].constant), static_cast<double>(value.offset));
+  return format("weight %u form %u rows %lld+%lld offset %a", part.weights[value.weight].index,
+                static_cast<unsigned>(value.form), static_cast<long long>(value.first_row),
+                static_cast<long long>(value.shape[0].constant), static_cast<double>(value.offset));
 }
 
 std::string kernel_key(const DelegatePart& part, const Graph& graph, const GraphNode& node) {
@@ -42,8 +46,8 @@ Size num_elements(const GraphValue& value) {
   return count;
 }
 
-// More than XNNPACK packs a kernel of [rows, columns] into: its tiles have up to 256 rows and columns, and each row has some
-// numbers beside its codes, each block a scale. It does not check what a cache gives it.
+// More than XNNPACK packs a kernel of [rows, columns] into: its tiles have up to 256 rows and columns, and each row has
+// some numbers beside its codes, each block a scale. It does not check what a cache gives it.
 Size max_packed_bytes(const GraphValue& value, int64_t group_size) {
   constexpr int64_t kTile = 256, kNumbersOfRow = 64, kBytesOfBlock = 4;
   const Size rows = (Size(value.shape[0].constant) + kTile).align_up(kTile);
@@ -74,12 +78,16 @@ void Pages::drop() {
 }
 
 PackedWeights::PackedWeights()
-    : provider_{this, look_up, reserve_space, insert,
+    : provider_{this,
+                look_up,
+                reserve_space,
+                insert,
                 [](void* self) { return static_cast<PackedWeights*>(self)->is_finished_; },
                 [](void* self, size_t index) -> void* {
                   return const_cast<std::byte*>(static_cast<PackedWeights*>(self)->spaces_[index].data);
                 },
-                [](void*) { return XnnStatus::kSuccess; }, nullptr} {}
+                [](void*) { return XnnStatus::kSuccess; },
+                nullptr} {}
 
 Result<std::vector<StaticTensor>> PackedWeights::add(const DelegatePart& part, const Graph& graph) {
   std::vector<StaticTensor> tensors(graph.values.size());
@@ -87,7 +95,8 @@ Result<std::vector<StaticTensor>> PackedWeights::add(const DelegatePart& part, c
     const GraphValue& value = graph.values[index];
     Result<StaticTensor> tensor = find_or_make(part, value, key, is_kernel);
     if (!tensor.ok()) {
-      return Status(tensor.status().code(), format("%s.values[%u]: %s", part.place.c_str(), index, tensor.status().message().c_str()));
+      return Status(tensor.status().code(),
+                    format("%s.values[%u]: %s", part.place.c_str(), index, tensor.status().message().c_str()));
     }
     tensors[index] = *tensor;
     return {};
@@ -98,20 +107,23 @@ Result<std::vector<StaticTensor>> PackedWeights::add(const DelegatePart& part, c
       const bool is_kernel = is_kernel_of(node, input);
       const Key key = is_kernel ? kernel_key(part, graph, node) : value_key(part, graph.values[input]);
       MOTE_REQUIRE(!is_kernel || tensors[input].data == nullptr, Code::kInvalidProgram,
-                   "%s.values[%u]: is the weight of several nodes: each needs a value of its own", part.place.c_str(), input);
+                   "%s.values[%u]: is the weight of several nodes: each needs a value of its own", part.place.c_str(),
+                   input);
       MOTE_RETURN_IF_ERROR(add_value(input, key, is_kernel));
     }
   }
   return tensors;
 }
 
-Result<StaticTensor> PackedWeights::find_or_make(const DelegatePart& part, const GraphValue& value, const Key& key, bool is_kernel) {
+Result<StaticTensor> PackedWeights::find_or_make(const DelegatePart& part, const GraphValue& value, const Key& key,
+                                                 bool is_kernel) {
   const Key full_key = (is_kernel ? "kernel " : "") + key;
   if (const auto found = entries_.find(full_key); found != entries_.end()) return found->second.tensor;
   Entry entry;
   entry.is_kernel = is_kernel;
   const bool is_weight = value.kind == fb::ValueKind::weight;
-  entry.max_packed_bytes = max_packed_bytes(value, is_weight ? part.weights[value.weight].tensor.group_size : 0).unsigned_value();
+  entry.max_packed_bytes =
+      max_packed_bytes(value, is_weight ? part.weights[value.weight].tensor.group_size : 0).unsigned_value();
   entry.is_packed = is_kernel && cache_ && cache_->has(full_key);
   if (is_kernel && cache_ && !entry.is_packed) {
     cache_failure_ = "it lacks some of the weights";
@@ -159,9 +171,13 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
     return {};
   }
   const Tensor& tensor = part.weights[value.weight].tensor;
-  const bool is_blocks = value.form == fb::WeightForm::int4_blocks, is_int4 = is_blocks || value.form == fb::WeightForm::int4_rows;
+  const bool is_blocks = value.form == fb::WeightForm::int4_blocks,
+             is_int4 = is_blocks || value.form == fb::WeightForm::int4_rows;
   const bool is_half = value.form == fb::WeightForm::float16;
-  MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector(value.form) ? count * 4 : is_half ? count * 2 : is_int4 ? Size(count.value() / 2) : count));
+  MOTE_ASSIGN(std::byte * data, allocate(entry, is_vector(value.form) ? count * 4
+                                                : is_half             ? count * 2
+                                                : is_int4             ? Size(count.value() / 2)
+                                                                      : count));
   entry->tensor.data = data;
   if (value.form == fb::WeightForm::float32) {
     if (entry->is_packed) return {};
@@ -172,13 +188,15 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
     if (!entry->is_packed) unpack_half(tensor, value.first_row, rows, reinterpret_cast<uint16_t*>(data));
     return {};
   }
-  if (value.form == fb::WeightForm::row_scales) return unpack_row_scales(tensor, value.first_row, rows, false, reinterpret_cast<float*>(data));
+  if (value.form == fb::WeightForm::row_scales)
+    return unpack_row_scales(tensor, value.first_row, rows, false, reinterpret_cast<float*>(data));
   if (is_blocks) {
     entry->tensor.block_size = tensor.group_size;
     if (entry->is_packed) return {};
     MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(count.value() / tensor.group_size) * 2));
     entry->tensor.block_scales = reinterpret_cast<uint16_t*>(scales);
-    unpack_int4_blocks(tensor, value.first_row, rows, reinterpret_cast<uint8_t*>(data), reinterpret_cast<uint16_t*>(scales));
+    unpack_int4_blocks(tensor, value.first_row, rows, reinterpret_cast<uint8_t*>(data),
+                       reinterpret_cast<uint16_t*>(scales));
     return {};
   }
   MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(rows) * 4));
@@ -295,9 +313,7 @@ void* PackedWeights::reserve_space(void* self, size_t bytes) {
     weights.spaces_.push_back({.data = data, .pages = *std::move(pages), .bytes = bytes});
     weights.private_bytes_ += bytes;
     return data;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  } catch (const std::bad_alloc&) { return nullptr; }
 }
 
 size_t PackedWeights::insert(void* self, const WeightsCacheKey* key, void* data, size_t) {
@@ -310,12 +326,11 @@ size_t PackedWeights::insert(void* self, const WeightsCacheKey* key, void* data,
     try {
       weights.packed_.emplace(packed_key, i);
       const auto entry = weights.entry_at_.find(key->kernel);
-      if (weights.writer_ && entry != weights.entry_at_.end() && space.bytes <= entry->second->second.max_packed_bytes) {
+      if (weights.writer_ && entry != weights.entry_at_.end() &&
+          space.bytes <= entry->second->second.max_packed_bytes) {
         space.name = PackedName{entry->second->first, key->seed};
       }
-    } catch (const std::bad_alloc&) {
-      weights.has_failed_ = true;
-    }
+    } catch (const std::bad_alloc&) { weights.has_failed_ = true; }
     return i;
   }
   weights.has_failed_ = true;

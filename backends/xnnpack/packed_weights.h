@@ -42,11 +42,11 @@ struct StaticTensor {
   int64_t block_size = 0;
 };
 
-// XNNPACK finds packed weights by the address of what they were packed from. That address stays reserved, but its memory
-// is given back once a runtime has packed it; runtimes that come later find the packed weights and never read it.
-// With a cache nothing is unpacked for a kernel that it has; without one that could be read, what is packed is written
-// to a file part by part, whose pages then take the place of the private ones.
-// Thread safety: `add`, `finish_part` and `finish` from one thread; afterwards all else from any.
+// XNNPACK finds packed weights by the address of what they were packed from. That address stays reserved, but its
+// memory is given back once a runtime has packed it; runtimes that come later find the packed weights and never read
+// it. With a cache nothing is unpacked for a kernel that it has; without one that could be read, what is packed is
+// written to a file part by part, whose pages then take the place of the private ones. Thread safety: `add`,
+// `finish_part` and `finish` from one thread; afterwards all else from any.
 class PackedWeights {
  public:
   PackedWeights();
@@ -85,7 +85,7 @@ class PackedWeights {
     const std::byte* data = nullptr;
     std::optional<Pages> pages{};
     uint64_t bytes = 0;
-    std::optional<PackedName> name{};   // of what is to be written
+    std::optional<PackedName> name{};  // of what is to be written
     std::optional<uint64_t> offset{};  // in the file that is written
   };
   struct PackedKey {
@@ -116,7 +116,7 @@ class PackedWeights {
   bool is_written_whole_ = true;
   std::map<Key, Entry> entries_;
   std::map<const void*, std::pair<const Key, Entry>*> entry_at_;  // by the address that XNNPACK knows
-  std::map<PackedKey, size_t> packed_;                             // to an index of `spaces_`
+  std::map<PackedKey, size_t> packed_;                            // to an index of `spaces_`
   std::deque<Space> spaces_;
   bool is_finished_ = false;
   bool has_failed_ = false;

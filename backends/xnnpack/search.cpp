@@ -32,9 +32,11 @@ Result<Opened> open_library() {
     if (void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return Opened{handle, name};
     tried += tried.empty() ? name : std::string(", ") + name;
   }
-  return Status(Code::kInvalidArgument,
-                format("the XNNPACK library was not found (tried %s): set %s to the path of a shared library that exports its API",
-                       tried.c_str(), kVariable));
+  return Status(
+      Code::kInvalidArgument,
+      format(
+          "the XNNPACK library was not found (tried %s): set %s to the path of a shared library that exports its API",
+          tried.c_str(), kVariable));
 }
 
 template <typename F>
@@ -57,10 +59,11 @@ Result<Functions> find_functions() {
   look_up(opened.handle, "pthreadpool_create", found.api.pthreadpool_create, &missing);
   look_up(opened.handle, "pthreadpool_destroy", found.api.pthreadpool_destroy, &missing);
   look_up(opened.handle, "pthreadpool_create_v2", found.api.pthreadpool_create_v2, nullptr);
-  look_up(opened.handle, "pthreadpool_release_executor_threads", found.api.pthreadpool_release_executor_threads, nullptr);
+  look_up(opened.handle, "pthreadpool_release_executor_threads", found.api.pthreadpool_release_executor_threads,
+          nullptr);
   MOTE_REQUIRE(missing.empty(), Code::kInvalidArgument,
-               "%s: not a usable XNNPACK: it lacks %s; a version from March 2025 or later has them", opened.name.c_str(),
-               missing.c_str());
+               "%s: not a usable XNNPACK: it lacks %s; a version from March 2025 or later has them",
+               opened.name.c_str(), missing.c_str());
   return found;
 }
 

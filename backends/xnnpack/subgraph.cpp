@@ -65,18 +65,25 @@ Binary binary_of(fb::Function function) {
 class Builder {
  public:
   Builder(const Api& api, const Graph& graph, const std::vector<StaticTensor>& tensors, int64_t tokens)
-      : api_(api), graph_(graph), tensors_(tensors), tokens_(tokens), ids_(graph.values.size()), ones_(most_dropped_scales(), kBFloat16One) {}
+      : api_(api),
+        graph_(graph),
+        tensors_(tensors),
+        tokens_(tokens),
+        ids_(graph.values.size()),
+        ones_(most_dropped_scales(), kBFloat16One) {}
 
   Status build() {
     Subgraph* subgraph = nullptr;
-    MOTE_RETURN_IF_ERROR(status_of(api_.create_subgraph(static_cast<uint32_t>(graph_.values.size()), 0, &subgraph), "make a subgraph"));
+    MOTE_RETURN_IF_ERROR(
+        status_of(api_.create_subgraph(static_cast<uint32_t>(graph_.values.size()), 0, &subgraph), "make a subgraph"));
     subgraph_ = {subgraph, SubgraphDeleter{&api_}};
     for (uint32_t i = 0; i < graph_.values.size(); ++i) {
       const GraphValue& value = graph_.values[i];
       if (value.is_static() && tensors_[i].data == nullptr) continue;  // no node reads it
       MOTE_RETURN_IF_ERROR(status_of(value.is_static() ? define_static(i) : define_activation(i), "define a value"));
     }
-    for (const GraphNode& node : graph_.nodes) MOTE_RETURN_IF_ERROR(status_of(define_node(node), fb::EnumNameOp(node.op)));
+    for (const GraphNode& node : graph_.nodes)
+      MOTE_RETURN_IF_ERROR(status_of(define_node(node), fb::EnumNameOp(node.op)));
     return {};
   }
 
@@ -87,14 +94,17 @@ class Builder {
     const GraphValue& value = graph_.values[index];
     const Dims dims(value.shape, tokens_);
     if (value.dtype == fb::DType::int8_rows) {
-      return api_.define_dynamically_quantized_tensor_value(get(), Datatype::kDynamicInt8, dims.rank, 1, dims.sizes.data(),
-                                                            kInvalidValueId, 0, &ids_[index]);
+      return api_.define_dynamically_quantized_tensor_value(get(), Datatype::kDynamicInt8, dims.rank, 1,
+                                                            dims.sizes.data(), kInvalidValueId, 0, &ids_[index]);
     }
     const bool is_input = value.kind == fb::ValueKind::input, is_output = value.kind == fb::ValueKind::output;
     const Datatype dtype = value.dtype == fb::DType::float16 ? Datatype::kFloat16 : Datatype::kFloat32;
     return api_.define_tensor_value(get(), dtype, dims.rank, dims.sizes.data(), nullptr,
                                     is_input || is_output ? index : kInvalidValueId,
-                                    is_input ? kExternalInput : is_output ? kExternalOutput : 0, &ids_[index]);
+                                    is_input    ? kExternalInput
+                                    : is_output ? kExternalOutput
+                                                : 0,
+                                    &ids_[index]);
   }
 
   XnnStatus define_static(uint32_t index) {
@@ -105,18 +115,19 @@ class Builder {
     if (tensor.row_scales != nullptr) {
       const bool is_int4 = value.form == fb::WeightForm::int4_rows;
       return api_.define_channelwise_quantized_tensor_value_v2(
-          get(), is_int4 ? Datatype::kChannelwiseInt4 : Datatype::kChannelwiseInt8, is_int4 ? kInt4ZeroPoint : 0, tensor.row_scales,
-          dims.rank, 0, dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
+          get(), is_int4 ? Datatype::kChannelwiseInt4 : Datatype::kChannelwiseInt8, is_int4 ? kInt4ZeroPoint : 0,
+          tensor.row_scales, dims.rank, 0, dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
     }
     const Datatype dtype = value.form == fb::WeightForm::float16 ? Datatype::kFloat16 : Datatype::kFloat32;
-    return api_.define_tensor_value(get(), dtype, dims.rank, dims.sizes.data(), tensor.data, kInvalidValueId, 0, &ids_[index]);
+    return api_.define_tensor_value(get(), dtype, dims.rank, dims.sizes.data(), tensor.data, kInvalidValueId, 0,
+                                    &ids_[index]);
   }
 
   XnnStatus define_blocks(const StaticTensor& tensor, const Dims& dims, uint32_t* id) {
     const uint16_t* scales = tensor.block_scales == nullptr ? ones_.data() : tensor.block_scales;
-    return api_.define_blockwise_quantized_tensor_value(get(), Datatype::kBlockwiseInt4, kInt4ZeroPoint, scales, dims.rank, 0,
-                                                        static_cast<size_t>(tensor.block_size), dims.sizes.data(), tensor.data,
-                                                        kInvalidValueId, 0, id);
+    return api_.define_blockwise_quantized_tensor_value(get(), Datatype::kBlockwiseInt4, kInt4ZeroPoint, scales,
+                                                        dims.rank, 0, static_cast<size_t>(tensor.block_size),
+                                                        dims.sizes.data(), tensor.data, kInvalidValueId, 0, id);
   }
 
   size_t most_dropped_scales() const {
@@ -136,7 +147,8 @@ class Builder {
     const size_t last = graph_.values[node.inputs[0]].shape.size() - 1;
     switch (node.op) {
       case fb::Op::unary: return define_unary(node);
-      case fb::Op::binary: return api_.define_binary(get(), binary_of(node.function), &unbounded, first, second, output, 0);
+      case fb::Op::binary:
+        return api_.define_binary(get(), binary_of(node.function), &unbounded, first, second, output, 0);
       case fb::Op::convert: return api_.define_unary(get(), Unary::kConvert, nullptr, first, output, 0);
       case fb::Op::fully_connected:
         return api_.define_fully_connected(get(), -kInfinity, kInfinity, first, second,
@@ -145,7 +157,8 @@ class Builder {
       case fb::Op::softmax: return api_.define_softmax(get(), first, output, 0);
       case fb::Op::mean: return api_.define_static_mean(get(), 1, &last, first, output, kKeepDims);
       case fb::Op::reshape: return define_reshape(node);
-      case fb::Op::transpose: return api_.define_static_transpose(get(), node.axes.size(), node.axes.data(), first, output, 0);
+      case fb::Op::transpose:
+        return api_.define_static_transpose(get(), node.axes.size(), node.axes.data(), first, output, 0);
       case fb::Op::slice: return define_slice(node);
       case fb::Op::concatenate: break;
     }
@@ -186,7 +199,8 @@ class Builder {
   const std::vector<StaticTensor>& tensors_;
   int64_t tokens_;
   std::vector<uint32_t> ids_;
-  // In place of scales of packed kernels, which were dropped: any will do, but they are looked at until the runtime is made.
+  // In place of scales of packed kernels, which were dropped: any will do, but they are looked at until the runtime is
+  // made.
   const std::vector<uint16_t> ones_;
   std::unique_ptr<Subgraph, SubgraphDeleter> subgraph_;
 };
@@ -205,8 +219,9 @@ Result<WorkspaceHandle> make_workspace(const Api& api) {
   return WorkspaceHandle(workspace, WorkspaceDeleter{&api});
 }
 
-Result<RuntimeHandle> make_runtime(const Api& api, const Graph& graph, const std::vector<StaticTensor>& tensors, int64_t tokens,
-                                   WeightsCacheProvider* provider, Workspace* workspace, Threadpool* threadpool) {
+Result<RuntimeHandle> make_runtime(const Api& api, const Graph& graph, const std::vector<StaticTensor>& tensors,
+                                   int64_t tokens, WeightsCacheProvider* provider, Workspace* workspace,
+                                   Threadpool* threadpool) {
   // XNNPACK keeps tables of its own about what was packed, without a lock.
   static std::mutex& mutex = *new std::mutex;
   const std::lock_guard lock(mutex);
@@ -214,7 +229,8 @@ Result<RuntimeHandle> make_runtime(const Api& api, const Graph& graph, const std
   MOTE_RETURN_IF_ERROR(builder.build());
   Runtime* runtime = nullptr;
   MOTE_RETURN_IF_ERROR(
-      status_of(api.create_runtime_v4(builder.get(), provider, workspace, threadpool, kDontSpinWorkers, &runtime), "make a runtime"));
+      status_of(api.create_runtime_v4(builder.get(), provider, workspace, threadpool, kDontSpinWorkers, &runtime),
+                "make a runtime"));
   return RuntimeHandle(runtime, RuntimeDeleter{&api});
 }
 

@@ -30,7 +30,8 @@ Result<WorkspaceHandle> make_workspace(const Api& api);
 //   tensors: an element each value; see PackedWeights.add
 //   tokens: sizes that the runtime starts with; they change when it is reshaped
 // Thread safety: any thread, one at a time inside.
-Result<RuntimeHandle> make_runtime(const Api& api, const Graph& graph, const std::vector<StaticTensor>& tensors, int64_t tokens,
-                                   WeightsCacheProvider* provider, Workspace* workspace, Threadpool* threadpool);
+Result<RuntimeHandle> make_runtime(const Api& api, const Graph& graph, const std::vector<StaticTensor>& tensors,
+                                   int64_t tokens, WeightsCacheProvider* provider, Workspace* workspace,
+                                   Threadpool* threadpool);
 
 }  // namespace mote::xnnpack

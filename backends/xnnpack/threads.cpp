@@ -77,8 +77,10 @@ void Threads::take_part(Runtime* runtime) {
     return;
   }
   for (int idle = 0; !is_finished_.load(std::memory_order_acquire);) {
-    if (run_task()) idle = 0;
-    else pause(&idle);
+    if (run_task())
+      idle = 0;
+    else
+      pause(&idle);
   }
 }
 

@@ -12,10 +12,10 @@
 
 namespace mote::xnnpack {
 
-// XNNPACK divides its work through a pthreadpool, and a pthreadpool borrows threads from an executor: this one. A run is
-// one loop over the ThreadPool; the thread that begins first runs the graph, the others do what the pthreadpool schedules.
-// An older pthreadpool knows no executors: then it has threads of its own.
-// Thread safety: one thread at a time.
+// XNNPACK divides its work through a pthreadpool, and a pthreadpool borrows threads from an executor: this one. A run
+// is one loop over the ThreadPool; the thread that begins first runs the graph, the others do what the pthreadpool
+// schedules. An older pthreadpool knows no executors: then it has threads of its own. Thread safety: one thread at a
+// time.
 class Threads {
  public:
   // nullptr where there is no memory.

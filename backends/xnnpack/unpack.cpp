@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/support/float_bits.h"
 #include "kernels/formats.h"
+#include "kernels/support/float_bits.h"
 
 namespace mote::xnnpack {
 namespace {
@@ -20,7 +20,10 @@ struct Row {
   int64_t group_size;
 
   Row(const Tensor& tensor, int64_t row)
-      : in_block(row % kTileRows), groups(tensor.size(1) / tensor.group_size), bits(tensor.bits), group_size(tensor.group_size) {
+      : in_block(row % kTileRows),
+        groups(tensor.size(1) / tensor.group_size),
+        bits(tensor.bits),
+        group_size(tensor.group_size) {
     block = tensor.as<const std::byte>() + row / kTileRows * block_bytes(bits, group_size, groups);
   }
 
@@ -84,8 +87,9 @@ void write_products(const Row& row, int64_t group, fb::WeightForm form, int8_t* 
 }
 
 Status check_multiplier(int multiplier, int64_t row, int64_t group) {
-  MOTE_REQUIRE(multiplier <= 1, Code::kInvalidProgram, "multiplier %d of row %lld, group %lld: must be 0 or 1 where rows have one scale",
-               multiplier, static_cast<long long>(row), static_cast<long long>(group));
+  MOTE_REQUIRE(multiplier <= 1, Code::kInvalidProgram,
+               "multiplier %d of row %lld, group %lld: must be 0 or 1 where rows have one scale", multiplier,
+               static_cast<long long>(row), static_cast<long long>(group));
   return {};
 }
 
@@ -131,8 +135,10 @@ void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_row
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       *scales++ = multiplier == 0 ? kBFloat16One : to_bfloat16(multiplier);
-      if (multiplier == 0) write_zeros(row, to);
-      else write_codes(row, group, to);
+      if (multiplier == 0)
+        write_zeros(row, to);
+      else
+        write_codes(row, group, to);
     }
   }
 }
@@ -143,8 +149,10 @@ Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_row
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       MOTE_RETURN_IF_ERROR(check_multiplier(multiplier, first_row + i, group));
-      if (multiplier == 0 || !row.has_scale()) write_zeros(row, to);
-      else write_codes(row, group, to);
+      if (multiplier == 0 || !row.has_scale())
+        write_zeros(row, to);
+      else
+        write_codes(row, group, to);
     }
   }
   return {};

@@ -22,7 +22,8 @@ Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_ro
 void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales);
 // The same where every multiplier is 1, or 0 for codes of 0. Errors: kInvalidProgram for another multiplier.
 Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to);
-// int8_rows, int8_high or int8_low: [num_rows][K]. Errors: kInvalidProgram for a multiplier above 1 in int8_rows of 5 to 8 bits.
+// int8_rows, int8_high or int8_low: [num_rows][K]. Errors: kInvalidProgram for a multiplier above 1 in int8_rows of 5
+// to 8 bits.
 Status unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to);
 
 }  // namespace mote::xnnpack

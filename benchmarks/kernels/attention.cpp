@@ -1,5 +1,6 @@
 // Times mote.attention for one layer beside what the machine can read and multiply in the same run.
-//   bench_attention [--threads 1,2] [--types int8,...] [--contexts 256,...] [--shapes llama,qwen] [--tokens 1,256] [--repeats N]
+//   bench_attention [--threads 1,2] [--types int8,...] [--contexts 256,...] [--shapes llama,qwen] [--tokens 1,256]
+//   [--repeats N]
 // Prints one JSON object a line: first the machine's limits, then each case with the median of its repeats.
 #include <algorithm>
 #include <chrono>
@@ -18,7 +19,8 @@
 namespace mote {
 namespace {
 
-constexpr int64_t kColdBytes = int64_t{384} << 20;  // what a step reads between two visits of a layer: more than caches keep
+constexpr int64_t kColdBytes = int64_t{384}
+                               << 20;  // what a step reads between two visits of a layer: more than caches keep
 
 struct Shape {
   const char* name;
@@ -27,9 +29,7 @@ struct Shape {
 constexpr Shape kShapes[] = {{"llama", 32, 8, 64}, {"qwen", 16, 8, 128}};
 constexpr const char* kTypes[] = {"float32", "float16", "int8", "int4"};
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double median(std::vector<double> times) {
   std::sort(times.begin(), times.end());
@@ -59,20 +59,24 @@ constexpr int64_t kMultiplySteps = 200000;
 #else
 #define OPAQUE(x) __asm__ volatile("" : "+w"(x))
 #endif
-#define MULTIPLY_BODY(bytes)                                                            \
-  typedef float Vector __attribute__((vector_size(bytes)));                             \
-  Vector x = Vector{} + start, y = x + 1e-3f, sums[12];                                 \
-  _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) sums[i] = x * static_cast<float>(i);\
-  for (int64_t step = 0; step < kMultiplySteps; ++step) {                               \
-    OPAQUE(x);                                                                          \
-    _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) sums[i] = x * sums[i] + y;    \
-  }                                                                                     \
-  _Pragma("GCC unroll 12") for (int i = 1; i < 12; ++i) sums[0] += sums[i];             \
+#define MULTIPLY_BODY(bytes)                                                                 \
+  typedef float Vector __attribute__((vector_size(bytes)));                                  \
+  Vector x = Vector{} + start, y = x + 1e-3f, sums[12];                                      \
+  _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) sums[i] = x * static_cast<float>(i); \
+  for (int64_t step = 0; step < kMultiplySteps; ++step) {                                    \
+    OPAQUE(x);                                                                               \
+    _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) sums[i] = x * sums[i] + y;         \
+  }                                                                                          \
+  _Pragma("GCC unroll 12") for (int i = 1; i < 12; ++i) sums[0] += sums[i];                  \
   return sums[0][0];
 
 #if defined(__x86_64__)
-[[gnu::target("avx512f,fma"), gnu::optimize("O3", "fp-contract=fast")]] float multiply_avx512(float start) { MULTIPLY_BODY(64) }
-[[gnu::target("avx2,fma"), gnu::optimize("O3", "fp-contract=fast")]] float multiply_avx2(float start) { MULTIPLY_BODY(32) }
+[[gnu::target("avx512f,fma"), gnu::optimize("O3", "fp-contract=fast")]] float multiply_avx512(float start) {
+  MULTIPLY_BODY(64)
+}
+[[gnu::target("avx2,fma"), gnu::optimize("O3", "fp-contract=fast")]] float multiply_avx2(float start) {
+  MULTIPLY_BODY(32)
+}
 #endif
 [[gnu::optimize("O3", "fp-contract=fast")]] float multiply_any(float start) { MULTIPLY_BODY(16) }
 
@@ -242,8 +246,8 @@ bool chosen(const Options& options, const char* name, const std::string& value) 
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-void time_case(const Shape& shape, const char* type, int64_t context, int64_t tokens, Layers& layers, ThreadPool& threads,
-               int repeats) {
+void time_case(const Shape& shape, const char* type, int64_t context, int64_t tokens, Layers& layers,
+               ThreadPool& threads, int repeats) {
   Step step(shape, context - tokens, tokens, threads.num_threads());
   std::vector<double> times;
   size_t layer = 0;
@@ -257,12 +261,14 @@ void time_case(const Shape& shape, const char* type, int64_t context, int64_t to
     }
     if (repeat >= 0) times.push_back((seconds() - begin) / runs);
   }
-  const double pairs = static_cast<double>(tokens) * (static_cast<double>(context) - 0.5 * static_cast<double>(tokens - 1));
+  const double pairs =
+      static_cast<double>(tokens) * (static_cast<double>(context) - 0.5 * static_cast<double>(tokens - 1));
   const double macs = pairs * shape.heads * shape.head_dim * 2;
-  std::printf("{\"shape\": \"%s\", \"type\": \"%s\", \"context\": %lld, \"tokens\": %lld, \"threads\": %d, \"us\": %.2f, "
-              "\"gb_s\": %.2f, \"gmac_s\": %.2f}\n", shape.name, type, static_cast<long long>(context),
-              static_cast<long long>(tokens), threads.num_threads(), median(times) * 1e6, layers.bytes() * 1e-9 / median(times),
-              macs * 1e-9 / median(times));
+  std::printf(
+      "{\"shape\": \"%s\", \"type\": \"%s\", \"context\": %lld, \"tokens\": %lld, \"threads\": %d, \"us\": %.2f, "
+      "\"gb_s\": %.2f, \"gmac_s\": %.2f}\n",
+      shape.name, type, static_cast<long long>(context), static_cast<long long>(tokens), threads.num_threads(),
+      median(times) * 1e6, layers.bytes() * 1e-9 / median(times), macs * 1e-9 / median(times));
   std::fflush(stdout);
 }
 
@@ -280,7 +286,8 @@ int run(const Options& options) {
   const int repeats = std::stoi(options.at("--repeats")[0]);
   const std::vector<uint64_t> memory(static_cast<size_t>(kColdBytes) / 8, 1);
   std::vector<std::unique_ptr<ThreadPool>> pools;
-  for (const std::string& threads : options.at("--threads")) pools.push_back(std::move(*make_thread_pool(std::stoi(threads))));
+  for (const std::string& threads : options.at("--threads"))
+    pools.push_back(std::move(*make_thread_pool(std::stoi(threads))));
   for (const auto& pool : pools) print_limits(*pool, memory);
   for (const Shape& shape : kShapes) {
     for (int type = 0; type < 4; ++type) {
@@ -293,7 +300,8 @@ int run(const Options& options) {
         layers.repeat_first(made);
         layers.copy_first();
         for (const std::string& tokens : options.at("--tokens")) {
-          for (const auto& pool : pools) time_case(shape, kTypes[type], context, std::stoll(tokens), layers, *pool, repeats);
+          for (const auto& pool : pools)
+            time_case(shape, kTypes[type], context, std::stoll(tokens), layers, *pool, repeats);
         }
       }
     }
@@ -306,9 +314,9 @@ int run(const Options& options) {
 }  // namespace mote
 
 int main(int argc, char** argv) {
-  mote::Options options = {{"--threads", {"1", "2"}},         {"--types", {"float32", "float16", "int8", "int4"}},
-                           {"--contexts", {"256", "2048"}},   {"--shapes", {"llama", "qwen"}},
-                           {"--tokens", {"1", "256"}},        {"--repeats", {"5"}}};
+  mote::Options options = {{"--threads", {"1", "2"}},       {"--types", {"float32", "float16", "int8", "int4"}},
+                           {"--contexts", {"256", "2048"}}, {"--shapes", {"llama", "qwen"}},
+                           {"--tokens", {"1", "256"}},      {"--repeats", {"5"}}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (options.count(argv[i]) == 0) return std::fprintf(stderr, "unknown option %s\n", argv[i]), 1;
     options[argv[i]] = mote::split(argv[i + 1]);

@@ -1,5 +1,6 @@
 // Times the products of mote.linear with cold weights beside what the machine can read and multiply in the same run.
-//   bench_linear [rows columns]... [--bits N] [--group N] [--activations int8|float] [--threads 1,2] [--tokens 1,2,...] [--repeats N]
+//   bench_linear [rows columns]... [--bits N] [--group N] [--activations int8|float] [--threads 1,2] [--tokens 1,2,...]
+//   [--repeats N]
 // Prints one JSON object a line: first the machine's limits, then each case with the median of its repeats.
 #include <algorithm>
 #include <chrono>
@@ -14,14 +15,15 @@
 
 #include "kernels/formats.h"
 #include "kernels/machine/limits.h"
-#include "kernels/ops/linear/packed_weights.h"
 #include "kernels/op.h"
+#include "kernels/ops/linear/packed_weights.h"
 #include "runner/program/thread_pool.h"
 
 namespace mote {
 namespace {
 
-constexpr size_t kColdBytes = size_t{384} << 20;  // what a step reads between two visits of a weight: more than caches keep
+constexpr size_t kColdBytes = size_t{384}
+                              << 20;  // what a step reads between two visits of a weight: more than caches keep
 
 struct Flags {
   std::vector<int64_t> shapes;  // rows, columns, rows, columns, ...
@@ -49,13 +51,20 @@ Flags parse(int argc, char** argv) {
       continue;
     }
     const std::string value = i + 1 < argc ? argv[++i] : "";
-    if (name == "--bits") flags.bits = std::stoll(value);
-    else if (name == "--group") flags.group_size = std::stoll(value);
-    else if (name == "--activations") flags.activations = value;
-    else if (name == "--repeats") flags.repeats = std::stoll(value);
-    else if (name == "--threads") flags.threads = numbers(value);
-    else if (name == "--tokens") flags.tokens = numbers(value);
-    else throw std::invalid_argument(name);
+    if (name == "--bits")
+      flags.bits = std::stoll(value);
+    else if (name == "--group")
+      flags.group_size = std::stoll(value);
+    else if (name == "--activations")
+      flags.activations = value;
+    else if (name == "--repeats")
+      flags.repeats = std::stoll(value);
+    else if (name == "--threads")
+      flags.threads = numbers(value);
+    else if (name == "--tokens")
+      flags.tokens = numbers(value);
+    else
+      throw std::invalid_argument(name);
   }
   if (flags.shapes.empty()) flags.shapes = {8192, 2048, 2048, 8192};
   return flags;
@@ -84,7 +93,8 @@ class Layer {
     memory_.resize(copies_ * bytes_);
     std::minstd_rand random(7);
     for (size_t i = 0; i < memory_.size(); i += 4) {
-      const auto word = (static_cast<uint32_t>(random()) & 0x00ffffffu) | 0x38000000u;  // as float32: small and positive
+      const auto word =
+          (static_cast<uint32_t>(random()) & 0x00ffffffu) | 0x38000000u;  // as float32: small and positive
       std::memcpy(memory_.data() + i, &word, 4);
     }
   }
@@ -156,16 +166,17 @@ void run(const Flags& flags) {
           for (int again = 0; again < 3; ++again) times[i].push_back(layer.time(flags.tokens[i], **pool));
         }
       }
-      std::printf("{\"threads\": %lld, \"read_gb_s\": %.1f, \"int8_gmac_s\": %.1f}\n", static_cast<long long>(num_threads),
-                  median(read), median(multiply));
+      std::printf("{\"threads\": %lld, \"read_gb_s\": %.1f, \"int8_gmac_s\": %.1f}\n",
+                  static_cast<long long>(num_threads), median(read), median(multiply));
       for (size_t i = 0; i < times.size(); ++i) {
         const double time = median(times[i]);
         const double gmac_s = static_cast<double>(layer.rows() * layer.columns() * flags.tokens[i]) * 1e-9 / time;
-        std::printf("{\"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, \"gb_s\": %.1f, \"gmac_s\": %.1f, "
-                    "\"of_read\": %.2f, \"of_int8\": %.2f}\n",
-                    static_cast<long long>(layer.rows()), static_cast<long long>(layer.columns()),
-                    static_cast<long long>(flags.tokens[i]), time * 1e6, layer.bytes() * 1e-9 / time, gmac_s,
-                    layer.bytes() * 1e-9 / time / median(read), gmac_s / median(multiply));
+        std::printf(
+            "{\"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, \"gb_s\": %.1f, \"gmac_s\": %.1f, "
+            "\"of_read\": %.2f, \"of_int8\": %.2f}\n",
+            static_cast<long long>(layer.rows()), static_cast<long long>(layer.columns()),
+            static_cast<long long>(flags.tokens[i]), time * 1e6, layer.bytes() * 1e-9 / time, gmac_s,
+            layer.bytes() * 1e-9 / time / median(read), gmac_s / median(multiply));
       }
     }
   }
@@ -174,9 +185,7 @@ void run(const Flags& flags) {
 }  // namespace
 }  // namespace mote
 
-int main(int argc, char** argv) try {
-  mote::run(mote::parse(argc, argv));
-} catch (const std::exception& error) {
+int main(int argc, char** argv) try { mote::run(mote::parse(argc, argv)); } catch (const std::exception& error) {
   std::fprintf(stderr, "bench_linear: %s\n", error.what());
   return 2;
 }

@@ -25,9 +25,12 @@ struct Name {
   std::string_view name;
 };
 
-constexpr Name kNames[] = {{CpuFeature::kAvx2, "avx2"},       {CpuFeature::kAvxVnni, "avxvnni"},
-                           {CpuFeature::kAvx512Vnni, "avx512vnni"}, {CpuFeature::kAmx, "amx"},
-                           {CpuFeature::kDotprod, "dotprod"}, {CpuFeature::kI8mm, "i8mm"},
+constexpr Name kNames[] = {{CpuFeature::kAvx2, "avx2"},
+                           {CpuFeature::kAvxVnni, "avxvnni"},
+                           {CpuFeature::kAvx512Vnni, "avx512vnni"},
+                           {CpuFeature::kAmx, "amx"},
+                           {CpuFeature::kDotprod, "dotprod"},
+                           {CpuFeature::kI8mm, "i8mm"},
                            {CpuFeature::kOneStream, "onestream"}};
 
 [[maybe_unused]] void add_if(CpuFeatures& features, bool present, CpuFeature feature) {
@@ -85,7 +88,8 @@ CpuFeatures detect_cpu_features() {
   const bool vnni = avx512 && (c & bit(11)) != 0;
   add_if(features, vnni, CpuFeature::kAvx512Vnni);
   constexpr uint64_t kTile = bit(24) | bit(25), kTileStates = bit(17) | bit(18);  // amx-tile, amx-int8
-  add_if(features, vnni && (d & kTile) == kTile && (saved & kTileStates) == kTileStates && may_use_amx(), CpuFeature::kAmx);
+  add_if(features, vnni && (d & kTile) == kTile && (saved & kTileStates) == kTileStates && may_use_amx(),
+         CpuFeature::kAmx);
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) add_if(features, avx2 && (a & bit(4)) != 0, CpuFeature::kAvxVnni);
   return features;
 }
@@ -144,7 +148,8 @@ Result<CpuFeatures> parse_cpu_features(std::string_view text) {
       features = features | entry.feature;
       known = true;
     }
-    MOTE_REQUIRE(known, Code::kInvalidArgument, "MOTE_CPU_FEATURES holds '%.*s': must be a list of %s separated by commas",
+    MOTE_REQUIRE(known, Code::kInvalidArgument,
+                 "MOTE_CPU_FEATURES holds '%.*s': must be a list of %s separated by commas",
                  static_cast<int>(name.size()), name.data(), accepted.c_str());
   }
   return features;

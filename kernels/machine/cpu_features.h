@@ -41,14 +41,16 @@ std::string to_string(CpuFeatures features);
 // What the CPU and the system offer.
 CpuFeatures detect_cpu_features();
 
-// Reads a list such as "avx2,avxvnni" or "avx2+avxvnni" ("none": no feature). Errors: kInvalidArgument for a name that is not one.
+// Reads a list such as "avx2,avxvnni" or "avx2+avxvnni" ("none": no feature). Errors: kInvalidArgument for a name that
+// is not one.
 Result<CpuFeatures> parse_cpu_features(std::string_view text);
 
-// What kernels may use: what was detected, less what MOTE_CPU_FEATURES does not list where it is set. Read once a process.
-// Errors: kInvalidArgument if MOTE_CPU_FEATURES holds a name that is not a feature.
+// What kernels may use: what was detected, less what MOTE_CPU_FEATURES does not list where it is set. Read once a
+// process. Errors: kInvalidArgument if MOTE_CPU_FEATURES holds a name that is not a feature.
 const Result<CpuFeatures>& cpu_features();
 
-// Whether kernels are written for this CPU's vectors. Where they are not, the portable ones run, which are many times slower.
+// Whether kernels are written for this CPU's vectors. Where they are not, the portable ones run, which are many times
+// slower.
 bool has_vector_kernels();
 
 }  // namespace mote

@@ -59,7 +59,9 @@ int64_t buffer_bytes() {
 template <typename Pass>
 double fastest(const Pass& pass) {
   const Clock::time_point start = Clock::now();
-  const auto elapsed = [](Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); };
+  const auto elapsed = [](Clock::time_point since) {
+    return std::chrono::duration<double>(Clock::now() - since).count();
+  };
   double best = 1e9;
   for (int passes = 0; passes < 3 || elapsed(start) < kSeconds; ++passes) {
     const Clock::time_point begin = Clock::now();
@@ -74,7 +76,8 @@ Result<double> measure_read(ThreadPool& threads) {
   const int64_t bytes = buffer_bytes();
   const Buffer buffer(static_cast<size_t>(bytes));
   std::byte* data = buffer.data();
-  MOTE_REQUIRE(data != nullptr, Code::kOutOfMemory, "no memory to measure reading with: %lld bytes", static_cast<long long>(bytes));
+  MOTE_REQUIRE(data != nullptr, Code::kOutOfMemory, "no memory to measure reading with: %lld bytes",
+               static_cast<long long>(bytes));
   threads.parallel_for(bytes / kPiece, 1, [&](int64_t begin, int64_t end, int) {
     std::memset(data + begin * kPiece, 1, static_cast<size_t>((end - begin) * kPiece));
   });

@@ -15,8 +15,8 @@ struct Limits {
   double int8_gmac_s = 0;  // 10^9 int8 multiply-accumulates a second in the vector units
 };
 
-// Measures with all threads of the pool, the best of several passes. Takes about a second and up to a quarter of the memory.
-// Errors: kOutOfMemory if there is none for the buffer.
+// Measures with all threads of the pool, the best of several passes. Takes about a second and up to a quarter of the
+// memory. Errors: kOutOfMemory if there is none for the buffer.
 Result<Limits> measure_limits(ThreadPool& threads);
 
 // What the variants supply. Plain structs only: files for newer CPUs include this.
@@ -27,7 +27,8 @@ struct ReadProbe {
 struct Int8Probe {
   static constexpr std::string_view kRole = "limits.int8";
   int64_t macs_per_turn;
-  // The sum of all that was computed: each turn adds, macs_per_turn / 128 times, s0 + 2 s1 + 3 s2 of the seed's signed bytes.
+  // The sum of all that was computed: each turn adds, macs_per_turn / 128 times, s0 + 2 s1 + 3 s2 of the seed's signed
+  // bytes.
   int32_t (*multiply)(int64_t turns, int32_t seed);
 };
 

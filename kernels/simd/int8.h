@@ -1,5 +1,5 @@
-// 16 rows x 4 columns of weight codes, and their products with 4 activation codes that all rows share. Like vectors.h, only
-// for *_int8.cpp and *_ISA.cpp.
+// 16 rows x 4 columns of weight codes, and their products with 4 activation codes that all rows share. Like vectors.h,
+// only for *_int8.cpp and *_ISA.cpp.
 //
 // Codes are what a CPU's instruction takes: u, 0 .. 255, where it multiplies unsigned by signed bytes (x86), or
 // u - code_offset (Arm). kCodesAreSigned says which.
@@ -23,8 +23,8 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-inline constexpr int64_t kChunk = 32;           // columns that are unpacked at once
-inline constexpr int kQuads = kChunk / 4;       // vectors of 16 rows x 4 columns of a chunk
+inline constexpr int64_t kChunk = 32;      // columns that are unpacked at once
+inline constexpr int kQuads = kChunk / 4;  // vectors of 16 rows x 4 columns of a chunk
 inline constexpr int32_t kOnes = 0x01010101;
 
 template <int... kIndex, typename Function>
@@ -60,8 +60,8 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
   });
 }
 
-// multiplier * code of 16 rows as bytes that dot4 takes: signed, or kProductOffset more where it takes unsigned ones. For formats
-// whose products fit a byte.
+// multiplier * code of 16 rows as bytes that dot4 takes: signed, or kProductOffset more where it takes unsigned ones.
+// For formats whose products fit a byte.
 inline constexpr int kProductOffset = 128;
 template <int kBits>
 class ByteProducts {
@@ -69,7 +69,8 @@ class ByteProducts {
   // Multipliers that are no format's may give other products, but nothing undefined.
   explicit ByteProducts(const I32x16& multipliers)
       : multipliers_(as_bytes(multipliers * splat_i32(kCodesAreSigned ? 0x01010101 : 0x00010001))),
-        offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(kBits))) * splat_i32(0x01010101))) {}
+        offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(kBits))) *
+                          splat_i32(0x01010101))) {}
 
   MOTE_INLINE Bytes64 operator()(const Bytes64& codes) const {
 #if defined(__aarch64__)

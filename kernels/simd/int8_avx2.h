@@ -14,7 +14,8 @@ inline constexpr bool kWideMatters = false;  // for dot4
 #else
 inline constexpr bool kWideMatters = true;
 #endif
-inline constexpr int kPanelsAtOnce = 1, kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
+inline constexpr int kPanelsAtOnce = 1,
+                     kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 struct Bytes64 {
   __m256i a, b;
@@ -36,7 +37,9 @@ MOTE_INLINE Bytes64 subtract(Bytes64 x, int y) {
   return {_mm256_sub_epi8(x.a, all), _mm256_sub_epi8(x.b, all)};
 }
 MOTE_INLINE Bytes64 as_bytes(I32x16 x) { return {x.a, x.b}; }
-MOTE_INLINE Bytes64 multiply_pairs(Bytes64 x, Bytes64 y) { return {_mm256_mullo_epi16(x.a, y.a), _mm256_mullo_epi16(x.b, y.b)}; }
+MOTE_INLINE Bytes64 multiply_pairs(Bytes64 x, Bytes64 y) {
+  return {_mm256_mullo_epi16(x.a, y.a), _mm256_mullo_epi16(x.b, y.b)};
+}
 MOTE_INLINE Bytes64 add_pairs(Bytes64 x, Bytes64 y) { return {_mm256_add_epi16(x.a, y.a), _mm256_add_epi16(x.b, y.b)}; }
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
@@ -67,7 +70,8 @@ MOTE_INLINE __m256i dot4_half(__m256i sums, __m256i codes, __m256i x) {
 }
 #endif
 
-// Adds the dot product of a row's 4 codes with the 4 signed bytes of `x` to each of 16 sums. kWide: codes may exceed 127.
+// Adds the dot product of a row's 4 codes with the 4 signed bytes of `x` to each of 16 sums. kWide: codes may exceed
+// 127.
 template <bool kWide>
 MOTE_INLINE I32x16 dot4(I32x16 sums, Bytes64 codes, int32_t x) {
   const __m256i all = _mm256_set1_epi32(x);

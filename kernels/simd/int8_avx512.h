@@ -10,7 +10,8 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
 inline constexpr bool kWideMatters = false;  // for dot4
-inline constexpr int kPanelsAtOnce = 2, kRunsAtOnce = 2;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
+inline constexpr int kPanelsAtOnce = 2,
+                     kRunsAtOnce = 2;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 struct Bytes64 {
   __m512i v;
@@ -20,7 +21,9 @@ MOTE_INLINE Bytes64 zero_bytes() { return {_mm512_setzero_si512()}; }
 MOTE_INLINE Bytes64 load_bytes(const std::byte* from) { return {_mm512_loadu_si512(from)}; }
 MOTE_INLINE void store_bytes(std::byte* to, Bytes64 x) { _mm512_storeu_si512(to, x.v); }
 MOTE_INLINE Bytes64 operator|(Bytes64 a, Bytes64 b) { return {_mm512_or_si512(a.v, b.v)}; }
-MOTE_INLINE Bytes64 subtract(Bytes64 a, int b) { return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(b)))}; }
+MOTE_INLINE Bytes64 subtract(Bytes64 a, int b) {
+  return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(b)))};
+}
 MOTE_INLINE Bytes64 as_bytes(I32x16 x) { return {x.v}; }
 MOTE_INLINE Bytes64 multiply_pairs(Bytes64 a, Bytes64 b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
 MOTE_INLINE Bytes64 add_pairs(Bytes64 a, Bytes64 b) { return {_mm512_add_epi16(a.v, b.v)}; }
@@ -35,17 +38,18 @@ MOTE_INLINE Bytes64 field(Bytes64 x) {
   return {_mm512_and_si512(x.v, mask)};
 }
 
-// Adds the dot product of a row's 4 codes with the 4 signed bytes of `x` to each of 16 sums. kWide: codes may exceed 127.
+// Adds the dot product of a row's 4 codes with the 4 signed bytes of `x` to each of 16 sums. kWide: codes may exceed
+// 127.
 template <bool kWide>
 MOTE_INLINE I32x16 dot4(I32x16 sums, Bytes64 codes, int32_t x) {
   return {_mm512_dpbusd_epi32(sums.v, codes.v, _mm512_set1_epi32(x))};
 }
 
-// The same with the 4 signed bytes at `x`. Compilers load and broadcast them in an instruction of its own, and then taking in
-// instructions is what limits the loop.
+// The same with the 4 signed bytes at `x`. Compilers load and broadcast them in an instruction of its own, and then
+// taking in instructions is what limits the loop.
 template <bool kWide>
 MOTE_INLINE I32x16 dot4_at(I32x16 sums, Bytes64 codes, const int8_t* x) {
-  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(codes.v), "m"(*reinterpret_cast<const int8_t(*)[4]>(x)));
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(codes.v), "m"(*reinterpret_cast<const int8_t (*)[4]>(x)));
   return sums;
 }
 

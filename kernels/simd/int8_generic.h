@@ -13,7 +13,8 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
 inline constexpr bool kWideMatters = false;  // for dot4
-inline constexpr int kPanelsAtOnce = 1, kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
+inline constexpr int kPanelsAtOnce = 1,
+                     kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 using UShort8 = uint16_t __attribute__((vector_size(16)));
 
@@ -62,8 +63,10 @@ MOTE_INLINE I32x16 dot4(const I32x16& sums, const Bytes64& codes, int32_t x) {
   const Short8 odd = std::bit_cast<Short8>(all) >> 8, even = (std::bit_cast<Short8>(all) << 8) >> 8;
   I32x16 result;
   for (int i = 0; i < 4; ++i) {
-    const Short8 odd_codes = std::bit_cast<Short8>(codes.v[i] >> 8), even_codes = std::bit_cast<Short8>(codes.v[i] & 255);
-    store(result.v + 4 * i, load<Int4>(sums.v + 4 * i) + multiply_add_pairs(odd_codes, odd) + multiply_add_pairs(even_codes, even));
+    const Short8 odd_codes = std::bit_cast<Short8>(codes.v[i] >> 8),
+                 even_codes = std::bit_cast<Short8>(codes.v[i] & 255);
+    store(result.v + 4 * i,
+          load<Int4>(sums.v + 4 * i) + multiply_add_pairs(odd_codes, odd) + multiply_add_pairs(even_codes, even));
   }
   return result;
 }

@@ -10,7 +10,8 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = true;
 inline constexpr bool kWideMatters = false;  // for dot4
-inline constexpr int kPanelsAtOnce = 1, kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
+inline constexpr int kPanelsAtOnce = 1,
+                     kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
 struct Bytes64 {
   int8x16_t v[4];

@@ -6,9 +6,9 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// e^x, relative error below 1.3e-7 where the result is normal; below -87.33654 the result is 0, above 88.72284 infinity; NaN
-// stays NaN.
-// Source: reduction by ln 2 in two parts (Cody and Waite); 1 + r + r^2 p(r), p interpolates at the Chebyshev nodes of
+// e^x, relative error below 1.3e-7 where the result is normal; below -87.33654 the result is 0, above 88.72284
+// infinity; NaN stays NaN. Source: reduction by ln 2 in two parts (Cody and Waite); 1 + r + r^2 p(r), p interpolates at
+// the Chebyshev nodes of
 // [-ln 2 / 2, ln 2 / 2].
 MOTE_INLINE F32x16 exp(F32x16 x) {
   const F32x16 low = splat(-87.33654f);

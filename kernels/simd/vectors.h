@@ -1,6 +1,6 @@
-// 16 floats and 16 integers, whatever the CPU's registers are. Include it only from *_simd.cpp, *_ISA.cpp and what those
-// share: everything here lives in a namespace of the instructions that the including file is compiled for, because inline
-// functions of one name that are compiled with different flags must never be one symbol.
+// 16 floats and 16 integers, whatever the CPU's registers are. Include it only from *_simd.cpp, *_ISA.cpp and what
+// those share: everything here lives in a namespace of the instructions that the including file is compiled for,
+// because inline functions of one name that are compiled with different flags must never be one symbol.
 //
 // Every file that includes this gives the same bits: a sum has one order, a product and a sum that are fused are fused
 // everywhere (fma), and nothing else is (-ffp-contract=off). Only the bits of a NaN differ: that it is one does not.
@@ -42,7 +42,9 @@ MOTE_INLINE void store_part(float* to, F32x16 value, int64_t count) {
 }
 
 // The first min(count, 16) of them: the last step of a loop is no other than the rest.
-MOTE_INLINE F32x16 load_upto(const float* from, int64_t count) { return count >= 16 ? load_f32(from) : load_part(from, count); }
+MOTE_INLINE F32x16 load_upto(const float* from, int64_t count) {
+  return count >= 16 ? load_f32(from) : load_part(from, count);
+}
 MOTE_INLINE void store_upto(float* to, F32x16 value, int64_t count) {
   if (count >= 16) {
     store_f32(to, value);

@@ -46,8 +46,12 @@ MOTE_INLINE F32x16 fma(F32x16 x, F32x16 y, F32x16 z) {  // x y + z
 MOTE_INLINE F32x16 fnma(F32x16 x, F32x16 y, F32x16 z) {  // z - x y
   return {_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)};
 }
-MOTE_INLINE F32x16 min(F32x16 x, F32x16 y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }  // x < y ? x : y
-MOTE_INLINE F32x16 max(F32x16 x, F32x16 y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }  // x > y ? x : y
+MOTE_INLINE F32x16 min(F32x16 x, F32x16 y) {
+  return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)};
+}  // x < y ? x : y
+MOTE_INLINE F32x16 max(F32x16 x, F32x16 y) {
+  return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+}  // x > y ? x : y
 // p < q ? x : y
 MOTE_INLINE F32x16 select_less(F32x16 p, F32x16 q, F32x16 x, F32x16 y) {
   return {_mm256_blendv_ps(y.a, x.a, _mm256_cmp_ps(p.a, q.a, _CMP_LT_OQ)),
@@ -80,7 +84,9 @@ MOTE_INLINE void store_i8(void* to, I32x16 x) {
 }
 MOTE_INLINE I32x16 operator+(I32x16 x, I32x16 y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
 MOTE_INLINE I32x16 operator-(I32x16 x, I32x16 y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
-MOTE_INLINE I32x16 operator*(I32x16 x, I32x16 y) { return {_mm256_mullo_epi32(x.a, y.a), _mm256_mullo_epi32(x.b, y.b)}; }
+MOTE_INLINE I32x16 operator*(I32x16 x, I32x16 y) {
+  return {_mm256_mullo_epi32(x.a, y.a), _mm256_mullo_epi32(x.b, y.b)};
+}
 MOTE_INLINE I32x16 operator&(I32x16 x, I32x16 y) { return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)}; }
 template <int kBits> MOTE_INLINE I32x16 shift_left(I32x16 x) {
   return {_mm256_slli_epi32(x.a, kBits), _mm256_slli_epi32(x.b, kBits)};

@@ -18,7 +18,9 @@ struct I32x16 {
 MOTE_INLINE F32x16 load_f32(const float* from) { return {_mm512_loadu_ps(from)}; }
 MOTE_INLINE void store_f32(float* to, F32x16 x) { _mm512_storeu_ps(to, x.v); }
 MOTE_INLINE F32x16 splat(float x) { return {_mm512_set1_ps(x)}; }
-MOTE_INLINE F32x16 load_f16(const void* from) { return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)))}; }
+MOTE_INLINE F32x16 load_f16(const void* from) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)))};
+}
 MOTE_INLINE void store_f16(void* to, F32x16 x) {
   _mm256_storeu_si256(static_cast<__m256i*>(to), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
@@ -30,10 +32,10 @@ MOTE_INLINE F32x16 operator+(F32x16 a, F32x16 b) { return {_mm512_add_ps(a.v, b.
 MOTE_INLINE F32x16 operator-(F32x16 a, F32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
 MOTE_INLINE F32x16 operator*(F32x16 a, F32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 MOTE_INLINE F32x16 operator/(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
-MOTE_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }       // a b + c
-MOTE_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }     // c - a b
-MOTE_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }  // a < b ? a : b
-MOTE_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }  // a > b ? a : b
+MOTE_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }    // a b + c
+MOTE_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a b
+MOTE_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }                     // a < b ? a : b
+MOTE_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }                     // a > b ? a : b
 // cond(a < b) ? x : y
 MOTE_INLINE F32x16 select_less(F32x16 a, F32x16 b, F32x16 x, F32x16 y) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), y.v, x.v)};
@@ -42,10 +44,16 @@ MOTE_INLINE F32x16 select_less(F32x16 a, F32x16 b, F32x16 x, F32x16 y) {
 MOTE_INLINE I32x16 load_i32(const void* from) { return {_mm512_loadu_si512(from)}; }
 MOTE_INLINE void store_i32(void* to, I32x16 x) { _mm512_storeu_si512(to, x.v); }
 MOTE_INLINE I32x16 splat_i32(int32_t x) { return {_mm512_set1_epi32(x)}; }
-MOTE_INLINE I32x16 load_i8(const void* from) { return {_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))}; }
-MOTE_INLINE I32x16 load_u8(const void* from) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))}; }
+MOTE_INLINE I32x16 load_i8(const void* from) {
+  return {_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))};
+}
+MOTE_INLINE I32x16 load_u8(const void* from) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))};
+}
 // The low bytes, of values in -128..127.
-MOTE_INLINE void store_i8(void* to, I32x16 x) { _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x.v)); }
+MOTE_INLINE void store_i8(void* to, I32x16 x) {
+  _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x.v));
+}
 MOTE_INLINE I32x16 operator+(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 MOTE_INLINE I32x16 operator-(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 MOTE_INLINE I32x16 operator*(I32x16 a, I32x16 b) { return {_mm512_mullo_epi32(a.v, b.v)}; }

@@ -1,5 +1,5 @@
-// kernels/simd/vectors.h for a CPU of which nothing is known: loops that the compiler makes of what it has. A fused product
-// is a call of the C library where the CPU has no instruction for it: slow, and the same bits.
+// kernels/simd/vectors.h for a CPU of which nothing is known: loops that the compiler makes of what it has. A fused
+// product is a call of the C library where the CPU has no instruction for it: slow, and the same bits.
 #pragma once
 
 #include <bit>
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/support/float_bits.h"
 #include "kernels/simd/isa.h"
+#include "kernels/support/float_bits.h"
 
 namespace mote {
 inline namespace MOTE_ISA {
@@ -109,13 +109,16 @@ MOTE_INLINE void store_i8(void* to, const I32x16& x) {
   for (int i = 0; i < 16; ++i) bytes[i] = static_cast<int8_t>(x.v[i]);
 }
 MOTE_INLINE I32x16 operator+(const I32x16& a, const I32x16& b) {  // wraps
-  return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) + static_cast<uint32_t>(b.v[i])); });
+  return each_i32(
+      [&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) + static_cast<uint32_t>(b.v[i])); });
 }
 MOTE_INLINE I32x16 operator-(const I32x16& a, const I32x16& b) {
-  return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) - static_cast<uint32_t>(b.v[i])); });
+  return each_i32(
+      [&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) - static_cast<uint32_t>(b.v[i])); });
 }
 MOTE_INLINE I32x16 operator*(const I32x16& a, const I32x16& b) {
-  return each_i32([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) * static_cast<uint32_t>(b.v[i])); });
+  return each_i32(
+      [&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) * static_cast<uint32_t>(b.v[i])); });
 }
 MOTE_INLINE I32x16 operator&(const I32x16& a, const I32x16& b) {
   return each_i32([&](int i) { return a.v[i] & b.v[i]; });

@@ -23,13 +23,14 @@ Status expect_well_formed(const Tensor& tensor, const char* kind, size_t index) 
   int64_t count = 1;
   for (int dim = 0; dim < tensor.rank; ++dim) {
     const int64_t size = tensor.size(dim);
-    MOTE_REQUIRE(size >= 0 && size <= kMaxTensorElements, kBad, "%s %zu: sizes[%d] = %lld: must be 0..2^40", kind, index,
-                 dim, static_cast<long long>(size));
-    MOTE_REQUIRE(!__builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count) && count <= kMaxTensorElements, kBad,
-                 "%s %zu has more than 2^40 elements", kind, index);
+    MOTE_REQUIRE(size >= 0 && size <= kMaxTensorElements, kBad, "%s %zu: sizes[%d] = %lld: must be 0..2^40", kind,
+                 index, dim, static_cast<long long>(size));
+    MOTE_REQUIRE(!__builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count) && count <= kMaxTensorElements,
+                 kBad, "%s %zu has more than 2^40 elements", kind, index);
     const int64_t limit = kMaxExtent / std::max<int64_t>(size - 1, 1);
-    MOTE_REQUIRE(tensor.stride(dim) >= 0 && tensor.stride(dim) <= limit, kBad, "%s %zu: strides[%d] = %lld: must be 0..%lld",
-                 kind, index, dim, static_cast<long long>(tensor.stride(dim)), static_cast<long long>(limit));
+    MOTE_REQUIRE(tensor.stride(dim) >= 0 && tensor.stride(dim) <= limit, kBad,
+                 "%s %zu: strides[%d] = %lld: must be 0..%lld", kind, index, dim,
+                 static_cast<long long>(tensor.stride(dim)), static_cast<long long>(limit));
   }
   return Status();
 }
@@ -58,7 +59,8 @@ Status expect_operands(const Call& call, size_t required, size_t most, size_t ou
 }
 
 Status expect_present(const Call& call, size_t input, const char* name) {
-  MOTE_REQUIRE(optional_input(call, input) != nullptr, kBad, "%s (input %zu) is absent: it is not optional", name, input);
+  MOTE_REQUIRE(optional_input(call, input) != nullptr, kBad, "%s (input %zu) is absent: it is not optional", name,
+               input);
   return Status();
 }
 
@@ -71,8 +73,8 @@ Status expect_dtype(const Tensor& tensor, const char* name, std::initializer_lis
 }
 
 Status expect_rank(const Tensor& tensor, const char* name, int low, int high) {
-  MOTE_REQUIRE(tensor.rank >= low && tensor.rank <= high, kBad, "%s has rank %d: must be %d..%d", name, tensor.rank, low,
-               high);
+  MOTE_REQUIRE(tensor.rank >= low && tensor.rank <= high, kBad, "%s has rank %d: must be %d..%d", name, tensor.rank,
+               low, high);
   return Status();
 }
 
@@ -102,8 +104,9 @@ Status expect_weight(const Tensor& tensor, const char* name, int rank) {
                dtype_name(tensor.dtype));
   MOTE_REQUIRE(is_group_size(tensor.group_size), kBad, "%s: group_size = %d: must be 32, 64, 128 or 256", name,
                tensor.group_size);
-  MOTE_REQUIRE(tensor.size(-1) % tensor.group_size == 0, kBad, "%s has %lld columns: must be a multiple of group_size %d",
-               name, static_cast<long long>(tensor.size(-1)), tensor.group_size);
+  MOTE_REQUIRE(tensor.size(-1) % tensor.group_size == 0, kBad,
+               "%s has %lld columns: must be a multiple of group_size %d", name,
+               static_cast<long long>(tensor.size(-1)), tensor.group_size);
   return Status();
 }
 
@@ -154,7 +157,8 @@ Result<std::span<const int64_t>> integers_in(const Call& call, std::string_view 
                                              size_t most) {
   const Attribute* attribute = call.find(name);
   const int length = static_cast<int>(name.size());
-  MOTE_REQUIRE(attribute != nullptr, kBad, "attribute '%.*s' is missing: must be a list of integers", length, name.data());
+  MOTE_REQUIRE(attribute != nullptr, kBad, "attribute '%.*s' is missing: must be a list of integers", length,
+               name.data());
   MOTE_REQUIRE(attribute->numbers.empty() && attribute->text.empty() && attribute->integers.size() <= most, kBad,
                "attribute '%.*s' must be a list of at most %zu integers", length, name.data(), most);
   for (const int64_t value : attribute->integers) {

@@ -31,8 +31,8 @@ inline const Tensor* optional_input(const Call& call, size_t index) {
   return index < call.inputs.size() ? call.inputs[index] : nullptr;
 }
 
-// Between `required` and `most` inputs, of which the first `required` are present, and `outputs` outputs; every tensor has
-// a rank of at most kMaxRank, sizes of at least 0 and no more than kMaxTensorElements, even where a size is 0.
+// Between `required` and `most` inputs, of which the first `required` are present, and `outputs` outputs; every tensor
+// has a rank of at most kMaxRank, sizes of at least 0 and no more than kMaxTensorElements, even where a size is 0.
 Status expect_operands(const Call& call, size_t required, size_t most, size_t outputs);
 Status expect_present(const Call& call, size_t input, const char* name);
 
@@ -61,6 +61,7 @@ inline Result<int> choice(const Call& call, std::string_view name, std::initiali
   return choice(call, name, std::span<const std::string_view>(accepted.begin(), accepted.size()));
 }
 // A list of integers, each in low..high, at most `most` of them.
-Result<std::span<const int64_t>> integers_in(const Call& call, std::string_view name, int64_t low, int64_t high, size_t most);
+Result<std::span<const int64_t>> integers_in(const Call& call, std::string_view name, int64_t low, int64_t high,
+                                             size_t most);
 
 }  // namespace mote

@@ -68,7 +68,8 @@ SinCos sin_cos(float angle) {
   const double sine =
       r + r * r2 * (-1.0 / 6 + r2 * (1.0 / 120 + r2 * (-1.0 / 5040 + r2 * (1.0 / 362880 - r2 / 39916800))));
   const double cosine =
-      1.0 + r2 * (-0.5 + r2 * (1.0 / 24 + r2 * (-1.0 / 720 + r2 * (1.0 / 40320 + r2 * (-1.0 / 3628800 + r2 / 479001600)))));
+      1.0 +
+      r2 * (-0.5 + r2 * (1.0 / 24 + r2 * (-1.0 / 720 + r2 * (1.0 / 40320 + r2 * (-1.0 / 3628800 + r2 / 479001600)))));
   const bool swap = (reduced.quadrant & 1u) != 0;
   const double s = swap ? cosine : sine, c = swap ? sine : cosine;
   const bool negative_sine = ((reduced.quadrant & 2u) != 0) != std::signbit(angle);

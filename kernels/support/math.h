@@ -106,7 +106,8 @@ inline double log(double x) {
 inline float round_even(float x) {
   const float magnitude = x < 0 ? -x : x;
   const float shifted = (magnitude + 8388608.0f) - 8388608.0f;
-  const float rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) | (std::bit_cast<uint32_t>(x) & 0x80000000u));
+  const float rounded =
+      std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) | (std::bit_cast<uint32_t>(x) & 0x80000000u));
   return magnitude < 8388608.0f ? rounded : x;
 }
 
@@ -114,15 +115,14 @@ struct SinCos {
   double sin;
   double cos;
 };
-// Right for every finite angle: large ones are reduced with as many bits of 2/pi as they need. NaN for infinity and NaN.
+// Right for every finite angle: large ones are reduced with as many bits of 2/pi as they need. NaN for infinity and
+// NaN.
 SinCos sin_cos(float angle);
-double erf(double x);            // relative error below 1e-12
+double erf(double x);  // relative error below 1e-12
 double log1p(double x);
 double pow(double x, double y);  // special cases as in C; relative error below 1e-12
 
 inline float gelu(float x) { return static_cast<float>(0.5 * x * (1.0 + erf(x * 0.70710678118654752440))); }
-inline float gelu_tanh(float x) {
-  return 0.5f * x * (1.0f + tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-}
+inline float gelu_tanh(float x) { return 0.5f * x * (1.0f + tanh(0.7978845608028654f * (x + 0.044715f * x * x * x))); }
 
 }  // namespace mote::math

@@ -8,7 +8,7 @@
 
 namespace mote {
 
-inline constexpr int64_t kBlock = 256;  // elements an elementwise kernel sees at once
+inline constexpr int64_t kBlock = 256;           // elements an elementwise kernel sees at once
 inline constexpr int64_t kElementGrain = 16384;  // that are worth handing to a thread where each is copied
 
 // Offset in elements of the first element of the `row`-th row: the last dimension is a row, the others count row-major.
@@ -44,8 +44,8 @@ class Walk {
 
   bool is_contiguous() const { return rank_ == 0 || (rank_ == 1 && dims_[0].stride == 1); }
 
-  // The elements [begin, begin + count) of the broadcast operand, row-major, as contiguous memory: `data` itself or a copy
-  // in `buffer`.
+  // The elements [begin, begin + count) of the broadcast operand, row-major, as contiguous memory: `data` itself or a
+  // copy in `buffer`.
   template <typename T>
   const T* read(const T* data, int64_t begin, int64_t count, T* buffer) const {
     if (is_contiguous()) return data + begin;
@@ -102,16 +102,16 @@ class Walk {
   int rank_ = 0;
 };
 
-// body(begin, count) over blocks of at most kBlock elements of [0, elements), in parallel where there are more than `grain`.
+// body(begin, count) over blocks of at most kBlock elements of [0, elements), in parallel where there are more than
+// `grain`.
 template <typename Body>
 void for_each_block(ThreadPool& threads, int64_t elements, int64_t grain, const Body& body) {
-  threads.parallel_for((elements + kBlock - 1) / kBlock, grain / kBlock,
-                       [&](int64_t first, int64_t last, int) {
-                         for (int64_t block = first; block < last; ++block) {
-                           const int64_t begin = block * kBlock;
-                           body(begin, std::min(kBlock, elements - begin));
-                         }
-                       });
+  threads.parallel_for((elements + kBlock - 1) / kBlock, grain / kBlock, [&](int64_t first, int64_t last, int) {
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * kBlock;
+      body(begin, std::min(kBlock, elements - begin));
+    }
+  });
 }
 
 template <typename Body>

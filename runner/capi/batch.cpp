@@ -42,7 +42,8 @@ mote::Result<int64_t> add_session(Object<mote_batch>& batch, mote_session* handl
 void release_ended(Object<mote_batch>& batch) {
   const std::lock_guard lock(batch.lent_mutex);
   for (const mote::BatchPiece& piece : batch.pieces) {
-    if (piece.statistics.has_value()) std::erase_if(batch.lent, [&](const auto& lent) { return lent.sequence == piece.sequence; });
+    if (piece.statistics.has_value())
+      std::erase_if(batch.lent, [&](const auto& lent) { return lent.sequence == piece.sequence; });
   }
 }
 
@@ -67,7 +68,8 @@ int32_t mote_batch_add(mote_batch* handle, mote_session* session, const int32_t*
     MOTE_ASSIGN(const auto batch, share(handle));
     MOTE_REQUIRE_POINTER(sequence);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
-    MOTE_ASSIGN(const mote::GenerationOptions options, mote::capi::read_generation_options(batch->batch->model(), requested));
+    MOTE_ASSIGN(const mote::GenerationOptions options,
+                mote::capi::read_generation_options(batch->batch->model(), requested));
     std::vector<int32_t> prompt(ids, ids + count);
     MOTE_ASSIGN(*sequence, session == nullptr ? batch->batch->add(std::move(prompt), options)
                                               : add_session(*batch, session, std::move(prompt), options));
@@ -82,7 +84,8 @@ int32_t mote_batch_add_fork(mote_batch* handle, const mote_session* session_hand
     MOTE_ASSIGN(const auto session, enter(session_handle));
     MOTE_REQUIRE_POINTER(sequence);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
-    MOTE_ASSIGN(const mote::GenerationOptions options, mote::capi::read_generation_options(batch->batch->model(), requested));
+    MOTE_ASSIGN(const mote::GenerationOptions options,
+                mote::capi::read_generation_options(batch->batch->model(), requested));
     MOTE_ASSIGN(*sequence, batch->batch->add_fork(*session->session, std::vector<int32_t>(ids, ids + count), options));
     return {};
   });
@@ -130,9 +133,10 @@ int32_t mote_batch_statistics(const mote_batch* handle, size_t index, mote_stati
     MOTE_REQUIRE_POINTER(statistics);
     MOTE_RETURN_IF_ERROR(check_index(*batch, index));
     const mote::BatchPiece& from = batch->pieces[index];
-    MOTE_REQUIRE(from.statistics.has_value(), Code::kInvalidArgument, "sequence %lld goes on: only its last piece has statistics",
-                 static_cast<long long>(from.sequence));
+    MOTE_REQUIRE(from.statistics.has_value(), Code::kInvalidArgument,
+                 "sequence %lld goes on: only its last piece has statistics", static_cast<long long>(from.sequence));
     const auto& reason = from.piece.finish_reason;
-    return mote::capi::write_statistics(*from.statistics, reason.has_value() ? static_cast<int32_t>(*reason) : -1, statistics);
+    return mote::capi::write_statistics(*from.statistics, reason.has_value() ? static_cast<int32_t>(*reason) : -1,
+                                        statistics);
   });
 }

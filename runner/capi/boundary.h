@@ -22,9 +22,7 @@ int32_t guarded(mote_error* error, Body body) {
     return report(status.code(), status.message(), error);
   } catch (const std::bad_alloc&) {
     return report(Code::kOutOfMemory, "out of memory", error);
-  } catch (const std::exception& exception) {
-    return report(Code::kInternal, exception.what(), error);
-  } catch (...) {
+  } catch (const std::exception& exception) { return report(Code::kInternal, exception.what(), error); } catch (...) {
     return report(Code::kInternal, "unknown exception", error);
   }
 }
@@ -35,8 +33,8 @@ int32_t guarded(mote_error* error, Body body) {
 // Copies the caller's struct, which may be older or newer than ours, over `to`.
 template <typename T>
 Status read_struct(const T* from, T& to) {
-  MOTE_REQUIRE(from->struct_size >= sizeof(uint32_t), Code::kInvalidArgument, "struct_size = %u: must be sizeof the struct",
-               from->struct_size);
+  MOTE_REQUIRE(from->struct_size >= sizeof(uint32_t), Code::kInvalidArgument,
+               "struct_size = %u: must be sizeof the struct", from->struct_size);
   std::memcpy(&to, from, std::min<size_t>(from->struct_size, sizeof(T)));
   return {};
 }
@@ -51,7 +49,9 @@ Status write_struct(const T& from, T* to) {
   return {};
 }
 
-inline std::string_view text_or_empty(const char* text) { return text != nullptr ? std::string_view(text) : std::string_view(); }
+inline std::string_view text_or_empty(const char* text) {
+  return text != nullptr ? std::string_view(text) : std::string_view();
+}
 
 // A copy for the caller, freed by mote_string_free.
 Status give_string(std::string_view text, char** out);

@@ -38,14 +38,16 @@ std::string token_json(const Tokenizer& tokenizer, int32_t id) {
 // Text that is no JSON object stays as it is: the template engine says what is wrong with it.
 Result<std::string> with_special_tokens(const Model& model, std::string_view variables) {
   const auto given = parse_json_tree(variables.empty() ? "{}" : variables, kMaxDepth);
-  if (!given.has_value() || given->kind != JsonTree::Kind::kObject || !model.has_tokenizer()) return std::string(variables);
+  if (!given.has_value() || given->kind != JsonTree::Kind::kObject || !model.has_tokenizer())
+    return std::string(variables);
   MOTE_ASSIGN(const Tokenizer* tokenizer, model.require_tokenizer());
   const int32_t eos = model.eos_token_ids().empty() ? -1 : model.eos_token_ids()[0];
   const std::pair<const char*, int32_t> tokens[] = {{"bos_token", model.bos_token_id()}, {"eos_token", eos}};
   std::string added;
   for (const auto& [name, id] : tokens) {
     const std::string text = token_json(*tokenizer, id);
-    if (!text.empty() && given->find(name) == nullptr) added += (added.empty() ? "" : ", ") + Json(name).dump() + ": " + text;
+    if (!text.empty() && given->find(name) == nullptr)
+      added += (added.empty() ? "" : ", ") + Json(name).dump() + ": " + text;
   }
   if (given->children.empty()) return "{" + added + "}";
   const std::string rest(variables.substr(variables.find('{') + 1));
@@ -80,8 +82,8 @@ Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation
 
 }  // namespace mote::capi
 
-int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_conversation* conversation, mote_prompt** out,
-                                  mote_error* error) {
+int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_conversation* conversation,
+                                  mote_prompt** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -92,7 +94,8 @@ int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_c
   });
 }
 
-int32_t mote_model_render(const mote_model* handle, const mote_conversation* conversation, mote_prompt** out, mote_error* error) {
+int32_t mote_model_render(const mote_model* handle, const mote_conversation* conversation, mote_prompt** out,
+                          mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -115,7 +118,8 @@ int32_t mote_prompt_text(const mote_prompt* handle, const char** text, size_t* t
   });
 }
 
-int32_t mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t capacity, size_t* count, mote_error* error) {
+int32_t mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t capacity, size_t* count,
+                              mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto prompt, share(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -129,8 +133,8 @@ int32_t mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t c
   });
 }
 
-int32_t mote_prompt_tokenize(const mote_model* handle, const mote_prompt* prompt_handle, int32_t* ids, size_t capacity, size_t* count,
-                             mote_error* error) {
+int32_t mote_prompt_tokenize(const mote_model* handle, const mote_prompt* prompt_handle, int32_t* ids, size_t capacity,
+                             size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(const auto prompt, share(prompt_handle));

@@ -1,7 +1,7 @@
-#include "runner/generation/defaults.h"
 #include "runner/capi/handles.h"
 #include "runner/capi/options.h"
 #include "runner/capi/sampling_scalars.h"
+#include "runner/generation/defaults.h"
 
 using mote::Code;
 using mote::Status;
@@ -47,7 +47,8 @@ mote::Result<mote::SamplingOptions> sampling_options(const mote_generation_optio
   mote::SamplingOptions options;
   read_scalars(from, options);
   if (from.num_dry_sequence_breakers > 0) MOTE_REQUIRE_POINTER(from.dry_sequence_breakers);
-  options.dry_sequence_breakers.assign(from.dry_sequence_breakers, from.dry_sequence_breakers + from.num_dry_sequence_breakers);
+  options.dry_sequence_breakers.assign(from.dry_sequence_breakers,
+                                       from.dry_sequence_breakers + from.num_dry_sequence_breakers);
   if (from.num_sequence_bias > 0) MOTE_REQUIRE_POINTER(from.sequence_bias);
   for (size_t i = 0; i < from.num_sequence_bias; ++i) {
     const mote_sequence_bias& entry = from.sequence_bias[i];
@@ -57,7 +58,8 @@ mote::Result<mote::SamplingOptions> sampling_options(const mote_generation_optio
   return options;
 }
 
-mote::Result<mote::GenerationOptions> generation_options(const mote::Model& model, const mote_generation_options& from) {
+mote::Result<mote::GenerationOptions> generation_options(const mote::Model& model,
+                                                         const mote_generation_options& from) {
   mote::GenerationOptions options;
   options.max_new_tokens = from.max_new_tokens;
   MOTE_ASSIGN(options.sampling, sampling_options(from));
@@ -90,8 +92,9 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
 // Tells the session of the call that comes, unless another one came between.
 Status check_unchanged(Object<mote_generation>& generation) {
   if (generation.finish_reason >= 0) return {};
-  MOTE_REQUIRE(generation.num_changes == generation.session->num_changes, Code::kInvalidState,
-               "another call changed the session of the generation: end the generation and begin one that goes on from there");
+  MOTE_REQUIRE(
+      generation.num_changes == generation.session->num_changes, Code::kInvalidState,
+      "another call changed the session of the generation: end the generation and begin one that goes on from there");
   generation.num_changes = ++generation.session->num_changes;
   return {};
 }
@@ -158,8 +161,8 @@ int32_t mote_generation_options_neutral(mote_generation_options* options, mote_e
   });
 }
 
-int32_t mote_generation_begin(mote_session* handle, const int32_t* ids, size_t count, const mote_generation_options* requested,
-                              mote_generation** out, mote_error* error) {
+int32_t mote_generation_begin(mote_session* handle, const int32_t* ids, size_t count,
+                              const mote_generation_options* requested, mote_generation** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -168,8 +171,8 @@ int32_t mote_generation_begin(mote_session* handle, const int32_t* ids, size_t c
     MOTE_ASSIGN(const mote::GenerationOptions resolved,
                 mote::capi::read_generation_options(session->session->model(), requested));
     MOTE_ASSIGN(auto kept, share(handle));
-    MOTE_ASSIGN(auto generation, mote::Generation::begin(*session->session, std::vector<int32_t>(ids, ids + count), resolved,
-                                                         session->speculator));
+    MOTE_ASSIGN(auto generation, mote::Generation::begin(*session->session, std::vector<int32_t>(ids, ids + count),
+                                                         resolved, session->speculator));
     return give(out, std::move(kept), std::move(generation));
   });
 }
@@ -199,9 +202,9 @@ int32_t mote_generation_statistics(const mote_generation* handle, mote_statistic
 
 void mote_generation_end(mote_generation* generation) { mote::capi::close(generation); }
 
-int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
-                                    size_t num_generated, const mote_generation_options* requested, float* probabilities,
-                                    mote_error* error) {
+int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids,
+                                    size_t num_previous_ids, size_t num_generated,
+                                    const mote_generation_options* requested, float* probabilities, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(logits);
     MOTE_REQUIRE_POINTER(probabilities);
@@ -213,7 +216,8 @@ int32_t mote_sampling_probabilities(const float* logits, size_t count, const int
     MOTE_ASSIGN(const mote::SamplingOptions sampling, sampling_options(options));
     MOTE_RETURN_IF_ERROR(mote::check_sampling(sampling, static_cast<int32_t>(count)));
     mote::Sampler sampler(sampling, static_cast<int32_t>(count));
-    for (size_t i = 0; i < num_previous_ids; ++i) sampler.observe(previous_ids[i], i + num_generated >= num_previous_ids);
+    for (size_t i = 0; i < num_previous_ids; ++i)
+      sampler.observe(previous_ids[i], i + num_generated >= num_previous_ids);
     const std::vector<float> result = sampler.probabilities({logits, count});
     std::copy(result.begin(), result.end(), probabilities);
     return {};

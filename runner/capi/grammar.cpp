@@ -1,5 +1,5 @@
-#include "runner/generation/vocabulary.h"
 #include "runner/capi/handles.h"
+#include "runner/generation/vocabulary.h"
 
 using mote::Code;
 using mote::Status;
@@ -31,8 +31,8 @@ int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_byte
       MOTE_REQUIRE(tokens[i] != nullptr || token_bytes[i] == 0, Code::kInvalidArgument, "tokens[%zu] is NULL", i);
       texts.emplace_back(token_bytes[i] > 0 ? tokens[i] : "", token_bytes[i]);
     }
-    MOTE_ASSIGN(auto vocabulary,
-                mote::constraints::Vocabulary::make(std::move(texts), std::vector<int32_t>(eos_ids, eos_ids + num_eos_ids)));
+    MOTE_ASSIGN(auto vocabulary, mote::constraints::Vocabulary::make(
+                                     std::move(texts), std::vector<int32_t>(eos_ids, eos_ids + num_eos_ids)));
     return give(out, std::move(vocabulary));
   });
 }
@@ -51,8 +51,10 @@ int32_t mote_grammar_open(const mote_vocabulary* handle, const mote_grammar_opti
     MOTE_REQUIRE(from.source != nullptr || from.source_bytes == 0, Code::kInvalidArgument, "source is NULL");
     MOTE_REQUIRE(from.syntax >= MOTE_SYNTAX_JSON_SCHEMA && from.syntax <= MOTE_SYNTAX_LARK, Code::kInvalidArgument,
                  "syntax = %d: must be one of MOTE_SYNTAX_*, 0..3", from.syntax);
-    MOTE_REQUIRE(from.json_whitespace >= MOTE_JSON_WHITESPACE_FLEXIBLE && from.json_whitespace <= MOTE_JSON_WHITESPACE_SPACED,
-                 Code::kInvalidArgument, "json_whitespace = %d: must be one of MOTE_JSON_WHITESPACE_*, 0..2", from.json_whitespace);
+    MOTE_REQUIRE(
+        from.json_whitespace >= MOTE_JSON_WHITESPACE_FLEXIBLE && from.json_whitespace <= MOTE_JSON_WHITESPACE_SPACED,
+        Code::kInvalidArgument, "json_whitespace = %d: must be one of MOTE_JSON_WHITESPACE_*, 0..2",
+        from.json_whitespace);
     mote::constraints::GrammarOptions options;
     options.syntax = static_cast<mote::constraints::Syntax>(from.syntax);
     options.whitespace = static_cast<mote::constraints::JsonWhitespace>(from.json_whitespace);

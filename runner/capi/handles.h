@@ -13,12 +13,12 @@
 #include "runner/capi/boundary.h"
 #include "runner/capi/occupancy.h"
 #include "runner/capi/options.h"
-#include "runner/generation/batch.h"
 #include "runner/chat/chat_template.h"
-#include "runner/replies/parser.h"
-#include "runner/grammars/constraint.h"
+#include "runner/generation/batch.h"
 #include "runner/generation/generation.h"
+#include "runner/grammars/constraint.h"
 #include "runner/model/model.h"
+#include "runner/replies/parser.h"
 #include "runner/session/session.h"
 
 namespace mote::capi {
@@ -65,7 +65,8 @@ void close(Handle* handle) {
 // *out = the handle of an object made of `parts`.
 template <typename Handle, typename... Parts>
 Status give(Handle** out, Parts&&... parts) {
-  MOTE_ASSIGN(void* handle, open_handle(std::unique_ptr<Object<Handle>>(new Object<Handle>{std::forward<Parts>(parts)...})));
+  MOTE_ASSIGN(void* handle,
+              open_handle(std::unique_ptr<Object<Handle>>(new Object<Handle>{std::forward<Parts>(parts)...})));
   *out = static_cast<Handle*>(handle);
   return {};
 }

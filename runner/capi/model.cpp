@@ -16,7 +16,8 @@ int32_t mote_get_memory(mote_memory* memory, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(memory);
     const mote::ProcessMemory now = mote::process_memory();
-    return mote::capi::write_struct(mote_memory{0, now.peak_rss_bytes, now.peak_private_bytes, now.peak_file_backed_bytes}, memory);
+    return mote::capi::write_struct(
+        mote_memory{0, now.peak_rss_bytes, now.peak_private_bytes, now.peak_file_backed_bytes}, memory);
   });
 }
 

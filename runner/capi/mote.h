@@ -1,19 +1,19 @@
 /* The C API of Mote. Every binding and the command line go through it.
  *
- * Ownership: *_open and *_begin give handles that the caller closes; a session keeps its model alive and a generation its
- * session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is given, and
- * copied. Strings returned through `char**` are freed with mote_string_free.
- * Handles are numbers and no addresses: one that was closed, also by another thread, or is of another kind or was never given is
- * MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle was closed of lives until the calls on it have returned.
- * Threads: models, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used from any number of
- * threads. Sessions, generations, constraints and replies take one call at a time, a generation and its session together: another
- * call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a session that a batch continues. Only closing,
- * mote_session_cancel, mote_generation_cancel and mote_session_position may come at any time; mote_session_cancel may be called in
- * a signal handler. A batch: see there.
- * Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
- * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of NULL.
- * Nothing aborts and no C++ exception leaves.
- * Structs start with struct_size, set by the caller to sizeof; fields are only ever added at the end. */
+ * Ownership: *_open and *_begin give handles that the caller closes; a session keeps its model alive and a generation
+ * its session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is
+ * given, and copied. Strings returned through `char**` are freed with mote_string_free. Handles are numbers and no
+ * addresses: one that was closed, also by another thread, or is of another kind or was never given is
+ * MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle was closed of lives until the calls on it
+ * have returned. Threads: models, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used
+ * from any number of threads. Sessions, generations, constraints and replies take one call at a time, a generation and
+ * its session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a
+ * session that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel and mote_session_position
+ * may come at any time; mote_session_cancel may be called in a signal handler. A batch: see there. Errors: functions
+ * return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
+ * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of
+ * NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size, set by the caller to sizeof; fields
+ * are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
 
@@ -71,8 +71,9 @@ MOTE_API void mote_string_free(char* text);
 
 typedef struct {
   uint32_t struct_size;
-  uint64_t peak_rss_bytes;     /* of the process */
-  uint64_t peak_private_bytes; /* anonymous memory, the most seen at any call and end of a generation; 0 where the system does not tell */
+  uint64_t peak_rss_bytes;         /* of the process */
+  uint64_t peak_private_bytes;     /* anonymous memory, the most seen at any call and end of a generation; 0 where the
+                                      system does not tell */
   uint64_t peak_file_backed_bytes; /* pages of mapped files, which the system can drop; likewise */
 } mote_memory;
 
@@ -84,28 +85,32 @@ typedef struct {
   double int8_gmac_s; /* 10^9 int8 multiply-accumulates a second of their vector units */
 } mote_limits;
 
-/* Measures what kernels are compared with, for about a second. num_threads: 0: the number of physical cores available. */
+/* Measures what kernels are compared with, for about a second. num_threads: 0: the number of physical cores available.
+ */
 MOTE_API int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error);
 
-/* *json is an object: "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs, rank,
- * min_tokens, max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is for the models
- * that were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
+/* *json is an object: "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs,
+ * rank, min_tokens, max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is
+ * for the models that were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
 MOTE_API int32_t mote_describe_kernels(char** json, mote_error* error);
 
 /* ---- model ---- */
 
-/* How a file comes into memory: pages that the system reads when they are needed and may drop, or all of it read at once. */
+/* How a file comes into memory: pages that the system reads when they are needed and may drop, or all of it read at
+ * once. */
 enum { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 };
 
 typedef struct {
   uint32_t struct_size;
   int32_t load_mode;   /* MOTE_LOAD_* */
-  const char* backend; /* one of the ways in which the file can be run, "cpu", "xnnpack", ...; NULL or "auto": the best that works */
+  const char* backend; /* one of the ways in which the file can be run, "cpu", "xnnpack", ...; NULL or "auto": the best
+                          that works */
 } mote_model_options;
 
-/* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first needed, and
- * if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults, all 0. */
-MOTE_API int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out, mote_error* error);
+/* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first
+ * needed, and if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults, all 0. */
+MOTE_API int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out,
+                                 mote_error* error);
 MOTE_API void mote_model_close(mote_model* model);
 
 typedef struct {
@@ -139,17 +144,18 @@ MOTE_API int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_
 /* Writes up to `capacity` ids and sets *count to the number there are; call again with more room if it is larger.
  * parse_special: special tokens spelled in the text become their ids; add_special: BOS and such as the tokenizer asks.
  * Ill-formed UTF-8 is read as U+FFFD. */
-MOTE_API int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_bytes, int32_t add_special, int32_t parse_special,
-                               int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+MOTE_API int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_bytes, int32_t add_special,
+                               int32_t parse_special, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
 /* *text is NUL-terminated; text_bytes (may be NULL) counts without that NUL, for text that has NULs of its own. */
-MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special, char** text,
-                                 size_t* text_bytes, mote_error* error);
+MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special,
+                                 char** text, size_t* text_bytes, mote_error* error);
 
 /* ---- chat templates ---- */
 
-/* Parses a Jinja template, at most 1 MiB of UTF-8. It may be used from any number of threads. Errors: MOTE_ERROR_TEMPLATE with
- * the message that jinja2 has for it. */
-MOTE_API int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out, mote_error* error);
+/* Parses a Jinja template, at most 1 MiB of UTF-8. It may be used from any number of threads. Errors:
+ * MOTE_ERROR_TEMPLATE with the message that jinja2 has for it. */
+MOTE_API int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out,
+                                         mote_error* error);
 MOTE_API void mote_chat_template_close(mote_chat_template* chat_template);
 
 typedef struct {
@@ -158,28 +164,33 @@ typedef struct {
   const char* messages;  /* a JSON list of objects */
   const char* tools;     /* likewise; NULL: none */
   const char* documents; /* likewise; NULL: none */
-  const char* variables; /* a JSON object: further variables of the template, such as enable_thinking or bos_token; NULL: none */
-  const char* continue_final_message; /* the last message's field that the model is to go on with, such as "content"; NULL: none */
+  const char* variables; /* a JSON object: further variables of the template, such as enable_thinking or bos_token;
+                            NULL: none */
+  const char* continue_final_message; /* the last message's field that the model is to go on with, such as "content";
+                                         NULL: none */
 } mote_conversation;
 
-/* Renders as transformers' apply_chat_template does. Errors: MOTE_ERROR_TEMPLATE with the message that jinja2 or transformers
- * has for it, or because the rendering took more than 10^6 steps, 64 MB of memory, 16 MiB of output or a depth of 64. */
-MOTE_API int32_t mote_chat_template_render(const mote_chat_template* chat_template, const mote_conversation* conversation,
-                                           mote_prompt** out, mote_error* error);
+/* Renders as transformers' apply_chat_template does. Errors: MOTE_ERROR_TEMPLATE with the message that jinja2 or
+ * transformers has for it, or because the rendering took more than 10^6 steps, 64 MB of memory, 16 MiB of output or a
+ * depth of 64. */
+MOTE_API int32_t mote_chat_template_render(const mote_chat_template* chat_template,
+                                           const mote_conversation* conversation, mote_prompt** out, mote_error* error);
 MOTE_API void mote_prompt_close(mote_prompt* prompt);
 /* NUL-terminated; lives as long as the prompt. text_bytes may be NULL. */
 MOTE_API int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* text_bytes, mote_error* error);
-/* Writes up to `capacity` pairs begin, end: the bytes of the text that came from messages, tools and documents, in order. *count
- * is the number of pairs there are. */
-MOTE_API int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count, mote_error* error);
+/* Writes up to `capacity` pairs begin, end: the bytes of the text that came from messages, tools and documents, in
+ * order. *count is the number of pairs there are. */
+MOTE_API int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count,
+                                       mote_error* error);
 
-/* As mote_tokenize with parse_special and without add_special, except that a special token that the conversation spells is
- * text. */
-MOTE_API int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity, size_t* count,
-                                      mote_error* error);
-/* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. It sees the
- * model's bos_token and eos_token, unless conversation->variables name them. */
-MOTE_API int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out, mote_error* error);
+/* As mote_tokenize with parse_special and without add_special, except that a special token that the conversation spells
+ * is text. */
+MOTE_API int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity,
+                                      size_t* count, mote_error* error);
+/* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. It
+ * sees the model's bos_token and eos_token, unless conversation->variables name them. */
+MOTE_API int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out,
+                                   mote_error* error);
 
 /* ---- replies ---- */
 
@@ -187,22 +198,26 @@ typedef struct {
   uint32_t struct_size;
   const char* format;        /* how the model writes, a name of mote_reply_formats; NULL: recognised by chat_template */
   const char* chat_template; /* the source of the model's chat template; NULL: none, the reply is text */
-  const char* prompt;        /* what the reply follows, or its last 4 kB: it may have begun the reasoning; NULL: not known */
-  const char* tools;         /* those of the conversation, a JSON list: parameters that are strings stay strings; NULL: not known */
+  const char* prompt; /* what the reply follows, or its last 4 kB: it may have begun the reasoning; NULL: not known */
+  const char*
+      tools; /* those of the conversation, a JSON list: parameters that are strings stay strings; NULL: not known */
 } mote_reply_options;
 
 /* *json is a list of the formats' names. */
 MOTE_API int32_t mote_reply_formats(char** json, mote_error* error);
-/* Begins to read a reply. A reply belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT naming the option. */
+/* Begins to read a reply. A reply belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT naming the
+ * option. */
 MOTE_API int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error);
 /* The same with the model's own chat template where `options` (may be NULL) names none. */
-MOTE_API int32_t mote_model_reply_open(const mote_model* model, const mote_reply_options* options, mote_reply** out, mote_error* error);
+MOTE_API int32_t mote_model_reply_open(const mote_model* model, const mote_reply_options* options, mote_reply** out,
+                                       mote_error* error);
 MOTE_API void mote_reply_close(mote_reply* reply);
 /* The format that was chosen; lives as long as the process. */
 MOTE_API int32_t mote_reply_format(const mote_reply* reply, const char** name, mote_error* error);
 /* Reads a piece of text of any length, with special tokens spelled out, 16 MiB in all. */
 MOTE_API int32_t mote_reply_push(mote_reply* reply, const char* text, size_t text_bytes, mote_error* error);
-/* The reply is over: what was held back, because it might have become a mark, gets its events. Nothing if called again. */
+/* The reply is over: what was held back, because it might have become a mark, gets its events. Nothing if called again.
+ */
 MOTE_API int32_t mote_reply_finish(mote_reply* reply, mote_error* error);
 
 enum {
@@ -221,35 +236,37 @@ typedef struct {
   int32_t call_index; /* from 0; the call after one that was discarded has its index */
   const char* text;   /* whole UTF-8 characters, NUL-terminated; lives until the next call on the reply */
   size_t text_bytes;
-  const char* id;     /* likewise */
+  const char* id; /* likewise */
 } mote_reply_event;
 
 /* Takes the oldest event that was not taken yet. */
 MOTE_API int32_t mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_error* error);
-/* What was read so far as a JSON object: "role", "content", "reasoning_content" if there is any, "tool_calls" if there are any:
- * [{"type": "function", "id": .., "function": {"name": .., "arguments": {..}}}], with an id where the model wrote one. It can be
- * appended to the messages of the conversation. */
+/* What was read so far as a JSON object: "role", "content", "reasoning_content" if there is any, "tool_calls" if there
+ * are any:
+ * [{"type": "function", "id": .., "function": {"name": .., "arguments": {..}}}], with an id where the model wrote one.
+ * It can be appended to the messages of the conversation. */
 MOTE_API int32_t mote_reply_message(const mote_reply* reply, char** json, mote_error* error);
 
 /* ---- session ---- */
 
-/* Keeps what sessions have computed of texts of at least 16 tokens, up to max_bytes, for other sessions whose text begins alike;
- * what is used by several is one memory. It may be given to sessions of any models and used from any number of threads; it lives
- * until it is closed and so are the sessions that were opened with it. */
+/* Keeps what sessions have computed of texts of at least 16 tokens, up to max_bytes, for other sessions whose text
+ * begins alike; what is used by several is one memory. It may be given to sessions of any models and used from any
+ * number of threads; it lives until it is closed and so are the sessions that were opened with it. */
 MOTE_API int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error);
 MOTE_API void mote_prefix_cache_close(mote_prefix_cache* cache);
 MOTE_API int32_t mote_prefix_cache_clear(mote_prefix_cache* cache, mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
-  uint64_t bytes;        /* memory that it holds; sessions may use the same */
-  int64_t snapshots;     /* texts that it knows */
-  int64_t hits;          /* look-ups that found something, and that did not */
+  uint64_t bytes;    /* memory that it holds; sessions may use the same */
+  int64_t snapshots; /* texts that it knows */
+  int64_t hits;      /* look-ups that found something, and that did not */
   int64_t misses;
   int64_t reused_tokens; /* that were not computed again */
 } mote_prefix_cache_info;
 
-MOTE_API int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info, mote_error* error);
+MOTE_API int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info,
+                                            mote_error* error);
 
 enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };
 enum { MOTE_PRIORITY_NORMAL = 0, MOTE_PRIORITY_LOW = 1, MOTE_PRIORITY_HIGH = 2 };
@@ -257,56 +274,65 @@ enum { MOTE_OVERFLOW_REFUSE = 0, MOTE_OVERFLOW_SHIFT = 1 };
 
 typedef struct {
   uint32_t struct_size;
-  int32_t context_length;   /* positions; 0: min(4096, the model's maximum) */
-  int32_t kv_type;          /* MOTE_KV_* */
-  int32_t num_threads;      /* 0: the number of physical cores available, or of `cpus`; more than there are CPUs stay asleep */
-  int32_t prefill_chunk;    /* tokens per prefill call; 0: 256 */
-  const char* cpus;         /* "0-3,6": what the session's threads run on, and the calling thread while it computes; NULL: any */
-  int32_t priority;         /* MOTE_PRIORITY_* of the session's threads; the calling thread keeps its own */
-  int32_t overflow;         /* MOTE_OVERFLOW_*: tokens beyond the context are refused, or the oldest half behind the first */
-  int64_t num_keep;         /* num_keep tokens is forgotten and the other half computed again, as if the text had been that */
+  int32_t context_length; /* positions; 0: min(4096, the model's maximum) */
+  int32_t kv_type;        /* MOTE_KV_* */
+  int32_t
+      num_threads; /* 0: the number of physical cores available, or of `cpus`; more than there are CPUs stay asleep */
+  int32_t prefill_chunk; /* tokens per prefill call; 0: 256 */
+  const char*
+      cpus; /* "0-3,6": what the session's threads run on, and the calling thread while it computes; NULL: any */
+  int32_t priority; /* MOTE_PRIORITY_* of the session's threads; the calling thread keeps its own */
+  int32_t overflow; /* MOTE_OVERFLOW_*: tokens beyond the context are refused, or the oldest half behind the first */
+  int64_t num_keep; /* num_keep tokens is forgotten and the other half computed again, as if the text had been that */
   mote_prefix_cache* prefix_cache; /* looked at when a text begins; NULL: none */
 } mote_session_options;
 
 /* Fills all but struct_size. */
 MOTE_API void mote_session_options_default(mote_session_options* options);
 /* options may be NULL: the defaults. */
-MOTE_API int32_t mote_session_open(mote_model* model, const mote_session_options* options, mote_session** out, mote_error* error);
+MOTE_API int32_t mote_session_open(mote_model* model, const mote_session_options* options, mote_session** out,
+                                   mote_error* error);
 MOTE_API void mote_session_close(mote_session* session);
-/* Appends `count` ids (at least 1), in chunks. logits: NULL, or room for vocab_size floats (those after the last id). */
-MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+/* Appends `count` ids (at least 1), in chunks. logits: NULL, or room for vocab_size floats (those after the last id).
+ */
+MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits,
+                                      mote_error* error);
 /* The same without the logits; no ids: nothing is done. */
 MOTE_API int32_t mote_session_append(mote_session* session, const int32_t* ids, size_t count, mote_error* error);
 /* The same for a text, with BOS and such only at the session's start. parse_special: as mote_tokenize. */
-MOTE_API int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes, int32_t parse_special,
-                                          mote_error* error);
-/* Makes `ids` (at least 1) the tokens of the session: what it has of them from the first on is kept, what it has beyond is
- * forgotten, the rest is computed. *kept (may be NULL): how many were not computed. */
-MOTE_API int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept, mote_error* error);
-/* Goes back or forth to the longest beginning of a text, but for its last id, that the session has or its prefix cache: to go on
- * with the text then costs the ids from *kept on. Computes nothing else. */
+MOTE_API int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes,
+                                          int32_t parse_special, mote_error* error);
+/* Makes `ids` (at least 1) the tokens of the session: what it has of them from the first on is kept, what it has beyond
+ * is forgotten, the rest is computed. *kept (may be NULL): how many were not computed. */
+MOTE_API int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept,
+                                         mote_error* error);
+/* Goes back or forth to the longest beginning of a text, but for its last id, that the session has or its prefix cache:
+ * to go on with the text then costs the ids from *kept on. Computes nothing else. */
 MOTE_API int32_t mote_session_rewind_to_prefix(mote_session* session, const int32_t* ids, size_t count, int64_t* kept,
                                                mote_error* error);
-/* As mote_session_set_tokens, for the prompt of a conversation, rendered with the model's chat template: a turn costs what is new in it. */
-MOTE_API int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation, int64_t* kept,
-                                              mote_error* error);
+/* As mote_session_set_tokens, for the prompt of a conversation, rendered with the model's chat template: a turn costs
+ * what is new in it. */
+MOTE_API int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation,
+                                              int64_t* kept, mote_error* error);
 /* Those after the last id: vocab_size floats. Errors: MOTE_ERROR_INVALID_ARGUMENT at position 0. */
 MOTE_API int32_t mote_session_logits(mote_session* session, float* logits, mote_error* error);
 MOTE_API int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
 /* Appends ids and gives the logits after each: count * vocab_size floats. */
-MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits, mote_error* error);
+MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits,
+                                     mote_error* error);
 /* Appends ids and gives ln P(ids[i + 1] | everything before), by the model's own distribution: count - 1 floats. */
-MOTE_API int32_t mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs, mote_error* error);
+MOTE_API int32_t mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs,
+                                    mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
   int32_t context_length;
   int32_t num_threads;
-  int64_t position;     /* tokens so far */
-  uint64_t state_bytes; /* of the caches when the context is full */
-  uint64_t arena_bytes; /* activations and scratch */
-  uint64_t held_state_bytes; /* of the caches as far as tokens have reached, in pages of 256 of them; those that other sessions
-                                share are counted in each */
+  int64_t position;          /* tokens so far */
+  uint64_t state_bytes;      /* of the caches when the context is full */
+  uint64_t arena_bytes;      /* activations and scratch */
+  uint64_t held_state_bytes; /* of the caches as far as tokens have reached, in pages of 256 of them; those that other
+                                sessions share are counted in each */
   int64_t forgotten_tokens;  /* by MOTE_OVERFLOW_SHIFT */
 } mote_session_info;
 
@@ -315,24 +341,26 @@ MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session
 MOTE_API int64_t mote_session_position(const mote_session* session);
 /* Forgets every position. */
 MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
-/* Goes back to the first `position` ids, and the next call goes on from there. What a sliding window or a recurrent state no
- * longer holds is computed again. */
+/* Goes back to the first `position` ids, and the next call goes on from there. What a sliding window or a recurrent
+ * state no longer holds is computed again. */
 MOTE_API int32_t mote_session_rewind(mote_session* session, int64_t position, mote_error* error);
 /* The ids at all positions: *count of them, of which at most `capacity` are written to `ids`. */
-MOTE_API int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+MOTE_API int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count,
+                                     mote_error* error);
 /* A session of its own with the same options and tokens. What they have in common stays one memory. */
 MOTE_API int32_t mote_session_fork(const mote_session* session, mote_session** out, mote_error* error);
 /* Writes tokens and caches to a file, whole or not at all. */
 MOTE_API int32_t mote_session_save(const mote_session* session, const char* path, mote_error* error);
-/* Goes on from a saved session of the same model file. Where kv_type, or prefill_chunk of a model with sliding windows, differ
- * from those it was saved with, its tokens are computed again. Errors: MOTE_ERROR_INVALID_SESSION, MOTE_ERROR_CONTEXT_FULL and
- * those of reading, which leave the session as it was. */
+/* Goes on from a saved session of the same model file. Where kv_type, or prefill_chunk of a model with sliding windows,
+ * differ from those it was saved with, its tokens are computed again. Errors: MOTE_ERROR_INVALID_SESSION,
+ * MOTE_ERROR_CONTEXT_FULL and those of reading, which leave the session as it was. */
 MOTE_API int32_t mote_session_restore(mote_session* session, const char* path, mote_error* error);
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
 
-/* Gives the session a smaller model that proposes tokens (docs/speculative-decoding.md), with caches of its own; NULL takes it
- * away. Errors: MOTE_ERROR_INVALID_ARGUMENT if its tokens are others, naming the first difference, or it keeps recurrent states. */
+/* Gives the session a smaller model that proposes tokens (docs/speculative-decoding.md), with caches of its own; NULL
+ * takes it away. Errors: MOTE_ERROR_INVALID_ARGUMENT if its tokens are others, naming the first difference, or it keeps
+ * recurrent states. */
 MOTE_API int32_t mote_session_set_draft_model(mote_session* session, mote_model* draft_model, mote_error* error);
 
 /* Replays the golden samples, resetting the session before and after; *report is a JSON object
@@ -341,10 +369,10 @@ MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report,
 
 /* From now on every instruction is measured, at the cost of 7 MB and two looks at the clock; starting anew forgets. */
 MOTE_API int32_t mote_session_start_profile(mote_session* session, mote_error* error);
-/* Ends that. *trace is a JSON object that chrome://tracing and Perfetto open: "traceEvents" has an event with args.tokens for
- * each call of a method, and inside of it one for each instruction, named as its op, with args.instruction, args.origin (its
- * place in the Hugging Face module), args.bytes and args.macs. "otherData": model, threads, forgotten_calls and
- * forgotten_instructions, which are more than 0 when the oldest made room for new ones. */
+/* Ends that. *trace is a JSON object that chrome://tracing and Perfetto open: "traceEvents" has an event with
+ * args.tokens for each call of a method, and inside of it one for each instruction, named as its op, with
+ * args.instruction, args.origin (its place in the Hugging Face module), args.bytes and args.macs. "otherData": model,
+ * threads, forgotten_calls and forgotten_instructions, which are more than 0 when the oldest made room for new ones. */
 MOTE_API int32_t mote_session_stop_profile(mote_session* session, char** trace, mote_error* error);
 
 /* ---- grammars ---- */
@@ -356,13 +384,14 @@ typedef struct mote_grammar mote_grammar;
 /* How far one text has come in a grammar. */
 typedef struct mote_constraint mote_constraint;
 
-/* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint belongs to one
- * thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose tokens have no bytes of
- * their own. */
+/* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint
+ * belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose
+ * tokens have no bytes of their own. */
 MOTE_API int32_t mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error);
 /* tokens[i]: the token_bytes[i] bytes of id i; none: a token that no grammar allows, such as a special token. */
-MOTE_API int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count, const int32_t* eos_ids,
-                                      size_t num_eos_ids, mote_vocabulary** out, mote_error* error);
+MOTE_API int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count,
+                                      const int32_t* eos_ids, size_t num_eos_ids, mote_vocabulary** out,
+                                      mote_error* error);
 MOTE_API void mote_vocabulary_close(mote_vocabulary* vocabulary);
 
 enum { MOTE_SYNTAX_JSON_SCHEMA = 0, MOTE_SYNTAX_REGEX = 1, MOTE_SYNTAX_GBNF = 2, MOTE_SYNTAX_LARK = 3 };
@@ -370,15 +399,16 @@ enum { MOTE_JSON_WHITESPACE_FLEXIBLE = 0, MOTE_JSON_WHITESPACE_COMPACT = 1, MOTE
 
 typedef struct {
   uint32_t struct_size;
-  int32_t syntax;          /* MOTE_SYNTAX_* */
-  const char* source;      /* at most 1 MiB */
+  int32_t syntax;     /* MOTE_SYNTAX_* */
+  const char* source; /* at most 1 MiB */
   size_t source_bytes;
   int32_t json_whitespace; /* MOTE_JSON_WHITESPACE_*: between the parts of JSON */
 } mote_grammar_options;
 
-/* Compiles. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is not supported, or because it would cost too much. */
-MOTE_API int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* options, mote_grammar** out,
-                                   mote_error* error);
+/* Compiles. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is not supported, or because it would cost too
+ * much. */
+MOTE_API int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* options,
+                                   mote_grammar** out, mote_error* error);
 /* Generations and constraints keep theirs. */
 MOTE_API void mote_grammar_close(mote_grammar* grammar);
 
@@ -388,7 +418,8 @@ MOTE_API int32_t mote_constraint_open(const mote_grammar* grammar, mote_constrai
 MOTE_API int32_t mote_constraint_copy(const mote_constraint* constraint, mote_constraint** out, mote_error* error);
 MOTE_API void mote_constraint_close(mote_constraint* constraint);
 /* Fills (tokens + 31) / 32 words: bit id % 32 of word id / 32 tells whether the token may come next. */
-MOTE_API int32_t mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words, mote_error* error);
+MOTE_API int32_t mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words,
+                                      mote_error* error);
 /* Errors: MOTE_ERROR_INVALID_ARGUMENT for a token that may not come, and nothing changes. */
 MOTE_API int32_t mote_constraint_accept(mote_constraint* constraint, int32_t id, mote_error* error);
 
@@ -400,7 +431,8 @@ typedef struct {
   int32_t num_tokens;   /* of the vocabulary */
 } mote_constraint_info;
 
-MOTE_API int32_t mote_constraint_get_info(const mote_constraint* constraint, mote_constraint_info* info, mote_error* error);
+MOTE_API int32_t mote_constraint_get_info(const mote_constraint* constraint, mote_constraint_info* info,
+                                          mote_error* error);
 
 /* ---- generation ---- */
 
@@ -412,7 +444,8 @@ typedef struct {
 } mote_sequence_bias;
 
 enum {
-  MOTE_SPECULATIVE_AUTO = 0,   /* where it pays: with the session's draft model, if it has one, and from the text itself */
+  MOTE_SPECULATIVE_AUTO =
+      0, /* where it pays: with the session's draft model, if it has one, and from the text itself */
   MOTE_SPECULATIVE_OFF = 1,
   MOTE_SPECULATIVE_LOOKUP = 2, /* only from the text itself: what followed when its end occurred before */
   MOTE_SPECULATIVE_DRAFT = 3   /* only with the draft model */
@@ -421,53 +454,60 @@ enum {
 /* docs/sampling.md tells what each option does and in which order. */
 typedef struct {
   uint32_t struct_size;
-  int32_t max_new_tokens;      /* 0: until the context is full */
-  int32_t do_sample;           /* 0: greedy, the lowest id among equals */
-  float temperature;           /* > 0 */
-  int32_t top_k;               /* 0: off */
-  float top_p;                 /* 1: off */
-  float min_p;                 /* 0: off */
-  float repetition_penalty;    /* 1: off; over prompt and output, once per token, as transformers */
+  int32_t max_new_tokens;   /* 0: until the context is full */
+  int32_t do_sample;        /* 0: greedy, the lowest id among equals */
+  float temperature;        /* > 0 */
+  int32_t top_k;            /* 0: off */
+  float top_p;              /* 1: off */
+  float min_p;              /* 0: off */
+  float repetition_penalty; /* 1: off; over prompt and output, once per token, as transformers */
   uint64_t seed;
   int32_t ignore_eos;
-  int32_t skip_special_tokens; /* in the text */
+  int32_t skip_special_tokens;     /* in the text */
   const char* const* stop_strings; /* the output ends before the first of them */
   size_t num_stop_strings;
-  int32_t skip_eos;            /* leaves the end-of-sequence token out of the text where skip_special_tokens is 0 */
-  float typical_p;             /* 1: off */
-  float xtc_probability;       /* 0: off */
-  float xtc_threshold;         /* 0.1 */
-  float frequency_penalty;     /* 0: off */
-  float presence_penalty;      /* 0: off */
-  int32_t repetition_window;   /* tokens that repetition_penalty looks at; 0: all */
-  float dry_multiplier;        /* 0: off */
-  float dry_base;              /* 1.75 */
-  int32_t dry_allowed_length;  /* 2 */
-  int32_t dry_window;          /* 0: all */
+  int32_t skip_eos;           /* leaves the end-of-sequence token out of the text where skip_special_tokens is 0 */
+  float typical_p;            /* 1: off */
+  float xtc_probability;      /* 0: off */
+  float xtc_threshold;        /* 0.1 */
+  float frequency_penalty;    /* 0: off */
+  float presence_penalty;     /* 0: off */
+  int32_t repetition_window;  /* tokens that repetition_penalty looks at; 0: all */
+  float dry_multiplier;       /* 0: off */
+  float dry_base;             /* 1.75 */
+  int32_t dry_allowed_length; /* 2 */
+  int32_t dry_window;         /* 0: all */
   const int32_t* dry_sequence_breakers; /* token ids */
   size_t num_dry_sequence_breakers;
-  int32_t no_repeat_ngram_size; /* 0: off */
-  int32_t min_new_tokens;      /* no end-of-sequence token before so many */
+  int32_t no_repeat_ngram_size;            /* 0: off */
+  int32_t min_new_tokens;                  /* no end-of-sequence token before so many */
   const mote_sequence_bias* sequence_bias; /* beside those of the model's generation_config.json: its sequence_bias, */
-  size_t num_sequence_bias;    /* bad_words_ids and suppress_tokens; NULL where that fills this struct */
-  int32_t logprobs;            /* pieces say how likely their token was, by the model's own distribution */
-  int32_t top_logprobs;        /* and which so many were the likeliest, 0..1000 */
-  const int32_t* stop_token_ids; /* end it beside the model's end-of-sequence tokens, and are no text */
+  size_t num_sequence_bias;                /* bad_words_ids and suppress_tokens; NULL where that fills this struct */
+  int32_t logprobs;                        /* pieces say how likely their token was, by the model's own distribution */
+  int32_t top_logprobs;                    /* and which so many were the likeliest, 0..1000 */
+  const int32_t* stop_token_ids;           /* end it beside the model's end-of-sequence tokens, and are no text */
   size_t num_stop_token_ids;
   double max_time;             /* seconds from the first call of mote_generation_next; 0: no limit */
   const mote_grammar* grammar; /* that the text follows, compiled for the model's own vocabulary; NULL: none */
-  int32_t speculative;         /* MOTE_SPECULATIVE_*: tokens that are proposed and verified together; the text is the same */
-  int32_t draft_tokens;        /* proposed at a time; 0: as many as pay; 1..31: always so many */
+  int32_t speculative;  /* MOTE_SPECULATIVE_*: tokens that are proposed and verified together; the text is the same */
+  int32_t draft_tokens; /* proposed at a time; 0: as many as pay; 1..31: always so many */
 } mote_generation_options;
 
 /* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
  * transformers' default (top_k 50, the rest off), seed 0 and no stop strings. */
-MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options, mote_error* error);
+MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options,
+                                                 mote_error* error);
 /* The same with greedy decoding and everything off. */
 MOTE_API int32_t mote_generation_options_neutral(mote_generation_options* options, mote_error* error);
 
-enum { MOTE_FINISH_EOS = 0, MOTE_FINISH_LENGTH = 1, MOTE_FINISH_STOP_STRING = 2, MOTE_FINISH_CANCELLED = 3,
-       MOTE_FINISH_STOP_TOKEN = 4, MOTE_FINISH_TIME = 5 };
+enum {
+  MOTE_FINISH_EOS = 0,
+  MOTE_FINISH_LENGTH = 1,
+  MOTE_FINISH_STOP_STRING = 2,
+  MOTE_FINISH_CANCELLED = 3,
+  MOTE_FINISH_STOP_TOKEN = 4,
+  MOTE_FINISH_TIME = 5
+};
 
 typedef struct {
   int32_t id;
@@ -494,74 +534,81 @@ typedef struct {
   double prefill_seconds;
   double decode_seconds; /* after the first token */
   double time_to_first_token_seconds;
-  uint64_t peak_rss_bytes;       /* of the process */
-  uint64_t peak_private_bytes;   /* anonymous memory of the process, 0 where the system does not tell */
-  int64_t forced_tokens;         /* of those generated: the grammar left no choice, and the model was not run for them */
-  int64_t proposed_tokens;       /* that were verified in the model's calls, beside the tokens themselves */
-  int64_t accepted_tokens;       /* of them, those that were generated */
-  int64_t num_drafts;            /* calls that verified proposed tokens */
-  double mean_run_length;        /* tokens that such a call gave: the accepted ones and the one behind; 0: there was none */
-  double speculative_speed_up;   /* of decoding, by the measured cost of a call without proposals; 1: none were made */
+  uint64_t peak_rss_bytes;     /* of the process */
+  uint64_t peak_private_bytes; /* anonymous memory of the process, 0 where the system does not tell */
+  int64_t forced_tokens;       /* of those generated: the grammar left no choice, and the model was not run for them */
+  int64_t proposed_tokens;     /* that were verified in the model's calls, beside the tokens themselves */
+  int64_t accepted_tokens;     /* of them, those that were generated */
+  int64_t num_drafts;          /* calls that verified proposed tokens */
+  double mean_run_length; /* tokens that such a call gave: the accepted ones and the one behind; 0: there was none */
+  double speculative_speed_up; /* of decoding, by the measured cost of a call without proposals; 1: none were made */
   const char* speculative_off_reason; /* why none were made; lives as long as the process; NULL: they may be */
 } mote_statistics;
 
-/* Checks prompt and options (NULL: the model's defaults); computes nothing yet. No ids: goes on from what the session has. */
-MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count, const mote_generation_options* options,
-                                       mote_generation** out, mote_error* error);
+/* Checks prompt and options (NULL: the model's defaults); computes nothing yet. No ids: goes on from what the session
+ * has. */
+MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count,
+                                       const mote_generation_options* options, mote_generation** out,
+                                       mote_error* error);
 /* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with
- * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. Errors: also
- * MOTE_ERROR_INVALID_STATE if calls on the session, or another generation of it, may have changed its tokens since the last piece, and
- * after MOTE_ERROR_OUT_OF_MEMORY came half-way through a piece; the session then goes on from what mote_session_tokens gives. */
+ * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. Errors:
+ * also MOTE_ERROR_INVALID_STATE if calls on the session, or another generation of it, may have changed its tokens since
+ * the last piece, and after MOTE_ERROR_OUT_OF_MEMORY came half-way through a piece; the session then goes on from what
+ * mote_session_tokens gives. */
 MOTE_API int32_t mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
-/* From any thread, before mote_generation_end: the running or next call of mote_generation_next ends the generation with
- * MOTE_FINISH_CANCELLED. The session keeps what it had before that call (of a prompt: the whole chunks that it read), and what
- * follows on it is as it would have been. Does nothing to a generation that has ended. */
+/* From any thread, before mote_generation_end: the running or next call of mote_generation_next ends the generation
+ * with MOTE_FINISH_CANCELLED. The session keeps what it had before that call (of a prompt: the whole chunks that it
+ * read), and what follows on it is as it would have been. Does nothing to a generation that has ended. */
 MOTE_API void mote_generation_cancel(mote_generation* generation);
-MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics, mote_error* error);
+MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics,
+                                            mote_error* error);
 /* May be called before the last piece. */
 MOTE_API void mote_generation_end(mote_generation* generation);
 
 /* ---- batch ----
  *
- * Sequences that decode together: a step reads the weights once for all of them, and each gets what it would get alone, to the
- * bit. Sequences join and end at any step. mote_batch_add, _cancel and _num_sequences may be called from any thread, also
- * during a step; the rest of a batch takes one call at a time. */
+ * Sequences that decode together: a step reads the weights once for all of them, and each gets what it would get alone,
+ * to the bit. Sequences join and end at any step. mote_batch_add, _cancel and _num_sequences may be called from any
+ * thread, also during a step; the rest of a batch takes one call at a time. */
 
 typedef struct {
   uint32_t struct_size;
-  int32_t max_sequences; /* that are computed at the same time, 1..256, 0: 16; more wait for their turn */
-  const mote_session_options* session; /* of sequences without a session of their own; num_threads, cpus and priority are the
-                                        * batch's. NULL: the defaults */
+  int32_t max_sequences;               /* that are computed at the same time, 1..256, 0: 16; more wait for their turn */
+  const mote_session_options* session; /* of sequences without a session of their own; num_threads, cpus and priority
+                                        * are the batch's. NULL: the defaults */
 } mote_batch_options;
 
-/* options may be NULL: the defaults. Errors: also MOTE_ERROR_UNSUPPORTED_OP naming the instruction of a program whose tokens
- * depend on each other otherwise than through their caches. */
-MOTE_API int32_t mote_batch_open(mote_model* model, const mote_batch_options* options, mote_batch** out, mote_error* error);
+/* options may be NULL: the defaults. Errors: also MOTE_ERROR_UNSUPPORTED_OP naming the instruction of a program whose
+ * tokens depend on each other otherwise than through their caches. */
+MOTE_API int32_t mote_batch_open(mote_model* model, const mote_batch_options* options, mote_batch** out,
+                                 mote_error* error);
 /* Its sequences end here, or when a call that runs has returned. */
 MOTE_API void mote_batch_close(mote_batch* batch);
-/* A new sequence, which the next steps compute; computes nothing itself. session: what the sequence continues, with its own
- * context_length and kv_type; it may be closed, but has no other calls until its sequence's last piece. NULL: a new one.
- * *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. A call on a session
- * that is in a batch gives MOTE_ERROR_INVALID_STATE. */
+/* A new sequence, which the next steps compute; computes nothing itself. session: what the sequence continues, with its
+ * own context_length and kv_type; it may be closed, but has no other calls until its sequence's last piece. NULL: a new
+ * one. *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. A call
+ * on a session that is in a batch gives MOTE_ERROR_INVALID_STATE. */
 MOTE_API int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
                                 const mote_generation_options* options, int64_t* sequence, mote_error* error);
-/* The same with a fork of the session, which computes with the batch's threads: several samples from one prefill. Not during
- * another call on the session. */
+/* The same with a fork of the session, which computes with the batch's threads: several samples from one prefill. Not
+ * during another call on the session. */
 MOTE_API int32_t mote_batch_add_fork(mote_batch* batch, const mote_session* session, const int32_t* ids, size_t count,
                                      const mote_generation_options* options, int64_t* sequence, mote_error* error);
-/* The sequence's next piece is its last, finished with MOTE_FINISH_CANCELLED: a chunk of its prompt that is being computed stops
- * as soon as it can, a step of all goes to its end. Nothing happens if it is over. */
+/* The sequence's next piece is its last, finished with MOTE_FINISH_CANCELLED: a chunk of its prompt that is being
+ * computed stops as soon as it can, a step of all goes to its end. Nothing happens if it is over. */
 MOTE_API void mote_batch_cancel(mote_batch* batch, int64_t sequence);
 /* Sequences that are not over; -1 if batch is NULL. */
 MOTE_API int64_t mote_batch_num_sequences(const mote_batch* batch);
-/* A chunk of one prompt, if a sequence has not read its own yet, and a token of each that has. *count is the number of pieces,
- * at most one a sequence and perhaps 0. */
+/* A chunk of one prompt, if a sequence has not read its own yet, and a token of each that has. *count is the number of
+ * pieces, at most one a sequence and perhaps 0. */
 MOTE_API int32_t mote_batch_step(mote_batch* batch, size_t* count, mote_error* error);
-/* The index-th piece of the last step and its sequence; text and top_logprobs live until the next step. Returns the error that
- * the sequence ended with, if it did: *sequence is filled then too, and there is no piece. */
-MOTE_API int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece, mote_error* error);
+/* The index-th piece of the last step and its sequence; text and top_logprobs live until the next step. Returns the
+ * error that the sequence ended with, if it did: *sequence is filled then too, and there is no piece. */
+MOTE_API int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece,
+                                  mote_error* error);
 /* Of the sequence of the index-th piece of the last step, which is its last. */
-MOTE_API int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics, mote_error* error);
+MOTE_API int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics,
+                                       mote_error* error);
 
 /* ---- beam search ---- */
 
@@ -578,20 +625,25 @@ typedef struct {
   double length_penalty;        /* 1; a score is the sum of log-probabilities over length^length_penalty */
 } mote_beam_options;
 
-/* Appends the prompt (which may be empty if the session has tokens) and finds the likeliest continuations. options (NULL: the
- * defaults); generation_options (NULL: the model's): max_new_tokens, ignore_eos and what changes logits; nothing is sampled. The
- * session then has the prompt and the best sequence but for its last token. A step costs num_beams decode steps. */
-MOTE_API int32_t mote_session_beam_search(mote_session* session, const int32_t* ids, size_t count, const mote_beam_options* options,
-                                          const mote_generation_options* generation_options, mote_beams** out, mote_error* error);
+/* Appends the prompt (which may be empty if the session has tokens) and finds the likeliest continuations. options
+ * (NULL: the defaults); generation_options (NULL: the model's): max_new_tokens, ignore_eos and what changes logits;
+ * nothing is sampled. The session then has the prompt and the best sequence but for its last token. A step costs
+ * num_beams decode steps. */
+MOTE_API int32_t mote_session_beam_search(mote_session* session, const int32_t* ids, size_t count,
+                                          const mote_beam_options* options,
+                                          const mote_generation_options* generation_options, mote_beams** out,
+                                          mote_error* error);
 MOTE_API void mote_beams_close(mote_beams* beams);
 MOTE_API size_t mote_beams_count(const mote_beams* beams);
 /* The sequence at `index`, the best first; *ids lives as long as the beams. score may be NULL. */
-MOTE_API int32_t mote_beams_get(const mote_beams* beams, size_t index, const int32_t** ids, size_t* count, float* score, mote_error* error);
+MOTE_API int32_t mote_beams_get(const mote_beams* beams, size_t index, const int32_t** ids, size_t* count, float* score,
+                                mote_error* error);
 
-/* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the text so far, of
- * which the last num_generated ids are output. Greedy: 1 for the id that is chosen. */
-MOTE_API int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids, size_t num_previous_ids,
-                                             size_t num_generated, const mote_generation_options* options, float* probabilities,
+/* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the text so
+ * far, of which the last num_generated ids are output. Greedy: 1 for the id that is chosen. */
+MOTE_API int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids,
+                                             size_t num_previous_ids, size_t num_generated,
+                                             const mote_generation_options* options, float* probabilities,
                                              mote_error* error);
 
 #ifdef __cplusplus

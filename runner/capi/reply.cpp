@@ -51,7 +51,8 @@ int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mot
   });
 }
 
-int32_t mote_model_reply_open(const mote_model* handle, const mote_reply_options* options, mote_reply** out, mote_error* error) {
+int32_t mote_model_reply_open(const mote_model* handle, const mote_reply_options* options, mote_reply** out,
+                              mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;

@@ -1,6 +1,6 @@
 #include "runner/capi/conversation.h"
-#include "runner/session/golden.h"
 #include "runner/generation/speculation/draft_model.h"
+#include "runner/session/golden.h"
 #include "runner/session/trace.h"
 
 using mote::Code;
@@ -46,18 +46,24 @@ mote::Result<mote::SessionOptions> mote::capi::read_session_options(const mote_s
   if (requested != nullptr) MOTE_RETURN_IF_ERROR(read_struct(requested, options));
   MOTE_REQUIRE(options.kv_type >= MOTE_KV_FLOAT32 && options.kv_type <= MOTE_KV_INT4, Code::kInvalidArgument,
                "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
-  MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH, Code::kInvalidArgument,
-               "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
-  MOTE_REQUIRE(options.overflow == MOTE_OVERFLOW_REFUSE || options.overflow == MOTE_OVERFLOW_SHIFT, Code::kInvalidArgument,
-               "overflow = %d: must be 0 (refuse) or 1 (shift)", options.overflow);
+  MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH,
+               Code::kInvalidArgument, "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
+  MOTE_REQUIRE(options.overflow == MOTE_OVERFLOW_REFUSE || options.overflow == MOTE_OVERFLOW_SHIFT,
+               Code::kInvalidArgument, "overflow = %d: must be 0 (refuse) or 1 (shift)", options.overflow);
   std::shared_ptr<PrefixCache> prefix_cache;
   if (options.prefix_cache != nullptr) {
     MOTE_ASSIGN(const auto found, share(options.prefix_cache));
     prefix_cache = found->cache;
   }
-  return SessionOptions{options.context_length, static_cast<KvType>(options.kv_type), options.num_threads, options.prefill_chunk,
-                        text_or_none(options.cpus), priority_of(options.priority), static_cast<Overflow>(options.overflow),
-                        options.num_keep, std::move(prefix_cache)};
+  return SessionOptions{options.context_length,
+                        static_cast<KvType>(options.kv_type),
+                        options.num_threads,
+                        options.prefill_chunk,
+                        text_or_none(options.cpus),
+                        priority_of(options.priority),
+                        static_cast<Overflow>(options.overflow),
+                        options.num_keep,
+                        std::move(prefix_cache)};
 }
 
 int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error) {
@@ -82,13 +88,14 @@ int32_t mote_prefix_cache_get_info(const mote_prefix_cache* handle, mote_prefix_
     MOTE_ASSIGN(const auto prefix_cache, share(handle));
     MOTE_REQUIRE_POINTER(info);
     const mote::PrefixCache::Statistics statistics = prefix_cache->cache->statistics();
-    const mote_prefix_cache_info result{0, statistics.bytes, statistics.snapshots, statistics.hits, statistics.misses,
-                                        statistics.reused_tokens};
+    const mote_prefix_cache_info result{
+        0, statistics.bytes, statistics.snapshots, statistics.hits, statistics.misses, statistics.reused_tokens};
     return mote::capi::write_struct(result, info);
   });
 }
 
-int32_t mote_session_open(mote_model* handle, const mote_session_options* requested, mote_session** out, mote_error* error) {
+int32_t mote_session_open(mote_model* handle, const mote_session_options* requested, mote_session** out,
+                          mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -126,12 +133,14 @@ int32_t mote_session_append_text(mote_session* handle, const char* text, size_t 
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, session->session->model().require_tokenizer());
     const bool is_start = session->session->position() == 0;
-    MOTE_ASSIGN(const std::vector<int32_t> ids, tokenizer->encode({text_bytes > 0 ? text : "", text_bytes}, {is_start, parse_special != 0}));
+    MOTE_ASSIGN(const std::vector<int32_t> ids,
+                tokenizer->encode({text_bytes > 0 ? text : "", text_bytes}, {is_start, parse_special != 0}));
     return session->session->append(ids);
   });
 }
 
-int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept, mote_error* error) {
+int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept,
+                                mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -141,7 +150,8 @@ int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t
   });
 }
 
-int32_t mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept, mote_error* error) {
+int32_t mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept,
+                                      mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -151,7 +161,8 @@ int32_t mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, 
   });
 }
 
-int32_t mote_session_append_messages(mote_session* handle, const mote_conversation* conversation, int64_t* kept, mote_error* error) {
+int32_t mote_session_append_messages(mote_session* handle, const mote_conversation* conversation, int64_t* kept,
+                                     mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(conversation);
@@ -231,7 +242,8 @@ int32_t mote_session_rewind(mote_session* handle, int64_t position, mote_error* 
   });
 }
 
-int32_t mote_session_tokens(const mote_session* handle, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+int32_t mote_session_tokens(const mote_session* handle, int32_t* ids, size_t capacity, size_t* count,
+                            mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(count);

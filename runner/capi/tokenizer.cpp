@@ -11,8 +11,8 @@ int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* er
   });
 }
 
-int32_t mote_tokenize(const mote_model* handle, const char* text, size_t text_bytes, int32_t add_special, int32_t parse_special,
-                      int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+int32_t mote_tokenize(const mote_model* handle, const char* text, size_t text_bytes, int32_t add_special,
+                      int32_t parse_special, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -21,7 +21,8 @@ int32_t mote_tokenize(const mote_model* handle, const char* text, size_t text_by
     if (capacity > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model->model->require_tokenizer());
     const mote::EncodeOptions options{add_special != 0, parse_special != 0};
-    MOTE_ASSIGN(const std::vector<int32_t> encoded, tokenizer->encode({text_bytes > 0 ? text : "", text_bytes}, options));
+    MOTE_ASSIGN(const std::vector<int32_t> encoded,
+                tokenizer->encode({text_bytes > 0 ? text : "", text_bytes}, options));
     *count = encoded.size();
     std::copy_n(encoded.begin(), std::min(capacity, encoded.size()), ids);
     return {};

@@ -38,9 +38,7 @@ Value read(Interpreter& interpreter, const char* name, std::string_view json, bo
   if (json.empty()) return Value::none();
   try {
     return read_json(interpreter, json, is_marked);
-  } catch (const jinja::Error& error) {
-    fail(std::string(name) + ": " + error.message);
-  }
+  } catch (const jinja::Error& error) { fail(std::string(name) + ": " + error.message); }
 }
 
 // Renders one conversation.
@@ -51,7 +49,8 @@ class Rendering {
   void prepare(Interpreter& interpreter) {
     Value messages = read(interpreter, "messages", conversation_.messages, true);
     if (!messages.is(Kind::kList)) fail("messages: must be a JSON list of objects");
-    for (size_t i = 0; i < messages.list->size; ++i) messages.list->items[i] = prepare_message(interpreter, messages.list->items[i]);
+    for (size_t i = 0; i < messages.list->size; ++i)
+      messages.list->items[i] = prepare_message(interpreter, messages.list->items[i]);
     if (!conversation_.continue_field.empty()) add_continue_tag(interpreter, *messages.list);
     interpreter.set_variable("messages", messages);
     interpreter.set_variable("tools", read(interpreter, "tools", conversation_.tools, true));
@@ -68,10 +67,13 @@ class Rendering {
     const Text wanted = strip(interpreter, final_text_, Value::none(), true, true);
     const size_t tag = text.view().rfind(kStrippedTag);
     if (text.view().find(wanted.view()) == std::string_view::npos || tag == std::string_view::npos) {
-      fail("continue_final_message is set but the final message does not appear in the chat after applying the chat template! "
-           "This can happen if the chat template deletes portions of the final message. Please verify the chat template and "
-           "final message in your chat to ensure they are compatible.Final message to continue: " +
-           std::string(wanted.view()) + "\nRendered chat:\n" + std::string(text.view()));
+      fail(
+          "continue_final_message is set but the final message does not appear in the chat after applying the chat "
+          "template! "
+          "This can happen if the chat template deletes portions of the final message. Please verify the chat template "
+          "and "
+          "final message in your chat to ensure they are compatible.Final message to continue: " +
+          std::string(wanted.view()) + "\nRendered chat:\n" + std::string(text.view()));
     }
     const Text kept = text.part(0, tag);
     if (text.view().substr(tag).starts_with(kContinueTag)) return kept;
@@ -81,7 +83,8 @@ class Rendering {
  private:
   static Value prepare_message(Interpreter& interpreter, const Value& message) {
     if (!message.is(Kind::kDict)) {
-      fail("Chat messages should be dicts, dataclasses or pydantic models, but got " + repr_string(interpreter, message) + ".");
+      fail("Chat messages should be dicts, dataclasses or pydantic models, but got " +
+           repr_string(interpreter, message) + ".");
     }
     Arena& arena = interpreter.arena();
     if (const Value* role = message.dict->find("role"); role != nullptr && role->is_text() && is_word(role->string())) {
@@ -124,7 +127,8 @@ class Rendering {
         if (other != nullptr && equal(interpreter.budget(), *other, content)) fields.emplace_back(name);
       }
     }
-    const bool is_read = std::any_of(fields.begin(), fields.end(), [&](const std::string& name) { return source_.find(name) != source_.npos; });
+    const bool is_read = std::any_of(fields.begin(), fields.end(),
+                                     [&](const std::string& name) { return source_.find(name) != source_.npos; });
     if (!is_read) {
       fail("continue_final_message is set to \"" + field + "\" but this is not an accepted field in the chat_template");
     }
@@ -164,16 +168,18 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::parse(std::string_view
 
 Result<Prompt> ChatTemplate::render(const Conversation& conversation, const jinja::RenderOptions& options) const {
   Rendering rendering(conversation, template_->source());
-  return template_->render_with([&](Interpreter& interpreter) { rendering.prepare(interpreter); },
-                                [&](Interpreter& interpreter, const Text& text) { return rendering.finish(interpreter, text); }, options);
+  return template_->render_with(
+      [&](Interpreter& interpreter) { rendering.prepare(interpreter); },
+      [&](Interpreter& interpreter, const Text& text) { return rendering.finish(interpreter, text); }, options);
 }
 
 Result<std::shared_ptr<const ChatTemplate>> chat_template_of(const Model& model) {
-  MOTE_REQUIRE(!model.chat_template().empty(), Code::kInvalidArgument, "%s has no chat template: give a prompt instead of messages",
-               model.path().c_str());
+  MOTE_REQUIRE(!model.chat_template().empty(), Code::kInvalidArgument,
+               "%s has no chat template: give a prompt instead of messages", model.path().c_str());
   return model.derived<ChatTemplate>([&]() -> Result<std::shared_ptr<const ChatTemplate>> {
     auto parsed = ChatTemplate::parse(model.chat_template());
-    if (!parsed.ok()) return Status(parsed.status().code(), "its chat template is not valid: " + parsed.status().message());
+    if (!parsed.ok())
+      return Status(parsed.status().code(), "its chat template is not valid: " + parsed.status().message());
     return parsed;
   });
 }

@@ -1,5 +1,5 @@
-// A model's chat template: messages to the prompt that the model was trained on, as transformers' apply_chat_template makes it.
-// Source: transformers utils/chat_template_utils.py render_jinja_template
+// A model's chat template: messages to the prompt that the model was trained on, as transformers' apply_chat_template
+// makes it. Source: transformers utils/chat_template_utils.py render_jinja_template
 #pragma once
 
 #include <memory>

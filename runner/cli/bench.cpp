@@ -32,7 +32,7 @@ struct BenchFlags {
 struct Case {
   bool is_prefill = true;
   int tokens = 0;
-  int depth = 0;  // tokens in the context before
+  int depth = 0;      // tokens in the context before
   int sequences = 0;  // that decode together; 0: one alone
   std::vector<double> seconds{};
 
@@ -41,7 +41,9 @@ struct Case {
     return sequences == 0 ? first() + tokens : positions_of({sequences, tokens, depth}, prefill_chunk);
   }
   double rate(double elapsed) const { return tokens * std::max(sequences, 1) / elapsed; }
-  std::string name() const { return is_prefill ? "prefill" : sequences == 0 ? "decode" : "decode x" + std::to_string(sequences); }
+  std::string name() const {
+    return is_prefill ? "prefill" : sequences == 0 ? "decode" : "decode x" + std::to_string(sequences);
+  }
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -74,7 +76,8 @@ double time_filled(const Case& test, const Session& session, const std::vector<i
   if (test.is_prefill) {
     prefill(session, ids);
   } else {
-    for (const int32_t id : ids) check([&](mote_error* error) { return mote_session_decode(session.get(), id, nullptr, error); });
+    for (const int32_t id : ids)
+      check([&](mote_error* error) { return mote_session_decode(session.get(), id, nullptr, error); });
   }
   return seconds_since(start);
 }
@@ -91,7 +94,8 @@ void measure(std::vector<Case>& cases, const BenchFlags& flags, const Model& mod
   for (Case& test : cases) {
     (void)time_once(test, flags.session, model, session);  // warms caches and clocks
     for (int i = 0; i < flags.repetitions; ++i) {
-      if (show_progress) std::fprintf(stderr, "\r%s %d: %d/%d ", test.name().c_str(), test.tokens, i + 1, flags.repetitions);
+      if (show_progress)
+        std::fprintf(stderr, "\r%s %d: %d/%d ", test.name().c_str(), test.tokens, i + 1, flags.repetitions);
       test.seconds.push_back(time_once(test, flags.session, model, session));
     }
     std::sort(test.seconds.begin(), test.seconds.end());
@@ -108,7 +112,8 @@ std::vector<Case> cases_of(const BenchFlags& flags) {
   std::vector<Case> cases;
   for (const int depth : flags.depths) {
     const bool has_default = flags.prompt_tokens.empty() && flags.batch.empty();
-    for (const int tokens : has_default ? std::vector<int>{128, 512} : flags.prompt_tokens) cases.push_back({true, tokens, depth});
+    for (const int tokens : has_default ? std::vector<int>{128, 512} : flags.prompt_tokens)
+      cases.push_back({true, tokens, depth});
     for (const int tokens : flags.generate_tokens) {
       if (flags.batch.empty()) cases.push_back({false, tokens, depth});
       for (const int sequences : flags.batch) cases.push_back({false, tokens, depth, sequences});
@@ -126,8 +131,8 @@ void choose_context(BenchFlags& flags, const Model& model, const std::vector<Cas
   for (const Case& test : cases) needed = std::max(needed, test.positions(session.prefill_chunk));
   const int32_t room = session.context_length == 0 ? longest : session.context_length;
   if (needed > room) {
-    throw InputError("a measurement needs " + std::to_string(needed) + " positions, the context has " + std::to_string(room) +
-                     ": give smaller --prompt-tokens, --generate-tokens or --depth");
+    throw InputError("a measurement needs " + std::to_string(needed) + " positions, the context has " +
+                     std::to_string(room) + ": give smaller --prompt-tokens, --generate-tokens or --depth");
   }
   if (session.context_length == 0) session.context_length = needed;
 }
@@ -138,26 +143,32 @@ mote_limits measure_limits(const BenchFlags& flags) {
   return limits;
 }
 
-Json to_json(const mote_limits& limits) { return {{"read_gb_s", limits.read_gb_s}, {"int8_gmac_s", limits.int8_gmac_s}}; }
+Json to_json(const mote_limits& limits) {
+  return {{"read_gb_s", limits.read_gb_s}, {"int8_gmac_s", limits.int8_gmac_s}};
+}
 
 int bench_limits(const BenchFlags& flags) {
   if (!flags.file.empty()) throw InputError("--limits measures the machine and takes no file");
   const mote_limits limits = measure_limits(flags);
-  if (flags.json) std::printf("%s\n", to_json(limits).dump().c_str());
-  else std::printf("memory read  %s GB/s\nint8         %s GMAC/s\n", number_text(limits.read_gb_s).c_str(), number_text(limits.int8_gmac_s).c_str());
+  if (flags.json)
+    std::printf("%s\n", to_json(limits).dump().c_str());
+  else
+    std::printf("memory read  %s GB/s\nint8         %s GMAC/s\n", number_text(limits.read_gb_s).c_str(),
+                number_text(limits.int8_gmac_s).c_str());
   return 0;
 }
 
 // One more run of each case, measured instruction by instruction.
-Json profile_cases(const std::vector<Case>& cases, const Session& session, int32_t vocab_size, const mote_limits& limits) {
+Json profile_cases(const std::vector<Case>& cases, const Session& session, int32_t vocab_size,
+                   const mote_limits& limits) {
   Json tests = Json::array();
   for (const Case& test : cases) {
     if (test.sequences > 0) continue;
     const std::vector<int32_t> ids = fill(test, session, vocab_size);
     check([&](mote_error* error) { return mote_session_start_profile(session.get(), error); });
     const double seconds = time_filled(test, session, ids);
-    const Json trace = Json::parse(
-        take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session.get(), text, error); }));
+    const Json trace = Json::parse(take_string(
+        [&](char** text, mote_error* error) { return mote_session_stop_profile(session.get(), text, error); }));
     Json summary = summarize(trace, test.is_prefill ? "prefill" : "decode", limits);
     summary["tokens"] = test.tokens;
     summary["depth"] = test.depth;
@@ -169,8 +180,9 @@ Json profile_cases(const std::vector<Case>& cases, const Session& session, int32
 
 void print_profile(const Json& profile) {
   for (const Json& test : profile["tests"]) {
-    const std::string heading = test["method"].get<std::string>() + " " + test["tokens"].dump() + ": " + test["calls"].dump() +
-                                " calls, each " + duration_text(test["seconds"].get<double>() / test["calls"].get<double>());
+    const std::string heading = test["method"].get<std::string>() + " " + test["tokens"].dump() + ": " +
+                                test["calls"].dump() + " calls, each " +
+                                duration_text(test["seconds"].get<double>() / test["calls"].get<double>());
     std::printf("\n%s\n", bold(heading, stdout).c_str());
     print_summary(test);
   }
@@ -181,15 +193,17 @@ void print_profile(const Json& profile) {
 Json to_json(const std::vector<Case>& cases) {
   Json results = Json::array();
   for (const Case& test : cases) {
-    results.push_back({{"test", test.is_prefill ? "prefill" : test.sequences == 0 ? "decode" : "batch"},
-                 {"tokens", test.tokens},
-                 {"depth", test.depth},
-                 {"sequences", std::max(test.sequences, 1)},
-                 {"repetitions", test.seconds.size()},
-                 {"median_tokens_per_second", test.rate(median(test.seconds))},
-                 {"min_tokens_per_second", test.rate(test.seconds.back())},
-                 {"max_tokens_per_second", test.rate(test.seconds.front())},
-                 {"median_seconds", median(test.seconds)}});
+    results.push_back({{"test", test.is_prefill       ? "prefill"
+                                : test.sequences == 0 ? "decode"
+                                                      : "batch"},
+                       {"tokens", test.tokens},
+                       {"depth", test.depth},
+                       {"sequences", std::max(test.sequences, 1)},
+                       {"repetitions", test.seconds.size()},
+                       {"median_tokens_per_second", test.rate(median(test.seconds))},
+                       {"min_tokens_per_second", test.rate(test.seconds.back())},
+                       {"max_tokens_per_second", test.rate(test.seconds.front())},
+                       {"median_seconds", median(test.seconds)}});
   }
   return results;
 }
@@ -242,8 +256,10 @@ int bench(BenchFlags flags) {
                  {"peak_private_bytes", memory.peak_private_bytes},
                  {"peak_file_backed_bytes", memory.peak_file_backed_bytes}};
   if (flags.profile) report["profile"] = profile_cases(cases, session, info.vocab_size, measure_limits(flags));
-  if (flags.json) std::printf("%s\n", report.dump(2).c_str());
-  else print_table(report, about);
+  if (flags.json)
+    std::printf("%s\n", report.dump(2).c_str());
+  else
+    print_table(report, about);
   return 0;
 }
 
@@ -252,23 +268,35 @@ int bench(BenchFlags flags) {
 void add_bench(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& verb = *app.add_subcommand("bench", "Measure prefill and decode speed, load time and memory");
-  verb.footer("The table shows the median, the slowest and the fastest run of each measurement.\n"
-              "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
-              "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench model.mote -p 16 -n 16 -d 256,2048 --kv-type int8\n"
-              "  mote-runner bench model.mote --batch 1,2,4,8 -n 64 -d 256\n  mote-runner bench --limits -t 2\n");
+  verb.footer(
+      "The table shows the median, the slowest and the fastest run of each measurement.\n"
+      "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
+      "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench model.mote -p 16 -n 16 -d 256,2048 "
+      "--kv-type int8\n"
+      "  mote-runner bench model.mote --batch 1,2,4,8 -n 64 -d 256\n  mote-runner bench --limits -t 2\n");
   verb.add_option("file", flags->file, "The .mote file");
-  verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Prompt lengths to measure (default: 128,512; with --batch none)")
-      ->delimiter(',')->check(CLI::PositiveNumber);
+  verb.add_option("-p,--prompt-tokens", flags->prompt_tokens,
+                  "Prompt lengths to measure (default: 128,512; with --batch none)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   verb.add_option("-n,--generate-tokens", flags->generate_tokens, "Numbers of generated tokens to measure")
-      ->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
-  verb.add_option("-d,--depth", flags->depths, "Tokens in the context before each measurement, made anew and not measured")
-      ->delimiter(',')->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb.add_option("-d,--depth", flags->depths,
+                  "Tokens in the context before each measurement, made anew and not measured")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   verb.add_option("-b,--batch", flags->batch, "Numbers of sequences that decode together; tok/s is that of all")
-      ->delimiter(',')->check(CLI::Range(1, 256));
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
   verb.add_option("-r,--repetitions", flags->repetitions, "Runs of each measurement, after one to warm up")
-      ->check(CLI::Range(1, 1000))->capture_default_str();
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   verb.add_flag("--json", flags->json, "Print the report as JSON");
-  verb.add_flag("--profile", flags->profile, "Then measure every instruction: tables by op and by layer, beside the machine's limits");
+  verb.add_flag("--profile", flags->profile,
+                "Then measure every instruction: tables by op and by layer, beside the machine's limits");
   verb.add_flag("--limits", flags->limits, "Measure only the machine: memory read bandwidth and int8 products");
   flags->session.add_to(verb);
   verb.callback([flags, &action] { action = [flags] { return bench(*flags); }; });

@@ -11,7 +11,8 @@ namespace {
 std::string read_file(const char* flag, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw InputError(std::string(flag) + " " + path + ": cannot be read: " + std::strerror(errno));
+  if (!file.is_open() || file.bad())
+    throw InputError(std::string(flag) + " " + path + ": cannot be read: " + std::strerror(errno));
   return text;
 }
 
@@ -25,10 +26,15 @@ std::string read_schema(const std::string& text) {
 }  // namespace
 
 void GrammarFlags::add_to(CLI::App& app) {
-  CLI::Option* schema = app.add_option("--json-schema", json_schema_, "The text is JSON that this schema accepts: a file, or the schema itself")
+  CLI::Option* schema = app.add_option("--json-schema", json_schema_,
+                                       "The text is JSON that this schema accepts: a file, or the schema itself")
                             ->type_name("FILE|JSON");
-  CLI::Option* regex = app.add_option("--regex", regex_, "The whole text matches this regular expression")->excludes(schema);
-  CLI::Option* grammar = app.add_option("--grammar", grammar_, "The text follows the grammar in this file")->type_name("FILE")->excludes(schema)->excludes(regex);
+  CLI::Option* regex =
+      app.add_option("--regex", regex_, "The whole text matches this regular expression")->excludes(schema);
+  CLI::Option* grammar = app.add_option("--grammar", grammar_, "The text follows the grammar in this file")
+                             ->type_name("FILE")
+                             ->excludes(schema)
+                             ->excludes(regex);
   app.add_option("--grammar-syntax", syntax_, "Of --grammar: gbnf or lark (default: gbnf if there is a ::= in it)")
       ->check(CLI::IsMember({"gbnf", "lark"}))
       ->needs(grammar);

@@ -36,7 +36,8 @@ std::string take_string(Call call) {
   return text;
 }
 
-inline Model open_model(const std::string& path, int32_t load_mode = MOTE_LOAD_MAP, const std::string& backend = "auto") {
+inline Model open_model(const std::string& path, int32_t load_mode = MOTE_LOAD_MAP,
+                        const std::string& backend = "auto") {
   auto options = sized<mote_model_options>();
   options.load_mode = load_mode;
   options.backend = backend.c_str();
@@ -51,12 +52,13 @@ inline mote_model_info info_of(const Model& model) {
   return info;
 }
 
-inline std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special, bool parse_special) {
+inline std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special,
+                                     bool parse_special) {
   std::vector<int32_t> ids(text.size() + 16);
   size_t count = 0;
   const auto fill = [&](mote_error* error) {
-    return mote_tokenize(model.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(), &count,
-                         error);
+    return mote_tokenize(model.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(),
+                         &count, error);
   };
   check(fill);
   if (count > ids.size()) {  // normalisation can lengthen a text

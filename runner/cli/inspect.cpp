@@ -33,15 +33,18 @@ void heading(const std::string& text) { std::printf("\n%s\n", bold(text, stdout)
 // "4 mote.linear, aten.add"
 std::string ops_text(const Json& ops) {
   std::string text;
-  for (const auto& [op, count] : ops.items()) text += (text.empty() ? "" : ", ") + (count == 1 ? "" : integer(count) + " ") + op;
+  for (const auto& [op, count] : ops.items())
+    text += (text.empty() ? "" : ", ") + (count == 1 ? "" : integer(count) + " ") + op;
   return text;
 }
 
 // Which lowering this device takes, and why it takes no other.
 template <typename Row>
 void print_choice(const Json& about, Row row) {
-  if (!about["lowering"].is_null()) row("runs here on", about["lowering"]);
-  else row("runs here on", "nothing; inspect shows what the file holds");
+  if (!about["lowering"].is_null())
+    row("runs here on", about["lowering"]);
+  else
+    row("runs here on", "nothing; inspect shows what the file holds");
   for (const auto& [name, reason] : about["lowerings"].items()) {
     if (!reason.is_null()) row(("not on " + name).c_str(), reason);
   }
@@ -49,7 +52,9 @@ void print_choice(const Json& about, Row row) {
 
 void print_summary(const Json& about) {
   const Json& provenance = about["provenance"];
-  const auto row = [&](const char* name, const std::string& value) { std::printf("  %-16s %s\n", name, value.c_str()); };
+  const auto row = [&](const char* name, const std::string& value) {
+    std::printf("  %-16s %s\n", name, value.c_str());
+  };
   std::printf("%s\n", bold(about["file"].get<std::string>(), stdout).c_str());
   row("size", size(about["file_bytes"]));
   row("model", provenance["model_id"].get<std::string>() + " (" + provenance["model_type"].get<std::string>() + ")");
@@ -61,8 +66,9 @@ void print_summary(const Json& about) {
   row("vocabulary", integer(about["vocab_size"]));
   row("context", "up to " + integer(about["max_position_embeddings"]) + " positions");
   row("eos tokens", about["eos_token_ids"].dump());
-  row("tokenizer", about["tokenizer"].is_null() ? "none" : about["tokenizer"]["kind"].get<std::string>() + ", " +
-                                                               integer(about["tokenizer"]["num_ids"]) + " ids");
+  row("tokenizer", about["tokenizer"].is_null() ? "none"
+                                                : about["tokenizer"]["kind"].get<std::string>() + ", " +
+                                                      integer(about["tokenizer"]["num_ids"]) + " ids");
   row("chat template", about["chat_template"].get<std::string>().empty() ? "none" : "yes");
   row("generation", about["generation_config"].dump());
   row("golden samples", integer(about["num_golden_samples"]));
@@ -117,7 +123,8 @@ void print_delegates(const Json& about) {
   std::vector<std::tuple<std::string, int64_t, uint64_t>> groups;  // what is in it, how many, bytes
   for (const Json& delegate : about["delegates"]) {
     const std::string label = delegate["backend"].get<std::string>() + ": " + ops_text(delegate["ops"]);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return std::get<0>(each) == label; });
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return std::get<0>(each) == label; });
     if (group == groups.end()) group = groups.insert(groups.end(), {label, 0, 0});
     ++std::get<1>(*group);
     std::get<2>(*group) += delegate["bytes"].get<uint64_t>();
@@ -140,7 +147,8 @@ void print_ops(const Json& about, const std::string& lowering) {
   Table ops(names);
   for (const auto& [op, by_method] : counts.items()) {
     std::vector<std::string> row = {op};
-    for (size_t i = 1; i < names.size(); ++i) row.push_back(by_method.contains(names[i]) ? integer(by_method[names[i]]) : "-");
+    for (size_t i = 1; i < names.size(); ++i)
+      row.push_back(by_method.contains(names[i]) ? integer(by_method[names[i]]) : "-");
     ops.add(row);
   }
   ops.print(stdout);
@@ -150,7 +158,8 @@ void print_weights(const Json& about) {
   heading("Weights");
   const Json& weights = about["weights"];
   Table table({"format", "tensors", "size"});
-  for (const Json& format : weights["formats"]) table.add({format["format"], integer(format["count"]), size(format["bytes"])});
+  for (const Json& format : weights["formats"])
+    table.add({format["format"], integer(format["count"]), size(format["bytes"])});
   table.add({"all", integer(weights["count"]), size(weights["bytes"])});
   table.print(stdout);
 }
@@ -195,7 +204,8 @@ std::string outputs_text(const Json& outputs) {
   for (const Json& output : outputs) {
     std::string shape;
     for (const Json& size : output["shape"]) shape += (shape.empty() ? "" : ", ") + size.get<std::string>();
-    text += (text.empty() ? "%" : ", %") + integer(output["value"]) + ": " + output["dtype"].get<std::string>() + " [" + shape + "]";
+    text += (text.empty() ? "%" : ", %") + integer(output["value"]) + ": " + output["dtype"].get<std::string>() + " [" +
+            shape + "]";
   }
   return text;
 }
@@ -210,7 +220,8 @@ void print_instructions(const Json& about, const Json& method) {
     std::string runner = instruction["runs_on"].is_null() ? "view" : instruction["runs_on"].get<std::string>();
     runner.resize(std::max(width, runner.size()), ' ');
     std::string notes = instruction["origin"];
-    if (instruction.contains("delegate")) notes += "  (" + ops_text(about["delegates"][instruction["delegate"].get<size_t>()]["ops"]) + ")";
+    if (instruction.contains("delegate"))
+      notes += "  (" + ops_text(about["delegates"][instruction["delegate"].get<size_t>()]["ops"]) + ")";
     std::printf("%4zu  %s%s = %s%s  %s\n", index++, width == 0 ? "" : (runner + "  ").c_str(),
                 outputs_text(instruction["outputs"]).c_str(), bold(instruction["op"], stdout).c_str(),
                 instruction["inputs"].dump().c_str(), dim(notes, stdout).c_str());
@@ -227,7 +238,8 @@ void print_method(const Json& about, const std::string& name) {
   }
   if (found.empty()) throw InputError("--ops " + name + ": the file has no such method (has: " + joined(known) + ")");
   for (const Json* method : found) {
-    if (found.size() > 1) heading((*method)["lowering"].get<std::string>() + ": " + (*method)["label"].get<std::string>());
+    if (found.size() > 1)
+      heading((*method)["lowering"].get<std::string>() + ": " + (*method)["label"].get<std::string>());
     print_instructions(about, *method);
   }
 }
@@ -248,8 +260,10 @@ void keep_lowering(Json& about, const std::string& name) {
 
 void print_everything(const Json& about) {
   print_summary(about);
-  if (has_backends(about)) print_division(about);
-  else print_methods(about);
+  if (has_backends(about))
+    print_division(about);
+  else
+    print_methods(about);
   for (const auto& [lowering, reason] : about["lowerings"].items()) {
     const bool is_kept = std::any_of(about["methods"].begin(), about["methods"].end(),
                                      [&](const Json& method) { return method["lowering"] == lowering; });
@@ -271,9 +285,12 @@ int inspect(const InspectFlags& flags) {
   Json about = Json::parse(
       take_string([&](char** text, mote_error* error) { return mote_describe_file(flags.file.c_str(), text, error); }));
   if (!flags.backend.empty()) keep_lowering(about, flags.backend);
-  if (!flags.ops.empty()) print_method(about, flags.ops);
-  else if (flags.json) std::printf("%s\n", about.dump(2).c_str());
-  else print_everything(about);
+  if (!flags.ops.empty())
+    print_method(about, flags.ops);
+  else if (flags.json)
+    std::printf("%s\n", about.dump(2).c_str());
+  else
+    print_everything(about);
   return 0;
 }
 
@@ -282,11 +299,14 @@ int inspect(const InspectFlags& flags) {
 void add_inspect(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App& verb = *app.add_subcommand("inspect", "Show methods, ops, weights, states and provenance of a file");
-  verb.footer("Examples:\n  mote-runner inspect model.mote\n  mote-runner inspect model.mote --ops decode --backend xnnpack\n");
+  verb.footer(
+      "Examples:\n  mote-runner inspect model.mote\n  mote-runner inspect model.mote --ops decode --backend xnnpack\n");
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_flag("--json", flags->json, "Print everything as one JSON object");
-  verb.add_option("--ops", flags->ops, "List the instructions of a method, and what runs each: prefill, decode or verify");
-  verb.add_option("--backend", flags->backend, "Only the methods of one way to run the file: cpu, xnnpack, ... (default: all)");
+  verb.add_option("--ops", flags->ops,
+                  "List the instructions of a method, and what runs each: prefill, decode or verify");
+  verb.add_option("--backend", flags->backend,
+                  "Only the methods of one way to run the file: cpu, xnnpack, ... (default: all)");
   verb.add_flag("--kernels", flags->kernels, "List the kernels that are chosen for the file on this machine");
   verb.callback([flags, &action] { action = [flags] { return inspect(*flags); }; });
 }

@@ -18,7 +18,7 @@ extern "C" void note_interrupt(int) {
 }  // namespace
 
 Interrupts::Interrupts(Second second) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = note_interrupt;
   sigemptyset(&action.sa_mask);
   // Without SA_RESTART: a read ends.

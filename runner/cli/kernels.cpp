@@ -10,7 +10,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json describe() { return Json::parse(take_string([](char** text, mote_error* error) { return mote_describe_kernels(text, error); })); }
+Json describe() {
+  return Json::parse(take_string([](char** text, mote_error* error) { return mote_describe_kernels(text, error); }));
+}
 
 std::string tokens(const Json& kernel) {
   const Json& most = kernel["max_tokens"];
@@ -42,7 +44,8 @@ void print_kernels(const std::string& file) {
   if (file.empty()) {
     const Json about = describe();
     print_all(about);
-    std::printf("\nThis CPU offers %s. Give a file to see what is chosen for it.\n", about["cpu_features"].get<std::string>().c_str());
+    std::printf("\nThis CPU offers %s. Give a file to see what is chosen for it.\n",
+                about["cpu_features"].get<std::string>().c_str());
     return;
   }
   const Model model = open_model(file);  // which asks every op for its kernels

@@ -3,7 +3,8 @@
 namespace mote::cli {
 
 Json describe(const Model& model) {
-  return Json::parse(take_string([&](char** text, mote_error* error) { return mote_model_describe(model.get(), text, error); }));
+  return Json::parse(
+      take_string([&](char** text, mote_error* error) { return mote_model_describe(model.get(), text, error); }));
 }
 
 bool has_backends(const Json& about) { return about["lowerings"].size() > 1 || !about["delegates"].empty(); }

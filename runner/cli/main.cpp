@@ -42,15 +42,14 @@ int run_main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool is_verb = argc > 1 && argv[1][0] != '-';
     if (is_verb && app.get_subcommands().empty()) {
-      return fail((std::string("there is no verb '") + argv[1] + "': it must be a subcommand that --help lists").c_str());
+      return fail(
+          (std::string("there is no verb '") + argv[1] + "': it must be a subcommand that --help lists").c_str());
     }
     return app.exit(error) == 0 ? 0 : kExitBadInput;
   }
   try {
     return action();
-  } catch (const InputError& error) {
-    return fail(error.what());
-  }
+  } catch (const InputError& error) { return fail(error.what()); }
 }
 
 }  // namespace
@@ -59,7 +58,5 @@ int run_main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return mote::cli::run_main(argc, argv);
-  } catch (const std::exception& exception) {
-    return mote::cli::fail(exception.what());
-  }
+  } catch (const std::exception& exception) { return mote::cli::fail(exception.what()); }
 }

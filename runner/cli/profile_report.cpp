@@ -37,7 +37,8 @@ Row& row_named(std::vector<Row>& rows, const std::string& name) {
 std::string layer_of(const std::string& origin) {
   for (size_t begin = 0; begin < origin.size();) {
     const size_t end = std::min(origin.find('.', begin), origin.size());
-    const bool is_number = end > begin && std::all_of(origin.begin() + static_cast<std::ptrdiff_t>(begin), origin.begin() + static_cast<std::ptrdiff_t>(end),
+    const bool is_number = end > begin && std::all_of(origin.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                      origin.begin() + static_cast<std::ptrdiff_t>(end),
                                                       [](unsigned char c) { return std::isdigit(c) != 0; });
     if (is_number) return origin.substr(0, end);
     begin = end + 1;
@@ -74,7 +75,8 @@ std::string percent(double part) {
 
 void add_row(Table& table, const Json& row, const Json& summary) {
   const double calls = std::max(1.0, summary["calls"].get<double>());
-  table.add({row["name"], number_text(row["count"].get<double>() / calls), duration_text(row["seconds"].get<double>() / calls),
+  table.add({row["name"], number_text(row["count"].get<double>() / calls),
+             duration_text(row["seconds"].get<double>() / calls),
              percent(row["seconds"].get<double>() / summary["seconds"].get<double>()),
              bytes_text(static_cast<uint64_t>(row["bytes"].get<double>() / calls)), number_text(row["gb_s"]),
              percent(row["of_read_limit"]), number_text(row["gop_s"]), percent(row["of_int8_limit"])});

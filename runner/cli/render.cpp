@@ -77,7 +77,8 @@ int run_render(const RenderFlags& flags) {
 void add_render(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<RenderFlags>();
   CLI::App& verb = *app.add_subcommand("render", "Show the prompt that the file's chat template makes of messages");
-  verb.footer("Example:\n  mote-runner render model.mote messages.json --tools tools.json --set enable_thinking=false --ids\n");
+  verb.footer(
+      "Example:\n  mote-runner render model.mote messages.json --tools tools.json --set enable_thinking=false --ids\n");
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_option("messages", flags->messages, "JSON file with the list of messages; -: standard input")->required();
   verb.add_option("--tools", flags->tools, "JSON file with the list of tools");

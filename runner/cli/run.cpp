@@ -62,15 +62,17 @@ void print_statistics(const Model& model, const Generation& generation) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0.0 ? number_text(static_cast<double>(tokens) / seconds) + " tok/s" : std::string("-");
   };
-  static constexpr const char* kReasons[] = {"end of sequence", "length", "stop string", "cancelled", "stop token", "time"};
+  static constexpr const char* kReasons[] = {"end of sequence", "length",     "stop string",
+                                             "cancelled",       "stop token", "time"};
   const int32_t reason = statistics.finish_reason;
   const std::string line =
       "prompt " + std::to_string(statistics.prompt_tokens) + " tokens, " +
       rate(statistics.prompt_tokens, statistics.prefill_seconds) + " | generated " +
       std::to_string(statistics.generated_tokens) + " tokens, " +
       rate(statistics.generated_tokens - 1, statistics.decode_seconds) + " | first token after " +
-      duration_text(statistics.time_to_first_token_seconds) + " | peak memory " + bytes_text(statistics.peak_rss_bytes) +
-      ", private " + bytes_text(statistics.peak_private_bytes) + speculation_text(statistics) + " | " +
+      duration_text(statistics.time_to_first_token_seconds) + " | peak memory " +
+      bytes_text(statistics.peak_rss_bytes) + ", private " + bytes_text(statistics.peak_private_bytes) +
+      speculation_text(statistics) + " | " +
       (reason >= 0 && reason < static_cast<int32_t>(std::size(kReasons)) ? kReasons[reason] : "stopped");
   for (const std::string& each : {line, choice_text(describe(model))}) {
     if (!each.empty()) std::fprintf(stderr, "%s\n", dim(each, stderr).c_str());
@@ -90,7 +92,8 @@ int32_t stream(const Generation& generation, int32_t& last_id) {
   return piece.finish_reason;
 }
 
-// A session from which another run goes on: all of the text that was written, also its last token, which nothing has computed yet.
+// A session from which another run goes on: all of the text that was written, also its last token, which nothing has
+// computed yet.
 void save_session(const Session& session, const std::string& path, int32_t reason, int32_t last_id) {
   const bool is_text = reason == MOTE_FINISH_LENGTH || reason == MOTE_FINISH_TIME;
   auto info = sized<mote_session_info>();
@@ -113,8 +116,9 @@ class Profile {
 
   void write() {
     if (path_.empty()) return;
-    file_ << take_string([&](char** text, mote_error* error) { return mote_session_stop_profile(session_.get(), text, error); })
-          << std::flush;
+    file_ << take_string([&](char** text, mote_error* error) {
+      return mote_session_stop_profile(session_.get(), text, error);
+    }) << std::flush;
     require_file();
   }
 
@@ -136,13 +140,15 @@ int run(const RunFlags& flags) {
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner run model.mote \"prompt\"");
   const Model model = flags.session.load(flags.file);
   if (info_of(model).has_tokenizer == 0) {
-    throw InputError(flags.file + " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
+    throw InputError(flags.file +
+                     " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
   }
   const bool is_new = flags.load_session.empty();
   const std::vector<int32_t> ids = tokenize(model, read_prompt(flags), is_new, true);
   if (ids.empty() && is_new) throw InputError("the prompt is empty: give some text, or pipe it in");
   const Session session = flags.session.open(model);
-  if (!is_new) check([&](mote_error* error) { return mote_session_restore(session.get(), flags.load_session.c_str(), error); });
+  if (!is_new)
+    check([&](mote_error* error) { return mote_session_restore(session.get(), flags.load_session.c_str(), error); });
   if (!flags.speculation.draft_model.empty()) set_draft_model(session, flags.speculation.draft_model);
   std::vector<const char*> stop_strings;
   for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
@@ -161,7 +167,9 @@ int run(const RunFlags& flags) {
   options.num_stop_token_ids = flags.stop_token_ids.size();
   options.max_time = flags.max_time;
   mote_generation* handle = nullptr;
-  check([&](mote_error* error) { return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error); });
+  check([&](mote_error* error) {
+    return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error);
+  });
   const Generation generation(handle);
   Profile profile(session, flags.profile);
   const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
@@ -185,19 +193,26 @@ void add_run(CLI::App& app, Action& action) {
   flags->sampling.add_to(verb);
   flags->grammar.add_to(verb);
   verb.add_option("--stop", flags->stop_strings, "End before this text; may be given several times")->take_all();
-  verb.add_option("--stop-token-id", flags->stop_token_ids, "End at this token id; may be given several times")->take_all();
-  verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);
+  verb.add_option("--stop-token-id", flags->stop_token_ids, "End at this token id; may be given several times")
+      ->take_all();
+  verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")
+      ->check(CLI::NonNegativeNumber);
   verb.add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end-of-sequence token");
   flags->speculation.add_to(verb);
   flags->session.add_to(verb);
-  verb.add_option("--load-session", flags->load_session, "Go on from a session that --save-session wrote; the prompt comes behind its text");
+  verb.add_option("--load-session", flags->load_session,
+                  "Go on from a session that --save-session wrote; the prompt comes behind its text");
   verb.add_option("--save-session", flags->save_session, "Write tokens and caches to this file at the end");
-  verb.add_option("--profile", flags->profile, "Measure every instruction and write a trace for chrome://tracing to this file")
+  verb.add_option("--profile", flags->profile,
+                  "Measure every instruction and write a trace for chrome://tracing to this file")
       ->type_name("trace.json");
-  verb.add_flag("--kernels", flags->kernels, "Run nothing: list the kernels chosen for the file, without a file all there are");
+  verb.add_flag("--kernels", flags->kernels,
+                "Run nothing: list the kernels chosen for the file, without a file all there are");
   verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
   CLI::Option* quiet = verb.add_flag("--quiet", flags->quiet, "Print no statistics");
-  verb.add_flag("--stats", flags->show_statistics, "Print statistics on standard error, and which backend ran (the default)")->excludes(quiet);
+  verb.add_flag("--stats", flags->show_statistics,
+                "Print statistics on standard error, and which backend ran (the default)")
+      ->excludes(quiet);
   verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }
 

@@ -32,12 +32,13 @@ std::string shortest(T value) {
 }  // namespace
 
 template <typename T>
-CLI::Option* SamplingFlags::add(CLI::App& app, const char* flag, T mote_generation_options::*field, const char* help) {
+CLI::Option* SamplingFlags::add(CLI::App& app, const char* flag, T mote_generation_options::* field, const char* help) {
   CLI::Option* option = app.add_option(flag, given_.*field, help);
   copies_.emplace_back([this, option, field](mote_generation_options& to) {
     if (option->count() > 0) to.*field = given_.*field;
   });
-  shown_.emplace_back(option->get_lnames()[0], [field](const mote_generation_options& from) { return shortest(from.*field); });
+  shown_.emplace_back(option->get_lnames()[0],
+                      [field](const mote_generation_options& from) { return shortest(from.*field); });
   return option;
 }
 
@@ -60,25 +61,32 @@ void SamplingFlags::add_to(CLI::App& app) {
       add(app, "--top-k", &Options::top_k, "Sample among the K likeliest tokens (0: off)"),
       add(app, "--top-p", &Options::top_p, "Sample among the likeliest tokens with this total probability (1: off)"),
       add(app, "--min-p", &Options::min_p, "Leave out tokens below this fraction of the likeliest one (0: off)"),
-      add(app, "--typical-p", &Options::typical_p, "Sample among the tokens of the usual surprise with this total probability (1: off)"),
+      add(app, "--typical-p", &Options::typical_p,
+          "Sample among the tokens of the usual surprise with this total probability (1: off)"),
       add(app, "--xtc-probability", &Options::xtc_probability, "How often to leave the likeliest tokens out (0: off)"),
   };
-  add(app, "--xtc-threshold", &Options::xtc_threshold, "XTC: the probability from which tokens are left out, but for the last (0.1)");
+  add(app, "--xtc-threshold", &Options::xtc_threshold,
+      "XTC: the probability from which tokens are left out, but for the last (0.1)");
   add(app, "--repetition-penalty", &Options::repetition_penalty, "Above 1: avoid tokens that occurred (1: off)");
   add(app, "--repetition-window", &Options::repetition_window, "Tokens that the repetition penalty looks at (0: all)");
-  add(app, "--frequency-penalty", &Options::frequency_penalty, "Taken off a token's logit for each time that it was generated (0: off)");
-  add(app, "--presence-penalty", &Options::presence_penalty, "Taken off the logit of a token that was generated (0: off)");
+  add(app, "--frequency-penalty", &Options::frequency_penalty,
+      "Taken off a token's logit for each time that it was generated (0: off)");
+  add(app, "--presence-penalty", &Options::presence_penalty,
+      "Taken off the logit of a token that was generated (0: off)");
   add(app, "--no-repeat-ngram-size", &Options::no_repeat_ngram_size, "No so many tokens in a row occur twice (0: off)");
   add(app, "--dry-multiplier", &Options::dry_multiplier, "DRY: how much to avoid going on with a repetition (0: off)");
   add(app, "--dry-base", &Options::dry_base, "DRY: growth of the penalty with each repeated token (1.75)");
   add(app, "--dry-allowed-length", &Options::dry_allowed_length, "DRY: the shortest repetition that costs (2)");
   add(app, "--dry-window", &Options::dry_window, "DRY: tokens to look at (0: all)");
-  app.add_option("--dry-breaker", dry_breakers_, "DRY: a text that ends repetitions, by its last token; may be given several times")
+  app.add_option("--dry-breaker", dry_breakers_,
+                 "DRY: a text that ends repetitions, by its last token; may be given several times")
       ->take_all();
-  app.add_option("--logit-bias", logit_bias_, "A token id and what is added to its logit (-inf: never); may be given several times")
+  app.add_option("--logit-bias", logit_bias_,
+                 "A token id and what is added to its logit (-inf: never); may be given several times")
       ->type_name("ID=BIAS")
       ->take_all();
-  app.add_option("--bad-words", bad_words_, "A text that is never generated, nor with a space before it; may be given several times")
+  app.add_option("--bad-words", bad_words_,
+                 "A text that is never generated, nor with a space before it; may be given several times")
       ->take_all();
 }
 
@@ -103,7 +111,8 @@ void SamplingFlags::resolve_lists(const Model& model, ResolvedSampling& result) 
   for (const std::string& text : logit_bias_) result.sequences.push_back(parse_bias(text));
   for (const std::string& word : bad_words_) {
     if (word.empty()) throw InputError("--bad-words: the text is empty");
-    for (const char* space : {"", " "}) result.sequences.emplace_back(tokenize(model, space + word, false, false), -HUGE_VALF);
+    for (const char* space : {"", " "})
+      result.sequences.emplace_back(tokenize(model, space + word, false, false), -HUGE_VALF);
   }
   for (const auto& [ids, bias] : result.sequences) result.biases.push_back({ids.data(), ids.size(), bias});
   result.options.dry_sequence_breakers = result.breakers.data();

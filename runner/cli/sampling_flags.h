@@ -28,18 +28,19 @@ class SamplingFlags {
   void add_to(CLI::App& app);
   // The model's defaults, with what was given on the command line in their place.
   void resolve(const Model& model, ResolvedSampling& result) const;
-  // The names of the options that are numbers, as on the command line but without the dashes, and their values in `options`.
+  // The names of the options that are numbers, as on the command line but without the dashes, and their values in
+  // `options`.
   std::vector<std::pair<std::string, std::string>> values(const mote_generation_options& options) const;
 
  private:
   template <typename T>
-  CLI::Option* add(CLI::App& app, const char* flag, T mote_generation_options::*field, const char* help);
+  CLI::Option* add(CLI::App& app, const char* flag, T mote_generation_options::* field, const char* help);
   void resolve_lists(const Model& model, ResolvedSampling& result) const;
 
   mote_generation_options given_ = sized<mote_generation_options>();
   std::vector<std::function<void(mote_generation_options&)>> copies_;  // of what was given
   std::vector<std::pair<std::string, std::function<std::string(const mote_generation_options&)>>> shown_;
-  std::vector<const CLI::Option*> sampling_;                           // any of these asks for sampling
+  std::vector<const CLI::Option*> sampling_;  // any of these asks for sampling
   const CLI::Option* seed_ = nullptr;
   std::vector<std::string> dry_breakers_ = {"\n", ":", "\"", "*"};
   std::vector<std::string> logit_bias_;

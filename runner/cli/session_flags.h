@@ -23,7 +23,9 @@ struct SessionFlags {
   bool shifts() const { return overflow == "shift"; }
   void add_to(CLI::App& app);
   mote_session_options options() const;  // points into this
-  Model load(const std::string& path) const { return open_model(path, no_mmap ? MOTE_LOAD_READ : MOTE_LOAD_MAP, backend); }
+  Model load(const std::string& path) const {
+    return open_model(path, no_mmap ? MOTE_LOAD_READ : MOTE_LOAD_MAP, backend);
+  }
   Session open(const Model& model) const;
 };
 

@@ -13,10 +13,12 @@ constexpr std::array<const char*, 4> kModes = {"auto", "off", "lookup", "draft"}
 }  // namespace
 
 void SpeculationFlags::add_to(CLI::App& app) {
-  app.add_option("--draft", draft_model, "A smaller .mote file with the same tokenizer that proposes tokens; the text stays the same")
+  app.add_option("--draft", draft_model,
+                 "A smaller .mote file with the same tokenizer that proposes tokens; the text stays the same")
       ->type_name("small.mote");
-  app.add_option("--speculative", speculative, "Propose tokens and verify several at once: auto (where it is faster), off, lookup (from "
-                                               "the text itself) or draft (with the draft model)")
+  app.add_option("--speculative", speculative,
+                 "Propose tokens and verify several at once: auto (where it is faster), off, lookup (from "
+                 "the text itself) or draft (with the draft model)")
       ->check(CLI::IsMember({"auto", "off", "lookup", "draft"}))
       ->capture_default_str();
   app.add_option("--draft-tokens", draft_tokens, "Tokens to propose at a time (0: as many as pay)")
@@ -36,9 +38,9 @@ void SpeculationFlags::resolve(mote_generation_options& options) const {
 
 std::string speculation_text(const mote_statistics& statistics) {
   if (statistics.num_drafts == 0) return "";
-  return " | drafts: " + std::to_string(statistics.accepted_tokens) + " of " + std::to_string(statistics.proposed_tokens) +
-         " tokens accepted, " + number_text(statistics.mean_run_length) + " a call, " + number_text(statistics.speculative_speed_up) +
-         "x as fast";
+  return " | drafts: " + std::to_string(statistics.accepted_tokens) + " of " +
+         std::to_string(statistics.proposed_tokens) + " tokens accepted, " + number_text(statistics.mean_run_length) +
+         " a call, " + number_text(statistics.speculative_speed_up) + "x as fast";
 }
 
 }  // namespace mote::cli

@@ -17,9 +17,9 @@ std::string green(const std::string& text, FILE* stream);
 std::string yellow(const std::string& text, FILE* stream);
 std::string cyan(const std::string& text, FILE* stream);
 
-std::string bytes_text(uint64_t bytes);       // "9.2 MB"
-std::string number_text(double value);        // three or more significant digits
-std::string duration_text(double seconds);    // "3.2 ms"
+std::string bytes_text(uint64_t bytes);     // "9.2 MB"
+std::string number_text(double value);      // three or more significant digits
+std::string duration_text(double seconds);  // "3.2 ms"
 
 // Rows of cells; the first row is the heading. The first column is left-aligned, the others right-aligned.
 class Table {

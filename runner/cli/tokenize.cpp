@@ -18,9 +18,8 @@ struct TokenizeFlags {
 };
 
 std::string token_text(const Model& model, int32_t id) {
-  return take_string([&](char** text, mote_error* error) {
-    return mote_detokenize(model.get(), &id, 1, 0, text, nullptr, error);
-  });
+  return take_string(
+      [&](char** text, mote_error* error) { return mote_detokenize(model.get(), &id, 1, 0, text, nullptr, error); });
 }
 
 int run_tokenize(const TokenizeFlags& flags) {

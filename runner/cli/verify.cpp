@@ -33,8 +33,8 @@ void print_report(const Json& report) {
     std::string result = sample["passed"].get<bool>() ? "ok" : "DIFFERS";
     if (!sample["tokenizer_agrees"].get<bool>()) result += " (tokenizer)";
     table.add({shortened(sample["text"]), sample["prompt_tokens"].dump(), sample["tokens"].dump(),
-               sample["matched_tokens"].dump(), error_text(sample["max_relative_error"]), error_text(sample["tolerance"]),
-               result});
+               sample["matched_tokens"].dump(), error_text(sample["max_relative_error"]),
+               error_text(sample["tolerance"]), result});
   }
   table.print(stdout);
 }
@@ -48,8 +48,8 @@ int verify(const VerifyFlags& flags) {
     const Session session = flags.session.open(model);
     const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
     const CancelOnInterrupt cancel(session.get());
-    report = Json::parse(
-        take_string([&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));
+    report = Json::parse(take_string(
+        [&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));
   }
   report["checksums"] = intact ? "ok" : damage.message;
   const bool passed = intact && report["passed"].get<bool>();
@@ -66,8 +66,10 @@ int verify(const VerifyFlags& flags) {
   }
   std::printf("checksums  %s\n", report["checksums"].get<std::string>().c_str());
   if (!choice.empty()) std::printf("%s\n", choice.c_str());
-  if (!report["samples"].empty()) print_report(report);
-  else if (intact) std::printf("The file has no golden samples.\n");
+  if (!report["samples"].empty())
+    print_report(report);
+  else if (intact)
+    std::printf("The file has no golden samples.\n");
   std::printf("%s\n", passed ? green("verified", stdout).c_str() : red("does not verify", stdout).c_str());
   return passed ? 0 : kExitMismatch;
 }
@@ -76,9 +78,11 @@ int verify(const VerifyFlags& flags) {
 
 void add_verify(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<VerifyFlags>();
-  CLI::App& verb = *app.add_subcommand("verify", "Check a file's checksums and that this machine computes what PyTorch computed");
-  verb.footer("Exit status: 0 verified, 1 something differs, 2 the file cannot be used.\n"
-              "Example:\n  mote-runner verify model.mote\n");
+  CLI::App& verb =
+      *app.add_subcommand("verify", "Check a file's checksums and that this machine computes what PyTorch computed");
+  verb.footer(
+      "Exit status: 0 verified, 1 something differs, 2 the file cannot be used.\n"
+      "Example:\n  mote-runner verify model.mote\n");
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_flag("--json", flags->json, "Print the report as JSON");
   flags->session.add_to(verb);

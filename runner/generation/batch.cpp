@@ -13,9 +13,7 @@ template <typename Body>
 auto without_throwing(const Body& body) -> decltype(body()) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, "out of memory");
-  }
+  } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "out of memory"); }
 }
 
 }  // namespace
@@ -54,7 +52,8 @@ Result<std::unique_ptr<Batch>> Batch::open(std::shared_ptr<const Model> model, c
   return batch;
 }
 
-Batch::Batch(std::shared_ptr<const Model> model, const BatchOptions& options) : model_(std::move(model)), options_(options) {}
+Batch::Batch(std::shared_ptr<const Model> model, const BatchOptions& options)
+    : model_(std::move(model)), options_(options) {}
 Batch::~Batch() = default;
 
 Status Batch::prepare() {
@@ -72,12 +71,14 @@ Status Batch::prepare() {
   return engine_.executor->prepare(decode_, 1);
 }
 
-Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions& options, std::shared_ptr<Session> session) {
+Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions& options,
+                           std::shared_ptr<Session> session) {
   auto sequence = std::make_unique<Sequence>();
   if (session == nullptr) {
     MOTE_ASSIGN(sequence->session, Session::open(model_, options_.session, &engine_));
   } else {
-    MOTE_REQUIRE(&session->model() == model_.get(), Code::kInvalidArgument, "the session is of another model than the batch");
+    MOTE_REQUIRE(&session->model() == model_.get(), Code::kInvalidArgument,
+                 "the session is of another model than the batch");
     sequence->session = std::move(session);
   }
   const std::lock_guard lock(mutex_);
@@ -98,7 +99,8 @@ Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions&
 }
 
 Result<int64_t> Batch::add_fork(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options) {
-  MOTE_REQUIRE(&session.model() == model_.get(), Code::kInvalidArgument, "the session is of another model than the batch");
+  MOTE_REQUIRE(&session.model() == model_.get(), Code::kInvalidArgument,
+               "the session is of another model than the batch");
   MOTE_ASSIGN(std::shared_ptr<Session> fork, session.fork(&engine_));
   return add(std::move(prompt), options, std::move(fork));
 }

@@ -12,41 +12,42 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runner/session/engine.h"
 #include "runner/generation/generation.h"
+#include "runner/session/engine.h"
 #include "runner/session/session.h"
 
 namespace mote {
 
 struct BatchOptions {
   int64_t max_sequences = 16;  // that are computed at the same time, 1..kMaxSequences; more wait for their turn
-  SessionOptions session{};    // of sequences without a session of their own; threads, cpus and priority are the batch's
+  SessionOptions session{};  // of sequences without a session of their own; threads, cpus and priority are the batch's
 };
 
 constexpr int64_t kMaxSequences = 256;
 
 struct BatchPiece {
-  int64_t sequence = -1;  // as add called it
-  Piece piece;            // as Generation::next gives it
-  Status status;          // not ok: the sequence ended without a further piece
+  int64_t sequence = -1;                 // as add called it
+  Piece piece;                           // as Generation::next gives it
+  Status status;                         // not ok: the sequence ended without a further piece
   std::optional<Statistics> statistics;  // with the last piece
 };
 
-// Every sequence gets what it would get alone, to the bit. A step reads the weights once for all: it computes a chunk of the
-// prompt of the sequence that has waited longest, if there is one, then a token of each whose prompt is read.
+// Every sequence gets what it would get alone, to the bit. A step reads the weights once for all: it computes a chunk
+// of the prompt of the sequence that has waited longest, if there is one, then a token of each whose prompt is read.
 // Thread safety: add and cancel from any thread, also during a step; step from one thread at a time.
 class Batch {
  public:
-  // Errors: kInvalidArgument naming the option; kUnsupportedOp naming the instruction of a program whose tokens depend on each
-  // other otherwise than through its states; kOutOfMemory.
+  // Errors: kInvalidArgument naming the option; kUnsupportedOp naming the instruction of a program whose tokens depend
+  // on each other otherwise than through its states; kOutOfMemory.
   static Result<std::unique_ptr<Batch>> open(std::shared_ptr<const Model> model, const BatchOptions& options);
   ~Batch();
 
-  // A new sequence, which the next steps compute. Computes nothing. `session`: what it continues, with its own context length
-  // and KV type; it has no other calls until the last piece. nullptr: a new one.
-  // Returns: its number; they count up from 0. Errors: those of Session::open and Generation::begin; kInvalidArgument for a
-  // session of another model or one that is in the batch.
-  Result<int64_t> add(std::vector<int32_t> prompt, const GenerationOptions& options, std::shared_ptr<Session> session = nullptr);
+  // A new sequence, which the next steps compute. Computes nothing. `session`: what it continues, with its own context
+  // length and KV type; it has no other calls until the last piece. nullptr: a new one. Returns: its number; they count
+  // up from 0. Errors: those of Session::open and Generation::begin; kInvalidArgument for a session of another model or
+  // one that is in the batch.
+  Result<int64_t> add(std::vector<int32_t> prompt, const GenerationOptions& options,
+                      std::shared_ptr<Session> session = nullptr);
   // The same with a fork of `session`, which computes with the batch's engine: several samples from one prefill.
   Result<int64_t> add_fork(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options);
   // The sequence's next piece is its last, at the end of the step that runs. Nothing happens if it is over.
@@ -54,9 +55,8 @@ class Batch {
   // Sequences that are not over.
   size_t num_sequences() const;
 
-  // At most one piece for each sequence; none if there is nothing to compute. Valid until the next step. A sequence that the
-  // system has no memory for ends with kOutOfMemory.
-  // Errors: kInvalidArgument while another thread is in it.
+  // At most one piece for each sequence; none if there is nothing to compute. Valid until the next step. A sequence
+  // that the system has no memory for ends with kOutOfMemory. Errors: kInvalidArgument while another thread is in it.
   Result<std::span<const BatchPiece>> step();
 
   int64_t max_sequences() const { return options_.max_sequences; }
@@ -87,15 +87,15 @@ class Batch {
 
   mutable std::mutex mutex_;  // of what follows up to running_
   int64_t num_added_ = 0;
-  std::deque<std::unique_ptr<Sequence>> added_;  // since the last step
+  std::deque<std::unique_ptr<Sequence>> added_;                     // since the last step
   std::unordered_map<int64_t, std::shared_ptr<Session>> sessions_;  // of sequences that are not over
 
-  std::mutex step_mutex_;  // of all that follows
+  std::mutex step_mutex_;                          // of all that follows
   std::deque<std::unique_ptr<Sequence>> waiting_;  // for a place among the running
   std::deque<std::unique_ptr<Sequence>> running_;
   std::vector<BatchPiece> pieces_;
-  std::vector<Sequence*> members_;     // of the decode call
-  std::vector<SequenceStates> rows_;   // theirs
+  std::vector<Sequence*> members_;    // of the decode call
+  std::vector<SequenceStates> rows_;  // theirs
   const std::atomic<bool> not_cancelled_{false};
 };
 

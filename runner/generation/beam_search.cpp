@@ -14,13 +14,15 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 Status check(const BeamSearchOptions& options) {
-  MOTE_REQUIRE(options.num_beams >= 1 && options.num_beams <= kMaxBeams, Code::kInvalidArgument, "num_beams = %d: must be 1..%d",
-               options.num_beams, kMaxBeams);
-  MOTE_REQUIRE(options.num_return_sequences >= 1 && options.num_return_sequences <= options.num_beams, Code::kInvalidArgument,
-               "num_return_sequences = %d: must be 1..%d, the number of beams", options.num_return_sequences, options.num_beams);
-  MOTE_REQUIRE(std::isfinite(options.length_penalty), Code::kInvalidArgument, "length_penalty = %g: must be a finite number",
-               options.length_penalty);
-  MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument, "max_new_tokens = %lld: must be 0 (until the context is full) or more",
+  MOTE_REQUIRE(options.num_beams >= 1 && options.num_beams <= kMaxBeams, Code::kInvalidArgument,
+               "num_beams = %d: must be 1..%d", options.num_beams, kMaxBeams);
+  MOTE_REQUIRE(options.num_return_sequences >= 1 && options.num_return_sequences <= options.num_beams,
+               Code::kInvalidArgument, "num_return_sequences = %d: must be 1..%d, the number of beams",
+               options.num_return_sequences, options.num_beams);
+  MOTE_REQUIRE(std::isfinite(options.length_penalty), Code::kInvalidArgument,
+               "length_penalty = %g: must be a finite number", options.length_penalty);
+  MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
+               "max_new_tokens = %lld: must be 0 (until the context is full) or more",
                static_cast<long long>(options.max_new_tokens));
   return {};
 }
@@ -114,7 +116,8 @@ class Search {
       MOTE_ASSIGN(const auto logits, advance(running_[i]));
       collect(i, logits);
     }
-    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.is_better_than(b); });
+    std::sort(candidates_.begin(), candidates_.end(),
+              [](const Candidate& a, const Candidate& b) { return a.is_better_than(b); });
     std::vector<Running> next;
     const bool is_last = length == max_length_;
     for (size_t rank = 0; rank < candidates_.size(); ++rank) {
@@ -132,13 +135,16 @@ class Search {
     return {};
   }
 
-  double normalised(double score, int64_t length) const { return score / std::pow(static_cast<double>(length), options_.length_penalty); }
+  double normalised(double score, int64_t length) const {
+    return score / std::pow(static_cast<double>(length), options_.length_penalty);
+  }
 
   // Keeps it if it is among the num_beams best.
   void finish(const Running& beam, const Candidate& candidate, int64_t length) {
     Finished finished{{beam.ids, static_cast<float>(normalised(candidate.score, length))}, beam.state};
     finished.beam.ids.push_back(candidate.id);
-    const auto place = std::find_if(finished_.begin(), finished_.end(), [&](const Finished& other) { return other.beam.score < finished.beam.score; });
+    const auto place = std::find_if(finished_.begin(), finished_.end(),
+                                    [&](const Finished& other) { return other.beam.score < finished.beam.score; });
     finished_.insert(place, std::move(finished));
     if (finished_.size() > num_beams_) finished_.pop_back();
   }
@@ -150,12 +156,14 @@ class Search {
     if (!is_full()) return false;
     if (options_.early_stopping == EarlyStopping::kFull) return true;
     const bool looks_ahead = options_.early_stopping == EarlyStopping::kNever && options_.length_penalty > 0.0;
-    return !(normalised(running_.front().score, looks_ahead ? max_length_ : length) > static_cast<double>(finished_.back().beam.score));
+    return !(normalised(running_.front().score, looks_ahead ? max_length_ : length) >
+             static_cast<double>(finished_.back().beam.score));
   }
 
   Result<std::vector<Beam>> best() {
     MOTE_REQUIRE(!finished_.empty(), Code::kInvalidArgument, "the options leave no token that could come next");
-    MOTE_RETURN_IF_ERROR(session_.adopt(*finished_.front().state, static_cast<int64_t>(finished_.front().state->tokens.size())));
+    MOTE_RETURN_IF_ERROR(
+        session_.adopt(*finished_.front().state, static_cast<int64_t>(finished_.front().state->tokens.size())));
     std::vector<Beam> beams;
     for (size_t i = 0; i < std::min(finished_.size(), static_cast<size_t>(options_.num_return_sequences)); ++i) {
       beams.push_back(std::move(finished_[i].beam));
@@ -178,7 +186,8 @@ class Search {
 
 }  // namespace
 
-Result<std::vector<Beam>> beam_search(Session& session, std::span<const int32_t> prompt, const BeamSearchOptions& options) {
+Result<std::vector<Beam>> beam_search(Session& session, std::span<const int32_t> prompt,
+                                      const BeamSearchOptions& options) {
   MOTE_RETURN_IF_ERROR(check(options));
   MOTE_RETURN_IF_ERROR(check_sampling(options.edits, session.model().vocab_size()));
   MOTE_REQUIRE(!prompt.empty() || session.position() > 0, Code::kInvalidArgument,

@@ -16,9 +16,10 @@ constexpr int32_t kMaxBeams = 64;
 
 // When the search ends before max_new_tokens.
 enum class EarlyStopping : int32_t {
-  kHeuristic = 0,  // transformers' False: no running beam has a better score now than the worst of num_beams finished ones
-  kFull = 1,       // True: num_beams are finished
-  kNever = 2,      // "never": none could become better by max_new_tokens
+  kHeuristic =
+      0,       // transformers' False: no running beam has a better score now than the worst of num_beams finished ones
+  kFull = 1,   // True: num_beams are finished
+  kNever = 2,  // "never": none could become better by max_new_tokens
 };
 
 struct BeamSearchOptions {
@@ -26,9 +27,9 @@ struct BeamSearchOptions {
   int32_t num_return_sequences = 1;  // 1..num_beams
   double length_penalty = 1.0;       // scores are sums of log-probabilities over length^length_penalty
   EarlyStopping early_stopping = EarlyStopping::kHeuristic;
-  int64_t max_new_tokens = 0;        // 0: until the context is full
+  int64_t max_new_tokens = 0;  // 0: until the context is full
   bool ignore_eos = false;
-  SamplingOptions edits{};           // of these, what changes logits; nothing is sampled
+  SamplingOptions edits{};  // of these, what changes logits; nothing is sampled
 };
 
 struct Beam {
@@ -36,9 +37,10 @@ struct Beam {
   float score = 0.0f;
 };
 
-// Appends the prompt (which may be empty if the session has tokens) and returns the best sequences, the best first. The session
-// then has the prompt and the best sequence but for its last token.
-// Errors: kInvalidArgument naming the option, those of Session::prefill. Cost of a step: num_beams decode steps.
-Result<std::vector<Beam>> beam_search(Session& session, std::span<const int32_t> prompt, const BeamSearchOptions& options);
+// Appends the prompt (which may be empty if the session has tokens) and returns the best sequences, the best first. The
+// session then has the prompt and the best sequence but for its last token. Errors: kInvalidArgument naming the option,
+// those of Session::prefill. Cost of a step: num_beams decode steps.
+Result<std::vector<Beam>> beam_search(Session& session, std::span<const int32_t> prompt,
+                                      const BeamSearchOptions& options);
 
 }  // namespace mote

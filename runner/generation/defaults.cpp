@@ -36,7 +36,8 @@ Status read_integer(const JsonTree& json, const char* key, Integer& value) {
   const JsonTree* found = find(json, key);
   if (found == nullptr) return {};
   const double number = found->is_number() ? found->number : -1.0;
-  if (!(number >= 0.0 && number <= INT32_MAX && std::floor(number) == number)) return wrong(key, "an integer, 0 or more");
+  if (!(number >= 0.0 && number <= INT32_MAX && std::floor(number) == number))
+    return wrong(key, "an integer, 0 or more");
   value = static_cast<Integer>(number);
   return {};
 }
@@ -52,7 +53,9 @@ Status read_boolean(const JsonTree& json, const char* key, bool& value) {
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 bool is_id(const JsonTree& json) { return json.kind == Kind::kInteger && json.number >= 0 && json.number <= INT32_MAX; }
-bool is_list_of_ids(const JsonTree& json) { return json.kind == Kind::kArray && std::ranges::all_of(json.children, is_id); }
+bool is_list_of_ids(const JsonTree& json) {
+  return json.kind == Kind::kArray && std::ranges::all_of(json.children, is_id);
+}
 int32_t id_of(const JsonTree& json) { return static_cast<int32_t>(json.number); }
 
 std::vector<int32_t> ids_of(const JsonTree& json) {
@@ -74,8 +77,8 @@ Status read_biases(const JsonTree& json, std::span<const int32_t> eos_token_ids,
   MOTE_ASSIGN(const auto sequences, read_list(json, "sequence_bias"));
   for (const JsonTree& entry : sequences) {
     const std::vector<JsonTree>& pair = entry.children;
-    const bool is_pair = entry.kind == Kind::kArray && pair.size() == 2 && is_list_of_ids(pair[0]) && !pair[0].children.empty() &&
-                         pair[1].is_number();
+    const bool is_pair = entry.kind == Kind::kArray && pair.size() == 2 && is_list_of_ids(pair[0]) &&
+                         !pair[0].children.empty() && pair[1].is_number();
     if (!is_pair) return wrong("sequence_bias", "a list of [token ids, bias]");
     biases.push_back({ids_of(pair[0]), static_cast<float>(pair[1].number)});
   }
@@ -83,7 +86,8 @@ Status read_biases(const JsonTree& json, std::span<const int32_t> eos_token_ids,
   for (const JsonTree& word : bad_words) {
     if (!is_list_of_ids(word) || word.children.empty()) return wrong("bad_words_ids", "a list of lists of token ids");
     std::vector<int32_t> ids = ids_of(word);
-    const bool is_eos = ids.size() == 1 && std::find(eos_token_ids.begin(), eos_token_ids.end(), ids[0]) != eos_token_ids.end();
+    const bool is_eos =
+        ids.size() == 1 && std::find(eos_token_ids.begin(), eos_token_ids.end(), ids[0]) != eos_token_ids.end();
     if (!is_eos) biases.push_back({std::move(ids), kNever});
   }
   MOTE_ASSIGN(const auto suppressed, read_list(json, "suppress_tokens"));

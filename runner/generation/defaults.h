@@ -13,7 +13,7 @@
 namespace mote {
 
 struct GenerationDefaults {
-  SamplingOptions sampling;  // what the file leaves out has transformers' default: top_k 50, the rest off
+  SamplingOptions sampling;    // what the file leaves out has transformers' default: top_k 50, the rest off
   int64_t max_new_tokens = 0;  // 0: until the context is full
 };
 

@@ -32,25 +32,32 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
   MOTE_REQUIRE(!prompt.empty() || session.position() > 0, Code::kInvalidArgument,
                "the prompt has no tokens and neither has the session: at least one is needed");
   MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
-  MOTE_REQUIRE(prompt.size() <= session.room(), Code::kContextFull,
-               "the prompt has %zu tokens: the context of %lld positions has room for %zu; open the session with a larger "
-               "context_length (this model allows %d) or shorten the prompt",
-               prompt.size(), static_cast<long long>(session.context_length()), session.room(),
-               session.model().max_position_embeddings());
+  MOTE_REQUIRE(
+      prompt.size() <= session.room(), Code::kContextFull,
+      "the prompt has %zu tokens: the context of %lld positions has room for %zu; open the session with a larger "
+      "context_length (this model allows %d) or shorten the prompt",
+      prompt.size(), static_cast<long long>(session.context_length()), session.room(),
+      session.model().max_position_embeddings());
   if (speculator == nullptr) speculator = std::make_shared<Speculator>();
   MOTE_RETURN_IF_ERROR(speculator->check(session, options.speculation));
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   if (options.grammar != nullptr) MOTE_RETURN_IF_ERROR(check_grammar(session.model(), *options.grammar));
-  return std::unique_ptr<Generation>(new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings),
-                                                    std::move(speculator)));
+  return std::unique_ptr<Generation>(
+      new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings), std::move(speculator)));
 }
 
-Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
-                       StopStrings stop_strings, std::shared_ptr<Speculator> speculator)
-    : session_(session), tokenizer_(tokenizer), unread_(std::move(prompt)), options_(options),
+Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt,
+                       const GenerationOptions& options, StopStrings stop_strings,
+                       std::shared_ptr<Speculator> speculator)
+    : session_(session),
+      tokenizer_(tokenizer),
+      unread_(std::move(prompt)),
+      options_(options),
       sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()),
-      speculator_(std::move(speculator)), text_(tokenizer, false, unread_), stop_strings_(std::move(stop_strings)) {
+      speculator_(std::move(speculator)),
+      text_(tokenizer, false, unread_),
+      stop_strings_(std::move(stop_strings)) {
   statistics_.prompt_tokens = static_cast<int64_t>(unread_.size());
   if (options.grammar != nullptr) {
     constraint_.emplace(options.grammar);
@@ -94,7 +101,8 @@ Result<Piece> Generation::next() {
     return piece;
   }
   MOTE_REQUIRE(!is_incomplete_, Code::kInvalidState,
-               "the system had no memory for this generation's last piece: begin another one, which goes on from what the session has");
+               "the system had no memory for this generation's last piece: begin another one, which goes on from what "
+               "the session has");
   is_incomplete_ = true;
   auto piece = compute_next();
   is_incomplete_ = false;
@@ -127,7 +135,8 @@ Result<std::span<const float>> Generation::decode() {
 
 std::optional<Piece> Generation::forced() {
   const bool wants_logits = options_.logprobs || options_.top_logprobs > 0;
-  if (!constraint_.has_value() || wants_logits || statistics_.generated_tokens == 0 || finish_reason_.has_value()) return std::nullopt;
+  if (!constraint_.has_value() || wants_logits || statistics_.generated_tokens == 0 || finish_reason_.has_value())
+    return std::nullopt;
   const std::optional<int32_t> id = constraint_->forced_token();
   if (!id.has_value() || !constraint_->accept(*id).ok()) return std::nullopt;
   status_ = session_.defer(unread_);
@@ -192,7 +201,8 @@ Piece Generation::cancelled() {
 std::optional<FinishReason> Generation::reason_to_finish(int32_t id) const {
   if (!options_.ignore_eos && session_.model().is_eos(id)) return FinishReason::kEos;
   // Where the text can only end and nothing says so, or what says so was to be ignored.
-  if (constraint_.has_value() && constraint_->is_complete() && !constraint_->forced_token().has_value()) return FinishReason::kEos;
+  if (constraint_.has_value() && constraint_->is_complete() && !constraint_->forced_token().has_value())
+    return FinishReason::kEos;
   if (std::ranges::find(options_.stop_token_ids, id) != options_.stop_token_ids.end()) return FinishReason::kStopToken;
   if (statistics_.generated_tokens == options_.max_new_tokens) return FinishReason::kLength;
   if (session_.room() < unread_.size()) return FinishReason::kLength;

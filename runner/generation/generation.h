@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runner/grammars/constraint.h"
 #include "runner/generation/sampling/sampler.h"
-#include "runner/session/session.h"
 #include "runner/generation/speculation/speculator.h"
 #include "runner/generation/statistics.h"
 #include "runner/generation/stop_strings.h"
+#include "runner/grammars/constraint.h"
+#include "runner/session/session.h"
 #include "tokenizer/text_stream.h"
 
 namespace mote {
@@ -26,12 +26,12 @@ struct GenerationOptions {
   bool skip_special_tokens = true;  // in the text
   bool skip_eos = false;            // only the end-of-sequence token
   std::vector<std::string> stop_strings{};
-  std::vector<int32_t> stop_token_ids{};  // end it beside the model's own end-of-sequence tokens, and are no text
-  double max_time = 0.0;  // seconds from the first call of next; 0: no limit
-  bool logprobs = false;     // pieces tell how likely their token was, by the model's own distribution
-  int32_t top_logprobs = 0;  // and which so many were the likeliest; 0..kMaxTopLogprobs
+  std::vector<int32_t> stop_token_ids{};     // end it beside the model's own end-of-sequence tokens, and are no text
+  double max_time = 0.0;                     // seconds from the first call of next; 0: no limit
+  bool logprobs = false;                     // pieces tell how likely their token was, by the model's own distribution
+  int32_t top_logprobs = 0;                  // and which so many were the likeliest; 0..kMaxTopLogprobs
   std::shared_ptr<const Grammar> grammar{};  // the text is one of its texts, unless a limit cuts it short; nullptr: any
-  SpeculationOptions speculation{};  // of next(); the text is the same
+  SpeculationOptions speculation{};          // of next(); the text is the same
 };
 
 constexpr int32_t kMaxTopLogprobs = 1000;
@@ -39,8 +39,8 @@ constexpr int32_t kMaxTopLogprobs = 1000;
 enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3, kStopToken = 4, kTime = 5 };
 
 struct Piece {
-  std::string text;  // whole characters; may be empty
-  int32_t id = -1;   // the token that was sampled; -1: none
+  std::string text;                           // whole characters; may be empty
+  int32_t id = -1;                            // the token that was sampled; -1: none
   std::optional<FinishReason> finish_reason;  // set in the last piece
   float logprob = 0.0f;                       // of the token, if asked for
   std::vector<TokenLogprob> top_logprobs{};   // likeliest first
@@ -51,17 +51,18 @@ class Generation {
  public:
   // Checks everything; computes nothing. Errors: kInvalidArgument, kContextFull naming both numbers, kInvalidTokenizer.
   // `speculator`: the session's, for what it learned and its draft model; nullptr: a new one.
-  static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options,
+  static Result<std::unique_ptr<Generation>> begin(Session& session, std::vector<int32_t> prompt,
+                                                   const GenerationOptions& options,
                                                    std::shared_ptr<Speculator> speculator = nullptr);
 
   ~Generation() { end(); }
 
-  // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason. After std::bad_alloc:
-  // kInvalidState, while the session is as Session::prefill leaves it.
+  // The first call prefills the prompt. After the last piece: empty pieces with the same finish reason. After
+  // std::bad_alloc: kInvalidState, while the session is as Session::prefill leaves it.
   Result<Piece> next();
 
-  // next() in parts, for who runs the model otherwise: start() once, then by turns the model reads pending() and accept() is
-  // told what came out, until a piece has a finish reason; cancelled() gives the last piece at any time.
+  // next() in parts, for who runs the model otherwise: start() once, then by turns the model reads pending() and
+  // accept() is told what came out, until a piece has a finish reason; cancelled() gives the last piece at any time.
   void start() { start_ = Clock::now(); }
   // What the session has not been given yet: the prompt, later the last token.
   std::span<const int32_t> pending() const { return unread_; }
@@ -69,22 +70,23 @@ class Generation {
   Piece accept(std::span<const float> logits, std::span<const float> maxima);
   Piece cancelled();
   bool is_out_of_time() const { return options_.max_time > 0.0 && seconds_since(start_) > options_.max_time; }
-  // The piece of a token that the grammar leaves no choice about, so that it needs no logits; nullopt: logits must come next. Who
-  // never asks gets the same tokens from accept().
+  // The piece of a token that the grammar leaves no choice about, so that it needs no logits; nullopt: logits must come
+  // next. Who never asks gets the same tokens from accept().
   std::optional<Piece> forced();
   // What ended the generation before its time: the grammar cannot go on.
   const Status& status() const { return status_; }
   std::optional<FinishReason> finish_reason() const { return finish_reason_; }
 
-  // From any thread, while the generation lives: the running or the next call of next ends it with kCancelled. The session is
-  // then as if that call had not been made, but for the whole chunks of a prompt. Does nothing to one that has ended.
+  // From any thread, while the generation lives: the running or the next call of next ends it with kCancelled. The
+  // session is then as if that call had not been made, but for the whole chunks of a prompt. Does nothing to one that
+  // has ended.
   void cancel();
 
   Statistics statistics() const { return statistics_; }
 
  private:
-  Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt, const GenerationOptions& options,
-             StopStrings stop_strings, std::shared_ptr<Speculator> speculator);
+  Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt,
+             const GenerationOptions& options, StopStrings stop_strings, std::shared_ptr<Speculator> speculator);
   Result<Piece> compute_next();
   Result<std::span<const float>> prefill();
   int32_t choose(std::span<const float> logits, std::span<const float> maxima);

@@ -18,23 +18,22 @@ std::atomic<uint64_t> peak_file_backed{0};
 // Raises `peak` to `now` and gives it.
 uint64_t update(std::atomic<uint64_t>& peak, uint64_t now) {
   uint64_t known = peak.load(std::memory_order_relaxed);
-  while (known < now && !peak.compare_exchange_weak(known, now)) {
-  }
+  while (known < now && !peak.compare_exchange_weak(known, now)) {}
   return std::max(known, now);
 }
 
 // Linux: VmHWM, RssAnon and RssFile of /proc/self/status, in kB. Leaves `memory` alone where there is no such file.
 void read_proc_status(ProcessMemory& memory) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/status", "r"), [](FILE* f) {
-    return f == nullptr ? 0 : std::fclose(f);
-  });
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/status", "r"),
+                                                   [](FILE* f) { return f == nullptr ? 0 : std::fclose(f); });
   if (file == nullptr) return;
   std::array<char, 256> line{};
   while (std::fgets(line.data(), static_cast<int>(line.size()), file.get()) != nullptr) {
     uint64_t kilobytes = 0;
     if (std::sscanf(line.data(), "VmHWM: %" SCNu64, &kilobytes) == 1) memory.peak_rss_bytes = kilobytes * 1024;
     if (std::sscanf(line.data(), "RssAnon: %" SCNu64, &kilobytes) == 1) memory.peak_private_bytes = kilobytes * 1024;
-    if (std::sscanf(line.data(), "RssFile: %" SCNu64, &kilobytes) == 1) memory.peak_file_backed_bytes = kilobytes * 1024;
+    if (std::sscanf(line.data(), "RssFile: %" SCNu64, &kilobytes) == 1)
+      memory.peak_file_backed_bytes = kilobytes * 1024;
   }
 }
 

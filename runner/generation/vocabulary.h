@@ -9,8 +9,8 @@
 
 namespace mote {
 
-// Errors: kInvalidArgument if the file has no tokenizer, or one whose tokens have no bytes of their own. Cost: the first call for a
-// model reads the whole vocabulary.
+// Errors: kInvalidArgument if the file has no tokenizer, or one whose tokens have no bytes of their own. Cost: the
+// first call for a model reads the whole vocabulary.
 Result<std::shared_ptr<const constraints::Vocabulary>> vocabulary_of(const Model& model);
 
 }  // namespace mote

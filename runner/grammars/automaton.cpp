@@ -51,7 +51,8 @@ Result<std::vector<bool>> nullable_rules(const std::vector<Nfa>& nfas, Budget& b
     changed = false;
     MOTE_RETURN_IF_ERROR(budget.spend_work(size / 4 + 1));
     for (RuleId rule = 0; rule < nfas.size(); ++rule) {
-      if (is_nullable[rule] || nfas[rule].states.empty() || !reaches_end_without_bytes(nfas[rule], is_nullable)) continue;
+      if (is_nullable[rule] || nfas[rule].states.empty() || !reaches_end_without_bytes(nfas[rule], is_nullable))
+        continue;
       is_nullable[rule] = changed = true;
     }
   }
@@ -63,7 +64,8 @@ void begin_anew(Dfa& dfa) {
   if (dfa.states.empty()) return;
   const bool is_entered = std::any_of(dfa.states.begin(), dfa.states.end(), [](const DfaState& state) {
     const auto enters = [](const auto& edge) { return edge.target == 0; };
-    return std::any_of(state.bytes.begin(), state.bytes.end(), enters) || std::any_of(state.calls.begin(), state.calls.end(), enters);
+    return std::any_of(state.bytes.begin(), state.bytes.end(), enters) ||
+           std::any_of(state.calls.begin(), state.calls.end(), enters);
   });
   if (!is_entered) {
     dfa.states[0].is_final = false;
@@ -116,10 +118,10 @@ Status trim_all(std::vector<Dfa>& dfas, Budget& budget) {
 }  // namespace
 
 Result<Automaton> Automaton::compile(const Rules& rules) {
-  MOTE_REQUIRE(rules.num_rules() <= kMaxRules, Code::kInvalidArgument, "the grammar has %zu rules: at most %zu are accepted",
-               rules.num_rules(), kMaxRules);
-  MOTE_REQUIRE(rules.num_expressions() <= kMaxExpressions, Code::kInvalidArgument, "the grammar has %zu parts: at most %zu are accepted",
-               rules.num_expressions(), kMaxExpressions);
+  MOTE_REQUIRE(rules.num_rules() <= kMaxRules, Code::kInvalidArgument,
+               "the grammar has %zu rules: at most %zu are accepted", rules.num_rules(), kMaxRules);
+  MOTE_REQUIRE(rules.num_expressions() <= kMaxExpressions, Code::kInvalidArgument,
+               "the grammar has %zu parts: at most %zu are accepted", rules.num_expressions(), kMaxExpressions);
   Budget budget;
   std::vector<Nfa> nfas;
   for (RuleId rule = 0; rule < rules.num_rules(); ++rule) {
@@ -161,7 +163,8 @@ Result<Automaton> Automaton::compile(const Rules& rules) {
     const auto base = static_cast<uint32_t>(result.states_.size());
     for (const DfaState& from : dfas[rule].states) {
       result.states_.push_back({static_cast<uint32_t>(result.bytes_.size()), static_cast<uint32_t>(from.bytes.size()),
-                                static_cast<uint32_t>(result.calls_.size()), static_cast<uint32_t>(from.calls.size()), from.is_final});
+                                static_cast<uint32_t>(result.calls_.size()), static_cast<uint32_t>(from.calls.size()),
+                                from.is_final});
       for (const ByteEdge& edge : from.bytes) result.bytes_.push_back({edge.low, edge.high, edge.target + base});
       for (const CallEdge& call : from.calls) result.calls_.push_back({call.rule, call.target + base});
     }

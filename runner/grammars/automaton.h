@@ -20,8 +20,8 @@ struct State {
   bool is_tail() const { return is_final && num_bytes == 0 && num_calls == 0; }
 };
 
-// Every rule needs at least one byte; from every state an end can be reached; and no rule begins with itself, so that calls at
-// one place come in the order of the rules. Immutable.
+// Every rule needs at least one byte; from every state an end can be reached; and no rule begins with itself, so that
+// calls at one place come in the order of the rules. Immutable.
 class Automaton {
  public:
   // Errors: kInvalidArgument if nothing can match or the grammar is too large.
@@ -29,13 +29,17 @@ class Automaton {
 
   const State& state(uint32_t index) const { return states_[index]; }
   size_t num_states() const { return states_.size(); }
-  std::span<const ByteEdge> bytes(const State& state) const { return {bytes_.data() + state.first_byte, state.num_bytes}; }
-  std::span<const CallEdge> calls(const State& state) const { return {calls_.data() + state.first_call, state.num_calls}; }
+  std::span<const ByteEdge> bytes(const State& state) const {
+    return {bytes_.data() + state.first_byte, state.num_bytes};
+  }
+  std::span<const CallEdge> calls(const State& state) const {
+    return {calls_.data() + state.first_call, state.num_calls};
+  }
 
   // A rule is named by its place in the order: callers at the start of a rule come before what they call.
   uint32_t rule_start(RuleId rule) const { return starts_[rule]; }
   RuleId root() const { return root_; }
-  bool has_texts() const { return !starts_.empty(); }   // besides the empty one
+  bool has_texts() const { return !starts_.empty(); }  // besides the empty one
   bool accepts_empty() const { return accepts_empty_; }
 
  private:

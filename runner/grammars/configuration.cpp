@@ -30,7 +30,8 @@ StackPointer make_stack(std::vector<Return> returns, bool may_end) {
 
 // By 64 bits of hash below the first level: to compare all of it would cost more than the rest.
 bool equal(const StackPointer& a, const StackPointer& b) {
-  return a == b || (a->hash == b->hash && a->depth == b->depth && a->may_end == b->may_end && a->returns.size() == b->returns.size());
+  return a == b || (a->hash == b->hash && a->depth == b->depth && a->may_end == b->may_end &&
+                    a->returns.size() == b->returns.size());
 }
 
 // Works out one place in the text from the items that a byte leads to.
@@ -166,7 +167,8 @@ Configuration at_state(const Automaton& automaton, uint32_t state, const StackPo
 
 bool find_edge(const Automaton& automaton, const State& state, uint8_t byte, uint32_t* target) {
   const std::span<const ByteEdge> edges = automaton.bytes(state);
-  const auto edge = std::lower_bound(edges.begin(), edges.end(), byte, [](const ByteEdge& e, uint8_t b) { return e.high < b; });
+  const auto edge =
+      std::lower_bound(edges.begin(), edges.end(), byte, [](const ByteEdge& e, uint8_t b) { return e.high < b; });
   if (edge == edges.end() || edge->low > byte) return false;
   *target = edge->target;
   return true;

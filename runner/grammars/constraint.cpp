@@ -14,13 +14,14 @@ Constraint::Constraint(std::shared_ptr<const Grammar> grammar)
 
 Status Constraint::fill_mask(std::span<uint32_t> mask) const {
   const Vocabulary& vocabulary = grammar_->vocabulary();
-  MOTE_REQUIRE(mask.size() == vocabulary.mask_words(), Code::kInvalidArgument, "a mask of %zu words: must have %zu", mask.size(),
-               vocabulary.mask_words());
+  MOTE_REQUIRE(mask.size() == vocabulary.mask_words(), Code::kInvalidArgument, "a mask of %zu words: must have %zu",
+               mask.size(), vocabulary.mask_words());
   std::fill(mask.begin(), mask.end(), 0U);
   if (ended_) return {};
   MOTE_RETURN_IF_ERROR(grammar_->masks().fill(at_, mask));
   if (at_.may_end) {
-    for (const int32_t id : vocabulary.eos_ids()) mask[static_cast<size_t>(id) / 32] |= 1U << (static_cast<uint32_t>(id) % 32);
+    for (const int32_t id : vocabulary.eos_ids())
+      mask[static_cast<size_t>(id) / 32] |= 1U << (static_cast<uint32_t>(id) % 32);
     return {};
   }
   MOTE_REQUIRE(std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; }), Code::kInvalidArgument,
@@ -51,7 +52,8 @@ Status Constraint::accept(int32_t id) {
     return {};
   }
   std::optional<Configuration> next = after(id);
-  MOTE_REQUIRE(next.has_value(), Code::kInvalidArgument, "token %d does not go on with the text as the grammar says", id);
+  MOTE_REQUIRE(next.has_value(), Code::kInvalidArgument, "token %d does not go on with the text as the grammar says",
+               id);
   at_ = *std::move(next);
   return {};
 }

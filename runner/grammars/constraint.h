@@ -36,8 +36,8 @@ class Constraint {
   // The token that has come. Errors: kInvalidArgument if it may not, and nothing changes.
   Status accept(int32_t id);
 
-  // The token that comes next if there is no choice: the longest that spells what the text must go on with, unless a longer
-  // one could be right; where the text can only end, the first end-of-sequence token.
+  // The token that comes next if there is no choice: the longest that spells what the text must go on with, unless a
+  // longer one could be right; where the text can only end, the first end-of-sequence token.
   std::optional<int32_t> forced_token() const;
 
  private:

@@ -60,7 +60,9 @@ Status Cursor::error(const std::string& message) const {
   const auto line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
   const size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
   const auto is_character_start = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-  const auto column = static_cast<size_t>(std::count_if(before.begin() + static_cast<ptrdiff_t>(line_start), before.end(), is_character_start)) + 1;
+  const auto column = static_cast<size_t>(std::count_if(before.begin() + static_cast<ptrdiff_t>(line_start),
+                                                        before.end(), is_character_start)) +
+                      1;
   return {Code::kInvalidArgument, format("%s: line %zu, column %zu: %s", what_, line, column, message.c_str())};
 }
 

@@ -12,7 +12,8 @@ constexpr uint32_t kNowhere = kUnbounded;
 // Runs both at once. `subtracts`: the second may be nowhere, and its texts are left out.
 class Product {
  public:
-  Product(const Dfa& a, const Dfa& b, bool subtracts, Budget& budget) : a_(a), b_(b), subtracts_(subtracts), budget_(budget) {}
+  Product(const Dfa& a, const Dfa& b, bool subtracts, Budget& budget)
+      : a_(a), b_(b), subtracts_(subtracts), budget_(budget) {}
 
   Result<Dfa> run() {
     if (a_.states.empty()) return Dfa();
@@ -46,7 +47,8 @@ class Product {
       uint32_t low = edge.low;
       for (const ByteEdge& other : others) {
         if (other.high < low || other.low > edge.high) continue;
-        if (subtracts_ && other.low > low) MOTE_RETURN_IF_ERROR(add(index, low, other.low - 1U, {edge.target, kNowhere}));
+        if (subtracts_ && other.low > low)
+          MOTE_RETURN_IF_ERROR(add(index, low, other.low - 1U, {edge.target, kNowhere}));
         low = std::max<uint32_t>(low, other.low);
         const uint32_t high = std::min(edge.high, other.high);
         MOTE_RETURN_IF_ERROR(add(index, low, high, {edge.target, other.target}));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace mote::constraints {
 namespace {
 
@@ -22,8 +21,10 @@ std::vector<CodePointRange> normalized(std::vector<CodePointRange> ranges) {
   std::sort(parts.begin(), parts.end(), [](const CodePointRange& a, const CodePointRange& b) { return a.low < b.low; });
   std::vector<CodePointRange> result;
   for (const CodePointRange& range : parts) {
-    if (!result.empty() && range.low <= result.back().high + 1) result.back().high = std::max(result.back().high, range.high);
-    else result.push_back(range);
+    if (!result.empty() && range.low <= result.back().high + 1)
+      result.back().high = std::max(result.back().high, range.high);
+    else
+      result.push_back(range);
   }
   return result;
 }

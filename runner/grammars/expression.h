@@ -23,7 +23,16 @@ struct CodePointRange {
   friend bool operator==(const CodePointRange&, const CodePointRange&) = default;
 };
 
-enum class ExpressionKind : uint8_t { kBytes, kCharacters, kSequence, kChoice, kRepeat, kRule, kIntersection, kDifference };
+enum class ExpressionKind : uint8_t {
+  kBytes,
+  kCharacters,
+  kSequence,
+  kChoice,
+  kRepeat,
+  kRule,
+  kIntersection,
+  kDifference
+};
 
 struct Expression {
   ExpressionKind kind = ExpressionKind::kSequence;
@@ -40,7 +49,8 @@ std::vector<CodePointRange> normalized(std::vector<CodePointRange> ranges);
 // Every code point that `ranges` (normalized) has not.
 std::vector<CodePointRange> complement(std::span<const CodePointRange> ranges);
 
-// Rules under construction; rule 0 is the root. Expressions refer to expressions made before them, so they are no graph.
+// Rules under construction; rule 0 is the root. Expressions refer to expressions made before them, so they are no
+// graph.
 class Rules {
  public:
   const Expression& expression(ExpressionId id) const { return expressions_[id]; }

@@ -23,7 +23,8 @@ class Parser {
     for (const auto& [name, symbol] : symbols_) {
       if (symbol.is_defined) continue;
       cursor_.seek(symbol.used_at);
-      if (name == "root") return Status(Code::kInvalidArgument, "GBNF: there is no rule named root, where the text begins");
+      if (name == "root")
+        return Status(Code::kInvalidArgument, "GBNF: there is no rule named root, where the text begins");
       return cursor_.error("there is no rule named " + name);
     }
     return std::move(rules_);
@@ -162,17 +163,13 @@ class Parser {
   Result<ExpressionId> parse_counts(ExpressionId part) {
     uint32_t low = 0;
     skip_space(false);
-    if (cursor_.peek() != ',') {
-      MOTE_ASSIGN(low, cursor_.take_number());
-    }
+    if (cursor_.peek() != ',') { MOTE_ASSIGN(low, cursor_.take_number()); }
     skip_space(false);
     uint32_t high = low;
     if (cursor_.take(",")) {
       high = kUnbounded;
       skip_space(false);
-      if (cursor_.peek() != '}') {
-        MOTE_ASSIGN(high, cursor_.take_number());
-      }
+      if (cursor_.peek() != '}') { MOTE_ASSIGN(high, cursor_.take_number()); }
       skip_space(false);
     }
     if (!cursor_.take("}")) return cursor_.error("} must follow the number of repetitions, not " + cursor_.shown());
@@ -194,7 +191,8 @@ class Parser {
     const bool is_negated = cursor_.take("^");
     std::vector<CodePointRange> ranges;
     while (!cursor_.take("]")) {
-      if (cursor_.at_end() || cursor_.peek() == '\n') return cursor_.error("a set of characters is not closed: ] is missing");
+      if (cursor_.at_end() || cursor_.peek() == '\n')
+        return cursor_.error("a set of characters is not closed: ] is missing");
       MOTE_ASSIGN(const char32_t low, take_character());
       char32_t high = low;
       if (cursor_.peek() == '-' && cursor_.peek(1) != ']') {

@@ -27,9 +27,10 @@ struct GrammarOptions {
 class Grammar {
  public:
   // Errors: kInvalidArgument with the place in the source and what would be accepted.
-  static Result<std::shared_ptr<const Grammar>> compile(std::shared_ptr<const Vocabulary> vocabulary, std::string_view source,
-                                                        const GrammarOptions& options);
-  static Result<std::shared_ptr<const Grammar>> compile(std::shared_ptr<const Vocabulary> vocabulary, const Rules& rules);
+  static Result<std::shared_ptr<const Grammar>> compile(std::shared_ptr<const Vocabulary> vocabulary,
+                                                        std::string_view source, const GrammarOptions& options);
+  static Result<std::shared_ptr<const Grammar>> compile(std::shared_ptr<const Vocabulary> vocabulary,
+                                                        const Rules& rules);
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   const std::shared_ptr<const Vocabulary>& shared_vocabulary() const { return vocabulary_; }

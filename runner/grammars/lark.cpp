@@ -61,10 +61,12 @@ class Parser {
     for (const auto& [name, symbol] : symbols_) {
       if (symbol.is_defined) continue;
       cursor_.seek(symbol.used_at);
-      return cursor_.error("there is no " + std::string(is_terminal_name(name) ? "terminal" : "rule") + " named " + name);
+      return cursor_.error("there is no " + std::string(is_terminal_name(name) ? "terminal" : "rule") + " named " +
+                           name);
     }
     const auto start = symbols_.find("start");
-    MOTE_REQUIRE(start != symbols_.end(), Code::kInvalidArgument, "Lark: there is no rule named start, where the text begins");
+    MOTE_REQUIRE(start != symbols_.end(), Code::kInvalidArgument,
+                 "Lark: there is no rule named start, where the text begins");
     rules_.define(ignored_, rules_.repeat(rules_.choice(ignored_parts_), 0, kUnbounded));
     rules_.define(root_, rules_.sequence({rules_.rule(ignored_), rules_.rule(start->second.rule)}));
     return std::move(rules_);
@@ -109,12 +111,14 @@ class Parser {
   Status parse_statement() {
     if (cursor_.take("%import")) return parse_import();
     if (cursor_.take("%ignore")) return parse_ignore();
-    if (cursor_.peek() == '%') return cursor_.error("of the statements with % only %import common.NAME and %ignore are supported");
+    if (cursor_.peek() == '%')
+      return cursor_.error("of the statements with % only %import common.NAME and %ignore are supported");
     return parse_definition();
   }
 
   Status define_common(const std::string& name, const std::string& alias) {
-    const auto entry = std::find_if(kCommon.begin(), kCommon.end(), [&](const auto& known) { return known.first == name; });
+    const auto entry =
+        std::find_if(kCommon.begin(), kCommon.end(), [&](const auto& known) { return known.first == name; });
     if (entry == kCommon.end()) return cursor_.error("common has no terminal " + name + " that is supported");
     Symbol& symbol = symbol_named(alias);
     if (symbol.is_defined) return {};
@@ -163,7 +167,8 @@ class Parser {
     const size_t start = cursor_.position();
     if (!cursor_.take("?")) cursor_.take("!");
     const std::string name = take_name();
-    if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return cursor_.error("a rule or a terminal must stand here, not " + cursor_.shown());
+    if (name.empty() || (name[0] >= '0' && name[0] <= '9'))
+      return cursor_.error("a rule or a terminal must stand here, not " + cursor_.shown());
     if (cursor_.peek() == '{') return cursor_.error("templates are not supported");
     if (cursor_.take(".")) MOTE_RETURN_IF_ERROR(skip_priority());
     skip_space();
@@ -254,7 +259,8 @@ class Parser {
     if (++depth_ > kMaxNesting) return cursor_.error(format("groups are nested deeper than %zu levels", kMaxNesting));
     MOTE_ASSIGN(const ExpressionId inner, parse_choice());
     skip_blank();
-    if (!cursor_.take(is_optional ? "]" : ")")) return cursor_.error("a group is not closed, but " + cursor_.shown() + " follows");
+    if (!cursor_.take(is_optional ? "]" : ")"))
+      return cursor_.error("a group is not closed, but " + cursor_.shown() + " follows");
     --depth_;
     return is_optional ? rules_.optional(inner) : inner;
   }
@@ -340,7 +346,8 @@ class Parser {
     cursor_.skip();
     const size_t start = cursor_.position();
     while (cursor_.peek() != '/') {
-      if (cursor_.at_end() || cursor_.peek() == '\n') return cursor_.error("a regular expression is not closed: / is missing");
+      if (cursor_.at_end() || cursor_.peek() == '\n')
+        return cursor_.error("a regular expression is not closed: / is missing");
       cursor_.skip(cursor_.peek() == '\\' ? 2 : 1);
     }
     const std::string_view pattern = cursor_.since(start);
@@ -348,9 +355,12 @@ class Parser {
     RegexOptions options;
     options.what = "Lark: a regular expression";
     for (; is_lower(cursor_.peek()); cursor_.skip()) {
-      if (cursor_.peek() == 'i') options.ignores_case = true;
-      else if (cursor_.peek() == 's') options.dot_is_any = true;
-      else if (cursor_.peek() != 'u') return cursor_.error("of the flags of regular expressions only i, s and u are supported");
+      if (cursor_.peek() == 'i')
+        options.ignores_case = true;
+      else if (cursor_.peek() == 's')
+        options.dot_is_any = true;
+      else if (cursor_.peek() != 'u')
+        return cursor_.error("of the flags of regular expressions only i, s and u are supported");
     }
     return append_regex(pattern, options, rules_);
   }

@@ -11,7 +11,8 @@ constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
 // Strongly connected parts of the graph of calls at the start of rules, callees first. Without recursion of its own.
 class Components {
  public:
-  explicit Components(const std::vector<Dfa>& rules) : rules_(rules), order_(rules.size(), kUnseen), low_(rules.size()), is_open_(rules.size()) {
+  explicit Components(const std::vector<Dfa>& rules)
+      : rules_(rules), order_(rules.size(), kUnseen), low_(rules.size()), is_open_(rules.size()) {
     for (RuleId rule = 0; rule < rules.size(); ++rule) {
       if (order_[rule] == kUnseen) visit(rule);
     }
@@ -39,8 +40,10 @@ class Components {
       const Dfa& dfa = rules_[rule];
       if (!dfa.states.empty() && visits_.back().next_call < dfa.states[0].calls.size()) {
         const RuleId callee = dfa.states[0].calls[visits_.back().next_call++].rule;
-        if (order_[callee] == kUnseen) open(callee);
-        else if (is_open_[callee]) low_[rule] = std::min(low_[rule], order_[callee]);
+        if (order_[callee] == kUnseen)
+          open(callee);
+        else if (is_open_[callee])
+          low_[rule] = std::min(low_[rule], order_[callee]);
         continue;
       }
       visits_.pop_back();

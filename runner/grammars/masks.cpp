@@ -13,7 +13,9 @@ constexpr uint32_t kRootNode = 1;  // the frontier of the root alone
 constexpr size_t kClassifyWork = 20'000'000;
 constexpr size_t kMaxVisits = 20'000;
 
-void set_bit(std::span<uint32_t> mask, int32_t id) { mask[static_cast<size_t>(id) / 32] |= 1U << (static_cast<uint32_t>(id) % 32); }
+void set_bit(std::span<uint32_t> mask, int32_t id) {
+  mask[static_cast<size_t>(id) / 32] |= 1U << (static_cast<uint32_t>(id) % 32);
+}
 
 uint64_t hash_of(const std::vector<uint32_t>& values) {
   uint64_t hash = values.size();
@@ -94,12 +96,13 @@ class Masks::Walk {
   const Vocabulary& vocabulary_;
 };
 
-Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary) : automaton_(automaton), vocabulary_(vocabulary) {
+Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
+    : automaton_(automaton), vocabulary_(vocabulary) {
   classify_states();
 }
 
-// Two states allow the same tokens if no text as long as a token tells them apart. Refines the classes of states once for every
-// byte of the longest token; where that would cost too much every state has a class of its own.
+// Two states allow the same tokens if no text as long as a token tells them apart. Refines the classes of states once
+// for every byte of the longest token; where that would cost too much every state has a class of its own.
 void Masks::classify_states() {
   const auto count = static_cast<uint32_t>(automaton_.num_states());
   class_of_.resize(count);
@@ -114,11 +117,14 @@ void Masks::classify_states() {
     for (uint32_t i = 0; i < count; ++i) {
       const State& state = automaton_.state(i);
       key.assign(1, class_of_[i]);
-      for (const ByteEdge& edge : automaton_.bytes(state)) key.insert(key.end(), {edge.low * 256U + edge.high, class_of_[edge.target]});
-      for (const CallEdge& call : automaton_.calls(state)) key.insert(key.end(), {65536 + call.rule, class_of_[call.target]});
+      for (const ByteEdge& edge : automaton_.bytes(state))
+        key.insert(key.end(), {edge.low * 256U + edge.high, class_of_[edge.target]});
+      for (const CallEdge& call : automaton_.calls(state))
+        key.insert(key.end(), {65536 + call.rule, class_of_[call.target]});
       work += 8 + key.size();
       auto& bucket = classes[hash_of(key)];
-      const auto known = std::find_if(bucket.begin(), bucket.end(), [&](const auto& entry) { return entry.first == key; });
+      const auto known =
+          std::find_if(bucket.begin(), bucket.end(), [&](const auto& entry) { return entry.first == key; });
       refined[i] = known != bucket.end() ? known->second : num_refined++;
       if (known == bucket.end()) bucket.emplace_back(key, refined[i]);
     }
@@ -142,7 +148,8 @@ Status Masks::fill(const Configuration& at, std::span<uint32_t> mask) const {
     intern({0});
   }
   std::vector<Visit> visits;
-  for (size_t i = 0; i < at.num_kernel; ++i) MOTE_RETURN_IF_ERROR(add(kRootNode, at.items[i].state, at.items[i].stack, visits, mask));
+  for (size_t i = 0; i < at.num_kernel; ++i)
+    MOTE_RETURN_IF_ERROR(add(kRootNode, at.items[i].state, at.items[i].stack, visits, mask));
   return {};
 }
 
@@ -159,7 +166,8 @@ Status Masks::add(uint32_t frontier, uint32_t state, const StackPointer& stack, 
   for (const int32_t id : tokens->ids) set_bit(mask, id);
   for (size_t i = 0; i < tokens->words.size(); ++i) mask[i] |= tokens->words[i];
   if (tokens->frontier == kNoNodes) return {};
-  for (const Return& entry : stack->returns) MOTE_RETURN_IF_ERROR(add(tokens->frontier, entry.state, entry.rest, visits, mask));
+  for (const Return& entry : stack->returns)
+    MOTE_RETURN_IF_ERROR(add(tokens->frontier, entry.state, entry.rest, visits, mask));
   return {};
 }
 

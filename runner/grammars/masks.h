@@ -1,8 +1,9 @@
 // Which tokens a state allows, worked out once and kept.
 //
-// From a state alone it is known of most tokens whether they may come next. The others leave the rule of the state on their way:
-// the places in the tree of tokens where that happens, a frontier, are kept beside the tokens, and what comes of a frontier in the
-// state that the rule returns to is worked out once and kept again. So a mask is a union of sets that are kept.
+// From a state alone it is known of most tokens whether they may come next. The others leave the rule of the state on
+// their way: the places in the tree of tokens where that happens, a frontier, are kept beside the tokens, and what
+// comes of a frontier in the state that the rule returns to is worked out once and kept again. So a mask is a union of
+// sets that are kept.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,15 @@ class Masks {
   // Both outlive the masks.
   Masks(const Automaton& automaton, const Vocabulary& vocabulary);
 
-  // Sets the bits of the tokens that `at` allows, end-of-sequence tokens left out. `mask`: zeros, vocabulary.mask_words() words.
-  // Errors: kInvalidArgument if the grammar is too ambiguous to follow its texts.
+  // Sets the bits of the tokens that `at` allows, end-of-sequence tokens left out. `mask`: zeros,
+  // vocabulary.mask_words() words. Errors: kInvalidArgument if the grammar is too ambiguous to follow its texts.
   Status fill(const Configuration& at, std::span<uint32_t> mask) const;
 
  private:
   struct Tokens {
-    std::vector<int32_t> ids;      // few
-    std::vector<uint32_t> words;   // or many: a mask
-    uint32_t frontier = 0;         // where tokens leave the rule
+    std::vector<int32_t> ids;     // few
+    std::vector<uint32_t> words;  // or many: a mask
+    uint32_t frontier = 0;        // where tokens leave the rule
     bool exhausted = false;
   };
   using Frontier = std::vector<uint32_t>;  // nodes, ascending
@@ -44,7 +45,8 @@ class Masks {
   class Walk;
 
   void classify_states();
-  Status add(uint32_t frontier, uint32_t state, const StackPointer& stack, std::vector<Visit>& visits, std::span<uint32_t> mask) const;
+  Status add(uint32_t frontier, uint32_t state, const StackPointer& stack, std::vector<Visit>& visits,
+             std::span<uint32_t> mask) const;
   std::shared_ptr<const Tokens> tokens_of(uint32_t frontier, uint32_t state) const;
   uint32_t intern(Frontier frontier) const;
 
@@ -53,7 +55,7 @@ class Masks {
   std::vector<uint32_t> class_of_;  // of a state: those of one class allow the same tokens
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const Frontier>> frontiers_;
-  mutable std::unordered_multimap<uint64_t, uint32_t> frontier_ids_;  // by hash
+  mutable std::unordered_multimap<uint64_t, uint32_t> frontier_ids_;           // by hash
   mutable std::unordered_map<uint64_t, std::shared_ptr<const Tokens>> known_;  // by frontier and class
   mutable size_t bytes_ = 0;
 };

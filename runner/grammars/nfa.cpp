@@ -12,7 +12,8 @@ namespace {
 
 Status too_large(const char* what, size_t limit) {
   return {Code::kInvalidArgument,
-          format("the grammar is too large: more than %zu %s; give smaller repetitions, lengths or fewer alternatives", limit, what)};
+          format("the grammar is too large: more than %zu %s; give smaller repetitions, lengths or fewer alternatives",
+                 limit, what)};
 }
 
 // Builds the automaton of one rule. `inlines`: calls are replaced by what they call, for operations on whole languages.
@@ -35,7 +36,8 @@ class NfaBuilder {
 
   // The state in which texts of the expression end that begin in `from`. No edge leads back into `from`.
   Result<uint32_t> append(ExpressionId id, uint32_t from) {
-    MOTE_REQUIRE(++depth_ <= 4 * kMaxNesting, Code::kInvalidArgument, "the grammar is nested deeper than %zu levels", kMaxNesting);
+    MOTE_REQUIRE(++depth_ <= 4 * kMaxNesting, Code::kInvalidArgument, "the grammar is nested deeper than %zu levels",
+                 kMaxNesting);
     Result<uint32_t> end = append_kind(rules_.expression(id), from);
     --depth_;
     return end;
@@ -46,9 +48,7 @@ class NfaBuilder {
       case ExpressionKind::kBytes: return append_bytes(e.bytes, from);
       case ExpressionKind::kCharacters: return append_characters(e.characters, from);
       case ExpressionKind::kSequence:
-        for (const ExpressionId child : e.children) {
-          MOTE_ASSIGN(from, append(child, from));
-        }
+        for (const ExpressionId child : e.children) { MOTE_ASSIGN(from, append(child, from)); }
         return from;
       case ExpressionKind::kChoice: return append_choice(e.children, from);
       case ExpressionKind::kRepeat: return append_repeat(e, from);
@@ -145,7 +145,8 @@ class NfaBuilder {
     MOTE_ASSIGN(const Dfa first, determinized(e.children[0]));
     MOTE_ASSIGN(const Dfa second, determinized(e.children[1]));
     const bool is_intersection = e.kind == ExpressionKind::kIntersection;
-    MOTE_ASSIGN(const Dfa product, is_intersection ? intersect(first, second, budget_) : subtract(first, second, budget_));
+    MOTE_ASSIGN(const Dfa product,
+                is_intersection ? intersect(first, second, budget_) : subtract(first, second, budget_));
     return append_dfa(product, from);
   }
 
@@ -261,8 +262,10 @@ class Subsets {
       const auto low = static_cast<uint8_t>(borders[i]);
       const auto high = static_cast<uint8_t>(borders[i + 1] - 1);
       std::vector<ByteEdge>& to = dfa_.states[index].bytes;
-      if (!to.empty() && to.back().target == target && to.back().high + 1 == low) to.back().high = high;
-      else to.push_back({low, high, target});
+      if (!to.empty() && to.back().target == target && to.back().high + 1 == low)
+        to.back().high = high;
+      else
+        to.push_back({low, high, target});
     }
     return {};
   }

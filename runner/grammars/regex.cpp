@@ -12,8 +12,9 @@ const Ranges kDigits = {{'0', '9'}};
 const Ranges kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const Ranges kSpace = {{'\t', '\r'}, {' ', ' '}};
 // What some engine takes for a space: \S is none of these.
-const Ranges kAnySpace = {{'\t', '\r'}, {0x1C, 0x20}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A},
-                          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+const Ranges kAnySpace = {{'\t', '\r'},     {0x1C, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},
+                          {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
+                          {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 const Ranges kAny = {{0, kLastCodePoint}};
 const Ranges kNotAscii = {{0x80, kLastCodePoint}};
 
@@ -22,8 +23,8 @@ Ranges with_all_but_ascii(Ranges ranges) {
   return normalized(std::move(ranges));
 }
 
-// Engines disagree about \d \w \s outside of ASCII. What is written here is right for all of them: `widest` is what some engine
-// takes for the set, else what all of them do.
+// Engines disagree about \d \w \s outside of ASCII. What is written here is right for all of them: `widest` is what
+// some engine takes for the set, else what all of them do.
 Ranges shorthand(char32_t letter, bool widest) {
   switch (letter) {
     case 'd': return widest ? with_all_but_ascii(kDigits) : kDigits;
@@ -54,15 +55,18 @@ class Parser {
 
  private:
   ExpressionId encode(Ranges ranges) {
-    return options_.encode ? options_.encode(rules_, normalized(std::move(ranges))) : rules_.characters(std::move(ranges));
+    return options_.encode ? options_.encode(rules_, normalized(std::move(ranges)))
+                           : rules_.characters(std::move(ranges));
   }
 
   ExpressionId anything() { return rules_.repeat(encode(kAny), 0, kUnbounded); }
 
   Status unexpected() const {
     if (cursor_.peek() == '^' || cursor_.peek() == '$') {
-      return cursor_.error(cursor_.shown() + ": an anchor is accepted only at the start (^) or the end ($) of the whole expression or of one of "
-                                             "its outermost alternatives");
+      return cursor_.error(
+          cursor_.shown() +
+          ": an anchor is accepted only at the start (^) or the end ($) of the whole expression or of one of "
+          "its outermost alternatives");
     }
     return cursor_.error(cursor_.shown() + " is not expected here");
   }
@@ -116,15 +120,11 @@ class Parser {
     }
     if (!is_counted()) return false;
     cursor_.skip();
-    if (cursor_.peek() != ',') {
-      MOTE_ASSIGN(*low, cursor_.take_number());
-    }
+    if (cursor_.peek() != ',') { MOTE_ASSIGN(*low, cursor_.take_number()); }
     *high = *low;
     if (cursor_.take(",")) {
       *high = kUnbounded;
-      if (cursor_.peek() != '}') {
-        MOTE_ASSIGN(*high, cursor_.take_number());
-      }
+      if (cursor_.peek() != '}') { MOTE_ASSIGN(*high, cursor_.take_number()); }
     }
     cursor_.skip();
     if (*low > *high) {
@@ -142,9 +142,12 @@ class Parser {
     bool has_comma = false;
     for (;; ++at) {
       const char c = cursor_.peek(at);
-      if (c >= '0' && c <= '9') has_digits = true;
-      else if (c == ',' && !has_comma) has_comma = true;
-      else return c == '}' && (has_digits || has_comma);
+      if (c >= '0' && c <= '9')
+        has_digits = true;
+      else if (c == ',' && !has_comma)
+        has_comma = true;
+      else
+        return c == '}' && (has_digits || has_comma);
     }
   }
 
@@ -155,9 +158,7 @@ class Parser {
         MOTE_ASSIGN(Ranges ranges, parse_class());
         return encode(std::move(ranges));
       }
-      case '.':
-        cursor_.skip();
-        return encode(options_.dot_is_any ? kAny : complement(Ranges{{'\n', '\n'}}));
+      case '.': cursor_.skip(); return encode(options_.dot_is_any ? kAny : complement(Ranges{{'\n', '\n'}}));
       case '*':
       case '+':
       case '?': return cursor_.error(cursor_.shown() + ": there is nothing to repeat");
@@ -222,7 +223,8 @@ class Parser {
       cursor_.skip();
       bool is_high_set = false;
       MOTE_ASSIGN(const Ranges high, parse_class_character(is_negated, &is_high_set));
-      if (is_set || is_high_set || low[0].low > high[0].high) return cursor_.error("a range of characters must go from a character to a later one");
+      if (is_set || is_high_set || low[0].low > high[0].high)
+        return cursor_.error("a range of characters must go from a character to a later one");
       ranges.push_back({low[0].low, high[0].high});
     }
     cursor_.skip();

@@ -1,4 +1,5 @@
-// Regular expressions: the part of Python's and ECMAScript's syntax that is regular. docs/constrained-output.md has the list.
+// Regular expressions: the part of Python's and ECMAScript's syntax that is regular. docs/constrained-output.md has the
+// list.
 #pragma once
 
 #include <functional>
@@ -10,10 +11,10 @@
 namespace mote::constraints {
 
 struct RegexOptions {
-  bool searches = false;      // any text that has a match, not only one that is a match
-  bool ignores_case = false;  // of ASCII letters
-  bool dot_is_any = false;    // '.' is also a line feed
-  const char* what = "regex"; // in errors
+  bool searches = false;       // any text that has a match, not only one that is a match
+  bool ignores_case = false;   // of ASCII letters
+  bool dot_is_any = false;     // '.' is also a line feed
+  const char* what = "regex";  // in errors
   // How one character of a set is written; empty: as UTF-8.
   std::function<ExpressionId(Rules&, std::vector<CodePointRange>)> encode{};
 };

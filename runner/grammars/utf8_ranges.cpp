@@ -44,7 +44,8 @@ void append_utf8_sequences(CodePointRange range, std::vector<ByteSequence>& sequ
   const std::string low = encoded(range.low);
   const std::string high = encoded(range.high);
   ByteSequence sequence;
-  for (size_t i = 0; i < low.size(); ++i) sequence.push_back({static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i])});
+  for (size_t i = 0; i < low.size(); ++i)
+    sequence.push_back({static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i])});
   sequences.push_back(std::move(sequence));
 }
 

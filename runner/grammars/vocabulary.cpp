@@ -6,12 +6,13 @@
 
 namespace mote::constraints {
 
-Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::string> tokens, std::vector<int32_t> eos_ids) {
-  MOTE_REQUIRE(!tokens.empty() && tokens.size() < (size_t{1} << 26), Code::kInvalidArgument, "a vocabulary of %zu tokens: must be 1..2^26-1",
-               tokens.size());
+Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::string> tokens,
+                                                           std::vector<int32_t> eos_ids) {
+  MOTE_REQUIRE(!tokens.empty() && tokens.size() < (size_t{1} << 26), Code::kInvalidArgument,
+               "a vocabulary of %zu tokens: must be 1..2^26-1", tokens.size());
   for (const int32_t id : eos_ids) {
-    MOTE_REQUIRE(id >= 0 && static_cast<size_t>(id) < tokens.size(), Code::kInvalidArgument, "end-of-sequence token %d: must be 0..%zu", id,
-                 tokens.size() - 1);
+    MOTE_REQUIRE(id >= 0 && static_cast<size_t>(id) < tokens.size(), Code::kInvalidArgument,
+                 "end-of-sequence token %d: must be 0..%zu", id, tokens.size() - 1);
     tokens[static_cast<size_t>(id)].clear();
   }
   const std::shared_ptr<Vocabulary> result(new Vocabulary());
@@ -43,7 +44,8 @@ void Vocabulary::build_tree() {
   for (size_t i = 0; i < sorted_.size(); ++i) {
     const std::string_view token = bytes(sorted_[i]);
     longest_ = std::max(longest_, token.size());
-    const auto shared = static_cast<size_t>(std::mismatch(token.begin(), token.end(), before.begin(), before.end()).first - token.begin());
+    const auto shared = static_cast<size_t>(
+        std::mismatch(token.begin(), token.end(), before.begin(), before.end()).first - token.begin());
     for (; path.size() > shared + 1; path.pop_back()) nodes_[path.back()].end = static_cast<uint32_t>(nodes_.size());
     for (size_t j = shared; j < token.size(); ++j) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));

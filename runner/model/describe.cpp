@@ -42,14 +42,17 @@ Json value_shape(const fb::Value& value) {
 int64_t delegate_of(const fb::Program& program, const fb::Instruction& instruction) {
   if (text_of(*instruction.op()) != kDelegateOp || program.delegates() == nullptr) return -1;
   for (const fb::Attribute* attribute : *instruction.attributes()) {
-    if (text_of(*attribute->name()) != "delegate" || attribute->dims() == nullptr || attribute->dims()->size() == 0) continue;
+    if (text_of(*attribute->name()) != "delegate" || attribute->dims() == nullptr || attribute->dims()->size() == 0)
+      continue;
     const int64_t index = attribute->dims()->Get(0)->constant();
     return index >= 0 && index < program.delegates()->size() ? index : -1;
   }
   return -1;
 }
 
-const fb::Delegate& delegate(const fb::Program& program, int64_t index) { return *program.delegates()->Get(static_cast<uint32_t>(index)); }
+const fb::Delegate& delegate(const fb::Program& program, int64_t index) {
+  return *program.delegates()->Get(static_cast<uint32_t>(index));
+}
 
 bool is_view(const fb::Method& method, const fb::Instruction& instruction) {
   const auto& outputs = *instruction.outputs();
@@ -65,13 +68,15 @@ std::string runs_on(const fb::Program& program, const fb::Method& method, const 
 
 Json delegate_ops(const fb::Delegate& from) {
   Json ops = Json::object();
-  for (uint32_t i = 0; from.ops() != nullptr && i < from.ops()->size(); ++i) ops[from.ops()->Get(i)->str()] = from.op_counts()->Get(i);
+  for (uint32_t i = 0; from.ops() != nullptr && i < from.ops()->size(); ++i)
+    ops[from.ops()->Get(i)->str()] = from.op_counts()->Get(i);
   return ops;
 }
 
 int64_t num_delegate_ops(const fb::Delegate& from) {
   int64_t total = 0;
-  for (uint32_t i = 0; from.op_counts() != nullptr && i < from.op_counts()->size(); ++i) total += from.op_counts()->Get(i);
+  for (uint32_t i = 0; from.op_counts() != nullptr && i < from.op_counts()->size(); ++i)
+    total += from.op_counts()->Get(i);
   return total;
 }
 
@@ -233,7 +238,8 @@ Result<Json> about_tokenizer(const Verified& verified) {
 
 }  // namespace
 
-Result<std::string> describe(const Verified& verified, std::string_view lowering, const std::vector<PassedOver>& passed_over) {
+Result<std::string> describe(const Verified& verified, std::string_view lowering,
+                             const std::vector<PassedOver>& passed_over) {
   const fb::Program& from = verified.program();
   const std::string& path = verified.file().name();
   const std::vector<int32_t> eos(from.eos_token_ids()->begin(), from.eos_token_ids()->end());
@@ -269,6 +275,8 @@ Result<std::string> describe_file(const std::string& path) {
   return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->lowering(), chosen.passed_over);
 }
 
-Result<std::string> Model::describe() const { return mote::describe(bound_->verified(), bound_->lowering(), passed_over_); }
+Result<std::string> Model::describe() const {
+  return mote::describe(bound_->verified(), bound_->lowering(), passed_over_);
+}
 
 }  // namespace mote

@@ -15,7 +15,8 @@ constexpr size_t kMaxDepth = 32;
 Result<JsonTree> parse_generation_config(std::string_view json) {
   std::optional<JsonTree> parsed = parse_json_tree(json, kMaxDepth);
   const bool is_object = parsed.has_value() && parsed->kind == Kind::kObject;
-  MOTE_REQUIRE(is_object, Code::kInvalidProgram, "generation_config must be a JSON object, at most %zu levels deep", kMaxDepth);
+  MOTE_REQUIRE(is_object, Code::kInvalidProgram, "generation_config must be a JSON object, at most %zu levels deep",
+               kMaxDepth);
   return *std::move(parsed);
 }
 

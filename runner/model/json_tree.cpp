@@ -15,9 +15,15 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool null() override { return add({}); }
   bool boolean(bool value) override { return add({Kind::kBoolean, value ? 1.0 : 0.0, {}, {}, {}}); }
-  bool number_integer(int64_t value) override { return add({Kind::kInteger, static_cast<double>(value), std::to_string(value), {}, {}}); }
-  bool number_unsigned(uint64_t value) override { return add({Kind::kInteger, static_cast<double>(value), std::to_string(value), {}, {}}); }
-  bool number_float(double value, const std::string& digits) override { return add({Kind::kFloat, value, digits, {}, {}}); }
+  bool number_integer(int64_t value) override {
+    return add({Kind::kInteger, static_cast<double>(value), std::to_string(value), {}, {}});
+  }
+  bool number_unsigned(uint64_t value) override {
+    return add({Kind::kInteger, static_cast<double>(value), std::to_string(value), {}, {}});
+  }
+  bool number_float(double value, const std::string& digits) override {
+    return add({Kind::kFloat, value, digits, {}, {}});
+  }
   bool string(std::string& value) override { return add({Kind::kString, 0.0, std::move(value), {}, {}}); }
   bool binary(Json::binary_t&) override { return false; }
   bool start_object(size_t) override { return open(Kind::kObject); }

@@ -1,5 +1,5 @@
-// JSON as a tree that goes without allocating. nlohmann's own keeps its children in a list while it goes, and ends the process if
-// there is no memory for that, so no model is opened through it.
+// JSON as a tree that goes without allocating. nlohmann's own keeps its children in a list while it goes, and ends the
+// process if there is no memory for that, so no model is opened through it.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct JsonTree {
   enum class Kind : uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kArray, kObject };
 
   Kind kind = Kind::kNull;
-  double number = 0.0;  // of an integer or a float; 1 for true
-  std::string text;     // of a string; of a number, its digits
+  double number = 0.0;             // of an integer or a float; 1 for true
+  std::string text;                // of a string; of a number, its digits
   std::vector<std::string> names;  // of an object's children
   std::vector<JsonTree> children;
 

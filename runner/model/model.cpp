@@ -39,15 +39,15 @@ bool Model::is_eos(int32_t id) const {
 
 Result<const Tokenizer*> Model::tokenizer() const {
   if (!has_tokenizer()) return nullptr;
-  std::call_once(tokenizer_once_, [this] { 
-    tokenizer_ = Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer));
-  });
+  std::call_once(tokenizer_once_,
+                 [this] { tokenizer_ = Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer)); });
   if (!tokenizer_->ok()) return in_file(path(), tokenizer_->status());
   return &**tokenizer_;
 }
 
 Result<const Tokenizer*> Model::require_tokenizer() const {
-  MOTE_REQUIRE(has_tokenizer(), Code::kInvalidArgument, "%s has no tokenizer: give token ids instead of text", path().c_str());
+  MOTE_REQUIRE(has_tokenizer(), Code::kInvalidArgument, "%s has no tokenizer: give token ids instead of text",
+               path().c_str());
   return tokenizer();
 }
 

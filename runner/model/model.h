@@ -17,7 +17,8 @@
 
 namespace mote {
 
-// Whether the text of a tokenizer.json is one that a .mote file may hold, compiled. Errors: kInvalidTokenizer naming the field.
+// Whether the text of a tokenizer.json is one that a .mote file may hold, compiled. Errors: kInvalidTokenizer naming
+// the field.
 Status check_tokenizer_json(std::string_view json);
 
 // Shared by its sessions. Thread safety: immutable.

@@ -37,8 +37,9 @@ Status check_views(const Bound& bound, const fb::Method& method, uint32_t index,
   const fb::Instruction& instruction = *method.instructions()->Get(index);
   for (const int32_t output : *instruction.outputs()) {
     const bool aliases = method.values()->Get(static_cast<uint32_t>(output))->alias_of() != -1;
-    MOTE_REQUIRE(aliases == op.is_view, Code::kInvalidProgram, "%s: values[%d].alias_of must be %s, because the op is %s view",
-                 place(bound, method, index).c_str(), output, op.is_view ? "the op's input" : "-1", op.is_view ? "a" : "no");
+    MOTE_REQUIRE(aliases == op.is_view, Code::kInvalidProgram,
+                 "%s: values[%d].alias_of must be %s, because the op is %s view", place(bound, method, index).c_str(),
+                 output, op.is_view ? "the op's input" : "-1", op.is_view ? "a" : "no");
   }
   return {};
 }
@@ -51,9 +52,10 @@ Status find_ops(const Bound& bound, const fb::Method& method, std::vector<const 
     if (is_new) entry->second = find_op(entry->first);
     const Op* op = entry->second;
     MOTE_REQUIRE(op != nullptr, Code::kUnsupportedOp,
-                 "%s: this runner has no op of that name; use the runner of the exporter's version", place(bound, method, i).c_str());
-    MOTE_REQUIRE(op->check != nullptr && (op->is_view || op->run != nullptr), Code::kInternal, "%s: the op is not complete",
+                 "%s: this runner has no op of that name; use the runner of the exporter's version",
                  place(bound, method, i).c_str());
+    MOTE_REQUIRE(op->check != nullptr && (op->is_view || op->run != nullptr), Code::kInternal,
+                 "%s: the op is not complete", place(bound, method, i).c_str());
     MOTE_RETURN_IF_ERROR(check_views(bound, method, i, *op));
     ops.push_back(op);
   }
@@ -76,7 +78,8 @@ std::vector<bool> states_of(const fb::Method& method, size_t num_states) {
   std::vector<bool> named(num_states);
   for (const fb::Instruction* instruction : *method.instructions()) {
     for (const fb::Attribute* attribute : *instruction->attributes()) {
-      if (text_of(*attribute->name()) == "state") named[static_cast<size_t>(attribute->dims()->Get(0)->constant())] = true;
+      if (text_of(*attribute->name()) == "state")
+        named[static_cast<size_t>(attribute->dims()->Get(0)->constant())] = true;
     }
   }
   return named;
@@ -94,7 +97,8 @@ Result<uint32_t> Bound::method_index(std::string_view name) const {
   for (uint32_t i = 0; i < num_methods(); ++i) {
     if (text_of(*method(i).name()) == name) return i;
   }
-  return Status(Code::kInvalidArgument, format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
+  return Status(Code::kInvalidArgument,
+                format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
 }
 
 Status Bound::load_backends(Purpose purpose) {
@@ -104,7 +108,8 @@ Status Bound::load_backends(Purpose purpose) {
       if (method.ops[i]->name != kDelegateOp) continue;
       method.delegate_calls.resize(method.ops.size());
       const Result<DelegateCall> call = parts.add(*method.method->instructions()->Get(i));
-      if (!call.ok()) return Status(call.status().code(), place(*this, *method.method, i) + ": " + call.status().message());
+      if (!call.ok())
+        return Status(call.status().code(), place(*this, *method.method, i) + ": " + call.status().message());
       method.delegate_calls[i] = *call;
     }
   }
@@ -120,15 +125,16 @@ Status Bound::find_used_states() {
     for (size_t i = 0; i < used.size(); ++i) {
       const bool is_first = &method == &methods_.front();
       MOTE_REQUIRE(is_first || backends_.empty() || used[i] == uses_state_[i], Code::kInvalidProgram,
-                   "%s: states[%zu]: the kernels use it in %s or in %s of the lowering %s, and not in both", file().name().c_str(), i,
-                   methods_.front().method->name()->c_str(), method.method->name()->c_str(), std::string(lowering_).c_str());
+                   "%s: states[%zu]: the kernels use it in %s or in %s of the lowering %s, and not in both",
+                   file().name().c_str(), i, methods_.front().method->name()->c_str(), method.method->name()->c_str(),
+                   std::string(lowering_).c_str());
       if (used[i]) uses_state_[i] = true;
     }
   }
   for (size_t i = 0; i < uses_state_.size() && !has_delegate_state(); ++i) {
     MOTE_REQUIRE(backends_.empty() || uses_state_[i], Code::kInvalidProgram,
-                 "%s: states[%zu]: neither a kernel nor a delegate of the lowering %s keeps it", file().name().c_str(), i,
-                 std::string(lowering_).c_str());
+                 "%s: states[%zu]: neither a kernel nor a delegate of the lowering %s keeps it", file().name().c_str(),
+                 i, std::string(lowering_).c_str());
   }
   return {};
 }
@@ -137,13 +143,15 @@ bool Bound::has_delegate_state() const {
   return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
 }
 
-Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering, Purpose purpose) try {
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
+                                          Purpose purpose) try {
   const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
   for (const fb::Method* method : *bound->program().methods()) {
     if (lowering_of(*method) == lowering) bound->methods_.push_back({method, {}, {}});
   }
-  MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no lowering %.*s: it has %s", bound->file().name().c_str(),
-               static_cast<int>(lowering.size()), lowering.data(), joined(lowerings_of(bound->program())).c_str());
+  MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no lowering %.*s: it has %s",
+               bound->file().name().c_str(), static_cast<int>(lowering.size()), lowering.data(),
+               joined(lowerings_of(bound->program())).c_str());
   bound->lowering_ = lowering_of(*bound->methods_.front().method);
   for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));

@@ -50,13 +50,16 @@ bool take_range(std::string_view& text, int& first, int& last) {
 }
 
 Status malformed(std::string_view text) {
-  return {Code::kInvalidArgument, format("cpus = \"%.*s\": must be numbers and ranges separated by commas, such as 0-3,6",
-                                         static_cast<int>(std::min<size_t>(text.size(), 64)), text.data())};
+  return {Code::kInvalidArgument,
+          format("cpus = \"%.*s\": must be numbers and ranges separated by commas, such as 0-3,6",
+                 static_cast<int>(std::min<size_t>(text.size(), 64)), text.data())};
 }
 
 #if defined(__linux__)
 // Nice values that Android gives to background and to display threads; what goes further already stays.
-int nice_value(ThreadPriority priority, int now) { return priority == ThreadPriority::kLow ? std::max(now, 10) : std::min(now, -8); }
+int nice_value(ThreadPriority priority, int now) {
+  return priority == ThreadPriority::kLow ? std::max(now, 10) : std::min(now, -8);
+}
 #endif
 
 }  // namespace
@@ -72,7 +75,8 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text) {
     if (!take_range(rest, first, last)) return malformed(text);
     for (int cpu = first; cpu <= last; ++cpu) {
       MOTE_REQUIRE(std::binary_search(usable.begin(), usable.end(), cpu), Code::kInvalidArgument,
-                   "cpus: CPU %d does not exist or is closed to this process, which may use %s", cpu, text_of_list(usable).c_str());
+                   "cpus: CPU %d does not exist or is closed to this process, which may use %s", cpu,
+                   text_of_list(usable).c_str());
       cpus.push_back(cpu);
     }
     if (rest.empty()) break;
@@ -107,16 +111,17 @@ Status bind_this_thread(std::span<const int> cpus) {
   for (const int cpu : cpus) {
     if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
   }
-  MOTE_REQUIRE(sched_setaffinity(0, sizeof set, &set) == 0, Code::kInvalidArgument, "cpus: the system refuses to bind a thread to %s: %s",
-               text_of_list(cpus).c_str(), std::strerror(errno));
+  MOTE_REQUIRE(sched_setaffinity(0, sizeof set, &set) == 0, Code::kInvalidArgument,
+               "cpus: the system refuses to bind a thread to %s: %s", text_of_list(cpus).c_str(), std::strerror(errno));
   return {};
 }
 
 Status set_this_threads_priority(ThreadPriority priority) {
   if (priority == ThreadPriority::kNormal) return {};
   const auto thread = static_cast<id_t>(syscall(SYS_gettid));
-  MOTE_REQUIRE(setpriority(PRIO_PROCESS, thread, nice_value(priority, getpriority(PRIO_PROCESS, thread))) == 0, Code::kInvalidArgument,
-               "priority = %s: the system refuses: %s", priority == ThreadPriority::kHigh ? "high" : "low", std::strerror(errno));
+  MOTE_REQUIRE(setpriority(PRIO_PROCESS, thread, nice_value(priority, getpriority(PRIO_PROCESS, thread))) == 0,
+               Code::kInvalidArgument, "priority = %s: the system refuses: %s",
+               priority == ThreadPriority::kHigh ? "high" : "low", std::strerror(errno));
   return {};
 }
 
@@ -145,7 +150,8 @@ Status set_this_threads_priority(ThreadPriority priority) {
   if (priority == ThreadPriority::kNormal) return {};
 #if defined(__APPLE__)
   const qos_class_t quality = priority == ThreadPriority::kLow ? QOS_CLASS_UTILITY : QOS_CLASS_USER_INTERACTIVE;
-  MOTE_REQUIRE(pthread_set_qos_class_self_np(quality, 0) == 0, Code::kInvalidArgument, "priority: the system refuses it");
+  MOTE_REQUIRE(pthread_set_qos_class_self_np(quality, 0) == 0, Code::kInvalidArgument,
+               "priority: the system refuses it");
   return {};
 #else
   return {Code::kInvalidArgument, "priority: this system has none for threads"};

@@ -1,4 +1,5 @@
-// What a backend implements to run parts of a program. docs/decisions/0009-delegates.md says why it is divided like this.
+// What a backend implements to run parts of a program. docs/decisions/0009-delegates.md says why it is divided like
+// this.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +24,17 @@ struct DelegateWeight {
 
 // One part of a method that was lowered to a blob. Everything lives as long as the program.
 struct DelegatePart {
-  std::string place;                // for messages: "model.mote: delegates[3] (xnnpack)"
-  std::span<const std::byte> blob;  // 64-byte aligned, within the file; its content is as untrusted as any input
+  std::string place;                    // for messages: "model.mote: delegates[3] (xnnpack)"
+  std::span<const std::byte> blob;      // 64-byte aligned, within the file; its content is as untrusted as any input
   std::vector<DelegateWeight> weights;  // in the order of the blob's references
 };
 
 // What a backend is given when a program is loaded.
 struct DelegateSource {
-  std::string path;                  // of the file; empty: it is in memory only
-  std::string lowering;              // a name from the file, as untrusted as a blob
-  uint32_t program_crc32 = 0;        // of the program, and with it of its weights: names what a backend keeps on disk
-  std::vector<DelegatePart> parts;   // calls name a part by its index here
+  std::string path;                 // of the file; empty: it is in memory only
+  std::string lowering;             // a name from the file, as untrusted as a blob
+  uint32_t program_crc32 = 0;       // of the program, and with it of its weights: names what a backend keeps on disk
+  std::vector<DelegatePart> parts;  // calls name a part by its index here
 };
 
 struct DelegateOptions {
@@ -58,9 +59,9 @@ class Delegate {
  public:
   virtual ~Delegate() = default;
 
-  // Makes a part ready for calls of these sizes: dtypes and sizes of inputs and outputs are those of the coming calls, inputs are
-  // contiguous, `data` is not yet known. Returns the scratch memory that execute needs, in bytes.
-  // Errors: kInvalidProgram where the sizes are not those that the part takes and gives, kOutOfMemory.
+  // Makes a part ready for calls of these sizes: dtypes and sizes of inputs and outputs are those of the coming calls,
+  // inputs are contiguous, `data` is not yet known. Returns the scratch memory that execute needs, in bytes. Errors:
+  // kInvalidProgram where the sizes are not those that the part takes and gives, kOutOfMemory.
   virtual Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) = 0;
   // Runs a prepared part: reads inputs, writes every element of the outputs. No allocation where that can be had.
   virtual Status execute(size_t part, const Call& call, KernelContext& context) = 0;
@@ -69,11 +70,13 @@ class Delegate {
   virtual uint64_t held_bytes() const { return 0; }
 
   // State, for those whose program has_state. The others have none: every position is as good.
-  // Whether it can go back to `position` at once; if not, nothing changes and the session computes its tokens again from position
-  // 0. It always can to 0, and to any position of the latest call.
+  // Whether it can go back to `position` at once; if not, nothing changes and the session computes its tokens again
+  // from position 0. It always can to 0, and to any position of the latest call.
   virtual bool seek(int64_t position) { return position >= 0; }
   // nullptr: it cannot, so others compute the tokens again.
-  virtual Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const { return std::shared_ptr<const DelegateSnapshot>(); }
+  virtual Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const {
+    return std::shared_ptr<const DelegateSnapshot>();
+  }
   // From a snapshot of any delegate of the same program. After an error it is at position 0.
   virtual Status restore(const DelegateSnapshot&) { return {Code::kInternal, "the backend restores no snapshots"}; }
   // Errors: kInvalidSession for bytes that to_bytes has not made; they come from a file, and so from anyone.
@@ -101,16 +104,18 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // Whether it works on this device; an error says what is missing and what to do about it. Asked once a load, so quick.
+  // Whether it works on this device; an error says what is missing and what to do about it. Asked once a load, so
+  // quick.
   virtual Status check_device() const = 0;
-  // Why `auto` should prefer the CPU kernels to it for these parts on this device; empty: it should not. Asked before `load`, of
-  // parts as untrusted as there, so quick.
+  // Why `auto` should prefer the CPU kernels to it for these parts on this device; empty: it should not. Asked before
+  // `load`, of parts as untrusted as there, so quick.
   virtual std::string why_not(const DelegateSource&) const { return {}; }
-  // Reads every blob and all that a load can prove of it, and packs what has to be packed. Nothing may crash, hang or read
-  // outside of what it is given, whatever a blob holds.
-  // Errors: kInvalidProgram naming the part's place, the field and what would be accepted; kOutOfMemory.
+  // Reads every blob and all that a load can prove of it, and packs what has to be packed. Nothing may crash, hang or
+  // read outside of what it is given, whatever a blob holds. Errors: kInvalidProgram naming the part's place, the field
+  // and what would be accepted; kOutOfMemory.
   virtual Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const = 0;
-  // Whether load would take the parts, as far as that shows without making anything of them: for who only looks at a file.
+  // Whether load would take the parts, as far as that shows without making anything of them: for who only looks at a
+  // file.
   virtual Status check(const DelegateSource& source) const { return load(source).status(); }
 };
 

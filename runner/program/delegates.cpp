@@ -11,10 +11,11 @@ namespace {
 
 Status check(Call& call) {
   MOTE_ASSIGN(const int64_t index, call.integer("delegate"));
-  MOTE_REQUIRE(index >= 0, Code::kInvalidArgument, "delegate = %lld: must be an index into delegates", static_cast<long long>(index));
+  MOTE_REQUIRE(index >= 0, Code::kInvalidArgument, "delegate = %lld: must be an index into delegates",
+               static_cast<long long>(index));
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    MOTE_REQUIRE(call.inputs[i] != nullptr && call.inputs[i]->bits == 0 && call.inputs[i]->is_contiguous(), Code::kInvalidArgument,
-                 "inputs[%zu]: must be a contiguous activation", i);
+    MOTE_REQUIRE(call.inputs[i] != nullptr && call.inputs[i]->bits == 0 && call.inputs[i]->is_contiguous(),
+                 Code::kInvalidArgument, "inputs[%zu]: must be a contiguous activation", i);
   }
   return {};
 }
@@ -30,12 +31,14 @@ std::string backend_names() {
 }
 
 // `file`: for messages.
-Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source, Purpose purpose) {
+Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source,
+                                   Purpose purpose) {
   const Backend* backend = find_backend(name);
   const std::string place = file + ": " + std::string(name);
-  MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s", place.c_str(),
-               backend_names().c_str());
-  if (const Status status = backend->check_device(); !status.ok()) return Status(Code::kUnsupportedBackend, place + ": " + status.message());
+  MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s",
+               place.c_str(), backend_names().c_str());
+  if (const Status status = backend->check_device(); !status.ok())
+    return Status(Code::kUnsupportedBackend, place + ": " + status.message());
   if (purpose == Purpose::kDescribe) {
     MOTE_RETURN_IF_ERROR(backend->check(source));
     return LoadedBackend{backend, nullptr};
@@ -47,19 +50,21 @@ Result<LoadedBackend> load_backend(const std::string& file, std::string_view nam
 }  // namespace
 
 Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
-  const auto attribute = std::ranges::find(*instruction.attributes(), "delegate", [](const fb::Attribute* a) { return text_of(*a->name()); });
-  MOTE_REQUIRE(attribute != instruction.attributes()->end() && attribute->dims() != nullptr && attribute->dims()->size() == 1, Code::kInvalidProgram,
-               "delegate: must be one number");
+  const auto attribute = std::ranges::find(*instruction.attributes(), "delegate",
+                                           [](const fb::Attribute* a) { return text_of(*a->name()); });
+  MOTE_REQUIRE(
+      attribute != instruction.attributes()->end() && attribute->dims() != nullptr && attribute->dims()->size() == 1,
+      Code::kInvalidProgram, "delegate: must be one number");
   const fb::Dim& dim = *attribute->dims()->Get(0);
   MOTE_REQUIRE(dim.tokens() == 0, Code::kInvalidProgram, "delegate: must not depend on T");
   const int64_t index = dim.constant();
   const auto* delegates = verified_.program().delegates();
   const int64_t count = delegates == nullptr ? 0 : delegates->size();
-  MOTE_REQUIRE(index >= 0 && index < count, Code::kInvalidProgram, "delegate = %lld: the file has %lld delegates", static_cast<long long>(index),
-               static_cast<long long>(count));
+  MOTE_REQUIRE(index >= 0 && index < count, Code::kInvalidProgram, "delegate = %lld: the file has %lld delegates",
+               static_cast<long long>(index), static_cast<long long>(count));
   is_used_.resize(static_cast<size_t>(count));
-  MOTE_REQUIRE(!is_used_[static_cast<size_t>(index)], Code::kInvalidProgram, "delegate = %lld: another instruction runs it",
-               static_cast<long long>(index));
+  MOTE_REQUIRE(!is_used_[static_cast<size_t>(index)], Code::kInvalidProgram,
+               "delegate = %lld: another instruction runs it", static_cast<long long>(index));
   is_used_[static_cast<size_t>(index)] = true;
   const std::string_view name = text_of(*delegates->Get(static_cast<uint32_t>(index))->backend());
   auto found = std::ranges::find(sources_, name, &Source::backend);
@@ -88,7 +93,8 @@ DelegatePart DelegateParts::part(uint32_t index) const {
 Result<std::vector<LoadedBackend>> DelegateParts::load(Purpose purpose) {
   std::vector<LoadedBackend> loaded;
   for (Source& source : sources_) {
-    MOTE_ASSIGN(LoadedBackend backend, load_backend(verified_.file().name(), source.backend, std::move(source.source), purpose));
+    MOTE_ASSIGN(LoadedBackend backend,
+                load_backend(verified_.file().name(), source.backend, std::move(source.source), purpose));
     loaded.push_back(std::move(backend));
   }
   return loaded;

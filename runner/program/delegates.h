@@ -20,7 +20,8 @@ class DelegateParts {
 
   // The call of a verified instruction; no two may run the same delegate. Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
-  // Errors: kUnsupportedBackend, what Backend::load says, or Backend::check where nothing is to run: no programs are made then.
+  // Errors: kUnsupportedBackend, what Backend::load says, or Backend::check where nothing is to run: no programs are
+  // made then.
   Result<std::vector<LoadedBackend>> load(Purpose purpose);
   // What Backend::why_not says of the first that says anything.
   std::string why_not() const;

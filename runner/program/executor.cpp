@@ -40,7 +40,8 @@ struct Instructions {
   Delegates& delegates;
 
   Status run(size_t index, const Call& call, KernelContext& context) const {
-    if (!delegate_calls.empty() && delegate_calls[index].has_value()) return delegates.execute(*delegate_calls[index], call, context);
+    if (!delegate_calls.empty() && delegate_calls[index].has_value())
+      return delegates.execute(*delegate_calls[index], call, context);
     return ops[index]->run(call, context);
   }
 };
@@ -102,10 +103,11 @@ struct Executor::State {
       if (!bytes.at_most(needed)) needed = bytes;
     }
     const bool fits = needed.at_most(options.max_arena_bytes);
-    MOTE_REQUIRE(fits && arena.allocate(static_cast<size_t>(needed.unsigned_value())), Code::kOutOfMemory,
-                 "%s: activations for calls of %lld tokens need %lld bytes, more than %s; choose a smaller prefill chunk", name(),
-                 static_cast<long long>(options.max_tokens), static_cast<long long>(needed.value()),
-                 fits ? "the system has" : "this session may use");
+    MOTE_REQUIRE(
+        fits && arena.allocate(static_cast<size_t>(needed.unsigned_value())), Code::kOutOfMemory,
+        "%s: activations for calls of %lld tokens need %lld bytes, more than %s; choose a smaller prefill chunk",
+        name(), static_cast<long long>(options.max_tokens), static_cast<long long>(needed.value()),
+        fits ? "the system has" : "this session may use");
     return {};
   }
 
@@ -118,20 +120,22 @@ struct Executor::State {
   }
   std::span<float> maxima(const Invocation& invocation) const {
     if (!invocation.maxima_source().has_value()) return {};
-    return {reinterpret_cast<float*>(scratch.data.get() + maxima_offset(invocation)), static_cast<size_t>(invocation.count_maxima())};
+    return {reinterpret_cast<float*>(scratch.data.get() + maxima_offset(invocation)),
+            static_cast<size_t>(invocation.count_maxima())};
   }
 
   Status reserve_scratch(size_t needed_bytes) {
     if (needed_bytes <= scratch.bytes && scratch.data != nullptr) return {};
     const bool fits = (Size(needed_bytes) + arena.bytes).at_most(options.max_arena_bytes);
     MOTE_REQUIRE(fits && scratch.allocate(needed_bytes), Code::kOutOfMemory,
-                 "%s: working memory of the kernels needs %zu bytes, more than %s; choose a smaller prefill chunk", name(),
-                 needed_bytes, fits ? "the system has" : "this session may use");
+                 "%s: working memory of the kernels needs %zu bytes, more than %s; choose a smaller prefill chunk",
+                 name(), needed_bytes, fits ? "the system has" : "this session may use");
     return {};
   }
 
   Status prepare(uint32_t method, int64_t tokens) {
-    MOTE_REQUIRE(method < invocations.size(), Code::kInvalidArgument, "method = %u: must be below %zu", method, invocations.size());
+    MOTE_REQUIRE(method < invocations.size(), Code::kInvalidArgument, "method = %u: must be below %zu", method,
+                 invocations.size());
     Invocation& invocation = *invocations[method];
     if (tokens > 0 && invocation.tokens() == tokens) return {};
     MOTE_REQUIRE(tokens >= 1 && tokens <= options.max_tokens, Code::kInvalidArgument,
@@ -158,20 +162,21 @@ Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Bound> bound, const ExecutorOptions& options,
                                                    ThreadPool* threads) try {
-  MOTE_REQUIRE(bound != nullptr && threads != nullptr, Code::kInvalidArgument, "an executor needs a program and a thread pool");
+  MOTE_REQUIRE(bound != nullptr && threads != nullptr, Code::kInvalidArgument,
+               "an executor needs a program and a thread pool");
   MOTE_REQUIRE(options.max_tokens >= 1 && options.max_tokens <= kMaxTokens, Code::kInvalidArgument,
-               "max_tokens = %lld: must be 1..%lld", static_cast<long long>(options.max_tokens), static_cast<long long>(kMaxTokens));
+               "max_tokens = %lld: must be 1..%lld", static_cast<long long>(options.max_tokens),
+               static_cast<long long>(kMaxTokens));
   auto state = std::make_unique<State>();
   state->bound = std::move(bound);
   state->options = options;
   state->threads = threads;
-  MOTE_ASSIGN(state->delegates, Delegates::open(state->bound->backends(), {threads, options.max_tokens, options.context_length}));
+  MOTE_ASSIGN(state->delegates,
+              Delegates::open(state->bound->backends(), {threads, options.max_tokens, options.context_length}));
   MOTE_RETURN_IF_ERROR(state->allocate_arena());
   MOTE_RETURN_IF_ERROR(state->prepare_all());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
-} catch (const std::bad_alloc&) {
-  return Status(Code::kOutOfMemory, "the system has no memory for another session");
-}
+} catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "the system has no memory for another session"); }
 
 Status Executor::prepare(uint32_t method, int64_t tokens) { return state_->prepare(method, tokens); }
 
@@ -201,25 +206,28 @@ Status Executor::run(uint32_t method, States states, const std::atomic<bool>& ca
   return run_together(method, {&sequence, 1}, cancelled, profile);
 }
 
-Status Executor::run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
-                              Profile* profile) {
+Status Executor::run_together(uint32_t method, std::span<const SequenceStates> sequences,
+                              const std::atomic<bool>& cancelled, Profile* profile) {
   MOTE_REQUIRE(method < state_->invocations.size() && state_->invocations[method]->tokens() > 0, Code::kInvalidArgument,
                "method %u: must be prepared before it runs", method);
   const Invocation& invocation = *state_->invocations[method];
   const size_t num_states = state_->bound->state_shapes().size();
   int64_t tokens = 0;
   for (const SequenceStates& sequence : sequences) {
-    MOTE_REQUIRE(sequence.kv_caches.size() == num_states && sequence.recurrent_states.size() == num_states, Code::kInvalidArgument,
-                 "states: must be %zu KV caches and as many recurrent states", num_states);
+    MOTE_REQUIRE(sequence.kv_caches.size() == num_states && sequence.recurrent_states.size() == num_states,
+                 Code::kInvalidArgument, "states: must be %zu KV caches and as many recurrent states", num_states);
     MOTE_REQUIRE(sequence.tokens >= 1 && sequence.tokens <= invocation.tokens(), Code::kInvalidArgument,
                  "a sequence of %lld tokens: must be 1..%lld", static_cast<long long>(sequence.tokens),
                  static_cast<long long>(invocation.tokens()));
     tokens += sequence.tokens;
   }
-  MOTE_REQUIRE(tokens == invocation.tokens(), Code::kInvalidArgument, "sequences of %lld tokens: must be the method's %lld",
-               static_cast<long long>(tokens), static_cast<long long>(invocation.tokens()));
+  MOTE_REQUIRE(tokens == invocation.tokens(), Code::kInvalidArgument,
+               "sequences of %lld tokens: must be the method's %lld", static_cast<long long>(tokens),
+               static_cast<long long>(invocation.tokens()));
   const Instructions instructions{state_->bound->ops(method), state_->bound->delegate_calls(method), state_->delegates};
-  const KernelContext context{state_->threads, {state_->scratch.data.get(), invocation.scratch_bytes()}, sequences,
+  const KernelContext context{state_->threads,
+                              {state_->scratch.data.get(), invocation.scratch_bytes()},
+                              sequences,
                               state_->maxima(invocation).data()};
   if (profile != nullptr) return run_profiled(invocation, instructions, context, cancelled, method, *profile);
   return run_instructions(invocation, instructions, context, cancelled, [](size_t) {});

@@ -13,9 +13,10 @@
 namespace mote {
 
 struct ExecutorOptions {
-  int64_t max_tokens = 256;                          // largest T of a call, 1..kMaxTokens; a method's own max_tokens also holds
-  int64_t context_length = 0;                        // for delegates that keep states; 0: not known
-  uint64_t max_arena_bytes = uint64_t{64} << 30;     // more than this for activations and scratch is kOutOfMemory, unallocated
+  int64_t max_tokens = 256;    // largest T of a call, 1..kMaxTokens; a method's own max_tokens also holds
+  int64_t context_length = 0;  // for delegates that keep states; 0: not known
+  uint64_t max_arena_bytes = uint64_t{64}
+                             << 30;  // more than this for activations and scratch is kOutOfMemory, unallocated
 };
 
 // What instructions read and write across calls; indexed by state, entries of the other kind unused.
@@ -26,36 +27,37 @@ struct States {
 
 class Invocation;
 
-// Owns the arena that all methods share, and for each method the operands prepared for one T: a decode step keeps its own
-// while prefill runs with other T. Thread safety: one thread at a time. `threads` outlives the executor.
+// Owns the arena that all methods share, and for each method the operands prepared for one T: a decode step keeps its
+// own while prefill runs with other T. Thread safety: one thread at a time. `threads` outlives the executor.
 class Executor {
  public:
-  // Allocates the arena for `max_tokens` and prepares every method for its largest T, so that later calls rarely allocate.
-  // Errors: kInvalidArgument, kOutOfMemory, kInvalidProgram.
+  // Allocates the arena for `max_tokens` and prepares every method for its largest T, so that later calls rarely
+  // allocate. Errors: kInvalidArgument, kOutOfMemory, kInvalidProgram.
   static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const Bound> bound, const ExecutorOptions& options,
                                                   ThreadPool* threads);
   ~Executor();
 
-  // Makes `method` ready for T = tokens; nothing is done if it is. Errors: kInvalidArgument, kOutOfMemory, kInvalidProgram.
+  // Makes `method` ready for T = tokens; nothing is done if it is. Errors: kInvalidArgument, kOutOfMemory,
+  // kInvalidProgram.
   Status prepare(uint32_t method, int64_t tokens);
 
-  // Valid after prepare(method). Inputs are contiguous int64, written by the caller before each run: methods share the arena,
-  // so another method's run overwrites them.
+  // Valid after prepare(method). Inputs are contiguous int64, written by the caller before each run: methods share the
+  // arena, so another method's run overwrites them.
   std::span<int64_t> input(uint32_t method, size_t index);
   // Contiguous float32, valid until the next run of any method.
   std::span<const float> output(uint32_t method, size_t index) const;
-  // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as that is; empty if
-  // the op that makes it does not find them.
+  // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as that is;
+  // empty if the op that makes it does not find them.
   std::span<const float> maxima(uint32_t method) const;
   // What the op that makes output 0 reads, [rows, width], valid as that is; empty where maxima is.
   std::span<const float> source(uint32_t method) const;
 
-  // Runs the prepared method for one sequence. `cancelled` is looked at before every instruction. No allocation of its own. What each
-  // instruction takes is added to `profile`; nullptr: not measured.
-  // Errors: kCancelled, or what a kernel reports (ids out of range), with the instruction's origin.
+  // Runs the prepared method for one sequence. `cancelled` is looked at before every instruction. No allocation of its
+  // own. What each instruction takes is added to `profile`; nullptr: not measured. Errors: kCancelled, or what a kernel
+  // reports (ids out of range), with the instruction's origin.
   Status run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile = nullptr);
-  // The same for several sequences whose tokens, in this order, are the method's T; no two share a state. The method must
-  // compute each token's row on its own (runner/program/token_rows.h).
+  // The same for several sequences whose tokens, in this order, are the method's T; no two share a state. The method
+  // must compute each token's row on its own (runner/program/token_rows.h).
   Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
                       Profile* profile = nullptr);
 

@@ -57,7 +57,10 @@ Size arena_bytes(const fb::Method& method, int64_t tokens) {
 }
 
 Invocation::Invocation(const Bound& bound, uint32_t method)
-    : bound_(bound), method_(bound.method(method)), ops_(bound.ops(method)), delegate_calls_(bound.delegate_calls(method)) {
+    : bound_(bound),
+      method_(bound.method(method)),
+      ops_(bound.ops(method)),
+      delegate_calls_(bound.delegate_calls(method)) {
   // The flat lists must never move once calls point into them.
   const Counts counts = count_operands(method_);
   tensors_.resize(method_.values()->size());
@@ -141,7 +144,8 @@ Status Invocation::evaluate_values(int64_t tokens, std::byte* arena) {
     tensor = Tensor();
     tensor.dtype = static_cast<DType>(value.dtype());
     tensor.rank = static_cast<int>(value.shape()->size());
-    for (uint32_t dim = 0; dim < value.shape()->size(); ++dim) tensor.sizes[dim] = evaluate(*value.shape()->Get(dim), tokens);
+    for (uint32_t dim = 0; dim < value.shape()->size(); ++dim)
+      tensor.sizes[dim] = evaluate(*value.shape()->Get(dim), tokens);
     tensor.set_contiguous_strides();
     if (value.alias_of() == -1) {
       const bool per_token = value.arena() == fb::Arena::per_token;
@@ -159,8 +163,8 @@ Status Invocation::evaluate_values(int64_t tokens, std::byte* arena) {
 
 std::string Invocation::place(size_t instruction) const {
   const fb::Instruction& source = *method_.instructions()->Get(static_cast<uint32_t>(instruction));
-  return format("%s: %s: instructions[%zu] (%s, %s)", bound_.file().name().c_str(), method_.name()->c_str(), instruction,
-                source.op()->c_str(), source.origin()->c_str());
+  return format("%s: %s: instructions[%zu] (%s, %s)", bound_.file().name().c_str(), method_.name()->c_str(),
+                instruction, source.op()->c_str(), source.origin()->c_str());
 }
 
 Status Invocation::check_call(size_t index, int64_t tokens, int num_threads, Delegates* delegates) {
@@ -170,7 +174,8 @@ Status Invocation::check_call(size_t index, int64_t tokens, int num_threads, Del
   const Tensor first = *call.outputs[0];
   if (const Status status = op.check(call); !status.ok()) {
     const bool is_file = status.code() != Code::kUnsupportedOp && status.code() != Code::kOutOfMemory;
-    return Status(is_file ? Code::kInvalidProgram : status.code(), place(index) + format(" for T = %lld: ", static_cast<long long>(tokens)) + status.message());
+    return Status(is_file ? Code::kInvalidProgram : status.code(),
+                  place(index) + format(" for T = %lld: ", static_cast<long long>(tokens)) + status.message());
   }
   MOTE_REQUIRE(has_shape(*call.outputs[0], first), Code::kInternal, "%s: the op changed the shape of its output",
                place(index).c_str());
@@ -195,8 +200,9 @@ Status Invocation::place_view(size_t index) {
   MOTE_REQUIRE(aligned && (to.offset_bytes + extent_bytes(view)).at_most(to.bytes), Code::kInvalidProgram,
                "%s: the view reaches outside of the %lld bytes that it shares", place(index).c_str(),
                static_cast<long long>(to.bytes.value()));
-  MOTE_REQUIRE(view.num_elements() <= kMaxViewElements, Code::kInvalidProgram, "%s: the view has %lld elements: must have at most 2^32",
-               place(index).c_str(), static_cast<long long>(view.num_elements()));
+  MOTE_REQUIRE(view.num_elements() <= kMaxViewElements, Code::kInvalidProgram,
+               "%s: the view has %lld elements: must have at most 2^32", place(index).c_str(),
+               static_cast<long long>(view.num_elements()));
   if (source.data != nullptr) view.data = static_cast<std::byte*>(source.data) + call.view_offset_bytes;
   return {};
 }

@@ -22,22 +22,25 @@ class Invocation {
   Invocation(const Invocation&) = delete;
   Invocation& operator=(const Invocation&) = delete;
 
-  // Evaluates every size for T = tokens, has every op check its call and re-checks what the ops answered. `arena` is where
-  // activations live, arena_bytes(tokens) long; nullptr checks without it. `delegates` prepare their parts; nullptr leaves them out.
-  // On failure it counts as not prepared.
-  // Errors: kInvalidArgument for a T that the method does not take, kInvalidProgram, what a delegate says.
+  // Evaluates every size for T = tokens, has every op check its call and re-checks what the ops answered. `arena` is
+  // where activations live, arena_bytes(tokens) long; nullptr checks without it. `delegates` prepare their parts;
+  // nullptr leaves them out. On failure it counts as not prepared. Errors: kInvalidArgument for a T that the method
+  // does not take, kInvalidProgram, what a delegate says.
   Status prepare(int64_t tokens, std::byte* arena, int num_threads, Delegates* delegates = nullptr);
 
   int64_t tokens() const { return tokens_; }  // 0: not prepared
   void forget() { tokens_ = 0; }
   size_t scratch_bytes() const { return scratch_bytes_; }
   std::span<const Call> calls() const { return calls_; }
-  Tensor& input(size_t index) { return tensors_[static_cast<size_t>(method_.inputs()->Get(static_cast<uint32_t>(index)))]; }
+  Tensor& input(size_t index) {
+    return tensors_[static_cast<size_t>(method_.inputs()->Get(static_cast<uint32_t>(index)))];
+  }
   const Tensor& output(size_t index) const {
     return tensors_[static_cast<size_t>(method_.outputs()->Get(static_cast<uint32_t>(index)))];
   }
   const fb::Method& method() const { return method_; }
-  // The instruction that makes output 0, if it finds the maxima of what it writes (kernels/op.h), and how many these are.
+  // The instruction that makes output 0, if it finds the maxima of what it writes (kernels/op.h), and how many these
+  // are.
   std::optional<size_t> maxima_source() const { return maxima_source_; }
   int64_t count_maxima() const;
 
@@ -68,13 +71,13 @@ class Invocation {
   int64_t tokens_ = 0;
   size_t scratch_bytes_ = 0;
   std::optional<size_t> maxima_source_;
-  std::vector<Tensor> tensors_;           // [values]
-  std::vector<Storage> storage_;          // [values]
-  std::vector<const Tensor*> inputs_;     // of all instructions, in order
+  std::vector<Tensor> tensors_;        // [values]
+  std::vector<Storage> storage_;       // [values]
+  std::vector<const Tensor*> inputs_;  // of all instructions, in order
   std::vector<Tensor*> outputs_;
   std::vector<Attribute> attributes_;
   std::vector<int64_t> integers_;
-  std::vector<Call> calls_;               // [instructions]
+  std::vector<Call> calls_;  // [instructions]
 };
 
 // Bytes of the arena that a method needs for T = tokens.

@@ -41,7 +41,8 @@ Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose 
     std::string why_later;
   };
   std::vector<Candidate> order;
-  for (const std::string_view lowering : lowerings_of(verified->program())) order.push_back({lowering, why_later(*verified, lowering)});
+  for (const std::string_view lowering : lowerings_of(verified->program()))
+    order.push_back({lowering, why_later(*verified, lowering)});
   std::ranges::stable_partition(order, &std::string::empty, &Candidate::why_later);
   Chosen chosen;
   for (const auto& [lowering, why] : order) {
@@ -50,8 +51,10 @@ Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose 
       continue;
     }
     Result<std::shared_ptr<const Bound>> bound = bind(verified, lowering, purpose);
-    if (bound.ok()) chosen.bound = *std::move(bound);
-    else chosen.passed_over.push_back({std::string(lowering), reason(*verified, bound.status())});
+    if (bound.ok())
+      chosen.bound = *std::move(bound);
+    else
+      chosen.passed_over.push_back({std::string(lowering), reason(*verified, bound.status())});
   }
   return chosen;
 }
@@ -66,7 +69,8 @@ Result<Chosen> bind_lowering(Verified verified, std::string_view wanted) {
   Chosen chosen = choose_lowering(shared);
   if (chosen.bound == nullptr) return none_works(*shared, chosen.passed_over);
   MOTE_LOG_LINE(kInfo, "%s runs on %s", shared->file().name().c_str(), std::string(chosen.bound->lowering()).c_str());
-  for (const PassedOver& other : chosen.passed_over) MOTE_LOG_LINE(kInfo, "not on %s: %s", other.lowering.c_str(), other.reason.c_str());
+  for (const PassedOver& other : chosen.passed_over)
+    MOTE_LOG_LINE(kInfo, "not on %s: %s", other.lowering.c_str(), other.reason.c_str());
   return chosen;
 }
 

@@ -23,12 +23,13 @@ struct Chosen {
   std::vector<PassedOver> passed_over;
 };
 
-// Binds the first lowering that works: in the file's order, but those whose backend says that the CPU kernels are faster here come
-// last.
+// Binds the first lowering that works: in the file's order, but those whose backend says that the CPU kernels are
+// faster here come last.
 Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose purpose = Purpose::kRun);
 
-// Binds the lowering that is wanted by name, or with "auto" the one that choose_lowering takes, and logs that (MOTE_LOG=info).
-// Errors: kInvalidArgument if the file has no lowering of that name; what bind says of that one; with "auto" what it says of each.
+// Binds the lowering that is wanted by name, or with "auto" the one that choose_lowering takes, and logs that
+// (MOTE_LOG=info). Errors: kInvalidArgument if the file has no lowering of that name; what bind says of that one; with
+// "auto" what it says of each.
 Result<Chosen> bind_lowering(Verified verified, std::string_view wanted);
 
 }  // namespace mote

@@ -26,13 +26,12 @@ Json describe(const Kernel& kernel, CpuFeatures available) {
 
 Json describe(const KernelChoice& choice) {
   const WeightKind& kind = choice.format;
-  const Json weights = kind.bits == 0 ? Json(dtype_name(kind.dtype)) : Json(format("int%d group %lld", kind.bits, static_cast<long long>(kind.group_size)));
-  return {{"role", choice.kernel->role},
-          {"weights", weights},
-          {"min_tokens", choice.min_tokens},
-          {"max_tokens", choice.max_tokens},
-          {"kernel", choice.kernel->name},
-          {"reason", choice.reason}};
+  const Json weights = kind.bits == 0
+                           ? Json(dtype_name(kind.dtype))
+                           : Json(format("int%d group %lld", kind.bits, static_cast<long long>(kind.group_size)));
+  return {{"role", choice.kernel->role},     {"weights", weights},
+          {"min_tokens", choice.min_tokens}, {"max_tokens", choice.max_tokens},
+          {"kernel", choice.kernel->name},   {"reason", choice.reason}};
 }
 
 }  // namespace
@@ -40,7 +39,8 @@ Json describe(const KernelChoice& choice) {
 Result<Limits> measure_machine(int num_threads) {
   MOTE_REQUIRE(num_threads >= 0 && num_threads <= kMaxThreads, Code::kInvalidArgument,
                "threads = %d: must be 1..%d, or 0 for the default", num_threads, kMaxThreads);
-  MOTE_ASSIGN(const std::unique_ptr<ThreadPool> threads, make_thread_pool(num_threads == 0 ? available_cores() : num_threads));
+  MOTE_ASSIGN(const std::unique_ptr<ThreadPool> threads,
+              make_thread_pool(num_threads == 0 ? available_cores() : num_threads));
   return measure_limits(*threads);
 }
 

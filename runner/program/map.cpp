@@ -102,17 +102,18 @@ Status check_header(const std::string& name, const Header& header, uint64_t file
   MOTE_REQUIRE(std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0, Code::kInvalidProgram,
                "%s: not a .mote file: the first 8 bytes are not MOTE\\r\\n\\x1a\\n", name.c_str());
   MOTE_REQUIRE(header.version == kVersion, Code::kUnsupportedVersion,
-               "%s: version = %u: this runner reads version %u; export the model again or use another runner", name.c_str(),
-               header.version, kVersion);
-  MOTE_REQUIRE(header.header_bytes == sizeof(Header), Code::kInvalidProgram, "%s: header_bytes = %u: must be 64", name.c_str(),
-               header.header_bytes);
+               "%s: version = %u: this runner reads version %u; export the model again or use another runner",
+               name.c_str(), header.version, kVersion);
+  MOTE_REQUIRE(header.header_bytes == sizeof(Header), Code::kInvalidProgram, "%s: header_bytes = %u: must be 64",
+               name.c_str(), header.header_bytes);
   MOTE_REQUIRE(header.file_bytes == file_bytes, Code::kInvalidProgram,
                "%s: file_bytes = %llu: the file has %llu bytes, so it was truncated or appended to", name.c_str(),
                static_cast<unsigned long long>(header.file_bytes), static_cast<unsigned long long>(file_bytes));
   const Size end = Size(sizeof(Header)) + header.program_bytes;
-  MOTE_REQUIRE(header.program_bytes > 0 && Size(header.program_bytes).at_most(kMaxProgramBytes) && end.at_most(file_bytes),
-               Code::kInvalidProgram, "%s: program_bytes = %llu: must be 1..%lld and end inside the file", name.c_str(),
-               static_cast<unsigned long long>(header.program_bytes), static_cast<long long>(kMaxProgramBytes));
+  MOTE_REQUIRE(
+      header.program_bytes > 0 && Size(header.program_bytes).at_most(kMaxProgramBytes) && end.at_most(file_bytes),
+      Code::kInvalidProgram, "%s: program_bytes = %llu: must be 1..%lld and end inside the file", name.c_str(),
+      static_cast<unsigned long long>(header.program_bytes), static_cast<long long>(kMaxProgramBytes));
   for (const uint8_t byte : header.reserved) {
     MOTE_REQUIRE(byte == 0, Code::kInvalidProgram, "%s: header.reserved: must be zero", name.c_str());
   }
@@ -140,8 +141,8 @@ struct Mapped::State {
 
   Status map_file(const std::string& path, int descriptor, size_t length) {
     void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", path.c_str(), length,
-                 std::strerror(errno));
+    MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", path.c_str(),
+                 length, std::strerror(errno));
     mapping = mapped;
     file = {static_cast<const std::byte*>(mapped), length};
     return {};
@@ -163,7 +164,8 @@ struct Mapped::State {
     MOTE_RETURN_IF_ERROR(check_header(name, header, file.size()));
     program_bytes = static_cast<size_t>(header.program_bytes);
     program = copy_aligned(file.subspan(sizeof(Header), program_bytes));
-    MOTE_REQUIRE(program != nullptr, Code::kOutOfMemory, "%s: no memory for the program (%zu bytes)", name.c_str(), program_bytes);
+    MOTE_REQUIRE(program != nullptr, Code::kOutOfMemory, "%s: no memory for the program (%zu bytes)", name.c_str(),
+                 program_bytes);
     const uint32_t checksum = crc32({program.get(), program_bytes});
     MOTE_REQUIRE(checksum == header.program_crc32, Code::kInvalidProgram,
                  "%s: program_crc32 = %08x: the program has checksum %08x, so the file is damaged", name.c_str(),
@@ -184,7 +186,7 @@ std::span<const std::byte> Mapped::program_bytes() const { return {state_->progr
 
 Status Mapped::check_unchanged() const {
   if (state_->mapping == nullptr) return {};
-  struct stat info {};
+  struct stat info{};
   const bool same = ::stat(state_->name.c_str(), &info) == 0 && identity_of(info) == state_->identity;
   MOTE_REQUIRE(same, Code::kFileChanged, "%s: the file was changed or replaced after it was loaded; load it again",
                state_->name.c_str());
@@ -198,8 +200,9 @@ Result<Mapped> map(const std::string& path, LoadMode mode) {
     const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kFileNotFound : Code::kFileUnreadable;
     return Status(code, format("%s: cannot be opened: %s", path.c_str(), std::strerror(errno)));
   }
-  struct stat info {};
-  MOTE_REQUIRE(::fstat(file.get(), &info) == 0, Code::kFileUnreadable, "%s: cannot be read: %s", path.c_str(), std::strerror(errno));
+  struct stat info{};
+  MOTE_REQUIRE(::fstat(file.get(), &info) == 0, Code::kFileUnreadable, "%s: cannot be read: %s", path.c_str(),
+               std::strerror(errno));
   MOTE_REQUIRE(S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: must be a regular file", path.c_str());
   const Size file_bytes = info.st_size;
   MOTE_REQUIRE(Size(sizeof(Header)).at_most(file_bytes), Code::kInvalidProgram,
@@ -208,7 +211,8 @@ Result<Mapped> map(const std::string& path, LoadMode mode) {
   auto state = std::make_unique<Mapped::State>();
   const size_t length = static_cast<size_t>(file_bytes.unsigned_value());
   state->name = path;
-  MOTE_RETURN_IF_ERROR(mode == LoadMode::kMap ? state->map_file(path, file.get(), length) : state->read_file(path, file.get(), length));
+  MOTE_RETURN_IF_ERROR(mode == LoadMode::kMap ? state->map_file(path, file.get(), length)
+                                              : state->read_file(path, file.get(), length));
   state->identity = identity_of(info);
   state->is_file = true;
   MOTE_RETURN_IF_ERROR(state->read_program());
@@ -219,7 +223,8 @@ Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes) {
   auto state = std::make_unique<Mapped::State>();
   state->name = std::move(name);
   state->owned = copy_aligned(bytes);
-  MOTE_REQUIRE(state->owned != nullptr, Code::kOutOfMemory, "%s: no memory for %zu bytes", state->name.c_str(), bytes.size());
+  MOTE_REQUIRE(state->owned != nullptr, Code::kOutOfMemory, "%s: no memory for %zu bytes", state->name.c_str(),
+               bytes.size());
   state->file = {state->owned.get(), bytes.size()};
   MOTE_RETURN_IF_ERROR(state->read_program());
   return Mapped(std::move(state));

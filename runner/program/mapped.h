@@ -12,13 +12,13 @@
 
 namespace mote {
 
-// Whether the system reads pages of the file when they are needed, and may drop them again, or all of it is read at once
-// into memory of the process: for file systems that are slow or may vanish.
+// Whether the system reads pages of the file when they are needed, and may drop them again, or all of it is read at
+// once into memory of the process: for file systems that are slow or may vanish.
 enum class LoadMode { kMap, kRead };
 
-// Owns the bytes of one .mote file: a read-only mapping or a copy in memory, and a private copy of the flatbuffer, so that
-// what `verify` proved of the program stays true even if another process writes to the file.
-// Thread safety: immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.
+// Owns the bytes of one .mote file: a read-only mapping or a copy in memory, and a private copy of the flatbuffer, so
+// that what `verify` proved of the program stays true even if another process writes to the file. Thread safety:
+// immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.
 class Mapped {
  public:
   Mapped(Mapped&&) noexcept;
@@ -30,8 +30,8 @@ class Mapped {
   std::span<const std::byte> file_bytes() const;     // the whole file
   std::span<const std::byte> program_bytes() const;  // the flatbuffer, 64-byte aligned
 
-  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity). One that was read
-  // may change.
+  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity). One that was
+  // read may change.
   Status check_unchanged() const;
 
  private:

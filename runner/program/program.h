@@ -1,4 +1,5 @@
-// Third stage of loading: a verified program whose ops were found and which accepted their operands, in one of its lowerings.
+// Third stage of loading: a verified program whose ops were found and which accepted their operands, in one of its
+// lowerings.
 #pragma once
 
 #include <memory>
@@ -6,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/ops/linear/packed_weights.h"
 #include "kernels/op.h"
+#include "kernels/ops/linear/packed_weights.h"
 #include "runner/program/delegate.h"
 #include "runner/program/verified.h"
 
@@ -27,7 +28,8 @@ struct DelegateCall {
   size_t part = 0;     // of its parts
 };
 
-// Immutable, shared by all sessions of a model. Thread safety: immutable, but for packed weights, which any thread may add.
+// Immutable, shared by all sessions of a model. Thread safety: immutable, but for packed weights, which any thread may
+// add.
 class Bound {
  public:
   const Mapped& file() const { return verified_->file(); }
@@ -42,7 +44,9 @@ class Bound {
   // The op of each instruction of a method.
   std::span<const Op* const> ops(uint32_t method) const { return methods_[method].ops; }
   // What runs each instruction of a method beside the CPU; empty: nothing does.
-  std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const { return methods_[method].delegate_calls; }
+  std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const {
+    return methods_[method].delegate_calls;
+  }
   std::span<const LoadedBackend> backends() const { return backends_; }
   // Whether delegates keep states of the model.
   bool has_delegate_state() const;
@@ -60,7 +64,8 @@ class Bound {
     std::vector<std::optional<DelegateCall>> delegate_calls;
   };
 
-  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering, Purpose purpose);
+  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
+                                                   Purpose purpose);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
   Status load_backends(Purpose purpose);
   Status find_used_states();
@@ -74,11 +79,12 @@ class Bound {
   std::unique_ptr<PackedWeights> packed_weights_ = std::make_unique<PackedWeights>();
 };
 
-// Finds every op and has it check its operands for the smallest T, the next and (where at most 4096) the largest, so that
-// a file whose instructions do not fit the kernels is refused here; then has the lowering's backends load their parts.
-// Errors: kInvalidArgument if the file has no such lowering; kUnsupportedOp naming op and origin; kInvalidProgram naming the
-// instruction and what its op says; kUnsupportedBackend naming a backend that is not in this build or does not work on this
-// device; what a backend says of its parts. To be described a lowering is not made ready to run: nothing is packed.
+// Finds every op and has it check its operands for the smallest T, the next and (where at most 4096) the largest, so
+// that a file whose instructions do not fit the kernels is refused here; then has the lowering's backends load their
+// parts. Errors: kInvalidArgument if the file has no such lowering; kUnsupportedOp naming op and origin;
+// kInvalidProgram naming the instruction and what its op says; kUnsupportedBackend naming a backend that is not in this
+// build or does not work on this device; what a backend says of its parts. To be described a lowering is not made ready
+// to run: nothing is packed.
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
                                           Purpose purpose = Purpose::kRun);
 // In the first of the file's lowerings.

@@ -9,14 +9,14 @@
 namespace mote {
 
 // Thread safety: divide while nobody runs; then run from any number of threads, each with its own number.
-// A thread takes its share from the front, in pieces that get smaller, so that what it reads is contiguous; a thief takes the
-// back half of what is left of another's.
+// A thread takes its share from the front, in pieces that get smaller, so that what it reads is contiguous; a thief
+// takes the back half of what is left of another's.
 class Shares {
  public:
   explicit Shares(int num_threads) : shares_(static_cast<size_t>(num_threads)) {}
 
-  // Divides [0, count), count > 0, into units of at least `grain`, the last one shorter, and the units into a share for each
-  // of the first `num_shares` threads; the others own nothing. Returns how many units there are.
+  // Divides [0, count), count > 0, into units of at least `grain`, the last one shorter, and the units into a share for
+  // each of the first `num_shares` threads; the others own nothing. Returns how many units there are.
   int64_t divide(int64_t count, int64_t grain, int num_shares) {
     count_ = count;
     unit_ = std::max(grain, (count - 1) / kMaxUnits + 1);
@@ -42,13 +42,15 @@ class Shares {
   static constexpr int64_t kMaxUnits = int64_t{1} << 31;
   static constexpr int64_t kPieces = 4;  // a piece is this part of what is left
 
-  // Units [low half, high half). One word, so that owner and thieves agree by compare-and-exchange; a word says all there is
-  // to know, hence a value that came back is as good as one that never changed.
+  // Units [low half, high half). One word, so that owner and thieves agree by compare-and-exchange; a word says all
+  // there is to know, hence a value that came back is as good as one that never changed.
   struct alignas(64) Share {
     std::atomic<uint64_t> range{0};
   };
 
-  static uint64_t pack(int64_t begin, int64_t end) { return static_cast<uint64_t>(end) << 32 | static_cast<uint64_t>(begin); }
+  static uint64_t pack(int64_t begin, int64_t end) {
+    return static_cast<uint64_t>(end) << 32 | static_cast<uint64_t>(begin);
+  }
   static int64_t begin_of(uint64_t range) { return static_cast<int64_t>(range & 0xFFFFFFFF); }
   static int64_t end_of(uint64_t range) { return static_cast<int64_t>(range >> 32); }
 

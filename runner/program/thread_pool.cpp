@@ -56,8 +56,9 @@ class SpinTime {
   nanoseconds limit_ = kLongestSpin;
 };
 
-// One loop at a time. `state_` holds the loop's epoch, whether it still admits workers, and how many are inside. The caller
-// closes the loop when no share has work left and waits for those inside only, so a sleeping worker delays nobody.
+// One loop at a time. `state_` holds the loop's epoch, whether it still admits workers, and how many are inside. The
+// caller closes the loop when no share has work left and waits for those inside only, so a sleeping worker delays
+// nobody.
 class WorkerPool final : public ThreadPool {
  public:
   using Body = std::function<void(int64_t begin, int64_t end, int thread)>;
@@ -78,12 +79,15 @@ class WorkerPool final : public ThreadPool {
   Status start() {
     try {
       workers_.reserve(static_cast<size_t>(options_.num_threads - 1));
-      for (int thread = 1; thread < options_.num_threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+      for (int thread = 1; thread < options_.num_threads; ++thread)
+        workers_.emplace_back([this, thread] { work(thread); });
     } catch (const std::exception&) {
-      return {Code::kOutOfMemory, format("num_threads = %d: the system refuses to start so many threads", options_.num_threads)};
+      return {Code::kOutOfMemory,
+              format("num_threads = %d: the system refuses to start so many threads", options_.num_threads)};
     }
     if (options_.cpus.empty() && options_.priority == ThreadPriority::kNormal) return {};
-    for (size_t waited = 0; waited < workers_.size(); waited = num_set_up_.load()) num_set_up_.wait(static_cast<int>(waited));
+    for (size_t waited = 0; waited < workers_.size(); waited = num_set_up_.load())
+      num_set_up_.wait(static_cast<int>(waited));
     return set_up_failed_.exchange(false) ? set_up_status_ : Status();
   }
 
@@ -161,9 +165,7 @@ class WorkerPool final : public ThreadPool {
   Status bind_and_prioritise() const try {
     if (!options_.cpus.empty()) MOTE_RETURN_IF_ERROR(bind_this_thread(options_.cpus));
     return set_this_threads_priority(options_.priority);
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "out of memory"};
-  }
+  } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "out of memory"}; }
 
   void set_up_this_thread() {
     Status status = bind_and_prioritise();

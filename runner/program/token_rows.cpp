@@ -62,7 +62,8 @@ class Step {
   }
   bool depends_on_tokens(std::string_view name) const {
     const Dims* found = dims(name);
-    return found != nullptr && std::any_of(found->begin(), found->end(), [](const fb::Dim* dim) { return dim->tokens() != 0; });
+    return found != nullptr &&
+           std::any_of(found->begin(), found->end(), [](const fb::Dim* dim) { return dim->tokens() != 0; });
   }
 
  private:
@@ -281,24 +282,61 @@ using Rule = Answer (*)(const Step&);
 
 const std::unordered_map<std::string_view, Rule>& rules() {
   static const std::unordered_map<std::string_view, Rule> all = [] {
-    std::unordered_map<std::string_view, Rule> table{
-        {"aten.view", view}, {"aten.permute", permute}, {"aten.unsqueeze", unsqueeze}, {"aten.squeeze", squeeze},
-        {"aten.expand", broadcast}, {"aten.slice", slice}, {"aten.select", select},
-        {"aten.clone", same}, {"aten._to_copy", same}, {"aten.cat", join}, {"aten.full", create}, {"aten.arange", count_up},
-        {"aten.constant_pad_nd", pad}, {"aten.tril", triangle}, {"aten.triu", triangle}, {"aten.where", broadcast},
-        {"aten.index_select", index_select}, {"aten.gather", gather}, {"aten.scatter", join}, {"aten.repeat_interleave", repeat},
-        {"aten.sum", reduce}, {"aten.mean", reduce}, {"aten.amax", reduce}, {"aten.amin", reduce}, {"aten.prod", reduce},
-        {"aten.any", reduce}, {"aten.all", reduce}, {"aten.argmax", reduce}, {"aten.max", reduce}, {"aten.min", reduce},
-        {"aten.cumsum", along}, {"aten.softmax", along}, {"aten.log_softmax", along}, {"aten.topk", along}, {"aten.sort", along},
-        {"aten.bmm", multiply}, {"mote.linear", rows}, {"mote.gated_linear", rows}, {"mote.rms_norm", rows},
-        {"mote.layer_norm", rows}, {"mote.embedding", embed}, {"mote.rope_table", rope_table}, {"mote.rope", rope},
-        {"mote.attention", attention}, {"mote.short_conv", short_conv}, {"mote.moe_experts", moe_experts}};
+    std::unordered_map<std::string_view, Rule> table{{"aten.view", view},
+                                                     {"aten.permute", permute},
+                                                     {"aten.unsqueeze", unsqueeze},
+                                                     {"aten.squeeze", squeeze},
+                                                     {"aten.expand", broadcast},
+                                                     {"aten.slice", slice},
+                                                     {"aten.select", select},
+                                                     {"aten.clone", same},
+                                                     {"aten._to_copy", same},
+                                                     {"aten.cat", join},
+                                                     {"aten.full", create},
+                                                     {"aten.arange", count_up},
+                                                     {"aten.constant_pad_nd", pad},
+                                                     {"aten.tril", triangle},
+                                                     {"aten.triu", triangle},
+                                                     {"aten.where", broadcast},
+                                                     {"aten.index_select", index_select},
+                                                     {"aten.gather", gather},
+                                                     {"aten.scatter", join},
+                                                     {"aten.repeat_interleave", repeat},
+                                                     {"aten.sum", reduce},
+                                                     {"aten.mean", reduce},
+                                                     {"aten.amax", reduce},
+                                                     {"aten.amin", reduce},
+                                                     {"aten.prod", reduce},
+                                                     {"aten.any", reduce},
+                                                     {"aten.all", reduce},
+                                                     {"aten.argmax", reduce},
+                                                     {"aten.max", reduce},
+                                                     {"aten.min", reduce},
+                                                     {"aten.cumsum", along},
+                                                     {"aten.softmax", along},
+                                                     {"aten.log_softmax", along},
+                                                     {"aten.topk", along},
+                                                     {"aten.sort", along},
+                                                     {"aten.bmm", multiply},
+                                                     {"mote.linear", rows},
+                                                     {"mote.gated_linear", rows},
+                                                     {"mote.rms_norm", rows},
+                                                     {"mote.layer_norm", rows},
+                                                     {"mote.embedding", embed},
+                                                     {"mote.rope_table", rope_table},
+                                                     {"mote.rope", rope},
+                                                     {"mote.attention", attention},
+                                                     {"mote.short_conv", short_conv},
+                                                     {"mote.moe_experts", moe_experts}};
     for (const std::string_view name :
-         {"neg", "abs", "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid",
-          "silu", "relu", "erf", "floor", "ceil", "round", "sign", "softplus", "logical_not", "bitwise_not", "isnan", "square",
-          "gelu", "clamp", "leaky_relu", "elu", "add", "sub", "mul", "div", "pow", "maximum", "minimum", "remainder",
-          "floor_divide", "fmod", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "bitwise_and",
-          "bitwise_or"}) {
+         {"neg",         "abs",         "exp",         "expm1",        "log",         "log1p",      "log2",
+          "sqrt",        "rsqrt",       "reciprocal",  "sin",          "cos",         "tanh",       "sigmoid",
+          "silu",        "relu",        "erf",         "floor",        "ceil",        "round",      "sign",
+          "softplus",    "logical_not", "bitwise_not", "isnan",        "square",      "gelu",       "clamp",
+          "leaky_relu",  "elu",         "add",         "sub",          "mul",         "div",        "pow",
+          "maximum",     "minimum",     "remainder",   "floor_divide", "fmod",        "eq",         "ne",
+          "lt",          "le",          "gt",          "ge",           "logical_and", "logical_or", "logical_xor",
+          "bitwise_and", "bitwise_or"}) {
       for (const Op* op : all_ops()) {
         if (op->name.starts_with("aten.") && op->name.substr(5) == name) table.emplace(op->name, broadcast);
       }
@@ -311,11 +349,13 @@ const std::unordered_map<std::string_view, Rule>& rules() {
 Status refuse(const Bound& bound, const fb::Method& method, uint32_t index) {
   const fb::Instruction& instruction = *method.instructions()->Get(index);
   const bool is_delegate = text_of(*instruction.op()) == kDelegateOp;
-  const char* why = is_delegate ? "is run by a backend, which computes one sequence at a time: load the model for the backend cpu"
-                                : "makes a token's row depend on those of other tokens";
+  const char* why =
+      is_delegate ? "is run by a backend, which computes one sequence at a time: load the model for the backend cpu"
+                  : "makes a token's row depend on those of other tokens";
   return {Code::kUnsupportedOp,
-          format("%s: cannot compute several sequences in one step: %s: instructions[%u] (%s, %s) %s", bound.file().name().c_str(),
-                 method.name()->c_str(), index, instruction.op()->c_str(), instruction.origin()->c_str(), why)};
+          format("%s: cannot compute several sequences in one step: %s: instructions[%u] (%s, %s) %s",
+                 bound.file().name().c_str(), method.name()->c_str(), index, instruction.op()->c_str(),
+                 instruction.origin()->c_str(), why)};
 }
 
 }  // namespace

@@ -12,8 +12,9 @@
 
 namespace mote {
 
-inline constexpr int64_t kMaxElements = int64_t{1} << 40;      // of one tensor, at the largest T
-inline constexpr int64_t kMaxAttribute = int64_t{1} << 48;     // |integer attribute|: sums of a few cannot overflow in a kernel
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one tensor, at the largest T
+inline constexpr int64_t kMaxAttribute = int64_t{1}
+                                         << 48;  // |integer attribute|: sums of a few cannot overflow in a kernel
 inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 50;
 inline constexpr int64_t kArenaAlignment = 64;
 
@@ -37,8 +38,8 @@ Status check_text(const Path& path, const flatbuffers::String& text, uint32_t ma
 
 inline std::string_view text_of(const flatbuffers::String& text) { return {text.c_str(), text.size()}; }
 
-// flatbuffers' Verifier looks at the alignment of a vector's length only. Elements of 8 bytes are read in place, so theirs
-// is checked before the first is touched.
+// flatbuffers' Verifier looks at the alignment of a vector's length only. Elements of 8 bytes are read in place, so
+// theirs is checked before the first is touched.
 template <typename T>
 Status check_aligned(const Path& path, const flatbuffers::Vector<T>& vector) {
   if (reinterpret_cast<uintptr_t>(vector.Data()) % 8 != 0) return invalid(path, "is not aligned to 8 bytes");

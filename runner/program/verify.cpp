@@ -61,12 +61,12 @@ Status check_dim(const Path& path, const fb::Dim& dim, const TokenRange& range, 
     const bool fits = checked_multiply_add(dim.tokens(), tokens, dim.constant(), &value);
     if (fits && value >= low && value <= high) continue;
     if (dim.tokens() == 0) {
-      return invalid(path, "= %lld: must be %lld..%lld", static_cast<long long>(dim.constant()), static_cast<long long>(low),
-                     static_cast<long long>(high));
+      return invalid(path, "= %lld: must be %lld..%lld", static_cast<long long>(dim.constant()),
+                     static_cast<long long>(low), static_cast<long long>(high));
     }
-    return invalid(path, "= %lld * T + %lld: must be %lld..%lld, also for T = %lld", static_cast<long long>(dim.tokens()),
-                   static_cast<long long>(dim.constant()), static_cast<long long>(low), static_cast<long long>(high),
-                   static_cast<long long>(tokens));
+    return invalid(path, "= %lld * T + %lld: must be %lld..%lld, also for T = %lld",
+                   static_cast<long long>(dim.tokens()), static_cast<long long>(dim.constant()),
+                   static_cast<long long>(low), static_cast<long long>(high), static_cast<long long>(tokens));
   }
   return {};
 }
@@ -80,7 +80,8 @@ std::span<const std::byte> Verified::segment(fb::SegmentKind kind) const {
 
 std::span<const std::byte> Verified::weight(uint32_t index) const {
   const fb::Weight* weight = program_->weights()->Get(index);
-  return segment(fb::SegmentKind::weights).subspan(static_cast<size_t>(weight->offset()), static_cast<size_t>(weight->bytes()));
+  return segment(fb::SegmentKind::weights)
+      .subspan(static_cast<size_t>(weight->offset()), static_cast<size_t>(weight->bytes()));
 }
 
 Tensor Verified::weight_tensor(uint32_t index) const {
@@ -98,7 +99,8 @@ Tensor Verified::weight_tensor(uint32_t index) const {
 
 std::span<const std::byte> Verified::delegate(uint32_t index) const {
   const fb::Delegate* delegate = program_->delegates()->Get(index);
-  return segment(fb::SegmentKind::delegates).subspan(static_cast<size_t>(delegate->offset()), static_cast<size_t>(delegate->bytes()));
+  return segment(fb::SegmentKind::delegates)
+      .subspan(static_cast<size_t>(delegate->offset()), static_cast<size_t>(delegate->bytes()));
 }
 
 std::string_view lowering_of(const fb::Method& method) {
@@ -124,15 +126,14 @@ Result<Verified> verify(Mapped mapped) try {
   }
   const fb::Program* program = fb::GetProgram(buffer);
   MOTE_RETURN_IF_ERROR(verify_tables(file, mapped, *program));
-  if (program->methods()->size() > kMaxMethods) return invalid(file, "has %u methods: must have at most %u", program->methods()->size(), kMaxMethods);
+  if (program->methods()->size() > kMaxMethods)
+    return invalid(file, "has %u methods: must have at most %u", program->methods()->size(), kMaxMethods);
   for (uint32_t i = 0; i < program->methods()->size(); ++i) {
     MOTE_RETURN_IF_ERROR(verify_method(Path{&file, "methods", i}, *program, *program->methods()->Get(i)));
   }
   MOTE_RETURN_IF_ERROR(verify_method_set(file, *program));
   return Verified(std::move(mapped), program);
-} catch (const std::bad_alloc&) {
-  return Status(Code::kOutOfMemory, "the system has no memory to verify the program");
-}
+} catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "the system has no memory to verify the program"); }
 
 Status check_segments(const Verified& verified) {
   const Path file{nullptr, verified.file().name().c_str(), -1};
@@ -140,7 +141,8 @@ Status check_segments(const Verified& verified) {
   for (uint32_t i = 0; i < segments.size(); ++i) {
     const uint32_t checksum = crc32(bytes_of(verified.file(), *segments[i]));
     if (checksum == segments[i]->crc32()) continue;
-    return invalid(Path{&file, "segments", i}, "(%s): crc32 = %08x: its bytes have checksum %08x, so the file is damaged",
+    return invalid(Path{&file, "segments", i},
+                   "(%s): crc32 = %08x: its bytes have checksum %08x, so the file is damaged",
                    fb::EnumNameSegmentKind(segments[i]->kind()), segments[i]->crc32(), checksum);
   }
   return {};

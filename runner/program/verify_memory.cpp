@@ -7,7 +7,8 @@
 namespace mote {
 namespace {
 
-// The values of one arena that live at one moment, by offset. They never overlap, so a new one can only meet its neighbours.
+// The values of one arena that live at one moment, by offset. They never overlap, so a new one can only meet its
+// neighbours.
 class Occupied {
  public:
   // The value that shares bytes with [offset, offset + bytes), or -1 after adding the new one.
@@ -57,9 +58,11 @@ Status verify_memory(const Path& path, const fb::Method& method, const std::vect
     const fb::Value& value = *method.values()->Get(index);
     const int64_t other = occupied[static_cast<size_t>(value.arena())].add(index, value.offset(), value.bytes());
     if (other < 0) continue;
-    return invalid(Path{&path, "values", index}, "shares bytes %llu..%llu of arena %s with values[%lld], which lives at the same time",
-                   static_cast<unsigned long long>(value.offset()), static_cast<unsigned long long>(value.offset() + value.bytes()),
-                   fb::EnumNameArena(value.arena()), static_cast<long long>(other));
+    return invalid(Path{&path, "values", index},
+                   "shares bytes %llu..%llu of arena %s with values[%lld], which lives at the same time",
+                   static_cast<unsigned long long>(value.offset()),
+                   static_cast<unsigned long long>(value.offset() + value.bytes()), fb::EnumNameArena(value.arena()),
+                   static_cast<long long>(other));
   }
   return {};
 }

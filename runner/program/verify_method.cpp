@@ -7,9 +7,9 @@ namespace mote {
 namespace {
 
 constexpr uint32_t kMaxValues = 1 << 20;
-constexpr uint32_t kMaxOperands = 1024;          // of one instruction
-constexpr uint32_t kMaxAttributes = 32;          // of one instruction
-constexpr uint32_t kMaxIntegers = 32;            // of one attribute
+constexpr uint32_t kMaxOperands = 1024;  // of one instruction
+constexpr uint32_t kMaxAttributes = 32;  // of one instruction
+constexpr uint32_t kMaxIntegers = 32;    // of one attribute
 constexpr int64_t kMaxOperandsInMethod = 1 << 22;
 constexpr int64_t kMaxAttributesInMethod = 1 << 20;
 
@@ -58,9 +58,9 @@ class MethodVerifier {
   TokenRange range_;
   int64_t num_operands_ = 0;
   int64_t num_attributes_ = 0;
-  std::vector<uint32_t> base_;    // [values], the value whose storage it uses, itself if it is no view
-  std::vector<LiveRange> live_;   // [values], of storage: entries of views stay empty
-  std::vector<bool> defined_;     // [values]
+  std::vector<uint32_t> base_;   // [values], the value whose storage it uses, itself if it is no view
+  std::vector<LiveRange> live_;  // [values], of storage: entries of views stay empty
+  std::vector<bool> defined_;    // [values]
 };
 
 Status MethodVerifier::check_header() {
@@ -68,25 +68,30 @@ Status MethodVerifier::check_header() {
   if (method_.lowering() != nullptr) {
     const Path path{&path_, "lowering", -1};
     MOTE_RETURN_IF_ERROR(check_text(path, *method_.lowering(), kMaxNameBytes));
-    if (method_.lowering()->size() == 0) return invalid(path, "is empty: must be \"cpu\", the names of backends joined by \"+\", or absent");
+    if (method_.lowering()->size() == 0)
+      return invalid(path, "is empty: must be \"cpu\", the names of backends joined by \"+\", or absent");
   }
   const int64_t min = method_.min_tokens();
   const int64_t max = method_.max_tokens();
-  if (min < 1 || min > kMaxTokens) return invalid(Path{&path_, "min_tokens", -1}, "= %lld: must be 1..2^20", static_cast<long long>(min));
-  if (max < min) return invalid(Path{&path_, "max_tokens", -1}, "= %lld: must be at least min_tokens", static_cast<long long>(max));
+  if (min < 1 || min > kMaxTokens)
+    return invalid(Path{&path_, "min_tokens", -1}, "= %lld: must be 1..2^20", static_cast<long long>(min));
+  if (max < min)
+    return invalid(Path{&path_, "max_tokens", -1}, "= %lld: must be at least min_tokens", static_cast<long long>(max));
   range_ = {min, std::min(max, kMaxTokens)};
   const Size per_token = method_.per_token_bytes();
   const Size fixed = method_.fixed_bytes();
   if (!per_token.is_multiple_of(kArenaAlignment) || !fixed.is_multiple_of(kArenaAlignment) ||
       !(per_token * range_.max + fixed).at_most(kMaxArenaBytes)) {
-    return invalid(path_, "per_token_bytes = %llu, fixed_bytes = %llu: must be multiples of 64 and below 2^50 at the largest T",
-                   static_cast<unsigned long long>(method_.per_token_bytes()),
-                   static_cast<unsigned long long>(method_.fixed_bytes()));
+    return invalid(
+        path_, "per_token_bytes = %llu, fixed_bytes = %llu: must be multiples of 64 and below 2^50 at the largest T",
+        static_cast<unsigned long long>(method_.per_token_bytes()),
+        static_cast<unsigned long long>(method_.fixed_bytes()));
   }
   const uint32_t values = method_.values()->size();
   const uint32_t instructions = method_.instructions()->size();
   if (values > kMaxValues) return invalid(path_, "has %u values: must have at most %u", values, kMaxValues);
-  if (instructions > values) return invalid(path_, "has %u instructions for %u values: each must define one", instructions, values);
+  if (instructions > values)
+    return invalid(path_, "has %u instructions for %u values: each must define one", instructions, values);
   defined_.resize(values);
   return {};
 }
@@ -94,9 +99,12 @@ Status MethodVerifier::check_header() {
 Status MethodVerifier::check_value(uint32_t index) {
   const fb::Value& checked = *method_.values()->Get(index);
   const Path path{&path_, "values", index};
-  if (checked.kind() > fb::ValueKind::MAX) return invalid(path, "kind = %d: must be 0..2", static_cast<int>(checked.kind()));
-  if (checked.dtype() > fb::DType::MAX) return invalid(path, "dtype = %d: must be 0..7", static_cast<int>(checked.dtype()));
-  if (checked.arena() > fb::Arena::MAX) return invalid(path, "arena = %d: must be 0 or 1", static_cast<int>(checked.arena()));
+  if (checked.kind() > fb::ValueKind::MAX)
+    return invalid(path, "kind = %d: must be 0..2", static_cast<int>(checked.kind()));
+  if (checked.dtype() > fb::DType::MAX)
+    return invalid(path, "dtype = %d: must be 0..7", static_cast<int>(checked.dtype()));
+  if (checked.arena() > fb::Arena::MAX)
+    return invalid(path, "arena = %d: must be 0 or 1", static_cast<int>(checked.arena()));
   MOTE_RETURN_IF_ERROR(check_shape(path, checked));
   base_[index] = index;
   if (checked.kind() == fb::ValueKind::weight) return check_weight_value(path, checked);
@@ -125,13 +133,14 @@ Status MethodVerifier::check_shape(const Path& path, const fb::Value& checked) {
 Status MethodVerifier::check_weight_value(const Path& path, const fb::Value& checked) {
   const auto& weights = *program_.weights();
   if (checked.weight() < 0 || static_cast<uint32_t>(checked.weight()) >= weights.size()) {
-    return invalid(Path{&path, "weight", -1}, "= %d: must be 0..%d", checked.weight(), static_cast<int>(weights.size()) - 1);
+    return invalid(Path{&path, "weight", -1}, "= %d: must be 0..%d", checked.weight(),
+                   static_cast<int>(weights.size()) - 1);
   }
   if (checked.alias_of() != -1) return invalid(path, "alias_of = %d: must be -1 for a weight", checked.alias_of());
   const fb::Weight& weight = *weights[static_cast<uint32_t>(checked.weight())];
   if (checked.dtype() != weight.dtype()) {
-    return invalid(Path{&path, "dtype", -1}, "= %s: weight %s has %s", fb::EnumNameDType(checked.dtype()), weight.name()->c_str(),
-                   fb::EnumNameDType(weight.dtype()));
+    return invalid(Path{&path, "dtype", -1}, "= %s: weight %s has %s", fb::EnumNameDType(checked.dtype()),
+                   weight.name()->c_str(), fb::EnumNameDType(weight.dtype()));
   }
   bool same = checked.shape()->size() == weight.shape()->size();
   for (uint32_t i = 0; same && i < weight.shape()->size(); ++i) {
@@ -147,10 +156,12 @@ Status MethodVerifier::check_alias(const Path& path, uint32_t index, const fb::V
   if (target < 0 || static_cast<uint32_t>(target) >= index) {
     return invalid(Path{&path, "alias_of", -1}, "= %d: must be -1 or a value before this one", target);
   }
-  if (checked.kind() != fb::ValueKind::activation) return invalid(path, "alias_of = %d: must be -1 for an input", target);
+  if (checked.kind() != fb::ValueKind::activation)
+    return invalid(path, "alias_of = %d: must be -1 for an input", target);
   base_[index] = base_[static_cast<size_t>(target)];
   const fb::Value& base = *method_.values()->Get(base_[index]);
-  if (base.kind() == fb::ValueKind::weight && program_.weights()->Get(static_cast<uint32_t>(base.weight()))->bits() != 0) {
+  if (base.kind() == fb::ValueKind::weight &&
+      program_.weights()->Get(static_cast<uint32_t>(base.weight()))->bits() != 0) {
     return invalid(Path{&path, "alias_of", -1}, "= %d: quantised weights have no views", target);
   }
   if (checked.dtype() != base.dtype()) {
@@ -164,10 +175,12 @@ Status MethodVerifier::check_storage(const Path& path, const fb::Value& checked)
   const Size offset = checked.offset();
   const Size bytes = checked.bytes();
   if (!offset.is_multiple_of(kArenaAlignment)) {
-    return invalid(Path{&path, "offset", -1}, "= %llu: must be a multiple of 64", static_cast<unsigned long long>(checked.offset()));
+    return invalid(Path{&path, "offset", -1}, "= %llu: must be a multiple of 64",
+                   static_cast<unsigned long long>(checked.offset()));
   }
   if (!bytes.is_multiple_of(kArenaAlignment)) {
-    return invalid(Path{&path, "bytes", -1}, "= %llu: must be a multiple of 64", static_cast<unsigned long long>(checked.bytes()));
+    return invalid(Path{&path, "bytes", -1}, "= %llu: must be a multiple of 64",
+                   static_cast<unsigned long long>(checked.bytes()));
   }
   const bool per_token = checked.arena() == fb::Arena::per_token;
   const uint64_t arena_bytes = per_token ? method_.per_token_bytes() : method_.fixed_bytes();
@@ -191,7 +204,8 @@ Status MethodVerifier::check_storage(const Path& path, const fb::Value& checked)
 Status MethodVerifier::check_inputs() {
   const auto& inputs = *method_.inputs();
   if (inputs.size() != method_.input_names()->size()) {
-    return invalid(path_, "has %u inputs and %u input_names: must have as many", inputs.size(), method_.input_names()->size());
+    return invalid(path_, "has %u inputs and %u input_names: must have as many", inputs.size(),
+                   method_.input_names()->size());
   }
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     const Path path{&path_, "inputs", i};
@@ -234,7 +248,8 @@ Status MethodVerifier::check_instruction(uint32_t index) {
   const auto& attributes = *instruction.attributes();
   num_attributes_ += attributes.size();
   if (attributes.size() > kMaxAttributes || num_attributes_ > kMaxAttributesInMethod) {
-    return invalid(path, "has %u attributes: must have at most %u, all instructions together 2^20", attributes.size(), kMaxAttributes);
+    return invalid(path, "has %u attributes: must have at most %u, all instructions together 2^20", attributes.size(),
+                   kMaxAttributes);
   }
   for (uint32_t i = 0; i < attributes.size(); ++i) {
     MOTE_RETURN_IF_ERROR(check_attribute(Path{&path, "attributes", i}, *attributes[i]));
@@ -246,9 +261,10 @@ Status MethodVerifier::check_operands(const Path& path, int32_t position, const 
   const auto& inputs = *instruction.inputs();
   const auto& outputs = *instruction.outputs();
   num_operands_ += int64_t{inputs.size()} + outputs.size();
-  if (outputs.size() < 1 || outputs.size() > kMaxOperands || inputs.size() > kMaxOperands || num_operands_ > kMaxOperandsInMethod) {
-    return invalid(path, "has %u inputs and %u outputs: must have 0..%u and 1..%u, all instructions together 2^22", inputs.size(),
-                   outputs.size(), kMaxOperands, kMaxOperands);
+  if (outputs.size() < 1 || outputs.size() > kMaxOperands || inputs.size() > kMaxOperands ||
+      num_operands_ > kMaxOperandsInMethod) {
+    return invalid(path, "has %u inputs and %u outputs: must have 0..%u and 1..%u, all instructions together 2^22",
+                   inputs.size(), outputs.size(), kMaxOperands, kMaxOperands);
   }
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == -1) continue;
@@ -256,7 +272,8 @@ Status MethodVerifier::check_operands(const Path& path, int32_t position, const 
     if (!is_value(inputs[i])) {
       return invalid(input, "= %d: must be -1 or 0..%d", inputs[i], static_cast<int>(method_.values()->size()) - 1);
     }
-    if (!is_defined(inputs[i])) return invalid(input, "= %d: no instruction before this one computes this value", inputs[i]);
+    if (!is_defined(inputs[i]))
+      return invalid(input, "= %d: no instruction before this one computes this value", inputs[i]);
     storage(inputs[i]).last = position;
   }
   for (uint32_t i = 0; i < outputs.size(); ++i) {
@@ -279,7 +296,8 @@ Status MethodVerifier::define(const Path& path, const fb::Instruction& instructi
   const int32_t viewed = instruction.inputs()->size() >= 1 ? instruction.inputs()->Get(0) : -1;
   const bool shares = viewed >= 0 && base_[static_cast<size_t>(viewed)] == base_[static_cast<size_t>(index)];
   if (!shares || instruction.outputs()->size() != 1) {
-    return invalid(path, "= %d: alias_of = %d: must be the storage of inputs[0], and this the only output", index, target);
+    return invalid(path, "= %d: alias_of = %d: must be the storage of inputs[0], and this the only output", index,
+                   target);
   }
   storage(index).last = position;
   return {};
@@ -303,7 +321,8 @@ Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& at
   return check_dim(Path{&path, "dims", 0}, *dims.Get(0), range_, 0, num_states - 1);
 }
 
-Status check_contract(const Path& path, const fb::Program& program, const fb::Method& method, bool logits_of_every_token) {
+Status check_contract(const Path& path, const fb::Program& program, const fb::Method& method,
+                      bool logits_of_every_token) {
   static constexpr const char* kInputNames[] = {"input_ids", "position_ids"};
   const TokenRange range{method.min_tokens(), std::min<int64_t>(method.max_tokens(), kMaxTokens)};
   const bool may_be_fixed = text_of(*method.name()) != "decode";
@@ -312,8 +331,8 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
                    may_be_fixed ? ", or max_tokens where calls have one length" : "");
   }
   if (method.inputs()->size() != 2 || method.outputs()->size() != 1) {
-    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and logits", method.inputs()->size(),
-                   method.outputs()->size());
+    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and logits",
+                   method.inputs()->size(), method.outputs()->size());
   }
   const auto has_shape = [&](const fb::Value& value, std::initializer_list<fb::Dim> expected) {
     if (value.shape()->size() != expected.size()) return false;
@@ -328,7 +347,8 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
   for (uint32_t i = 0; i < 2; ++i) {
     const fb::Value& input = *method.values()->Get(static_cast<uint32_t>(method.inputs()->Get(i)));
     const flatbuffers::String& name = *method.input_names()->Get(i);
-    if (text_of(name) != kInputNames[i]) return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name.c_str(), kInputNames[i]);
+    if (text_of(name) != kInputNames[i])
+      return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name.c_str(), kInputNames[i]);
     if (input.dtype() != fb::DType::int64 || !has_shape(input, {{0, 1}, {1, 0}})) {
       return invalid(Path{&path, "inputs", i}, "(%s): must be int64 [1, T]", name.c_str());
     }
@@ -336,7 +356,8 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
   const fb::Value& output = *method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)));
   const fb::Dim rows = logits_of_every_token ? fb::Dim{1, 0} : fb::Dim{0, 1};
   if (output.dtype() != fb::DType::float32 || !has_shape(output, {{0, 1}, rows, {0, program.vocab_size()}})) {
-    return invalid(Path{&path, "outputs", 0}, "must be logits, float32 [1, %s, %d]", logits_of_every_token ? "T" : "1", program.vocab_size());
+    return invalid(Path{&path, "outputs", 0}, "must be logits, float32 [1, %s, %d]", logits_of_every_token ? "T" : "1",
+                   program.vocab_size());
   }
   return {};
 }
@@ -352,8 +373,8 @@ Status verify_lowering(const Path& file, const fb::Program& program, std::string
       MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", i}, program, *methods[i], name == "verify"));
     }
     if (is_there) continue;
-    return invalid(file, "methods: must have one named %s with the lowering %.*s", name.data(), static_cast<int>(lowering.size()),
-                   lowering.data());
+    return invalid(file, "methods: must have one named %s with the lowering %.*s", name.data(),
+                   static_cast<int>(lowering.size()), lowering.data());
   }
   return {};
 }
@@ -377,7 +398,8 @@ Status verify_method_set(const Path& file, const fb::Program& program) {
   for (uint32_t i = 0; i < methods.size(); ++i) {
     for (uint32_t j = 0; j < i; ++j) {
       if (are_distinct(*methods[i], *methods[j])) continue;
-      return invalid(Path{&file, "methods", i}, "name = %s: is the name of another method", methods[i]->name()->c_str());
+      return invalid(Path{&file, "methods", i}, "name = %s: is the name of another method",
+                     methods[i]->name()->c_str());
     }
   }
   const std::vector<std::string_view> lowerings = lowerings_of(program);

@@ -42,12 +42,13 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
     const Size start = segment.offset();
     const Size stop = start + segment.bytes();
     if (!start.is_multiple_of(kPageBytes)) {
-      return invalid(path, "offset = %llu: must be a multiple of 4096", static_cast<unsigned long long>(segment.offset()));
+      return invalid(path, "offset = %llu: must be a multiple of 4096",
+                     static_cast<unsigned long long>(segment.offset()));
     }
     if (!stop.at_most(bytes.size()) || !Size(end).at_most(start)) {
       return invalid(path, "= %llu + %llu bytes: must start at %lld or later and end inside the file (%zu bytes)",
-                     static_cast<unsigned long long>(segment.offset()), static_cast<unsigned long long>(segment.bytes()),
-                     static_cast<long long>(end), bytes.size());
+                     static_cast<unsigned long long>(segment.offset()),
+                     static_cast<unsigned long long>(segment.bytes()), static_cast<long long>(end), bytes.size());
     }
     const int64_t gap = start.value() - end;
     if (gap > (i == 0 ? kMaxFirstGapBytes : kPageBytes - 1)) {
@@ -59,7 +60,8 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
   const Path path{&file, "segments", -1};
   if (!seen[0]) return invalid(path, "must have one of kind weights");
   if (end != static_cast<int64_t>(bytes.size())) {
-    return invalid(path, "end at byte %lld: must end with the file (%zu bytes)", static_cast<long long>(end), bytes.size());
+    return invalid(path, "end at byte %lld: must end with the file (%zu bytes)", static_cast<long long>(end),
+                   bytes.size());
   }
   return {};
 }
@@ -81,31 +83,34 @@ Size weight_bytes(const fb::Weight& weight) {
   const auto& shape = *weight.shape();  // [N, K], or [E, N, K]: matrices padded to whole tiles each
   const Size matrices = shape.size() == 3 ? shape[0] : 1;
   const Size row_blocks = Size(shape[shape.size() - 2]).align_up(kTileRows).value() / kTileRows;
-  return matrices * row_blocks * block_bytes(weight.bits(), weight.group_size(), shape[shape.size() - 1] / weight.group_size());
+  return matrices * row_blocks *
+         block_bytes(weight.bits(), weight.group_size(), shape[shape.size() - 1] / weight.group_size());
 }
 
 Status check_weight_format(const Path& path, const fb::Weight& weight) {
-  if (weight.dtype() > fb::DType::MAX) return invalid(path, "dtype = %d: must be 0..7", static_cast<int>(weight.dtype()));
+  if (weight.dtype() > fb::DType::MAX)
+    return invalid(path, "dtype = %d: must be 0..7", static_cast<int>(weight.dtype()));
   const auto& shape = *weight.shape();
   if (shape.size() > kMaxRank) return invalid(path, "shape has %u dimensions: must have at most 8", shape.size());
   MOTE_RETURN_IF_ERROR(check_aligned(Path{&path, "shape", -1}, shape));
   Size elements = 1;
   for (uint32_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 0) return invalid(Path{&path, "shape", i}, "= %lld: must be 0..2^40", static_cast<long long>(shape[i]));
+    if (shape[i] < 0)
+      return invalid(Path{&path, "shape", i}, "= %lld: must be 0..2^40", static_cast<long long>(shape[i]));
     elements = elements * std::max<int64_t>(shape[i], 1);
   }
   if (!elements.at_most(kMaxElements)) return invalid(path, "shape has more than 2^40 elements");
   if (weight.bits() == 0) {
-    if (weight.group_size() != 0) return invalid(path, "group_size = %d: must be 0 for dense weights", weight.group_size());
+    if (weight.group_size() != 0)
+      return invalid(path, "group_size = %d: must be 0 for dense weights", weight.group_size());
     return {};
   }
   if (!is_weight_bits(weight.bits())) return invalid(path, "bits = %d: must be 0..8", weight.bits());
   const int group = weight.group_size();
-  if (!is_group_size(group)) {
-    return invalid(path, "group_size = %d: must be 32, 64, 128 or 256", group);
-  }
+  if (!is_group_size(group)) { return invalid(path, "group_size = %d: must be 32, 64, 128 or 256", group); }
   if (weight.dtype() != fb::DType::uint8) {
-    return invalid(path, "dtype = %s: multipliers of quantised weights must be uint8", fb::EnumNameDType(weight.dtype()));
+    return invalid(path, "dtype = %s: multipliers of quantised weights must be uint8",
+                   fb::EnumNameDType(weight.dtype()));
   }
   if (shape.size() < 2 || shape.size() > 3 || shape[shape.size() - 1] % group != 0) {
     return invalid(path, "shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of %d", group);
@@ -135,8 +140,8 @@ Status check_weight(const Path& path, const fb::Weight& weight, Size segment_byt
 
 Status check_range(const Path& path, const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
-  return invalid(Path{&path, field, -1}, "= %lld: must be %lld..%lld", static_cast<long long>(value), static_cast<long long>(low),
-                 static_cast<long long>(high));
+  return invalid(Path{&path, field, -1}, "= %lld: must be %lld..%lld", static_cast<long long>(value),
+                 static_cast<long long>(low), static_cast<long long>(high));
 }
 
 Status check_kv_cache(const Path& path, const fb::State& state) {
@@ -144,7 +149,8 @@ Status check_kv_cache(const Path& path, const fb::State& state) {
   MOTE_RETURN_IF_ERROR(check_range(path, "head_dim", state.head_dim(), 1, kMaxStateWidth));
   MOTE_RETURN_IF_ERROR(check_range(path, "value_head_dim", state.value_head_dim(), 1, kMaxStateWidth));
   MOTE_RETURN_IF_ERROR(check_range(path, "window", state.window(), 0, INT32_MAX));
-  MOTE_RETURN_IF_ERROR(check_range(path, "num_sink_positions", state.num_sink_positions(), 0, state.window() == 0 ? 0 : 1 << 16));
+  MOTE_RETURN_IF_ERROR(
+      check_range(path, "num_sink_positions", state.num_sink_positions(), 0, state.window() == 0 ? 0 : 1 << 16));
   MOTE_RETURN_IF_ERROR(check_range(path, "shape.size", state.shape()->size(), 0, 0));
   return {};
 }
@@ -194,11 +200,12 @@ Status check_golden(const Path& path, const fb::GoldenSample& sample, int32_t vo
   MOTE_RETURN_IF_ERROR(check_ids(path, "probe_ids", *sample.probe_ids(), vocab_size));
   const Size expected = Size(sample.expected_ids()->size()) * sample.probe_ids()->size();
   if (!(expected == Size(sample.probe_logits()->size()))) {
-    return invalid(path, "has %u probe_logits: must have %lld, one for each expected and probe id", sample.probe_logits()->size(),
-                   static_cast<long long>(expected.value()));
+    return invalid(path, "has %u probe_logits: must have %lld, one for each expected and probe id",
+                   sample.probe_logits()->size(), static_cast<long long>(expected.value()));
   }
   for (uint32_t i = 0; i < sample.probe_logits()->size(); ++i) {
-    if (!std::isfinite(sample.probe_logits()->Get(i))) return invalid(Path{&path, "probe_logits", i}, "is not a finite number");
+    if (!std::isfinite(sample.probe_logits()->Get(i)))
+      return invalid(Path{&path, "probe_logits", i}, "is not a finite number");
   }
   if (!(sample.tolerance() >= 0.0f) || !std::isfinite(sample.tolerance())) {
     return invalid(path, "tolerance = %g: must be a finite number, 0 or more", static_cast<double>(sample.tolerance()));
@@ -209,10 +216,14 @@ Status check_golden(const Path& path, const fb::GoldenSample& sample, int32_t vo
 Status check_provenance(const Path& file, const fb::Provenance& provenance) {
   const Path path{&file, "provenance", -1};
   const std::pair<const char*, const flatbuffers::String*> fields[] = {
-      {"model_id", provenance.model_id()},           {"revision", provenance.revision()},
-      {"model_type", provenance.model_type()},       {"recipe", provenance.recipe()},
-      {"exporter_version", provenance.exporter_version()}, {"torch_version", provenance.torch_version()},
-      {"transformers_version", provenance.transformers_version()}, {"license", provenance.license()}};
+      {"model_id", provenance.model_id()},
+      {"revision", provenance.revision()},
+      {"model_type", provenance.model_type()},
+      {"recipe", provenance.recipe()},
+      {"exporter_version", provenance.exporter_version()},
+      {"torch_version", provenance.torch_version()},
+      {"transformers_version", provenance.transformers_version()},
+      {"license", provenance.license()}};
   for (const auto& [name, text] : fields) MOTE_RETURN_IF_ERROR(check_text(Path{&path, name, -1}, *text, kMaxTextBytes));
   return {};
 }
@@ -241,14 +252,16 @@ Status check_delegate(const Path& path, const fb::Delegate& delegate, Size segme
   MOTE_RETURN_IF_ERROR(check_text(Path{&path, "backend", -1}, *delegate.backend(), kMaxNameBytes));
   const Size offset = delegate.offset();
   if (!offset.is_multiple_of(64) || !(offset + delegate.bytes()).at_most(segment_bytes)) {
-    return invalid(path, "= %llu + %llu bytes: must start at a multiple of 64 and lie in the delegates segment (%lld bytes)",
-                   static_cast<unsigned long long>(delegate.offset()), static_cast<unsigned long long>(delegate.bytes()),
-                   static_cast<long long>(segment_bytes.value()));
+    return invalid(path,
+                   "= %llu + %llu bytes: must start at a multiple of 64 and lie in the delegates segment (%lld bytes)",
+                   static_cast<unsigned long long>(delegate.offset()),
+                   static_cast<unsigned long long>(delegate.bytes()), static_cast<long long>(segment_bytes.value()));
   }
   for (uint32_t i = 0; i < delegate.weights()->size(); ++i) {
     const int32_t weight = delegate.weights()->Get(i);
     if (weight >= 0 && static_cast<uint32_t>(weight) < program.weights()->size()) continue;
-    return invalid(Path{&path, "weights", i}, "= %d: must be 0..%lld", weight, static_cast<long long>(program.weights()->size()) - 1);
+    return invalid(Path{&path, "weights", i}, "= %d: must be 0..%lld", weight,
+                   static_cast<long long>(program.weights()->size()) - 1);
   }
   return check_delegate_ops(path, delegate);
 }
@@ -302,9 +315,11 @@ Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& 
   MOTE_RETURN_IF_ERROR(check_delegates(file, program));
   MOTE_RETURN_IF_ERROR(check_states(file, program));
   MOTE_RETURN_IF_ERROR(check_vocabulary(file, program));
-  MOTE_RETURN_IF_ERROR(check_range(file, "golden_samples.size", program.golden_samples()->size(), 0, kMaxGoldenSamples));
+  MOTE_RETURN_IF_ERROR(
+      check_range(file, "golden_samples.size", program.golden_samples()->size(), 0, kMaxGoldenSamples));
   for (uint32_t i = 0; i < program.golden_samples()->size(); ++i) {
-    MOTE_RETURN_IF_ERROR(check_golden(Path{&file, "golden_samples", i}, *program.golden_samples()->Get(i), program.vocab_size()));
+    MOTE_RETURN_IF_ERROR(
+        check_golden(Path{&file, "golden_samples", i}, *program.golden_samples()->Get(i), program.vocab_size()));
   }
   MOTE_RETURN_IF_ERROR(check_provenance(file, *program.provenance()));
   return check_text(Path{&file, "generation_config", -1}, *program.generation_config(), kMaxTextBytes);

@@ -32,14 +32,15 @@ class Batch {
     handle_.reset(batch, &mote_batch_close);
   }
 
-  int64_t add(const std::shared_ptr<Session>& session, bool fork, const std::vector<int32_t>& ids, const py::dict& given,
-              const std::vector<std::string>& stop_strings) {
+  int64_t add(const std::shared_ptr<Session>& session, bool fork, const std::vector<int32_t>& ids,
+              const py::dict& given, const std::vector<std::string>& stop_strings) {
     int64_t sequence = -1;
     const std::shared_ptr<mote_session> own = session == nullptr ? nullptr : session->handle();
     with_generation_options(model_, given, stop_strings, [&](const mote_generation_options* options) {
       check_without_gil([&](mote_error* error) {
         const auto lock = session == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(session->mutex());
-        if (fork) return mote_batch_add_fork(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
+        if (fork)
+          return mote_batch_add_fork(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
         return mote_batch_add(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
       });
     });
@@ -64,7 +65,8 @@ class Batch {
     for (const StepPiece& piece : pieces) {
       const bool failed = piece.error.code != MOTE_OK;
       const py::object text = failed ? py::object(py::none()) : py::object(piece.copy.tuple());
-      const py::object statistics = piece.is_last ? py::object(statistics_dict(piece.statistics)) : py::object(py::none());
+      const py::object statistics =
+          piece.is_last ? py::object(statistics_dict(piece.statistics)) : py::object(py::none());
       result.append(py::make_tuple(piece.sequence, text, exception_of(piece.error), statistics));
     }
     return result;
@@ -72,7 +74,8 @@ class Batch {
 
  private:
   void take(size_t index, StepPiece& piece) {
-    if (mote_batch_piece(handle_.get(), index, &piece.sequence, &piece.copy.piece, &piece.error) == MOTE_OK) piece.copy.keep();
+    if (mote_batch_piece(handle_.get(), index, &piece.sequence, &piece.copy.piece, &piece.error) == MOTE_OK)
+      piece.copy.keep();
     piece.is_last = mote_batch_statistics(handle_.get(), index, &piece.statistics, nullptr) == MOTE_OK;
   }
 
@@ -85,8 +88,10 @@ class Batch {
 
 void bind_batch(py::module_& module) {
   py::class_<Batch>(module, "Batch")
-      .def(py::init<const Model&, int32_t, const py::dict&>(), py::arg("model"), py::arg("max_sequences"), py::arg("session_options"))
-      .def("add", &Batch::add, py::arg("session"), py::arg("fork"), py::arg("ids"), py::arg("options"), py::arg("stop_strings"))
+      .def(py::init<const Model&, int32_t, const py::dict&>(), py::arg("model"), py::arg("max_sequences"),
+           py::arg("session_options"))
+      .def("add", &Batch::add, py::arg("session"), py::arg("fork"), py::arg("ids"), py::arg("options"),
+           py::arg("stop_strings"))
       .def("cancel", &Batch::cancel, py::arg("sequence"))
       .def("num_sequences", &Batch::num_sequences)
       .def("step", &Batch::step);

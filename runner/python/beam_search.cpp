@@ -4,8 +4,8 @@ namespace mote::python {
 namespace {
 
 // [(ids, score), ...], the best first.
-py::list beam_search(const Model& model, Session& session, const std::vector<int32_t>& ids, const py::dict& given, int32_t num_beams,
-                     int32_t num_return_sequences, double length_penalty, int32_t early_stopping) {
+py::list beam_search(const Model& model, Session& session, const std::vector<int32_t>& ids, const py::dict& given,
+                     int32_t num_beams, int32_t num_return_sequences, double length_penalty, int32_t early_stopping) {
   auto options = sized<mote_beam_options>();
   options.num_beams = num_beams;
   options.num_return_sequences = num_return_sequences;
@@ -33,8 +33,9 @@ py::list beam_search(const Model& model, Session& session, const std::vector<int
 }  // namespace
 
 void bind_beam_search(py::module_& module) {
-  module.def("beam_search", &beam_search, py::arg("model"), py::arg("session"), py::arg("ids"), py::arg("options"), py::arg("num_beams"),
-             py::arg("num_return_sequences"), py::arg("length_penalty"), py::arg("early_stopping"));
+  module.def("beam_search", &beam_search, py::arg("model"), py::arg("session"), py::arg("ids"), py::arg("options"),
+             py::arg("num_beams"), py::arg("num_return_sequences"), py::arg("length_penalty"),
+             py::arg("early_stopping"));
 }
 
 }  // namespace mote::python

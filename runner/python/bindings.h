@@ -126,7 +126,7 @@ class PieceCopy {
  public:
   mote_piece piece = sized<mote_piece>();
 
-  void keep();             // copies what `piece` points to
+  void keep();              // copies what `piece` points to
   py::tuple tuple() const;  // (text, id or None, finish_reason or None, logprob, [(id, logprob), ...])
 
  private:

@@ -17,7 +17,8 @@ class ChatTemplate {
 
   Prompt render(const mote_conversation& conversation) const {
     mote_prompt* rendered = nullptr;
-    check_without_gil([&](mote_error* error) { return mote_chat_template_render(handle_.get(), &conversation, &rendered, error); });
+    check_without_gil(
+        [&](mote_error* error) { return mote_chat_template_render(handle_.get(), &conversation, &rendered, error); });
     return Prompt(rendered);
   }
 
@@ -56,7 +57,8 @@ using OptionalText = std::optional<std::string>;
 // Calls use(conversation) with the texts as the C API takes them.
 template <typename Use>
 auto with_conversation(const std::string& messages, const OptionalText& tools, const OptionalText& documents,
-                       const OptionalText& variables, bool add_generation_prompt, const OptionalText& continue_field, Use use) {
+                       const OptionalText& variables, bool add_generation_prompt, const OptionalText& continue_field,
+                       Use use) {
   const auto text_or_null = [](const OptionalText& text) { return text ? text->c_str() : nullptr; };
   auto conversation = sized<mote_conversation>();
   conversation.add_generation_prompt = add_generation_prompt;
@@ -71,8 +73,9 @@ auto with_conversation(const std::string& messages, const OptionalText& tools, c
 py::tuple render(const ChatTemplate& chat_template, const std::string& messages, const OptionalText& tools,
                  const OptionalText& documents, const OptionalText& variables, bool add_generation_prompt,
                  const OptionalText& continue_field) {
-  return with_conversation(messages, tools, documents, variables, add_generation_prompt, continue_field,
-                           [&](const mote_conversation& conversation) { return text_and_spans(chat_template.render(conversation)); });
+  return with_conversation(
+      messages, tools, documents, variables, add_generation_prompt, continue_field,
+      [&](const mote_conversation& conversation) { return text_and_spans(chat_template.render(conversation)); });
 }
 
 Prompt render_own(const Model& model, const mote_conversation& conversation) {
@@ -84,11 +87,12 @@ Prompt render_own(const Model& model, const mote_conversation& conversation) {
 }
 
 // The text, the spans and the ids of a prompt. other_template: instead of the model's own, unless it is None.
-py::tuple render_of_model(const Model& model, const ChatTemplate* other_template, const std::string& messages, const OptionalText& tools, const OptionalText& documents,
-                          const OptionalText& variables, bool add_generation_prompt, const OptionalText& continue_field,
-                          bool wants_ids) {
+py::tuple render_of_model(const Model& model, const ChatTemplate* other_template, const std::string& messages,
+                          const OptionalText& tools, const OptionalText& documents, const OptionalText& variables,
+                          bool add_generation_prompt, const OptionalText& continue_field, bool wants_ids) {
   const auto use = [&](const mote_conversation& conversation) {
-    const Prompt prompt = other_template != nullptr ? other_template->render(conversation) : render_own(model, conversation);
+    const Prompt prompt =
+        other_template != nullptr ? other_template->render(conversation) : render_own(model, conversation);
     const py::tuple shown = text_and_spans(prompt);
     return py::make_tuple(shown[0], shown[1], wants_ids ? tokenize(model, prompt) : std::vector<int32_t>());
   };
@@ -102,8 +106,9 @@ void bind_chat(py::module_& module) {
       .def(py::init<const std::string&>(), py::arg("source"))
       .def("render", &render, py::arg("messages"), py::arg("tools"), py::arg("documents"), py::arg("variables"),
            py::arg("add_generation_prompt"), py::arg("continue_field"));
-  module.def("render_of_model", &render_of_model, py::arg("model"), py::arg("chat_template").none(true), py::arg("messages"), py::arg("tools"), py::arg("documents"),
-             py::arg("variables"), py::arg("add_generation_prompt"), py::arg("continue_field"), py::arg("wants_ids"));
+  module.def("render_of_model", &render_of_model, py::arg("model"), py::arg("chat_template").none(true),
+             py::arg("messages"), py::arg("tools"), py::arg("documents"), py::arg("variables"),
+             py::arg("add_generation_prompt"), py::arg("continue_field"), py::arg("wants_ids"));
 }
 
 }  // namespace mote::python

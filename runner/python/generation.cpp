@@ -4,7 +4,8 @@
 namespace mote::python {
 namespace {
 
-// Options by their names in mote_generation_options, and the lists that they point to. Not copied: it points into itself.
+// Options by their names in mote_generation_options, and the lists that they point to. Not copied: it points into
+// itself.
 class Options {
  public:
   Options(const mote_generation_options& defaults, const py::dict& given) : options_(defaults) {
@@ -13,11 +14,11 @@ class Options {
     };
 #define MOTE_READ(name) read(#name, options_.name);
     MOTE_SAMPLING_SCALARS(MOTE_READ)
-    MOTE_READ(max_new_tokens) MOTE_READ(do_sample) MOTE_READ(logprobs) MOTE_READ(top_logprobs)
-    MOTE_READ(max_time) MOTE_READ(speculative) MOTE_READ(draft_tokens)
-    MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
+    MOTE_READ(max_new_tokens)
+    MOTE_READ(do_sample) MOTE_READ(logprobs) MOTE_READ(top_logprobs) MOTE_READ(max_time) MOTE_READ(speculative)
+        MOTE_READ(draft_tokens) MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
-    read("dry_sequence_breakers", breakers_);
+            read("dry_sequence_breakers", breakers_);
     read("sequence_bias", sequences_);
     read("stop_token_ids", stop_ids_);
     if (given.contains("grammar")) options_.grammar = given["grammar"].cast<const Grammar&>().get();
@@ -51,8 +52,8 @@ class Options {
 
 class Generation {
  public:
-  Generation(const Model& model, std::shared_ptr<Session> session, const std::vector<int32_t>& ids, const py::dict& given,
-             const std::vector<std::string>& stop_strings)
+  Generation(const Model& model, std::shared_ptr<Session> session, const std::vector<int32_t>& ids,
+             const py::dict& given, const std::vector<std::string>& stop_strings)
       : session_(std::move(session)) {
     mote_generation* handle = nullptr;
     with_generation_options(model, given, stop_strings, [&](const mote_generation_options* options) {
@@ -98,8 +99,8 @@ py::array_t<float> warp(const py::array_t<float, py::array::c_style | py::array:
   const Options options(defaults, given);
   py::array_t<float> result(logits.size());
   check([&](mote_error* error) {
-    return mote_sampling_probabilities(logits.data(), static_cast<size_t>(logits.size()), previous_ids.data(), previous_ids.size(),
-                                       num_generated, options.get(), result.mutable_data(), error);
+    return mote_sampling_probabilities(logits.data(), static_cast<size_t>(logits.size()), previous_ids.data(),
+                                       previous_ids.size(), num_generated, options.get(), result.mutable_data(), error);
   });
   return result;
 }
@@ -117,13 +118,15 @@ void with_generation_options(const Model& model, const py::dict& given, const st
 
 void PieceCopy::keep() {
   text_.assign(piece.text, piece.text_bytes);
-  for (size_t i = 0; i < piece.num_top_logprobs; ++i) top_logprobs_.emplace_back(piece.top_logprobs[i].id, piece.top_logprobs[i].logprob);
+  for (size_t i = 0; i < piece.num_top_logprobs; ++i)
+    top_logprobs_.emplace_back(piece.top_logprobs[i].id, piece.top_logprobs[i].logprob);
 }
 
 py::tuple PieceCopy::tuple() const {
   static constexpr const char* kReasons[] = {"eos", "length", "stop_string", "cancelled", "stop_token", "time"};
   const py::object id = piece.id < 0 ? py::object(py::none()) : py::object(py::int_(piece.id));
-  const py::object reason = piece.finished == 0 ? py::object(py::none()) : py::object(py::str(kReasons[piece.finish_reason]));
+  const py::object reason =
+      piece.finished == 0 ? py::object(py::none()) : py::object(py::str(kReasons[piece.finish_reason]));
   return py::make_tuple(py::str(text_.data(), text_.size()), id, reason, piece.logprob, top_logprobs_);
 }
 

@@ -5,11 +5,13 @@ namespace {
 
 std::unique_ptr<Vocabulary> vocabulary_of_model(const Model& model) {
   mote_vocabulary* handle = nullptr;
-  check_without_gil([&, of = model.handle()](mote_error* error) { return mote_model_vocabulary(of.get(), &handle, error); });
+  check_without_gil(
+      [&, of = model.handle()](mote_error* error) { return mote_model_vocabulary(of.get(), &handle, error); });
   return std::make_unique<Vocabulary>(handle);
 }
 
-std::unique_ptr<Vocabulary> vocabulary_of_tokens(const std::vector<py::bytes>& tokens, const std::vector<int32_t>& eos_ids) {
+std::unique_ptr<Vocabulary> vocabulary_of_tokens(const std::vector<py::bytes>& tokens,
+                                                 const std::vector<int32_t>& eos_ids) {
   std::vector<const char*> texts;
   std::vector<size_t> sizes;
   for (const py::bytes& token : tokens) {
@@ -19,12 +21,14 @@ std::unique_ptr<Vocabulary> vocabulary_of_tokens(const std::vector<py::bytes>& t
   }
   mote_vocabulary* handle = nullptr;
   check_without_gil([&](mote_error* error) {
-    return mote_vocabulary_open(texts.data(), sizes.data(), texts.size(), eos_ids.data(), eos_ids.size(), &handle, error);
+    return mote_vocabulary_open(texts.data(), sizes.data(), texts.size(), eos_ids.data(), eos_ids.size(), &handle,
+                                error);
   });
   return std::make_unique<Vocabulary>(handle);
 }
 
-std::unique_ptr<Grammar> compile(const Vocabulary& vocabulary, int32_t syntax, const py::bytes& source, int32_t whitespace) {
+std::unique_ptr<Grammar> compile(const Vocabulary& vocabulary, int32_t syntax, const py::bytes& source,
+                                 int32_t whitespace) {
   const auto text = static_cast<std::string_view>(source);
   auto options = sized<mote_grammar_options>();
   options.syntax = syntax;
@@ -54,7 +58,9 @@ class Constraint {
 
   py::array_t<uint32_t> mask() const {
     py::array_t<uint32_t> words(num_words_);
-    check([&](mote_error* error) { return mote_constraint_mask(handle_.get(), words.mutable_data(), static_cast<size_t>(words.size()), error); });
+    check([&](mote_error* error) {
+      return mote_constraint_mask(handle_.get(), words.mutable_data(), static_cast<size_t>(words.size()), error);
+    });
     return words;
   }
 

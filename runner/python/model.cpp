@@ -7,8 +7,8 @@ std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool 
   std::vector<int32_t> ids(text.size() + 16);
   size_t count = 0;
   const auto fill = [&, handle = model.handle()](mote_error* error) {
-    return mote_tokenize(handle.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(), &count,
-                         error);
+    return mote_tokenize(handle.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(),
+                         &count, error);
   };
   check_without_gil(fill);
   if (count > ids.size()) {  // normalisation can lengthen a text
@@ -76,21 +76,34 @@ mote_model_info Model::info() const {
 
 void bind_model(py::module_& module) {
   py::class_<Model>(module, "Model")
-      .def(py::init<const std::string&, bool, const std::string&>(), py::arg("path"), py::arg("mmap") = true, py::arg("backend") = "auto")
+      .def(py::init<const std::string&, bool, const std::string&>(), py::arg("path"), py::arg("mmap") = true,
+           py::arg("backend") = "auto")
       .def("close", &Model::close)
       .def("info", &info)
-      .def("describe", [](const Model& model) {
-        return take_string([&](char** text, mote_error* error) { return mote_model_describe(model.handle().get(), text, error); });
-      })
-      .def("chat_template", [](const Model& model) {
-        return take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model.handle().get(), text, error); });
-      })
-      .def("generation_config", [](const Model& model) {
-        return take_string([&](char** text, mote_error* error) { return mote_model_generation_config(model.handle().get(), text, error); });
-      })
-      .def("check_segments", [](const Model& model) {
-        check_without_gil([handle = model.handle()](mote_error* error) { return mote_model_check_segments(handle.get(), error); });
-      })
+      .def("describe",
+           [](const Model& model) {
+             return take_string([&](char** text, mote_error* error) {
+               return mote_model_describe(model.handle().get(), text, error);
+             });
+           })
+      .def("chat_template",
+           [](const Model& model) {
+             return take_string([&](char** text, mote_error* error) {
+               return mote_model_chat_template(model.handle().get(), text, error);
+             });
+           })
+      .def("generation_config",
+           [](const Model& model) {
+             return take_string([&](char** text, mote_error* error) {
+               return mote_model_generation_config(model.handle().get(), text, error);
+             });
+           })
+      .def("check_segments",
+           [](const Model& model) {
+             check_without_gil([handle = model.handle()](mote_error* error) {
+               return mote_model_check_segments(handle.get(), error);
+             });
+           })
       .def("tokenize", &tokenize, py::arg("text"), py::arg("add_special_tokens"), py::arg("parse_special_tokens"))
       .def("detokenize", &detokenize, py::arg("ids"), py::arg("skip_special_tokens"));
   module.def("check_tokenizer", &check_tokenizer, py::arg("json"));

@@ -9,7 +9,8 @@ using OptionalText = std::optional<std::string>;
 
 class Reply {
  public:
-  Reply(const OptionalText& format, const std::string& chat_template, const std::string& prompt, const OptionalText& tools) {
+  Reply(const OptionalText& format, const std::string& chat_template, const std::string& prompt,
+        const OptionalText& tools) {
     auto options = sized<mote_reply_options>();
     options.format = format ? format->c_str() : nullptr;
     options.chat_template = chat_template.c_str();
@@ -48,7 +49,8 @@ class Reply {
     while (true) {
       check([&](mote_error* error) { return mote_reply_next_event(handle_.get(), &event, error); });
       if (event.kind == MOTE_REPLY_NONE) return events;
-      events.append(py::make_tuple(event.kind, event.call_index, py::str(event.text, event.text_bytes), py::str(event.id)));
+      events.append(
+          py::make_tuple(event.kind, event.call_index, py::str(event.text, event.text_bytes), py::str(event.id)));
     }
   }
 
@@ -59,13 +61,15 @@ class Reply {
 
 void bind_reply(py::module_& module) {
   py::class_<Reply>(module, "Reply")
-      .def(py::init<const OptionalText&, const std::string&, const std::string&, const OptionalText&>(), py::arg("format"),
-           py::arg("chat_template"), py::arg("prompt"), py::arg("tools"))
+      .def(py::init<const OptionalText&, const std::string&, const std::string&, const OptionalText&>(),
+           py::arg("format"), py::arg("chat_template"), py::arg("prompt"), py::arg("tools"))
       .def("format", &Reply::format)
       .def("push", &Reply::push, py::arg("text"))
       .def("finish", &Reply::finish)
       .def("message", &Reply::message);
-  module.def("reply_formats", [] { return take_string([](char** json, mote_error* error) { return mote_reply_formats(json, error); }); });
+  module.def("reply_formats", [] {
+    return take_string([](char** json, mote_error* error) { return mote_reply_formats(json, error); });
+  });
 }
 
 }  // namespace mote::python

@@ -35,12 +35,15 @@ void run(Session& session, const Call& call) {
 }
 
 Logits logits(Session& session) {
-  return filled(session, {session.vocab_size()},
-                [&](mote_session* handle, float* data, mote_error* error) { return mote_session_logits(handle, data, error); });
+  return filled(session, {session.vocab_size()}, [&](mote_session* handle, float* data, mote_error* error) {
+    return mote_session_logits(handle, data, error);
+  });
 }
 
 void append(Session& session, const std::vector<int32_t>& ids) {
-  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_append(handle, ids.data(), ids.size(), error); });
+  run(session, [&](mote_session* handle, mote_error* error) {
+    return mote_session_append(handle, ids.data(), ids.size(), error);
+  });
 }
 
 void append_text(Session& session, const std::string& text, bool parse_special) {
@@ -76,7 +79,8 @@ void save(Session& session, const std::string& path) {
 }
 
 void restore(Session& session, const std::string& path) {
-  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_restore(handle, path.c_str(), error); });
+  run(session,
+      [&](mote_session* handle, mote_error* error) { return mote_session_restore(handle, path.c_str(), error); });
 }
 
 py::dict cache_info(const PrefixCache& cache) {
@@ -92,8 +96,9 @@ py::dict cache_info(const PrefixCache& cache) {
 }
 
 Logits decode(Session& session, int32_t id) {
-  return filled(session, {session.vocab_size()},
-                [&](mote_session* handle, float* data, mote_error* error) { return mote_session_decode(handle, id, data, error); });
+  return filled(session, {session.vocab_size()}, [&](mote_session* handle, float* data, mote_error* error) {
+    return mote_session_decode(handle, id, data, error);
+  });
 }
 
 Logits verify(Session& session, const std::vector<int32_t>& ids) {
@@ -105,9 +110,10 @@ Logits verify(Session& session, const std::vector<int32_t>& ids) {
 
 Logits score(Session& session, const std::vector<int32_t>& ids) {
   const auto count = static_cast<py::ssize_t>(ids.size());
-  return filled(session, {std::max<py::ssize_t>(count - 1, 0)}, [&](mote_session* handle, float* data, mote_error* error) {
-    return mote_session_score(handle, ids.data(), ids.size(), data, error);
-  });
+  return filled(session, {std::max<py::ssize_t>(count - 1, 0)},
+                [&](mote_session* handle, float* data, mote_error* error) {
+                  return mote_session_score(handle, ids.data(), ids.size(), data, error);
+                });
 }
 
 py::dict info(Session& session) {
@@ -155,7 +161,8 @@ void reset(Session& session) {
 
 py::str check_golden(Session& session) {
   char* text = nullptr;
-  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_check_golden(handle, &text, error); });
+  run(session,
+      [&](mote_session* handle, mote_error* error) { return mote_session_check_golden(handle, &text, error); });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return py::str(text);
 }
@@ -166,7 +173,8 @@ void start_profile(Session& session) {
 
 py::str stop_profile(Session& session) {
   char* text = nullptr;
-  run(session, [&](mote_session* handle, mote_error* error) { return mote_session_stop_profile(handle, &text, error); });
+  run(session,
+      [&](mote_session* handle, mote_error* error) { return mote_session_stop_profile(handle, &text, error); });
   const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
   return py::str(text);
 }
@@ -185,10 +193,11 @@ SessionOptions::SessionOptions(const py::dict& given) {
     if (given.contains(name)) field = given[name].cast<std::remove_reference_t<decltype(field)>>();
   };
 #define MOTE_READ(name) read(#name, options_.name);
-  MOTE_READ(context_length) MOTE_READ(kv_type) MOTE_READ(num_threads) MOTE_READ(prefill_chunk) MOTE_READ(priority)
-  MOTE_READ(overflow) MOTE_READ(num_keep)
+  MOTE_READ(context_length)
+  MOTE_READ(kv_type) MOTE_READ(num_threads) MOTE_READ(prefill_chunk) MOTE_READ(priority) MOTE_READ(overflow)
+      MOTE_READ(num_keep)
 #undef MOTE_READ
-  read("cpus", cpus_);
+          read("cpus", cpus_);
   if (!cpus_.empty()) options_.cpus = cpus_.c_str();
   read("prefix_cache", prefix_cache_);
   if (prefix_cache_ != nullptr) options_.prefix_cache = prefix_cache_->get();
@@ -216,9 +225,10 @@ std::shared_ptr<mote_session> Session::handle() const {
 void bind_session(py::module_& module) {
   py::class_<PrefixCache, std::shared_ptr<PrefixCache>>(module, "PrefixCache")
       .def(py::init<uint64_t>(), py::arg("max_bytes"))
-      .def("clear", [](const PrefixCache& cache) {
-        check([&](mote_error* error) { return mote_prefix_cache_clear(cache.get(), error); });
-      })
+      .def("clear",
+           [](const PrefixCache& cache) {
+             check([&](mote_error* error) { return mote_prefix_cache_clear(cache.get(), error); });
+           })
       .def("info", &cache_info);
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def(py::init<const Model&, const py::dict&>(), py::arg("model"), py::arg("options"))

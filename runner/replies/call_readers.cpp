@@ -43,7 +43,8 @@ constexpr std::array<MemberName, 7> kMembers = {{{"name", Member::kName},
 
 Member member_of(std::string_view key_as_json) {
   for (const MemberName& known : kMembers) {
-    if (key_as_json.size() == known.key.size() + 2 && key_as_json.substr(1, known.key.size()) == known.key) return known.member;
+    if (key_as_json.size() == known.key.size() + 2 && key_as_json.substr(1, known.key.size()) == known.key)
+      return known.member;
   }
   return Member::kOther;
 }
@@ -57,12 +58,8 @@ class ObjectReader final : public CallReader {
     if (is_white_space(c)) return Step::kMore;
     const Expected expected = expected_;
     switch (expected) {
-      case Expected::kOpen:
-        expected_ = Expected::kFirstKey;
-        return c == '{' ? Step::kMore : Step::kError;
-      case Expected::kColon:
-        expected_ = Expected::kValue;
-        return c == ':' ? Step::kMore : Step::kError;
+      case Expected::kOpen: expected_ = Expected::kFirstKey; return c == '{' ? Step::kMore : Step::kError;
+      case Expected::kColon: expected_ = Expected::kValue; return c == ':' ? Step::kMore : Step::kError;
       case Expected::kComma:
         if (c == '}') return end();
         expected_ = Expected::kKey;
@@ -170,7 +167,10 @@ class PythonReader final : public CallReader {
   enum class State { kName, kFirstKey, kKey, kValue, kComma };
   static constexpr std::string_view kMethod = ".call";
 
-  static bool is_identifier(char c) { return c == '_' || c == '-' || c == '.' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80) != 0; }
+  static bool is_identifier(char c) {
+    return c == '_' || c == '-' || c == '.' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+           (c & 0x80) != 0;
+  }
 
   Step read_name(char c) {
     if (c == '(') {
@@ -237,7 +237,9 @@ class PythonReader final : public CallReader {
 std::unique_ptr<CallReader> make_arguments_reader(Message& message, const ValueSyntax& syntax) {
   return std::make_unique<ArgumentsReader>(message, syntax);
 }
-std::unique_ptr<CallReader> make_object_reader(Message& message, bool is_bare) { return std::make_unique<ObjectReader>(message, is_bare); }
+std::unique_ptr<CallReader> make_object_reader(Message& message, bool is_bare) {
+  return std::make_unique<ObjectReader>(message, is_bare);
+}
 std::unique_ptr<CallReader> make_python_reader(Message& message) { return std::make_unique<PythonReader>(message); }
 
 }  // namespace mote::reply

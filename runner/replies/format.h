@@ -12,25 +12,25 @@ namespace mote::reply {
 // What the text in a state is.
 enum class State : uint8_t {
   kContent,
-  kAnswer,     // content that has a mark at its end
+  kAnswer,  // content that has a mark at its end
   kReasoning,
-  kStart,      // nothing yet: white space is content, other text goes where the rule for any text says
-  kOutside,    // between parts: white space is nothing
-  kHeader,     // of a part: names, which the mark at its end reads
-  kSection,    // between calls: white space only
-  kParameters, // between parameters: likewise
-  kBetween,    // likewise
-  kAfter,      // likewise
+  kStart,       // nothing yet: white space is content, other text goes where the rule for any text says
+  kOutside,     // between parts: white space is nothing
+  kHeader,      // of a part: names, which the mark at its end reads
+  kSection,     // between calls: white space only
+  kParameters,  // between parameters: likewise
+  kBetween,     // likewise
+  kAfter,       // likewise
   kId,
   kName,
-  kKey,        // of a parameter
-  kText,       // a parameter: a string
-  kTyped,      // a parameter: a value of the format's syntax, else a string
-  kNested,     // a parameter: elements
-  kArguments,  // one value: all arguments
-  kObject,     // a call as JSON
-  kBareObject, // likewise, where no mark said that it is a call
-  kPython,     // a call in Python
+  kKey,         // of a parameter
+  kText,        // a parameter: a string
+  kTyped,       // a parameter: a value of the format's syntax, else a string
+  kNested,      // a parameter: elements
+  kArguments,   // one value: all arguments
+  kObject,      // a call as JSON
+  kBareObject,  // likewise, where no mark said that it is a call
+  kPython,      // a call in Python
 };
 
 enum Effect : uint8_t {
@@ -43,7 +43,7 @@ enum Effect : uint8_t {
 };
 
 // Marks that are no text.
-inline constexpr std::string_view kAny = "";             // any text but white space
+inline constexpr std::string_view kAny = "";           // any text but white space
 inline constexpr std::string_view kComplete("\0", 1);  // the value or the call is complete
 
 struct Rule {
@@ -69,14 +69,14 @@ struct Format {
   // Characters that the template writes around marks: at the edges of content and of reasoning they are dropped.
   std::string_view trims = "";
   std::string_view trims_reasoning = "";
-  bool trims_end = false;  // also at the end of a reply that is content
+  bool trims_end = false;                       // also at the end of a reply that is content
   std::span<const std::string_view> ends = {};  // marks that are dropped if the reply ends in them
-  const ValueSyntax* syntax = &kJsonSyntax;  // of kArguments and kTyped
-  bool has_padded_values = false;            // a line break before and after a parameter
-  std::string_view name_prefix = "";         // of a tool's name, not part of it
-  bool name_is_id = false;                   // name:number, all of which is the call's id
-  std::string_view default_name = "";        // of a call that names no tool
-  std::string_view element_prefix = "";      // of kNested
+  const ValueSyntax* syntax = &kJsonSyntax;     // of kArguments and kTyped
+  bool has_padded_values = false;               // a line break before and after a parameter
+  std::string_view name_prefix = "";            // of a tool's name, not part of it
+  bool name_is_id = false;                      // name:number, all of which is the call's id
+  std::string_view default_name = "";           // of a call that names no tool
+  std::string_view element_prefix = "";         // of kNested
   std::span<const Route> routes = {};
 };
 

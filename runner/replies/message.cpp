@@ -56,7 +56,9 @@ std::string_view TrimmedText::finish(bool trims_end) {
 
 bool Message::begin_call(std::string_view name) {
   name = stripped(name);
-  if (in_call_ || name.empty() || name.size() > kMaxNameBytes || !std::all_of(name.begin(), name.end(), is_name_character)) return false;
+  if (in_call_ || name.empty() || name.size() > kMaxNameBytes ||
+      !std::all_of(name.begin(), name.end(), is_name_character))
+    return false;
   in_call_ = true;
   call_.name = name;
   emit(EventKind::kCallBegin, call_.name, call_.id);
@@ -103,7 +105,8 @@ std::string Message::json() const {
     json += i == 0 ? R"(, "tool_calls": [)" : ", ";
     json += R"({"type": "function", )";
     if (!calls_[i].id.empty()) json += "\"id\": " + json_string(calls_[i].id) + ", ";
-    json += "\"function\": {\"name\": " + json_string(calls_[i].name) + ", \"arguments\": " + calls_[i].arguments + "}}";
+    json +=
+        "\"function\": {\"name\": " + json_string(calls_[i].name) + ", \"arguments\": " + calls_[i].arguments + "}}";
   }
   return json + (calls_.empty() ? "}" : "]}");
 }

@@ -91,7 +91,8 @@ class NestedReader final : public CallReader {
 
 }  // namespace
 
-std::unique_ptr<CallReader> make_nested_reader(Message& message, std::string_view prefix, std::string_view key, bool is_text) {
+std::unique_ptr<CallReader> make_nested_reader(Message& message, std::string_view prefix, std::string_view key,
+                                               bool is_text) {
   return std::make_unique<NestedReader>(message, prefix, key, is_text);
 }
 

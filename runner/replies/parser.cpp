@@ -54,7 +54,8 @@ std::vector<std::string_view> reply_format_names() {
 }
 
 Result<std::unique_ptr<ReplyParser>> ReplyParser::make(const ReplyOptions& options) {
-  const Format* format = options.format.empty() ? &reply::recognise_format(options.chat_template) : reply::find_format(options.format);
+  const Format* format =
+      options.format.empty() ? &reply::recognise_format(options.chat_template) : reply::find_format(options.format);
   if (format == nullptr) {
     std::string names;
     for (const std::string_view name : reply_format_names()) names += (names.empty() ? "" : ", ") + std::string(name);
@@ -75,7 +76,8 @@ ReplyParser::ReplyParser(const Format& format, reply::ToolTypes types)
 
 Status ReplyParser::push(std::string_view text, std::vector<ReplyEvent>& events) {
   MOTE_REQUIRE(!is_finished_, Code::kInvalidArgument, "the reply is finished: open another one for more text");
-  MOTE_REQUIRE(text.size() <= kMaxBytes - num_bytes_, Code::kInvalidArgument, "the reply has more than %zu bytes", kMaxBytes);
+  MOTE_REQUIRE(text.size() <= kMaxBytes - num_bytes_, Code::kInvalidArgument, "the reply has more than %zu bytes",
+               kMaxBytes);
   num_bytes_ += text.size();
   bytes_ += text;
   const size_t complete = bytes_.size() - incomplete_utf8_suffix(bytes_);
@@ -306,7 +308,9 @@ void ReplyParser::enter(State state) {
     case State::kObject:
     case State::kBareObject: reader_ = make_object_reader(message_, state == State::kBareObject); break;
     case State::kPython: reader_ = make_python_reader(message_); break;
-    case State::kNested: reader_ = make_nested_reader(message_, format_.element_prefix, key_, types_.is_string(name_, key_)); break;
+    case State::kNested:
+      reader_ = make_nested_reader(message_, format_.element_prefix, key_, types_.is_string(name_, key_));
+      break;
     default: break;
   }
 }

@@ -27,8 +27,8 @@ using ReplyEventKind = reply::EventKind;
 // Those that ReplyOptions::format accepts, in the order in which templates are compared with them.
 std::vector<std::string_view> reply_format_names();
 
-// The message does not depend on how the text is split. Text that looks like a call and is none comes out as content, as it was
-// written. Thread safety: one thread at a time. Cost: linear in the text.
+// The message does not depend on how the text is split. Text that looks like a call and is none comes out as content,
+// as it was written. Thread safety: one thread at a time. Cost: linear in the text.
 class ReplyParser {
  public:
   static constexpr size_t kMaxBytes = size_t{16} << 20;
@@ -36,14 +36,14 @@ class ReplyParser {
   // Errors: kInvalidArgument naming what is wrong with `format` or `tools`.
   static Result<std::unique_ptr<ReplyParser>> make(const ReplyOptions& options);
 
-  // Appends what the text adds; special tokens are spelled out. Text that may be part of a mark is held back, bytes that are no
-  // UTF-8 become U+FFFD. Errors: kInvalidArgument if the reply is finished or longer than kMaxBytes.
+  // Appends what the text adds; special tokens are spelled out. Text that may be part of a mark is held back, bytes
+  // that are no UTF-8 become U+FFFD. Errors: kInvalidArgument if the reply is finished or longer than kMaxBytes.
   Status push(std::string_view text, std::vector<ReplyEvent>& events);
   // Appends what was held back. Nothing if the reply is finished.
   void finish(std::vector<ReplyEvent>& events);
 
-  // What was read so far, as transformers has messages: a JSON object {"role", "content", "reasoning_content", "tool_calls"},
-  // the last two only where there are any.
+  // What was read so far, as transformers has messages: a JSON object {"role", "content", "reasoning_content",
+  // "tool_calls"}, the last two only where there are any.
   std::string message() const { return message_.json(); }
   // NUL-terminated; lives as long as the process.
   std::string_view format_name() const { return format_.name; }
@@ -89,7 +89,7 @@ class ReplyParser {
   std::string name_;
   std::string key_;
   bool has_parameters_ = false;  // of the call that was begun
-  std::string bytes_;  // the beginning of a character
+  std::string bytes_;            // the beginning of a character
   size_t num_bytes_ = 0;
   bool is_finished_ = false;
 };

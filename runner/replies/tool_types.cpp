@@ -20,10 +20,13 @@ bool is_string_or_null(const json& type) { return type == "string" || type == "n
 
 bool allows_only_strings(const json& schema) {
   const json& type = member(schema, "type");
-  if (type.is_array()) return std::find(type.begin(), type.end(), "string") != type.end() && std::all_of(type.begin(), type.end(), is_string_or_null);
+  if (type.is_array())
+    return std::find(type.begin(), type.end(), "string") != type.end() &&
+           std::all_of(type.begin(), type.end(), is_string_or_null);
   if (!type.is_null()) return type == "string";
   const json& choices = member(schema, "enum");
-  return choices.is_array() && !choices.empty() && std::all_of(choices.begin(), choices.end(), [](const json& choice) { return choice.is_string(); });
+  return choices.is_array() && !choices.empty() &&
+         std::all_of(choices.begin(), choices.end(), [](const json& choice) { return choice.is_string(); });
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ class ToolTypes {
   // Errors: kInvalidArgument if that is no JSON list.
   static Result<ToolTypes> read(std::string_view tools);
 
-  bool is_string(const std::string& tool, const std::string& parameter) const { return strings_.contains({tool, parameter}); }
+  bool is_string(const std::string& tool, const std::string& parameter) const {
+    return strings_.contains({tool, parameter});
+  }
 
  private:
   std::set<std::pair<std::string, std::string>> strings_;

@@ -267,7 +267,9 @@ Step ValueReader::read_hex(char c, std::string& json) {
 }
 
 Step ValueReader::read_scalar(char c, std::string& json) {
-  const bool goes_on = state_ == State::kWord ? is_letter(c) : is_digit(c) || std::string_view("+-.eE").find(c) != std::string_view::npos;
+  const bool goes_on = state_ == State::kWord
+                           ? is_letter(c)
+                           : is_digit(c) || std::string_view("+-.eE").find(c) != std::string_view::npos;
   if (goes_on) {
     held_ += c;
     return may_be_scalar() ? Step::kMore : Step::kError;

@@ -18,8 +18,8 @@ enum class Step {
 // How values are written.
 struct ValueSyntax {
   std::span<const std::string_view> quotes;  // what a string begins and ends with
-  bool is_json = false;      // strings and words are JSON's and pass as they are
-  bool has_escapes = false;  // not JSON's: a backslash begins one of Python's
+  bool is_json = false;                      // strings and words are JSON's and pass as they are
+  bool has_escapes = false;                  // not JSON's: a backslash begins one of Python's
   bool has_bare_keys = false;
 };
 extern const ValueSyntax kJsonSyntax;
@@ -39,7 +39,21 @@ class ValueReader {
   Step finish(std::string& json);
 
  private:
-  enum class State { kValue, kFirstItem, kFirstKey, kKey, kQuote, kString, kEscape, kHex, kNumber, kWord, kBareKey, kColon, kComma };
+  enum class State {
+    kValue,
+    kFirstItem,
+    kFirstKey,
+    kKey,
+    kQuote,
+    kString,
+    kEscape,
+    kHex,
+    kNumber,
+    kWord,
+    kBareKey,
+    kColon,
+    kComma
+  };
 
   Step begin_value(char c, std::string& json);
   Step begin_key(char c, std::string& json);

@@ -8,9 +8,7 @@ namespace mote {
 
 Result<Engine> make_engine(std::shared_ptr<const Bound> bound, const EngineOptions& options) {
   Engine engine;
-  if (options.cpus.has_value()) {
-    MOTE_ASSIGN(engine.cpus, parse_cpu_list(*options.cpus));
-  }
+  if (options.cpus.has_value()) { MOTE_ASSIGN(engine.cpus, parse_cpu_list(*options.cpus)); }
   int num_threads = options.num_threads;
   if (num_threads == 0) num_threads = engine.cpus.empty() ? available_cores() : static_cast<int>(engine.cpus.size());
   MOTE_ASSIGN(engine.threads, make_thread_pool({std::min(num_threads, kMaxThreads), engine.cpus, options.priority}));

@@ -18,8 +18,8 @@ struct EngineOptions {
   // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
   std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
-  int64_t max_tokens = 256;  // of a call
-  int64_t context_length = 0;  // for delegates that keep states
+  int64_t max_tokens = 256;                           // of a call
+  int64_t context_length = 0;                         // for delegates that keep states
 };
 
 // A session's own, or shared by sessions that take turns. Thread safety: one thread at a time.

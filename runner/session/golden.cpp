@@ -24,9 +24,7 @@ class Replay {
     MOTE_ASSIGN(std::span<const float> logits, session_.prefill(prompt));
     for (uint32_t step = 0; step < expected.size(); ++step) {
       compare(step, logits);
-      if (step + 1 < expected.size()) {
-        MOTE_ASSIGN(logits, session_.decode(expected[step]));
-      }
+      if (step + 1 < expected.size()) { MOTE_ASSIGN(logits, session_.decode(expected[step])); }
     }
     return {};
   }

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/support/math.h"
 #include "kernels/ops/reduce/scan.h"
+#include "kernels/support/math.h"
 
 namespace mote {
 namespace {

@@ -16,7 +16,8 @@ bool depends_on_call(const fb::Method& method) {
 }
 
 bool has_recurrent_state(const fb::Program& program) {
-  return std::ranges::any_of(*program.states(), [](const fb::State* state) { return state->kind() == fb::StateKind::recurrent; });
+  return std::ranges::any_of(*program.states(),
+                             [](const fb::State* state) { return state->kind() == fb::StateKind::recurrent; });
 }
 
 int64_t longest_call(const Bound& bound) {
@@ -54,10 +55,13 @@ MethodCall MethodCalls::next(const std::vector<Variant>& variants, size_t count,
   const auto wanted = static_cast<int64_t>(count);
   const auto exact = std::ranges::find_if(variants, [&](const Variant& v) { return v.min_tokens <= wanted; });
   const int64_t taken = exact == variants.end() ? 0 : std::min(wanted, exact->max_tokens);
-  // One call that is filled up costs less than several, but the head's logits of every token are those that it then needs.
+  // One call that is filled up costs less than several, but the head's logits of every token are those that it then
+  // needs.
   if (can_pad_ && taken < wanted && wanted > 1) {
-    const auto padded = std::ranges::find_if(verify_.rbegin(), verify_.rend(), [&](const Variant& v) { return v.max_tokens >= wanted; });
-    if (padded != verify_.rend() && padded->max_tokens <= room) return {padded->method, padded->max_tokens, count, true};
+    const auto padded = std::ranges::find_if(verify_.rbegin(), verify_.rend(),
+                                             [&](const Variant& v) { return v.max_tokens >= wanted; });
+    if (padded != verify_.rend() && padded->max_tokens <= room)
+      return {padded->method, padded->max_tokens, count, true};
   }
   if (taken == 0) return decode();
   return {exact->method, taken, static_cast<size_t>(taken), every_row};

@@ -12,16 +12,16 @@ namespace mote {
 
 struct MethodCall {
   uint32_t method = 0;
-  int64_t tokens = 1;     // of the call
-  size_t count = 1;       // of these the first ones are the sequence's, the others fill it up and are forgotten
-  bool every_row = false; // logits after each token, or after the last only
+  int64_t tokens = 1;      // of the call
+  size_t count = 1;        // of these the first ones are the sequence's, the others fill it up and are forgotten
+  bool every_row = false;  // logits after each token, or after the last only
 
   size_t num_rows() const { return every_row ? static_cast<size_t>(tokens) : 1; }
   size_t last_row() const { return every_row ? count - 1 : 0; }
 };
 
-// A lowering has one method of a name for calls of any length, or one for each length that its backends compiled it for.
-// Thread safety: immutable.
+// A lowering has one method of a name for calls of any length, or one for each length that its backends compiled it
+// for. Thread safety: immutable.
 class MethodCalls {
  public:
   MethodCalls() = default;
@@ -29,7 +29,8 @@ class MethodCalls {
   static Result<MethodCalls> find(const Bound& bound, int64_t chunk);
 
   MethodCall decode() const { return {decode_, 1, 1, false}; }
-  // The call for the first of `count` tokens, or all of them, with the logits of the last. `room`: positions that there are.
+  // The call for the first of `count` tokens, or all of them, with the logits of the last. `room`: positions that there
+  // are.
   MethodCall prefill(size_t count, int64_t room) const { return next(prefill_, count, room, false); }
   // The same with the logits of each.
   MethodCall verify(size_t count, int64_t room) const { return next(verify_, count, room, true); }

@@ -13,9 +13,9 @@ constexpr int64_t kDefaultPrefillChunk = 256;
 constexpr int64_t kLeastPrefix = 16;  // tokens that are worth a look at the prefix cache
 
 Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) {
-  return {Code::kInvalidArgument, format("%s = %lld: must be %lld..%lld, or 0 for the default", name,
-                                         static_cast<long long>(value), static_cast<long long>(low),
-                                         static_cast<long long>(high))};
+  return {Code::kInvalidArgument,
+          format("%s = %lld: must be %lld..%lld, or 0 for the default", name, static_cast<long long>(value),
+                 static_cast<long long>(low), static_cast<long long>(high))};
 }
 
 }  // namespace
@@ -46,9 +46,11 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
                                                const Engine* engine) {
   MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
   std::vector<bool> is_elsewhere(model->program().states()->size());
-  for (size_t i = 0; i < is_elsewhere.size(); ++i) is_elsewhere[i] = model->bound()->has_delegate_state() && !model->bound()->uses_state(i);
-  MOTE_ASSIGN(StateMemory states, StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk,
-                                                                           options.kv_type, std::move(is_elsewhere)}));
+  for (size_t i = 0; i < is_elsewhere.size(); ++i)
+    is_elsewhere[i] = model->bound()->has_delegate_state() && !model->bound()->uses_state(i);
+  MOTE_ASSIGN(StateMemory states,
+              StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk, options.kv_type,
+                                                       std::move(is_elsewhere)}));
   std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
   MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
   return session;
@@ -66,8 +68,8 @@ Status Session::prepare_methods(const Engine* engine) {
   if (shares_engine_) {
     cpus_ = engine->cpus, threads_ = engine->threads, executor_ = engine->executor;
   } else {
-    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority, options_.prefill_chunk,
-                                          options_.context_length}));
+    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority,
+                                                options_.prefill_chunk, options_.context_length}));
     cpus_ = std::move(own.cpus), threads_ = std::move(own.threads), executor_ = std::move(own.executor);
     MOTE_RETURN_IF_ERROR(executor_->prepare(calls_.decode().method, 1));
   }
@@ -82,7 +84,8 @@ size_t Session::room() const {
 
 Status Session::require_room(size_t count) const {
   MOTE_REQUIRE(count <= room(), Code::kContextFull,
-               "%zu more tokens at position %lld do not fit into the context of %lld positions, which has room for %zu: open the "
+               "%zu more tokens at position %lld do not fit into the context of %lld positions, which has room for "
+               "%zu: open the "
                "session with a larger context_length (this model allows %d) or give fewer tokens",
                count, static_cast<long long>(position()), static_cast<long long>(context_length()), room(),
                model_->max_position_embeddings());
@@ -142,9 +145,7 @@ void Session::forget_deferred() {
 
 Result<std::span<const float>> Session::compute_if_possible(std::span<const int32_t> ids) try {
   return compute(ids);
-} catch (const std::bad_alloc&) {
-  return Status(Code::kOutOfMemory, "out of memory");
-}
+} catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "out of memory"); }
 
 // What was deferred and then `ids`, together. What of the deferred is not reached stays so.
 Result<std::span<const float>> Session::compute_deferred(std::span<const int32_t> ids) {
@@ -267,7 +268,8 @@ Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Stat
 Result<int64_t> Session::keep_prefix(std::span<const int32_t> ids) {
   forget_deferred();
   const size_t count = std::min(ids.size(), tokens_.size());
-  const auto common = std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
+  const auto common =
+      std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
   if (common < position()) remember();
   if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
   return position();
@@ -282,10 +284,11 @@ Result<int64_t> Session::rewind_to_prefix(std::span<const int32_t> ids) {
 Result<int64_t> Session::set_tokens(std::span<const int32_t> ids) {
   MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
   MOTE_RETURN_IF_ERROR(check_ids(ids));
-  MOTE_REQUIRE(ids.size() <= static_cast<size_t>(context_length()), Code::kContextFull,
-               "%zu tokens do not fit into the context of %lld positions: open the session with a larger context_length (this "
-               "model allows %d) or give fewer tokens",
-               ids.size(), static_cast<long long>(context_length()), model_->max_position_embeddings());
+  MOTE_REQUIRE(
+      ids.size() <= static_cast<size_t>(context_length()), Code::kContextFull,
+      "%zu tokens do not fit into the context of %lld positions: open the session with a larger context_length (this "
+      "model allows %d) or give fewer tokens",
+      ids.size(), static_cast<long long>(context_length()), model_->max_position_embeddings());
   MOTE_ASSIGN(const int64_t kept, keep_prefix(ids));
   const std::span<const int32_t> rest = ids.subspan(static_cast<size_t>(kept));
   if (rest.empty()) return kept;
@@ -322,8 +325,8 @@ Result<std::span<const float>> Session::decode(int32_t id) {
 
 Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32_t> draft) {
   if (draft.empty() || is_drafted(id)) return decode(id);
-  MOTE_REQUIRE(draft.size() <= longest_draft(), Code::kInvalidArgument, "a draft of %zu tokens: must be at most %zu", draft.size(),
-               longest_draft());
+  MOTE_REQUIRE(draft.size() <= longest_draft(), Code::kInvalidArgument, "a draft of %zu tokens: must be at most %zu",
+               draft.size(), longest_draft());
   std::vector<int32_t> ids{id};
   ids.insert(ids.end(), draft.begin(), draft.end());
   MOTE_RETURN_IF_ERROR(check_call(ids));
@@ -355,9 +358,8 @@ Status Session::for_each_row(std::span<const int32_t> ids, const Body& body) {
 
 Status Session::verify(std::span<const int32_t> ids, float* logits) {
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
-  return for_each_row(ids, [&](size_t i, std::span<const float> row) {
-    std::copy(row.begin(), row.end(), logits + i * vocab_size);
-  });
+  return for_each_row(
+      ids, [&](size_t i, std::span<const float> row) { std::copy(row.begin(), row.end(), logits + i * vocab_size); });
 }
 
 Status Session::score(std::span<const int32_t> ids, float* logprobs) {
@@ -401,9 +403,7 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
   snapshot->bound = model_->bound();
   snapshot->tokens.assign(tokens_.begin(), tokens_.end());
   snapshot->states = states_.snapshot(position());
-  if (has_delegate_state()) {
-    MOTE_ASSIGN(snapshot->delegates, executor_->delegates().snapshot());
-  }
+  if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor_->delegates().snapshot()); }
   if (has_logits_) {
     const std::span<const float> logits = last_logits();
     snapshot->logits.assign(logits.begin(), logits.end());
@@ -460,9 +460,7 @@ void Session::remember() {
   try {
     auto present = snapshot();
     if (present.ok()) options_.prefix_cache->insert(*std::move(present));
-  } catch (const std::bad_alloc&) {
-    return;
-  }
+  } catch (const std::bad_alloc&) { return; }
 }
 
 Status Session::save(const std::string& path) {

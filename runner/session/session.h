@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runner/session/engine.h"
-#include "runner/session/method_calls.h"
 #include "runner/model/model.h"
-#include "runner/session/state/prefix_cache.h"
-#include "runner/session/state/session_snapshot.h"
-#include "runner/session/state/memory.h"
-#include "runner/session/state/token_list.h"
 #include "runner/program/executor.h"
 #include "runner/program/profile.h"
 #include "runner/program/thread_pool.h"
+#include "runner/session/engine.h"
+#include "runner/session/method_calls.h"
+#include "runner/session/state/memory.h"
+#include "runner/session/state/prefix_cache.h"
+#include "runner/session/state/session_snapshot.h"
+#include "runner/session/state/token_list.h"
 
 namespace mote {
 
@@ -28,16 +28,17 @@ enum class Overflow : int32_t { kRefuse = 0, kShift = 1 };
 struct SessionOptions {
   int64_t context_length = 0;  // 0: min(4096, the model's maximum)
   KvType kv_type = KvType::kFloat32;
-  int num_threads = 0;         // 0: the physical cores that the process may use, or one for each of `cpus`
-  int64_t prefill_chunk = 0;   // tokens of a prefill call; 0: 256
+  int num_threads = 0;        // 0: the physical cores that the process may use, or one for each of `cpus`
+  int64_t prefill_chunk = 0;  // tokens of a prefill call; 0: 256
   // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
   std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
-  // What a full context does to the next token: kShift forgets the oldest tokens behind the first num_keep, half of those
-  // that are there, and computes the others again.
+  // What a full context does to the next token: kShift forgets the oldest tokens behind the first num_keep, half of
+  // those that are there, and computes the others again.
   Overflow overflow = Overflow::kRefuse;
   int64_t num_keep = 0;
-  std::shared_ptr<PrefixCache> prefix_cache{};  // where the session looks for what others have computed; nullptr: nowhere
+  std::shared_ptr<PrefixCache>
+      prefix_cache{};  // where the session looks for what others have computed; nullptr: nowhere
 };
 
 // `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
@@ -47,7 +48,8 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options);
 class Session {
  public:
   // Errors: kInvalidArgument naming the option; kOutOfMemory.
-  // `engine`: what computes, shared with other sessions of the model that have no call at the same time; nullptr: its own.
+  // `engine`: what computes, shared with other sessions of the model that have no call at the same time; nullptr: its
+  // own.
   static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options,
                                                const Engine* engine = nullptr);
   // Its tokens go to the prefix cache.
@@ -58,9 +60,9 @@ class Session {
   // A failed call, or one that throws std::bad_alloc, leaves the chunks before the failed one in place.
   Result<std::span<const float>> prefill(std::span<const int32_t> ids);
   Result<std::span<const float>> decode(int32_t id);
-  // The same, and in that call what follows if `draft` comes next: decoding these ids in their order then costs nothing. Until
-  // that is done they are not at any position; a call that does something else forgets them. Errors: also kInvalidArgument
-  // for more than longest_draft() ids.
+  // The same, and in that call what follows if `draft` comes next: decoding these ids in their order then costs
+  // nothing. Until that is done they are not at any position; a call that does something else forgets them. Errors:
+  // also kInvalidArgument for more than longest_draft() ids.
   Result<std::span<const float>> decode(int32_t id, std::span<const int32_t> draft);
   // 0 for a model with recurrent states, which cannot forget, and where others use the engine in between.
   size_t longest_draft() const;
@@ -68,31 +70,34 @@ class Session {
   bool is_drafted(int32_t id) const { return !ahead_.empty() && ahead_.front() == id; }
   // As prefill, for when the logits are not needed yet. No ids: nothing is done.
   Status append(std::span<const int32_t> ids);
-  // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors: those of rewind.
+  // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors:
+  // those of rewind.
   Status defer(std::span<const int32_t> ids);
   bool has_deferred() const { return num_deferred_ > 0; }
-  // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the prefix
-  // cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
+  // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the
+  // prefix cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
-  // The same without computing: goes back or forth to the longest beginning of a text, but for its last id, that the session
-  // holds or the prefix cache has, and returns its length. What then continues the text are the ids behind it.
+  // The same without computing: goes back or forth to the longest beginning of a text, but for its last id, that the
+  // session holds or the prefix cache has, and returns its length. What then continues the text are the ids behind it.
   Result<int64_t> rewind_to_prefix(std::span<const int32_t> ids);
-  // Takes the longest beginning of a text that the prefix cache has, but for the last id, into a session that is empty. Returns how
-  // many ids that are. prefill does so too; this is for callers that give a text in parts.
+  // Takes the longest beginning of a text that the prefix cache has, but for the last id, into a session that is empty.
+  // Returns how many ids that are. prefill does so too; this is for callers that give a text in parts.
   size_t reuse(std::span<const int32_t> ids);
   // The logits after the last token, valid as those of prefill; computed again where it is not the last call's.
   // Errors: kInvalidArgument at position 0, those of prefill.
   Result<std::span<const float>> logits();
-  // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every kMaximaBlock ids, found
-  // by the head as it wrote them; empty for a model that changes its logits after the head, and for logits of a fork or a file.
+  // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every
+  // kMaximaBlock ids, found by the head as it wrote them; empty for a model that changes its logits after the head, and
+  // for logits of a fork or a file.
   std::span<const float> logit_maxima() const;
-  // What the head made these logits of, [hidden_size], valid as long; before the last norm where that is part of the head. Empty
-  // where logit_maxima is.
+  // What the head made these logits of, [hidden_size], valid as long; before the last norm where that is part of the
+  // head. Empty where logit_maxima is.
   std::span<const float> hidden_state() const;
   // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
 
-  // As prefill, with ln P(ids[i + 1] | everything before) written to logprobs[i], [ids - 1], by the model's own distribution.
+  // As prefill, with ln P(ids[i + 1] | everything before) written to logprobs[i], [ids - 1], by the model's own
+  // distribution.
   Status score(std::span<const int32_t> ids, float* logprobs);
 
   const Model& model() const { return *model_; }
@@ -110,11 +115,13 @@ class Session {
   // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
   uint64_t state_bytes() const { return states_.bytes(); }
   uint64_t held_state_bytes() const { return states_.held_bytes(); }
-  uint64_t arena_bytes() const { return executor_->arena_bytes() + executor_->scratch_bytes() + executor_->delegate_bytes(); }
+  uint64_t arena_bytes() const {
+    return executor_->arena_bytes() + executor_->scratch_bytes() + executor_->delegate_bytes();
+  }
 
   // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
-  // writes of this session, end_call tells what became of it. Errors: those of prefill; where the session was cancelled,
-  // kCancelled.
+  // writes of this session, end_call tells what became of it. Errors: those of prefill; where the session was
+  // cancelled, kCancelled.
   Result<SequenceStates> begin_call(std::span<const int32_t> ids);
   void end_call(std::span<const int32_t> ids, const Status& status);
 
@@ -128,26 +135,28 @@ class Session {
   // Forgets every position.
   void reset();
 
-  // Goes back to the first `position` ids. Cost: none to speak of, but where a sliding window has moved on too far or a state
-  // is recurrent the ids that stay are computed again. Errors: kInvalidArgument beyond the present position; those of
-  // prefill, after which the session is at a position before it.
+  // Goes back to the first `position` ids. Cost: none to speak of, but where a sliding window has moved on too far or a
+  // state is recurrent the ids that stay are computed again. Errors: kInvalidArgument beyond the present position;
+  // those of prefill, after which the session is at a position before it.
   Status rewind(int64_t position);
 
-  // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory until
-  // it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open; kInvalidArgument
-  // after an interrupted call.
+  // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory
+  // until it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open;
+  // kInvalidArgument after an interrupted call.
   Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr);
   // The session as it is now, for adopt.
   Result<std::shared_ptr<const SessionSnapshot>> snapshot();
-  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options are the
-  // same; else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of prefill.
+  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options
+  // are the same; else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of
+  // prefill.
   Status adopt(const SessionSnapshot& snapshot, int64_t position);
 
-  // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an interrupted call.
+  // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an
+  // interrupted call.
   Status save(const std::string& path);
-  // Goes on from a saved session. A file of another kv_type, or of another prefill_chunk where the model has sliding windows,
-  // gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming the field or
-  // the other model, kContextFull; none changes the session but those of prefill.
+  // Goes on from a saved session. A file of another kv_type, or of another prefill_chunk where the model has sliding
+  // windows, gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming
+  // the field or the other model, kContextFull; none changes the session but those of prefill.
   Status restore(const std::string& path);
 
   // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.

@@ -7,28 +7,33 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string json_text(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_text(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 class TraceWriter {
  public:
-  TraceWriter(const Session& session, const Profile& profile) : session_(session), bound_(*session.model().bound()), profile_(profile) {}
+  TraceWriter(const Session& session, const Profile& profile)
+      : session_(session), bound_(*session.model().bound()), profile_(profile) {}
 
   std::string write() {
-    text_ = "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"model\": " + json_text(session_.model().path()) +
-            format(", \"threads\": %d, \"forgotten_calls\": %llu, \"forgotten_instructions\": %llu},\n\"traceEvents\": [\n",
-                   session_.num_threads(), static_cast<unsigned long long>(profile_.calls().first()),
-                   static_cast<unsigned long long>(profile_.events().first()));
+    text_ =
+        "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"model\": " + json_text(session_.model().path()) +
+        format(", \"threads\": %d, \"forgotten_calls\": %llu, \"forgotten_instructions\": %llu},\n\"traceEvents\": [\n",
+               session_.num_threads(), static_cast<unsigned long long>(profile_.calls().first()),
+               static_cast<unsigned long long>(profile_.events().first()));
     text_ += R"({"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "session"}})";
     for (uint64_t i = profile_.calls().first(); i < profile_.calls().num_added(); ++i) write_call(profile_.calls()[i]);
-    for (uint64_t i = profile_.events().first(); i < profile_.events().num_added(); ++i) write_event(profile_.events()[i]);
+    for (uint64_t i = profile_.events().first(); i < profile_.events().num_added(); ++i)
+      write_event(profile_.events()[i]);
     return std::move(text_) + "\n]}\n";
   }
 
  private:
   void write_times(Profile::Clock::time_point start, Profile::Clock::time_point end) {
     using Microseconds = std::chrono::duration<double, std::micro>;
-    text_ += format(", \"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %.3f, \"dur\": %.3f", Microseconds(start - profile_.start()).count(),
-                    Microseconds(end - start).count());
+    text_ += format(", \"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %.3f, \"dur\": %.3f",
+                    Microseconds(start - profile_.start()).count(), Microseconds(end - start).count());
   }
 
   void write_call(const Profile::Call& call) {
@@ -43,7 +48,8 @@ class TraceWriter {
     const fb::Instruction& instruction = *method.instructions()->Get(event.instruction);
     text_ += ",\n{\"name\": " + json_text(instruction.op()->str()) + ", \"cat\": \"op\"";
     write_times(event.start, event.end);
-    text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) + json_text(instruction.origin()->str()) +
+    text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) +
+             json_text(instruction.origin()->str()) +
              format(", \"bytes\": %lld, \"macs\": %lld}}", static_cast<long long>(event.cost.bytes),
                     static_cast<long long>(event.cost.macs));
   }
@@ -56,6 +62,8 @@ class TraceWriter {
 
 }  // namespace
 
-std::string chrome_trace(const Session& session, const Profile& profile) { return TraceWriter(session, profile).write(); }
+std::string chrome_trace(const Session& session, const Profile& profile) {
+  return TraceWriter(session, profile).write();
+}
 
 }  // namespace mote

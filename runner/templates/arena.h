@@ -36,7 +36,8 @@ class Arena {
   template <typename T>
   T* make_array(size_t count) {
     static_assert(std::is_trivially_destructible_v<T>);
-    if (count > budget_.limits().max_memory_bytes / sizeof(T)) budget_.take_memory(budget_.limits().max_memory_bytes + 1);
+    if (count > budget_.limits().max_memory_bytes / sizeof(T))
+      budget_.take_memory(budget_.limits().max_memory_bytes + 1);
     T* items = static_cast<T*>(allocate(count * sizeof(T)));
     for (size_t i = 0; i < count; ++i) new (items + i) T{};
     return items;

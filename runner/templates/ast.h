@@ -1,5 +1,5 @@
-// A parsed template. Chains of operators, filters, attributes and branches are lists, not nested nodes, so that only what
-// nests in the source nests here; the parser bounds that.
+// A parsed template. Chains of operators, filters, attributes and branches are lists, not nested nodes, so that only
+// what nests in the source nests here; the parser bounds that.
 #pragma once
 
 #include <cstdint>
@@ -77,11 +77,11 @@ struct Step {
   StepKind kind = StepKind::kAttribute;
   bool negated = false;  // is not
   uint32_t line = 1;
-  std::string_view name = {};                               // of an attribute, filter or test
-  Expression* item = nullptr;                               // kItem
-  Expression* bounds[3] = {nullptr, nullptr, nullptr};      // kSlice
-  CallArguments arguments = {};                              // kCall, kFilter, kTest
-  const Filter* filter = nullptr;                           // nullptr: there is none of the name
+  std::string_view name = {};                           // of an attribute, filter or test
+  Expression* item = nullptr;                           // kItem
+  Expression* bounds[3] = {nullptr, nullptr, nullptr};  // kSlice
+  CallArguments arguments = {};                         // kCall, kFilter, kTest
+  const Filter* filter = nullptr;                       // nullptr: there is none of the name
   const Test* test = nullptr;
 };
 
@@ -105,7 +105,7 @@ struct Load {
   enum class Kind : uint8_t { kResolve, kAlias, kMissing };
   Kind kind = Kind::kMissing;
   uint32_t slot = 0;
-  uint32_t global = 0;   // kResolve: index into Program::globals
+  uint32_t global = 0;        // kResolve: index into Program::globals
   SlotReference source = {};  // kAlias
 };
 struct Scope {
@@ -167,13 +167,13 @@ struct MacroInfo {
 struct Statement {
   StatementKind kind = StatementKind::kOutput;
   uint32_t line = 1;
-  std::string_view data;                // kData
+  std::string_view data;                 // kData
   std::vector<Expression*> expressions;  // kOutput; kFor: iterable; kSet, kSetBlock: value or filters; kWith: values
   std::vector<Expression*> targets;      // kFor, kSet, kSetBlock, kWith
   std::vector<Branch> branches;          // kIf
   Body body;
-  Body otherwise;               // kFor: else
-  Expression* test = nullptr;   // kFor: if
+  Body otherwise;                     // kFor: else
+  Expression* test = nullptr;         // kFor: if
   Expression* test_target = nullptr;  // kFor: the target in the test's scope
   bool recursive = false;
   uint32_t loop_slot = 0;

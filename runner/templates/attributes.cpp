@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::array kMutatingList = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
 constexpr std::array kMutatingDict = {"clear", "pop", "popitem", "setdefault", "update"};
-constexpr std::array kEveryObject = {
-    "__class__", "__delattr__", "__dir__",          "__doc__",          "__eq__",        "__format__", "__ge__",
-    "__getattribute__", "__getstate__", "__gt__",   "__hash__",         "__init__",      "__init_subclass__", "__le__",
-    "__lt__",    "__ne__",      "__new__",          "__reduce__",       "__reduce_ex__", "__repr__",   "__setattr__",
-    "__sizeof__", "__str__",    "__subclasshook__"};
+constexpr std::array kEveryObject = {"__class__",   "__delattr__", "__dir__",           "__doc__",         "__eq__",
+                                     "__format__",  "__ge__",      "__getattribute__",  "__getstate__",    "__gt__",
+                                     "__hash__",    "__init__",    "__init_subclass__", "__le__",          "__lt__",
+                                     "__ne__",      "__new__",     "__reduce__",        "__reduce_ex__",   "__repr__",
+                                     "__setattr__", "__sizeof__",  "__str__",           "__subclasshook__"};
 constexpr std::array kContainer = {"__len__", "__iter__", "__contains__", "__getitem__"};
 
 template <size_t size>
@@ -97,7 +97,8 @@ Value attribute_of(Runtime& runtime, const Value& object, std::string_view name)
 // The attribute, or the undefined value that says that it is unsafe; kMissing if there is none.
 Value sandboxed_attribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (is_unsafe(object, name)) {
-    const std::string hint = "access to attribute '" + std::string(name) + "' of '" + type_name(object) + "' object is unsafe.";
+    const std::string hint =
+        "access to attribute '" + std::string(name) + "' of '" + type_name(object) + "' object is unsafe.";
     return make_undefined_hint(runtime.arena(), hint);
   }
   return attribute_of(runtime, object, name);
@@ -138,7 +139,8 @@ struct SliceRange {
 // PySlice_AdjustIndices.
 SliceRange adjust(const Value (&bounds)[3], int64_t length) {
   for (const Value& bound : bounds) {
-    if (!bound.is_none() && !bound.is_whole()) fail("slice indices must be integers or None or have an __index__ method");
+    if (!bound.is_none() && !bound.is_whole())
+      fail("slice indices must be integers or None or have an __index__ method");
   }
   const int64_t step = bounds[2].is_none() ? 1 : bounds[2].whole();
   if (step == 0) fail("slice step cannot be zero");
@@ -159,7 +161,8 @@ SliceRange adjust(const Value (&bounds)[3], int64_t length) {
 Value slice_text(Runtime& runtime, const Text& text, const SliceRange& range) {
   if (range.size == 0) return Value::of(text.part(0, 0));
   runtime.budget().count(text.size);
-  const bool is_ascii = std::all_of(text.data, text.data + text.size, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool is_ascii =
+      std::all_of(text.data, text.data + text.size, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   const auto offset_of = [&](int64_t index) {
     return is_ascii ? static_cast<size_t>(index) : offset_of_character(text.view(), static_cast<size_t>(index));
   };
@@ -170,7 +173,8 @@ Value slice_text(Runtime& runtime, const Text& text, const SliceRange& range) {
   }
   runtime.budget().scan_slowly(text.size);
   std::vector<uint32_t> offsets;
-  for (size_t i = 0; i < text.size; i += character_at(text.view(), i).length) offsets.push_back(static_cast<uint32_t>(i));
+  for (size_t i = 0; i < text.size; i += character_at(text.view(), i).length)
+    offsets.push_back(static_cast<uint32_t>(i));
   TextBuilder out(runtime.arena());
   for (size_t i = 0; i < range.size; ++i) {
     const size_t offset = offsets[static_cast<size_t>(range.start + static_cast<int64_t>(i) * range.step)];

@@ -71,9 +71,12 @@ class BraceFormatter {
       if (spec_begin < field.size() && field[spec_begin] != ':') fail("expected ':' after conversion specifier");
     }
     Value value = value_of(pattern.part(begin, name_end));
-    if (conversion == 's') value = Value::of(to_text(runtime_, value));
-    else if (conversion == 'r' || conversion == 'a') value = Value::of(to_repr(runtime_, value));
-    else if (conversion != '\0') MOTE_JINJA_FAIL("Unknown conversion specifier %c", conversion);
+    if (conversion == 's')
+      value = Value::of(to_text(runtime_, value));
+    else if (conversion == 'r' || conversion == 'a')
+      value = Value::of(to_repr(runtime_, value));
+    else if (conversion != '\0')
+      MOTE_JINJA_FAIL("Unknown conversion specifier %c", conversion);
     Text spec;
     if (spec_begin < field.size()) spec = pattern.part(begin + spec_begin + 1, field.size() - spec_begin - 1);
     if (spec.view().find_first_of("{}") != std::string_view::npos) spec = run(spec, nesting + 1);
@@ -131,9 +134,7 @@ class BraceFormatter {
       }
       const int64_t index = is_manual ? *number : next_++;
       if (is_manual) next_ = -1;
-      if (index >= static_cast<int64_t>(arguments_.positional.size())) {
-        fail("tuple index out of range");
-      }
+      if (index >= static_cast<int64_t>(arguments_.positional.size())) { fail("tuple index out of range"); }
       return arguments_.positional[static_cast<size_t>(index)];
     }
     for (const auto& [keyword, value] : arguments_.keywords) {

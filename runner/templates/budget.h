@@ -9,9 +9,9 @@
 namespace mote::jinja {
 
 struct Limits {
-  int max_call_depth = 64;           // macros, call blocks and recursive loops inside of each other
-  int max_nesting = 512;             // statements and expressions being worked on
-  int max_data_depth = 64;           // lists and dicts inside of each other
+  int max_call_depth = 64;  // macros, call blocks and recursive loops inside of each other
+  int max_nesting = 512;    // statements and expressions being worked on
+  int max_data_depth = 64;  // lists and dicts inside of each other
   uint64_t max_steps = 1'000'000;
   size_t max_output_bytes = size_t{16} << 20;
   size_t max_memory_bytes = size_t{44} << 20;  // of values, beside the output

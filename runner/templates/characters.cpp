@@ -36,8 +36,8 @@ constexpr utf8proc_int32_t kCapitalSharpS = 0x1E9E;  // which no text that is no
 
 bool is_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
-         c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 bool is_line_break(char32_t c) {
@@ -65,13 +65,12 @@ bool is_alpha(char32_t c) {
   return found >= UTF8PROC_CATEGORY_LU && found <= UTF8PROC_CATEGORY_LO;
 }
 
-bool is_decimal(char32_t c) {
-  return c < 0x80 ? c >= '0' && c <= '9' : category(c) == UTF8PROC_CATEGORY_ND;
-}
+bool is_decimal(char32_t c) { return c < 0x80 ? c >= '0' && c <= '9' : category(c) == UTF8PROC_CATEGORY_ND; }
 
 bool is_digit_character(char32_t c) {
   return is_decimal(c) || c == 0xB2 || c == 0xB3 || c == 0xB9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
-         (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468) || (c >= 0x2474 && c <= 0x247C) || (c >= 0x2488 && c <= 0x2490);
+         (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468) || (c >= 0x2474 && c <= 0x247C) ||
+         (c >= 0x2488 && c <= 0x2490);
 }
 
 bool is_numeric(char32_t c) {
@@ -84,9 +83,7 @@ bool is_alphanumeric(char32_t c) { return is_alpha(c) || is_numeric(c); }
 
 bool is_title(char32_t c) { return c >= 0x80 && category(c) == UTF8PROC_CATEGORY_LT; }
 
-bool is_upper(char32_t c) {
-  return c < 0x80 ? c >= 'A' && c <= 'Z' : category(c) == UTF8PROC_CATEGORY_LU;
-}
+bool is_upper(char32_t c) { return c < 0x80 ? c >= 'A' && c <= 'Z' : category(c) == UTF8PROC_CATEGORY_LU; }
 
 bool is_lower(char32_t c) {
   return c < 0x80 ? c >= 'a' && c <= 'z' : category(c) == UTF8PROC_CATEGORY_LL || c == 0xAA || c == 0xBA;
@@ -202,7 +199,8 @@ namespace {
 bool continues_word(char32_t c) {
   if (c < 0x80) return c == '_' || is_alphanumeric(c);
   const utf8proc_category_t found = category(c);
-  return is_alphanumeric(c) || found == UTF8PROC_CATEGORY_MN || found == UTF8PROC_CATEGORY_MC || found == UTF8PROC_CATEGORY_PC;
+  return is_alphanumeric(c) || found == UTF8PROC_CATEGORY_MN || found == UTF8PROC_CATEGORY_MC ||
+         found == UTF8PROC_CATEGORY_PC;
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ Value is_integer(Runtime&, const Value& self, const Bound&) {
 }
 
 Value bit_length(Runtime&, const Value& self, const Bound&) {
-  uint64_t rest = self.whole() < 0 ? uint64_t{0} - static_cast<uint64_t>(self.whole()) : static_cast<uint64_t>(self.whole());
+  uint64_t rest =
+      self.whole() < 0 ? uint64_t{0} - static_cast<uint64_t>(self.whole()) : static_cast<uint64_t>(self.whole());
   int64_t length = 0;
   for (; rest > 0; rest >>= 1) ++length;
   return Value::of(length);
@@ -107,8 +108,8 @@ constexpr Function kIntegerMethods[] = {
 };
 
 const Function* find(std::span<const Function> functions, std::string_view name) {
-  const auto found =
-      std::find_if(functions.begin(), functions.end(), [name](const Function& f) { return name == f.signature.function; });
+  const auto found = std::find_if(functions.begin(), functions.end(),
+                                  [name](const Function& f) { return name == f.signature.function; });
   return found == functions.end() ? nullptr : &*found;
 }
 

@@ -29,7 +29,9 @@ void print_dict(Runtime& runtime, TextBuilder& out, const Dict& dict, int depth)
 }
 
 void print_view(Runtime& runtime, TextBuilder& out, const DictView& view, int depth) {
-  out.add(view.part == DictView::Part::kKeys ? "dict_keys([" : view.part == DictView::Part::kValues ? "dict_values([" : "dict_items([",
+  out.add(view.part == DictView::Part::kKeys     ? "dict_keys(["
+          : view.part == DictView::Part::kValues ? "dict_values(["
+                                                 : "dict_items([",
           false);
   for (size_t i = 0; i < view.dict->size; ++i) {
     const Dict::Entry& entry = view.dict->entries[i];
@@ -149,7 +151,8 @@ std::string float_repr(double value) {
   const int count = static_cast<int>(digits.size());
   if (exponent < -4 || exponent >= 16) {
     if (count > 1) digits.insert(1, ".");
-    return sign + digits + (exponent < 0 ? "e-" : "e+") + (std::abs(exponent) < 10 ? "0" : "") + std::to_string(std::abs(exponent));
+    return sign + digits + (exponent < 0 ? "e-" : "e+") + (std::abs(exponent) < 10 ? "0" : "") +
+           std::to_string(std::abs(exponent));
   }
   if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1) return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";

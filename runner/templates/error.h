@@ -1,4 +1,5 @@
-// How the engine reports what a template or its input did wrong. Thrown inside of the library only: Template catches it.
+// How the engine reports what a template or its input did wrong. Thrown inside of the library only: Template catches
+// it.
 #pragma once
 
 #include <string>

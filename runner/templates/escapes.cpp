@@ -54,7 +54,8 @@ class Unescaper {
 
   void read_octal(char first) {
     char32_t value = static_cast<char32_t>(first - '0');
-    for (int i = 0; i < 2 && position_ < literal_.size() && literal_[position_] >= '0' && literal_[position_] <= '7'; ++i) {
+    for (int i = 0; i < 2 && position_ < literal_.size() && literal_[position_] >= '0' && literal_[position_] <= '7';
+         ++i) {
       value = value * 8 + static_cast<char32_t>(literal_[position_++] - '0');
     }
     append_utf8(text_, value);
@@ -70,7 +71,8 @@ class Unescaper {
     }
     MOTE_REQUIRE(value <= 0x10FFFF, Code::kInvalidTemplate, "illegal Unicode character");
     MOTE_REQUIRE(value < 0xD800 || value > 0xDFFF, Code::kInvalidTemplate,
-                 "\\u%04x is a surrogate and no character: write the character itself, or \\UXXXXXXXX", static_cast<unsigned>(value));
+                 "\\u%04x is a surrogate and no character: write the character itself, or \\UXXXXXXXX",
+                 static_cast<unsigned>(value));
     append_utf8(text_, value);
     return {};
   }

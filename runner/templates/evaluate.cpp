@@ -72,7 +72,8 @@ Value Interpreter::evaluate_arithmetic(const Expression& expression) {
       if (!next.is_text() || next.safe) {
         value = arithmetic(*this, Operator::kAdd, Value::of(out.finish()), next);
         ++i;
-        for (; i < count; ++i) value = arithmetic(*this, expression.operators[i], value, evaluate(*expression.items[i + 1]));
+        for (; i < count; ++i)
+          value = arithmetic(*this, expression.operators[i], value, evaluate(*expression.items[i + 1]));
         return value;
       }
       out.add(next.text());
@@ -97,8 +98,9 @@ Value Interpreter::evaluate_comparison(const Expression& expression) {
 Value Interpreter::evaluate_conditional(const Expression& expression) {
   if (is_true(evaluate(*expression.items[1]))) return evaluate(*expression.items[0]);
   if (expression.items[2] != nullptr) return evaluate(*expression.items[2]);
-  return make_undefined_hint(arena(), format("the inline if-expression on line %u evaluated to false and no else section was defined.",
-                                             expression.line));
+  return make_undefined_hint(
+      arena(), format("the inline if-expression on line %u evaluated to false and no else section was defined.",
+                      expression.line));
 }
 
 Value Interpreter::apply_steps(const Expression& chain, Value value, const Value* caller) {

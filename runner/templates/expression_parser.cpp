@@ -40,7 +40,8 @@ Expression* ExpressionParser::parse_tuple(const TupleOptions& options) {
     const TokenType type = stream_.current().type;
     if (type == TokenType::kVariableEnd || type == TokenType::kBlockEnd || type == TokenType::kRightParenthesis) break;
     if (!options.end_name.empty() && stream_.is_name(options.end_name)) break;
-    items.push_back(options.is_target ? parse_primary(options.with_namespace) : parse_expression(options.with_condition));
+    items.push_back(options.is_target ? parse_primary(options.with_namespace)
+                                      : parse_expression(options.with_condition));
     if (!stream_.is(TokenType::kComma)) break;
     is_tuple = true;
   }
@@ -107,7 +108,8 @@ Expression* ExpressionParser::parse_condition() {
   return expression;
 }
 
-Expression* ExpressionParser::parse_joined(const char* word, ExpressionKind kind, Expression* (ExpressionParser::*parse_operand)()) {
+Expression* ExpressionParser::parse_joined(const char* word, ExpressionKind kind,
+                                           Expression* (ExpressionParser::*parse_operand)()) {
   Expression* first = (this->*parse_operand)();
   if (!stream_.is_name(word)) return first;
   Expression* chain = make(kind, first->line);
@@ -116,9 +118,13 @@ Expression* ExpressionParser::parse_joined(const char* word, ExpressionKind kind
   return chain;
 }
 
-Expression* ExpressionParser::parse_or() { return parse_joined("or", ExpressionKind::kOr, &ExpressionParser::parse_and); }
+Expression* ExpressionParser::parse_or() {
+  return parse_joined("or", ExpressionKind::kOr, &ExpressionParser::parse_and);
+}
 
-Expression* ExpressionParser::parse_and() { return parse_joined("and", ExpressionKind::kAnd, &ExpressionParser::parse_not); }
+Expression* ExpressionParser::parse_and() {
+  return parse_joined("and", ExpressionKind::kAnd, &ExpressionParser::parse_not);
+}
 
 Expression* ExpressionParser::parse_not() {
   if (!stream_.is_name("not")) return parse_comparison();
@@ -175,7 +181,8 @@ std::optional<Operator> arithmetic_of(TokenType type) {
 
 }  // namespace
 
-Expression* ExpressionParser::parse_arithmetic(std::initializer_list<TokenType> operators, Expression* (ExpressionParser::*operand)()) {
+Expression* ExpressionParser::parse_arithmetic(std::initializer_list<TokenType> operators,
+                                               Expression* (ExpressionParser::*operand)()) {
   const auto is_operator = [&](TokenType type) { return stream_.is(type); };
   Expression* first = (this->*operand)();
   Expression* chain = nullptr;
@@ -204,10 +211,13 @@ Expression* ExpressionParser::parse_concatenation() {
 }
 
 Expression* ExpressionParser::parse_product() {
-  return parse_arithmetic({TokenType::kMul, TokenType::kDiv, TokenType::kFloorDiv, TokenType::kMod}, &ExpressionParser::parse_power);
+  return parse_arithmetic({TokenType::kMul, TokenType::kDiv, TokenType::kFloorDiv, TokenType::kMod},
+                          &ExpressionParser::parse_power);
 }
 
-Expression* ExpressionParser::parse_power() { return parse_arithmetic({TokenType::kPow}, &ExpressionParser::parse_signed); }
+Expression* ExpressionParser::parse_power() {
+  return parse_arithmetic({TokenType::kPow}, &ExpressionParser::parse_signed);
+}
 
 Expression* ExpressionParser::parse_signed() { return parse_unary(true); }
 

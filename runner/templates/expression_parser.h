@@ -17,7 +17,8 @@ class ExpressionParser {
   class Nesting {
    public:
     explicit Nesting(ExpressionParser& parser) : parser_(parser) {
-      if (++parser_.nesting_ > kMaxSourceNesting) MOTE_JINJA_FAIL("the template nests deeper than %d", kMaxSourceNesting);
+      if (++parser_.nesting_ > kMaxSourceNesting)
+        MOTE_JINJA_FAIL("the template nests deeper than %d", kMaxSourceNesting);
     }
     ~Nesting() { --parser_.nesting_; }
     Nesting(const Nesting&) = delete;
@@ -30,9 +31,9 @@ class ExpressionParser {
   struct TupleOptions {
     bool with_condition = true;
     bool explicit_parentheses = false;
-    bool is_target = false;       // names and literals only
-    bool with_namespace = false;  // of targets: also ns.attribute
-    std::string_view end_name = {};    // a name that ends the tuple, such as "in"
+    bool is_target = false;          // names and literals only
+    bool with_namespace = false;     // of targets: also ns.attribute
+    std::string_view end_name = {};  // a name that ends the tuple, such as "in"
   };
 
   Expression* make(ExpressionKind kind, uint32_t line);

@@ -9,7 +9,8 @@ using Table = std::unordered_map<std::string_view, const Filter*>;
 
 Table make_table() {
   Table table;
-  for (const auto& filters : {text_filters(), sequence_filters(), selection_filters(), number_filters(), json_filters()}) {
+  for (const auto& filters :
+       {text_filters(), sequence_filters(), selection_filters(), number_filters(), json_filters()}) {
     for (const Filter& filter : filters) table.emplace(filter.name, &filter);
   }
   return table;

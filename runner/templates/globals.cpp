@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "runner/templates/describe.h"
 #include "base/utf8.h"
+#include "runner/templates/describe.h"
 
 namespace mote::jinja {
 namespace {
@@ -23,7 +23,8 @@ Value range(Runtime& runtime, const Value&, const Arguments& arguments) {
   result.stop = to_index(arguments.positional[count > 1 ? 1 : 0]);
   result.step = count > 2 ? to_index(arguments.positional[2]) : 1;
   if (result.step == 0) fail("range() arg 3 must not be zero");
-  const __int128 distance = result.step > 0 ? static_cast<__int128>(result.stop) - result.start : static_cast<__int128>(result.start) - result.stop;
+  const __int128 distance = result.step > 0 ? static_cast<__int128>(result.stop) - result.start
+                                            : static_cast<__int128>(result.start) - result.stop;
   const __int128 stride = result.step > 0 ? static_cast<__int128>(result.step) : -static_cast<__int128>(result.step);
   const __int128 size = distance <= 0 ? 0 : (distance + stride - 1) / stride;
   if (size > kMaxRange) fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
@@ -44,27 +45,31 @@ void add_pairs(Runtime& runtime, Dict& dict, const Value& source) {
   for (size_t i = 0; cursor.next(item); ++i) {
     if (!is_iterable(item)) MOTE_JINJA_FAIL("cannot convert dictionary update sequence element #%zu to a sequence", i);
     const List* pair = to_list(runtime, item);
-    if (pair->size != 2) MOTE_JINJA_FAIL("dictionary update sequence element #%zu has length %zu; 2 is required", i, pair->size);
+    if (pair->size != 2)
+      MOTE_JINJA_FAIL("dictionary update sequence element #%zu has length %zu; 2 is required", i, pair->size);
     dict.set(runtime.arena(), pair->items[0], pair->items[1]);
   }
 }
 
 Dict* dict_of(Runtime& runtime, const Arguments& arguments) {
-  if (arguments.positional.size() > 1) MOTE_JINJA_FAIL("dict expected at most 1 argument, got %zu", arguments.positional.size());
+  if (arguments.positional.size() > 1)
+    MOTE_JINJA_FAIL("dict expected at most 1 argument, got %zu", arguments.positional.size());
   Dict* dict = make_dict(runtime.arena());
   if (!arguments.positional.empty()) add_pairs(runtime, *dict, arguments.positional[0]);
   for (const auto& [name, value] : arguments.keywords) dict->set(runtime.arena(), Value::of(name), value);
   return dict;
 }
 
-Value dict(Runtime& runtime, const Value&, const Arguments& arguments) { return Value::of(dict_of(runtime, arguments)); }
+Value dict(Runtime& runtime, const Value&, const Arguments& arguments) {
+  return Value::of(dict_of(runtime, arguments));
+}
 
 Value make_namespace(Runtime& runtime, const Value&, const Arguments& arguments) {
   Dict* attributes = dict_of(runtime, arguments);
   for (const Dict::Entry& entry : *attributes) {
     if (!entry.key.is_text() || !entry.key.string().starts_with("_")) continue;
-    fail("Chat templates cannot store underscore-prefixed attributes on a namespace, but got " + repr_string(runtime, entry.key) +
-         ". Please rename the attribute.");
+    fail("Chat templates cannot store underscore-prefixed attributes on a namespace, but got " +
+         repr_string(runtime, entry.key) + ". Please rename the attribute.");
   }
   return Value::of(Kind::kNamespace, runtime.arena().make<Namespace>(Namespace{attributes}));
 }
@@ -96,14 +101,18 @@ Value strftime_now(Runtime& runtime, const Value&, const Bound& bound) {
   std::string text(256, '\0');
   size_t length = 0;
   // The space tells an empty result from one that does not fit.
-  while ((length = std::strftime(text.data(), text.size(), (pattern + " ").c_str(), &local)) == 0 && text.size() < kMaxTimeBytes) {
+  while ((length = std::strftime(text.data(), text.size(), (pattern + " ").c_str(), &local)) == 0 &&
+         text.size() < kMaxTimeBytes) {
     text.resize(text.size() * 4);
   }
   text.resize(length > 0 ? length - 1 : 0);
-  return Value::of(copy_text(runtime.arena(), replace_invalid_utf8(text), bound[0].text().is_marked() ? &kAllMarked : nullptr));
+  return Value::of(
+      copy_text(runtime.arena(), replace_invalid_utf8(text), bound[0].text().is_marked() ? &kAllMarked : nullptr));
 }
 
-Value lipsum(Runtime&, const Value&, const Arguments&) { fail("the function lipsum is not supported in chat templates"); }
+Value lipsum(Runtime&, const Value&, const Arguments&) {
+  fail("the function lipsum is not supported in chat templates");
+}
 
 struct Global {
   std::string_view name;
@@ -117,7 +126,8 @@ constexpr Global kGlobals[] = {
     {"namespace", {{"namespace", 0, {}}, nullptr, make_namespace}},
     {"cycler", {{"cycler", 0, {}}, nullptr, cycler}},
     {"joiner", {{"joiner", 0, {"sep"}}, joiner, nullptr}},
-    {"raise_exception", {{"_cached_compile_jinja_template.<locals>.raise_exception", 1, {"message"}}, raise_exception, nullptr}},
+    {"raise_exception",
+     {{"_cached_compile_jinja_template.<locals>.raise_exception", 1, {"message"}}, raise_exception, nullptr}},
     {"strftime_now", {{"_cached_compile_jinja_template.<locals>.strftime_now", 1, {"format"}}, strftime_now, nullptr}},
     {"lipsum", {{"lipsum", 0, {}}, nullptr, lipsum}},
 };
@@ -125,7 +135,8 @@ constexpr Global kGlobals[] = {
 }  // namespace
 
 Value find_global(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kGlobals), std::end(kGlobals), [name](const Global& g) { return g.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kGlobals), std::end(kGlobals), [name](const Global& g) { return g.name == name; });
   return found == std::end(kGlobals) ? Value::missing() : Value::of(Kind::kFunction, &found->function);
 }
 

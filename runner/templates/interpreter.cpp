@@ -13,7 +13,10 @@ namespace mote::jinja {
 class Interpreter::Source : public LoopSource {
  public:
   Source(Interpreter& interpreter, const Statement& statement, const Value& iterable)
-      : interpreter_(interpreter), statement_(statement), iterable_(iterable), cursor_(interpreter, iterable),
+      : interpreter_(interpreter),
+        statement_(statement),
+        iterable_(iterable),
+        cursor_(interpreter, iterable),
         activation_(interpreter.current_) {
     if (statement.test != nullptr) interpreter.enter(statement.test_scope);
   }
@@ -127,9 +130,7 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, TextBuilder& 
     case StatementKind::kWith: return execute_with(statement, out);
     case StatementKind::kBreak: return Flow::kBreak;
     case StatementKind::kContinue: return Flow::kContinue;
-    case StatementKind::kLoader:
-      evaluate(*statement.expressions[0]);
-      fail("no loader for this environment specified");
+    case StatementKind::kLoader: evaluate(*statement.expressions[0]); fail("no loader for this environment specified");
   }
   return Flow::kNormal;
 }
@@ -161,7 +162,8 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Text
 
 Interpreter::Flow Interpreter::execute_with(const Statement& statement, TextBuilder& out) {
   enter(statement.scope);
-  for (size_t i = 0; i < statement.targets.size(); ++i) assign(*statement.targets[i], evaluate(*statement.expressions[i]));
+  for (size_t i = 0; i < statement.targets.size(); ++i)
+    assign(*statement.targets[i], evaluate(*statement.expressions[i]));
   const Flow flow = execute(statement.body, out);
   leave(statement.scope);
   return flow;
@@ -177,7 +179,8 @@ void Interpreter::execute_for(const Statement& statement, TextBuilder& out) {
   }
 }
 
-Text Interpreter::run_recursive_loop(const Statement& statement, const Value& iterable, int64_t depth0, Activation* definition) {
+Text Interpreter::run_recursive_loop(const Statement& statement, const Value& iterable, int64_t depth0,
+                                     Activation* definition) {
   const Call call(*this, statement.function, definition);
   TextBuilder out(arena());
   run_loop(statement, iterable, depth0, definition, out);
@@ -211,7 +214,8 @@ void Interpreter::run_loop(const Statement& statement, const Value& iterable, in
 }
 
 void Interpreter::capture() {
-  for (Activation* activation = current_; activation != nullptr && !activation->is_captured; activation = activation->parent) {
+  for (Activation* activation = current_; activation != nullptr && !activation->is_captured;
+       activation = activation->parent) {
     activation->is_captured = true;
   }
 }
@@ -281,8 +285,10 @@ void Interpreter::bind_parameters(const Macro& macro, const Arguments& arguments
   };
   for (size_t i = 0; i < count; ++i) {
     Value& slot = activation.slots[info.parameters[i].slot];
-    if (i < num_positional) slot = arguments.positional[i];
-    else take_keyword(info.parameters[i].name, slot);
+    if (i < num_positional)
+      slot = arguments.positional[i];
+    else
+      take_keyword(info.parameters[i].name, slot);
   }
   if (info.uses_caller && !info.has_caller_parameter) {
     Value caller;
@@ -296,7 +302,9 @@ void Interpreter::bind_parameters(const Macro& macro, const Arguments& arguments
     if (!info.uses_kwargs) {
       const bool is_caller = std::any_of(arguments.keywords.begin(), arguments.keywords.end(),
                                          [](const auto& k) { return k.first.view() == "caller"; });
-      if (is_caller) fail("macro " + name + " was invoked with two values for the special caller argument. This is most likely a bug.");
+      if (is_caller)
+        fail("macro " + name +
+             " was invoked with two values for the special caller argument. This is most likely a bug.");
       fail("macro " + name + " takes no keyword argument " + repr_string(*this, Value::of(keyword)));
     }
     rest->set(arena(), Value::of(keyword), value);
@@ -304,7 +312,8 @@ void Interpreter::bind_parameters(const Macro& macro, const Arguments& arguments
   if (info.uses_kwargs) activation.slots[info.kwargs_slot] = Value::of(rest);
   if (info.uses_varargs) {
     List* varargs = make_list(arena());
-    for (size_t i = num_positional; i < arguments.positional.size(); ++i) varargs->add(arena(), arguments.positional[i]);
+    for (size_t i = num_positional; i < arguments.positional.size(); ++i)
+      varargs->add(arena(), arguments.positional[i]);
     activation.slots[info.varargs_slot] = Value::of(varargs, true);
   } else if (arguments.positional.size() > count) {
     MOTE_JINJA_FAIL("macro %s takes not more than %zu argument(s)", name.c_str(), count);
@@ -320,8 +329,8 @@ void Interpreter::check_namespaces(const Expression& target) {
 
 void Interpreter::assign_attribute(const Expression& target, const Value& value) {
   if (target.attribute.starts_with("_")) {
-    fail("Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" + std::string(target.attribute) +
-         "'. Please rename the attribute.");
+    fail("Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
+         std::string(target.attribute) + "'. Please rename the attribute.");
   }
   variable(target.slot).space->attributes->set(arena(), Value::of(Text(target.attribute)), value);
 }
@@ -338,7 +347,8 @@ void Interpreter::assign(const Expression& target, const Value& value) {
   Cursor cursor(*this, value);
   Value item;
   while (items.size() < expected && cursor.next(item)) items.push_back(item);
-  if (items.size() < expected) MOTE_JINJA_FAIL("not enough values to unpack (expected %zu, got %zu)", expected, items.size());
+  if (items.size() < expected)
+    MOTE_JINJA_FAIL("not enough values to unpack (expected %zu, got %zu)", expected, items.size());
   if (cursor.next(item)) MOTE_JINJA_FAIL("too many values to unpack (expected %zu)", expected);
   for (size_t i = 0; i < expected; ++i) assign(*target.items[i], items[i]);
 }

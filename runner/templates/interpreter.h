@@ -35,7 +35,8 @@ class Interpreter final : public Runtime {
   Flow execute_captured(const Statement& statement, TextBuilder& out);
   Flow execute_with(const Statement& statement, TextBuilder& out);
   void execute_for(const Statement& statement, TextBuilder& out);
-  void run_loop(const Statement& statement, const Value& iterable, int64_t depth0, Activation* definition, TextBuilder& out);
+  void run_loop(const Statement& statement, const Value& iterable, int64_t depth0, Activation* definition,
+                TextBuilder& out);
   Text run_recursive_loop(const Statement& statement, const Value& iterable, int64_t depth0, Activation* definition);
 
   Value evaluate(const Expression& expression);

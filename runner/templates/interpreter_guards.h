@@ -25,7 +25,8 @@ class Interpreter::Call {
   Call(Interpreter& interpreter, const FunctionInfo& function, Activation* parent)
       : interpreter_(interpreter), function_(function), outer_(interpreter.current_) {
     const int limit = interpreter.budget().limits().max_call_depth;
-    if (interpreter.call_depth_ >= limit) MOTE_JINJA_FAIL("the template's macros call each other deeper than %d", limit);
+    if (interpreter.call_depth_ >= limit)
+      MOTE_JINJA_FAIL("the template's macros call each other deeper than %d", limit);
     interpreter.budget().step();
     interpreter.current_ = interpreter.make_activation(function, parent);
     ++interpreter.call_depth_;

@@ -55,7 +55,8 @@ class JsonWriter {
   void add_quoted(const Text& text) {
     out_.add('"');
     const bool ensure_ascii = style_.ensure_ascii;
-    out_.add_mapped(text, [ensure_ascii](std::string& buffer, char32_t c) { append_json_character(buffer, c, ensure_ascii); });
+    out_.add_mapped(
+        text, [ensure_ascii](std::string& buffer, char32_t c) { append_json_character(buffer, c, ensure_ascii); });
     out_.add('"');
   }
 
@@ -142,7 +143,10 @@ Value tojson(Runtime& runtime, const Value& value, const Bound& bound) {
 }
 
 constexpr Filter kFilters[] = {
-    {"tojson", {{"_cached_compile_jinja_template.<locals>.tojson", 1, {"x", "ensure_ascii", "indent", "separators", "sort_keys"}}, tojson, nullptr}},
+    {"tojson",
+     {{"_cached_compile_jinja_template.<locals>.tojson", 1, {"x", "ensure_ascii", "indent", "separators", "sort_keys"}},
+      tojson,
+      nullptr}},
 };
 
 }  // namespace

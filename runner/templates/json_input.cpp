@@ -21,7 +21,8 @@ class Reader : public nlohmann::json_sax<Json> {
   bool boolean(bool value) override { return add(Value::of(value)); }
   bool number_integer(int64_t value) override { return add(Value::of(value)); }
   bool number_unsigned(uint64_t value) override {
-    if (value > static_cast<uint64_t>(INT64_MAX)) MOTE_JINJA_FAIL("%llu: integers must fit 64 bits", static_cast<unsigned long long>(value));
+    if (value > static_cast<uint64_t>(INT64_MAX))
+      MOTE_JINJA_FAIL("%llu: integers must fit 64 bits", static_cast<unsigned long long>(value));
     return add(Value::of(static_cast<int64_t>(value)));
   }
   bool number_float(double value, const std::string& digits) override {

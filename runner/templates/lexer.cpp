@@ -19,19 +19,32 @@ struct Symbol {
 
 // Longer ones first.
 constexpr std::array kSymbols = {
-    Symbol{"//", TokenType::kFloorDiv},        Symbol{"**", TokenType::kPow},
-    Symbol{"==", TokenType::kEqual},           Symbol{"!=", TokenType::kNotEqual},
-    Symbol{">=", TokenType::kGreaterEqual},    Symbol{"<=", TokenType::kLessEqual},
-    Symbol{"+", TokenType::kAdd},              Symbol{"-", TokenType::kSub},
-    Symbol{"*", TokenType::kMul},              Symbol{"/", TokenType::kDiv},
-    Symbol{"%", TokenType::kMod},              Symbol{"~", TokenType::kTilde},
-    Symbol{"[", TokenType::kLeftBracket},      Symbol{"]", TokenType::kRightBracket},
-    Symbol{"(", TokenType::kLeftParenthesis},  Symbol{")", TokenType::kRightParenthesis},
-    Symbol{"{", TokenType::kLeftBrace},        Symbol{"}", TokenType::kRightBrace},
-    Symbol{">", TokenType::kGreater},          Symbol{"<", TokenType::kLess},
-    Symbol{"=", TokenType::kAssign},           Symbol{".", TokenType::kDot},
-    Symbol{":", TokenType::kColon},            Symbol{"|", TokenType::kPipe},
-    Symbol{",", TokenType::kComma},            Symbol{";", TokenType::kSemicolon},
+    Symbol{"//", TokenType::kFloorDiv},
+    Symbol{"**", TokenType::kPow},
+    Symbol{"==", TokenType::kEqual},
+    Symbol{"!=", TokenType::kNotEqual},
+    Symbol{">=", TokenType::kGreaterEqual},
+    Symbol{"<=", TokenType::kLessEqual},
+    Symbol{"+", TokenType::kAdd},
+    Symbol{"-", TokenType::kSub},
+    Symbol{"*", TokenType::kMul},
+    Symbol{"/", TokenType::kDiv},
+    Symbol{"%", TokenType::kMod},
+    Symbol{"~", TokenType::kTilde},
+    Symbol{"[", TokenType::kLeftBracket},
+    Symbol{"]", TokenType::kRightBracket},
+    Symbol{"(", TokenType::kLeftParenthesis},
+    Symbol{")", TokenType::kRightParenthesis},
+    Symbol{"{", TokenType::kLeftBrace},
+    Symbol{"}", TokenType::kRightBrace},
+    Symbol{">", TokenType::kGreater},
+    Symbol{"<", TokenType::kLess},
+    Symbol{"=", TokenType::kAssign},
+    Symbol{".", TokenType::kDot},
+    Symbol{":", TokenType::kColon},
+    Symbol{"|", TokenType::kPipe},
+    Symbol{",", TokenType::kComma},
+    Symbol{";", TokenType::kSemicolon},
 };
 
 // Line breaks as "\n", one at the end dropped.
@@ -96,7 +109,8 @@ class Lexer {
   }
 
   char sign_at(size_t position) const {
-    return position < source_.size() && (source_[position] == '-' || source_[position] == '+') ? source_[position] : '\0';
+    return position < source_.size() && (source_[position] == '-' || source_[position] == '+') ? source_[position]
+                                                                                               : '\0';
   }
 
   void add_data(std::string_view text) {
@@ -143,7 +157,8 @@ class Lexer {
     return source_.substr(position).starts_with("%}") ? position + 2 : 0;
   }
 
-  // After the end of a tag whose closing mark `end` ("%}" or "#}") stands at `position`, perhaps behind a sign; 0: none there.
+  // After the end of a tag whose closing mark `end` ("%}" or "#}") stands at `position`, perhaps behind a sign; 0: none
+  // there.
   size_t end_of_tag(size_t position, std::string_view end) const {
     const char sign = sign_at(position);
     const size_t mark = position + (sign != '\0' ? 1 : 0);
@@ -222,8 +237,9 @@ class Lexer {
   // Digits with single '_' between them; 0 if there is none.
   size_t digits_at(size_t position) const {
     size_t end = position;
-    while (end < source_.size() && (is_digit(source_[end]) || (source_[end] == '_' && end > position && end + 1 < source_.size() &&
-                                                               is_digit(source_[end + 1]) && source_[end - 1] != '_'))) {
+    while (end < source_.size() &&
+           (is_digit(source_[end]) || (source_[end] == '_' && end > position && end + 1 < source_.size() &&
+                                       is_digit(source_[end + 1]) && source_[end - 1] != '_'))) {
       ++end;
     }
     return end - position;
@@ -271,7 +287,8 @@ class Lexer {
     std::string digits(rest().substr(base == 10 ? 0 : 2, base == 10 ? length : length - 2));
     std::erase(digits, '_');
     add(TokenType::kInteger, rest().substr(0, length));
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), tokens_.tokens_.back().integer, base);
+    const auto parsed =
+        std::from_chars(digits.data(), digits.data() + digits.size(), tokens_.tokens_.back().integer, base);
     if (parsed.ec != std::errc()) return fail("an integer literal does not fit 64 bits");
     advance_to(position_ + length);
   }
@@ -367,6 +384,8 @@ std::string_view describe(TokenType type) {
   }
 }
 
-std::string_view describe(const Token& token) { return token.type == TokenType::kName ? token.text : describe(token.type); }
+std::string_view describe(const Token& token) {
+  return token.type == TokenType::kName ? token.text : describe(token.type);
+}
 
 }  // namespace mote::jinja

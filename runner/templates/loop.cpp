@@ -27,7 +27,8 @@ Value changed(Runtime& runtime, const Value& self, const Arguments& arguments) {
   List* values = make_list(runtime.arena());
   for (const Value& value : arguments.positional) values->add(runtime.arena(), value);
   const Value now = Value::of(values, true);
-  if (!self.loop->changed.is(Kind::kMissing) && equal(runtime.budget(), self.loop->changed, now)) return Value::of(false);
+  if (!self.loop->changed.is(Kind::kMissing) && equal(runtime.budget(), self.loop->changed, now))
+    return Value::of(false);
   self.loop->changed = now;
   return Value::of(true);
 }
@@ -75,8 +76,10 @@ Value loop_attribute(Runtime& runtime, const Value& value, std::string_view name
   if (name == "revindex0") return Value::of(loop_length(loop) - loop.index0 - 1);
   if (name == "depth") return Value::of(loop.depth0 + 1);
   if (name == "depth0") return Value::of(loop.depth0);
-  if (name == "previtem") return loop.index0 == 0 ? make_undefined_hint(runtime.arena(), "there is no previous item") : loop.before;
-  if (name == "nextitem") return peek(loop) ? loop.after : make_undefined_hint(runtime.arena(), "there is no next item");
+  if (name == "previtem")
+    return loop.index0 == 0 ? make_undefined_hint(runtime.arena(), "there is no previous item") : loop.before;
+  if (name == "nextitem")
+    return peek(loop) ? loop.after : make_undefined_hint(runtime.arena(), "there is no next item");
   if (name == "cycle") return Value::of(Kind::kMethod, runtime.arena().make<Method>(Method{&kCycle, value}));
   if (name == "changed") return Value::of(Kind::kMethod, runtime.arena().make<Method>(Method{&kChanged, value}));
   return Value::missing();

@@ -22,8 +22,8 @@ struct Loop {
   bool has_after = false;
   Value before;
   Value current = Value::missing();
-  Value after;                 // the next item, if it was asked for
-  List* rest = nullptr;        // the items to come, if they were counted
+  Value after;           // the next item, if it was asked for
+  List* rest = nullptr;  // the items to come, if they were counted
   size_t rest_index = 0;
   int64_t length = -1;
   Value changed = Value::missing();

@@ -95,7 +95,8 @@ Value round(Runtime& runtime, const Value& value, const Bound& bound) {
   const Value scaled = arithmetic(runtime, Operator::kMultiply, value, scale);
   if (!scaled.is_number()) MOTE_JINJA_FAIL("must be real number, not %s", type_name(scaled));
   Value whole = scaled;
-  if (scaled.is(Kind::kFloat)) whole = Value::of(whole_of(name == "ceil" ? std::ceil(scaled.real) : std::floor(scaled.real)));
+  if (scaled.is(Kind::kFloat))
+    whole = Value::of(whole_of(name == "ceil" ? std::ceil(scaled.real) : std::floor(scaled.real)));
   return arithmetic(runtime, Operator::kDivide, whole, scale);
 }
 
@@ -149,7 +150,8 @@ std::optional<double> parse_float(std::string_view text) {
   text = stripped(text);
   std::string digits;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_separator = text[i] == '_' && i > 0 && i + 1 < text.size() && is_decimal(static_cast<unsigned char>(text[i - 1])) &&
+    const bool is_separator = text[i] == '_' && i > 0 && i + 1 < text.size() &&
+                              is_decimal(static_cast<unsigned char>(text[i - 1])) &&
                               is_decimal(static_cast<unsigned char>(text[i + 1]));
     if (!is_separator) digits += text[i];
   }
@@ -160,7 +162,8 @@ std::optional<double> parse_float(std::string_view text) {
   if (begin == end || *begin == '-') return std::nullopt;
   double value = 0;
   const auto parsed = std::from_chars(begin, end, value);
-  if (parsed.ptr != end || parsed.ec == std::errc::invalid_argument || digits.find('(') != digits.npos) return std::nullopt;
+  if (parsed.ptr != end || parsed.ec == std::errc::invalid_argument || digits.find('(') != digits.npos)
+    return std::nullopt;
   if (parsed.ec == std::errc::result_out_of_range) value = std::strtod(begin, nullptr);
   return is_negative ? -value : value;
 }

@@ -79,8 +79,7 @@ void add_fill(TextBuilder& out, const std::string& fill, int64_t count) {
 
 // Lays out around `body`, whose parts that grow with zeros stand after `lead`.
 Text pad(Runtime& runtime, const std::string& lead, const Text& body, const FormatSpec& spec, char default_align) {
-  const int64_t missing =
-      spec.width - static_cast<int64_t>(lead.size() + count_characters(body.view()));
+  const int64_t missing = spec.width - static_cast<int64_t>(lead.size() + count_characters(body.view()));
   const char align = spec.align != '\0' ? spec.align : default_align;
   const int64_t fill = std::max<int64_t>(missing, 0);
   runtime.budget().step(static_cast<uint64_t>(fill) / 16);
@@ -112,7 +111,9 @@ Text format_text(Runtime& runtime, const Text& text, const FormatSpec& spec) {
 }  // namespace
 
 int64_t checked_width(Runtime& runtime, int64_t width) {
-  if (width > kMaxWidth) MOTE_JINJA_FAIL("a width of %lld: must be at most %lld", static_cast<long long>(width), static_cast<long long>(kMaxWidth));
+  if (width > kMaxWidth)
+    MOTE_JINJA_FAIL("a width of %lld: must be at most %lld", static_cast<long long>(width),
+                    static_cast<long long>(kMaxWidth));
   if (width > 0) runtime.budget().step(static_cast<uint64_t>(width) / 64);
   return width;
 }
@@ -130,7 +131,9 @@ std::string digits_of(int64_t value, int base, bool upper) {
 }
 
 std::string float_digits(double value, char type, int64_t precision, bool alternate) {
-  if (precision > kMaxPrecision) MOTE_JINJA_FAIL("a precision of %lld: must be at most %lld", static_cast<long long>(precision), static_cast<long long>(kMaxPrecision));
+  if (precision > kMaxPrecision)
+    MOTE_JINJA_FAIL("a precision of %lld: must be at most %lld", static_cast<long long>(precision),
+                    static_cast<long long>(kMaxPrecision));
   const bool is_upper_type = type == 'E' || type == 'F' || type == 'G';
   if (std::isnan(value)) return is_upper_type ? "NAN" : "nan";
   if (std::isinf(value)) return is_upper_type ? "INF" : "inf";
@@ -163,7 +166,8 @@ FormatSpec parse_format_spec(std::string_view spec, const Value& value) {
   if (at('+') || at('-') || at(' ')) result.sign = spec[position++];
   if (at('z')) {
     if (!value.is(Kind::kFloat)) {
-      MOTE_JINJA_FAIL("Negative zero coercion (z) not allowed in %s format specifier", value.is_text() ? "string" : "integer");
+      MOTE_JINJA_FAIL("Negative zero coercion (z) not allowed in %s format specifier",
+                      value.is_text() ? "string" : "integer");
     }
     result.no_negative_zero = ++position > 0;
   }
@@ -185,7 +189,8 @@ FormatSpec parse_format_spec(std::string_view spec, const Value& value) {
   }
   if (position < spec.size()) result.type = spec[position++];
   if (position < spec.size()) {
-    MOTE_JINJA_FAIL("Invalid format specifier '%s' for object of type '%s'", std::string(spec).c_str(), type_name(value));
+    MOTE_JINJA_FAIL("Invalid format specifier '%s' for object of type '%s'", std::string(spec).c_str(),
+                    type_name(value));
   }
   return result;
 }
@@ -197,7 +202,8 @@ Text format_value(Runtime& runtime, const Value& value, const FormatSpec& spec) 
   constexpr std::string_view kFloatTypes = "eEfFgG%";
   Parts parts;
   if (value.is(Kind::kFloat) || kFloatTypes.find(spec.type) != kFloatTypes.npos) {
-    if (spec.type != '\0' && spec.type != 'n' && kFloatTypes.find(spec.type) == kFloatTypes.npos) fail_type(spec, value);
+    if (spec.type != '\0' && spec.type != 'n' && kFloatTypes.find(spec.type) == kFloatTypes.npos)
+      fail_type(spec, value);
     parts = float_parts(value.number(), spec);
   } else if (spec.type == 'c') {
     std::string character;

@@ -79,7 +79,8 @@ Value whole_arithmetic(Operator op, int64_t a, int64_t b) {
       if (b == 0) fail("integer modulo by zero");
       return Value::of(floor_modulo(a, b));
     default:
-      if (b >= 0) return Value::of(a == 1 || a == 0 || a == -1 ? (b == 0 ? 1 : a == -1 && b % 2 == 0 ? 1 : a) : power(a, b));
+      if (b >= 0)
+        return Value::of(a == 1 || a == 0 || a == -1 ? (b == 0 ? 1 : a == -1 && b % 2 == 0 ? 1 : a) : power(a, b));
       if (a == 0) fail("0.0 cannot be raised to a negative power");
       return Value::of(std::pow(static_cast<double>(a), static_cast<double>(b)));
   }
@@ -162,7 +163,8 @@ Value add(Runtime& runtime, const Value& a, const Value& b) {
   if (a.is_text() && b.is_text()) return Value::of(concatenate(runtime, a.text(), b.text()));
   if (a.is_sequence() && a.kind == b.kind) return add_lists(runtime, a, b);
   if (a.is_text() && !a.safe) MOTE_JINJA_FAIL("can only concatenate str (not \"%s\") to str", type_name(b));
-  if (a.is_sequence()) MOTE_JINJA_FAIL("can only concatenate %s (not \"%s\") to %s", type_name(a), type_name(b), type_name(a));
+  if (a.is_sequence())
+    MOTE_JINJA_FAIL("can only concatenate %s (not \"%s\") to %s", type_name(a), type_name(b), type_name(a));
   fail_operands(Operator::kAdd, a, b);
 }
 
@@ -175,7 +177,6 @@ Value multiply(Runtime& runtime, const Value& a, const Value& b) {
   if (b_repeats) MOTE_JINJA_FAIL("can't multiply sequence by non-int of type '%s'", type_name(a));
   fail_operands(Operator::kMultiply, a, b);
 }
-
 
 // -1, 0, 1; texts in the order of their code points, which is that of their bytes.
 int order(double a, double b) { return a < b ? -1 : a > b ? 1 : 0; }
@@ -281,7 +282,8 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
       if (!item.is_whole()) return false;
       const Range& range = *container.range;
       const __int128 offset = static_cast<__int128>(item.whole()) - range.start;
-      return offset % range.step == 0 && offset / range.step >= 0 && offset / range.step < static_cast<__int128>(range.size);
+      return offset % range.step == 0 && offset / range.step >= 0 &&
+             offset / range.step < static_cast<__int128>(range.size);
     }
     default: break;
   }

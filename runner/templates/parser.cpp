@@ -30,8 +30,8 @@ class Parser : public ExpressionParser {
     return statement;
   }
 
-  // Statements up to a tag with one of the names in `end`, or to the end of the template if there are none. The tag's name is
-  // the current token afterwards.
+  // Statements up to a tag with one of the names in `end`, or to the end of the template if there are none. The tag's
+  // name is the current token afterwards.
   Body parse_body(Names end) {
     Body body;
     if (end.size() > 0) ends_.push_back(end);
@@ -75,15 +75,18 @@ class Parser : public ExpressionParser {
 
   // Reports a tag that is not known (or, without a name, the end of the template) as Jinja2 does.
   [[noreturn]] void fail_end(std::string_view name) const {
-    std::string message = name.empty() ? "Unexpected end of template." : "Encountered unknown tag " + repr_of(name) + ".";
+    std::string message =
+        name.empty() ? "Unexpected end of template." : "Encountered unknown tag " + repr_of(name) + ".";
     if (!ends_.empty()) {
       std::string looking;
       for (const std::string_view end : ends_.back()) looking += (looking.empty() ? "" : " or ") + repr_of(end);
       const bool is_expected = std::any_of(ends_.begin(), ends_.end(), [&](const std::vector<std::string_view>& names) {
         return std::find(names.begin(), names.end(), name) != names.end();
       });
-      message += !name.empty() && is_expected ? " You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for " + looking + "."
-                                              : " Jinja was looking for the following tags: " + looking + ".";
+      message += !name.empty() && is_expected
+                     ? " You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for " +
+                           looking + "."
+                     : " Jinja was looking for the following tags: " + looking + ".";
     }
     if (!tags_.empty()) message += " The innermost block that needs to be closed is " + repr_of(tags_.back()) + ".";
     fail(message);
@@ -94,14 +97,26 @@ class Parser : public ExpressionParser {
     if (token.type != TokenType::kName) fail("tag name expected");
     using Parse = Statement* (Parser::*)();
     static constexpr std::pair<std::string_view, Parse> kTags[] = {
-        {"if", &Parser::parse_if},           {"for", &Parser::parse_for},         {"set", &Parser::parse_set},
-        {"macro", &Parser::parse_macro},     {"call", &Parser::parse_call_block}, {"filter", &Parser::parse_filter_block},
-        {"with", &Parser::parse_with},       {"print", &Parser::parse_print},     {"generation", &Parser::parse_generation},
-        {"break", &Parser::parse_jump},      {"continue", &Parser::parse_jump},   {"include", &Parser::parse_loader},
-        {"import", &Parser::parse_loader},   {"from", &Parser::parse_loader},     {"extends", &Parser::parse_loader},
-        {"block", &Parser::parse_refused},   {"autoescape", &Parser::parse_refused},
+        {"if", &Parser::parse_if},
+        {"for", &Parser::parse_for},
+        {"set", &Parser::parse_set},
+        {"macro", &Parser::parse_macro},
+        {"call", &Parser::parse_call_block},
+        {"filter", &Parser::parse_filter_block},
+        {"with", &Parser::parse_with},
+        {"print", &Parser::parse_print},
+        {"generation", &Parser::parse_generation},
+        {"break", &Parser::parse_jump},
+        {"continue", &Parser::parse_jump},
+        {"include", &Parser::parse_loader},
+        {"import", &Parser::parse_loader},
+        {"from", &Parser::parse_loader},
+        {"extends", &Parser::parse_loader},
+        {"block", &Parser::parse_refused},
+        {"autoescape", &Parser::parse_refused},
     };
-    const auto* tag = std::find_if(std::begin(kTags), std::end(kTags), [&](const auto& t) { return t.first == token.text; });
+    const auto* tag =
+        std::find_if(std::begin(kTags), std::end(kTags), [&](const auto& t) { return t.first == token.text; });
     if (tag == std::end(kTags)) fail_end(token.text);
     tags_.push_back(token.text);
     Statement* statement = (this->*tag->second)();
@@ -184,7 +199,8 @@ class Parser : public ExpressionParser {
     statement->macro->is_anonymous = true;
     if (stream_.is(TokenType::kLeftParenthesis)) parse_signature(*statement->macro);
     Expression* call = parse_expression();
-    const bool is_call = call->kind == ExpressionKind::kChain && !call->steps.empty() && call->steps.back().kind == StepKind::kCall;
+    const bool is_call =
+        call->kind == ExpressionKind::kChain && !call->steps.empty() && call->steps.back().kind == StepKind::kCall;
     if (!is_call) fail("expected call");
     statement->expressions = {call};
     statement->macro->body = parse_inner_and_end("endcall");
@@ -248,7 +264,9 @@ class Parser : public ExpressionParser {
     return statement;
   }
 
-  Statement* parse_refused() { fail("the tag " + repr_of(stream_.current().text) + " is not supported in chat templates"); }
+  Statement* parse_refused() {
+    fail("the tag " + repr_of(stream_.current().text) + " is not supported in chat templates");
+  }
 
   std::vector<std::vector<std::string_view>> ends_;
   std::vector<std::string_view> tags_;

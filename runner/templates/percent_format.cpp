@@ -27,7 +27,8 @@ class PercentFormatter {
       position_ = percent;
       if (position_ < text.size()) add_conversion();
     }
-    const bool is_mapping = values_.is(Kind::kDict) || values_.is(Kind::kList) || values_.is_undefined() || values_.is(Kind::kRange);
+    const bool is_mapping =
+        values_.is(Kind::kDict) || values_.is(Kind::kList) || values_.is_undefined() || values_.is(Kind::kRange);
     const size_t count = values_.is(Kind::kTuple) ? values_.list->size : 1;
     if (!is_mapping && used_ < count) fail("not all arguments converted during string formatting");
     Text result = out_.finish();
@@ -90,12 +91,18 @@ class PercentFormatter {
     bool is_left = false;
     for (;; ++position_) {
       const char c = peek();
-      if (c == '-') is_left = true;
-      else if (c == '0') spec.zero = true;
-      else if (c == '+') spec.sign = '+';
-      else if (c == ' ') spec.sign = spec.sign == '+' ? '+' : ' ';
-      else if (c == '#') spec.alternate = true;
-      else break;
+      if (c == '-')
+        is_left = true;
+      else if (c == '0')
+        spec.zero = true;
+      else if (c == '+')
+        spec.sign = '+';
+      else if (c == ' ')
+        spec.sign = spec.sign == '+' ? '+' : ' ';
+      else if (c == '#')
+        spec.alternate = true;
+      else
+        break;
     }
     spec.width = read_count();
     if (spec.width < 0) {
@@ -136,8 +143,8 @@ class PercentFormatter {
         const size_t at = position_ - 1;
         const Character c = character_at(pattern_.view(), at);
         const std::string shown = c.code > 31 && c.code < 128 ? std::string(1, static_cast<char>(c.code)) : "?";
-        MOTE_JINJA_FAIL("unsupported format character '%s' (0x%x) at index %zu", shown.c_str(), static_cast<unsigned>(c.code),
-                        count_characters(pattern_.view().substr(0, at)));
+        MOTE_JINJA_FAIL("unsupported format character '%s' (0x%x) at index %zu", shown.c_str(),
+                        static_cast<unsigned>(c.code), count_characters(pattern_.view().substr(0, at)));
       }
     }
   }
@@ -177,8 +184,10 @@ class PercentFormatter {
     const bool is_float = std::string_view("eEfFgG").find(spec.type) != std::string_view::npos;
     if (is_float && !value.is_number()) MOTE_JINJA_FAIL("must be real number, not %s", type_name(value));
     const bool is_based = spec.type == 'o' || spec.type == 'x' || spec.type == 'X';
-    if (is_based && !value.is_whole()) MOTE_JINJA_FAIL("%%%c format: an integer is required, not %s", spec.type, type_name(value));
-    if (!value.is_number()) MOTE_JINJA_FAIL("%%%c format: a real number is required, not %s", spec.type, type_name(value));
+    if (is_based && !value.is_whole())
+      MOTE_JINJA_FAIL("%%%c format: an integer is required, not %s", spec.type, type_name(value));
+    if (!value.is_number())
+      MOTE_JINJA_FAIL("%%%c format: a real number is required, not %s", spec.type, type_name(value));
     std::string sign;
     std::string digits;
     if (is_float) {
@@ -189,7 +198,8 @@ class PercentFormatter {
       digits = digits_of(whole, spec.type == 'o' ? 8 : is_based ? 16 : 10, spec.type == 'X');
       sign = whole < 0 ? "-" : "";
       checked_width(runtime_, spec.precision);
-      if (spec.precision > static_cast<int64_t>(digits.size())) digits.insert(0, static_cast<size_t>(spec.precision) - digits.size(), '0');
+      if (spec.precision > static_cast<int64_t>(digits.size()))
+        digits.insert(0, static_cast<size_t>(spec.precision) - digits.size(), '0');
     }
     if (sign.empty() && spec.sign != '-') sign = spec.sign;
     if (spec.alternate && is_based) sign += std::string("0") + spec.type;

@@ -10,15 +10,17 @@ void Bound::check_native(const Signature& signature, const Arguments& arguments)
   const size_t given = arguments.positional.size();
   const size_t most = signature.size();
   const size_t least = signature.num_required;
-  if (!arguments.keywords.empty()) MOTE_JINJA_FAIL("%s.%s() takes no keyword arguments", signature.owner, signature.function);
-  if (most == 0 && given > 0) MOTE_JINJA_FAIL("%s.%s() takes no arguments (%zu given)", signature.owner, signature.function, given);
+  if (!arguments.keywords.empty())
+    MOTE_JINJA_FAIL("%s.%s() takes no keyword arguments", signature.owner, signature.function);
+  if (most == 0 && given > 0)
+    MOTE_JINJA_FAIL("%s.%s() takes no arguments (%zu given)", signature.owner, signature.function, given);
   if (most == 1 && least == 1 && given != 1) {
     MOTE_JINJA_FAIL("%s.%s() takes exactly one argument (%zu given)", signature.owner, signature.function, given);
   }
   if (given >= least && given <= most) return;
   const size_t bound = given < least ? least : most;
-  MOTE_JINJA_FAIL("%s expected at %s %zu argument%s, got %zu", signature.function, given < least ? "least" : "most", bound,
-                  bound == 1 ? "" : "s", given);
+  MOTE_JINJA_FAIL("%s expected at %s %zu argument%s, got %zu", signature.function, given < least ? "least" : "most",
+                  bound, bound == 1 ? "" : "s", given);
 }
 
 Bound::Bound(const Signature& signature, const Value* first, const Arguments& arguments) {
@@ -30,9 +32,10 @@ Bound::Bound(const Signature& signature, const Value* first, const Arguments& ar
     const size_t most = count + signature.num_hidden;
     const size_t least = signature.num_required + signature.num_hidden;
     const size_t total = given + signature.num_hidden;
-    const std::string range = least == most ? std::to_string(most) : "from " + std::to_string(least) + " to " + std::to_string(most);
-    MOTE_JINJA_FAIL("%s() takes %s positional argument%s but %zu %s given", signature.function, range.c_str(), most == 1 ? "" : "s",
-                    total, total == 1 ? "was" : "were");
+    const std::string range =
+        least == most ? std::to_string(most) : "from " + std::to_string(least) + " to " + std::to_string(most);
+    MOTE_JINJA_FAIL("%s() takes %s positional argument%s but %zu %s given", signature.function, range.c_str(),
+                    most == 1 ? "" : "s", total, total == 1 ? "was" : "were");
   }
   values_.fill(Value::missing());
   if (first != nullptr) values_[0] = *first;
@@ -45,8 +48,8 @@ Bound::Bound(const Signature& signature, const Value* first, const Arguments& ar
     for (size_t j = i; j < signature.num_required; ++j) {
       if (!has(j)) names += (missing++ == 0 ? "'" : " and '") + std::string(signature.names[j]) + "'";
     }
-    MOTE_JINJA_FAIL("%s() missing %zu required positional argument%s: %s", signature.function, missing, missing == 1 ? "" : "s",
-                    names.c_str());
+    MOTE_JINJA_FAIL("%s() missing %zu required positional argument%s: %s", signature.function, missing,
+                    missing == 1 ? "" : "s", names.c_str());
   }
 }
 

@@ -34,7 +34,8 @@ class Runtime {
   virtual int64_t now() const = 0;
   // Keeps arguments until the end.
   const Arguments* keep(Arguments arguments) {
-    budget_.take_memory(sizeof(Arguments) + arguments.positional.size() * sizeof(Value) + arguments.keywords.size() * sizeof(Value) * 2);
+    budget_.take_memory(sizeof(Arguments) + arguments.positional.size() * sizeof(Value) +
+                        arguments.keywords.size() * sizeof(Value) * 2);
     kept_.push_back(std::move(arguments));
     return &kept_.back();
   }
@@ -50,7 +51,7 @@ struct Signature {
   const char* function = "";
   size_t num_required = 0;
   std::array<const char*, 8> names = {};
-  size_t num_hidden = 0;  // that Jinja2 passes in front of the others
+  size_t num_hidden = 0;        // that Jinja2 passes in front of the others
   const char* owner = nullptr;  // of a method that is written in C: takes no keywords, and is named so in messages
 
   size_t size() const {

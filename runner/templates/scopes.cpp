@@ -23,8 +23,8 @@ struct Symbols {
   Symbols* parent = nullptr;
   FunctionInfo* function = nullptr;
   Scope* scope = nullptr;
-  int branches = 0;       // inside of how many ifs
-  bool in_loop = false;   // break and continue have something to act on
+  int branches = 0;      // inside of how many ifs
+  bool in_loop = false;  // break and continue have something to act on
   std::unordered_map<std::string_view, Variable> variables;
 
   Symbols(Symbols* outer, FunctionInfo* info, Scope* result) : parent(outer), function(info), scope(result) {}
@@ -91,7 +91,8 @@ class Resolver {
     if (symbols.find(name, reference)) return;
     Variable& variable = symbols.add(name);
     variable.load = symbols.scope->loads.size();
-    symbols.scope->loads.push_back({.kind = Load::Kind::kResolve, .slot = variable.slot, .global = global_index(name), .source = {}});
+    symbols.scope->loads.push_back(
+        {.kind = Load::Kind::kResolve, .slot = variable.slot, .global = global_index(name), .source = {}});
   }
 
   // A variable that is first set in a branch may keep the value that it has outside.
@@ -180,9 +181,7 @@ class Resolver {
       case StatementKind::kContinue:
         if (!symbols.in_loop) fail("'continue' not properly in loop");
         return;
-      default:
-        resolve_all(symbols, statement.expressions, is_soft);
-        resolve_all(symbols, statement.targets, is_soft);
+      default: resolve_all(symbols, statement.expressions, is_soft); resolve_all(symbols, statement.targets, is_soft);
     }
   }
 
@@ -208,7 +207,8 @@ class Resolver {
     }
     for (Step& step : expression->steps) {
       const bool is_filter = step.kind == StepKind::kFilter;
-      if (!is_soft && ((is_filter && step.filter == nullptr) || (step.kind == StepKind::kTest && step.test == nullptr))) {
+      if (!is_soft &&
+          ((is_filter && step.filter == nullptr) || (step.kind == StepKind::kTest && step.test == nullptr))) {
         fail(std::string("No ") + (is_filter ? "filter" : "test") + " named " + repr_of(step.name) + ".");
       }
       if (step.item != nullptr) resolve(symbols, step.item, is_soft);
@@ -303,7 +303,9 @@ class Resolver {
     if (macro.uses_caller && declares_caller) {
       for (const Parameter& parameter : macro.parameters) {
         if (parameter.name == "caller" && parameter.default_value == nullptr) {
-          fail("When defining macros or call blocks the special \"caller\" argument must be omitted or be given a default.");
+          fail(
+              "When defining macros or call blocks the special \"caller\" argument must be omitted or be given a "
+              "default.");
         }
       }
     }

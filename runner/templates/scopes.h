@@ -1,5 +1,5 @@
-// Gives every variable of a program its place, by the rules by which Jinja2 turns variables into those of Python functions.
-// Source: jinja2 idtracking.py, compiler.py
+// Gives every variable of a program its place, by the rules by which Jinja2 turns variables into those of Python
+// functions. Source: jinja2 idtracking.py, compiler.py
 #pragma once
 
 #include "runner/templates/ast.h"

@@ -19,7 +19,8 @@ Value make_lazy(Runtime& runtime, const Value& source, const Arguments& argument
 
 // The arguments behind the first `count`.
 Arguments behind(const Arguments& arguments, size_t count) {
-  return {{arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end()}, arguments.keywords};
+  return {{arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end()},
+          arguments.keywords};
 }
 
 [[noreturn]] void fail_unknown(Runtime& runtime, const char* kind, const Value& name) {
@@ -44,7 +45,8 @@ List* fill_map(Runtime& runtime, const Iterator& iterator) {
   Value item;
   if (arguments.positional.empty() && !attribute.is(Kind::kMissing)) {
     for (const auto& [name, value] : arguments.keywords) {
-      if (name.view() != "attribute" && name.view() != "default") fail("Unexpected keyword argument " + repr_of(name.view()));
+      if (name.view() != "attribute" && name.view() != "default")
+        fail("Unexpected keyword argument " + repr_of(name.view()));
     }
     const AttributePath path(runtime, attribute);
     if (otherwise.is_none()) otherwise = Value::missing();

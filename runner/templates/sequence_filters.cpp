@@ -40,7 +40,8 @@ List* reversed(Runtime& runtime, const Value& value) {
 }
 
 Value last(Runtime& runtime, const Value& value, const Bound&) {
-  if (!is_iterable(value) || value.is(Kind::kIterator)) MOTE_JINJA_FAIL("'%s' object is not reversible", type_name(value));
+  if (!is_iterable(value) || value.is(Kind::kIterator))
+    MOTE_JINJA_FAIL("'%s' object is not reversible", type_name(value));
   if (value.is_sequence() && value.list->size > 0) return value.list->items[value.list->size - 1];
   const List* items = reversed(runtime, value);
   return items->size > 0 ? items->items[0] : make_undefined_hint(runtime.arena(), "No last item, sequence was empty.");
@@ -110,11 +111,13 @@ Value dictsort(Runtime& runtime, const Value& value, const Bound& bound) {
   const bool by_value = by.is_text() && by.string() == "value";
   if (!by_value && !(by.is_text() && by.string() == "key")) fail("You can only sort by either \"key\" or \"value\"");
   require_defined(runtime, value);
-  if (!value.is(Kind::kDict)) fail(repr_string(runtime, Value::of(Text(type_name(value)))) + " object has no attribute 'items'");
+  if (!value.is(Kind::kDict))
+    fail(repr_string(runtime, Value::of(Text(type_name(value)))) + " object has no attribute 'items'");
   std::vector<Keyed> entries;
   for (const Dict::Entry& entry : *value.dict) {
     runtime.budget().step();
-    entries.push_back({lowered(runtime, by_value ? entry.value : entry.key, !case_sensitive), make_tuple(runtime.arena(), entry.key, entry.value)});
+    entries.push_back({lowered(runtime, by_value ? entry.value : entry.key, !case_sensitive),
+                       make_tuple(runtime.arena(), entry.key, entry.value)});
   }
   sort_keyed(runtime, entries, is_true(bound.value_or(3, Value::of(false))));
   List* sorted = make_list(runtime.arena(), entries.size());
@@ -179,7 +182,8 @@ Value extreme(Runtime& runtime, const Value& value, const Bound& bound, bool lar
   Value item;
   while (cursor.next(item)) {
     const Value key = path.get(runtime, item, Value::missing(), lower);
-    const bool is_better = largest ? compare(runtime, Operator::kGreater, key, best_key) : is_less(runtime, key, best_key);
+    const bool is_better =
+        largest ? compare(runtime, Operator::kGreater, key, best_key) : is_less(runtime, key, best_key);
     if (!is_better) continue;
     best = item;
     best_key = key;
@@ -197,7 +201,8 @@ Value sum(Runtime& runtime, const Value& value, const Bound& bound) {
   Cursor cursor(runtime, value);
   Value item;
   while (cursor.next(item)) {
-    total = arithmetic(runtime, Operator::kAdd, total, attribute.is_none() ? item : path.get(runtime, item, Value::missing(), false));
+    total = arithmetic(runtime, Operator::kAdd, total,
+                       attribute.is_none() ? item : path.get(runtime, item, Value::missing(), false));
   }
   return total;
 }
@@ -273,7 +278,8 @@ Value groupby(Runtime& runtime, const Value& value, const Bound& bound) {
       members->add(runtime.arena(), entries[i].item);
     }
     if (i == begin) members->add(runtime.arena(), entries[i++].item);  // a key that does not equal itself
-    Value group = make_tuple(runtime.arena(), path.get(runtime, members->items[0], otherwise, false), Value::of(members));
+    Value group =
+        make_tuple(runtime.arena(), path.get(runtime, members->items[0], otherwise, false), Value::of(members));
     group.safe = true;  // has the attributes grouper and list
     groups->add(runtime.arena(), group);
   }
@@ -321,7 +327,8 @@ AttributePath::AttributePath(Runtime& runtime, const Value& attribute) {
   }
   for (const Value& part : *split(runtime, attribute.text(), Value::of("."), -1, false)) {
     const std::string_view digits = part.string();
-    const bool is_number = !digits.empty() && digits.size() < 18 && digits.find_first_not_of("0123456789") == digits.npos;
+    const bool is_number =
+        !digits.empty() && digits.size() < 18 && digits.find_first_not_of("0123456789") == digits.npos;
     parts_.push_back(is_number ? Value::of(static_cast<int64_t>(std::stoll(std::string(digits)))) : part);
   }
 }

@@ -16,13 +16,9 @@ template <typename T, typename Body>
 Result<T> guarded(Body body) {
   try {
     return body();
-  } catch (const Error& error) {
-    return Status(Code::kInvalidTemplate, error.message);
-  } catch (const std::bad_alloc&) {
+  } catch (const Error& error) { return Status(Code::kInvalidTemplate, error.message); } catch (const std::bad_alloc&) {
     return Status(Code::kOutOfMemory, "out of memory for a chat template");
-  } catch (const std::exception& error) {
-    return Status(Code::kInvalidTemplate, error.what());
-  }
+  } catch (const std::exception& error) { return Status(Code::kInvalidTemplate, error.what()); }
 }
 
 Rendered rendered_of(const Text& text) {
@@ -49,13 +45,15 @@ int64_t clock_seconds() {
 }  // namespace
 
 Template::Template(std::string_view source)
-    : source_(source), tokens_(std::make_unique<Tokens>(source)), program_(std::make_unique<Program>(jinja::parse(*tokens_))) {}
+    : source_(source),
+      tokens_(std::make_unique<Tokens>(source)),
+      program_(std::make_unique<Program>(jinja::parse(*tokens_))) {}
 
 Template::~Template() = default;
 
 Result<std::shared_ptr<const Template>> Template::parse(std::string_view source) {
-  MOTE_REQUIRE(source.size() <= kMaxTemplateBytes, Code::kInvalidTemplate, "the template has %zu bytes: at most %zu are accepted",
-               source.size(), kMaxTemplateBytes);
+  MOTE_REQUIRE(source.size() <= kMaxTemplateBytes, Code::kInvalidTemplate,
+               "the template has %zu bytes: at most %zu are accepted", source.size(), kMaxTemplateBytes);
   const size_t valid = valid_utf8_prefix(source);
   MOTE_REQUIRE(valid == source.size(), Code::kInvalidTemplate, "the template is not UTF-8 at byte %zu", valid);
   return guarded<std::shared_ptr<const Template>>([&]() -> Result<std::shared_ptr<const Template>> {
@@ -68,15 +66,14 @@ Result<Rendered> Template::render(const std::vector<Variable>& variables, const 
     for (const Variable& variable : variables) {
       try {
         interpreter.set_variable(variable.name, read_json(interpreter, variable.json, variable.is_marked));
-      } catch (const Error& error) {
-        fail(std::string(variable.name) + ": " + error.message);
-      }
+      } catch (const Error& error) { fail(std::string(variable.name) + ": " + error.message); }
     }
   };
   return render_with(prepare, {}, options);
 }
 
-Result<Rendered> Template::render_with(const Prepare& prepare, const Finish& finish, const RenderOptions& options) const {
+Result<Rendered> Template::render_with(const Prepare& prepare, const Finish& finish,
+                                       const RenderOptions& options) const {
   return guarded<Rendered>([&]() -> Result<Rendered> {
     Interpreter interpreter(*program_, options.limits, options.now != 0 ? options.now : clock_seconds());
     prepare(interpreter);

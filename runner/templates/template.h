@@ -1,4 +1,5 @@
-// Jinja templates as transformers renders them, within a budget. Source: transformers utils/chat_template_utils.py, jinja2
+// Jinja templates as transformers renders them, within a budget. Source: transformers utils/chat_template_utils.py,
+// jinja2
 //
 //   MOTE_ASSIGN(std::shared_ptr<const Template> parsed, Template::parse(source));
 //   MOTE_ASSIGN(Rendered prompt, parsed->render({{"messages", json, true}}, {}));
@@ -56,8 +57,8 @@ class Template {
   Template(const Template&) = delete;
   Template& operator=(const Template&) = delete;
 
-  // Errors: kInvalidTemplate with the message that jinja2 raises, or that says which budget is spent or which variable is no
-  // JSON. Cost: within the limits.
+  // Errors: kInvalidTemplate with the message that jinja2 raises, or that says which budget is spent or which variable
+  // is no JSON. Cost: within the limits.
   Result<Rendered> render(const std::vector<Variable>& variables, const RenderOptions& options) const;
 
   // The same with variables that `prepare` sets, and what `finish` makes of the text. Both may throw Error.

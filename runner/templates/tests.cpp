@@ -43,7 +43,8 @@ bool is_upper_text(Runtime& runtime, const Bound& bound) { return is_upper_case(
 
 bool is_sequence(Runtime&, const Bound& bound) {
   const Value& value = bound[0];
-  return value.is_text() || value.is_sequence() || value.is(Kind::kDict) || value.is(Kind::kRange) || value.is_undefined();
+  return value.is_text() || value.is_sequence() || value.is(Kind::kDict) || value.is(Kind::kRange) ||
+         value.is_undefined();
 }
 
 bool is_iterable_value(Runtime&, const Bound& bound) { return is_iterable(bound[0]) || bound[0].is(Kind::kLoop); }
@@ -126,7 +127,8 @@ constexpr Test kTests[] = {
 }  // namespace
 
 const Test* find_test(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kTests), std::end(kTests), [name](const Test& test) { return test.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kTests), std::end(kTests), [name](const Test& test) { return test.name == name; });
   return found == std::end(kTests) ? nullptr : found;
 }
 

@@ -9,7 +9,8 @@ void TextBuilder::add(std::string_view text, bool is_marked) {
   if (text.empty()) return;
   if (text.size() > capacity_ - size_) {
     const size_t limit = arena_.budget().limits().max_output_bytes;
-    if (text.size() > limit - std::min(size_, limit)) MOTE_JINJA_FAIL("the template makes a text of more than %zu bytes", limit);
+    if (text.size() > limit - std::min(size_, limit))
+      MOTE_JINJA_FAIL("the template makes a text of more than %zu bytes", limit);
     const size_t wanted = std::max({size_ + text.size(), capacity_ + capacity_ / 2, size_t{64}});
     data_ = static_cast<char*>(arena_.grow(data_, capacity_, wanted));
     capacity_ = wanted;

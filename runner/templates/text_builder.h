@@ -42,7 +42,8 @@ class TextBuilder {
   void add(std::string_view text, bool is_marked);
   void add(char c) { add(std::string_view(&c, 1), false); }
 
-  // Calls map(buffer, c) for each character of `text` and adds what it appended to the buffer, marked as the character was.
+  // Calls map(buffer, c) for each character of `text` and adds what it appended to the buffer, marked as the character
+  // was.
   template <typename Map>
   void add_mapped(const Text& text, Map map);
 

@@ -16,8 +16,12 @@ namespace {
 
 Text soft(Runtime& runtime, const Value& value) { return to_soft_text(runtime, value); }
 
-Value upper(Runtime& runtime, const Value& value, const Bound&) { return Value::of(to_upper(runtime, soft(runtime, value))); }
-Value lower(Runtime& runtime, const Value& value, const Bound&) { return Value::of(to_lower(runtime, soft(runtime, value))); }
+Value upper(Runtime& runtime, const Value& value, const Bound&) {
+  return Value::of(to_upper(runtime, soft(runtime, value)));
+}
+Value lower(Runtime& runtime, const Value& value, const Bound&) {
+  return Value::of(to_lower(runtime, soft(runtime, value)));
+}
 Value capitalized(Runtime& runtime, const Value& value, const Bound&) {
   return Value::of(capitalize(runtime, soft(runtime, value)));
 }
@@ -27,7 +31,9 @@ Value title(Runtime& runtime, const Value& value, const Bound&) {
   const Text text = soft(runtime, value);
   runtime.budget().scan_slowly(text.size);
   TextBuilder out(runtime.arena());
-  const auto separates = [](char32_t c) { return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c); };
+  const auto separates = [](char32_t c) {
+    return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
+  };
   for (size_t i = 0; i < text.size;) {
     size_t end = i;
     const bool is_separator = separates(character_at(text.view(), i).code);
@@ -94,9 +100,12 @@ Value indent(Runtime& runtime, const Value& value, const Bound& bound) {
   if (value.is(Kind::kList)) fail("'list' object has no attribute 'splitlines'");
   if (value.is(Kind::kTuple)) fail("can only concatenate tuple (not \"str\") to tuple");
   if (!value.is_text()) MOTE_JINJA_FAIL("unsupported operand type(s) for +=: '%s' and 'str'", type_name(value));
-  const Text indention = width.is_text()
-                             ? width.text()
-                             : copy_text(runtime.arena(), std::string(static_cast<size_t>(checked_width(runtime, std::max<int64_t>(to_index(width), 0))), ' '));
+  const Text indention =
+      width.is_text()
+          ? width.text()
+          : copy_text(
+                runtime.arena(),
+                std::string(static_cast<size_t>(checked_width(runtime, std::max<int64_t>(to_index(width), 0))), ' '));
   TextBuilder with_end(runtime.arena());
   with_end.add(value.text());
   with_end.add('\n');
@@ -121,7 +130,8 @@ Value truncate(Runtime& runtime, const Value& value, const Bound& bound) {
   const int64_t leeway = given_leeway.is_none() ? 5 : to_index(given_leeway);
   const int64_t end_length = length_of(runtime, Value::of(end));
   if (length < end_length) {
-    MOTE_JINJA_FAIL("expected length >= %lld, got %lld", static_cast<long long>(end_length), static_cast<long long>(length));
+    MOTE_JINJA_FAIL("expected length >= %lld, got %lld", static_cast<long long>(end_length),
+                    static_cast<long long>(length));
   }
   if (leeway < 0) MOTE_JINJA_FAIL("expected leeway >= 0, got %lld", static_cast<long long>(leeway));
   const int64_t size = length_of(runtime, value);
@@ -151,7 +161,8 @@ Value wordcount(Runtime& runtime, const Value& value, const Bound&) {
 // Quotes for a URL. All of what came from the input stays marked.
 void add_quoted(TextBuilder& out, const Text& text, bool is_query) {
   out.add_mapped(text, [is_query](std::string& buffer, char32_t c) {
-    const bool is_plain = c < 0x80 && (is_alphanumeric(c) || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !is_query));
+    const bool is_plain =
+        c < 0x80 && (is_alphanumeric(c) || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !is_query));
     if (is_plain) {
       buffer += static_cast<char>(c);
     } else if (c == ' ' && is_query) {
@@ -170,9 +181,10 @@ Value urlencode(Runtime& runtime, const Value& value, const Bound&) {
     add_quoted(out, to_text(runtime, value), false);
     return Value::of(out.finish());
   }
-  const Value pairs = value.is(Kind::kDict)
-                          ? Value::of(Kind::kDictView, runtime.arena().make<DictView>(DictView{value.dict, DictView::Part::kItems}))
-                          : value;
+  const Value pairs =
+      value.is(Kind::kDict)
+          ? Value::of(Kind::kDictView, runtime.arena().make<DictView>(DictView{value.dict, DictView::Part::kItems}))
+          : value;
   Cursor cursor(runtime, pairs);
   Value pair;
   while (cursor.next(pair)) {
@@ -210,8 +222,9 @@ Value xmlattr(Runtime& runtime, const Value& value, const Bound& bound) {
 
 // Python's html.unescape for the entities that markupsafe itself writes.
 Text unescape_html(Runtime& runtime, Text text) {
-  constexpr std::pair<const char*, const char*> kEntities[] = {{"&lt;", "<"},   {"&gt;", ">"},  {"&quot;", "\""}, {"&#34;", "\""},
-                                                               {"&#39;", "'"},  {"&apos;", "'"}, {"&nbsp;", "\xC2\xA0"}, {"&amp;", "&"}};
+  constexpr std::pair<const char*, const char*> kEntities[] = {{"&lt;", "<"},          {"&gt;", ">"},  {"&quot;", "\""},
+                                                               {"&#34;", "\""},        {"&#39;", "'"}, {"&apos;", "'"},
+                                                               {"&nbsp;", "\xC2\xA0"}, {"&amp;", "&"}};
   for (const auto& [entity, character] : kEntities) text = replace(runtime, text, entity, character, -1);
   return text;
 }
@@ -241,14 +254,16 @@ Value striptags(Runtime& runtime, const Value& value, const Bound&) {
 Value filesizeformat(Runtime& runtime, const Value& value, const Bound& bound) {
   require_defined(runtime, value);
   const std::optional<double> parsed = value.is_text() ? parse_float(value.string()) : std::nullopt;
-  if (value.is_text() && !parsed) MOTE_JINJA_FAIL("could not convert string to float: %s", repr_string(runtime, value).c_str());
+  if (value.is_text() && !parsed)
+    MOTE_JINJA_FAIL("could not convert string to float: %s", repr_string(runtime, value).c_str());
   if (!value.is_text() && !value.is_number()) {
     MOTE_JINJA_FAIL("float() argument must be a string or a real number, not '%s'", type_name(value));
   }
   const bool is_binary = is_true(bound.value_or(1, Value::of(false)));
   const double base = is_binary ? 1024 : 1000;
   const double bytes = parsed ? *parsed : value.number();
-  std::string text = bytes == 1 ? "1 Byte" : format("%lld Bytes", static_cast<long long>(std::clamp(bytes, -0x1p62, 0x1p62)));
+  std::string text =
+      bytes == 1 ? "1 Byte" : format("%lld Bytes", static_cast<long long>(std::clamp(bytes, -0x1p62, 0x1p62)));
   if (bytes >= base) {
     constexpr std::string_view kPrefixes = "KMGTPEZY";
     double unit = base * base;

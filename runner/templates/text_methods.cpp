@@ -24,7 +24,9 @@ Value with_safety(Text text, const Value& self) {
 
 Value upper(Runtime& runtime, const Value& self, const Bound&) { return Value::of(to_upper(runtime, self.text())); }
 Value lower(Runtime& runtime, const Value& self, const Bound&) { return Value::of(to_lower(runtime, self.text())); }
-Value capitalized(Runtime& runtime, const Value& self, const Bound&) { return Value::of(capitalize(runtime, self.text())); }
+Value capitalized(Runtime& runtime, const Value& self, const Bound&) {
+  return Value::of(capitalize(runtime, self.text()));
+}
 
 Value casefold(Runtime& runtime, const Value& self, const Bound&) {
   TextBuilder out(runtime.arena());
@@ -34,7 +36,8 @@ Value casefold(Runtime& runtime, const Value& self, const Bound&) {
 
 Value swapcase(Runtime& runtime, const Value& self, const Bound&) {
   TextBuilder out(runtime.arena());
-  out.add_mapped(self.text(), [](std::string& text, char32_t c) { is_upper(c) ? append_lower(text, c) : append_upper(text, c); });
+  out.add_mapped(self.text(),
+                 [](std::string& text, char32_t c) { is_upper(c) ? append_lower(text, c) : append_upper(text, c); });
   return with_safety(out.finish(), self);
 }
 
@@ -59,10 +62,12 @@ Value strip_right(Runtime& runtime, const Value& self, const Bound& bound) {
 }
 
 Value split_left(Runtime& runtime, const Value& self, const Bound& bound) {
-  return Value::of(split(runtime, self.text(), bound.value_or(0, Value::none()), to_index(bound.value_or(1, Value::of(-1))), false));
+  return Value::of(
+      split(runtime, self.text(), bound.value_or(0, Value::none()), to_index(bound.value_or(1, Value::of(-1))), false));
 }
 Value split_from_right(Runtime& runtime, const Value& self, const Bound& bound) {
-  return Value::of(split(runtime, self.text(), bound.value_or(0, Value::none()), to_index(bound.value_or(1, Value::of(-1))), true));
+  return Value::of(
+      split(runtime, self.text(), bound.value_or(0, Value::none()), to_index(bound.value_or(1, Value::of(-1))), true));
 }
 Value splitlines(Runtime& runtime, const Value& self, const Bound& bound) {
   return Value::of(split_lines(runtime, self.text(), is_true(bound.value_or(0, Value::of(false)))));
@@ -86,8 +91,8 @@ Window window_of(Runtime& runtime, const Value& self, const Bound& bound, size_t
   const int64_t start = position(bound[first], 0);
   const int64_t stop = std::min(position(bound.value_or(first + 1, Value::none()), length), length);
   if (start > length || start > stop) return {0, 0, true};
-  return {offset_of_character(self.string(), static_cast<size_t>(start)), offset_of_character(self.string(), static_cast<size_t>(stop)),
-          false};
+  return {offset_of_character(self.string(), static_cast<size_t>(start)),
+          offset_of_character(self.string(), static_cast<size_t>(stop)), false};
 }
 
 // Position of bound[0] in self, in characters; -1: none.
@@ -102,8 +107,12 @@ int64_t position_of(Runtime& runtime, const Value& self, const Bound& bound, boo
   return static_cast<int64_t>(count_characters(self.string().substr(0, window.begin + found)));
 }
 
-Value find(Runtime& runtime, const Value& self, const Bound& bound) { return Value::of(position_of(runtime, self, bound, false)); }
-Value rfind(Runtime& runtime, const Value& self, const Bound& bound) { return Value::of(position_of(runtime, self, bound, true)); }
+Value find(Runtime& runtime, const Value& self, const Bound& bound) {
+  return Value::of(position_of(runtime, self, bound, false));
+}
+Value rfind(Runtime& runtime, const Value& self, const Bound& bound) {
+  return Value::of(position_of(runtime, self, bound, true));
+}
 
 Value require_position(int64_t position) {
   if (position < 0) fail("substring not found");
@@ -146,8 +155,12 @@ Value has_affix(Runtime& runtime, const Value& self, const Bound& bound, bool at
   }
   return Value::of(false);
 }
-Value startswith(Runtime& runtime, const Value& self, const Bound& bound) { return has_affix(runtime, self, bound, true); }
-Value endswith(Runtime& runtime, const Value& self, const Bound& bound) { return has_affix(runtime, self, bound, false); }
+Value startswith(Runtime& runtime, const Value& self, const Bound& bound) {
+  return has_affix(runtime, self, bound, true);
+}
+Value endswith(Runtime& runtime, const Value& self, const Bound& bound) {
+  return has_affix(runtime, self, bound, false);
+}
 
 Value removeprefix(Runtime&, const Value& self, const Bound& bound) {
   const Text prefix = text_argument(bound[0]);
@@ -165,7 +178,8 @@ Value replace_method(Runtime& runtime, const Value& self, const Bound& bound) {
     if (!bound[i].is_text()) MOTE_JINJA_FAIL("replace() argument %zu must be str, not %s", i + 1, type_name(bound[i]));
   }
   const Text new_text = self.safe ? escape_html(runtime, bound[1].text()) : bound[1].text();
-  return Value::of(replace(runtime, self.text(), bound[0].text(), new_text, to_index(bound.value_or(2, Value::of(-1)))));
+  return Value::of(
+      replace(runtime, self.text(), bound[0].text(), new_text, to_index(bound.value_or(2, Value::of(-1)))));
 }
 
 Value join_method(Runtime& runtime, const Value& self, const Bound& bound) {
@@ -179,7 +193,8 @@ Value join_method(Runtime& runtime, const Value& self, const Bound& bound) {
 
 Text fill_argument(const Bound& bound) {
   const Value fill = bound.value_or(1, Value::of(" "));
-  if (!fill.is_text() || count_characters(fill.string()) != 1) fail("The fill character must be exactly one character long");
+  if (!fill.is_text() || count_characters(fill.string()) != 1)
+    fail("The fill character must be exactly one character long");
   return fill.text();
 }
 
@@ -267,8 +282,12 @@ Value isprintable(Runtime& runtime, const Value& self, const Bound& bound) {
   return self.size == 0 ? Value::of(true) : all_are<is_printable>(runtime, self, bound);
 }
 Value isidentifier(Runtime&, const Value& self, const Bound&) { return Value::of(is_identifier(self.string())); }
-Value islower(Runtime& runtime, const Value& self, const Bound&) { return Value::of(is_lower_case(runtime, self.text())); }
-Value isupper(Runtime& runtime, const Value& self, const Bound&) { return Value::of(is_upper_case(runtime, self.text())); }
+Value islower(Runtime& runtime, const Value& self, const Bound&) {
+  return Value::of(is_lower_case(runtime, self.text()));
+}
+Value isupper(Runtime& runtime, const Value& self, const Bound&) {
+  return Value::of(is_upper_case(runtime, self.text()));
+}
 
 Value istitle(Runtime& runtime, const Value& self, const Bound&) {
   runtime.budget().scan_slowly(self.size);

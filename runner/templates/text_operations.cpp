@@ -107,7 +107,9 @@ Text strip(Runtime& runtime, const Text& text, const Value& chars, bool left, bo
   } else {
     if (!chars.is_text()) fail("strip arg must be None or str");
     runtime.budget().scan_slowly(chars.size);
-    const auto is_one = [&](size_t at, size_t length) { return chars.string().find(view.substr(at, length)) != view.npos; };
+    const auto is_one = [&](size_t at, size_t length) {
+      return chars.string().find(view.substr(at, length)) != view.npos;
+    };
     while (left && begin < end) {
       const size_t length = character_at(view, begin).length;
       if (!is_one(begin, length)) break;
@@ -217,7 +219,8 @@ List* split_at_space(Runtime& runtime, const Text& text, int64_t max_splits, boo
   return parts;
 }
 
-List* split_at_text(Runtime& runtime, const Text& text, std::string_view separator, int64_t max_splits, bool from_right) {
+List* split_at_text(Runtime& runtime, const Text& text, std::string_view separator, int64_t max_splits,
+                    bool from_right) {
   if (separator.empty()) fail("empty separator");
   List* parts = make_list(runtime.arena());
   const std::string_view view = text.view();
@@ -242,7 +245,8 @@ List* split_at_text(Runtime& runtime, const Text& text, std::string_view separat
 }  // namespace
 
 List* split(Runtime& runtime, const Text& text, const Value& separator, int64_t max_splits, bool from_right) {
-  if (!separator.is_none() && !separator.is_text()) MOTE_JINJA_FAIL("must be str or None, not %s", type_name(separator));
+  if (!separator.is_none() && !separator.is_text())
+    MOTE_JINJA_FAIL("must be str or None, not %s", type_name(separator));
   List* parts = separator.is_none() ? split_at_space(runtime, text, max_splits, from_right)
                                     : split_at_text(runtime, text, separator.string(), max_splits, from_right);
   if (from_right) std::reverse(parts->items, parts->items + parts->size);

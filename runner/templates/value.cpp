@@ -116,7 +116,8 @@ const Value* Dict::find(Budget& budget, const Value& key) const {
 }
 
 const Value* Dict::find(std::string_view key) const {
-  const Entry* entry = find_entry(hash_text(key), [&](const Value& other) { return other.is_text() && other.string() == key; });
+  const Entry* entry =
+      find_entry(hash_text(key), [&](const Value& other) { return other.is_text() && other.string() == key; });
   return entry == nullptr ? nullptr : &entry->value;
 }
 
@@ -167,7 +168,8 @@ uint64_t hash_of(Budget& budget, const Value& value, int depth) {
     case Kind::kInteger:
     case Kind::kFloat: {
       const double real = value.number();
-      const bool is_exact = value.kind == Kind::kFloat || (real < 0x1p63 && static_cast<int64_t>(real) == value.whole());
+      const bool is_exact =
+          value.kind == Kind::kFloat || (real < 0x1p63 && static_cast<int64_t>(real) == value.whole());
       return is_exact ? hash_number(real == 0 ? 0.0 : real) : mix(seed(), static_cast<uint64_t>(value.whole()));
     }
     case Kind::kTuple: {
@@ -187,9 +189,7 @@ bool equal(Budget& budget, const Value& a, const Value& b, int depth) {
   if (a.is_number() && b.is_number()) return equal_numbers(a, b);
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-    case Kind::kText:
-      budget.scan(std::min(a.size, b.size));
-      return a.string() == b.string();
+    case Kind::kText: budget.scan(std::min(a.size, b.size)); return a.string() == b.string();
     case Kind::kNone:
     case Kind::kMissing:
     case Kind::kUndefined: return true;
@@ -204,7 +204,8 @@ bool equal(Budget& budget, const Value& a, const Value& b, int depth) {
       return equal_dicts(budget, *a.dict, *b.dict, depth);
     case Kind::kRange:
       return a.range->size == b.range->size &&
-             (a.range->size == 0 || (a.range->start == b.range->start && (a.range->size == 1 || a.range->step == b.range->step)));
+             (a.range->size == 0 ||
+              (a.range->start == b.range->start && (a.range->size == 1 || a.range->step == b.range->step)));
     default: return a.object == b.object;
   }
 }
@@ -255,7 +256,8 @@ Value make_undefined_name(Arena& arena, std::string_view name) {
 }
 
 Value make_undefined_hint(Arena& arena, std::string_view hint) {
-  return Value::of(Kind::kUndefined, arena.make<Undefined>(Undefined{copy_text(arena, hint), Value::missing(), Value::none()}));
+  return Value::of(Kind::kUndefined,
+                   arena.make<Undefined>(Undefined{copy_text(arena, hint), Value::missing(), Value::none()}));
 }
 
 Text copy_text(Arena& arena, std::string_view text, const Marks* marks) {

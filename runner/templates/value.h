@@ -163,8 +163,8 @@ struct Value {
 };
 
 struct Undefined {
-  Text hint;              // says all, unless empty
-  Value object;           // what had no such attribute; kMissing: a name
+  Text hint;     // says all, unless empty
+  Value object;  // what had no such attribute; kMissing: a name
   Value name;
 };
 

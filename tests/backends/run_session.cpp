@@ -1,6 +1,6 @@
-// run_session FILE BACKEND FOLDER: does with one lowering of a file whatever a session can do, for tests in Python, which compare
-// backends. Prints a line for each: its name, then numbers: the ids that followed, greedily, or logits. A call that fails is made again
-// once, and must then go on as if nothing had happened.
+// run_session FILE BACKEND FOLDER: does with one lowering of a file whatever a session can do, for tests in Python,
+// which compare backends. Prints a line for each: its name, then numbers: the ids that followed, greedily, or logits. A
+// call that fails is made again once, and must then go on as if nothing had happened.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -59,14 +59,16 @@ class Run {
 
   std::vector<int32_t> ids(size_t count, int32_t seed = 0) const {
     std::vector<int32_t> all;
-    for (size_t i = 0; i < count; ++i) all.push_back((static_cast<int32_t>(i) * 37 + 11 + seed * 101) % model_->vocab_size());
+    for (size_t i = 0; i < count; ++i)
+      all.push_back((static_cast<int32_t>(i) * 37 + 11 + seed * 101) % model_->vocab_size());
     return all;
   }
 
   // A call that fails leaves the chunks before that in place.
   static std::span<const float> feed(Session& session, const std::vector<int32_t>& all) {
     const int64_t start = session.position();
-    return again([&] { return session.prefill(std::span(all).subspan(static_cast<size_t>(session.position() - start))); });
+    return again(
+        [&] { return session.prefill(std::span(all).subspan(static_cast<size_t>(session.position() - start))); });
   }
 
   static int32_t best(std::span<const float> logits) {

@@ -23,7 +23,9 @@ class AtomicFileTest : public testing::Test {
   ~AtomicFileTest() override { fs::remove_all(folder_); }
 
   std::string path() const { return (folder_ / "file").string(); }
-  size_t num_files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  size_t num_files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
 
   static Status write(AtomicFile& file, const std::string& text) { return file.write(std::as_bytes(std::span(text))); }
 

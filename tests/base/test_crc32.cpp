@@ -9,7 +9,9 @@
 namespace mote {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 // The check value of the CRC catalogue (CRC-32/ISO-HDLC) and values that zlib.crc32 gives.
 TEST(Crc32, agrees_with_zlib) {

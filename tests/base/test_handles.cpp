@@ -62,8 +62,8 @@ TEST(Handles, values_that_are_none_are_refused) {
   int on_the_stack = 0;
   const auto value = reinterpret_cast<uintptr_t>(lamp);
   EXPECT_EQ(Held<Lamp>::of(nullptr).status().message(), "lamp is NULL");
-  for (const uintptr_t wrong : {reinterpret_cast<uintptr_t>(&on_the_stack), uintptr_t{1}, uintptr_t{2}, UINTPTR_MAX, value - 1, value + 2,
-                                value + (uintptr_t{1} << (sizeof(void*) * 8 - 7))}) {
+  for (const uintptr_t wrong : {reinterpret_cast<uintptr_t>(&on_the_stack), uintptr_t{1}, uintptr_t{2}, UINTPTR_MAX,
+                                value - 1, value + 2, value + (uintptr_t{1} << (sizeof(void*) * 8 - 7))}) {
     const void* handle = reinterpret_cast<const void*>(wrong);
     EXPECT_EQ(error_of(handle), " must be a handle that was opened") << handle;
     close_lamp(handle);

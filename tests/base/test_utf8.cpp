@@ -13,7 +13,8 @@ std::string encode(uint32_t code) {
   if (code < 0x80) return {byte(code)};
   if (code < 0x800) return {byte(0xC0 | code >> 6), byte(0x80 | (code & 63))};
   if (code < 0x10000) return {byte(0xE0 | code >> 12), byte(0x80 | (code >> 6 & 63)), byte(0x80 | (code & 63))};
-  return {byte(0xF0 | code >> 18), byte(0x80 | (code >> 12 & 63)), byte(0x80 | (code >> 6 & 63)), byte(0x80 | (code & 63))};
+  return {byte(0xF0 | code >> 18), byte(0x80 | (code >> 12 & 63)), byte(0x80 | (code >> 6 & 63)),
+          byte(0x80 | (code & 63))};
 }
 
 TEST(Utf8, accepts_every_scalar_value_and_no_surrogate) {
@@ -24,8 +25,8 @@ TEST(Utf8, accepts_every_scalar_value_and_no_surrogate) {
 }
 
 TEST(Utf8, rejects_overlong_forms_and_code_points_above_the_last) {
-  for (const char* text : {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF",
-                           "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80", "\xBF"}) {
+  for (const char* text : {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80",
+                           "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80", "\xBF"}) {
     EXPECT_EQ(valid_utf8_prefix(std::string("ok") + text), 2u) << text;
   }
 }

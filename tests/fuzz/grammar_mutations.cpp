@@ -1,5 +1,5 @@
-// Compiles damaged grammars in every syntax and follows random texts of them: masks must be what trying each token gives.
-// Sanitizers and crashes are failures too.
+// Compiles damaged grammars in every syntax and follows random texts of them: masks must be what trying each token
+// gives. Sanitizers and crashes are failures too.
 //
 //   grammar_mutations [--iterations N | --seconds T] [--seed S] [--first I]
 //   grammar_mutations --write-seeds FOLDER
@@ -38,7 +38,8 @@ void change(std::string& input, Random& random, const std::vector<std::string>& 
     case 3: input.replace(at, length, piece); break;
     case 4: {
       const std::string& other = seeds[below(random, seeds.size())];
-      input.insert(at, other.substr(kHeaderBytes + below(random, other.size() - kHeaderBytes + 1), below(random, 40) + 1));
+      input.insert(at,
+                   other.substr(kHeaderBytes + below(random, other.size() - kHeaderBytes + 1), below(random, 40) + 1));
       break;
     }
     default:
@@ -71,11 +72,16 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string argument = argv[i];
     const uint64_t number = std::strtoull(argv[i + 1], nullptr, 10);
-    if (argument == "--iterations") options.iterations = number;
-    else if (argument == "--seconds") options.seconds = static_cast<double>(number);
-    else if (argument == "--seed") options.seed = number;
-    else if (argument == "--first") options.first = number;
-    else if (argument == "--write-seeds") options.seed_folder = argv[i + 1];
+    if (argument == "--iterations")
+      options.iterations = number;
+    else if (argument == "--seconds")
+      options.seconds = static_cast<double>(number);
+    else if (argument == "--seed")
+      options.seed = number;
+    else if (argument == "--first")
+      options.first = number;
+    else if (argument == "--write-seeds")
+      options.seed_folder = argv[i + 1];
   }
   return options;
 }
@@ -83,7 +89,8 @@ Options parse(int argc, char** argv) {
 bool check(const std::string& name, const std::string& input, bool must_compile) {
   const Status status = run_grammar(input);
   const bool is_sound = must_compile ? status.ok() : status.code() != Code::kInternal;
-  if (!is_sound) std::fprintf(stderr, "%s: %s\n%s\n", name.c_str(), status.message().c_str(), input.c_str() + kHeaderBytes);
+  if (!is_sound)
+    std::fprintf(stderr, "%s: %s\n%s\n", name.c_str(), status.message().c_str(), input.c_str() + kHeaderBytes);
   return is_sound;
 }
 

@@ -8,10 +8,39 @@ namespace {
 constexpr size_t kHeaderBytes = 64;
 constexpr size_t kRoom = 1 << 16;
 
-constexpr uint64_t kEdges[] = {0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 255, 256, 4095, 4096, 4097, 0x7fff, 0x8000, 0xffff, 0x10000,
-                               0x7ffffffe, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff, 0x100000000, 1ull << 40,
-                               (1ull << 40) + 1, 1ull << 48, 0x7fffffffffffffc0, 0x7fffffffffffffff, 0x8000000000000000,
-                               0xfffffffffffffffe, 0xffffffffffffffff};
+constexpr uint64_t kEdges[] = {0,
+                               1,
+                               2,
+                               3,
+                               7,
+                               8,
+                               9,
+                               63,
+                               64,
+                               65,
+                               255,
+                               256,
+                               4095,
+                               4096,
+                               4097,
+                               0x7fff,
+                               0x8000,
+                               0xffff,
+                               0x10000,
+                               0x7ffffffe,
+                               0x7fffffff,
+                               0x80000000,
+                               0xfffffffe,
+                               0xffffffff,
+                               0x100000000,
+                               1ull << 40,
+                               (1ull << 40) + 1,
+                               1ull << 48,
+                               0x7fffffffffffffc0,
+                               0x7fffffffffffffff,
+                               0x8000000000000000,
+                               0xfffffffffffffffe,
+                               0xffffffffffffffff};
 
 uint64_t edge(Random& random) { return kEdges[below(random, std::size(kEdges))]; }
 
@@ -78,7 +107,10 @@ void change_attribute(fb::AttributeT& attribute, Random& random) {
   switch (below(random, 4)) {
     case 0: attribute.name = attribute.name + "x"; break;
     case 1: attribute.text = below(random, 2) == 0 ? "" : "gelu"; break;
-    case 2: change_vector(attribute.numbers, random, [&](double& number) { number = static_cast<double>(edge(random)) - 1e3; }); break;
+    case 2:
+      change_vector(attribute.numbers, random,
+                    [&](double& number) { number = static_cast<double>(edge(random)) - 1e3; });
+      break;
     default: change_dims(attribute.dims, random); break;
   }
 }
@@ -111,11 +143,20 @@ void change_method(fb::MethodT& method, Random& random) {
     case 3: change(method.max_tokens, random); break;
     case 4: change_vector(method.inputs, random, change_index); break;
     case 5: change_vector(method.outputs, random, change_index); break;
-    case 6: if (method.instructions.size() > 1) std::swap(method.instructions[0], method.instructions[below(random, method.instructions.size())]); break;
-    case 7: if (!method.instructions.empty()) method.instructions.pop_back(); break;
+    case 6:
+      if (method.instructions.size() > 1)
+        std::swap(method.instructions[0], method.instructions[below(random, method.instructions.size())]);
+      break;
+    case 7:
+      if (!method.instructions.empty()) method.instructions.pop_back();
+      break;
     case 8:
-    case 9: if (fb::ValueT* value = pick(method.values, random)) change_value(*value, random); break;
-    default: if (fb::InstructionT* instruction = pick(method.instructions, random)) change_instruction(method, *instruction, random);
+    case 9:
+      if (fb::ValueT* value = pick(method.values, random)) change_value(*value, random);
+      break;
+    default:
+      if (fb::InstructionT* instruction = pick(method.instructions, random))
+        change_instruction(method, *instruction, random);
   }
 }
 
@@ -161,16 +202,27 @@ void change_delegate(fb::DelegateT& delegate, Random& random) {
 
 void change_program(fb::ProgramT& program, Random& random) {
   switch (below(random, 18)) {
-    case 0: if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random); break;
-    case 1: if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random); break;
-    case 2: if (fb::StateT* state = pick(program.states, random)) change_state(*state, random); break;
-    case 3: if (fb::SegmentT* segment = pick(program.segments, random)) change_segment(*segment, random); break;
+    case 0:
+      if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random);
+      break;
+    case 1:
+      if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random);
+      break;
+    case 2:
+      if (fb::StateT* state = pick(program.states, random)) change_state(*state, random);
+      break;
+    case 3:
+      if (fb::SegmentT* segment = pick(program.segments, random)) change_segment(*segment, random);
+      break;
     case 4: change(program.vocab_size, random); break;
     case 5: change(program.max_position_embeddings, random); break;
     case 6: change_vector(program.eos_token_ids, random, [&](int32_t& id) { change(id, random); }); break;
     case 7:
-    case 8: if (fb::DelegateT* delegate = pick(program.delegates, random)) change_delegate(*delegate, random); break;
-    default: if (fb::MethodT* method = pick(program.methods, random)) change_method(*method, random);
+    case 8:
+      if (fb::DelegateT* delegate = pick(program.delegates, random)) change_delegate(*delegate, random);
+      break;
+    default:
+      if (fb::MethodT* method = pick(program.methods, random)) change_method(*method, random);
   }
 }
 
@@ -188,7 +240,8 @@ void zero_run(Bytes& file, size_t at, Random& random) {
 void splice(Bytes& file, size_t at, Random& random) {
   const size_t from = below(random, file.size());
   const size_t length = std::min({1 + below(random, 64), file.size() - at, file.size() - from});
-  const Bytes piece(file.begin() + static_cast<std::ptrdiff_t>(from), file.begin() + static_cast<std::ptrdiff_t>(from + length));
+  const Bytes piece(file.begin() + static_cast<std::ptrdiff_t>(from),
+                    file.begin() + static_cast<std::ptrdiff_t>(from + length));
   std::copy(piece.begin(), piece.end(), file.begin() + static_cast<std::ptrdiff_t>(at));
 }
 

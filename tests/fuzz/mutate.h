@@ -14,8 +14,9 @@ using Random = std::mt19937_64;
 // A number in [0, count); count > 0.
 size_t below(Random& random, size_t count);
 
-// Changes bytes: bit flips, byte sets, edge values, truncation, runs of zeros, copies from elsewhere. Mostly in the header
-// and the program. Half the time the program's checksum is made right again, so that the damage reaches the validator.
+// Changes bytes: bit flips, byte sets, edge values, truncation, runs of zeros, copies from elsewhere. Mostly in the
+// header and the program. Half the time the program's checksum is made right again, so that the damage reaches the
+// validator.
 Bytes mutate_bytes(Bytes file, Random& random);
 
 // A file whose program is a sound flatbuffer, taken apart for changes of fields.
@@ -27,8 +28,8 @@ class Fields {
   Bytes mutate(Random& random) const;
 
  private:
-  Bytes file_;            // laid out with room in front of the segments
-  Bytes program_;         // its flatbuffer
+  Bytes file_;     // laid out with room in front of the segments
+  Bytes program_;  // its flatbuffer
   size_t first_segment_ = 0;
 };
 

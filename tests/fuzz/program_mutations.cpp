@@ -1,9 +1,10 @@
-// Runs damaged copies of .mote files: each must be refused with a message or run. Sanitizers and crashes are the failures.
+// Runs damaged copies of .mote files: each must be refused with a message or run. Sanitizers and crashes are the
+// failures.
 //
 //   program_mutations [--iterations N] [--seed S] [--first I] [--verbose] [file.mote ...]
 //
-// Without files a built-in model is damaged; MOTE_FUZZ_FILES (paths separated by ':') adds files. --first I --iterations 1
-// repeats mutation I alone.
+// Without files a built-in model is damaged; MOTE_FUZZ_FILES (paths separated by ':') adds files. --first I
+// --iterations 1 repeats mutation I alone.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -34,11 +35,16 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (argument == "--iterations") options.iterations = number();
-    else if (argument == "--seed") options.seed = number();
-    else if (argument == "--first") options.first = number();
-    else if (argument == "--verbose") options.verbose = true;
-    else options.files.push_back(argument);
+    if (argument == "--iterations")
+      options.iterations = number();
+    else if (argument == "--seed")
+      options.seed = number();
+    else if (argument == "--first")
+      options.first = number();
+    else if (argument == "--verbose")
+      options.verbose = true;
+    else
+      options.files.push_back(argument);
   }
   std::string listed = std::getenv("MOTE_FUZZ_FILES") != nullptr ? std::getenv("MOTE_FUZZ_FILES") : "";
   while (!listed.empty()) {

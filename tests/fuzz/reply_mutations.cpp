@@ -1,5 +1,5 @@
-// Splits damaged replies in every format, in one piece and in others: the message must be the same. Sanitizers and crashes are
-// failures too.
+// Splits damaged replies in every format, in one piece and in others: the message must be the same. Sanitizers and
+// crashes are failures too.
 //
 //   reply_mutations [--iterations N | --seconds T] [--seed S] [--first I]
 //   reply_mutations --write-seeds FOLDER
@@ -38,7 +38,8 @@ void change(std::string& input, Random& random, const std::vector<std::string>& 
     case 3: input.replace(at, length, piece); break;
     case 4: {
       const std::string& other = seeds[below(random, seeds.size())];
-      input.insert(at, other.substr(kHeaderBytes + below(random, other.size() - kHeaderBytes + 1), below(random, 60) + 1));
+      input.insert(at,
+                   other.substr(kHeaderBytes + below(random, other.size() - kHeaderBytes + 1), below(random, 60) + 1));
       break;
     }
     default:
@@ -53,7 +54,8 @@ std::string mutation(uint64_t seed, uint64_t index, const std::vector<std::strin
   input[2] = static_cast<char>(below(random, 256));
   if (below(random, 8) == 0) {  // marks alone
     input.resize(kHeaderBytes);
-    for (size_t count = below(random, 30); count > 0; --count) input += reply_pieces()[below(random, reply_pieces().size())];
+    for (size_t count = below(random, 30); count > 0; --count)
+      input += reply_pieces()[below(random, reply_pieces().size())];
   }
   for (size_t count = below(random, 6); count > 0; --count) change(input, random, seeds);
   return input;
@@ -76,18 +78,24 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string argument = argv[i];
     const uint64_t number = std::strtoull(argv[i + 1], nullptr, 10);
-    if (argument == "--iterations") options.iterations = number;
-    else if (argument == "--seconds") options.seconds = static_cast<double>(number);
-    else if (argument == "--seed") options.seed = number;
-    else if (argument == "--first") options.first = number;
-    else if (argument == "--write-seeds") options.seed_folder = argv[i + 1];
+    if (argument == "--iterations")
+      options.iterations = number;
+    else if (argument == "--seconds")
+      options.seconds = static_cast<double>(number);
+    else if (argument == "--seed")
+      options.seed = number;
+    else if (argument == "--first")
+      options.first = number;
+    else if (argument == "--write-seeds")
+      options.seed_folder = argv[i + 1];
   }
   return options;
 }
 
 bool check(const std::string& name, const std::string& input) {
   const Status status = run_reply(input);
-  if (!status.ok()) std::fprintf(stderr, "%s: %s\n%s\n", name.c_str(), status.message().c_str(), input.c_str() + kHeaderBytes);
+  if (!status.ok())
+    std::fprintf(stderr, "%s: %s\n%s\n", name.c_str(), status.message().c_str(), input.c_str() + kHeaderBytes);
   return status.ok();
 }
 

@@ -25,7 +25,8 @@ class StateMemory {
     recurrent_.resize(states.size());
     for (uint32_t i = 0; i < states.size(); ++i) {
       const bool is_cache = bound.state_shapes()[i].is_kv_cache;
-      MOTE_RETURN_IF_ERROR(is_cache ? add_cache(*states[i], caches_[i]) : add_recurrent(bound.state_shapes()[i], recurrent_[i]));
+      MOTE_RETURN_IF_ERROR(is_cache ? add_cache(*states[i], caches_[i])
+                                    : add_recurrent(bound.state_shapes()[i], recurrent_[i]));
     }
     return {};
   }
@@ -35,7 +36,8 @@ class StateMemory {
  private:
   Result<std::byte*> take(Size bytes) {
     used_ = used_ + bytes;
-    MOTE_REQUIRE(used_.at_most(kMaxBytes), Code::kOutOfMemory, "the states need more than %lld bytes", static_cast<long long>(kMaxBytes));
+    MOTE_REQUIRE(used_.at_most(kMaxBytes), Code::kOutOfMemory, "the states need more than %lld bytes",
+                 static_cast<long long>(kMaxBytes));
     blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes.value())));
     return blocks_.back().get();
   }
@@ -47,11 +49,11 @@ class StateMemory {
     cache.window = state.window();
     cache.num_sinks = state.num_sink_positions();
     cache.capacity = cache.window == 0 ? kContext : int64_t{cache.num_sinks} + cache.window + kTokens - 1;
-    MOTE_ASSIGN(std::byte* memory, take(cache.page_bytes() * cache.num_pages()));
+    MOTE_ASSIGN(std::byte * memory, take(cache.page_bytes() * cache.num_pages()));
     std::vector<std::byte*>& pages = pages_.emplace_back();
     for (int64_t i = 0; i < cache.num_pages(); ++i) pages.push_back(memory + i * cache.page_bytes().value());
     cache.pages = pages.data();
-    MOTE_ASSIGN(std::byte* positions, take(Size(cache.num_slots()) * sizeof(int64_t)));
+    MOTE_ASSIGN(std::byte * positions, take(Size(cache.num_slots()) * sizeof(int64_t)));
     cache.positions = reinterpret_cast<int64_t*>(positions);
     std::fill_n(cache.positions, cache.num_slots(), -1);
     return {};
@@ -72,7 +74,8 @@ class StateMemory {
   std::vector<RecurrentState> recurrent_;
 };
 
-Status run_method(Executor& executor, const Bound& bound, States states, const char* name, int64_t position, int64_t tokens) {
+Status run_method(Executor& executor, const Bound& bound, States states, const char* name, int64_t position,
+                  int64_t tokens) {
   const std::atomic<bool> cancelled{false};
   MOTE_ASSIGN(const uint32_t method, bound.method_index(name));
   MOTE_RETURN_IF_ERROR(executor.prepare(method, tokens));
@@ -82,7 +85,8 @@ Status run_method(Executor& executor, const Bound& bound, States states, const c
   }
   MOTE_RETURN_IF_ERROR(executor.run(method, states, cancelled));
   const std::span<const float> logits = executor.output(method, 0);
-  MOTE_REQUIRE(logits.size() == static_cast<size_t>(bound.program().vocab_size()), Code::kInternal, "logits of another size");
+  MOTE_REQUIRE(logits.size() == static_cast<size_t>(bound.program().vocab_size()), Code::kInternal,
+               "logits of another size");
   return {};
 }
 

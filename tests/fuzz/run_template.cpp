@@ -18,7 +18,8 @@ constexpr std::string_view kMessages = R"([
   {"role": "user", "content": ""}])";
 constexpr std::string_view kTools = R"([{"type": "function", "function": {"name": "f", "description": "d",
   "parameters": {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]}}}])";
-constexpr std::string_view kVariables = R"({"bos_token": "<s>", "enable_thinking": true, "n": 7, "f": 2.5, "s": "Hello", "xs": [3, 1, 2]})";
+constexpr std::string_view kVariables =
+    R"({"bos_token": "<s>", "enable_thinking": true, "n": 7, "f": 2.5, "s": "Hello", "xs": [3, 1, 2]})";
 
 Status check(const Prompt& prompt) {
   MOTE_REQUIRE(is_valid_utf8(prompt.text), Code::kInternal, "the rendered text is not UTF-8");
@@ -47,23 +48,33 @@ Status run_template(std::string_view input) {
 
 const std::vector<std::string>& template_seeds() {
   static const std::vector<std::string> seeds = {
-      "{%- for m in messages %}{%- if loop.first and m.role == 'system' %}[{{ m.content | trim }}]{%- continue %}{%- endif %}\n"
+      "{%- for m in messages %}{%- if loop.first and m.role == 'system' %}[{{ m.content | trim }}]{%- continue %}{%- "
+      "endif %}\n"
       "<|{{ m.role }}|>{{ m | tojson(indent=2) }}{{ loop.previtem.role }}{{ loop.nextitem is defined }}\n{%- endfor %}"
       "{% if add_generation_prompt %}<|assistant|>{% endif %}",
-      "{% macro show(v, depth=0) %}{% if v is mapping %}{% for k, x in v | dictsort %}{{ '  ' * depth }}{{ k }}: {{ show(x, depth + 1) }}"
-      "{% endfor %}{% elif v is iterable and v is not string %}{% for x in v %}{{ show(x, depth + 1) }}{% endfor %}{% else %}{{ v }}\n"
+      "{% macro show(v, depth=0) %}{% if v is mapping %}{% for k, x in v | dictsort %}{{ '  ' * depth }}{{ k }}: {{ "
+      "show(x, depth + 1) }}"
+      "{% endfor %}{% elif v is iterable and v is not string %}{% for x in v %}{{ show(x, depth + 1) }}{% endfor %}{% "
+      "else %}{{ v }}\n"
       "{% endif %}{% endmacro %}{{ show(messages) }}{{ show(tools) }}",
       "{% set ns = namespace(n=0, t='') %}{% for m in messages[::-1] if m.content %}{% set ns.n = ns.n + loop.index0 %}"
-      "{% set ns.t = ns.t ~ (m.content if m.content is string else m.content | map(attribute='text') | join(',')) %}{% endfor %}"
+      "{% set ns.t = ns.t ~ (m.content if m.content is string else m.content | map(attribute='text') | join(',')) %}{% "
+      "endfor %}"
       "{{ ns.t.split('</think>')[-1].lstrip('\\n') | upper }}{{ ns.n // 2 ** 3 % 5 }}{{ bos_token + 'x' }}",
-      "{% call(a, b=2) outer(1) %}{{ a }}{{ b }}{% endcall %}{% macro outer(x) %}{{ caller(x) if caller }}{{ varargs }}{{ kwargs }}{% endmacro %}"
+      "{% call(a, b=2) outer(1) %}{{ a }}{{ b }}{% endcall %}{% macro outer(x) %}{{ caller(x) if caller }}{{ varargs "
+      "}}{{ kwargs }}{% endmacro %}"
       "{% set block | replace('a', 'b') %}banana{% endset %}{{ block }}{% filter indent(2, true) %}a\nb{% endfilter %}"
-      "{% with a = 1, b = xs %}{{ a }}{{ b }}{% endwith %}{% generation %}{{ s }}{% endgeneration %}{% raw %}{{ x }}{% endraw %}{# c #}",
+      "{% with a = 1, b = xs %}{{ a }}{{ b }}{% endwith %}{% generation %}{{ s }}{% endgeneration %}{% raw %}{{ x }}{% "
+      "endraw %}{# c #}",
       "{{ '%s %5.2f %(a)s' % ('x', 1.5) }}{{ '{:>8} {0[1]} {!r}'.format(1, 2) }}",
-      "{{ xs | sort(reverse=true) | first }}{{ [1, [2, {'a': (3,)}]] }}{{ messages | selectattr('role', 'equalto', 'user') | list | length }}"
-      "{{ messages | groupby('role') | map('first') | join('|') }}{{ xs | batch(2) | list }}{{ s[::-1] }}{{ s[1:3] }}{{ not n in xs }}"
-      "{{ 1 < 2 <= 2 }}{{ 'a' if f > 2 else 'b' }}{{ strftime_now('%Y') }}{{ range(3) | list }}{{ dict(a=1) | tojson }}",
-      "{% for x in [[1, [2]], [3]] recursive %}{{ loop.depth }}{% if x is iterable %}{{ loop(x) }}{% else %}{{ x }}{% endif %}{% endfor %}"
+      "{{ xs | sort(reverse=true) | first }}{{ [1, [2, {'a': (3,)}]] }}{{ messages | selectattr('role', 'equalto', "
+      "'user') | list | length }}"
+      "{{ messages | groupby('role') | map('first') | join('|') }}{{ xs | batch(2) | list }}{{ s[::-1] }}{{ s[1:3] "
+      "}}{{ not n in xs }}"
+      "{{ 1 < 2 <= 2 }}{{ 'a' if f > 2 else 'b' }}{{ strftime_now('%Y') }}{{ range(3) | list }}{{ dict(a=1) | tojson "
+      "}}",
+      "{% for x in [[1, [2]], [3]] recursive %}{{ loop.depth }}{% if x is iterable %}{{ loop(x) }}{% else %}{{ x }}{% "
+      "endif %}{% endfor %}"
       "{% set c = cycler('a', 'b') %}{{ c.next() }}{% set j = joiner() %}{{ j() }}{{ j() }}{{ loop is defined }}",
       std::string("{{ messages[0]['content'] }}\0[{\"role\": \"user\", \"content\": \"x\"}]", 63),
   };

@@ -5,6 +5,7 @@
 #include "tests/fuzz/run_template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (mote::test::run_template({reinterpret_cast<const char*>(data), size}).code() == mote::Code::kInternal) std::abort();
+  if (mote::test::run_template({reinterpret_cast<const char*>(data), size}).code() == mote::Code::kInternal)
+    std::abort();
   return 0;
 }

@@ -1,9 +1,10 @@
-// Parses and renders damaged copies of chat templates: each must be refused with a message or render soundly. Sanitizers and
-// crashes are the failures.
+// Parses and renders damaged copies of chat templates: each must be refused with a message or render soundly.
+// Sanitizers and crashes are the failures.
 //
 //   template_mutations [--seconds N | --iterations N] [--seed S] [--first I] [--write-seeds FOLDER] [file.jinja ...]
 //
-// Files are added to the built-in seeds and the corpus; MOTE_FUZZ_TEMPLATES (paths separated by ':') adds more. --first I
+// Files are added to the built-in seeds and the corpus; MOTE_FUZZ_TEMPLATES (paths separated by ':') adds more. --first
+// I
 // --iterations 1 repeats mutation I alone. --write-seeds runs nothing.
 #include <algorithm>
 #include <chrono>
@@ -26,33 +27,201 @@ namespace {
 using Random = std::mt19937_64;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kPieces[] = {
-    "{{", "}}", "{%", "%}", "{#", "#}", "{%-", "-%}", "{{-", "-}}", "(", ")", "[", "]", "{", "}", "|", ".", ",", ":", "=", "==", "~", "**",
-    "//", "%", " if ", " else ", " for ", " in ", " is ", " not ", " and ", " or ", "loop", "loop.last", "loop.nextitem", "loop.length",
-    "messages", "tools", "namespace()", "range(9999)", "caller()", "varargs", "kwargs", "{% set x = ", "{% for x in ", "{% endfor %}",
-    "{% if ", "{% endif %}", "{% macro m(a) %}", "{% endmacro %}", "{{ m(m) }}", "{% call m(1) %}", "{% endcall %}", "{% break %}",
-    "{% continue %}", "{% raw %}", "{% endraw %}", "{% generation %}", "{% endgeneration %}", "{% set x %}", "{% endset %}", " recursive ",
-    "| tojson", "| tojson(indent=9)", "| map('upper')", "| list", "| join", "| sort", "| groupby('role')", "| default(x)", "| replace('', 'aa')",
-    "| indent(99)", "| center(99999)", "| batch(3)", "| slice(99)", "| unique", "| int", "| round(9)", "| urlencode", "| safe", "| string",
-    ".split('')", ".split()", ".format(x)", ".items()", ".get('role')", ".pop()", ".join(xs)", "[::-1]", "[1:-1]", "[-9:9:-2]", "[0]",
-    "'%s'", "'{:>99}'", "'\\u00e9'", "\"x\"", "9223372036854775807", "-1", "0", "1e308", "0.1", "none", "true", "x", "s", "n", "xs",
-    "* 99999", "+ x", "~ x", "\n", "\xC3\xA9", "\xF0\x9F\x98\x80", "<|im_end|>", "_", "__class__", "\\"};
+constexpr const char* kPieces[] = {"{{",
+                                   "}}",
+                                   "{%",
+                                   "%}",
+                                   "{#",
+                                   "#}",
+                                   "{%-",
+                                   "-%}",
+                                   "{{-",
+                                   "-}}",
+                                   "(",
+                                   ")",
+                                   "[",
+                                   "]",
+                                   "{",
+                                   "}",
+                                   "|",
+                                   ".",
+                                   ",",
+                                   ":",
+                                   "=",
+                                   "==",
+                                   "~",
+                                   "**",
+                                   "//",
+                                   "%",
+                                   " if ",
+                                   " else ",
+                                   " for ",
+                                   " in ",
+                                   " is ",
+                                   " not ",
+                                   " and ",
+                                   " or ",
+                                   "loop",
+                                   "loop.last",
+                                   "loop.nextitem",
+                                   "loop.length",
+                                   "messages",
+                                   "tools",
+                                   "namespace()",
+                                   "range(9999)",
+                                   "caller()",
+                                   "varargs",
+                                   "kwargs",
+                                   "{% set x = ",
+                                   "{% for x in ",
+                                   "{% endfor %}",
+                                   "{% if ",
+                                   "{% endif %}",
+                                   "{% macro m(a) %}",
+                                   "{% endmacro %}",
+                                   "{{ m(m) }}",
+                                   "{% call m(1) %}",
+                                   "{% endcall %}",
+                                   "{% break %}",
+                                   "{% continue %}",
+                                   "{% raw %}",
+                                   "{% endraw %}",
+                                   "{% generation %}",
+                                   "{% endgeneration %}",
+                                   "{% set x %}",
+                                   "{% endset %}",
+                                   " recursive ",
+                                   "| tojson",
+                                   "| tojson(indent=9)",
+                                   "| map('upper')",
+                                   "| list",
+                                   "| join",
+                                   "| sort",
+                                   "| groupby('role')",
+                                   "| default(x)",
+                                   "| replace('', 'aa')",
+                                   "| indent(99)",
+                                   "| center(99999)",
+                                   "| batch(3)",
+                                   "| slice(99)",
+                                   "| unique",
+                                   "| int",
+                                   "| round(9)",
+                                   "| urlencode",
+                                   "| safe",
+                                   "| string",
+                                   ".split('')",
+                                   ".split()",
+                                   ".format(x)",
+                                   ".items()",
+                                   ".get('role')",
+                                   ".pop()",
+                                   ".join(xs)",
+                                   "[::-1]",
+                                   "[1:-1]",
+                                   "[-9:9:-2]",
+                                   "[0]",
+                                   "'%s'",
+                                   "'{:>99}'",
+                                   "'\\u00e9'",
+                                   "\"x\"",
+                                   "9223372036854775807",
+                                   "-1",
+                                   "0",
+                                   "1e308",
+                                   "0.1",
+                                   "none",
+                                   "true",
+                                   "x",
+                                   "s",
+                                   "n",
+                                   "xs",
+                                   "* 99999",
+                                   "+ x",
+                                   "~ x",
+                                   "\n",
+                                   "\xC3\xA9",
+                                   "\xF0\x9F\x98\x80",
+                                   "<|im_end|>",
+                                   "_",
+                                   "__class__",
+                                   "\\"};
 
 // What stands between tags; X and Y become values.
-constexpr const char* kWhole[] = {
-    "{{ X }}", "{{ X ~ Y }}", "{{ X + Y }}", "{{ X * Y }}", "{{ X % Y }}", "{{ X[Y] }}", "{{ X[Y:Y:-1] }}", "{{ X == Y }}", "{{ X in Y }}",
-    "{{ X < Y }}", "{{ X | tojson(indent=Y) }}", "{{ X | string | replace(Y, Y) }}", "{{ X | join(Y) }}", "{{ X | sort | list }}",
-    "{{ X | batch(Y) | list }}", "{{ X | groupby(Y) }}", "{{ X | map(attribute=Y) | list }}", "{{ X | string | indent(Y) }}", "{{ X | unique | list }}",
-    "{{ X | string | truncate(Y) }}", "{{ X | round(Y) }}", "{{ X | int(Y) }}", "{{ X | center(Y) }}", "{{ X | dictsort }}", "{{ X | slice(Y) | list }}",
-    "{{ (X ~ '').split(Y) }}", "{{ (X ~ '').strip(Y) }}", "{{ (X ~ '').format(Y) }}", "{{ (X ~ '') % Y }}", "{{ (X ~ '').find(Y) }}",
-    "{{ (X ~ '').replace(Y, X ~ '') }}", "{{ (X ~ '').title() | urlencode }}", "{{ X | reverse | list }}", "{{ X if Y else X }}", "{{ -X }}",
-    "{% set v = X %}", "{% for a in X %}{{ a }}{{ loop.last }}{{ loop.nextitem }}{% endfor %}", "{% if X %}{{ Y }}{% endif %}",
-    "{% set v %}{{ X }}{% endset %}", "{% filter upper %}{{ X }}{% endfilter %}", "{% macro v(a, b=X) %}{{ a }}{{ b }}{% endmacro %}{{ v(Y) }}",
-    "{% with v = X %}{{ v }}{% endwith %}", "{% set o = namespace(p=X) %}{% set o.p = [o.p, Y] %}{{ o.p }}"};
-constexpr const char* kValues[] = {
-    "messages", "messages[0]", "messages[1].content", "tools", "s", "n", "f", "xs", "v", "nope", "none", "true", "0", "-3", "2.5", "''", "'a'",
-    "'%s{}'", "'content'", "[1, 'a', none]", "{'k': [1]}", "(1, 2)", "range(9)", "9223372036854775807", "bos_token", "loop", "'<|x|> \u00e9'",
-    "messages[1].content[0].text", "namespace(q=1)", "xs | map('string')", "messages[2].items()"};
+constexpr const char* kWhole[] = {"{{ X }}",
+                                  "{{ X ~ Y }}",
+                                  "{{ X + Y }}",
+                                  "{{ X * Y }}",
+                                  "{{ X % Y }}",
+                                  "{{ X[Y] }}",
+                                  "{{ X[Y:Y:-1] }}",
+                                  "{{ X == Y }}",
+                                  "{{ X in Y }}",
+                                  "{{ X < Y }}",
+                                  "{{ X | tojson(indent=Y) }}",
+                                  "{{ X | string | replace(Y, Y) }}",
+                                  "{{ X | join(Y) }}",
+                                  "{{ X | sort | list }}",
+                                  "{{ X | batch(Y) | list }}",
+                                  "{{ X | groupby(Y) }}",
+                                  "{{ X | map(attribute=Y) | list }}",
+                                  "{{ X | string | indent(Y) }}",
+                                  "{{ X | unique | list }}",
+                                  "{{ X | string | truncate(Y) }}",
+                                  "{{ X | round(Y) }}",
+                                  "{{ X | int(Y) }}",
+                                  "{{ X | center(Y) }}",
+                                  "{{ X | dictsort }}",
+                                  "{{ X | slice(Y) | list }}",
+                                  "{{ (X ~ '').split(Y) }}",
+                                  "{{ (X ~ '').strip(Y) }}",
+                                  "{{ (X ~ '').format(Y) }}",
+                                  "{{ (X ~ '') % Y }}",
+                                  "{{ (X ~ '').find(Y) }}",
+                                  "{{ (X ~ '').replace(Y, X ~ '') }}",
+                                  "{{ (X ~ '').title() | urlencode }}",
+                                  "{{ X | reverse | list }}",
+                                  "{{ X if Y else X }}",
+                                  "{{ -X }}",
+                                  "{% set v = X %}",
+                                  "{% for a in X %}{{ a }}{{ loop.last }}{{ loop.nextitem }}{% endfor %}",
+                                  "{% if X %}{{ Y }}{% endif %}",
+                                  "{% set v %}{{ X }}{% endset %}",
+                                  "{% filter upper %}{{ X }}{% endfilter %}",
+                                  "{% macro v(a, b=X) %}{{ a }}{{ b }}{% endmacro %}{{ v(Y) }}",
+                                  "{% with v = X %}{{ v }}{% endwith %}",
+                                  "{% set o = namespace(p=X) %}{% set o.p = [o.p, Y] %}{{ o.p }}"};
+constexpr const char* kValues[] = {"messages",
+                                   "messages[0]",
+                                   "messages[1].content",
+                                   "tools",
+                                   "s",
+                                   "n",
+                                   "f",
+                                   "xs",
+                                   "v",
+                                   "nope",
+                                   "none",
+                                   "true",
+                                   "0",
+                                   "-3",
+                                   "2.5",
+                                   "''",
+                                   "'a'",
+                                   "'%s{}'",
+                                   "'content'",
+                                   "[1, 'a', none]",
+                                   "{'k': [1]}",
+                                   "(1, 2)",
+                                   "range(9)",
+                                   "9223372036854775807",
+                                   "bos_token",
+                                   "loop",
+                                   "'<|x|> \u00e9'",
+                                   "messages[1].content[0].text",
+                                   "namespace(q=1)",
+                                   "xs | map('string')",
+                                   "messages[2].items()"};
 
 size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
@@ -118,12 +287,18 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (argument == "--iterations") options.iterations = number();
-    else if (argument == "--seconds") options.seconds = static_cast<double>(number());
-    else if (argument == "--seed") options.seed = number();
-    else if (argument == "--first") options.first = number();
-    else if (argument == "--write-seeds" && i + 1 < argc) options.seed_folder = argv[++i];
-    else options.seeds.push_back(read(argument));
+    if (argument == "--iterations")
+      options.iterations = number();
+    else if (argument == "--seconds")
+      options.seconds = static_cast<double>(number());
+    else if (argument == "--seed")
+      options.seed = number();
+    else if (argument == "--first")
+      options.first = number();
+    else if (argument == "--write-seeds" && i + 1 < argc)
+      options.seed_folder = argv[++i];
+    else
+      options.seeds.push_back(read(argument));
   }
   if (const char* listed = std::getenv("MOTE_FUZZ_TEMPLATES"); listed != nullptr) add_listed(options.seeds, listed);
   return options;

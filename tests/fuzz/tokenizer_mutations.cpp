@@ -1,4 +1,5 @@
-// Feeds damaged tokenizer files, compiled tokenizers, texts and ids to the readers. Sanitizers and aborts are the failures.
+// Feeds damaged tokenizer files, compiled tokenizers, texts and ids to the readers. Sanitizers and aborts are the
+// failures.
 //
 //   tokenizer_mutations [--seconds N | --iterations N] [--seed S] [--keep] [--write-seeds FOLDER] [target ...]
 //
@@ -37,33 +38,46 @@ Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--seconds" && i + 1 < argc) options.seconds = std::atof(argv[++i]);
-    else if (argument == "--iterations" && i + 1 < argc) options.iterations = std::strtoull(argv[++i], nullptr, 10);
-    else if (argument == "--seed" && i + 1 < argc) options.seed = std::strtoull(argv[++i], nullptr, 10);
-    else if (argument == "--keep") options.keep = true;
-    else if (argument == "--write-seeds" && i + 1 < argc) options.seed_folder = argv[++i];
-    else options.targets.push_back(argument);
+    if (argument == "--seconds" && i + 1 < argc)
+      options.seconds = std::atof(argv[++i]);
+    else if (argument == "--iterations" && i + 1 < argc)
+      options.iterations = std::strtoull(argv[++i], nullptr, 10);
+    else if (argument == "--seed" && i + 1 < argc)
+      options.seed = std::strtoull(argv[++i], nullptr, 10);
+    else if (argument == "--keep")
+      options.keep = true;
+    else if (argument == "--write-seeds" && i + 1 < argc)
+      options.seed_folder = argv[++i];
+    else
+      options.targets.push_back(argument);
   }
   return options;
 }
 
 size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
-constexpr const char* kTokens[] = {"null", "true", "-1", "0", "4194304", "1e99", "\"\"", "[]", "{}", "\"type\"", "\xE2\x96\x81", "\xFF",
-                                   "\xED\xA0\x80", "<0x41>", "(?=", "\\p{L}", "[", "]", "{", "}", ",", " ", "a", "<eos>"};
+constexpr const char* kTokens[] = {
+    "null", "true",         "-1",     "0",   "4194304", "1e99", "\"\"", "[]", "{}", "\"type\"", "\xE2\x96\x81",
+    "\xFF", "\xED\xA0\x80", "<0x41>", "(?=", "\\p{L}",  "[",    "]",    "{",  "}",  ",",        " ",
+    "a",    "<eos>"};
 
 void mutate_once(std::string& input, const std::vector<std::string>& seeds, Random& random) {
   const size_t at = input.empty() ? 0 : below(random, input.size());
   const size_t length = 1 + below(random, 8);
   switch (below(random, 7)) {
-    case 0: if (!input.empty()) input[at] = static_cast<char>(input[at] ^ (1 << below(random, 8))); return;
-    case 1: if (!input.empty()) input[at] = static_cast<char>(random()); return;
+    case 0:
+      if (!input.empty()) input[at] = static_cast<char>(input[at] ^ (1 << below(random, 8)));
+      return;
+    case 1:
+      if (!input.empty()) input[at] = static_cast<char>(random());
+      return;
     case 2: input.erase(at, length); return;
     case 3: input.insert(at, kTokens[below(random, std::size(kTokens))]); return;
     case 4: input.insert(at, input.substr(below(random, input.size() + 1), 4 * length)); return;
     case 5: {
       const std::string& other = seeds[below(random, seeds.size())];
-      if (!other.empty()) input.replace(at, std::min(length, input.size() - at), other.substr(below(random, other.size()), 8 * length));
+      if (!other.empty())
+        input.replace(at, std::min(length, input.size() - at), other.substr(below(random, other.size()), 8 * length));
       return;
     }
     default: {
@@ -103,7 +117,8 @@ int main(int argc, char** argv) {
   const auto options = mote::test::parse(argc, argv);
   for (const mote::test::Target& target : mote::test::tokenizer_targets()) {
     const auto& names = options.targets;
-    if (names.empty() || std::find(names.begin(), names.end(), target.name) != names.end()) mote::test::run(target, options);
+    if (names.empty() || std::find(names.begin(), names.end(), target.name) != names.end())
+      mote::test::run(target, options);
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-// What the fuzz targets of the tokenizers do with their input: read it, and use what could be read. Each returns normally for any bytes.
+// What the fuzz targets of the tokenizers do with their input: read it, and use what could be read. Each returns
+// normally for any bytes.
 #pragma once
 
 #include <cstddef>

@@ -12,9 +12,9 @@ namespace mote::test {
 struct Setting {
   const char* name;
   int heads = 4, kv_heads = 2, head_dim = 16, value_dim = 16;
-  int window = 0;        // of the op
-  int ring = 0;          // window of the cache; 0: keeps everything
-  int num_sinks = 0;     // positions that the ring keeps
+  int window = 0;     // of the op
+  int ring = 0;       // window of the cache; 0: keeps everything
+  int num_sinks = 0;  // positions that the ring keeps
   bool sinks = false, alibi = false;
   float softcap = 0;
   KvType type = KvType::kFloat32;
@@ -116,12 +116,13 @@ inline Status run_with(const AttentionKernel* kernel, OpCall& call, std::vector<
 }
 
 // Tokens [begin, end) of the sequence; kernel: nullptr for the one that is chosen.
-inline Status attend_with(const AttentionKernel* kernel, const Setting& s, const Sequence& sequence, Cache& cache, int64_t begin,
-                          int64_t end, int threads, Owned* out, bool append = true) {
+inline Status attend_with(const AttentionKernel* kernel, const Setting& s, const Sequence& sequence, Cache& cache,
+                          int64_t begin, int64_t end, int threads, Owned* out, bool append = true) {
   OpCall call("mote.attention");
   std::vector<int64_t> positions;
   for (int64_t p = begin; p < end; ++p) positions.push_back(p);
-  const Owned q = tokens_of(sequence.q, begin, end), k = tokens_of(sequence.k, begin, end), v = tokens_of(sequence.v, begin, end);
+  const Owned q = tokens_of(sequence.q, begin, end), k = tokens_of(sequence.k, begin, end),
+              v = tokens_of(sequence.v, begin, end);
   const Owned where = integers({1, end - begin}, positions);
   call.input(q);
   append ? call.input(k).input(v) : call.absent().absent();
@@ -136,8 +137,8 @@ inline Status attend_with(const AttentionKernel* kernel, const Setting& s, const
   return status;
 }
 
-inline Status attend(const Setting& s, const Sequence& sequence, Cache& cache, int64_t begin, int64_t end, int threads, Owned* out,
-                     bool append = true) {
+inline Status attend(const Setting& s, const Sequence& sequence, Cache& cache, int64_t begin, int64_t end, int threads,
+                     Owned* out, bool append = true) {
   return attend_with(nullptr, s, sequence, cache, begin, end, threads, out, append);
 }
 
@@ -151,7 +152,8 @@ inline std::vector<double> expected_row(const Setting& s, const Sequence& sequen
     if (s.window != 0 && p <= t - s.window && p >= s.num_sinks) continue;
     double score = 0;
     for (int64_t d = 0; d < s.head_dim; ++d) {
-      score += q[static_cast<size_t>((head * tokens + t) * s.head_dim + d)] * k[static_cast<size_t>((kv * tokens + p) * s.head_dim + d)];
+      score += q[static_cast<size_t>((head * tokens + t) * s.head_dim + d)] *
+               k[static_cast<size_t>((kv * tokens + p) * s.head_dim + d)];
     }
     score *= static_cast<double>(0.3f);
     if (s.softcap != 0) score = std::tanh(score / static_cast<double>(s.softcap)) * static_cast<double>(s.softcap);
@@ -163,7 +165,8 @@ inline std::vector<double> expected_row(const Setting& s, const Sequence& sequen
   for (const double score : scores) total += std::exp(score);
   for (size_t i = 0; i < seen.size(); ++i) {
     for (int64_t d = 0; d < s.value_dim; ++d) {
-      result[static_cast<size_t>(d)] += std::exp(scores[i]) / total * v[static_cast<size_t>((kv * tokens + seen[i]) * s.value_dim + d)];
+      result[static_cast<size_t>(d)] +=
+          std::exp(scores[i]) / total * v[static_cast<size_t>((kv * tokens + seen[i]) * s.value_dim + d)];
     }
   }
   return result;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/support/float_bits.h"
 #include "kernels/formats.h"
+#include "kernels/support/float_bits.h"
 
 namespace mote::test {
 
@@ -126,7 +126,8 @@ void place_code(std::byte* tile, int bits, int64_t group_size, int64_t row, int6
     if ((bits & plane) == 0) continue;
     const int64_t columns = 32 / plane, in_block = column % columns;
     const unsigned digits = code & ((1u << plane) - 1);
-    tile[64 * (column / columns) + 4 * row + in_block % 4] |= static_cast<std::byte>(digits << (plane * (in_block / 4)));
+    tile[64 * (column / columns) + 4 * row + in_block % 4] |=
+        static_cast<std::byte>(digits << (plane * (in_block / 4)));
     code >>= plane;
     tile += 16 * group_size * plane / 8;
   }
@@ -238,7 +239,8 @@ void OpCall::assemble() {
   for (Owned& output : outputs_) output_pointers_.push_back(&output.tensor);
   attribute_views_.clear();
   for (const NamedAttribute& one : attributes_) {
-    attribute_views_.push_back({one.name, one.integers, one.numbers, one.is_text ? std::string_view(one.text) : std::string_view()});
+    attribute_views_.push_back(
+        {one.name, one.integers, one.numbers, one.is_text ? std::string_view(one.text) : std::string_view()});
   }
   call_.inputs = inputs_;
   call_.outputs = output_pointers_;
@@ -305,7 +307,8 @@ Status OpCall::run(int num_threads) {
     expected.push_back(kNoMaximum);
     if (maxima != expected) return Status(Code::kInternal, "wrote other maxima than those of its output");
   }
-  const bool intact = std::all_of(aligned + needed, aligned + needed + kGuard, [](std::byte b) { return b == kGarbage; });
+  const bool intact =
+      std::all_of(aligned + needed, aligned + needed + kGuard, [](std::byte b) { return b == kGarbage; });
   return intact ? Status() : Status(Code::kInternal, "wrote past its scratch memory");
 }
 
@@ -330,8 +333,12 @@ std::vector<double> to_doubles(const Owned& tensor) {
     const int64_t offset = offset_of(tensor.tensor, i);
     switch (tensor.tensor.dtype) {
       case DType::kFloat32: values.push_back(static_cast<double>(tensor.as<float>()[offset])); break;
-      case DType::kFloat16: values.push_back(static_cast<double>(float16_to_float32(tensor.as<uint16_t>()[offset]))); break;
-      case DType::kBFloat16: values.push_back(static_cast<double>(bfloat16_to_float32(tensor.as<uint16_t>()[offset]))); break;
+      case DType::kFloat16:
+        values.push_back(static_cast<double>(float16_to_float32(tensor.as<uint16_t>()[offset])));
+        break;
+      case DType::kBFloat16:
+        values.push_back(static_cast<double>(bfloat16_to_float32(tensor.as<uint16_t>()[offset])));
+        break;
       case DType::kInt64: values.push_back(static_cast<double>(tensor.as<int64_t>()[offset])); break;
       default: values.push_back(static_cast<double>(tensor.as<uint8_t>()[offset])); break;
     }
@@ -344,20 +351,23 @@ std::vector<double> quantised_rows(const Owned& x) {
   const int64_t width = x.tensor.size(-1);
   std::vector<double> rows;
   for (size_t begin = 0; begin < plain.size(); begin += static_cast<size_t>(width)) {
-    const std::vector<float> row(plain.begin() + static_cast<int64_t>(begin), plain.begin() + static_cast<int64_t>(begin) + width);
+    const std::vector<float> row(plain.begin() + static_cast<int64_t>(begin),
+                                 plain.begin() + static_cast<int64_t>(begin) + width);
     const std::vector<double> quantised = quantised_row(row.data(), width);
     rows.insert(rows.end(), quantised.begin(), quantised.end());
   }
   return rows;
 }
 
-std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n, int64_t k) {
+std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n,
+                                  int64_t k) {
   const auto tokens = static_cast<int64_t>(x.size()) / k;
   std::vector<double> y(static_cast<size_t>(tokens * n));
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t row = 0; row < n; ++row) {
       double sum = 0;
-      for (int64_t i = 0; i < k; ++i) sum += x[static_cast<size_t>(t * k + i)] * weight[static_cast<size_t>(row * k + i)];
+      for (int64_t i = 0; i < k; ++i)
+        sum += x[static_cast<size_t>(t * k + i)] * weight[static_cast<size_t>(row * k + i)];
       y[static_cast<size_t>(t * n + row)] = sum;
     }
   }

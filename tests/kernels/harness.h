@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/ops/linear/packed_weights.h"
 #include "kernels/op.h"
+#include "kernels/ops/linear/packed_weights.h"
 
 namespace mote::test {
 
@@ -39,7 +39,7 @@ struct Owned {
   int64_t count() const { return tensor.num_elements(); }
 };
 
-Owned make(DType dtype, const Shape& shape);                            // zeros, contiguous
+Owned make(DType dtype, const Shape& shape);  // zeros, contiguous
 Owned floats(const Shape& shape, const std::vector<float>& values);
 Owned integers(const Shape& shape, const std::vector<int64_t>& values);
 Owned bools(const Shape& shape, const std::vector<int>& values);
@@ -113,6 +113,7 @@ std::vector<double> to_doubles(const Owned& tensor);  // row-major, whatever the
 // Float rows as int8 activations stand for them: (code - zero) * scale.
 std::vector<double> quantised_rows(const Owned& x);
 // [T, K] x [N, K]: x W^T
-std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n, int64_t k);
+std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n,
+                                  int64_t k);
 
 }  // namespace mote::test

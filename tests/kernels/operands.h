@@ -127,7 +127,8 @@ class CheckedCall {
       ASSERT_TRUE(status.ok()) << name_ << ": " << status.message();
       for (size_t i = 0; i < num_outputs_; ++i) {
         if (num_threads == 1) first.push_back(call_.result(i).bytes);
-        EXPECT_EQ(first[i] == call_.result(i).bytes, true) << name_ << ": other bits with " << num_threads << " threads";
+        EXPECT_EQ(first[i] == call_.result(i).bytes, true)
+            << name_ << ": other bits with " << num_threads << " threads";
       }
     }
   }

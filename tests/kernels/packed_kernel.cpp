@@ -1,4 +1,5 @@
-// codes_test_packed_4 and _8: kernels that pack weights and codes in the plainest layouts. Nothing but MOTE_KERNEL chooses them.
+// codes_test_packed_4 and _8: kernels that pack weights and codes in the plainest layouts. Nothing but MOTE_KERNEL
+// chooses them.
 #include <cstring>
 
 #include "kernels/formats.h"

@@ -20,7 +20,8 @@ TEST_P(Attention, agrees_with_softmax_in_double) {
       const Status status = attend(s, sequence, cache, begin, end, 2, &out);
       ASSERT_TRUE(status.ok()) << status.message();
       if (chunk == 1 && begin % 9 != 0) continue;
-      EXPECT_LT(relative_error(out.as<float>(), expected_rows(s, sequence, begin, end)), s.tolerance) << chunk << " at " << begin;
+      EXPECT_LT(relative_error(out.as<float>(), expected_rows(s, sequence, begin, end)), s.tolerance)
+          << chunk << " at " << begin;
     }
   }
 }
@@ -41,7 +42,8 @@ TEST_P(Attention, is_equal_to_the_bit_for_threads_and_chunks) {
       Owned out;
       ASSERT_TRUE(attend(s, sequence, cache, begin, end, threads++ % 4 + 1, &out).ok());
       EXPECT_EQ(0, std::memcmp(out.bytes.data(), expected.bytes.data() + static_cast<size_t>(begin) * row_bytes,
-                               static_cast<size_t>(end - begin) * row_bytes)) << chunk << " at " << begin;
+                               static_cast<size_t>(end - begin) * row_bytes))
+          << chunk << " at " << begin;
     }
   }
 }
@@ -86,7 +88,13 @@ std::vector<Setting> settings() {
       {.name = "float16", .type = KvType::kFloat16, .tolerance = 2e-3},
       {.name = "int8", .head_dim = 40, .value_dim = 33, .type = KvType::kInt8, .tolerance = 3e-2},
       {.name = "int4", .head_dim = 40, .value_dim = 33, .type = KvType::kInt4, .tolerance = 0.4},
-      {.name = "int4_ring", .head_dim = 7, .value_dim = 64, .window = 12, .ring = 12, .type = KvType::kInt4, .tolerance = 0.4},
+      {.name = "int4_ring",
+       .head_dim = 7,
+       .value_dim = 64,
+       .window = 12,
+       .ring = 12,
+       .type = KvType::kInt4,
+       .tolerance = 0.4},
   };
 }
 
@@ -111,7 +119,8 @@ TEST(AttentionRefuses, negative_and_huge_positions) {
       const Setting s{.name = "one", .window = ring, .ring = ring};
       Cache cache(s, 8);
       OpCall call("mote.attention");
-      const Owned q = random_floats({1, 4, 1, 16}, 1), k = random_floats({1, 2, 1, 16}, 2), where = integers({1, 1}, {position});
+      const Owned q = random_floats({1, 4, 1, 16}, 1), k = random_floats({1, 2, 1, 16}, 2),
+                  where = integers({1, 1}, {position});
       call.input(q).input(k).input(k).input(where).output(DType::kFloat32, {1, 1, 4, 16}).state(state_shape(s));
       call.caches(&cache.caches).integers("state", {0}).number("scale", 1).integers("window", {ring});
       EXPECT_EQ(Code::kInvalidArgument, call.run().code()) << position;

@@ -1,12 +1,13 @@
-// Every kernel of mote.attention that this CPU can run: the same bits from all of them, near softmax attention in double.
+// Every kernel of mote.attention that this CPU can run: the same bits from all of them, near softmax attention in
+// double.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
+#include "kernels/kernel.h"
 #include "kernels/ops/attention/tasks.h"
 #include "kernels/support/float_bits.h"
-#include "kernels/kernel.h"
 #include "tests/kernels/attention_harness.h"
 
 namespace mote::test {
@@ -15,7 +16,8 @@ namespace {
 std::vector<const Kernel*> runnable_kernels() {
   std::vector<const Kernel*> kernels;
   for (const Kernel* kernel : all_kernels()) {
-    if (kernel->role == AttentionKernel::kRole && detect_cpu_features().has_all(kernel->needs)) kernels.push_back(kernel);
+    if (kernel->role == AttentionKernel::kRole && detect_cpu_features().has_all(kernel->needs))
+      kernels.push_back(kernel);
   }
   return kernels;
 }
@@ -61,8 +63,11 @@ bool same_numbers(const Owned& a, const Owned& b) {
 class LastTokens {
  public:
   LastTokens(const Setting& s, const Sequence& sequence, int64_t context, int64_t tokens)
-      : setting_(s), sequence_(sequence), cache_(s, capacity_for(s, context + tokens, std::max(context, tokens))),
-        begin_(context), end_(context + tokens) {
+      : setting_(s),
+        sequence_(sequence),
+        cache_(s, capacity_for(s, context + tokens, std::max(context, tokens))),
+        begin_(context),
+        end_(context + tokens) {
     EXPECT_TRUE(context == 0 || attend(s, sequence, cache_, 0, context, 2, nullptr).ok());
   }
 
@@ -105,7 +110,8 @@ std::vector<double> as_cached(KvType type, const Owned& rows) {
       const float code = scale > 0 ? std::nearbyintf(x / scale) : 0.0f;
       if (type == KvType::kFloat32) held.push_back(static_cast<double>(x));
       if (type == KvType::kFloat16) held.push_back(static_cast<double>(float16_to_float32(float32_to_float16(x))));
-      if (type == KvType::kInt8 || type == KvType::kInt4) held.push_back(static_cast<double>(scale) * static_cast<double>(code));
+      if (type == KvType::kInt8 || type == KvType::kInt4)
+        held.push_back(static_cast<double>(scale) * static_cast<double>(code));
     }
   }
   return held;
@@ -132,10 +138,10 @@ TEST_P(AttentionKernels, agree_to_the_bit_and_with_softmax_in_double) {
     ASSERT_FALSE(kernels.empty());
     const LastTokens last_tokens(s, sequence, context, tokens);
     const Owned first = last_tokens(*kernels[0], 3);
-    const std::string what = "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " +
-                             std::to_string(s.head_dim) + " and " + std::to_string(s.value_dim) + ", " + std::to_string(tokens) +
-                             " after " + std::to_string(context) + ", window " + std::to_string(s.window) + " of " +
-                             std::to_string(s.ring) + " + " + std::to_string(s.num_sinks);
+    const std::string what =
+        "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " + std::to_string(s.head_dim) +
+        " and " + std::to_string(s.value_dim) + ", " + std::to_string(tokens) + " after " + std::to_string(context) +
+        ", window " + std::to_string(s.window) + " of " + std::to_string(s.ring) + " + " + std::to_string(s.num_sinks);
     const double error = relative_error(first.as<float>(), expected_rows(s, sequence, context, context + tokens));
     EXPECT_LT(error, tolerance(GetParam())) << kernels[0]->name << ": " << what;
     for (size_t i = 1; i < kernels.size(); ++i) {

@@ -16,8 +16,10 @@ struct Part {
   int64_t begin, tokens;
 
   Part(const Setting& s, int64_t context, int64_t num_tokens, uint32_t seed)
-      : setting(s), sequence(random_sequence(s, context + num_tokens, seed)),
-        cache(s, s.ring == 0 ? context + num_tokens : s.num_sinks + s.ring + std::max(context, num_tokens)), begin(context),
+      : setting(s),
+        sequence(random_sequence(s, context + num_tokens, seed)),
+        cache(s, s.ring == 0 ? context + num_tokens : s.num_sinks + s.ring + std::max(context, num_tokens)),
+        begin(context),
         tokens(num_tokens) {
     EXPECT_TRUE(context == 0 || attend(s, sequence, cache, 0, context, 2, nullptr).ok());
   }
@@ -75,7 +77,9 @@ void expect_same(const std::vector<Part>& parts, int threads, bool append) {
   for (size_t i = 0; i < parts.size(); ++i) {
     Owned expected;
     Part& part = alone[i];
-    ASSERT_TRUE(attend(part.setting, part.sequence, part.cache, part.begin, part.begin + part.tokens, 1, &expected, append).ok());
+    ASSERT_TRUE(
+        attend(part.setting, part.sequence, part.cache, part.begin, part.begin + part.tokens, 1, &expected, append)
+            .ok());
     EXPECT_EQ(0, std::memcmp(row, expected.bytes.data(), expected.bytes.size())) << "sequence " << i;
     row += expected.bytes.size();
     EXPECT_EQ(together[i].cache.positions, part.cache.positions) << "sequence " << i;
@@ -106,7 +110,9 @@ TEST(AttentionOfSequences, gives_each_the_bits_that_it_gets_alone) {
     const auto count = 1 + random() % 9;
     for (size_t i = 0; i < count; ++i) {
       s.type = kTypes[random() % 4];
-      parts.emplace_back(s, pick({0, 1, 5, 16, 100, 257, 700}), 1 + static_cast<int64_t>(random() % static_cast<unsigned>(most_tokens)), static_cast<uint32_t>(random()));
+      parts.emplace_back(s, pick({0, 1, 5, 16, 100, 257, 700}),
+                         1 + static_cast<int64_t>(random() % static_cast<unsigned>(most_tokens)),
+                         static_cast<uint32_t>(random()));
     }
     SCOPED_TRACE(round);
     expect_same(parts, 1 + round % 5, true);
@@ -119,7 +125,9 @@ TEST(AttentionOfSequences, reads_the_caches_of_another_layer) {
   parts.reserve(5);
   for (uint32_t i = 0; i < 5; ++i) {
     parts.emplace_back(s, 10 + 60 * i, 1, i);
-    ASSERT_TRUE(attend(s, parts.back().sequence, parts.back().cache, parts.back().begin, parts.back().begin + 1, 1, nullptr).ok());
+    ASSERT_TRUE(
+        attend(s, parts.back().sequence, parts.back().cache, parts.back().begin, parts.back().begin + 1, 1, nullptr)
+            .ok());
   }
   for (const int threads : {1, 3}) expect_same(parts, threads, false);
 }

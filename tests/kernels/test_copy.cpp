@@ -118,8 +118,16 @@ TEST(Cat, RefusesHostileOperands) {
   cat(Operand::random({3}, 1), 0, {3, 3});
   cat(Operand(DType::kInt32, {2, 3}), 0, {4, 3});
   CheckedCall("aten.cat").integer("dim", 0).output(DType::kFloat32, {0}).expect_refusal("0 inputs");
-  CheckedCall("aten.cat").input(x).absent_input().integer("dim", 0).output(DType::kFloat32, {2, 3}).expect_refusal("absent");
-  CheckedCall("aten.cat").input(Operand::random({}, 1)).integer("dim", 0).output(DType::kFloat32, {1})
+  CheckedCall("aten.cat")
+      .input(x)
+      .absent_input()
+      .integer("dim", 0)
+      .output(DType::kFloat32, {2, 3})
+      .expect_refusal("absent");
+  CheckedCall("aten.cat")
+      .input(Operand::random({}, 1))
+      .integer("dim", 0)
+      .output(DType::kFloat32, {1})
       .expect_refusal("rank 0");
   CheckedCall many("aten.cat");
   for (int i = 0; i < 3; ++i) many.input(Operand::random({1, 1}, 1).expanded(0, int64_t{1} << 39));
@@ -181,22 +189,32 @@ TEST(Arange, CountsUpAndDown) {
   expect_arange(5, -2, -3, {5, 2, -1});
   expect_arange(2, 2, 1, {});
   const auto refuse = [](int64_t start, int64_t end, int64_t step, const char* part) {
-    CheckedCall("aten.arange").integer("start", start).integer("end", end).integer("step", step)
-        .output(DType::kInt64, {2}).expect_refusal(part);
+    CheckedCall("aten.arange")
+        .integer("start", start)
+        .integer("end", end)
+        .integer("step", step)
+        .output(DType::kInt64, {2})
+        .expect_refusal(part);
   };
   refuse(0, 2, 0, "'step' = 0");
   refuse(2, 0, 1, "'end' = 0");
   refuse(0, 3, 1, "output 0");
   refuse(INT64_MIN, INT64_MAX, 1, "'start'");
-  CheckedCall("aten.arange").integer("start", 0).integer("end", 2).integer("step", 1).output(DType::kInt32, {2})
+  CheckedCall("aten.arange")
+      .integer("start", 0)
+      .integer("end", 2)
+      .integer("step", 1)
+      .output(DType::kInt32, {2})
       .expect_refusal("output 0");
 }
 
 TEST(ConstantPad, PadsAndCropsEveryDtype) {
   for (const DType dtype : kDTypes) {
     const Operand x = numbered(dtype, {3, 4, 5});
-    const std::string filling = bytes_at(numbered(dtype, {1}, 0), {0}).assign(static_cast<size_t>(dtype_bytes(dtype)), '\0');
-    for (const std::vector<int64_t>& pad : {std::vector<int64_t>{2, 1}, {0, 3, 1, 0}, {-1, 2, 1, -2, 0, 1}, {}, {-2, -3}}) {
+    const std::string filling =
+        bytes_at(numbered(dtype, {1}, 0), {0}).assign(static_cast<size_t>(dtype_bytes(dtype)), '\0');
+    for (const std::vector<int64_t>& pad :
+         {std::vector<int64_t>{2, 1}, {0, 3, 1, 0}, {-1, 2, 1, -2, 0, 1}, {}, {-2, -3}}) {
       Shape shape = x.shape();
       Index before(3, 0);
       for (size_t i = 0; i < pad.size(); i += 2) {
@@ -219,11 +237,17 @@ TEST(ConstantPad, PadsAndCropsEveryDtype) {
 
 TEST(ConstantPad, FillsWithTheValueAndRefusesTheRest) {
   CheckedCall call("aten.constant_pad_nd");
-  call.input(Operand::of<float>({2}, {1, 2})).integers("pad", {1, 1}).number("value", -7.5).output(DType::kFloat32, {4});
+  call.input(Operand::of<float>({2}, {1, 2}))
+      .integers("pad", {1, 1})
+      .number("value", -7.5)
+      .output(DType::kFloat32, {4});
   call.expect_success();
   EXPECT_EQ(call.result().values<float>(), (std::vector<float>{-7.5f, 1, 2, -7.5f}));
   const auto refuse = [](const std::vector<int64_t>& pad, const Shape& shape, const char* part) {
-    CheckedCall("aten.constant_pad_nd").input(Operand(DType::kInt32, {2})).integers("pad", pad).output(DType::kInt32, shape)
+    CheckedCall("aten.constant_pad_nd")
+        .input(Operand(DType::kInt32, {2}))
+        .integers("pad", pad)
+        .output(DType::kInt32, shape)
         .expect_refusal(part);
   };
   refuse({1}, {3}, "pairs");
@@ -249,10 +273,16 @@ TEST(Triangle, KeepsOneSideOfTheDiagonal) {
       }
     }
   }
-  CheckedCall("aten.tril").input(Operand(DType::kFloat32, {4})).integer("diagonal", 0).output(DType::kFloat32, {4})
+  CheckedCall("aten.tril")
+      .input(Operand(DType::kFloat32, {4}))
+      .integer("diagonal", 0)
+      .output(DType::kFloat32, {4})
       .expect_refusal("rank 1");
-  CheckedCall("aten.triu").input(Operand(DType::kFloat32, {4, 4})).integer("diagonal", INT64_MIN)
-      .output(DType::kFloat32, {4, 4}).expect_refusal("diagonal");
+  CheckedCall("aten.triu")
+      .input(Operand(DType::kFloat32, {4, 4}))
+      .integer("diagonal", INT64_MIN)
+      .output(DType::kFloat32, {4, 4})
+      .expect_refusal("diagonal");
 }
 
 TEST(Where, BroadcastsAllThree) {
@@ -262,17 +292,25 @@ TEST(Where, BroadcastsAllThree) {
     CheckedCall call("aten.where");
     call.input(condition).input(a.strided()).input(b).output(dtype, {2, 3, 200});
     call.expect_success();
-    expect_elements(call.result(), [&](const Index& index) {
-      return index[1] != 1 ? bytes_at(a, index) : bytes_at(b, {index[2]});
-    });
+    expect_elements(call.result(),
+                    [&](const Index& index) { return index[1] != 1 ? bytes_at(a, index) : bytes_at(b, {index[2]}); });
   }
 }
 
 TEST(Where, RefusesHostileOperands) {
   const Operand condition(DType::kBool, {3}), a(DType::kFloat32, {3}), b(DType::kFloat32, {4});
-  CheckedCall("aten.where").input(condition).input(a).input(b).output(DType::kFloat32, {3}).expect_refusal("sizes 3 and 4");
+  CheckedCall("aten.where")
+      .input(condition)
+      .input(a)
+      .input(b)
+      .output(DType::kFloat32, {3})
+      .expect_refusal("sizes 3 and 4");
   CheckedCall("aten.where").input(a).input(a).input(a).output(DType::kFloat32, {3}).expect_refusal("must be bool");
-  CheckedCall("aten.where").input(condition).input(a).input(condition).output(DType::kFloat32, {3})
+  CheckedCall("aten.where")
+      .input(condition)
+      .input(a)
+      .input(condition)
+      .output(DType::kFloat32, {3})
       .expect_refusal("dtype bool");
   CheckedCall("aten.where").input(condition).input(a).input(a).output(DType::kFloat32, {1}).expect_refusal("output 0");
   CheckedCall("aten.where").input(condition).input(a).output(DType::kFloat32, {3}).expect_refusal("2 inputs");
@@ -311,10 +349,18 @@ TEST(IndexSelect, RefusesIndicesAndOperandsOutOfRange) {
   select({INT64_MIN}, 1, {3, 1}).expect_bad_data("must be -4..3");
   select({0}, 2, {1, 4}).expect_refusal("'dim' = 2");
   select({0}, 0, {2, 4}).expect_refusal("output 0");
-  CheckedCall("aten.index_select").input(Operand::random({3}, 1)).input(Operand(DType::kInt32, {1})).integer("dim", 0)
-      .output(DType::kFloat32, {1}).expect_refusal("dtype int32");
-  CheckedCall("aten.index_select").input(Operand::random({3}, 1)).input(Operand(DType::kInt64, {1, 1})).integer("dim", 0)
-      .output(DType::kFloat32, {1}).expect_refusal("rank 2");
+  CheckedCall("aten.index_select")
+      .input(Operand::random({3}, 1))
+      .input(Operand(DType::kInt32, {1}))
+      .integer("dim", 0)
+      .output(DType::kFloat32, {1})
+      .expect_refusal("dtype int32");
+  CheckedCall("aten.index_select")
+      .input(Operand::random({3}, 1))
+      .input(Operand(DType::kInt64, {1, 1}))
+      .integer("dim", 0)
+      .output(DType::kFloat32, {1})
+      .expect_refusal("rank 2");
   CheckedCall empty("aten.index_select");
   empty.input(Operand(DType::kFloat32, {0, 2})).input(Operand::of<int64_t>({1}, {0})).integer("dim", 0);
   empty.output(DType::kFloat32, {1, 2});
@@ -347,7 +393,10 @@ TEST(Gather, AlongEveryDimension) {
 
 TEST(Gather, ScalarsAndMoreIndicesThanElements) {
   CheckedCall scalar("aten.gather");
-  scalar.input(Operand::of<float>({}, {4})).input(Operand::of<int64_t>({}, {0})).integer("dim", 0).output(DType::kFloat32, {});
+  scalar.input(Operand::of<float>({}, {4}))
+      .input(Operand::of<int64_t>({}, {0}))
+      .integer("dim", 0)
+      .output(DType::kFloat32, {});
   scalar.expect_success();
   EXPECT_EQ(scalar.result().at<float>({}), 4.0f);
   CheckedCall longer("aten.gather");
@@ -407,7 +456,12 @@ TEST(Scatter, RefusesIndicesAndOperandsOutOfRange) {
   scatter(Operand(DType::kInt64, {3, 1}), x, 0).expect_refusal("input 2 has size 2");
   scatter(Operand(DType::kInt64, {1, 1}), Operand(DType::kInt64, {2, 3}), 0).expect_refusal("dtype int64");
   scatter(Operand(DType::kInt64, {1, 1}), Operand::random({3}, 1), 0).expect_refusal("rank 1");
-  CheckedCall("aten.scatter").input(x).input(x).input(x).integer("dim", 0).output(DType::kFloat32, {2, 3})
+  CheckedCall("aten.scatter")
+      .input(x)
+      .input(x)
+      .input(x)
+      .integer("dim", 0)
+      .output(DType::kFloat32, {2, 3})
       .expect_refusal("dtype float32");
 }
 
@@ -419,7 +473,10 @@ TEST(RepeatInterleave, RepeatsEachElement) {
         Shape shape = x.shape();
         shape[dim] *= repeats;
         CheckedCall call("aten.repeat_interleave");
-        call.input(x.strided()).integer("repeats", repeats).integer("dim", static_cast<int64_t>(dim)).output(dtype, shape);
+        call.input(x.strided())
+            .integer("repeats", repeats)
+            .integer("dim", static_cast<int64_t>(dim))
+            .output(dtype, shape);
         call.expect_success();
         expect_elements(call.result(), [&](Index at) {
           at[dim] /= repeats;
@@ -429,8 +486,12 @@ TEST(RepeatInterleave, RepeatsEachElement) {
     }
   }
   const auto refuse = [](const Shape& shape, int64_t repeats, int64_t dim, const char* part) {
-    CheckedCall("aten.repeat_interleave").input(Operand(DType::kInt8, shape)).integer("repeats", repeats)
-        .integer("dim", dim).output(DType::kInt8, {2}).expect_refusal(part);
+    CheckedCall("aten.repeat_interleave")
+        .input(Operand(DType::kInt8, shape))
+        .integer("repeats", repeats)
+        .integer("dim", dim)
+        .output(DType::kInt8, {2})
+        .expect_refusal(part);
   };
   refuse({2}, -1, 0, "'repeats' = -1");
   refuse({2}, INT64_MAX, 0, "'repeats'");

@@ -7,7 +7,8 @@
 namespace mote::test {
 namespace {
 
-constexpr CpuFeatures kX86 = CpuFeatures(CpuFeature::kAvx2) | CpuFeature::kAvxVnni | CpuFeature::kAvx512Vnni | CpuFeature::kAmx;
+constexpr CpuFeatures kX86 =
+    CpuFeatures(CpuFeature::kAvx2) | CpuFeature::kAvxVnni | CpuFeature::kAvx512Vnni | CpuFeature::kAmx;
 constexpr CpuFeatures kArm = CpuFeatures(CpuFeature::kDotprod) | CpuFeature::kI8mm;
 
 TEST(CpuFeatures, names_are_read_and_printed) {
@@ -25,7 +26,8 @@ TEST(CpuFeatures, what_is_no_feature_is_refused_with_the_names_that_are) {
     ASSERT_FALSE(features.ok()) << text;
     EXPECT_EQ(Code::kInvalidArgument, features.status().code());
     EXPECT_NE(std::string::npos, features.status().message().find("MOTE_CPU_FEATURES holds '")) << text;
-    EXPECT_NE(std::string::npos, features.status().message().find("none, avx2, avxvnni")) << features.status().message();
+    EXPECT_NE(std::string::npos, features.status().message().find("none, avx2, avxvnni"))
+        << features.status().message();
   }
 }
 
@@ -41,7 +43,8 @@ TEST(CpuFeatures, detected_ones_belong_to_this_architecture_and_imply_the_smalle
 #if defined(__x86_64__)
   EXPECT_EQ(0u, (found & kArm).bits);
   EXPECT_EQ(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), found.has_all(CpuFeature::kAvx2));
-  EXPECT_EQ(__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"), found.has_all(CpuFeature::kAvx512Vnni));
+  EXPECT_EQ(__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"),
+            found.has_all(CpuFeature::kAvx512Vnni));
 #elif defined(__aarch64__)
   EXPECT_EQ(0u, (found & kX86).bits);
 #endif

@@ -13,11 +13,13 @@ class Random {
   int64_t below(int64_t count) { return static_cast<int64_t>(generator_() % static_cast<uint64_t>(count)); }
 
   int64_t size() {
-    const int64_t sizes[] = {0, 1, 1, 2, 3, 4, 8, 16, 32, 64, int64_t{1} << 20, int64_t{1} << 39, (int64_t{1} << 40) - 1};
+    const int64_t sizes[] = {
+        0, 1, 1, 2, 3, 4, 8, 16, 32, 64, int64_t{1} << 20, int64_t{1} << 39, (int64_t{1} << 40) - 1};
     return sizes[below(13)];
   }
   int64_t integer() {
-    const int64_t integers[] = {-1, 0, 0, 1, 1, 2, 3, 7, 8, int64_t{1} << 40, -(int64_t{1} << 48), int64_t{1} << 48, INT64_MAX, INT64_MIN};
+    const int64_t integers[] = {
+        -1, 0, 0, 1, 1, 2, 3, 7, 8, int64_t{1} << 40, -(int64_t{1} << 48), int64_t{1} << 48, INT64_MAX, INT64_MIN};
     return integers[below(14)];
   }
   Tensor tensor() {
@@ -40,8 +42,9 @@ class Random {
   std::mt19937_64 generator_;
 };
 
-const char* kNames[] = {"size", "dims", "dim", "start", "end", "step", "index", "pad", "value", "diagonal", "repeats", "k", "largest",
-                        "keepdim", "descending", "min", "max", "eps", "scale", "state", "window", "softcap", "unit_offset"};
+const char* kNames[] = {"size",  "dims",     "dim",     "start", "end",     "step",    "index",      "pad",
+                        "value", "diagonal", "repeats", "k",     "largest", "keepdim", "descending", "min",
+                        "max",   "eps",      "scale",   "state", "window",  "softcap", "unit_offset"};
 
 struct Operands {
   std::vector<Tensor> tensors;
@@ -59,13 +62,16 @@ void fill(Random& random, Operands& o) {
   // Often the output is right, so that later checks are reached.
   if (random.below(2) == 0) o.tensors[6] = o.tensors[0];
   for (int64_t i = random.below(7); i > 0; --i) {
-    o.inputs.push_back(random.below(10) == 0 ? nullptr : &o.tensors[static_cast<size_t>(random.below(3) == 0 ? 0 : random.below(6))]);
+    o.inputs.push_back(
+        random.below(10) == 0 ? nullptr : &o.tensors[static_cast<size_t>(random.below(3) == 0 ? 0 : random.below(6))]);
   }
-  for (int64_t i = random.below(8) == 0 ? random.below(4) : 1 + random.below(2); i > 0; --i) o.outputs.push_back(&o.tensors[6 + i % 2]);
+  for (int64_t i = random.below(8) == 0 ? random.below(4) : 1 + random.below(2); i > 0; --i)
+    o.outputs.push_back(&o.tensors[6 + i % 2]);
   for (size_t i = 0; i < std::size(kNames); ++i) {
     o.integers.emplace_back();
     const int64_t length = random.below(3) == 0 ? random.below(10) : 1;
-    for (int64_t j = 0; j < length; ++j) o.integers.back().push_back(random.below(2) == 0 ? random.below(4) : random.integer());
+    for (int64_t j = 0; j < length; ++j)
+      o.integers.back().push_back(random.below(2) == 0 ? random.below(4) : random.integer());
   }
   for (size_t i = 0; i < std::size(kNames); ++i) {
     if (random.below(20) == 0) continue;
@@ -101,9 +107,7 @@ TEST(Hostile, checks_answer_for_any_operands) {
         ASSERT_FALSE(status.message().empty()) << op->name;
         continue;
       }
-      if (op->scratch_bytes != nullptr) {
-        ASSERT_LT(op->scratch_bytes(call, 256), size_t{1} << 62) << op->name;
-      }
+      if (op->scratch_bytes != nullptr) { ASSERT_LT(op->scratch_bytes(call, 256), size_t{1} << 62) << op->name; }
     }
   }
 }

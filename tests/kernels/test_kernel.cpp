@@ -53,7 +53,8 @@ TEST(Kernel, none_that_fits_is_an_error_that_says_for_what) {
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(Code::kUnsupportedOp, kernel.status().code());
   EXPECT_EQ("no kernel of this build does test.tiles for float32 and 3 tokens", kernel.status().message());
-  EXPECT_NE(std::string::npos, find_kernel("nothing", kFourBits, 3, rules).status().message().find("4 bits in groups of 32"));
+  EXPECT_NE(std::string::npos,
+            find_kernel("nothing", kFourBits, 3, rules).status().message().find("4 bits in groups of 32"));
 }
 
 TEST(Kernel, pins_must_exist_and_run_here) {
@@ -96,7 +97,8 @@ TEST(KernelDeathTest, the_environment_masks_features_and_pins_kernels) {
   EXPECT_EXIT(select_with("none", ""), testing::ExitedWithCode(0), "plain\nbecause: the highest rank with none");
   EXPECT_EXIT(select_with("none", "plain"), testing::ExitedWithCode(0), "plain\nbecause: MOTE_KERNEL");
   EXPECT_EXIT(select_with("avx3", ""), testing::ExitedWithCode(1), "MOTE_CPU_FEATURES holds 'avx3'");
-  EXPECT_EXIT(select_with("none", "fast"), testing::ExitedWithCode(1), "'fast', which needs avx2: this CPU offers none");
+  EXPECT_EXIT(select_with("none", "fast"), testing::ExitedWithCode(1),
+              "'fast', which needs avx2: this CPU offers none");
   EXPECT_EXIT(select_with("none", "slow"), testing::ExitedWithCode(1), "'slow', which is no kernel");
 }
 

@@ -1,5 +1,5 @@
-// What *_simd.cpp register: the same bits in every instruction set that this CPU has, for lengths of every remainder; and
-// the scans of a vocabulary against loops.
+// What *_simd.cpp register: the same bits in every instruction set that this CPU has, for lengths of every remainder;
+// and the scans of a vocabulary against loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ Floats random_floats(int64_t count, uint32_t seed, float scale = 3.0f) {
   return values;
 }
 
-// What `compute` writes for each kernel is what it writes for the last one, which every CPU can run; nothing behind the end
-// is written.
+// What `compute` writes for each kernel is what it writes for the last one, which every CPU can run; nothing behind the
+// end is written.
 template <typename Functions>
 void expect_same_bits(int64_t count, const std::function<void(const Functions&, float*)>& compute) {
   constexpr float kGuard = 12345.0f;
@@ -55,7 +55,8 @@ void expect_same_bits(int64_t count, const std::function<void(const Functions&, 
     compute(**kernel, y.data());
     for (size_t i = static_cast<size_t>(count); i < y.size(); ++i) ASSERT_EQ(kGuard, y[i]) << Functions::kRole;
     if (expected.empty()) expected = y;
-    ASSERT_EQ(0, std::memcmp(expected.data(), y.data(), y.size() * sizeof(float))) << Functions::kRole << " of " << count;
+    ASSERT_EQ(0, std::memcmp(expected.data(), y.data(), y.size() * sizeof(float)))
+        << Functions::kRole << " of " << count;
   }
 }
 
@@ -63,7 +64,8 @@ TEST(SimdKernels, norms_have_the_same_bits) {
   for (const int64_t n : kLengths) {
     const Floats x = random_floats(n, 1), weight = random_floats(n, 2), bias = random_floats(n, 3);
     for (const float* w : {weight.data(), static_cast<const float*>(nullptr)}) {
-      expect_same_bits<NormFunctions>(n, [&](const NormFunctions& f, float* y) { f.rms_norm(x.data(), w, 1.0f, 1e-6f, n, y); });
+      expect_same_bits<NormFunctions>(
+          n, [&](const NormFunctions& f, float* y) { f.rms_norm(x.data(), w, 1.0f, 1e-6f, n, y); });
       expect_same_bits<NormFunctions>(n, [&](const NormFunctions& f, float* y) {
         std::copy(x.begin(), x.end(), y);
         f.layer_norm(y, w, bias.data(), 1e-5f, n, y);
@@ -86,8 +88,9 @@ TEST(SimdKernels, softmax_has_the_same_bits) {
 TEST(SimdKernels, elementwise_ops_have_the_same_bits) {
   using pointwise::Vectorised;
   pointwise::BlockFunction Vectorised::* const members[] = {
-      &Vectorised::add,     &Vectorised::sub,  &Vectorised::mul,       &Vectorised::div,  &Vectorised::exp,   &Vectorised::tanh,
-      &Vectorised::sigmoid, &Vectorised::silu, &Vectorised::gelu_tanh, &Vectorised::relu, &Vectorised::square};
+      &Vectorised::add,       &Vectorised::sub,  &Vectorised::mul,     &Vectorised::div,
+      &Vectorised::exp,       &Vectorised::tanh, &Vectorised::sigmoid, &Vectorised::silu,
+      &Vectorised::gelu_tanh, &Vectorised::relu, &Vectorised::square};
   for (const int64_t n : {int64_t{1}, int64_t{16}, int64_t{37}, int64_t{256}}) {
     const Floats a = random_floats(n, 5), b = random_floats(n, 6);
     const void* inputs[] = {a.data(), b.data()};
@@ -158,9 +161,7 @@ TEST(Scan, exponentials_and_their_sum) {
       const float sum = f.exponentials(x.data(), n, top, 0.5f, y);
       ASSERT_NEAR(expected, static_cast<double>(sum), expected * 1e-5);
       ASSERT_EQ(sum, f.exponentials(x.data(), n, top, 0.5f, nullptr));
-      if (n > 2) {
-        ASSERT_EQ(0.0f, y[1]);
-      }
+      if (n > 2) { ASSERT_EQ(0.0f, y[1]); }
     });
   }
 }

@@ -141,8 +141,10 @@ TEST_P(Linear, embeds_rows_of_the_same_weight) {
 }
 
 std::vector<WeightKind> weight_kinds() {
-  std::vector<WeightKind> kinds = {{DType::kFloat32, 0, 0, "float"}, {DType::kFloat16, 0, 0, "float"},
-                                   {DType::kBFloat16, 0, 0, "float"}, {DType::kBFloat16, 0, 0, "int8"}};
+  std::vector<WeightKind> kinds = {{DType::kFloat32, 0, 0, "float"},
+                                   {DType::kFloat16, 0, 0, "float"},
+                                   {DType::kBFloat16, 0, 0, "float"},
+                                   {DType::kBFloat16, 0, 0, "int8"}};
   for (int bits = 1; bits <= 8; ++bits) {
     for (const int group_size : {32, 64, 128, 256}) {
       kinds.push_back({DType::kUint8, bits, group_size, "float"});

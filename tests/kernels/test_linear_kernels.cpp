@@ -13,8 +13,9 @@ namespace {
 std::vector<const Kernel*> code_kernels(const Tensor& weight, int64_t tokens) {
   std::vector<const Kernel*> found;
   for (const Kernel* kernel : all_kernels()) {
-    const bool fits = kernel->role == CodeProducts::kRole && cpu_features()->has_all(kernel->needs) && kernel->min_tokens <= tokens &&
-                      tokens <= kernel->max_tokens && (kernel->takes == nullptr || kernel->takes(mote::WeightKind::of(weight)));
+    const bool fits = kernel->role == CodeProducts::kRole && cpu_features()->has_all(kernel->needs) &&
+                      kernel->min_tokens <= tokens && tokens <= kernel->max_tokens &&
+                      (kernel->takes == nullptr || kernel->takes(mote::WeightKind::of(weight)));
     if (fits) found.push_back(kernel);
   }
   return found;
@@ -23,8 +24,8 @@ std::vector<const Kernel*> code_kernels(const Tensor& weight, int64_t tokens) {
 Product product_of(const Kernel& kernel, const Tensor& weight, PackedWeights& packed) {
   Product product;
   product.codes = static_cast<const CodeProducts*>(kernel.functions);
-  product.x = {*select_functions<RowKernels>(mote::WeightKind::of(weight), 1), product.codes->code_packing, product.codes->layout,
-               ActivationMode::kCodes};
+  product.x = {*select_functions<RowKernels>(mote::WeightKind::of(weight), 1), product.codes->code_packing,
+               product.codes->layout, ActivationMode::kCodes};
   if (product.codes->weight_packing != nullptr) product.packed = *packed.pack(weight, *product.codes->weight_packing);
   return product;
 }
@@ -35,8 +36,10 @@ std::vector<float> multiply(const Product& product, const Tensor& weight, const 
   const int64_t tokens = x.size(0), blocks = (tokens + kTokenBlock - 1) / kTokenBlock, wide = kMaxStreams * kTileRows;
   const int64_t stride = (matrix.rows + wide - 1) / wide * wide;
   TestPool threads(2);
-  std::vector<std::byte> memory(activations_bytes(product.x, matrix, tokens, blocks, 2) + product.scratch_bytes(matrix) + 128);
-  Scratch scratch({reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64), memory.size() - 64});
+  std::vector<std::byte> memory(activations_bytes(product.x, matrix, tokens, blocks, 2) +
+                                product.scratch_bytes(matrix) + 128);
+  Scratch scratch(
+      {reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64), memory.size() - 64});
   const Activations rows = prepare_activations(product.x, x, {}, matrix, nullptr, scratch, threads);
   std::byte* own = scratch.take<std::byte>(static_cast<int64_t>(product.scratch_bytes(matrix)));
   std::vector<float> y(static_cast<size_t>(tokens * stride));
@@ -55,8 +58,8 @@ void expect_same_bits(const Tensor& weight, const Tensor& x) {
     const std::vector<float> y = multiply(product_of(*kernel, weight, packed), weight, x);
     if (expected.empty()) expected = y;
     ASSERT_EQ(0, std::memcmp(expected.data(), y.data(), y.size() * sizeof(float)))
-        << kernel->name << ": " << x.size(0) << " tokens, " << weight.size(0) << " x " << weight.size(1) << ", groups of "
-        << weight.group_size;
+        << kernel->name << ": " << x.size(0) << " tokens, " << weight.size(0) << " x " << weight.size(1)
+        << ", groups of " << weight.group_size;
   }
 }
 
@@ -65,7 +68,8 @@ TEST(LinearKernels, give_the_same_bits) {
     for (const int group_size : {32, 256}) {
       for (const int64_t columns : {group_size, 1024 + group_size}) {
         const Tiles weight = random_tiles({37, columns}, bits, group_size, 1);
-        for (const int64_t tokens : {1, 17}) expect_same_bits(weight.owned.tensor, random_floats({tokens, columns}, 2).tensor);
+        for (const int64_t tokens : {1, 17})
+          expect_same_bits(weight.owned.tensor, random_floats({tokens, columns}, 2).tensor);
       }
     }
   }
@@ -74,7 +78,8 @@ TEST(LinearKernels, give_the_same_bits) {
 TEST(LinearKernels, give_the_same_bits_for_every_number_of_tokens) {
   for (const int group_size : {32, 64, 128, 256}) {
     const Tiles weight = random_tiles({83, 1280}, 4, group_size, 3);
-    for (const int64_t tokens : {1, 2, 7, 64, 257}) expect_same_bits(weight.owned.tensor, random_floats({tokens, 1280}, 4).tensor);
+    for (const int64_t tokens : {1, 2, 7, 64, 257})
+      expect_same_bits(weight.owned.tensor, random_floats({tokens, 1280}, 4).tensor);
   }
 }
 

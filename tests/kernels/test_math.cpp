@@ -17,7 +17,8 @@ double ulps(float actual, double expected) {
   if (std::isnan(expected) || std::isinf(rounded)) {
     return (std::isnan(actual) && std::isnan(expected)) || actual == rounded ? 0 : 1e9;
   }
-  const double unit = static_cast<double>(std::nextafter(std::fabs(rounded), INFINITY)) - static_cast<double>(std::fabs(rounded));
+  const double unit =
+      static_cast<double>(std::nextafter(std::fabs(rounded), INFINITY)) - static_cast<double>(std::fabs(rounded));
   return std::fabs(static_cast<double>(actual) - expected) / unit;
 }
 
@@ -39,7 +40,10 @@ TEST(Math, exponential_is_close_everywhere) {
   const auto reference = [](double x) { return std::exp(x); };
   EXPECT_LT(worst(-87, 88.7, [](float x) { return math::exp(x); }, reference), 1.5);
   EXPECT_LT(worst(-104, -87, [](float x) { return math::exp(x); }, reference), 1.01);
-  EXPECT_LT(worst(-700, 700, [](float x) { return narrow(math::log(math::exp(static_cast<double>(x)))); }, [](double x) { return x; }), 1);
+  EXPECT_LT(worst(
+                -700, 700, [](float x) { return narrow(math::log(math::exp(static_cast<double>(x)))); },
+                [](double x) { return x; }),
+            1);
   EXPECT_EQ(0.0f, math::exp(-INFINITY));
   EXPECT_EQ(INFINITY, math::exp(INFINITY));
   EXPECT_EQ(1.0f, math::exp(0.0f));
@@ -48,8 +52,14 @@ TEST(Math, exponential_is_close_everywhere) {
 
 TEST(Math, sine_and_cosine_are_right_for_large_angles) {
   for (const double range : {1.0, 100.0, 1e6, 1e7, 1e12, 1e38}) {
-    EXPECT_LT(worst(-range, range, [](float x) { return narrow(math::sin_cos(x).sin); }, [](double x) { return std::sin(x); }), 0.51);
-    EXPECT_LT(worst(-range, range, [](float x) { return narrow(math::sin_cos(x).cos); }, [](double x) { return std::cos(x); }), 0.51);
+    EXPECT_LT(
+        worst(
+            -range, range, [](float x) { return narrow(math::sin_cos(x).sin); }, [](double x) { return std::sin(x); }),
+        0.51);
+    EXPECT_LT(
+        worst(
+            -range, range, [](float x) { return narrow(math::sin_cos(x).cos); }, [](double x) { return std::cos(x); }),
+        0.51);
   }
   EXPECT_TRUE(std::isnan(math::sin_cos(INFINITY).sin));
   EXPECT_TRUE(std::isnan(math::sin_cos(std::nanf("")).cos));
@@ -62,21 +72,32 @@ TEST(Math, other_functions_are_close) {
   EXPECT_LT(worst(-7, 7, [](float x) { return narrow(math::erf(x)); }, [](double x) { return std::erf(x); }), 0.51);
   EXPECT_LT(worst(0, 1e30, [](float x) { return narrow(math::log(x)); }, [](double x) { return std::log(x); }), 0.51);
   EXPECT_LT(worst(0.5, 2, [](float x) { return narrow(math::log(x)); }, [](double x) { return std::log(x); }), 0.51);
-  EXPECT_LT(worst(-0.999, 5, [](float x) { return narrow(math::log1p(x)); }, [](double x) { return std::log1p(x); }), 0.51);
-  EXPECT_LT(worst(-2, 2, [](float x) { return narrow(math::expm1(static_cast<double>(x))); }, [](double x) { return std::expm1(x); }), 0.51);
-  EXPECT_LT(worst(-1e-6, 1e-6, [](float x) { return narrow(math::expm1(static_cast<double>(x))); }, [](double x) { return std::expm1(x); }), 0.51);
-  EXPECT_LT(worst(-80, 80, [](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }), 3);
+  EXPECT_LT(
+      worst(-0.999, 5, [](float x) { return narrow(math::log1p(x)); }, [](double x) { return std::log1p(x); }), 0.51);
+  EXPECT_LT(worst(
+                -2, 2, [](float x) { return narrow(math::expm1(static_cast<double>(x))); },
+                [](double x) { return std::expm1(x); }),
+            0.51);
+  EXPECT_LT(worst(
+                -1e-6, 1e-6, [](float x) { return narrow(math::expm1(static_cast<double>(x))); },
+                [](double x) { return std::expm1(x); }),
+            0.51);
+  EXPECT_LT(
+      worst(-80, 80, [](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }), 3);
   EXPECT_TRUE(std::isnan(math::tanh(std::nanf(""))));
   EXPECT_EQ(-1.0f, math::tanh(-INFINITY));
   EXPECT_TRUE(std::isnan(math::erf(std::nan(""))));
 }
 
 TEST(Math, powers_follow_c) {
-  const double values[] = {-INFINITY, -1e30, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.5, 7.0, 1e30, INFINITY, NAN};
+  const double values[] = {-INFINITY, -1e30, -3.0, -2.0, -1.0, -0.5, -0.0,     0.0,
+                           0.5,       1.0,   2.0,  2.5,  7.0,  1e30, INFINITY, NAN};
   for (const double x : values) {
     for (const double y : values) EXPECT_LT(ulps(narrow(math::pow(x, y)), std::pow(x, y)), 0.51) << x << " " << y;
   }
-  EXPECT_LT(worst(0.01, 90, [](float x) { return narrow(math::pow(x, 7.3)); }, [](double x) { return std::pow(x, 7.3); }), 0.51);
+  EXPECT_LT(worst(
+                0.01, 90, [](float x) { return narrow(math::pow(x, 7.3)); }, [](double x) { return std::pow(x, 7.3); }),
+            0.51);
 }
 
 TEST(Math, rounds_halves_to_even) {

@@ -34,8 +34,12 @@ CheckedCall product(const Operand& a, const Operand& b) {
 }
 
 TEST(Matmul, MatchesDoubleForOddSizesAndStrides) {
-  const Shape shapes[][2] = {{{3, 5}, {5, 7}},           {{1, 1}, {1, 1}},       {{2, 70, 33}, {2, 33, 17}},
-                             {{2, 3, 4, 300}, {2, 3, 300, 31}}, {{4, 1, 129}, {4, 129, 16}}, {{130, 2}, {2, 1}}};
+  const Shape shapes[][2] = {{{3, 5}, {5, 7}},
+                             {{1, 1}, {1, 1}},
+                             {{2, 70, 33}, {2, 33, 17}},
+                             {{2, 3, 4, 300}, {2, 3, 300, 31}},
+                             {{4, 1, 129}, {4, 129, 16}},
+                             {{130, 2}, {2, 1}}};
   for (const auto& [a_shape, b_shape] : shapes) {
     const Operand a = Operand::random(a_shape, 1), b = Operand::random(b_shape, 2);
     for (const auto& [left, right] : {std::pair(a, b), std::pair(a.strided(), b), std::pair(a, b.strided())}) {

@@ -100,7 +100,8 @@ Routed random_routed(const Setting& s, int64_t tokens) {
   std::vector<int64_t> chosen;
   std::mt19937 generator(7);
   for (int64_t i = 0; i < tokens * kChosen; ++i) chosen.push_back(static_cast<int64_t>(generator() % (kExperts - 1)));
-  return {random_floats({tokens, s.width}, 5), integers({tokens, kChosen}, chosen), random_floats({tokens, kChosen}, 6)};
+  return {random_floats({tokens, s.width}, 5), integers({tokens, kChosen}, chosen),
+          random_floats({tokens, kChosen}, 6)};
 }
 
 Owned run(const Setting& s, const Model& model, const Routed& in, int threads) {
@@ -124,7 +125,8 @@ TEST_P(Moe, agrees_with_experts_in_double) {
     std::vector<double> expected(static_cast<size_t>(tokens * s.width), 0.0);
     for (int64_t t = 0; t < tokens; ++t) {
       for (int64_t slot = 0; slot < kChosen; ++slot) {
-        const std::vector<double> y = expert(s, model, in.indices.as<int64_t>()[t * kChosen + slot], in.x.as<float>() + t * s.width);
+        const std::vector<double> y =
+            expert(s, model, in.indices.as<int64_t>()[t * kChosen + slot], in.x.as<float>() + t * s.width);
         for (size_t d = 0; d < y.size(); ++d) {
           expected[static_cast<size_t>(t * s.width) + d] += value(in.weights, t * kChosen + slot) * y[d];
         }
@@ -163,7 +165,13 @@ std::vector<Setting> settings() {
       {.name = "gpt_oss", .layout = "interleaved", .bias = true, .limit = 1.0, .alpha = 1.702},
       {.name = "gelu", .function = "gelu"},
       {.name = "tiles4", .bits = 4, .group_size = 32},
-      {.name = "tiles4_padded", .bits = 4, .group_size = 32, .layout = "single", .function = "identity", .features = 32, .width = 96},
+      {.name = "tiles4_padded",
+       .bits = 4,
+       .group_size = 32,
+       .layout = "single",
+       .function = "identity",
+       .features = 32,
+       .width = 96},
       {.name = "tiles8_padded", .bits = 8, .group_size = 64, .features = 64, .width = 64},
       {.name = "tiles8_interleaved", .bits = 8, .group_size = 32, .layout = "interleaved", .bias = true},
       {.name = "tiles3_padded", .bits = 3, .group_size = 32, .features = 32, .width = 96},
@@ -181,13 +189,19 @@ TEST(MoeRefuses, experts_that_do_not_exist) {
   for (const int64_t index : {int64_t{-1}, kExperts, INT64_MAX}) {
     OpCall call("mote.moe_experts");
     const Owned x = random_floats({1, s.width}, 1), chosen = integers({1, 1}, {index}), weight = floats({1, 1}, {1});
-    call.input(x).input(chosen).input(weight).input(model.gate_up).input(model.down).output(DType::kFloat32, {1, s.width});
+    call.input(x)
+        .input(chosen)
+        .input(weight)
+        .input(model.gate_up)
+        .input(model.down)
+        .output(DType::kFloat32, {1, s.width});
     EXPECT_EQ(Code::kInvalidArgument, call.run().code());
   }
 }
 
 TEST(MoeRefuses, operands_that_do_not_fit) {
-  const auto accepted = [](const Shape& x, const Shape& indices, const Shape& weights, const Shape& gate_up, const Shape& down) {
+  const auto accepted = [](const Shape& x, const Shape& indices, const Shape& weights, const Shape& gate_up,
+                           const Shape& down) {
     OpCall call("mote.moe_experts");
     const Owned a = make(DType::kFloat32, x), b = make(DType::kInt64, indices), c = make(DType::kFloat32, weights);
     const Owned d = make(DType::kFloat32, gate_up), e = make(DType::kFloat32, down);

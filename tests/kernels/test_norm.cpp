@@ -15,7 +15,8 @@ std::vector<double> rms_norm(const Owned& x, const Owned* weight, double eps, do
     double sum = 0;
     for (size_t i = 0; i < width; ++i) sum += y[begin + i] * y[begin + i];
     const double factor = 1 / std::sqrt(sum / static_cast<double>(width) + eps);
-    for (size_t i = 0; i < width; ++i) y[begin + i] *= factor * (weight ? static_cast<double>(weight->as<float>()[i]) + offset : 1.0);
+    for (size_t i = 0; i < width; ++i)
+      y[begin + i] *= factor * (weight ? static_cast<double>(weight->as<float>()[i]) + offset : 1.0);
   }
   return y;
 }
@@ -26,7 +27,8 @@ std::vector<double> layer_norm(const Owned& x, const Owned* weight, const Owned*
   for (size_t begin = 0; begin < y.size(); begin += width) {
     double mean = 0, variance = 0;
     for (size_t i = 0; i < width; ++i) mean += y[begin + i] / static_cast<double>(width);
-    for (size_t i = 0; i < width; ++i) variance += (y[begin + i] - mean) * (y[begin + i] - mean) / static_cast<double>(width);
+    for (size_t i = 0; i < width; ++i)
+      variance += (y[begin + i] - mean) * (y[begin + i] - mean) / static_cast<double>(width);
     for (size_t i = 0; i < width; ++i) {
       y[begin + i] = (y[begin + i] - mean) / std::sqrt(variance + eps);
       if (weight) y[begin + i] *= static_cast<double>(weight->as<float>()[i]);
@@ -45,7 +47,9 @@ TEST(RmsNorm, agrees_with_double) {
         call.input(x).input(weight).output(DType::kFloat32, {1, tokens, width});
         call.number("eps", 1e-5).integers("unit_offset", {unit_offset});
         ASSERT_TRUE(call.run(3).ok());
-        EXPECT_LT(relative_error(call.result().as<float>(), rms_norm(x, &weight, 1e-5, static_cast<double>(unit_offset))), 1e-6);
+        EXPECT_LT(
+            relative_error(call.result().as<float>(), rms_norm(x, &weight, 1e-5, static_cast<double>(unit_offset))),
+            1e-6);
       }
     }
   }
@@ -54,13 +58,15 @@ TEST(RmsNorm, agrees_with_double) {
 TEST(LayerNorm, agrees_with_double) {
   for (const int64_t width : {1, 5, 16, 33, 512}) {
     for (const bool has_parameters : {false, true}) {
-      const Owned x = random_floats({9, width}, 1, 3.0f), weight = random_floats({width}, 2), bias = random_floats({width}, 3);
+      const Owned x = random_floats({9, width}, 1, 3.0f), weight = random_floats({width}, 2),
+                  bias = random_floats({width}, 3);
       OpCall call("mote.layer_norm");
       call.input(x);
       if (has_parameters) call.input(weight).input(bias);
       call.output(DType::kFloat32, {9, width}).number("eps", 1e-5);
       ASSERT_TRUE(call.run(2).ok());
-      const auto expected = has_parameters ? layer_norm(x, &weight, &bias, 1e-5) : layer_norm(x, nullptr, nullptr, 1e-5);
+      const auto expected =
+          has_parameters ? layer_norm(x, &weight, &bias, 1e-5) : layer_norm(x, nullptr, nullptr, 1e-5);
       EXPECT_LT(relative_error(call.result().as<float>(), expected), 2e-6) << width;
     }
   }

@@ -53,7 +53,8 @@ TEST(Pointwise, unary_ops_agree_with_double) {
     const Status status = call.run(3);
     ASSERT_TRUE(status.ok()) << op.name << status.message();
     for (size_t i = 0; i < special.size(); ++i) {
-      const double expected = op.reference(static_cast<double>(special[i])), actual = static_cast<double>(call.result().as<float>()[i]);
+      const double expected = op.reference(static_cast<double>(special[i])),
+                   actual = static_cast<double>(call.result().as<float>()[i]);
       if (std::isnan(expected)) {
         EXPECT_TRUE(std::isnan(actual)) << op.name << " " << special[i];
       } else if (std::isinf(expected)) {
@@ -77,7 +78,8 @@ TEST(Pointwise, tanh_gelu_and_clamp_take_attributes) {
   ASSERT_TRUE(both.run().ok());
   for (int i = 0; i < 300; ++i) {
     const auto value = static_cast<double>(x.as<float>()[i]);
-    const double expected = 0.5 * value * (1 + std::tanh(std::sqrt(2 / M_PI) * (value + 0.044715 * value * value * value)));
+    const double expected =
+        0.5 * value * (1 + std::tanh(std::sqrt(2 / M_PI) * (value + 0.044715 * value * value * value)));
     EXPECT_NEAR(expected, static_cast<double>(gelu.result().as<float>()[i]), 1e-6);
     EXPECT_EQ(std::max(x.as<float>()[i], -0.5f), low.result().as<float>()[i]);
     EXPECT_EQ(std::clamp(x.as<float>()[i], -0.5f, 0.25f), both.result().as<float>()[i]);
@@ -146,7 +148,8 @@ TEST(Pointwise, integers_divide_and_wrap_like_python_without_traps) {
   const std::vector<int64_t> values = {INT64_MIN, -7, -2, -1, 0, 1, 2, 7, INT64_MAX};
   const auto n = static_cast<int64_t>(values.size());
   const Owned a = integers({n, 1}, values), b = integers({n}, values);
-  for (const std::string name : {"add", "sub", "mul", "pow", "maximum", "minimum", "remainder", "floor_divide", "fmod", "bitwise_and", "bitwise_or"}) {
+  for (const std::string name : {"add", "sub", "mul", "pow", "maximum", "minimum", "remainder", "floor_divide", "fmod",
+                                 "bitwise_and", "bitwise_or"}) {
     OpCall call("aten." + name);
     call.input(a).input(b).output(DType::kInt64, {n, n});
     ASSERT_TRUE(call.run().ok()) << name;
@@ -163,12 +166,8 @@ TEST(Pointwise, integers_divide_and_wrap_like_python_without_traps) {
       EXPECT_EQ(-1, at(7, 2));
       EXPECT_EQ(0, at(0, 3));
     }
-    if (name == "add") {
-      EXPECT_EQ(INT64_MIN, at(8, 5));
-    }
-    if (name == "pow") {
-      EXPECT_EQ(49, at(7, 6));
-    }
+    if (name == "add") { EXPECT_EQ(INT64_MIN, at(8, 5)); }
+    if (name == "pow") { EXPECT_EQ(49, at(7, 6)); }
   }
 }
 

@@ -105,7 +105,9 @@ TEST(Reduce, ExtremesKeepNan) {
 
 TEST(Reduce, ExtremesOfInfinities) {
   CheckedCall call("aten.amax");
-  call.input(Operand::of<float>({3}, {-kInfinity, -kInfinity, -kInfinity})).integers("dims", {0}).output(DType::kFloat32, {});
+  call.input(Operand::of<float>({3}, {-kInfinity, -kInfinity, -kInfinity}))
+      .integers("dims", {0})
+      .output(DType::kFloat32, {});
   call.expect_success();
   EXPECT_EQ(call.result().at<float>({}), -kInfinity);
 }
@@ -169,13 +171,23 @@ TEST(Reduce, RefusesHostileOperands) {
   call("aten.sum", {1}, DType::kFloat32, {2}).input(x).expect_refusal("2 inputs");
   CheckedCall("aten.sum").input(x).output(DType::kFloat32, {2}).expect_refusal("'dims' is missing");
   CheckedCall("aten.sum").absent_input().integers("dims", {}).output(DType::kFloat32, {}).expect_refusal("absent");
-  CheckedCall("aten.amax").input(Operand(DType::kFloat32, {2, 0})).integers("dims", {1}).output(DType::kFloat32, {2})
+  CheckedCall("aten.amax")
+      .input(Operand(DType::kFloat32, {2, 0}))
+      .integers("dims", {1})
+      .output(DType::kFloat32, {2})
       .expect_refusal("size 0");
-  CheckedCall("aten.mean").input(Operand(DType::kInt64, {2})).integers("dims", {0}).output(DType::kFloat32, {})
+  CheckedCall("aten.mean")
+      .input(Operand(DType::kInt64, {2}))
+      .integers("dims", {0})
+      .output(DType::kFloat32, {})
       .expect_refusal("dtype int64: must be float32");
   Operand quantised = x, huge = x;
   quantised.tensor.bits = 4;
-  CheckedCall("aten.sum").input(quantised).integers("dims", {1}).output(DType::kFloat32, {2}).expect_refusal("quantised");
+  CheckedCall("aten.sum")
+      .input(quantised)
+      .integers("dims", {1})
+      .output(DType::kFloat32, {2})
+      .expect_refusal("quantised");
   huge.tensor.sizes[0] = INT64_MAX;
   CheckedCall("aten.sum").input(huge).integers("dims", {1}).output(DType::kFloat32, {2}).expect_refusal("sizes[0]");
 }
@@ -209,11 +221,20 @@ TEST(Cumsum, IntegersBoolsAndScalars) {
   scalar.input(Operand::of<int64_t>({}, {7})).integer("dim", 0).output(DType::kInt64, {});
   scalar.expect_success();
   EXPECT_EQ(scalar.result().at<int64_t>({}), 7);
-  CheckedCall("aten.cumsum").input(Operand(DType::kInt64, {2})).integer("dim", 1).output(DType::kInt64, {2})
+  CheckedCall("aten.cumsum")
+      .input(Operand(DType::kInt64, {2}))
+      .integer("dim", 1)
+      .output(DType::kInt64, {2})
       .expect_refusal("'dim' = 1");
-  CheckedCall("aten.cumsum").input(Operand(DType::kInt64, {2})).integer("dim", 0).output(DType::kInt64, {3})
+  CheckedCall("aten.cumsum")
+      .input(Operand(DType::kInt64, {2}))
+      .integer("dim", 0)
+      .output(DType::kInt64, {3})
       .expect_refusal("output 0");
-  CheckedCall("aten.cumsum").input(Operand(DType::kInt8, {2})).integer("dim", 0).output(DType::kInt64, {2})
+  CheckedCall("aten.cumsum")
+      .input(Operand(DType::kInt8, {2}))
+      .integer("dim", 0)
+      .output(DType::kInt64, {2})
       .expect_refusal("dtype int8");
 }
 

@@ -20,8 +20,10 @@ TEST(RopeTable, agrees_with_double_at_large_positions) {
       for (int64_t i = 0; i < 6; ++i) {
         const int64_t f = layout == "half" ? i % 3 : i / 2;
         const float angle = static_cast<float>(positions.as<int64_t>()[t]) * inv_freq.as<float>()[f];
-        EXPECT_NEAR(1.5 * std::cos(static_cast<double>(angle)), static_cast<double>(call.result(0).as<float>()[t * 6 + i]), 2e-7);
-        EXPECT_NEAR(1.5 * std::sin(static_cast<double>(angle)), static_cast<double>(call.result(1).as<float>()[t * 6 + i]), 2e-7);
+        EXPECT_NEAR(1.5 * std::cos(static_cast<double>(angle)),
+                    static_cast<double>(call.result(0).as<float>()[t * 6 + i]), 2e-7);
+        EXPECT_NEAR(1.5 * std::sin(static_cast<double>(angle)),
+                    static_cast<double>(call.result(1).as<float>()[t * 6 + i]), 2e-7);
       }
     }
   }

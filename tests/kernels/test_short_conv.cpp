@@ -12,8 +12,11 @@ struct Convolution {
   std::vector<RecurrentState> states;
 
   Convolution(int64_t num_channels, int64_t num_taps)
-      : channels(num_channels), taps(num_taps), weight(random_floats({num_channels, num_taps}, 1)),
-        bias(random_floats({num_channels}, 2)), state(make(DType::kFloat32, {1, num_taps - 1, num_channels})),
+      : channels(num_channels),
+        taps(num_taps),
+        weight(random_floats({num_channels, num_taps}, 1)),
+        bias(random_floats({num_channels}, 2)),
+        state(make(DType::kFloat32, {1, num_taps - 1, num_channels})),
         states{RecurrentState{state.tensor}} {}
 
   Owned run(const Owned& x, int threads) {
@@ -40,7 +43,9 @@ TEST(ShortConv, agrees_with_double_in_chunks_of_any_size) {
       double sum = static_cast<double>(whole.bias.as<float>()[c]);
       for (int64_t j = 0; j < taps; ++j) {
         const int64_t from = t + j - taps + 1;
-        if (from >= 0) sum += static_cast<double>(whole.weight.as<float>()[c * taps + j]) * static_cast<double>(x.as<float>()[from * channels + c]);
+        if (from >= 0)
+          sum += static_cast<double>(whole.weight.as<float>()[c * taps + j]) *
+                 static_cast<double>(x.as<float>()[from * channels + c]);
       }
       expected.push_back(sum);
     }
@@ -49,9 +54,11 @@ TEST(ShortConv, agrees_with_double_in_chunks_of_any_size) {
       Convolution parts(channels, taps);
       for (int64_t begin = 0; begin < tokens; begin += chunk) {
         const int64_t end = std::min(tokens, begin + chunk);
-        const Owned rows = floats({1, end - begin, channels}, std::vector<float>(x.as<float>() + begin * channels, x.as<float>() + end * channels));
+        const Owned rows = floats({1, end - begin, channels},
+                                  std::vector<float>(x.as<float>() + begin * channels, x.as<float>() + end * channels));
         const Owned out = parts.run(with_layout(rows, {0, 2, 1}), static_cast<int>(begin % 4) + 1);
-        EXPECT_EQ(0, std::memcmp(out.bytes.data(), y.as<float>() + begin * channels, static_cast<size_t>((end - begin) * channels) * sizeof(float)));
+        EXPECT_EQ(0, std::memcmp(out.bytes.data(), y.as<float>() + begin * channels,
+                                 static_cast<size_t>((end - begin) * channels) * sizeof(float)));
       }
       EXPECT_TRUE(same_bits(whole.state, parts.state));
     }
@@ -81,7 +88,8 @@ TEST(ShortConv, gives_each_sequence_of_a_call_the_bits_that_it_gets_alone) {
   int64_t first = 0;
   for (size_t i = 0; i < lengths.size(); first += lengths[i++]) {
     const float* from = x.as<float>() + first * channels;
-    const Owned y = alone[i].run(floats({1, lengths[i], channels}, std::vector<float>(from, from + lengths[i] * channels)), 1);
+    const Owned y =
+        alone[i].run(floats({1, lengths[i], channels}, std::vector<float>(from, from + lengths[i] * channels)), 1);
     EXPECT_EQ(0, std::memcmp(call.result().as<float>() + first * channels, y.bytes.data(), y.bytes.size())) << i;
     EXPECT_TRUE(same_bits(together[i].state, alone[i].state)) << i;
   }

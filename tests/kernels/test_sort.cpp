@@ -12,7 +12,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Whether a sorts before b, both with NaN as the largest.
 bool before(double a, double b, bool descending) {
-  if (std::isnan(a) || std::isnan(b)) return descending ? std::isnan(a) && !std::isnan(b) : !std::isnan(a) && std::isnan(b);
+  if (std::isnan(a) || std::isnan(b))
+    return descending ? std::isnan(a) && !std::isnan(b) : !std::isnan(a) && std::isnan(b);
   return descending ? a > b : a < b;
 }
 
@@ -62,7 +63,9 @@ TEST(Sort, IsStableWithNanLargestAlongEveryDimension) {
   for (size_t dim = 0; dim < 3; ++dim) {
     for (const bool descending : {false, true}) {
       CheckedCall call("aten.sort");
-      call.input(dim == 1 ? x.strided() : x).integer("dim", static_cast<int64_t>(dim)).integer("descending", descending);
+      call.input(dim == 1 ? x.strided() : x)
+          .integer("dim", static_cast<int64_t>(dim))
+          .integer("descending", descending);
       call.output(DType::kFloat32, x.shape()).output(DType::kInt64, x.shape());
       call.expect_success();
       expect_order<float>(call, x, dim, descending, x.tensor.sizes[dim]);
@@ -76,7 +79,11 @@ TEST(Sort, IntegersAndLongLines) {
   values[77] = INT64_MIN;
   const Operand x = Operand::of<int64_t>({2, 2500}, values);
   CheckedCall call("aten.sort");
-  call.input(x).integer("dim", 1).integer("descending", 0).output(DType::kInt64, {2, 2500}).output(DType::kInt64, {2, 2500});
+  call.input(x)
+      .integer("dim", 1)
+      .integer("descending", 0)
+      .output(DType::kInt64, {2, 2500})
+      .output(DType::kInt64, {2, 2500});
   call.expect_success();
   EXPECT_EQ(call.result(0).at<int64_t>({0, 0}), INT64_MIN);
   expect_order<int64_t>(call, x, 1, false, 2500);
@@ -104,8 +111,8 @@ TEST(TopK, AlongTheFirstDimension) {
 }
 
 TEST(Extreme, ArgmaxMaxAndMinTakeTheFirstAndKeepNan) {
-  const Operand x = Operand::of<float>({4, 4}, {1, 3, 3, 2, -kInfinity, -kInfinity, -kInfinity, -kInfinity, 0, kNan, 5, kNan,
-                                                4, 1, 1, 4});
+  const Operand x = Operand::of<float>(
+      {4, 4}, {1, 3, 3, 2, -kInfinity, -kInfinity, -kInfinity, -kInfinity, 0, kNan, 5, kNan, 4, 1, 1, 4});
   CheckedCall argmax("aten.argmax");
   argmax.input(x.strided()).integer("dim", 1).integer("keepdim", 0).output(DType::kInt64, {4});
   argmax.expect_success();
@@ -125,7 +132,11 @@ TEST(Extreme, ArgmaxMaxAndMinTakeTheFirstAndKeepNan) {
 TEST(Extreme, ManyLinesAlongTheFirstDimension) {
   const Operand x = Operand::random({6, 3001}, 6);
   CheckedCall max("aten.max");
-  max.input(x).integer("dim", 0).integer("keepdim", 1).output(DType::kFloat32, {1, 3001}).output(DType::kInt64, {1, 3001});
+  max.input(x)
+      .integer("dim", 0)
+      .integer("keepdim", 1)
+      .output(DType::kFloat32, {1, 3001})
+      .output(DType::kInt64, {1, 3001});
   max.expect_success();
   expect_order<float>(max, x, 0, true, 1);
 }
@@ -147,18 +158,48 @@ TEST(Sort, RefusesHostileOperands) {
   topk(4, {2, 4}).expect_refusal("'k' = 4");
   topk(-1, {2, 0}).expect_refusal("'k' = -1");
   topk(2, {2, 3}).expect_refusal("output 0");
-  CheckedCall("aten.topk").input(x).integer("k", 1).integer("dim", 1).output(DType::kFloat32, {2, 1}).expect_refusal("1 outputs");
-  CheckedCall("aten.sort").input(x).integer("dim", 2).output(DType::kFloat32, {2, 3}).output(DType::kInt64, {2, 3})
+  CheckedCall("aten.topk")
+      .input(x)
+      .integer("k", 1)
+      .integer("dim", 1)
+      .output(DType::kFloat32, {2, 1})
+      .expect_refusal("1 outputs");
+  CheckedCall("aten.sort")
+      .input(x)
+      .integer("dim", 2)
+      .output(DType::kFloat32, {2, 3})
+      .output(DType::kInt64, {2, 3})
       .expect_refusal("'dim' = 2");
-  CheckedCall("aten.sort").input(x).integer("dim", 1).integer("descending", 5).output(DType::kFloat32, {2, 3})
-      .output(DType::kInt64, {2, 3}).expect_refusal("descending");
-  CheckedCall("aten.sort").input(x).integer("dim", 1).output(DType::kFloat32, {2, 3}).output(DType::kInt32, {2, 3})
+  CheckedCall("aten.sort")
+      .input(x)
+      .integer("dim", 1)
+      .integer("descending", 5)
+      .output(DType::kFloat32, {2, 3})
+      .output(DType::kInt64, {2, 3})
+      .expect_refusal("descending");
+  CheckedCall("aten.sort")
+      .input(x)
+      .integer("dim", 1)
+      .output(DType::kFloat32, {2, 3})
+      .output(DType::kInt32, {2, 3})
       .expect_refusal("output 1");
-  CheckedCall("aten.argmax").input(Operand(DType::kFloat32, {2, 0})).integer("dim", 1).output(DType::kInt64, {2})
+  CheckedCall("aten.argmax")
+      .input(Operand(DType::kFloat32, {2, 0}))
+      .integer("dim", 1)
+      .output(DType::kInt64, {2})
       .expect_refusal("size 0");
-  CheckedCall("aten.max").input(x).integer("dim", 1).integer("keepdim", 1).output(DType::kFloat32, {2}).output(DType::kInt64, {2})
+  CheckedCall("aten.max")
+      .input(x)
+      .integer("dim", 1)
+      .integer("keepdim", 1)
+      .output(DType::kFloat32, {2})
+      .output(DType::kInt64, {2})
       .expect_refusal("output 0");
-  CheckedCall("aten.min").input(Operand(DType::kBool, {2})).integer("dim", 0).output(DType::kBool, {}).output(DType::kInt64, {})
+  CheckedCall("aten.min")
+      .input(Operand(DType::kBool, {2}))
+      .integer("dim", 0)
+      .output(DType::kBool, {})
+      .output(DType::kInt64, {})
       .expect_refusal("dtype bool");
 }
 

@@ -67,9 +67,11 @@ TEST(View, expands_without_copying) {
 
 TEST(View, slices_and_selects) {
   const Owned x = counting({3, 4});
-  EXPECT_EQ(values({1, 3, 5, 7, 9, 11}), view("aten.slice", x, {3, 2}, {{"dim", {1}}, {"start", {1}}, {"end", {4}}, {"step", {2}}}));
+  EXPECT_EQ(values({1, 3, 5, 7, 9, 11}),
+            view("aten.slice", x, {3, 2}, {{"dim", {1}}, {"start", {1}}, {"end", {4}}, {"step", {2}}}));
   EXPECT_EQ(values({8, 9, 10, 11}), view("aten.slice", x, {1, 4}, {{"dim", {0}}, {"start", {2}}, {"end", {3}}}));
-  EXPECT_EQ(values({3}), view("aten.slice", counting({4}), {1}, {{"dim", {0}}, {"start", {3}}, {"end", {4}}, {"step", {int64_t{1} << 40}}}));
+  EXPECT_EQ(values({3}), view("aten.slice", counting({4}), {1},
+                              {{"dim", {0}}, {"start", {3}}, {"end", {4}}, {"step", {int64_t{1} << 40}}}));
   EXPECT_EQ(values({4, 5, 6, 7}), view("aten.select", x, {4}, {{"dim", {0}}, {"index", {1}}}));
   EXPECT_EQ(values({2, 6, 10}), view("aten.select", x, {3}, {{"dim", {1}}, {"index", {2}}}));
 }
@@ -93,7 +95,8 @@ TEST(View, refuses_what_lies_outside) {
   EXPECT_TRUE(view("aten.permute", x, {3}, {{"dims", {0}}}).empty());
   EXPECT_TRUE(view("aten.permute", x, {4, 3}, {{"dims", {2, 0}}}).empty());
   EXPECT_TRUE(view("aten.unsqueeze", x, {3, 4, 1}, {{"dim", {3}}}).empty());
-  EXPECT_TRUE(view("aten.unsqueeze", counting({1, 1, 1, 1, 1, 1, 1, 1}), {1, 1, 1, 1, 1, 1, 1, 1}, {{"dim", {0}}}).empty());
+  EXPECT_TRUE(
+      view("aten.unsqueeze", counting({1, 1, 1, 1, 1, 1, 1, 1}), {1, 1, 1, 1, 1, 1, 1, 1}, {{"dim", {0}}}).empty());
 }
 
 TEST(View, refuses_products_that_overflow) {

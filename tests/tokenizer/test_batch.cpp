@@ -31,9 +31,7 @@ TEST(Batch, the_first_failure_in_the_order_of_items_is_thrown) {
     try {
       for_each_in_threads(100, 4, fail);
       FAIL() << "nothing was thrown";
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "1");
-    }
+    } catch (const std::runtime_error& error) { EXPECT_STREQ(error.what(), "1"); }
   }
 }
 
@@ -41,7 +39,8 @@ TEST(Batch, threads_share_a_tokenizer) {
   const auto tokenizer = Tokenizer::open(*compile_json(test::TinyTokenizer().json()));
   ASSERT_TRUE(tokenizer.ok());
   std::vector<std::string> texts;
-  for (size_t i = 0; i < 500; ++i) texts.push_back(std::string(i % 40, 'a') + "bc ab<eos>" + std::string(i % 7, 'c') + " \u00e9");
+  for (size_t i = 0; i < 500; ++i)
+    texts.push_back(std::string(i % 40, 'a') + "bc ab<eos>" + std::string(i % 7, 'c') + " \u00e9");
   std::vector<std::vector<int32_t>> found(texts.size());
   for_each_in_threads(texts.size(), 8, [&](size_t i) { found[i] = *tokenizer->encode(texts[i], {}); });
   for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(found[i], *tokenizer->encode(texts[i], {})) << texts[i];

@@ -6,7 +6,8 @@
 namespace mote::tokenizer {
 namespace {
 
-std::vector<std::string> split(const std::string& pattern, fb::Behavior behavior, bool invert, const std::string& text) {
+std::vector<std::string> split(const std::string& pattern, fb::Behavior behavior, bool invert,
+                               const std::string& text) {
   auto compiled = Pattern::make(pattern, true);
   EXPECT_TRUE(compiled.ok()) << compiled.status().message();
   std::vector<std::string> parts;
@@ -49,7 +50,8 @@ TEST(Regex, word_characters_include_marks) {
 }
 
 TEST(Regex, refuses_what_pcre2_reads_differently) {
-  for (const char* pattern : {"\\h+", "[a[b]]", "[a-z&&[^b]]", "(?m:a.b)", "(?s)a", "(?#a)", "\\Ka", "(*ACCEPT)", "(", "[a", "a\\", "[\\", "\\p{L"}) {
+  for (const char* pattern : {"\\h+", "[a[b]]", "[a-z&&[^b]]", "(?m:a.b)", "(?s)a", "(?#a)", "\\Ka", "(*ACCEPT)", "(",
+                              "[a", "a\\", "[\\", "\\p{L"}) {
     const auto regex = Regex::compile(pattern);
     ASSERT_FALSE(regex.ok()) << pattern;
     EXPECT_EQ(regex.status().code(), Code::kInvalidTokenizer) << pattern;

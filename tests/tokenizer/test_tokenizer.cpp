@@ -54,7 +54,8 @@ TEST(Tokenizer, bytes_of_one_character_are_tokens_of_their_own) {
 TEST(Tokenizer, special_tokens_in_text_are_found_only_where_asked) {
   const Tokenizer tokenizer = make();
   EXPECT_EQ(encode(tokenizer, "a<eos>b"), (Ids{1, 0, 2}));
-  EXPECT_EQ(encode(tokenizer, "a<eos>b", {.add_special = true, .parse_special = false}), (Ids{1, 2}));  // "<eos>" has no bytes here
+  EXPECT_EQ(encode(tokenizer, "a<eos>b", {.add_special = true, .parse_special = false}),
+            (Ids{1, 2}));  // "<eos>" has no bytes here
   EXPECT_EQ(tokenizer.decode({1, 0, 2}, true), "ab");
   EXPECT_EQ(tokenizer.decode({1, 0, 2}, false), "a<eos>b");
 }
@@ -94,31 +95,40 @@ TEST(Tokenizer, a_template_puts_its_tokens_around_the_text) {
 }
 
 TEST(Tokenizer, refuses_what_nobody_can_use_by_field_and_value) {
-  const auto refused = [](std::string TinyTokenizer::*part, const char* json) {
+  const auto refused = [](std::string TinyTokenizer::* part, const char* json) {
     TinyTokenizer tiny;
     tiny.*part = json;
     return refusal(tiny);
   };
-  const auto names = [](const std::string& message, const char* named) { return message.find(named) != std::string::npos; };
+  const auto names = [](const std::string& message, const char* named) {
+    return message.find(named) != std::string::npos;
+  };
   EXPECT_PRED2(names, refused(&TinyTokenizer::normalizer, R"({"type": "Shout"})"), "normalizer.type = \"Shout\"");
-  EXPECT_PRED2(names, refused(&TinyTokenizer::normalizer, R"({"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA"})"),
+  EXPECT_PRED2(names,
+               refused(&TinyTokenizer::normalizer, R"({"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA"})"),
                "precompiled_charsmap");
-  EXPECT_PRED2(names, refused(&TinyTokenizer::pre_tokenizer, R"({"type": "FixedLength", "length": 0})"), "pre_tokenizer.length = 0");
-  EXPECT_PRED2(names, refused(&TinyTokenizer::pre_tokenizer,
-                              R"({"type": "Split", "pattern": {"Regex": "(a+a+)+b"}, "behavior": "Isolated", "invert": false})"),
-               "pre_tokenizer.pattern.Regex");
+  EXPECT_PRED2(names, refused(&TinyTokenizer::pre_tokenizer, R"({"type": "FixedLength", "length": 0})"),
+               "pre_tokenizer.length = 0");
+  EXPECT_PRED2(
+      names,
+      refused(&TinyTokenizer::pre_tokenizer,
+              R"({"type": "Split", "pattern": {"Regex": "(a+a+)+b"}, "behavior": "Isolated", "invert": false})"),
+      "pre_tokenizer.pattern.Regex");
   EXPECT_PRED2(names, refused(&TinyTokenizer::pre_tokenizer, R"({"type": "Metaspace", "replacement": "ab"})"),
                "pre_tokenizer.replacement = \"ab\"");
   EXPECT_PRED2(names, refused(&TinyTokenizer::post_processor, R"({"type": "TemplateProcessing", "single":
       [{"SpecialToken": {"id": "x", "type_id": 0}}], "pair": [], "special_tokens": {"x": {"id": "x", "ids": [99], "tokens": ["x"]}}})"),
                "id 99");
-  EXPECT_PRED2(names, refused(&TinyTokenizer::decoder, R"({"type": "Strip", "content": " ", "start": 0, "stop": 5000000})"),
+  EXPECT_PRED2(names,
+               refused(&TinyTokenizer::decoder, R"({"type": "Strip", "content": " ", "start": 0, "stop": 5000000})"),
                "decoder.stop = 5000000");
   EXPECT_PRED2(names, refused(&TinyTokenizer::model, R"({"type": "Oracle", "vocab": []})"), "model.type = \"Oracle\"");
-  EXPECT_PRED2(names, refused(&TinyTokenizer::model, R"({"type": "Unigram", "unk_id": 1, "vocab": [["a", 0]]})"), "model.unk_id = 1");
+  EXPECT_PRED2(names, refused(&TinyTokenizer::model, R"({"type": "Unigram", "unk_id": 1, "vocab": [["a", 0]]})"),
+               "model.unk_id = 1");
   EXPECT_PRED2(names, refused(&TinyTokenizer::model, R"({"type": "BPE", "dropout": 0.5, "vocab": {}, "merges": []})"),
                "model.dropout = 0.5");
-  EXPECT_PRED2(names, refused(&TinyTokenizer::added_tokens, R"([{"id": -1, "content": "x"}])"), "added_tokens[0].id = -1");
+  EXPECT_PRED2(names, refused(&TinyTokenizer::added_tokens, R"([{"id": -1, "content": "x"}])"),
+               "added_tokens[0].id = -1");
 }
 
 TEST(Tokenizer, a_compiled_segment_is_used_where_it_lies) {
@@ -149,13 +159,17 @@ TEST(Tokenizer, every_prefix_of_a_segment_is_refused) {
 }
 
 TEST(Tokenizer, refuses_broken_vocabularies_and_merges) {
-  for (const char* model : {R"({"type": "BPE", "vocab": {"a": 1e99}, "merges": []})", R"({"type": "BPE", "vocab": {"a": 4194304}, "merges": []})",
-                            R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})", R"({"type": "BPE", "vocab": [], "merges": []})",
-                            R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]})", R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a"]})",
-                            R"({"type": "BPE", "vocab": {"a": 1}, "merges": [["a"]]})", R"({"type": "BPE", "vocab": {"a": 1}, "merges": {}})",
-                            R"({"type": "BPE", "vocab": {"a": 1, "b": 1}, "merges": []})",
-                            R"({"type": "BPE", "vocab": {"a": 1, "b": 2, "ab": 3}, "merges": ["a b", "a b"]})",
-                            R"({"type": "BPE", "dropout": 0.1, "vocab": {"a": 1}, "merges": []})", "7", "[]"}) {
+  for (const char* model :
+       {R"({"type": "BPE", "vocab": {"a": 1e99}, "merges": []})",
+        R"({"type": "BPE", "vocab": {"a": 4194304}, "merges": []})",
+        R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})", R"({"type": "BPE", "vocab": [], "merges": []})",
+        R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]})",
+        R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a"]})",
+        R"({"type": "BPE", "vocab": {"a": 1}, "merges": [["a"]]})",
+        R"({"type": "BPE", "vocab": {"a": 1}, "merges": {}})",
+        R"({"type": "BPE", "vocab": {"a": 1, "b": 1}, "merges": []})",
+        R"({"type": "BPE", "vocab": {"a": 1, "b": 2, "ab": 3}, "merges": ["a b", "a b"]})",
+        R"({"type": "BPE", "dropout": 0.1, "vocab": {"a": 1}, "merges": []})", "7", "[]"}) {
     TinyTokenizer tiny;
     tiny.model = model;
     refusal(tiny);
@@ -163,8 +177,9 @@ TEST(Tokenizer, refuses_broken_vocabularies_and_merges) {
 }
 
 TEST(Tokenizer, refuses_what_is_no_json_or_too_deep) {
-  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("{\"a\": \"\xff\"}"),
-                                  std::string(100000, '['), "{\"a\":" + std::string(50, '[') + std::string(50, ']') + "}"}) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"a\": \"\xff\"}"), std::string(100000, '['),
+        "{\"a\":" + std::string(50, '[') + std::string(50, ']') + "}"}) {
     const auto tokenizer = read(text);
     ASSERT_FALSE(tokenizer.ok());
     EXPECT_EQ(tokenizer.status().code(), Code::kInvalidTokenizer);
@@ -179,7 +194,8 @@ TEST(Tokenizer, every_prefix_of_a_file_is_refused) {
 // Ten of them make 2^40 letters of one.
 std::string doublings(const std::string& list) {
   std::string steps;
-  for (int i = 0; i < 10; ++i) steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaaaaaaaa"},)";
+  for (int i = 0; i < 10; ++i)
+    steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaaaaaaaa"},)";
   steps.pop_back();
   return R"({"type": "Sequence", ")" + list + R"(": [)" + steps + "]}";
 }
@@ -219,7 +235,10 @@ TEST(Tokenizer, a_long_word_takes_no_quadratic_time) {
 TEST(Tokenizer, ill_formed_utf8_is_read_as_replacement_characters) {
   TinyTokenizer tiny;
   tiny.added_tokens = "[{\"id\": 0, \"content\": \"\ufffd\"}]";
-  EXPECT_EQ(encode(make(tiny), "a\xff\xe2\x82" "b"), (Ids{1, 14, 14, 2}));
+  EXPECT_EQ(encode(make(tiny),
+                   "a\xff\xe2\x82"
+                   "b"),
+            (Ids{1, 14, 14, 2}));
 }
 
 std::vector<std::string> token_texts(const Tokenizer& tokenizer) {

@@ -16,7 +16,8 @@ struct TinyTokenizer {
   std::string decoder = R"({"type": "ByteLevel"})";
   std::string added_tokens = R"([{"id": 0, "content": "<eos>", "special": true}])";
   // Ids 1..8: single bytes, then what they merge to. Id 0 is the added token's.
-  std::string model = R"({"type": "BPE", "vocab": {"<eos>": 0, "a": 1, "b": 2, "c": 3, "d": 4, "Ġ": 5, "Ã": 6, "©": 7, "Ċ": 8,
+  std::string model =
+      R"({"type": "BPE", "vocab": {"<eos>": 0, "a": 1, "b": 2, "c": 3, "d": 4, "Ġ": 5, "Ã": 6, "©": 7, "Ċ": 8,
       "ab": 9, "abc": 10, "Ġa": 11, "Ã©": 12, "bc": 13}, "merges": ["a b", ["Ġ", "a"], "ab c", "Ã ©", "b c"]})";
 
   std::string json() const {

@@ -45,15 +45,13 @@ int32_t guarded(mote_tokenizer_error* error, Body body) {
     return report(status.code(), status.message(), error);
   } catch (const std::bad_alloc&) {
     return report(Code::kOutOfMemory, "out of memory", error);
-  } catch (const std::exception& exception) {
-    return report(Code::kInternal, exception.what(), error);
-  }
+  } catch (const std::exception& exception) { return report(Code::kInternal, exception.what(), error); }
 }
 
 #define MOTE_REQUIRE_POINTER(pointer) MOTE_REQUIRE((pointer) != nullptr, Code::kInvalidArgument, #pointer " is NULL")
-#define MOTE_REQUIRE_SIZE(pointer, type)                                                                               \
-  MOTE_REQUIRE((pointer)->struct_size >= sizeof(type), Code::kInvalidArgument, #pointer "->struct_size = %u: must be %zu", \
-               (pointer)->struct_size, sizeof(type))
+#define MOTE_REQUIRE_SIZE(pointer, type)                                       \
+  MOTE_REQUIRE((pointer)->struct_size >= sizeof(type), Code::kInvalidArgument, \
+               #pointer "->struct_size = %u: must be %zu", (pointer)->struct_size, sizeof(type))
 
 // A copy of `count` elements and a zero behind it, freed by std::free.
 template <typename T>
@@ -69,11 +67,13 @@ std::string text_of(const char* text) { return text == nullptr ? std::string() :
 
 Result<std::vector<std::byte>> compiled(const mote_tokenizer_source& source) {
   const std::string_view bytes(static_cast<const char*>(source.bytes), source.num_bytes);
-  if (source.pattern == nullptr && source.num_special == 0) return mote::tokenizer::compile_any(bytes, text_of(source.name));
+  if (source.pattern == nullptr && source.num_special == 0)
+    return mote::tokenizer::compile_any(bytes, text_of(source.name));
   mote::tokenizer::TiktokenOptions options{text_of(source.pattern), text_of(source.name), {}};
   for (size_t i = 0; i < source.num_special; ++i) {
-    MOTE_REQUIRE(source.special_tokens != nullptr && source.special_ids != nullptr && source.special_tokens[i] != nullptr,
-                 Code::kInvalidArgument, "special_tokens[%zu] is NULL", i);
+    MOTE_REQUIRE(
+        source.special_tokens != nullptr && source.special_ids != nullptr && source.special_tokens[i] != nullptr,
+        Code::kInvalidArgument, "special_tokens[%zu] is NULL", i);
     options.special_tokens[source.special_tokens[i]] = source.special_ids[i];
   }
   return mote::tokenizer::compile_tiktoken(bytes, options);
@@ -85,14 +85,16 @@ Result<mote::EncodeOptions> options_of(const mote_tokenizer_options* from, std::
   MOTE_REQUIRE_SIZE(from, mote_tokenizer_options);
   options.add_special = from->add_special != 0;
   options.parse_special = from->parse_special != 0;
-  MOTE_REQUIRE(from->offsets >= 0 && from->offsets <= 2, Code::kInvalidArgument, "offsets = %d: must be 0, 1 or 2", from->offsets);
+  MOTE_REQUIRE(from->offsets >= 0 && from->offsets <= 2, Code::kInvalidArgument, "offsets = %d: must be 0, 1 or 2",
+               from->offsets);
   if (from->num_plain > 0) MOTE_REQUIRE_POINTER(from->plain);
   for (size_t i = 0; i < from->num_plain; ++i) plain.push_back({from->plain[i].begin, from->plain[i].end});
   options.plain = plain;
   return options;
 }
 
-Result<mote::Encoding> encode(const mote::Tokenizer& tokenizer, const mote_tokenizer_input& input, const mote_tokenizer_options* from) {
+Result<mote::Encoding> encode(const mote::Tokenizer& tokenizer, const mote_tokenizer_input& input,
+                              const mote_tokenizer_options* from) {
   std::vector<mote::TextRange> plain;
   MOTE_ASSIGN(const mote::EncodeOptions options, options_of(from, plain));
   const std::string_view text(input.num_bytes > 0 ? input.text : "", input.num_bytes);
@@ -104,8 +106,8 @@ Result<mote::Encoding> encode(const mote::Tokenizer& tokenizer, const mote_token
   return encoding;
 }
 
-Status encode_into(const mote::Tokenizer& tokenizer, const mote_tokenizer_input& input, const mote_tokenizer_options* options,
-                   mote_tokenizer_encoding& encoding) {
+Status encode_into(const mote::Tokenizer& tokenizer, const mote_tokenizer_input& input,
+                   const mote_tokenizer_options* options, mote_tokenizer_encoding& encoding) {
   if (input.num_bytes > 0) MOTE_REQUIRE_POINTER(input.text);
   MOTE_ASSIGN(const mote::Encoding made, encode(tokenizer, input, options));
   MOTE_ASSIGN(encoding.ids, give(made.ids.data(), made.ids.size()));
@@ -124,7 +126,8 @@ void make_empty(mote_tokenizer_encoding& encoding) {
   encoding.count = 0;
 }
 
-// Calls work(i), which returns Status, for each item in threads. If one fails or throws, calls clear() and gives the first error.
+// Calls work(i), which returns Status, for each item in threads. If one fails or throws, calls clear() and gives the
+// first error.
 template <typename Work, typename Clear>
 Status all_or_nothing(size_t count, size_t num_threads, const Work& work, const Clear& clear) {
   std::vector<Status> statuses(count);
@@ -142,8 +145,8 @@ Status all_or_nothing(size_t count, size_t num_threads, const Work& work, const 
   return {};
 }
 
-Status encode_all(const mote::Tokenizer& tokenizer, const mote_tokenizer_input* inputs, size_t count, const mote_tokenizer_options* options,
-                  size_t num_threads, mote_tokenizer_encoding* encodings) {
+Status encode_all(const mote::Tokenizer& tokenizer, const mote_tokenizer_input* inputs, size_t count,
+                  const mote_tokenizer_options* options, size_t num_threads, mote_tokenizer_encoding* encodings) {
   for (size_t i = 0; i < count; ++i) {
     MOTE_REQUIRE_SIZE(inputs + i, mote_tokenizer_input);
     MOTE_REQUIRE_SIZE(encodings + i, mote_tokenizer_encoding);
@@ -175,13 +178,15 @@ Status decode_all(const mote::Tokenizer& tokenizer, mote_tokenizer_sequence* seq
 }
 
 Status check_threads(int32_t num_threads) {
-  MOTE_REQUIRE(num_threads >= 0 && num_threads <= 256, Code::kInvalidArgument, "num_threads = %d: must be 0 to 256", num_threads);
+  MOTE_REQUIRE(num_threads >= 0 && num_threads <= 256, Code::kInvalidArgument, "num_threads = %d: must be 0 to 256",
+               num_threads);
   return {};
 }
 
 }  // namespace
 
-int32_t mote_tokenizer_compile(const mote_tokenizer_source* source, void** segment, size_t* num_bytes, mote_tokenizer_error* error) {
+int32_t mote_tokenizer_compile(const mote_tokenizer_source* source, void** segment, size_t* num_bytes,
+                               mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(source);
     MOTE_REQUIRE_POINTER(segment);
@@ -221,7 +226,8 @@ void mote_tokenizer_close(mote_tokenizer_handle* tokenizer) {
 }
 
 int32_t mote_tokenizer_encode(const mote_tokenizer_handle* handle, const char* text, size_t num_bytes,
-                              const mote_tokenizer_options* options, mote_tokenizer_encoding* encoding, mote_tokenizer_error* error) {
+                              const mote_tokenizer_options* options, mote_tokenizer_encoding* encoding,
+                              mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_REQUIRE_POINTER(encoding);
@@ -235,9 +241,9 @@ int32_t mote_tokenizer_encode(const mote_tokenizer_handle* handle, const char* t
   });
 }
 
-int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* handle, const mote_tokenizer_input* inputs, size_t count,
-                                    const mote_tokenizer_options* options, int32_t num_threads, mote_tokenizer_encoding* encodings,
-                                    mote_tokenizer_error* error) {
+int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* handle, const mote_tokenizer_input* inputs,
+                                    size_t count, const mote_tokenizer_options* options, int32_t num_threads,
+                                    mote_tokenizer_encoding* encodings, mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_RETURN_IF_ERROR(check_threads(num_threads));
@@ -246,14 +252,16 @@ int32_t mote_tokenizer_encode_batch(const mote_tokenizer_handle* handle, const m
     MOTE_REQUIRE_POINTER(encodings);
     if (options != nullptr) {
       MOTE_REQUIRE_SIZE(options, mote_tokenizer_options);
-      MOTE_REQUIRE(options->num_plain == 0, Code::kInvalidArgument, "num_plain = %zu: must be 0 in a batch", options->num_plain);
+      MOTE_REQUIRE(options->num_plain == 0, Code::kInvalidArgument, "num_plain = %zu: must be 0 in a batch",
+                   options->num_plain);
     }
     return encode_all(tokenizer->tokenizer, inputs, count, options, static_cast<size_t>(num_threads), encodings);
   });
 }
 
-int32_t mote_tokenizer_decode_batch(const mote_tokenizer_handle* handle, mote_tokenizer_sequence* sequences, size_t count,
-                                    int32_t skip_special, int32_t num_threads, mote_tokenizer_error* error) {
+int32_t mote_tokenizer_decode_batch(const mote_tokenizer_handle* handle, mote_tokenizer_sequence* sequences,
+                                    size_t count, int32_t skip_special, int32_t num_threads,
+                                    mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_RETURN_IF_ERROR(check_threads(num_threads));
@@ -273,8 +281,8 @@ void mote_tokenizer_encoding_clear(mote_tokenizer_encoding* encoding) {
   make_empty(*encoding);
 }
 
-int32_t mote_tokenizer_decode(const mote_tokenizer_handle* handle, const int32_t* ids, size_t count, int32_t skip_special, char** text,
-                              size_t* num_bytes, mote_tokenizer_error* error) {
+int32_t mote_tokenizer_decode(const mote_tokenizer_handle* handle, const int32_t* ids, size_t count,
+                              int32_t skip_special, char** text, size_t* num_bytes, mote_tokenizer_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto tokenizer, Held::of(handle));
     MOTE_REQUIRE_POINTER(text);
@@ -296,9 +304,7 @@ int32_t mote_tokenizer_token_to_id(const mote_tokenizer_handle* handle, const ch
   if (!tokenizer || token == nullptr) return -1;
   try {
     return tokenizer->tokenizer.token_id({token, num_bytes});
-  } catch (const std::exception&) {
-    return -1;
-  }
+  } catch (const std::exception&) { return -1; }
 }
 
 int32_t mote_tokenizer_id_to_token(const mote_tokenizer_handle* handle, int32_t id, char** token, size_t* num_bytes,

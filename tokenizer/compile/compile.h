@@ -11,8 +11,8 @@
 
 namespace mote::tokenizer {
 
-// A Hugging Face tokenizer.json with any component that tokenizers 0.23 knows. `truncation` and `padding` are passed over.
-// Errors: kInvalidTokenizer naming the field, its value and what would be accepted.
+// A Hugging Face tokenizer.json with any component that tokenizers 0.23 knows. `truncation` and `padding` are passed
+// over. Errors: kInvalidTokenizer naming the field, its value and what would be accepted.
 Result<std::vector<std::byte>> compile_json(std::string_view json);
 
 // A SentencePiece .model, BPE or Unigram.

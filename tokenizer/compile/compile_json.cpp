@@ -16,8 +16,8 @@ Status check_template_ids(const Draft& draft) {
     for (const fb::TemplatePiece& piece : processor->pieces) ids.push_back(piece.id());
     for (const fb::TemplatePiece& piece : processor->pair_pieces) ids.push_back(piece.id());
     for (const int32_t id : ids) {
-      MOTE_REQUIRE(id < num_ids, Code::kInvalidTokenizer, "tokenizer.json: post_processor: id %d: must be below %d, the number of ids",
-                   id, num_ids);
+      MOTE_REQUIRE(id < num_ids, Code::kInvalidTokenizer,
+                   "tokenizer.json: post_processor: id %d: must be below %d, the number of ids", id, num_ids);
     }
   }
   return {};
@@ -35,7 +35,8 @@ Result<std::vector<std::byte>> compile_json(std::string_view text) {
   MOTE_RETURN_IF_ERROR(read_decoders(root["decoder"], draft.segment.decoders));
   MOTE_RETURN_IF_ERROR(read_model(root["model"], draft));
   const auto is_present = [](const std::optional<std::string>& token) { return token.has_value(); };
-  const auto size = static_cast<size_t>(std::count_if(draft.model_tokens.begin(), draft.model_tokens.end(), is_present));
+  const auto size =
+      static_cast<size_t>(std::count_if(draft.model_tokens.begin(), draft.model_tokens.end(), is_present));
   MOTE_RETURN_IF_ERROR(read_added_tokens(root["added_tokens"], size, draft));
   MOTE_RETURN_IF_ERROR(check_template_ids(draft));
   return finish(std::move(draft));

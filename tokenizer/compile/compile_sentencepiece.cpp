@@ -48,14 +48,17 @@ Status read_piece(std::string_view message, ModelProto& model) {
     if (field.number == 2 && field.wire_type == 5) piece.score = field.as_float();
     if (field.number == 3 && field.wire_type == 0) {
       MOTE_REQUIRE(field.value >= kPieceNormal && field.value <= kPieceByte, Code::kInvalidTokenizer,
-                   "SentencePiece model: %s.type = %llu: must be 1 to 6", where.c_str(), static_cast<unsigned long long>(field.value));
+                   "SentencePiece model: %s.type = %llu: must be 1 to 6", where.c_str(),
+                   static_cast<unsigned long long>(field.value));
       piece.type = static_cast<uint8_t>(field.value);
     }
   }
   if (!reader.ok()) return damaged(where);
-  MOTE_REQUIRE(!piece.text.empty() && piece.text.size() <= kMaxPieceBytes && is_valid_utf8(piece.text), Code::kInvalidTokenizer,
-               "SentencePiece model: %s.piece has %zu bytes: must be 1 to %zu of UTF-8", where.c_str(), piece.text.size(), kMaxPieceBytes);
-  MOTE_REQUIRE(std::isfinite(piece.score), Code::kInvalidTokenizer, "SentencePiece model: %s.score: must be finite", where.c_str());
+  MOTE_REQUIRE(!piece.text.empty() && piece.text.size() <= kMaxPieceBytes && is_valid_utf8(piece.text),
+               Code::kInvalidTokenizer, "SentencePiece model: %s.piece has %zu bytes: must be 1 to %zu of UTF-8",
+               where.c_str(), piece.text.size(), kMaxPieceBytes);
+  MOTE_REQUIRE(std::isfinite(piece.score), Code::kInvalidTokenizer, "SentencePiece model: %s.score: must be finite",
+               where.c_str());
   model.pieces.push_back(std::move(piece));
   return {};
 }
@@ -132,13 +135,15 @@ class PieceTables {
     if (matched) strings_.emplace_back(piece.text, id);
     if (piece.type == kPieceUserDefined) user_defined_.emplace_back(piece.text, id);
     if (piece.type == kPieceUnknown) {
-      MOTE_REQUIRE(model.unk_id < 0, Code::kInvalidTokenizer, "%s.type = 2: must be the unknown piece of one piece only", where.c_str());
+      MOTE_REQUIRE(model.unk_id < 0, Code::kInvalidTokenizer,
+                   "%s.type = 2: must be the unknown piece of one piece only", where.c_str());
       model.unk_id = id;
     }
     if (piece.type == kPieceByte) {
       const int byte = named_byte(piece.text);
       MOTE_REQUIRE(byte_fallback && byte >= 0, Code::kInvalidTokenizer,
-                   "%s.piece = \"%s\": must be <0x00> to <0xFF>, in a model with byte_fallback", where.c_str(), piece.text.c_str());
+                   "%s.piece = \"%s\": must be <0x00> to <0xFF>, in a model with byte_fallback", where.c_str(),
+                   piece.text.c_str());
       model.byte_ids[static_cast<size_t>(byte)] = id;
     }
     model.scores.push_back(static_cast<double>(piece.score));
@@ -171,8 +176,10 @@ Status fill_model(const ModelProto& proto, Draft& draft, PieceTables& tables) {
     const SentencePiece& piece = proto.pieces[i];
     const auto id = static_cast<int32_t>(i);
     MOTE_RETURN_IF_ERROR(tables.add(piece, id, proto.byte_fallback, model));
-    if (is_matched(piece.type)) draft.set_model_token(id, piece.text);
-    else draft.set_added_token(id, piece.text);
+    if (is_matched(piece.type))
+      draft.set_model_token(id, piece.text);
+    else
+      draft.set_added_token(id, piece.text);
     if (piece.type == kPieceControl) draft.mark_special(id);
   }
   MOTE_REQUIRE(model.unk_id >= 0, Code::kInvalidTokenizer, "SentencePiece model: no piece of type 2, the unknown one");

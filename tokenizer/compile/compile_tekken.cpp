@@ -8,9 +8,25 @@ namespace mote::tokenizer {
 namespace {
 
 // The special tokens that a file from before they were listed has.
-constexpr const char* kOlderSpecialTokens[] = {"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
-                                               "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]",
-                                               "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
+constexpr const char* kOlderSpecialTokens[] = {"<unk>",
+                                               "<s>",
+                                               "</s>",
+                                               "[INST]",
+                                               "[/INST]",
+                                               "[AVAILABLE_TOOLS]",
+                                               "[/AVAILABLE_TOOLS]",
+                                               "[TOOL_RESULTS]",
+                                               "[/TOOL_RESULTS]",
+                                               "[TOOL_CALLS]",
+                                               "[IMG]",
+                                               "<pad>",
+                                               "[IMG_BREAK]",
+                                               "[IMG_END]",
+                                               "[PREFIX]",
+                                               "[MIDDLE]",
+                                               "[SUFFIX]",
+                                               "[SYSTEM_PROMPT]",
+                                               "[/SYSTEM_PROMPT]",
                                                "[TOOL_CONTENT]"};
 
 Result<std::vector<std::pair<std::string, int32_t>>> read_special(const Field& list, int64_t count) {

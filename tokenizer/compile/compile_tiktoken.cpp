@@ -26,13 +26,15 @@ struct KnownName {
   std::string_view name;
   const char* pattern;
 };
-constexpr KnownName kKnownNames[] = {{"cl100k_base", kCl100k}, {"o200k_base", kO200k}, {"p50k_base", kGpt2}, {"r50k_base", kGpt2},
-                                     {"gpt2", kGpt2}, {"llama3", kLlama3}, {"qwen", kQwen}};
+constexpr KnownName kKnownNames[] = {{"cl100k_base", kCl100k}, {"o200k_base", kO200k}, {"p50k_base", kGpt2},
+                                     {"r50k_base", kGpt2},     {"gpt2", kGpt2},        {"llama3", kLlama3},
+                                     {"qwen", kQwen}};
 
 // Patterns of tiktoken that mean the same as another one does to Oniguruma, where {1,3}+ is no possessive repetition.
 constexpr std::array<std::pair<std::string_view, const char*>, 2> kSame{{
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)", kGpt2},
-    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)", kCl100k},
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
+     kCl100k},
 }};
 
 Result<std::string> pattern_of(const TiktokenOptions& options) {
@@ -43,9 +45,10 @@ Result<std::string> pattern_of(const TiktokenOptions& options) {
   for (const KnownName& known : kKnownNames) {
     if (options.name.find(known.name) != std::string::npos) return std::string(known.pattern);
   }
-  return Status(Code::kInvalidTokenizer, "tiktoken: the name \"" + options.name +
-                                             "\" is not known: give the pattern, or a name with cl100k_base, o200k_base, p50k_base, "
-                                             "r50k_base, gpt2, llama3 or qwen");
+  return Status(Code::kInvalidTokenizer,
+                "tiktoken: the name \"" + options.name +
+                    "\" is not known: give the pattern, or a name with cl100k_base, o200k_base, p50k_base, "
+                    "r50k_base, gpt2, llama3 or qwen");
 }
 
 Status read_line(std::string_view line, size_t number, std::vector<std::string>& ranks) {
@@ -62,7 +65,8 @@ Status read_line(std::string_view line, size_t number, std::vector<std::string>&
                replace_invalid_utf8(line.substr(0, 60)).c_str(), kMaxTokenId);
   const auto index = static_cast<size_t>(rank);
   if (ranks.size() <= index) ranks.resize(index + 1);
-  MOTE_REQUIRE(ranks[index].empty(), Code::kInvalidTokenizer, "tiktoken: line %zu: rank %zu stands in an earlier line too", number, index);
+  MOTE_REQUIRE(ranks[index].empty(), Code::kInvalidTokenizer,
+               "tiktoken: line %zu: rank %zu stands in an earlier line too", number, index);
   ranks[index] = *bytes;
   return {};
 }
@@ -92,8 +96,10 @@ Result<std::vector<std::byte>> compile_tiktoken(std::string_view text, const Tik
     const auto& [token, id] = special[i];
     const bool taken = id >= 0 && static_cast<size_t>(id) < ranks.size() && !ranks[static_cast<size_t>(id)].empty();
     const bool repeated = i > 0 && special[i - 1].second == id;
-    MOTE_REQUIRE(!token.empty() && is_valid_utf8(token) && id >= 0 && id <= kMaxTokenId && !taken && !repeated, Code::kInvalidTokenizer,
-                 "tiktoken: special_tokens[\"%s\"] = %d: must be an id from 0 to %d that no other token has, of a text that is not empty",
+    MOTE_REQUIRE(!token.empty() && is_valid_utf8(token) && id >= 0 && id <= kMaxTokenId && !taken && !repeated,
+                 Code::kInvalidTokenizer,
+                 "tiktoken: special_tokens[\"%s\"] = %d: must be an id from 0 to %d that no other token has, of a text "
+                 "that is not empty",
                  replace_invalid_utf8(token).c_str(), id, kMaxTokenId);
   }
   add_special_tokens(special, draft);

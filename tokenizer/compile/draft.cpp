@@ -33,7 +33,7 @@ struct Vocabulary {
   std::vector<std::string> strings;  // of the ids, then the aliases
   std::vector<uint8_t> flags;
   std::vector<int32_t> alias_ids;
-  std::vector<uint32_t> of_model;    // indices of the strings that the model knows
+  std::vector<uint32_t> of_model;  // indices of the strings that the model knows
 };
 
 Vocabulary make_vocabulary(const Draft& draft) {
@@ -84,8 +84,9 @@ bool is_cut_into_characters(const fb::ModelT& model) {
   if (!model.continuing_subword_prefix.empty() || !model.end_of_word_suffix.empty()) return false;
   const std::unordered_set<int64_t> bytes(model.byte_ids.begin(), model.byte_ids.end());
   if (bytes.contains(-1)) return false;
-  return std::none_of(model.merges.begin(), model.merges.end(),
-                      [&](const fb::Merge& merge) { return bytes.contains(merge.left()) || bytes.contains(merge.right()); });
+  return std::none_of(model.merges.begin(), model.merges.end(), [&](const fb::Merge& merge) {
+    return bytes.contains(merge.left()) || bytes.contains(merge.right());
+  });
 }
 
 void find_junctions(Draft& draft) {

@@ -19,8 +19,10 @@ int nesting_depth(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
@@ -95,7 +97,8 @@ Result<Json> parse_json(std::string_view text) {
   MOTE_REQUIRE(nesting_depth(text) <= kMaxJsonDepth, Code::kInvalidTokenizer,
                "tokenizer.json nests deeper than %d levels", kMaxJsonDepth);
   Builder builder;
-  MOTE_REQUIRE(Json::sax_parse(text.begin(), text.end(), &builder), Code::kInvalidTokenizer, "tokenizer.json is not valid JSON");
+  MOTE_REQUIRE(Json::sax_parse(text.begin(), text.end(), &builder), Code::kInvalidTokenizer,
+               "tokenizer.json is not valid JSON");
   Json json = builder.take();
   MOTE_REQUIRE(json.is_object(), Code::kInvalidTokenizer, "tokenizer.json must be a JSON object");
   return json;

@@ -17,7 +17,8 @@ inline constexpr int kMaxJsonDepth = 32;
 // Parses UTF-8 JSON. Errors: kInvalidTokenizer if it is not JSON or nests deeper than kMaxJsonDepth.
 Result<Json> parse_json(std::string_view text);
 
-// A JSON value and where it stands in the file ("pre_tokenizer.pretokenizers[1]"), for messages. Does not own the value.
+// A JSON value and where it stands in the file ("pre_tokenizer.pretokenizers[1]"), for messages. Does not own the
+// value.
 class Field {
  public:
   Field(const Json& json, std::string path) : json_(&json), path_(std::move(path)) {}

@@ -106,15 +106,16 @@ Status read_added_tokens(const Field& field, size_t vocabulary_size, Draft& draf
   std::unordered_map<std::string, std::string> seen;
   for (const auto& [id, token] : tokens) {
     const auto index = static_cast<int32_t>(draft.segment.added.size());
-    draft.segment.added.emplace_back(id, special.contains(token.content), token.single_word, token.lstrip, token.rstrip);
+    draft.segment.added.emplace_back(id, special.contains(token.content), token.single_word, token.lstrip,
+                                     token.rstrip);
     std::string text = token.content;
     if (token.normalized) {
       MOTE_ASSIGN(text, normalizers.apply(text));
       const auto [other, is_new] = seen.try_emplace(text, token.content);
       if (text.empty() || !is_new) {
-        return Field(Json(token.content), field.path() + "[].content").error(
-            text.empty() ? "a text of which the normalizer leaves something"
-                         : "a text that is not normalised to the same as \"" + other->second + "\"");
+        return Field(Json(token.content), field.path() + "[].content")
+            .error(text.empty() ? "a text of which the normalizer leaves something"
+                                : "a text that is not normalised to the same as \"" + other->second + "\"");
       }
     }
     (token.normalized ? normalized : raw).emplace_back(text, index);

@@ -58,10 +58,14 @@ Status read_one(const Field& field, const std::string& type, fb::DecoderT& made)
     MOTE_ASSIGN(made.content, field["content"].text());
     return {};
   }
-  if (type == "ByteLevel") made.kind = Kind::byte_level;
-  else if (type == "Fuse") made.kind = Kind::fuse;
-  else if (type == "ByteFallback") made.kind = Kind::byte_fallback;
-  else return field["type"].error(kSupported);
+  if (type == "ByteLevel")
+    made.kind = Kind::byte_level;
+  else if (type == "Fuse")
+    made.kind = Kind::fuse;
+  else if (type == "ByteFallback")
+    made.kind = Kind::byte_fallback;
+  else
+    return field["type"].error(kSupported);
   return {};
 }
 

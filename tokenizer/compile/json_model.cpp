@@ -24,7 +24,8 @@ Status read_vocabulary(const Field& field, Draft& draft, Ids& ids) {
     MOTE_ASSIGN(const int64_t value, entry.integer(0, kMaxTokenId));
     const auto id = static_cast<int32_t>(value);
     const auto index = static_cast<size_t>(id);
-    if (text.size() > kMaxTokenBytes) return entry.error("the id of at most " + std::to_string(kMaxTokenBytes) + " bytes");
+    if (text.size() > kMaxTokenBytes)
+      return entry.error("the id of at most " + std::to_string(kMaxTokenBytes) + " bytes");
     if (index < draft.model_tokens.size() && draft.model_tokens[index].has_value()) {
       return entry.error("an id that no other token has; \"" + *draft.model_tokens[index] + "\" has it");
     }
@@ -111,7 +112,8 @@ Result<int32_t> read_unknown(const Field& field, const Ids& ids) {
   return found == ids.end() ? kMissingId : found->second;
 }
 
-// Ids of the 256 bytes as `spelling` writes them; empty if none is there. complete: none is missing that UTF-8 may have.
+// Ids of the 256 bytes as `spelling` writes them; empty if none is there. complete: none is missing that UTF-8 may
+// have.
 template <typename Spelling>
 std::vector<int32_t> byte_ids_of(const Ids& ids, Spelling spelling, bool& complete) {
   std::vector<int32_t> byte_ids(256, -1);
@@ -177,7 +179,8 @@ Status read_unigram(const Field& field, Draft& draft) {
   const Field vocabulary = field["vocab"];
   MOTE_RETURN_IF_ERROR(vocabulary.require_array());
   const size_t size = vocabulary.json().size();
-  if (size > static_cast<size_t>(kMaxTokenId)) return vocabulary.error("at most " + std::to_string(kMaxTokenId) + " tokens");
+  if (size > static_cast<size_t>(kMaxTokenId))
+    return vocabulary.error("at most " + std::to_string(kMaxTokenId) + " tokens");
   if (!field["unk_id"].is_null()) {
     MOTE_ASSIGN(const int64_t unk_id, field["unk_id"].integer(0, static_cast<int64_t>(size) - 1));
     model.unk_id = static_cast<int32_t>(unk_id);
@@ -190,7 +193,8 @@ Status read_unigram(const Field& field, Draft& draft) {
     if (!entry.json().is_array() || entry.json().size() != 2) return entry.error("[token, score]");
     MOTE_ASSIGN(std::string text, entry[size_t{0}].text());
     MOTE_ASSIGN(const double score, entry[size_t{1}].number());
-    if (text.size() > kMaxTokenBytes) return entry.error("a token of at most " + std::to_string(kMaxTokenBytes) + " bytes");
+    if (text.size() > kMaxTokenBytes)
+      return entry.error("a token of at most " + std::to_string(kMaxTokenBytes) + " bytes");
     model.scores.push_back(score);
     model.min_score = std::min(model.min_score, score);
     const auto id = static_cast<int32_t>(i);
@@ -213,7 +217,8 @@ Status read_wordpiece(const Field& field, Draft& draft) {
   model.max_input_chars_per_word = static_cast<uint32_t>(longest);
   Ids ids;
   MOTE_RETURN_IF_ERROR(read_vocabulary(field["vocab"], draft, ids));
-  for (const auto& [text, id] : ids) model.longest_token = std::max(model.longest_token, static_cast<uint32_t>(text.size()));
+  for (const auto& [text, id] : ids)
+    model.longest_token = std::max(model.longest_token, static_cast<uint32_t>(text.size()));
   MOTE_ASSIGN(model.unk_id, read_unknown(field["unk_token"], ids));
   return {};
 }
@@ -234,8 +239,8 @@ Status read_model(const Field& field, Draft& draft) {
   draft.segment.model = std::make_unique<fb::ModelT>();
   std::string type = field.type();
   if (type.empty()) {  // files from before models had types
-    type = !field["merges"].is_null()                     ? "BPE"
-           : field["vocab"].json().is_array()             ? "Unigram"
+    type = !field["merges"].is_null()                      ? "BPE"
+           : field["vocab"].json().is_array()              ? "Unigram"
            : !field["continuing_subword_prefix"].is_null() ? "WordPiece"
                                                            : "WordLevel";
   }

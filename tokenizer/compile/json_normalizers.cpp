@@ -9,14 +9,20 @@ namespace {
 using Kind = fb::NormalizerKind;
 
 constexpr const char* kSupported =
-    "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend, Precompiled, BertNormalizer, Nmt, ByteLevel or Sequence";
+    "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend, Precompiled, BertNormalizer, Nmt, "
+    "ByteLevel or Sequence";
 
 struct Simple {
   std::string_view type;
   Kind kind;
 };
-constexpr Simple kSimple[] = {{"NFC", Kind::nfc}, {"NFD", Kind::nfd}, {"NFKC", Kind::nfkc}, {"NFKD", Kind::nfkd},
-                              {"Lowercase", Kind::lowercase}, {"StripAccents", Kind::strip_accents}, {"Nmt", Kind::nmt},
+constexpr Simple kSimple[] = {{"NFC", Kind::nfc},
+                              {"NFD", Kind::nfd},
+                              {"NFKC", Kind::nfkc},
+                              {"NFKD", Kind::nfkd},
+                              {"Lowercase", Kind::lowercase},
+                              {"StripAccents", Kind::strip_accents},
+                              {"Nmt", Kind::nmt},
                               {"ByteLevel", Kind::byte_level}};
 
 Status read_precompiled(const Field& field, fb::NormalizerT& made) {

@@ -13,7 +13,8 @@ constexpr int kMaxPower = 308;
 
 std::array<double, kMaxPower + 1> powers_of_ten() {
   std::array<double, kMaxPower + 1> powers{};
-  for (int i = 0; i <= kMaxPower; ++i) powers[static_cast<size_t>(i)] = std::strtod(("1e" + std::to_string(i)).c_str(), nullptr);
+  for (int i = 0; i <= kMaxPower; ++i)
+    powers[static_cast<size_t>(i)] = std::strtod(("1e" + std::to_string(i)).c_str(), nullptr);
   return powers;
 }
 
@@ -55,7 +56,8 @@ double scaled(double value, int64_t exponent) {
   }
   if (value == 0.0) return value;
   if (exponent > kMaxPower) return std::numeric_limits<double>::infinity();
-  return exponent >= 0 ? value * kPowers[static_cast<size_t>(exponent)] : value / kPowers[static_cast<size_t>(-exponent)];
+  return exponent >= 0 ? value * kPowers[static_cast<size_t>(exponent)]
+                       : value / kPowers[static_cast<size_t>(-exponent)];
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ double json_number(std::string_view text) {
   for (; is_digit(text); text.remove_prefix(1)) exponent += significand.take(text.front()) ? 0 : 1;
   if (!text.empty() && text.front() == '.') {
     significand.start_fraction();
-    for (text.remove_prefix(1); is_digit(text); text.remove_prefix(1)) exponent -= significand.take(text.front()) ? 1 : 0;
+    for (text.remove_prefix(1); is_digit(text); text.remove_prefix(1))
+      exponent -= significand.take(text.front()) ? 1 : 0;
   }
   if (text.size() > 1 && (text.front() == 'e' || text.front() == 'E')) exponent += read_exponent(text.substr(1));
   const double value = scaled(significand.value(), exponent);

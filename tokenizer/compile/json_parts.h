@@ -10,9 +10,11 @@
 
 namespace mote::tokenizer {
 
-// Appends what `field` describes: read(field, type, component) makes one, and a Sequence is a list of them under `list_name`.
+// Appends what `field` describes: read(field, type, component) makes one, and a Sequence is a list of them under
+// `list_name`.
 template <typename Component, typename Read>
-Status read_components(const Field& field, const char* list_name, std::vector<std::unique_ptr<Component>>& components, const Read& read) {
+Status read_components(const Field& field, const char* list_name, std::vector<std::unique_ptr<Component>>& components,
+                       const Read& read) {
   if (field.is_null()) return {};
   MOTE_RETURN_IF_ERROR(field.require_object());
   const std::string type = field.type();
@@ -24,7 +26,8 @@ Status read_components(const Field& field, const char* list_name, std::vector<st
   }
   const Field list = field[list_name];
   MOTE_RETURN_IF_ERROR(list.require_array());
-  for (size_t i = 0; i < list.json().size(); ++i) MOTE_RETURN_IF_ERROR(read_components(list[i], list_name, components, read));
+  for (size_t i = 0; i < list.json().size(); ++i)
+    MOTE_RETURN_IF_ERROR(read_components(list[i], list_name, components, read));
   return {};
 }
 

@@ -7,7 +7,8 @@
 
 namespace mote::tokenizer {
 
-// Errors: kInvalidTokenizer naming the field if it is neither, does not compile, or backtracks without end on short texts.
+// Errors: kInvalidTokenizer naming the field if it is neither, does not compile, or backtracks without end on short
+// texts.
 Status read_pattern(const Field& field, std::string& pattern, bool& is_regex);
 
 }  // namespace mote::tokenizer

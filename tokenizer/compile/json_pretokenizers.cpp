@@ -8,7 +8,8 @@ using Kind = fb::PretokenizerKind;
 
 constexpr int64_t kMaxLength = 1 << 20;
 constexpr const char* kSupported =
-    "ByteLevel, Split, Whitespace, WhitespaceSplit, Punctuation, Digits, Metaspace, BertPreTokenizer, CharDelimiterSplit, "
+    "ByteLevel, Split, Whitespace, WhitespaceSplit, Punctuation, Digits, Metaspace, BertPreTokenizer, "
+    "CharDelimiterSplit, "
     "UnicodeScripts, FixedLength or Sequence";
 
 Result<fb::Behavior> read_behavior(const Field& field) {
@@ -77,11 +78,16 @@ Status read_one(const Field& field, const std::string& type, fb::PretokenizerT& 
     made.character = delimiter;
     return {};
   }
-  if (type == "Whitespace") made.kind = Kind::whitespace;
-  else if (type == "WhitespaceSplit") made.kind = Kind::whitespace_split;
-  else if (type == "BertPreTokenizer") made.kind = Kind::bert;
-  else if (type == "UnicodeScripts") made.kind = Kind::unicode_scripts;
-  else return field["type"].error(kSupported);
+  if (type == "Whitespace")
+    made.kind = Kind::whitespace;
+  else if (type == "WhitespaceSplit")
+    made.kind = Kind::whitespace_split;
+  else if (type == "BertPreTokenizer")
+    made.kind = Kind::bert;
+  else if (type == "UnicodeScripts")
+    made.kind = Kind::unicode_scripts;
+  else
+    return field["type"].error(kSupported);
   return {};
 }
 
@@ -92,12 +98,16 @@ Result<fb::PrependScheme> read_prepend_scheme(const Field& field) {
   const Field given = field["prepend_scheme"];
   if (!given.is_null()) {
     MOTE_ASSIGN(const std::string name, given.text());
-    if (name == "never") scheme = fb::PrependScheme::never;
-    else if (name == "first") scheme = fb::PrependScheme::first;
-    else if (name != "always") return given.error("always, never or first");
+    if (name == "never")
+      scheme = fb::PrependScheme::never;
+    else if (name == "first")
+      scheme = fb::PrependScheme::first;
+    else if (name != "always")
+      return given.error("always, never or first");
   }
   MOTE_ASSIGN(const bool add_prefix_space, field["add_prefix_space"].boolean(true));
-  if (!add_prefix_space && scheme != fb::PrependScheme::never) return field["add_prefix_space"].error("true unless prepend_scheme is never");
+  if (!add_prefix_space && scheme != fb::PrependScheme::never)
+    return field["add_prefix_space"].error("true unless prepend_scheme is never");
   return scheme;
 }
 

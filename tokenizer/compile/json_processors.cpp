@@ -26,7 +26,8 @@ Status append_special(const Field& piece, const Field& special_tokens, TemplateP
 Status append_sequence(const Field& piece, bool of_pair, TemplatePieces& pieces) {
   MOTE_ASSIGN(const std::string id, piece["id"].text());
   MOTE_ASSIGN(const int64_t type_id, piece["type_id"].integer(0, kMaxTypeId));
-  if (id != "A" && !(of_pair && id == "B")) return piece["id"].error(of_pair ? "A or B" : "A, the only sequence of `single`");
+  if (id != "A" && !(of_pair && id == "B"))
+    return piece["id"].error(of_pair ? "A or B" : "A, the only sequence of `single`");
   pieces.emplace_back(id == "A" ? -1 : -2, static_cast<uint32_t>(type_id), false);
   return {};
 }
@@ -88,14 +89,17 @@ Status read_one(const Field& field, const std::string& type, fb::ProcessorT& mad
 }  // namespace
 
 Status read_processors(const Field& field, std::vector<std::unique_ptr<fb::ProcessorT>>& processors) {
-  return read_components(field, "processors", processors, [&](const Field& part, const std::string& type, fb::ProcessorT& made) -> Status {
-    // Behind a template a text is no longer one sequence, so a second template would have to put it together as a pair.
-    for (const auto& earlier : processors) {
-      const bool splits = earlier->kind == Kind::template_ && (earlier->pieces.size() != 1 || earlier->pair_pieces.size() > 2);
-      if (splits && type == "TemplateProcessing") return part["type"].error("no second TemplateProcessing");
-    }
-    return read_one(part, type, made);
-  });
+  return read_components(
+      field, "processors", processors, [&](const Field& part, const std::string& type, fb::ProcessorT& made) -> Status {
+        // Behind a template a text is no longer one sequence, so a second template would have to put it together as a
+        // pair.
+        for (const auto& earlier : processors) {
+          const bool splits =
+              earlier->kind == Kind::template_ && (earlier->pieces.size() != 1 || earlier->pair_pieces.size() > 2);
+          if (splits && type == "TemplateProcessing") return part["type"].error("no second TemplateProcessing");
+        }
+        return read_one(part, type, made);
+      });
 }
 
 }  // namespace mote::tokenizer

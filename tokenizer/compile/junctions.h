@@ -9,8 +9,8 @@
 
 namespace mote::tokenizer {
 
-// text_of(id): the bytes that a token stands for. Leaves the model without a filter where a merge makes something else than both
-// texts one behind another.
+// text_of(id): the bytes that a token stands for. Leaves the model without a filter where a merge makes something else
+// than both texts one behind another.
 void build_junctions(const std::function<std::string(uint32_t)>& text_of, fb::ModelT& model);
 
 }  // namespace mote::tokenizer

@@ -58,10 +58,11 @@ Status fill_ranks(const std::vector<std::string>& ranks, int32_t first_id, const
   Ranks known;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     if (ranks[rank].empty()) continue;
-    MOTE_REQUIRE(ranks[rank].size() <= 4096, Code::kInvalidTokenizer, "rank %zu has %zu bytes: at most 4096", rank, ranks[rank].size());
+    MOTE_REQUIRE(ranks[rank].size() <= 4096, Code::kInvalidTokenizer, "rank %zu has %zu bytes: at most 4096", rank,
+                 ranks[rank].size());
     const auto [found, is_new] = known.try_emplace(ranks[rank], static_cast<uint32_t>(rank));
-    MOTE_REQUIRE(is_new, Code::kInvalidTokenizer, "rank %zu has the bytes of rank %u: must be bytes that no other rank has", rank,
-                 found->second);
+    MOTE_REQUIRE(is_new, Code::kInvalidTokenizer,
+                 "rank %zu has the bytes of rank %u: must be bytes that no other rank has", rank, found->second);
     draft.set_model_token(first_id + static_cast<int32_t>(rank), spelled(ranks[rank]));
   }
   draft.unspell = true;

@@ -9,9 +9,9 @@
 
 namespace mote::tokenizer {
 
-// A byte-level BPE whose token of rank r has id first_id + r. Pairs merge into every token that they concatenate to, in the order
-// of ranks. `ranks[r]` is empty for a rank that no token has.
-// Errors: kInvalidTokenizer naming the byte that is missing or the rank whose bytes another one has.
+// A byte-level BPE whose token of rank r has id first_id + r. Pairs merge into every token that they concatenate to, in
+// the order of ranks. `ranks[r]` is empty for a rank that no token has. Errors: kInvalidTokenizer naming the byte that
+// is missing or the rank whose bytes another one has.
 Status fill_ranks(const std::vector<std::string>& ranks, int32_t first_id, const std::string& pattern, Draft& draft);
 
 // Tokens that are found in text by their spelling. `spelled`: in ascending order of ids.

@@ -29,7 +29,8 @@ Result<std::unique_ptr<fb::StringsT>> build_strings(const std::vector<std::strin
   auto built = std::make_unique<fb::StringsT>();
   size_t num_bytes = 0;
   for (const std::string& text : strings) num_bytes += text.size();
-  MOTE_REQUIRE(num_bytes < UINT32_MAX, Code::kInvalidTokenizer, "the vocabulary has %zu bytes of text: must be below 4 GiB", num_bytes);
+  MOTE_REQUIRE(num_bytes < UINT32_MAX, Code::kInvalidTokenizer,
+               "the vocabulary has %zu bytes of text: must be below 4 GiB", num_bytes);
   built->bytes.reserve(num_bytes);
   built->offsets.reserve(strings.size() + 1);
   built->offsets.push_back(0);
@@ -49,7 +50,8 @@ std::vector<fb::Slot> build_slots(const std::vector<std::string>& strings, const
 
 std::vector<fb::Merge> build_merges(const std::vector<fb::Merge>& merges) {
   return build_table(
-      merges, fb::Merge(UINT32_MAX, UINT32_MAX, 0, -1), [](const fb::Merge& merge) { return hash_pair(merge.left(), merge.right()); },
+      merges, fb::Merge(UINT32_MAX, UINT32_MAX, 0, -1),
+      [](const fb::Merge& merge) { return hash_pair(merge.left(), merge.right()); },
       [](const fb::Merge& merge) { return merge.id() < 0; }, [](const fb::Merge& merge) { return merge; });
 }
 

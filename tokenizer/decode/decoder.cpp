@@ -23,7 +23,8 @@ Made make_decoder(const fb::Decoder& from, const fb::Segment& segment) {
     case fb::DecoderKind::byte_level: return made<ByteLevelDecoder>();
     case fb::DecoderKind::wordpiece: return made<WordPieceDecoder>(std::move(pattern), from.cleanup());
     case fb::DecoderKind::metaspace:
-      return made<MetaspaceDecoder>(static_cast<char32_t>(from.character()), from.prepend_scheme() != fb::PrependScheme::never);
+      return made<MetaspaceDecoder>(static_cast<char32_t>(from.character()),
+                                    from.prepend_scheme() != fb::PrependScheme::never);
     case fb::DecoderKind::bpe: return made<BpeDecoder>(std::move(pattern));
     case fb::DecoderKind::ctc: return made<CtcDecoder>(std::move(pattern), std::move(content), from.cleanup());
     case fb::DecoderKind::replace: {
@@ -36,10 +37,11 @@ Made make_decoder(const fb::Decoder& from, const fb::Segment& segment) {
     case fb::DecoderKind::byte_fallback: return made<ByteFallbackDecoder>();
     case fb::DecoderKind::sentencepiece:
       return made<SentencePieceDecoder>(
-          SentencePieceDecoder::Options{from.add_dummy_prefix(), from.remove_extra_whitespaces(), std::move(content)}, segment);
+          SentencePieceDecoder::Options{from.add_dummy_prefix(), from.remove_extra_whitespaces(), std::move(content)},
+          segment);
   }
-  return Status(Code::kInvalidTokenizer, format("decoders: kind = %d: must be at most %d", static_cast<int>(from.kind()),
-                                                static_cast<int>(fb::DecoderKind::MAX)));
+  return Status(Code::kInvalidTokenizer, format("decoders: kind = %d: must be at most %d",
+                                                static_cast<int>(from.kind()), static_cast<int>(fb::DecoderKind::MAX)));
 }
 
 }  // namespace mote::tokenizer

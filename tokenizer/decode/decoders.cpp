@@ -28,16 +28,16 @@ int named_byte(std::string_view token) {
 // What WordPiece puts a space before and English does not.
 std::string without_spaces_before_signs(std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kReplacements{{{" .", "."},
-                                                                                              {" ?", "?"},
-                                                                                              {" !", "!"},
-                                                                                              {" ,", ","},
-                                                                                              {" ' ", "'"},
-                                                                                              {" n't", "n't"},
-                                                                                              {" 'm", "'m"},
-                                                                                              {" do not", " don't"},
-                                                                                              {" 's", "'s"},
-                                                                                              {" 've", "'ve"},
-                                                                                              {" 're", "'re"}}};
+                                                                                                {" ?", "?"},
+                                                                                                {" !", "!"},
+                                                                                                {" ,", ","},
+                                                                                                {" ' ", "'"},
+                                                                                                {" n't", "n't"},
+                                                                                                {" 'm", "'m"},
+                                                                                                {" do not", " don't"},
+                                                                                                {" 's", "'s"},
+                                                                                                {" 've", "'ve"},
+                                                                                                {" 're", "'re"}}};
   std::string cleaned(text);
   for (const auto& [from, to] : kReplacements) cleaned = replace_all(cleaned, from, to);
   return cleaned;
@@ -89,8 +89,10 @@ Status ByteFallbackDecoder::apply(std::vector<TokenText>& tokens, size_t) const 
   std::string bytes;
   const auto flush = [&] {
     if (bytes.empty()) return;
-    if (is_valid_utf8(bytes)) result.push_back({bytes, -1});
-    else result.insert(result.end(), bytes.size(), {std::string(kReplacementCharacter), -1});
+    if (is_valid_utf8(bytes))
+      result.push_back({bytes, -1});
+    else
+      result.insert(result.end(), bytes.size(), {std::string(kReplacementCharacter), -1});
     bytes.clear();
   };
   for (TokenText& token : tokens) {
@@ -114,8 +116,10 @@ Status FuseDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
 Status WordPieceDecoder::apply(std::vector<TokenText>& tokens, size_t) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     std::string& text = tokens[i].text;
-    if (i > 0 && text.substr(0, prefix_.size()) == prefix_) text.erase(0, prefix_.size());
-    else if (i > 0) text.insert(text.begin(), ' ');
+    if (i > 0 && text.substr(0, prefix_.size()) == prefix_)
+      text.erase(0, prefix_.size());
+    else if (i > 0)
+      text.insert(text.begin(), ' ');
     if (cleanup_) text = without_spaces_before_signs(text);
   }
   return {};

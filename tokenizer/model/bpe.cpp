@@ -62,12 +62,18 @@ Status append_part_ids(uint32_t owner, std::string_view part, std::vector<int32_
 }  // namespace
 
 Bpe::Bpe(const fb::Segment& segment)
-    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()), junctions_(*segment.model()),
-      cache_owner_(PieceCache::new_owner()), unk_id_(segment.model()->unk_id()),
-      fuse_unk_(segment.model()->fuse_unk()), byte_fallback_(segment.model()->byte_fallback()),
-      ignore_merges_(segment.model()->ignore_merges()), prefix_(text_of(segment.model()->continuing_subword_prefix())),
+    : vocabulary_(segment),
+      merges_(segment.model()->merges(), vocabulary_.num_ids()),
+      junctions_(*segment.model()),
+      cache_owner_(PieceCache::new_owner()),
+      unk_id_(segment.model()->unk_id()),
+      fuse_unk_(segment.model()->fuse_unk()),
+      byte_fallback_(segment.model()->byte_fallback()),
+      ignore_merges_(segment.model()->ignore_merges()),
+      prefix_(text_of(segment.model()->continuing_subword_prefix())),
       suffix_(text_of(segment.model()->end_of_word_suffix())) {
-  if (segment.model()->word_start() != 0) append_utf8(word_start_, static_cast<char32_t>(segment.model()->word_start()));
+  if (segment.model()->word_start() != 0)
+    append_utf8(word_start_, static_cast<char32_t>(segment.model()->word_start()));
 }
 
 Result<std::unique_ptr<Model>> Bpe::make(const fb::Segment& segment) {
@@ -96,7 +102,8 @@ bool Bpe::append_bytes(std::string_view spelled, std::vector<Symbol>& symbols) c
   return true;
 }
 
-// An unknown character that is waiting to be fused with the next stays behind bytes that stand before it: Hugging Face does.
+// An unknown character that is waiting to be fused with the next stays behind bytes that stand before it: Hugging Face
+// does.
 Status Bpe::append_symbols(std::string_view word, std::vector<Symbol>& symbols) const {
   Symbol unknown;  // length 0: none
   std::string spelled;
@@ -113,7 +120,8 @@ Status Bpe::append_symbols(std::string_view word, std::vector<Symbol>& symbols) 
       continue;
     }
     if (append_bytes(spelled, symbols)) continue;
-    if (unk_id_ == kMissingId) return {Code::kInvalidArgument, "the text needs the unknown token, which the vocabulary lacks"};
+    if (unk_id_ == kMissingId)
+      return {Code::kInvalidArgument, "the text needs the unknown token, which the vocabulary lacks"};
     if (unk_id_ < 0) continue;
     if (unknown.length > 0 && !fuse_unk_) {
       symbols.push_back(unknown);
@@ -178,8 +186,11 @@ Status Bpe::encode_ids(std::string_view piece, std::vector<int32_t>& ids) const 
 }
 
 ByteLevelBpe::ByteLevelBpe(const fb::Segment& segment)
-    : vocabulary_(segment), merges_(segment.model()->merges(), vocabulary_.num_ids()), junctions_(*segment.model()),
-      ignore_merges_(segment.model()->ignore_merges()), cache_owner_(PieceCache::new_owner()) {}
+    : vocabulary_(segment),
+      merges_(segment.model()->merges(), vocabulary_.num_ids()),
+      junctions_(*segment.model()),
+      ignore_merges_(segment.model()->ignore_merges()),
+      cache_owner_(PieceCache::new_owner()) {}
 
 Result<std::unique_ptr<Model>> ByteLevelBpe::make(const fb::Segment& segment) {
   std::unique_ptr<ByteLevelBpe> bpe(new ByteLevelBpe(segment));

@@ -8,7 +8,8 @@
 
 namespace mote::tokenizer {
 
-// Ids of the 256 bytes, -1 where there is none. Errors: kInvalidTokenizer if the table has another size or an id that is too large.
+// Ids of the 256 bytes, -1 where there is none. Errors: kInvalidTokenizer if the table has another size or an id that
+// is too large.
 Status read_byte_ids(const fb::Segment& segment, std::array<int32_t, 256>& ids);
 
 }  // namespace mote::tokenizer

@@ -28,9 +28,7 @@ void merge_few(const MergesView& merges, std::vector<Symbol>& symbols) {
     symbols[best].length += symbols[best + 1].length;
     std::copy(symbols.begin() + static_cast<ptrdiff_t>(best) + 2, symbols.begin() + static_cast<ptrdiff_t>(count),
               symbols.begin() + static_cast<ptrdiff_t>(best) + 1);
-    if (best + 2 < count) {
-      std::copy(pairs.begin() + best + 2, pairs.begin() + count - 1, pairs.begin() + best + 1);
-    }
+    if (best + 2 < count) { std::copy(pairs.begin() + best + 2, pairs.begin() + count - 1, pairs.begin() + best + 1); }
     --count;
     if (best + 1 < count) look_up(best);
     if (best > 0) look_up(best - 1);
@@ -116,8 +114,10 @@ class QueueMerger {
 
 void merge_symbols(const MergesView& merges, std::vector<Symbol>& symbols) {
   if (symbols.size() < 2) return;
-  if (symbols.size() <= kFewSymbols) merge_few(merges, symbols);
-  else QueueMerger(merges, symbols).run();
+  if (symbols.size() <= kFewSymbols)
+    merge_few(merges, symbols);
+  else
+    QueueMerger(merges, symbols).run();
 }
 
 }  // namespace mote::tokenizer

@@ -19,7 +19,8 @@ Result<std::unique_ptr<Model>> make_model(const fb::Segment& segment) {
   const fb::Model& model = *segment.model();
   MOTE_REQUIRE(model.unk_id() >= kMissingId &&
                    (model.unk_id() < 0 || static_cast<uint32_t>(model.unk_id()) < segment.token_flags()->size()),
-               Code::kInvalidTokenizer, "model.unk_id = %d: must be below %u", model.unk_id(), segment.token_flags()->size());
+               Code::kInvalidTokenizer, "model.unk_id = %d: must be below %u", model.unk_id(),
+               segment.token_flags()->size());
   switch (model.kind()) {
     case fb::ModelKind::bpe: return Bpe::make(segment);
     case fb::ModelKind::byte_level_bpe: return ByteLevelBpe::make(segment);

@@ -30,7 +30,8 @@ class PieceCache {
   bool append(uint32_t owner, std::string_view piece, std::vector<int32_t>& ids) const {
     if (piece.size() > kMaxBytes || entries_.empty()) return false;
     const Entry& entry = entries_[slot_of(owner, piece)];
-    if (entry.owner != owner || entry.num_bytes != piece.size() || std::memcmp(entry.bytes.data(), piece.data(), piece.size()) != 0) {
+    if (entry.owner != owner || entry.num_bytes != piece.size() ||
+        std::memcmp(entry.bytes.data(), piece.data(), piece.size()) != 0) {
       return false;
     }
     ids.insert(ids.end(), entry.ids.begin(), entry.ids.begin() + entry.num_ids);
@@ -38,7 +39,8 @@ class PieceCache {
   }
 
   // Appends the ids of symbols, and takes the place of whatever piece falls on the same slot.
-  void append_and_remember(uint32_t owner, std::string_view piece, const std::vector<Symbol>& symbols, std::vector<int32_t>& ids) {
+  void append_and_remember(uint32_t owner, std::string_view piece, const std::vector<Symbol>& symbols,
+                           std::vector<int32_t>& ids) {
     const size_t before = ids.size();
     for (const Symbol& symbol : symbols) ids.push_back(symbol.id);
     if (piece.size() > kMaxBytes || symbols.size() > kMaxIds) return;
@@ -55,7 +57,7 @@ class PieceCache {
   static constexpr size_t kNumEntries = 8192;
 
   struct alignas(64) Entry {  // a line of the nearest cache
-    uint32_t owner = 0;  // 0: empty
+    uint32_t owner = 0;       // 0: empty
     uint8_t num_bytes = 0;
     uint8_t num_ids = 0;
     std::array<char, kMaxBytes> bytes{};

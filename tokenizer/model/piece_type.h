@@ -9,7 +9,12 @@
 namespace mote::tokenizer {
 
 enum PieceType : uint8_t {
-  kPieceNormal = 1, kPieceUnknown = 2, kPieceControl = 3, kPieceUserDefined = 4, kPieceUnused = 5, kPieceByte = 6
+  kPieceNormal = 1,
+  kPieceUnknown = 2,
+  kPieceControl = 3,
+  kPieceUserDefined = 4,
+  kPieceUnused = 5,
+  kPieceByte = 6
 };
 
 // Errors: kInvalidTokenizer if there is not one type an id.

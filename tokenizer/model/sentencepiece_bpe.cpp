@@ -24,7 +24,9 @@ struct Candidate {
   int32_t right = 0;
   uint32_t size = 0;  // bytes of both
 
-  bool operator<(const Candidate& other) const { return score != other.score ? score < other.score : left > other.left; }
+  bool operator<(const Candidate& other) const {
+    return score != other.score ? score < other.score : left > other.left;
+  }
 };
 
 using Halves = std::pair<uint32_t, uint32_t>;  // sizes of what an unused piece was merged from
@@ -41,7 +43,8 @@ class Merger {
       const size_t length = found.length > 0 ? found.length : first_character(text_.substr(at)).length;
       const auto index = static_cast<int32_t>(symbols_.size());
       if (index > 0) symbols_.back().next = index;
-      symbols_.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(at + length), index - 1, -1, found.length > 0});
+      symbols_.push_back(
+          {static_cast<uint32_t>(at), static_cast<uint32_t>(at + length), index - 1, -1, found.length > 0});
       at += length;
     }
   }
@@ -90,7 +93,8 @@ class Merger {
     queue_.push_back({scores_.Get(static_cast<uint32_t>(id)), left, right, static_cast<uint32_t>(piece.size())});
     std::push_heap(queue_.begin(), queue_.end());
     if (types_.Get(static_cast<uint32_t>(id)) == kPieceUnused) {
-      unused_[piece] = {static_cast<uint32_t>(view(symbol(left)).size()), static_cast<uint32_t>(view(symbol(right)).size())};
+      unused_[piece] = {static_cast<uint32_t>(view(symbol(left)).size()),
+                        static_cast<uint32_t>(view(symbol(right)).size())};
     }
   }
 
@@ -120,14 +124,18 @@ class Merger {
 }  // namespace
 
 SentencePieceBpe::SentencePieceBpe(const fb::Segment& segment)
-    : vocabulary_(segment), user_defined_(segment.model()->user_defined()), scores_(segment.model()->scores()),
-      types_(segment.model()->piece_types()), unk_id_(segment.model()->unk_id()), byte_fallback_(segment.model()->byte_fallback()) {}
+    : vocabulary_(segment),
+      user_defined_(segment.model()->user_defined()),
+      scores_(segment.model()->scores()),
+      types_(segment.model()->piece_types()),
+      unk_id_(segment.model()->unk_id()),
+      byte_fallback_(segment.model()->byte_fallback()) {}
 
 Result<std::unique_ptr<Model>> SentencePieceBpe::make(const fb::Segment& segment) {
   MOTE_RETURN_IF_ERROR(check_piece_types(segment));
   std::unique_ptr<SentencePieceBpe> bpe(new SentencePieceBpe(segment));
-  MOTE_REQUIRE(bpe->scores_ != nullptr && bpe->scores_->size() == segment.token_flags()->size(), Code::kInvalidTokenizer,
-               "model.scores: must have %u entries, one an id", segment.token_flags()->size());
+  MOTE_REQUIRE(bpe->scores_ != nullptr && bpe->scores_->size() == segment.token_flags()->size(),
+               Code::kInvalidTokenizer, "model.scores: must have %u entries, one an id", segment.token_flags()->size());
   MOTE_RETURN_IF_ERROR(read_byte_ids(segment, bpe->byte_ids_));
   return std::unique_ptr<Model>(std::move(bpe));
 }

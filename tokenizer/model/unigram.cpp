@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;
 constexpr double kUserDefinedBonus = 0.1;  // for each byte but the first
-constexpr size_t kLongestToken = 4096;  // bytes; the compiler refuses longer ones
+constexpr size_t kLongestToken = 4096;     // bytes; the compiler refuses longer ones
 
 Status check_tables(const fb::Segment& segment) {
   const auto* scores = segment.model()->scores();
@@ -26,8 +26,11 @@ Status check_tables(const fb::Segment& segment) {
 }  // namespace
 
 Unigram::Unigram(const fb::Segment& segment)
-    : vocabulary_(segment), trie_(segment.model()->trie()), scores_(segment.model()->scores()),
-      unk_score_(segment.model()->min_score() - kUnknownPenalty), unk_id_(segment.model()->unk_id()),
+    : vocabulary_(segment),
+      trie_(segment.model()->trie()),
+      scores_(segment.model()->scores()),
+      unk_score_(segment.model()->min_score() - kUnknownPenalty),
+      unk_id_(segment.model()->unk_id()),
       byte_fallback_(segment.model()->byte_fallback()) {}
 
 Result<std::unique_ptr<Model>> Unigram::make(const fb::Segment& segment) {
@@ -72,9 +75,12 @@ Status Unigram::encode(std::string_view piece, std::vector<Token>& tokens) const
 }
 
 SentencePieceUnigram::SentencePieceUnigram(const fb::Segment& segment)
-    : trie_(segment.model()->trie()), scores_(segment.model()->scores()), types_(segment.model()->piece_types()),
+    : trie_(segment.model()->trie()),
+      scores_(segment.model()->scores()),
+      types_(segment.model()->piece_types()),
       unk_score_(static_cast<float>(segment.model()->min_score()) - static_cast<float>(kUnknownPenalty)),
-      unk_id_(segment.model()->unk_id()), byte_fallback_(segment.model()->byte_fallback()) {}
+      unk_id_(segment.model()->unk_id()),
+      byte_fallback_(segment.model()->byte_fallback()) {}
 
 Result<std::unique_ptr<Model>> SentencePieceUnigram::make(const fb::Segment& segment) {
   MOTE_RETURN_IF_ERROR(check_tables(segment));
@@ -89,7 +95,8 @@ Status SentencePieceUnigram::encode(std::string_view piece, std::vector<Token>& 
     const auto index = static_cast<uint32_t>(id);
     if (index >= scores_->size() || types_->Get(index) == kPieceUnused) return std::nullopt;
     // As sentencepiece since 0.2.3: no other path is better, whatever the scores of its pieces.
-    if (types_->Get(index) == kPieceUserDefined) return static_cast<float>(kUserDefinedBonus * static_cast<double>(bytes - 1));
+    if (types_->Get(index) == kPieceUserDefined)
+      return static_cast<float>(kUserDefinedBonus * static_cast<double>(bytes - 1));
     return scores_->Get(index);
   };
   const auto path = best_path<float>(trie_, piece, unk_id_, unk_score_, kLongestToken, score_of);

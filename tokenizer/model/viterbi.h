@@ -22,8 +22,8 @@ struct BestNode {
 // score(id, bytes): of a token, or nothing if the model does not use it. unk_id may be negative.
 // A walk down the trie ends after `longest` bytes.
 template <typename Score, typename ScoreOf>
-std::vector<BestNode<Score>> best_path(const TrieView& trie, std::string_view text, int32_t unk_id, Score unk_score, size_t longest,
-                                       ScoreOf score_of) {
+std::vector<BestNode<Score>> best_path(const TrieView& trie, std::string_view text, int32_t unk_id, Score unk_score,
+                                       size_t longest, ScoreOf score_of) {
   std::vector<BestNode<Score>> ends(text.size() + 1);
   const auto offer = [](BestNode<Score>& node, int32_t id, size_t begin, Score score) {
     if (node.begin < 0 || score > node.score) node = {id, static_cast<int32_t>(begin), score};

@@ -23,8 +23,11 @@ size_t count_characters(std::string_view text) {
 }  // namespace
 
 WordPiece::WordPiece(const fb::Segment& segment)
-    : vocabulary_(segment), unk_id_(segment.model()->unk_id()), prefix_(text_of(segment.model()->continuing_subword_prefix())),
-      max_characters_(segment.model()->max_input_chars_per_word()), longest_(segment.model()->longest_token()) {}
+    : vocabulary_(segment),
+      unk_id_(segment.model()->unk_id()),
+      prefix_(text_of(segment.model()->continuing_subword_prefix())),
+      max_characters_(segment.model()->max_input_chars_per_word()),
+      longest_(segment.model()->longest_token()) {}
 
 bool WordPiece::append_parts(std::string_view piece, std::vector<Token>& tokens) const {
   std::string candidate;

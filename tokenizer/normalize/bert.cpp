@@ -20,14 +20,18 @@ void clean(AlignedText& text) {
   while (!editor.at_end()) {
     const Character character = first_character(editor.rest());
     const char32_t c = character.code_point;
-    if (c == 0 || c == 0xFFFD || is_bert_control(c)) editor.skip(character.length);
-    else if (is_space(c)) editor.replace(U' ');
-    else editor.copy(character.length);
+    if (c == 0 || c == 0xFFFD || is_bert_control(c))
+      editor.skip(character.length);
+    else if (is_space(c))
+      editor.replace(U' ');
+    else
+      editor.copy(character.length);
   }
   editor.finish();
 }
 
-// A space on either side of every Chinese character. The second space takes the character's origin, the first replaces it.
+// A space on either side of every Chinese character. The second space takes the character's origin, the first replaces
+// it.
 void isolate_chinese(AlignedText& text) {
   TextEditor editor(text);
   while (!editor.at_end()) {
@@ -48,8 +52,10 @@ void strip_marks(AlignedText& text) {
   TextEditor editor(text);
   while (!editor.at_end()) {
     const Character character = first_character(editor.rest());
-    if (is_nonspacing_mark(character.code_point)) editor.skip(character.length);
-    else editor.copy(character.length);
+    if (is_nonspacing_mark(character.code_point))
+      editor.skip(character.length);
+    else
+      editor.copy(character.length);
   }
   editor.finish();
 }

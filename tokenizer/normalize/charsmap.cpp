@@ -21,9 +21,11 @@ Result<Charsmap> Charsmap::open(std::span<const uint8_t> bytes) {
   if (bytes.empty()) return map;
   uint32_t trie_bytes = 0;
   if (bytes.size() > 4) std::memcpy(&trie_bytes, bytes.data(), 4);
-  MOTE_REQUIRE(bytes.size() > 4 && trie_bytes % 4 == 0 && trie_bytes >= 4 && trie_bytes < bytes.size() - 4, Code::kInvalidTokenizer,
-               "precompiled_charsmap: a map of %zu bytes says that %u are its trie: must be a multiple of 4 that leaves room",
-               bytes.size(), trie_bytes);
+  MOTE_REQUIRE(
+      bytes.size() > 4 && trie_bytes % 4 == 0 && trie_bytes >= 4 && trie_bytes < bytes.size() - 4,
+      Code::kInvalidTokenizer,
+      "precompiled_charsmap: a map of %zu bytes says that %u are its trie: must be a multiple of 4 that leaves room",
+      bytes.size(), trie_bytes);
   map.units_ = bytes.data() + 4;
   map.num_units_ = trie_bytes / 4;
   map.replacements_ = {reinterpret_cast<const char*>(bytes.data()) + 4 + trie_bytes, bytes.size() - 4 - trie_bytes};
@@ -63,12 +65,13 @@ std::optional<Charsmap::Found> Charsmap::prefix(std::string_view text, bool long
 }
 
 Status Charsmap::check_replacement(size_t index) const {
-  MOTE_REQUIRE(index < num_units_, Code::kInvalidTokenizer, "precompiled_charsmap: a leaf at unit %zu: must be below %zu", index,
-               num_units_);
+  MOTE_REQUIRE(index < num_units_, Code::kInvalidTokenizer,
+               "precompiled_charsmap: a leaf at unit %zu: must be below %zu", index, num_units_);
   const uint32_t value = value_of(unit(index));
-  MOTE_REQUIRE(value < replacements_.size() && (replacements_[value] == '\0' || !replacement_at(value).empty()), Code::kInvalidTokenizer,
-               "precompiled_charsmap: unit %zu names replacement %u: must be the start of UTF-8 in %zu bytes", index, value,
-               replacements_.size());
+  MOTE_REQUIRE(value < replacements_.size() && (replacements_[value] == '\0' || !replacement_at(value).empty()),
+               Code::kInvalidTokenizer,
+               "precompiled_charsmap: unit %zu names replacement %u: must be the start of UTF-8 in %zu bytes", index,
+               value, replacements_.size());
   return {};
 }
 

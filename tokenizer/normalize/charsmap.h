@@ -28,7 +28,8 @@ class Charsmap {
   std::optional<Found> shortest_prefix(std::string_view text) const { return prefix(text, false); }
   std::optional<Found> longest_prefix(std::string_view text) const { return prefix(text, true); }
 
-  // Walks the whole map. Errors: kInvalidTokenizer naming the unit that leads out of it or the replacement that is no UTF-8.
+  // Walks the whole map. Errors: kInvalidTokenizer naming the unit that leads out of it or the replacement that is no
+  // UTF-8.
   Status check() const;
 
  private:
@@ -39,7 +40,7 @@ class Charsmap {
 
   const uint8_t* units_ = nullptr;  // four bytes each, not aligned
   size_t num_units_ = 0;
-  std::string_view replacements_;   // each ends with a zero byte
+  std::string_view replacements_;  // each ends with a zero byte
 };
 
 }  // namespace mote::tokenizer

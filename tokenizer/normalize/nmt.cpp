@@ -21,9 +21,12 @@ Status Nmt::apply(AlignedText& text) const {
   TextEditor editor(text);
   while (!editor.at_end()) {
     const Character character = first_character(editor.rest());
-    if (is_dropped(character.code_point)) editor.skip(character.length);
-    else if (becomes_space(character.code_point)) editor.replace(U' ');
-    else editor.copy(character.length);
+    if (is_dropped(character.code_point))
+      editor.skip(character.length);
+    else if (becomes_space(character.code_point))
+      editor.replace(U' ');
+    else
+      editor.copy(character.length);
   }
   editor.finish();
   return {};

@@ -35,8 +35,8 @@ Made make_replace(const fb::Normalizer& from) {
 
 Made make_sentencepiece(const fb::Normalizer& from) {
   MOTE_ASSIGN(const Charsmap map, charsmap_of(from));
-  const SentencePieceNormalizer::Options options{from.add_dummy_prefix(), from.remove_extra_whitespaces(), from.escape_whitespaces(),
-                                                 from.whitespace_as_suffix()};
+  const SentencePieceNormalizer::Options options{from.add_dummy_prefix(), from.remove_extra_whitespaces(),
+                                                 from.escape_whitespaces(), from.whitespace_as_suffix()};
   return made<SentencePieceNormalizer>(options, map, TrieView(from.user_defined()));
 }
 
@@ -58,14 +58,15 @@ Made make_normalizer(const fb::Normalizer& from) {
       return made<Precompiled>(map);
     }
     case fb::NormalizerKind::bert:
-      return made<BertNormalizer>(BertNormalizer::Options{from.clean_text(), from.handle_chinese_chars(), from.strip_accents(),
-                                                          from.lowercase()});
+      return made<BertNormalizer>(BertNormalizer::Options{from.clean_text(), from.handle_chinese_chars(),
+                                                          from.strip_accents(), from.lowercase()});
     case fb::NormalizerKind::nmt: return made<Nmt>();
     case fb::NormalizerKind::byte_level: return made<ByteLevelNormalizer>();
     case fb::NormalizerKind::sentencepiece: return make_sentencepiece(from);
   }
-  return Status(Code::kInvalidTokenizer, format("normalizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),
-                                                static_cast<int>(fb::NormalizerKind::MAX)));
+  return Status(Code::kInvalidTokenizer,
+                format("normalizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),
+                       static_cast<int>(fb::NormalizerKind::MAX)));
 }
 
 }  // namespace mote::tokenizer

@@ -25,7 +25,8 @@ int count_characters(std::string_view text) {
   return count;
 }
 
-// The new characters replace the old ones one for one; what is over is inserted, what is missing is dropped behind the last.
+// The new characters replace the old ones one for one; what is over is inserted, what is missing is dropped behind the
+// last.
 void replace(std::vector<Change>& changes, std::string_view from, std::string_view to) {
   const int difference = count_characters(to) - count_characters(from);
   while (!to.empty()) {
@@ -39,10 +40,10 @@ void replace(std::vector<Change>& changes, std::string_view from, std::string_vi
 
 // Marks of Unicode 16 and 17, the release of Hugging Face's clusters, that utf8proc may not know yet.
 constexpr std::array<CodePointRange, 20> kNewerMarks{{
-    {0x897, 0x897}, {0x1ACF, 0x1ADD}, {0x1AE0, 0x1AEB}, {0x10D69, 0x10D6D}, {0x10EFA, 0x10EFC}, {0x113B8, 0x113C0},
-    {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
-    {0x11B60, 0x11B67}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F}, {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6},
-    {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5},
+    {0x897, 0x897},     {0x1ACF, 0x1ADD},   {0x1AE0, 0x1AEB},   {0x10D69, 0x10D6D}, {0x10EFA, 0x10EFC},
+    {0x113B8, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0},
+    {0x113D2, 0x113D2}, {0x113E1, 0x113E2}, {0x11B60, 0x11B67}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F},
+    {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6}, {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5},
 }};
 
 bool is_newer_mark(char32_t c) {
@@ -61,7 +62,7 @@ size_t grapheme_length(std::string_view text) {
     const Character next = first_character(text.substr(length));
     const bool joins = is_newer_mark(next.code_point) && !is_line_end_or_control(character.code_point);
     if (!joins && utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(character.code_point),
-                                         static_cast<utf8proc_int32_t>(next.code_point), &state)) {
+                                                   static_cast<utf8proc_int32_t>(next.code_point), &state)) {
       break;
     }
     length += next.length;

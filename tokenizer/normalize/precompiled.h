@@ -1,5 +1,5 @@
-// Normalizer `Precompiled`: the character map of a SentencePiece model as Hugging Face applies it, grapheme by grapheme.
-// Source: tokenizers normalizers/precompiled.rs; spm_precompiled lib.rs
+// Normalizer `Precompiled`: the character map of a SentencePiece model as Hugging Face applies it, grapheme by
+// grapheme. Source: tokenizers normalizers/precompiled.rs; spm_precompiled lib.rs
 #pragma once
 
 #include "tokenizer/normalize/charsmap.h"

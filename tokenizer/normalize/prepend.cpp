@@ -3,8 +3,10 @@
 namespace mote::tokenizer {
 
 Status Prepend::apply(AlignedText& text) const {
-  if (prefix_.empty()) text.forget_first_origin();
-  else text.prepend(prefix_);
+  if (prefix_.empty())
+    text.forget_first_origin();
+  else
+    text.prepend(prefix_);
   return {};
 }
 

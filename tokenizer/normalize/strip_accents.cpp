@@ -9,8 +9,10 @@ Status StripAccents::apply(AlignedText& text) const {
   TextEditor editor(text);
   while (!editor.at_end()) {
     const Character character = first_character(editor.rest());
-    if (is_combining_mark(character.code_point)) editor.skip(character.length);
-    else editor.copy(character.length);
+    if (is_combining_mark(character.code_point))
+      editor.skip(character.length);
+    else
+      editor.copy(character.length);
   }
   editor.finish();
   return {};

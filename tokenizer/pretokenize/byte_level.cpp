@@ -25,8 +25,10 @@ uint32_t spelled_size(std::string_view text) {
 Status ByteLevel::change(AlignedText& text, std::vector<Piece>& parts) const {
   const size_t first = parts.size();
   if (add_prefix_space_ && text.text().substr(0, 1) != " ") text.prepend(" ");
-  if (use_regex_) append_words(scanner_, text.text(), parts);
-  else parts.push_back({0, static_cast<uint32_t>(text.size())});
+  if (use_regex_)
+    append_words(scanner_, text.text(), parts);
+  else
+    parts.push_back({0, static_cast<uint32_t>(text.size())});
   if (!spell_) return {};
   uint32_t end = 0;
   for (size_t i = first; i < parts.size(); ++i) {
@@ -40,8 +42,10 @@ Status ByteLevel::change(AlignedText& text, std::vector<Piece>& parts) const {
 }
 
 Status ByteLevelSplit::cut(std::string_view text, std::vector<Piece>& parts) const {
-  if (use_regex_) append_words(scanner_, text, parts);
-  else parts.push_back({0, static_cast<uint32_t>(text.size())});
+  if (use_regex_)
+    append_words(scanner_, text, parts);
+  else
+    parts.push_back({0, static_cast<uint32_t>(text.size())});
   return {};
 }
 

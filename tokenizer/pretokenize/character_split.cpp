@@ -33,8 +33,10 @@ void append_runs(std::string_view text, std::vector<Piece>& parts, Kind kind_of)
     const Character character = first_character(text.substr(at));
     const int kind = kind_of(character.code_point);
     const size_t end = at + character.length;
-    if (kind != 0 && kind == previous) parts.back().end = static_cast<uint32_t>(end);
-    else if (kind != 0) parts.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(end)});
+    if (kind != 0 && kind == previous)
+      parts.back().end = static_cast<uint32_t>(end);
+    else if (kind != 0)
+      parts.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(end)});
     previous = kind;
     at = end;
   }

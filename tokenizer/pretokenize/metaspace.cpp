@@ -26,8 +26,8 @@ Metaspace::Metaspace(char32_t replacement, fb::PrependScheme scheme, bool split)
 
 Status Metaspace::change(AlignedText& text, std::vector<Piece>& parts) const {
   replace_spaces(text, replacement_);
-  const bool prepend = scheme_ == fb::PrependScheme::always ||
-                       (scheme_ == fb::PrependScheme::first && text.origin_begin() == 0);
+  const bool prepend =
+      scheme_ == fb::PrependScheme::always || (scheme_ == fb::PrependScheme::first && text.origin_begin() == 0);
   if (prepend && text.text().substr(0, replacement_.size()) != replacement_) text.prepend(replacement_);
   size_t begin = 0;
   while (split_) {

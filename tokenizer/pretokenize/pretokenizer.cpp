@@ -23,7 +23,8 @@ Made make_split(const fb::Pretokenizer& from) {
   if (from.is_regex() && from.behavior() == fb::Behavior::isolated) {
     if (auto scanner = scanner_for(text_of(from.pattern()))) return made<ScannerSplit>(std::move(scanner));
   }
-  MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex(), from.fancy_syntax() ? RegexSyntax::kFancy : RegexSyntax::kOniguruma));
+  MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex(),
+                                             from.fancy_syntax() ? RegexSyntax::kFancy : RegexSyntax::kOniguruma));
   return made<Split>(std::move(pattern), from.behavior(), from.invert());
 }
 
@@ -64,8 +65,10 @@ Status Rewriter::apply(Pieces& pieces) const {
       if (finer[i].begin < finer[i].end) finer[kept++] = {finer[i].begin + start, finer[i].end + start};
     }
     finer.resize(kept);
-    if (pieces.pieces.size() == 1) all = std::move(part);
-    else all.append(part);
+    if (pieces.pieces.size() == 1)
+      all = std::move(part);
+    else
+      all.append(part);
   }
   pieces = {std::move(all), std::move(finer)};
   return {};
@@ -79,7 +82,8 @@ Made make_pretokenizer(const fb::Pretokenizer& from, bool spell_bytes) {
     case fb::PretokenizerKind::whitespace_split: return made<CharacterSplit>(&is_space, fb::Behavior::removed);
     case fb::PretokenizerKind::punctuation: return made<CharacterSplit>(&is_punctuation, from.behavior());
     case fb::PretokenizerKind::digits:
-      return made<CharacterSplit>(&is_numeric, from.individual_digits() ? fb::Behavior::isolated : fb::Behavior::contiguous);
+      return made<CharacterSplit>(&is_numeric,
+                                  from.individual_digits() ? fb::Behavior::isolated : fb::Behavior::contiguous);
     case fb::PretokenizerKind::metaspace:
       return made<Metaspace>(static_cast<char32_t>(from.character()), from.prepend_scheme(), from.split());
     case fb::PretokenizerKind::bert: return made<BertSplit>();
@@ -89,8 +93,9 @@ Made make_pretokenizer(const fb::Pretokenizer& from, bool spell_bytes) {
       MOTE_REQUIRE(from.length() > 0, Code::kInvalidTokenizer, "FixedLength: length = 0: must be at least 1");
       return made<FixedLength>(from.length());
   }
-  return Status(Code::kInvalidTokenizer, format("pretokenizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),
-                                                static_cast<int>(fb::PretokenizerKind::MAX)));
+  return Status(Code::kInvalidTokenizer,
+                format("pretokenizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),
+                       static_cast<int>(fb::PretokenizerKind::MAX)));
 }
 
 }  // namespace mote::tokenizer

@@ -46,8 +46,8 @@ class Rewriter : public Pretokenizer {
   virtual Status change(AlignedText& text, std::vector<Piece>& parts) const = 0;
 };
 
-// `spell_bytes`: whether ByteLevel writes text in the byte-level alphabet, or leaves its bytes to a model that reads them.
-// Errors: kInvalidTokenizer naming the parameter.
+// `spell_bytes`: whether ByteLevel writes text in the byte-level alphabet, or leaves its bytes to a model that reads
+// them. Errors: kInvalidTokenizer naming the parameter.
 Result<std::unique_ptr<Pretokenizer>> make_pretokenizer(const fb::Pretokenizer& from, bool spell_bytes);
 
 }  // namespace mote::tokenizer

@@ -17,15 +17,19 @@ constexpr std::string_view kWord =
 
 // The regex crate has no numbers of its own, but joiners.
 constexpr std::string_view kRustWord =
-    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}"
+    "\\x{1f170}-\\x{1f189}";
 
-// The characters that are in one of `categories` only since a release that PCRE2 may not know yet, as members of a class.
+// The characters that are in one of `categories` only since a release that PCRE2 may not know yet, as members of a
+// class.
 std::string newer_members(uint32_t categories) {
   std::vector<std::pair<unsigned, unsigned>> ranges;
   for (const CategoryRange& range : kNewerCategories) {
     if (((categories >> range.category) & 1) == 0) continue;
-    if (!ranges.empty() && ranges.back().second + 1 == range.first) ranges.back().second = range.last;
-    else ranges.emplace_back(range.first, range.last);
+    if (!ranges.empty() && ranges.back().second + 1 == range.first)
+      ranges.back().second = range.last;
+    else
+      ranges.emplace_back(range.first, range.last);
   }
   std::string members;
   for (const auto& [first, last] : ranges) members += format("\\x{%x}-\\x{%x}", first, last);
@@ -36,18 +40,31 @@ struct NamedCategories {
   std::string_view name;
   uint32_t categories;
 };
-constexpr NamedCategories kNamedCategories[] = {
-    {"L", kLetters}, {"M", kMarks}, {"N", kNumbers}, {"P", kPunctuation}, {"S", kSymbols},
-    {"Lu", category_mask(kLu)}, {"Ll", category_mask(kLl)}, {"Lm", category_mask(kLm)}, {"Lo", category_mask(kLo)},
-    {"Mn", category_mask(kMn)}, {"Mc", category_mask(kMc)}, {"Nd", category_mask(kNd)}, {"Pd", category_mask(kPd)},
-    {"No", category_mask(kNo)}, {"Po", category_mask(kPo)}, {"Sm", category_mask(kSm)}, {"So", category_mask(kSo)}};
+constexpr NamedCategories kNamedCategories[] = {{"L", kLetters},
+                                                {"M", kMarks},
+                                                {"N", kNumbers},
+                                                {"P", kPunctuation},
+                                                {"S", kSymbols},
+                                                {"Lu", category_mask(kLu)},
+                                                {"Ll", category_mask(kLl)},
+                                                {"Lm", category_mask(kLm)},
+                                                {"Lo", category_mask(kLo)},
+                                                {"Mn", category_mask(kMn)},
+                                                {"Mc", category_mask(kMc)},
+                                                {"Nd", category_mask(kNd)},
+                                                {"Pd", category_mask(kPd)},
+                                                {"No", category_mask(kNo)},
+                                                {"Po", category_mask(kPo)},
+                                                {"Sm", category_mask(kSm)},
+                                                {"So", category_mask(kSo)}};
 
 constexpr uint32_t kWordCategories = kLetters | kMarks | category_mask(kNd, kNl, kPc);
 
 class Translator {
  public:
   Translator(std::string_view pattern, RegexSyntax syntax)
-      : pattern_(pattern), is_fancy_(syntax == RegexSyntax::kFancy),
+      : pattern_(pattern),
+        is_fancy_(syntax == RegexSyntax::kFancy),
         word_(std::string(is_fancy_ ? kRustWord : kWord) + newer_members(kWordCategories)) {}
 
   Result<std::string> run() {
@@ -98,10 +115,20 @@ class Translator {
       case 'S': in_class_ ? copy(2) : set(kSpace, true); return {};
       case 'W': in_class_ ? copy(2) : set(word_, true); return {};
       case 'D': in_class_ ? copy(2) : set("\\p{Nd}" + newer_members(category_mask(kNd)), true); return {};
-      case 'b': case 'B': in_class_ ? copy(2) : border(next == 'b'); return {};
+      case 'b':
+      case 'B': in_class_ ? copy(2) : border(next == 'b'); return {};
       case 'P': return property();
-      case 'h': case 'H': return unsupported("\\h (hexadecimal digit)");
-      case 'R': case 'X': case 'y': case 'Y': case 'K': case 'C': case 'Q': case 'Z': case 'G': return unsupported("this escape");
+      case 'h':
+      case 'H': return unsupported("\\h (hexadecimal digit)");
+      case 'R':
+      case 'X':
+      case 'y':
+      case 'Y':
+      case 'K':
+      case 'C':
+      case 'Q':
+      case 'Z':
+      case 'G': return unsupported("this escape");
       default: return plain_escape();
     }
   }
@@ -109,7 +136,8 @@ class Translator {
   // Where a word begins or ends, or (not `wanted`) where none does.
   void border(bool wanted) {
     const std::string in = "[" + word_ + "]";
-    output_ += "(?:(?<=" + in + ")(?" + (wanted ? "!" : "=") + in + ")|(?<!" + in + ")(?" + (wanted ? "=" : "!") + in + "))";
+    output_ +=
+        "(?:(?<=" + in + ")(?" + (wanted ? "!" : "=") + in + ")|(?<!" + in + ")(?" + (wanted ? "=" : "!") + in + "))";
     index_ += 2;
   }
 
@@ -171,13 +199,16 @@ class Translator {
       case '(': return open_group();
       case ')': return close_group();
       case '{': return interval();
-      case '^': case '$':
+      case '^':
+      case '$':
         atom_ = output_.size();
         if (!is_fancy_) break;  // at the borders of lines
         output_ += c == '^' ? "\\A" : "\\z";
         ++index_;
         return {};
-      case '*': case '+': case '?': break;
+      case '*':
+      case '+':
+      case '?': break;
       default:
         if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) atom_ = output_.size();
     }
@@ -222,7 +253,8 @@ class Translator {
     return at;
   }
 
-  // {n}, {n,}, {n,m}, {,m}; anything else is text. Behind it Oniguruma reads + as another repetition, as it reads ? behind {n}.
+  // {n}, {n,}, {n,m}, {,m}; anything else is text. Behind it Oniguruma reads + as another repetition, as it reads ?
+  // behind {n}.
   Status interval() {
     const size_t low_end = digits_from(index_ + 1);
     const bool has_comma = pattern_.substr(low_end, 1) == ",";

@@ -25,11 +25,16 @@ constexpr std::array<uint8_t, 32> kClasses = classes_of_categories();
 constexpr std::array<uint8_t, 128> ascii_classes() {
   std::array<uint8_t, 128> classes{};
   for (size_t c = 0; c < 128; ++c) {
-    if (c >= 'a' && c <= 'z') classes[c] = kClassLetter | kClassLower;
-    else if (c >= 'A' && c <= 'Z') classes[c] = kClassLetter | kClassUpper;
-    else if (c >= '0' && c <= '9') classes[c] = kClassNumber;
-    else if (c == ' ' || (c >= 9 && c <= 13)) classes[c] = kClassSpace;
-    else if (c > ' ' && c < 127) classes[c] = kClassSign;
+    if (c >= 'a' && c <= 'z')
+      classes[c] = kClassLetter | kClassLower;
+    else if (c >= 'A' && c <= 'Z')
+      classes[c] = kClassLetter | kClassUpper;
+    else if (c >= '0' && c <= '9')
+      classes[c] = kClassNumber;
+    else if (c == ' ' || (c >= 9 && c <= 13))
+      classes[c] = kClassSpace;
+    else if (c > ' ' && c < 127)
+      classes[c] = kClassSign;
   }
   return classes;
 }
@@ -53,7 +58,8 @@ size_t end_of_contraction(const ClassReader& text, size_t position, bool ignore_
   if (ignore_case && rest.substr(1, 2) == "\xC5\xBF") return position + 3;  // the long s
   if (rest.size() < 3) return position;
   const char second = lower(rest[2]);
-  const bool found = (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l');
+  const bool found =
+      (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l');
   return found ? position + 3 : position;
 }
 

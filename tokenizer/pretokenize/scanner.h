@@ -1,5 +1,5 @@
-// Hand-written matchers for the regular expressions that models in use are cut with. A piece is what the regular expression
-// matches or what lies between two matches.
+// Hand-written matchers for the regular expressions that models in use are cut with. A piece is what the regular
+// expression matches or what lies between two matches.
 #pragma once
 
 #include <array>

@@ -12,8 +12,10 @@ void merged_with_previous(const std::vector<Span>& spans, std::vector<Piece>& pa
   const size_t first = parts.size();
   bool previous_match = false;
   for (const Span& span : spans) {
-    if (span.is_match && !previous_match && parts.size() > first) parts.back().end = static_cast<uint32_t>(span.end);
-    else parts.push_back(piece_of(span));
+    if (span.is_match && !previous_match && parts.size() > first)
+      parts.back().end = static_cast<uint32_t>(span.end);
+    else
+      parts.push_back(piece_of(span));
     previous_match = span.is_match;
   }
 }
@@ -22,8 +24,10 @@ void merged_with_next(const std::vector<Span>& spans, std::vector<Piece>& parts)
   const size_t first = parts.size();
   bool previous_match = false;
   for (auto span = spans.rbegin(); span != spans.rend(); ++span) {
-    if (span->is_match && !previous_match && parts.size() > first) parts.back().begin = static_cast<uint32_t>(span->begin);
-    else parts.push_back(piece_of(*span));
+    if (span->is_match && !previous_match && parts.size() > first)
+      parts.back().begin = static_cast<uint32_t>(span->begin);
+    else
+      parts.push_back(piece_of(*span));
     previous_match = span->is_match;
   }
   std::reverse(parts.begin() + static_cast<ptrdiff_t>(first), parts.end());
@@ -34,8 +38,10 @@ void contiguous(const std::vector<Span>& spans, std::vector<Piece>& parts) {
   const size_t first = parts.size();
   bool previous_match = false;
   for (const Span& span : spans) {
-    if (span.is_match == previous_match && parts.size() > first) parts.back().end = static_cast<uint32_t>(span.end);
-    else parts.push_back(piece_of(span));
+    if (span.is_match == previous_match && parts.size() > first)
+      parts.back().end = static_cast<uint32_t>(span.end);
+    else
+      parts.push_back(piece_of(span));
     previous_match = span.is_match;
   }
 }

@@ -1,4 +1,5 @@
-// The scanners for GPT-2's pattern and its descendants: words with what precedes them, numbers, runs of signs, white space.
+// The scanners for GPT-2's pattern and its descendants: words with what precedes them, numbers, runs of signs, white
+// space.
 #pragma once
 
 #include "tokenizer/pretokenize/scanner.h"

@@ -40,15 +40,17 @@ void append(const EncodingPart& from, EncodingPart& to) {
 Result<Processor> Processor::make(const fb::Processor& from, int32_t num_ids) {
   Processor processor;
   processor.kind_ = from.kind();
-  MOTE_REQUIRE(from.kind() <= fb::ProcessorKind::MAX, Code::kInvalidTokenizer, "processors: kind = %d: must be at most %d",
-               static_cast<int>(from.kind()), static_cast<int>(fb::ProcessorKind::MAX));
+  MOTE_REQUIRE(from.kind() <= fb::ProcessorKind::MAX, Code::kInvalidTokenizer,
+               "processors: kind = %d: must be at most %d", static_cast<int>(from.kind()),
+               static_cast<int>(fb::ProcessorKind::MAX));
   const bool may_trim = from.kind() == fb::ProcessorKind::byte_level || from.kind() == fb::ProcessorKind::roberta;
   processor.trim_offsets_ = may_trim && from.trim_offsets();
   processor.add_prefix_space_ = from.add_prefix_space();
   processor.cls_ = from.cls();
   processor.sep_ = from.sep();
   std::vector<int32_t> ids{processor.cls_, processor.sep_};
-  const auto read = [&](const flatbuffers::Vector<const fb::TemplatePiece*>* list, std::vector<fb::TemplatePiece>& pieces) {
+  const auto read = [&](const flatbuffers::Vector<const fb::TemplatePiece*>* list,
+                        std::vector<fb::TemplatePiece>& pieces) {
     for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
       pieces.push_back(*list->Get(static_cast<uint32_t>(i)));
       ids.push_back(pieces.back().id());
@@ -57,8 +59,8 @@ Result<Processor> Processor::make(const fb::Processor& from, int32_t num_ids) {
   read(from.pieces(), processor.pieces_);
   read(from.pair_pieces(), processor.pair_pieces_);
   for (const int32_t id : ids) {
-    MOTE_REQUIRE(id >= -2 && id <= std::max(num_ids, kMaxTokenId), Code::kInvalidTokenizer, "processors: id = %d: must be at most %d",
-                 id, kMaxTokenId);
+    MOTE_REQUIRE(id >= -2 && id <= std::max(num_ids, kMaxTokenId), Code::kInvalidTokenizer,
+                 "processors: id = %d: must be at most %d", id, kMaxTokenId);
   }
   return processor;
 }
@@ -86,8 +88,10 @@ void Processor::apply_template(std::vector<EncodingPart>& parts, bool add_specia
     if (piece.id() >= 0) {
       if (!add_special) continue;
       EncodingPart special = special_part(piece.id(), piece.type_id(), parts.front());
-      if (piece.joined() && was_special) append(special, result.back());
-      else result.push_back(std::move(special));
+      if (piece.joined() && was_special)
+        append(special, result.back());
+      else
+        result.push_back(std::move(special));
       was_special = true;
       continue;
     }
@@ -102,8 +106,10 @@ void Processor::apply_template(std::vector<EncodingPart>& parts, bool add_specia
 void Processor::surround(std::vector<EncodingPart>& parts) const {
   const bool is_roberta = kind_ == fb::ProcessorKind::roberta;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (i == 0) insert_special(parts[i], true, cls_, 0);
-    else if (is_roberta) insert_special(parts[i], true, sep_, 0);
+    if (i == 0)
+      insert_special(parts[i], true, cls_, 0);
+    else if (is_roberta)
+      insert_special(parts[i], true, sep_, 0);
     insert_special(parts[i], false, sep_, i == 0 || is_roberta ? 0 : 1);
   }
 }

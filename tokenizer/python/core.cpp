@@ -1,4 +1,5 @@
-// llm_tokenizer._core: the C API of the tokenizers in Python's terms. The package llm_tokenizer gives it its public shape.
+// llm_tokenizer._core: the C API of the tokenizers in Python's terms. The package llm_tokenizer gives it its public
+// shape.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -70,7 +71,8 @@ py::bytes compile(const py::bytes& file, const std::string& name, const py::obje
   source.num_special = ids.size();
   void* segment = nullptr;
   size_t num_bytes = 0;
-  check_without_gil([&](mote_tokenizer_error* error) { return mote_tokenizer_compile(&source, &segment, &num_bytes, error); });
+  check_without_gil(
+      [&](mote_tokenizer_error* error) { return mote_tokenizer_compile(&source, &segment, &num_bytes, error); });
   const std::unique_ptr<void, Closer<mote_tokenizer_free>> owned(segment);
   return py::bytes(static_cast<const char*>(segment), num_bytes);
 }
@@ -78,7 +80,8 @@ py::bytes compile(const py::bytes& file, const std::string& name, const py::obje
 template <typename Number>
 py::list list_of(const Number* numbers, size_t count) {
   py::list list(count);
-  for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLong(static_cast<long>(numbers[i])));
+  for (size_t i = 0; i < count; ++i)
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLong(static_cast<long>(numbers[i])));
   return list;
 }
 
@@ -133,8 +136,9 @@ class Tokenizer {
   explicit Tokenizer(const py::bytes& segment) {
     const std::string_view bytes = segment;
     mote_tokenizer_handle* handle = nullptr;
-    check_without_gil(
-        [&](mote_tokenizer_error* error) { return mote_tokenizer_open(bytes.data(), bytes.size(), 1, &handle, error); });
+    check_without_gil([&](mote_tokenizer_error* error) {
+      return mote_tokenizer_open(bytes.data(), bytes.size(), 1, &handle, error);
+    });
     handle_.reset(handle);
   }
 
@@ -146,7 +150,8 @@ class Tokenizer {
   }
 
   // inputs: [(text, pair or None), ...], kept alive by the list
-  py::list encode_batch(const py::list& inputs, bool add_special, bool parse_special, int offsets, int num_threads) const {
+  py::list encode_batch(const py::list& inputs, bool add_special, bool parse_special, int offsets,
+                        int num_threads) const {
     std::vector<mote_tokenizer_input> texts;
     for (const py::handle item : inputs) {
       const auto both = py::reinterpret_borrow<py::tuple>(item);
@@ -164,7 +169,8 @@ class Tokenizer {
     const mote_tokenizer_options options = options_of(add_special, parse_special, offsets);
     Encodings encodings(texts.size());
     check_without_gil([&](mote_tokenizer_error* error) {
-      return mote_tokenizer_encode_batch(handle_.get(), texts.data(), texts.size(), &options, num_threads, encodings.all.data(), error);
+      return mote_tokenizer_encode_batch(handle_.get(), texts.data(), texts.size(), &options, num_threads,
+                                         encodings.all.data(), error);
     });
     py::list results(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) results[i] = tuple_of(encodings.all[i]);
@@ -178,7 +184,8 @@ class Tokenizer {
       sequences.all[i].count = ids[i].size();
     }
     check_without_gil([&](mote_tokenizer_error* error) {
-      return mote_tokenizer_decode_batch(handle_.get(), sequences.all.data(), ids.size(), skip_special, num_threads, error);
+      return mote_tokenizer_decode_batch(handle_.get(), sequences.all.data(), ids.size(), skip_special, num_threads,
+                                         error);
     });
     py::list results(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) results[i] = py::str(sequences.all[i].text, sequences.all[i].num_bytes);
@@ -234,13 +241,15 @@ PYBIND11_MODULE(_core, module) {
   module.def("compile", &compile, py::arg("file"), py::arg("name"), py::arg("pattern"), py::arg("special_tokens"));
   py::class_<Tokenizer>(module, "Tokenizer")
       .def(py::init<const py::bytes&>(), py::arg("segment"))
-      .def("encode", &Tokenizer::encode, py::arg("text"), py::arg("add_special"), py::arg("parse_special"), py::arg("offsets"))
+      .def("encode", &Tokenizer::encode, py::arg("text"), py::arg("add_special"), py::arg("parse_special"),
+           py::arg("offsets"))
       .def("encode_bytes", &Tokenizer::encode_bytes, py::arg("text"), py::arg("add_special"), py::arg("parse_special"),
            py::arg("offsets"))
-      .def("encode_batch", &Tokenizer::encode_batch, py::arg("inputs"), py::arg("add_special"), py::arg("parse_special"),
-           py::arg("offsets"), py::arg("num_threads"))
+      .def("encode_batch", &Tokenizer::encode_batch, py::arg("inputs"), py::arg("add_special"),
+           py::arg("parse_special"), py::arg("offsets"), py::arg("num_threads"))
       .def("decode", &Tokenizer::decode, py::arg("ids"), py::arg("skip_special"))
-      .def("decode_batch", &Tokenizer::decode_batch, py::arg("sequences"), py::arg("skip_special"), py::arg("num_threads"))
+      .def("decode_batch", &Tokenizer::decode_batch, py::arg("sequences"), py::arg("skip_special"),
+           py::arg("num_threads"))
       .def("id_to_token", &Tokenizer::id_to_token, py::arg("id"))
       .def("token_to_id", &Tokenizer::token_to_id, py::arg("token"))
       .def("num_ids", &Tokenizer::num_ids)

@@ -38,9 +38,7 @@ inline uint64_t hash_string(std::string_view text) {
   return mix(mix(hash ^ word));
 }
 
-inline uint64_t hash_pair(uint32_t left, uint32_t right) {
-  return mix(mix(static_cast<uint64_t>(left) << 32 | right));
-}
+inline uint64_t hash_pair(uint32_t left, uint32_t right) { return mix(mix(static_cast<uint64_t>(left) << 32 | right)); }
 
 // Where a search starts in a table of `count` slots.
 inline size_t first_slot(uint64_t hash, size_t count) {

@@ -1,5 +1,6 @@
-// Where no merge can lead across: a filter of the characters that the merges of a byte pair encoding join. A text that is cut where
-// the filter says no gives the same tokens in parts, and its parts repeat themselves more often than it does.
+// Where no merge can lead across: a filter of the characters that the merges of a byte pair encoding join. A text that
+// is cut where the filter says no gives the same tokens in parts, and its parts repeat themselves more often than it
+// does.
 #pragma once
 
 #include <cstdint>

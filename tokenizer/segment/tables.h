@@ -1,5 +1,5 @@
-// Views of the tables in a compiled tokenizer. Every access is checked, so whatever bytes the file holds, nothing outside of
-// them is read and every search ends.
+// Views of the tables in a compiled tokenizer. Every access is checked, so whatever bytes the file holds, nothing
+// outside of them is read and every search ends.
 #pragma once
 
 #include <array>
@@ -15,18 +15,20 @@ namespace mote::tokenizer {
 inline constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 enum TokenFlag : uint8_t {
-  kTokenPresent = 1,     // some token has this id
+  kTokenPresent = 1,  // some token has this id
   kTokenSpecial = 2,
-  kTokenUnspelled = 4,   // stored as bytes; files spell it in the byte-level alphabet
-  kTokenWhole = 8,       // BPE turns its text into this one id
+  kTokenUnspelled = 4,  // stored as bytes; files spell it in the byte-level alphabet
+  kTokenWhole = 8,      // BPE turns its text into this one id
 };
 
 class StringsView {
  public:
   StringsView() = default;
   explicit StringsView(const fb::Strings& strings)
-      : offsets_(strings.offsets()->data()), bytes_(reinterpret_cast<const char*>(strings.bytes()->data())),
-        count_(strings.offsets()->size() > 0 ? strings.offsets()->size() - 1 : 0), num_bytes_(strings.bytes()->size()) {}
+      : offsets_(strings.offsets()->data()),
+        bytes_(reinterpret_cast<const char*>(strings.bytes()->data())),
+        count_(strings.offsets()->size() > 0 ? strings.offsets()->size() - 1 : 0),
+        num_bytes_(strings.bytes()->size()) {}
 
   size_t size() const { return count_; }
   // Empty for an index that is too large or a string that would leave the bytes.
@@ -50,8 +52,11 @@ class VocabularyView {
  public:
   VocabularyView() = default;
   explicit VocabularyView(const fb::Segment& segment)
-      : strings_(*segment.tokens()), flags_(segment.token_flags()->data()), num_ids_(segment.token_flags()->size()),
-        slots_(reinterpret_cast<const fb::Slot*>(segment.slots()->Data())), num_slots_(segment.slots()->size()) {
+      : strings_(*segment.tokens()),
+        flags_(segment.token_flags()->data()),
+        num_ids_(segment.token_flags()->size()),
+        slots_(reinterpret_cast<const fb::Slot*>(segment.slots()->Data())),
+        num_slots_(segment.slots()->size()) {
     if (segment.alias_ids() == nullptr) return;
     alias_ids_ = segment.alias_ids()->data();
     num_aliases_ = segment.alias_ids()->size();

@@ -15,22 +15,24 @@ Status check_text(const flatbuffers::String* text, const char* name) {
 }
 
 Status check_character(uint32_t c, const char* name) {
-  MOTE_REQUIRE(c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF), Code::kInvalidTokenizer, "%s = %u: must be a Unicode character", name, c);
+  MOTE_REQUIRE(c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF), Code::kInvalidTokenizer,
+               "%s = %u: must be a Unicode character", name, c);
   return {};
 }
 
 Status check_trie(const fb::Trie* trie, const char* name) {
   if (trie == nullptr) return {};
   const size_t num_nodes = trie->first_edges()->size() == 0 ? 0 : trie->first_edges()->size() - 1;
-  MOTE_REQUIRE(trie->values()->size() == num_nodes, Code::kInvalidTokenizer, "%s: %u values for %zu nodes: must be one each", name,
-               trie->values()->size(), num_nodes);
+  MOTE_REQUIRE(trie->values()->size() == num_nodes, Code::kInvalidTokenizer,
+               "%s: %u values for %zu nodes: must be one each", name, trie->values()->size(), num_nodes);
   return {};
 }
 
 Status check_components(const fb::Segment& segment) {
   const size_t count = segment.normalizers()->size() + segment.pretokenizers()->size() + segment.processors()->size() +
                        segment.decoders()->size();
-  MOTE_REQUIRE(count <= kMaxComponents, Code::kInvalidTokenizer, "the tokenizer has %zu components: at most %zu", count, kMaxComponents);
+  MOTE_REQUIRE(count <= kMaxComponents, Code::kInvalidTokenizer, "the tokenizer has %zu components: at most %zu", count,
+               kMaxComponents);
   for (const fb::Normalizer* normalizer : *segment.normalizers()) {
     MOTE_RETURN_IF_ERROR(check_text(normalizer->pattern(), "normalizers: pattern"));
     MOTE_RETURN_IF_ERROR(check_text(normalizer->content(), "normalizers: content"));
@@ -39,8 +41,9 @@ Status check_components(const fb::Segment& segment) {
   for (const fb::Pretokenizer* pretokenizer : *segment.pretokenizers()) {
     MOTE_RETURN_IF_ERROR(check_text(pretokenizer->pattern(), "pretokenizers: pattern"));
     MOTE_RETURN_IF_ERROR(check_character(pretokenizer->character(), "pretokenizers: character"));
-    MOTE_REQUIRE(pretokenizer->behavior() <= fb::Behavior::MAX && pretokenizer->prepend_scheme() <= fb::PrependScheme::MAX,
-                 Code::kInvalidTokenizer, "pretokenizers: a behavior or prepend_scheme that is unknown");
+    MOTE_REQUIRE(
+        pretokenizer->behavior() <= fb::Behavior::MAX && pretokenizer->prepend_scheme() <= fb::PrependScheme::MAX,
+        Code::kInvalidTokenizer, "pretokenizers: a behavior or prepend_scheme that is unknown");
   }
   for (const fb::Decoder* decoder : *segment.decoders()) {
     MOTE_RETURN_IF_ERROR(check_text(decoder->pattern(), "decoders: pattern"));
@@ -72,7 +75,8 @@ Result<const fb::Segment*> verify_segment(std::span<const std::byte> bytes) {
   MOTE_REQUIRE(fb::VerifySegmentBuffer(verifier), Code::kInvalidTokenizer, "the compiled tokenizer is damaged");
   const fb::Segment* segment = fb::GetSegment(data);
   MOTE_REQUIRE(segment->version() == kSegmentVersion, Code::kInvalidTokenizer,
-               "the compiled tokenizer has version %u: must be %u; export the model again", segment->version(), kSegmentVersion);
+               "the compiled tokenizer has version %u: must be %u; export the model again", segment->version(),
+               kSegmentVersion);
   const size_t num_ids = segment->token_flags()->size();
   const size_t num_aliases = segment->alias_ids() == nullptr ? 0 : segment->alias_ids()->size();
   MOTE_REQUIRE(num_ids <= static_cast<size_t>(kMaxTokenId) + 1, Code::kInvalidTokenizer, "%zu ids: at most %d", num_ids,

@@ -9,8 +9,8 @@
 
 namespace mote::tokenizer {
 
-// Checks that the bytes are a segment whose tables lie inside of them and belong together; what the tables say is checked when it is
-// read. Errors: kInvalidTokenizer. Cost: O(components), not O(vocabulary)
+// Checks that the bytes are a segment whose tables lie inside of them and belong together; what the tables say is
+// checked when it is read. Errors: kInvalidTokenizer. Cost: O(components), not O(vocabulary)
 Result<const fb::Segment*> verify_segment(std::span<const std::byte> bytes);
 
 }  // namespace mote::tokenizer

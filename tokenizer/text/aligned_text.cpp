@@ -9,7 +9,10 @@
 namespace mote::tokenizer {
 
 AlignedText::AlignedText(std::string_view original, size_t begin, size_t end, bool tracked)
-    : text_(original.substr(begin, end - begin)), limit_(growth_limit(end - begin)), origin_begin_(static_cast<uint32_t>(begin)), tracked_(tracked) {
+    : text_(original.substr(begin, end - begin)),
+      limit_(growth_limit(end - begin)),
+      origin_begin_(static_cast<uint32_t>(begin)),
+      tracked_(tracked) {
   if (!tracked) return;
   origins_.reserve(text_.size());
   for (size_t at = 0; at < text_.size();) {
@@ -27,7 +30,8 @@ AlignedText AlignedText::slice(size_t begin, size_t end) const {
   part.tracked_ = tracked_;
   part.origin_begin_ = origin_begin_ + static_cast<uint32_t>(begin);
   if (!tracked_) return part;
-  part.origins_.assign(origins_.begin() + static_cast<ptrdiff_t>(begin), origins_.begin() + static_cast<ptrdiff_t>(end));
+  part.origins_.assign(origins_.begin() + static_cast<ptrdiff_t>(begin),
+                       origins_.begin() + static_cast<ptrdiff_t>(end));
   if (begin < end) part.origin_begin_ = origins_[begin].begin;
   return part;
 }

@@ -49,7 +49,8 @@ class AlignedText {
   bool tracked_ = false;
 };
 
-// Writes a text anew from the front, each character with the origin that Hugging Face gives it. finish() puts it in place.
+// Writes a text anew from the front, each character with the origin that Hugging Face gives it. finish() puts it in
+// place.
 class TextEditor {
  public:
   explicit TextEditor(AlignedText& text);
@@ -82,7 +83,8 @@ class TextEditor {
   size_t position_ = 0;
 };
 
-// Writes a text anew where every byte knows only where in the old text it came from: it ends where the next one came from.
+// Writes a text anew where every byte knows only where in the old text it came from: it ends where the next one came
+// from.
 class AlignedWriter {
  public:
   explicit AlignedWriter(AlignedText& text) : source_(text) {}

@@ -7,13 +7,16 @@
 
 namespace mote::tokenizer {
 
-// Far above what any real tokenizer does; a file whose replacements feed each other would else fill the memory from a few bytes.
+// Far above what any real tokenizer does; a file whose replacements feed each other would else fill the memory from a
+// few bytes.
 constexpr size_t growth_limit(size_t bytes) { return 256 * bytes + (size_t{1} << 20); }
 
 // Errors: kInvalidTokenizer.
 inline Status check_growth(size_t bytes, size_t limit) {
   MOTE_REQUIRE(bytes <= limit, Code::kInvalidTokenizer,
-               "the tokenizer's replacements make more than %zu bytes of the text: at most 256 times as many and 1 MiB are accepted", limit);
+               "the tokenizer's replacements make more than %zu bytes of the text: at most 256 times as many and 1 MiB "
+               "are accepted",
+               limit);
   return {};
 }
 

@@ -11,8 +11,36 @@ namespace mote::tokenizer {
 
 // General categories, numbered as utf8proc does.
 enum Category : uint8_t {
-  kCn, kLu, kLl, kLt, kLm, kLo, kMn, kMc, kMe, kNd, kNl, kNo, kPc, kPd, kPs, kPe, kPi, kPf, kPo, kSm, kSc, kSk, kSo, kZs, kZl, kZp,
-  kCc, kCf, kCs, kCo
+  kCn,
+  kLu,
+  kLl,
+  kLt,
+  kLm,
+  kLo,
+  kMn,
+  kMc,
+  kMe,
+  kNd,
+  kNl,
+  kNo,
+  kPc,
+  kPd,
+  kPs,
+  kPe,
+  kPi,
+  kPf,
+  kPo,
+  kSm,
+  kSc,
+  kSk,
+  kSo,
+  kZs,
+  kZl,
+  kZp,
+  kCc,
+  kCf,
+  kCs,
+  kCo
 };
 
 constexpr uint32_t category_mask() { return 0; }
@@ -27,7 +55,8 @@ inline constexpr uint32_t kNumbers = category_mask(kNd, kNl, kNo);
 inline constexpr uint32_t kPunctuation = category_mask(kPc, kPd, kPs, kPe, kPi, kPf, kPo);
 inline constexpr uint32_t kSymbols = category_mask(kSm, kSc, kSk, kSo);
 
-// What Unicode 15 and 16 assigned: utf8proc may know only Unicode 15 and PCRE2 only 14, Hugging Face's regular expressions know 16.
+// What Unicode 15 and 16 assigned: utf8proc may know only Unicode 15 and PCRE2 only 14, Hugging Face's regular
+// expressions know 16.
 struct CategoryRange {
   char32_t first;
   char32_t last;
@@ -53,7 +82,9 @@ class CharacterTable {
   static constexpr uint8_t kComposeBit = 64;
 
   CharacterTable();
-  uint8_t entry(char32_t c) const { return c <= 0x10FFFF ? pages_[(static_cast<size_t>(page_of_[c >> 8]) << 8) | (c & 255)] : 0; }
+  uint8_t entry(char32_t c) const {
+    return c <= 0x10FFFF ? pages_[(static_cast<size_t>(page_of_[c >> 8]) << 8) | (c & 255)] : 0;
+  }
 
   std::array<uint16_t, 0x1100> page_of_{};
   std::vector<uint8_t> pages_;

@@ -1,5 +1,5 @@
-// Properties of characters as the parts of Hugging Face's tokenizers see them. Each was built on another release of Unicode,
-// and ids depend on it: a mark that is too new for a table is not stripped.
+// Properties of characters as the parts of Hugging Face's tokenizers see them. Each was built on another release of
+// Unicode, and ids depend on it: a mark that is too new for a table is not stripped.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // The parts of mote.attention, once for each instruction set.
+#include "kernels/kernel.h"
 #include "kernels/ops/attention/append.h"
 #include "kernels/ops/attention/kernel.h"
 #include "kernels/ops/attention/scores.h"
 #include "kernels/ops/attention/values.h"
-#include "kernels/kernel.h"
 #include "kernels/simd/math.h"
 
 namespace mote {
@@ -54,7 +54,8 @@ void prepare(const KvHead& head, float scale, QueryTile& tile) {
   for (int64_t i = 0; i < elements; ++i) tile.queries[i] *= scale;
   if (head.type == KvType::kFloat32 || head.type == KvType::kFloat16) return;
   for (int row = 0; row < tile.rows; ++row) {
-    quantize_query(tile.queries + row * width, width, tile.codes + row * padded_width(width), tile.code_scales + row * groups);
+    quantize_query(tile.queries + row * width, width, tile.codes + row * padded_width(width),
+                   tile.code_scales + row * groups);
   }
 }
 
@@ -163,7 +164,8 @@ void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule
   }
 }
 
-void attend(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile, const SoftmaxSums& result) {
+void attend(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
+            const SoftmaxSums& result) {
   switch (head.type) {
     case KvType::kFloat32: return attend_typed<Float32Keys, Float32Values, false>(head, blocks, rule, tile, result);
     case KvType::kFloat16: return attend_typed<Float16Keys, Float16Values, false>(head, blocks, rule, tile, result);

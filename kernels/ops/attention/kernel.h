@@ -1,6 +1,6 @@
-// What the instruction sets implement of mote.attention: softmax over a split of 256 positions of one head of a cache, for
-// a tile of queries, and the sum of splits. A query's bits depend on its position and on the cache alone: splits begin at
-// multiples of 256, and every sum has one order.
+// What the instruction sets implement of mote.attention: softmax over a split of 256 positions of one head of a cache,
+// for a tile of queries, and the sum of splits. A query's bits depend on its position and on the cache alone: splits
+// begin at multiples of 256, and every sum has one order.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,12 @@ struct KvHead {
   int64_t value_block_bytes = 0;
   std::byte* const* pages = nullptr;
   int64_t num_pages = 0;
-  int64_t keys_offset = 0;    // of the head's first block in a page
+  int64_t keys_offset = 0;  // of the head's first block in a page
   int64_t values_offset = 0;
 
-  bool has_block(int64_t block) const { return block / kKvPageBlocks < num_pages && pages[block / kKvPageBlocks] != nullptr; }
+  bool has_block(int64_t block) const {
+    return block / kKvPageBlocks < num_pages && pages[block / kKvPageBlocks] != nullptr;
+  }
   std::byte* key_block(int64_t block) const {
     return pages[block / kKvPageBlocks] + keys_offset + block % kKvPageBlocks * key_block_bytes;
   }
@@ -43,9 +45,9 @@ struct KvHead {
 // Where the positions of a split lie.
 struct SplitBlocks {
   int count = 0;
-  int64_t index[kSplitBlocks];   // of the block in its cache
-  int64_t first[kSplitBlocks];   // position of the first slot
-  uint32_t held[kSplitBlocks];   // bit i: slot i holds position first + i
+  int64_t index[kSplitBlocks];  // of the block in its cache
+  int64_t first[kSplitBlocks];  // position of the first slot
+  uint32_t held[kSplitBlocks];  // bit i: slot i holds position first + i
 };
 
 struct ScoreRule {
@@ -54,7 +56,8 @@ struct ScoreRule {
   int64_t num_sinks = 0;  // positions that every window sees
 };
 
-// Softmax of `rows` queries over some positions: sums / totals is the weighted mean, maxima what was subtracted before exp.
+// Softmax of `rows` queries over some positions: sums / totals is the weighted mean, maxima what was subtracted before
+// exp.
 struct SoftmaxSums {
   float* maxima = nullptr;  // [rows], -infinity: no position was seen
   float* totals = nullptr;  // [rows]
@@ -64,16 +67,16 @@ struct SoftmaxSums {
 // Queries that read the same head of the cache, with working memory.
 struct QueryTile {
   int rows = 0;
-  float* queries = nullptr;      // [rows, head_dim], scaled by prepare
-  float* slopes = nullptr;       // [rows], ALiBi
-  int64_t* positions = nullptr;  // [rows]
-  int16_t* codes = nullptr;      // [rows, padded_width(head_dim)], the queries in 16 bits
-  float* code_scales = nullptr;  // [rows, groups of 32]
-  float* scores = nullptr;       // [rows, kSplitLanes], then the weights
-  int16_t* weights = nullptr;    // [rows, kSplitLanes], times scales of values, in 16 bits
+  float* queries = nullptr;        // [rows, head_dim], scaled by prepare
+  float* slopes = nullptr;         // [rows], ALiBi
+  int64_t* positions = nullptr;    // [rows]
+  int16_t* codes = nullptr;        // [rows, padded_width(head_dim)], the queries in 16 bits
+  float* code_scales = nullptr;    // [rows, groups of 32]
+  float* scores = nullptr;         // [rows, kSplitLanes], then the weights
+  int16_t* weights = nullptr;      // [rows, kSplitLanes], times scales of values, in 16 bits
   float* weight_scales = nullptr;  // [rows]
-  uint32_t* visible = nullptr;   // [rows, kSplitBlocks], bit i: the query sees slot i
-  bool full[kSplitBlocks];       // all queries see all slots; `visible` says nothing of such a block
+  uint32_t* visible = nullptr;     // [rows, kSplitBlocks], bit i: the query sees slot i
+  bool full[kSplitBlocks];         // all queries see all slots; `visible` says nothing of such a block
 };
 
 struct AttentionKernel {

@@ -1,10 +1,10 @@
 // mote.attention: appends keys and values to the cache, then attends over it.
 #include <limits>
 
-#include "kernels/ops/attention/tasks.h"
-#include "kernels/support/contract.h"
 #include "kernels/cost.h"
 #include "kernels/kernel.h"
+#include "kernels/ops/attention/tasks.h"
+#include "kernels/support/contract.h"
 
 namespace mote {
 
@@ -13,12 +13,15 @@ namespace {
 constexpr Code kBad = Code::kInvalidProgram;
 
 Result<StateShape> cache_shape(const Call& call, const AttentionParams& params) {
-  MOTE_REQUIRE(static_cast<size_t>(params.state) < call.state_shapes.size(), kBad, "attribute 'state' = %lld: must be below %zu",
-               static_cast<long long>(params.state), call.state_shapes.size());
+  MOTE_REQUIRE(static_cast<size_t>(params.state) < call.state_shapes.size(), kBad,
+               "attribute 'state' = %lld: must be below %zu", static_cast<long long>(params.state),
+               call.state_shapes.size());
   const StateShape& shape = call.state_shapes[static_cast<size_t>(params.state)];
-  MOTE_REQUIRE(shape.is_kv_cache, kBad, "attribute 'state' = %lld is not a KV cache", static_cast<long long>(params.state));
+  MOTE_REQUIRE(shape.is_kv_cache, kBad, "attribute 'state' = %lld is not a KV cache",
+               static_cast<long long>(params.state));
   MOTE_REQUIRE(shape.num_heads > 0 && shape.head_dim >= 0 && shape.value_head_dim >= 0 && shape.window >= 0, kBad,
-               "the cache has %d heads of %d and %d: must be positive", shape.num_heads, shape.head_dim, shape.value_head_dim);
+               "the cache has %d heads of %d and %d: must be positive", shape.num_heads, shape.head_dim,
+               shape.value_head_dim);
   MOTE_REQUIRE(shape.window == 0 || (params.window > 0 && params.window <= shape.window), kBad,
                "attribute 'window' = %lld: must be 1..%d, which the cache keeps", static_cast<long long>(params.window),
                shape.window);
@@ -77,10 +80,9 @@ int64_t position_at(const Tensor& positions, int64_t token) {
 
 // A cache that a session made for another shape would be read out of bounds.
 Status check_cache(const KvCache& cache, const StateShape& shape) {
-  const bool matches = cache.pages != nullptr && cache.positions != nullptr &&
-                       cache.num_heads == shape.num_heads && cache.head_dim == shape.head_dim &&
-                       cache.value_head_dim == shape.value_head_dim && cache.window == shape.window &&
-                       cache.num_sinks >= 0 && cache.capacity > cache.num_sinks;
+  const bool matches = cache.pages != nullptr && cache.positions != nullptr && cache.num_heads == shape.num_heads &&
+                       cache.head_dim == shape.head_dim && cache.value_head_dim == shape.value_head_dim &&
+                       cache.window == shape.window && cache.num_sinks >= 0 && cache.capacity > cache.num_sinks;
   MOTE_REQUIRE(matches, Code::kInternal, "the session's cache has another shape than the program's state");
   return Status();
 }
@@ -90,7 +92,8 @@ Status check_positions(const KvCache& cache, const Tensor& positions, int64_t fi
   for (int64_t t = first; t < first + tokens; ++t) {
     const int64_t position = position_at(positions, t);
     MOTE_REQUIRE(position >= 0 && position < kMaxTensorElements, Code::kInvalidArgument,
-                 "positions[%lld] = %lld: must be 0..2^40", static_cast<long long>(t), static_cast<long long>(position));
+                 "positions[%lld] = %lld: must be 0..2^40", static_cast<long long>(t),
+                 static_cast<long long>(position));
     MOTE_REQUIRE(cache.window != 0 || position < cache.capacity, Code::kContextFull,
                  "position %lld does not fit: the context holds %lld", static_cast<long long>(position),
                  static_cast<long long>(cache.capacity));
@@ -121,7 +124,7 @@ Status run_attention(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes, .run = run_attention,
-                 .cost = attention_cost);
+MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes,
+                 .run = run_attention, .cost = attention_cost);
 
 }  // namespace mote

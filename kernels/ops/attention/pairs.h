@@ -1,5 +1,5 @@
-// 16 pairs of 16-bit integers, made of a cache's codes, and their products with one pair that all lanes share. Products are
-// exact: 256 of 127 * 32767 fit 31 bits. Like kernels/simd/vectors.h, only for *_simd.cpp.
+// 16 pairs of 16-bit integers, made of a cache's codes, and their products with one pair that all lanes share. Products
+// are exact: 256 of 127 * 32767 fit 31 bits. Like kernels/simd/vectors.h, only for *_simd.cpp.
 #pragma once
 
 #include "kernels/simd/vectors.h"
@@ -33,7 +33,9 @@ MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
 }
 // The same for a pair that few products share: it is read again for each.
 MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) {
-  struct [[gnu::packed, gnu::may_alias]] Both { int32_t value; };
+  struct [[gnu::packed, gnu::may_alias]] Both {
+    int32_t value;
+  };
   __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(x.v), "m"(reinterpret_cast<const Both*>(pair)->value));
   return sums;
 }
@@ -53,7 +55,8 @@ MOTE_INLINE Pairs16 load_pairs_i8(const std::byte* from) {
 }
 MOTE_INLINE void load_pairs_i4(const std::byte* from, Pairs16& low, Pairs16& high) {
   const __m128i* halves = reinterpret_cast<const __m128i*>(from);
-  const __m256i a = _mm256_cvtepu8_epi16(_mm_loadu_si128(halves)), b = _mm256_cvtepu8_epi16(_mm_loadu_si128(halves + 1));
+  const __m256i a = _mm256_cvtepu8_epi16(_mm_loadu_si128(halves)),
+                b = _mm256_cvtepu8_epi16(_mm_loadu_si128(halves + 1));
   const __m256i eight = _mm256_set1_epi16(8), nibble = _mm256_set1_epi16(15);
   low = {_mm256_sub_epi16(_mm256_and_si256(a, nibble), eight), _mm256_sub_epi16(_mm256_and_si256(b, nibble), eight)};
   high = {_mm256_sub_epi16(_mm256_srli_epi16(a, 4), eight), _mm256_sub_epi16(_mm256_srli_epi16(b, 4), eight)};

@@ -18,8 +18,8 @@ struct Float16Keys {
   MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) { return load_f16(block + 32 * d); }
 };
 
-// Blocks of a head with what is read after each of them: keys some blocks ahead, and the values of the same positions. They
-// arrive while the keys are multiplied; the hardware would begin anew in every block and page.
+// Blocks of a head with what is read after each of them: keys some blocks ahead, and the values of the same positions.
+// They arrive while the keys are multiplied; the hardware would begin anew in every block and page.
 struct KeyBlocks {
   const std::byte* const* keys;
   const std::byte* const* next_keys;
@@ -38,7 +38,8 @@ constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
 
 // scores[r][16 b + i] = query r . key of slot i of block b, for kRows queries and kBlocks blocks.
 template <typename Keys, int kRows, int kBlocks>
-MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks, float* scores) {
+MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks,
+                              float* scores) {
   const int64_t width = head.head_dim;
   const float* queries = tile.queries + row * width;
   F32x16 sums[kRows][kBlocks];
@@ -108,7 +109,8 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyB
 }
 
 template <typename Keys, int kRows, int kBlocks>
-MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks, float* scores) {
+MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks,
+                             float* scores) {
   constexpr int64_t kLineElements = 2 * Keys::kPairs;
   const int64_t code_stride = padded_width(head.head_dim);
   const int64_t lines = (head.head_dim + kLineElements - 1) / kLineElements;
@@ -117,7 +119,8 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
     constexpr int64_t kGroupLines = kKvGroup / kLineElements;
     const int64_t end_line = (group + 1) * kGroupLines < lines ? (group + 1) * kGroupLines : lines;
     I32x16 sums[kRows][kBlocks];
-    dot_group<Keys, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines, end_line, sums);
+    dot_group<Keys, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines, end_line,
+                                    sums);
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
       const F32x16 key_scales = load_f32(reinterpret_cast<const float*>(blocks.keys[b] + 32 * lines) + 16 * group);
@@ -151,7 +154,8 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
     const int64_t next = blocks.index[blocks.count - 1] + 1 + b - blocks.count;
     keys[b] = head.has_block(next) ? head.key_block(next) : keys[b - 1];
   }
-  const auto run = [&]<int kRows, int kBlocks>(Constant<kRows>, Constant<kBlocks>, int row, int block) MOTE_INLINE_LAMBDA {
+  const auto run = [&]<int kRows, int kBlocks>(Constant<kRows>, Constant<kBlocks>, int row,
+                                               int block) MOTE_INLINE_LAMBDA {
     float* scores = tile.scores + row * kSplitLanes + 16 * block;
     const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};
     if constexpr (kCodes) {

@@ -13,8 +13,8 @@ namespace mote {
 
 namespace {
 
-constexpr int64_t kMostSplits = 128;                     // of one parallel region
-constexpr int64_t kPartialFloats = int64_t{1} << 18;     // that they may need
+constexpr int64_t kMostSplits = 128;                  // of one parallel region
+constexpr int64_t kPartialFloats = int64_t{1} << 18;  // that they may need
 
 // Queries of one head of a cache are rows, token by token; 32 rows are a tile. Tokens are those of one sequence.
 struct Shape {
@@ -47,7 +47,9 @@ SoftmaxSums take_sums(Scratch& scratch, int64_t rows, int64_t width) {
   return sums;
 }
 
-size_t sums_bytes(int64_t rows, int64_t width) { return 2 * array_bytes<float>(rows) + array_bytes<float>(rows * width); }
+size_t sums_bytes(int64_t rows, int64_t width) {
+  return 2 * array_bytes<float>(rows) + array_bytes<float>(rows * width);
+}
 
 void clear(const SoftmaxSums& sums, int64_t rows, int64_t width) {
   std::fill_n(sums.maxima, rows, -std::numeric_limits<float>::infinity());
@@ -64,11 +66,12 @@ struct Workspace {
 
   static size_t bytes(const Shape& shape) {
     const int64_t dim = shape.head_dim, groups = (dim + kKvGroup - 1) / kKvGroup;
-    return array_bytes<float>(kQueryRows * dim) + 2 * array_bytes<float>(kQueryRows) + array_bytes<int64_t>(kQueryRows) +
-           array_bytes<int16_t>(kQueryRows * padded_width(dim)) + array_bytes<float>(kQueryRows * groups) +
-           array_bytes<float>(kQueryRows * kSplitLanes) + array_bytes<int16_t>(kQueryRows * kSplitLanes) +
-           array_bytes<uint32_t>(kQueryRows * kSplitBlocks) + 2 * sums_bytes(kQueryRows, shape.width()) +
-           array_bytes<float>(dim) + array_bytes<float>(shape.value_head_dim);
+    return array_bytes<float>(kQueryRows * dim) + 2 * array_bytes<float>(kQueryRows) +
+           array_bytes<int64_t>(kQueryRows) + array_bytes<int16_t>(kQueryRows * padded_width(dim)) +
+           array_bytes<float>(kQueryRows * groups) + array_bytes<float>(kQueryRows * kSplitLanes) +
+           array_bytes<int16_t>(kQueryRows * kSplitLanes) + array_bytes<uint32_t>(kQueryRows * kSplitBlocks) +
+           2 * sums_bytes(kQueryRows, shape.width()) + array_bytes<float>(dim) +
+           array_bytes<float>(shape.value_head_dim);
   }
 
   Workspace(std::span<std::byte> memory, const Shape& shape) {
@@ -95,10 +98,11 @@ struct SplitRange {
   int64_t sink_splits = 0;
   int64_t first = 0;
   int64_t count = 0;
-  int64_t lowest = 0;   // positions that a window begins and ends with
+  int64_t lowest = 0;  // positions that a window begins and ends with
   int64_t highest = 0;
 
-  SplitRange(const KvCache& cache, int64_t window, int64_t lowest_query, int64_t highest_query) : highest(highest_query) {
+  SplitRange(const KvCache& cache, int64_t window, int64_t lowest_query, int64_t highest_query)
+      : highest(highest_query) {
     lowest = window == 0 ? 0 : std::max<int64_t>(0, lowest_query - window + 1);
     const int64_t splits = highest / kSplitPositions + 1;
     first = lowest / kSplitPositions;
@@ -141,9 +145,14 @@ SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t s
 class Attention {
  public:
   Attention(const Call& call, const KernelContext& context, const SequenceStates& sequence, int64_t first_token)
-      : call_(call), cache_(sequence.kv_caches[static_cast<size_t>(call.get_params<AttentionParams>().state)]),
-        threads_(*context.threads), shape_(Shape::of(call, sequence.tokens)), first_token_(first_token),
-        params_(call.get_params<AttentionParams>()), positions_(*call.inputs[kPositions]), memory_(context.scratch) {
+      : call_(call),
+        cache_(sequence.kv_caches[static_cast<size_t>(call.get_params<AttentionParams>().state)]),
+        threads_(*context.threads),
+        shape_(Shape::of(call, sequence.tokens)),
+        first_token_(first_token),
+        params_(call.get_params<AttentionParams>()),
+        positions_(*call.inputs[kPositions]),
+        memory_(context.scratch) {
     rule_ = {params_.softcap, params_.window, cache_.num_sinks};
     shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
   }
@@ -192,7 +201,9 @@ class Attention {
   }
 
  private:
-  int64_t position(int64_t token) const { return positions_.as<int64_t>()[(first_token_ + token) * positions_.stride(1)]; }
+  int64_t position(int64_t token) const {
+    return positions_.as<int64_t>()[(first_token_ + token) * positions_.stride(1)];
+  }
   // Of q, k and v, seen as rows.
   int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
@@ -202,7 +213,8 @@ class Attention {
     head.pages = cache_.pages;
     head.num_pages = cache_.num_pages();
     head.keys_offset = cache_.page_offset + index * kKvPageBlocks * head.key_block_bytes;
-    head.values_offset = cache_.page_offset + kKvPageBlocks * (cache_.num_heads * head.key_block_bytes + index * head.value_block_bytes);
+    head.values_offset =
+        cache_.page_offset + kKvPageBlocks * (cache_.num_heads * head.key_block_bytes + index * head.value_block_bytes);
     return head;
   }
 
@@ -232,7 +244,8 @@ class Attention {
     const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
     tile.rows = static_cast<int>(std::min<int64_t>(kQueryRows, shape_.rows() - first));
     for (int64_t row = 0; row < tile.rows; ++row) {
-      const int64_t token = (first + row) / shape_.group(), index = kv_head * shape_.group() + (first + row) % shape_.group();
+      const int64_t token = (first + row) / shape_.group(),
+                    index = kv_head * shape_.group() + (first + row) % shape_.group();
       copy_row(q, row_of(index, token), tile.queries + row * shape_.head_dim);
       tile.positions[row] = position(token);
       tile.slopes[row] = slopes == nullptr ? 0.0f : slopes->as<float>()[index];
@@ -261,11 +274,13 @@ class Attention {
     const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
     const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows() - first);
     for (int64_t row = 0; row < rows; ++row) {
-      const int64_t token = (first + row) / shape_.group(), index = kv_head * shape_.group() + (first + row) % shape_.group();
+      const int64_t token = (first + row) / shape_.group(),
+                    index = kv_head * shape_.group() + (first + row) % shape_.group();
       float total = sums.totals[row], factor = 1.0f;
       if (sinks != nullptr) join_sink(sinks->as<float>()[index], sums.maxima[row], total, factor);
       factor = total != 0 ? factor / total : 0.0f;
-      float* to = call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
+      float* to =
+          call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
       params_.kernel->finish(sums.sums + row * shape_.width(), factor, shape_.value_head_dim, to);
     }
   }
@@ -278,7 +293,8 @@ class Attention {
     const SoftmaxSums parts = take_sums(scratch, shape_.units() * at_once * rows, shape_.width());
     const SoftmaxSums sums = take_sums(scratch, shape_.units() * rows, shape_.width());
     const auto nth = [&](const SoftmaxSums& all, int64_t index) {
-      return SoftmaxSums{all.maxima + index * rows, all.totals + index * rows, all.sums + index * rows * shape_.width()};
+      return SoftmaxSums{all.maxima + index * rows, all.totals + index * rows,
+                         all.sums + index * rows * shape_.width()};
     };
     clear(sums, shape_.units() * rows, shape_.width());
     const SplitRange range = whole_range();
@@ -315,7 +331,8 @@ class Attention {
   // Splits that are worth a thread.
   int64_t split_grain(const SplitRange& range) const {
     const int64_t seen = std::min(kSplitPositions, range.highest - range.lowest + 1);
-    return row_grain(std::min<int64_t>(kQueryRows, shape_.rows()) * seen * (shape_.head_dim + shape_.value_head_dim) / 8);
+    return row_grain(std::min<int64_t>(kQueryRows, shape_.rows()) * seen * (shape_.head_dim + shape_.value_head_dim) /
+                     8);
   }
 
   const Call& call_;
@@ -406,7 +423,8 @@ size_t attention_scratch_bytes(const Call& call, int num_threads) {
   const int64_t units = std::min(shape.units(), most_units), rows = std::min<int64_t>(kQueryRows, shape.rows());
   if (tokens == 1 && shape.units() > most_units) return bytes;
   const int64_t parts = std::max(kPartialFloats / (shape.width() + 2), units * rows);
-  return bytes + array_bytes<int32_t>(units) + sums_bytes(parts, shape.width()) + sums_bytes(units * rows, shape.width());
+  return bytes + array_bytes<int32_t>(units) + sums_bytes(parts, shape.width()) +
+         sums_bytes(units * rows, shape.width());
 }
 
 void append_and_attend(const Call& call, const KernelContext& context) {

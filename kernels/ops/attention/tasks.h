@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "kernels/ops/attention/kernel.h"
 #include "kernels/op.h"
+#include "kernels/ops/attention/kernel.h"
 
 namespace mote {
 
@@ -22,8 +22,9 @@ struct AttentionParams {
 size_t attention_scratch_bytes(const Call& call, int num_threads);
 
 // Appends k and v, if there are any, and writes the attention of all queries, those of a sequence over its own cache.
-// Parallel regions: one in decode (one more for each 128 splits of 256 positions, fewer where many heads or tokens are wide),
-// two in prefill; so many for each sequence where they are too few to keep the threads busy, else for all together.
+// Parallel regions: one in decode (one more for each 128 splits of 256 positions, fewer where many heads or tokens are
+// wide), two in prefill; so many for each sequence where they are too few to keep the threads busy, else for all
+// together.
 void append_and_attend(const Call& call, const KernelContext& context);
 
 }  // namespace mote

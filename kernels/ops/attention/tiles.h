@@ -18,7 +18,6 @@ inline constexpr int kMostRows = 4;
 template <int kValue>
 struct Constant {};
 
-
 // function(Constant<kRows>, row) for all of [row, rows), kMost rows at a time and then fewer.
 template <int kMost, typename Function>
 MOTE_INLINE void for_row_tiles(int row, int rows, const Function& function) {

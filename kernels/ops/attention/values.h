@@ -58,8 +58,8 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
 
 // Rows [row, end) see `count` blocks alike.
 template <typename Values, bool kAll>
-void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values, int block, int count,
-                float* sums) {
+void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values, int block,
+                int count, float* sums) {
   const int64_t width = padded_width(head.value_head_dim);
   const uint32_t visible = tile.visible[row * kSplitBlocks + block];
   for_row_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int first) MOTE_INLINE_LAMBDA {
@@ -109,8 +109,8 @@ struct Int4Values {
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
 
-// Weights times the values' scales of a group, in 16 bits. What a query does not see has weight 0; its codes and scales may
-// be anything, so NaN counts as 0.
+// Weights times the values' scales of a group, in 16 bits. What a query does not see has weight 0; its codes and scales
+// may be anything, so NaN counts as 0.
 MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
   constexpr float kLargest = 32766.0f;  // what rounding may add still fits
   const F32x16 zero = splat(0.0f);
@@ -131,8 +131,8 @@ MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const 
 }
 
 template <typename Values, int kRows, int kColumns>
-MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const QueryTile& tile, int row, int64_t line_bytes,
-                            float* to, int64_t width) {
+MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const QueryTile& tile, int row,
+                            int64_t line_bytes, float* to, int64_t width) {
   constexpr int kLines = kKvBlockSlots / 2 / Values::kPairs;
   I32x16 sums[kRows][kColumns];
 #pragma GCC unroll 8
@@ -152,7 +152,8 @@ MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const Quer
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-          for (int c = 0; c < kColumns; ++c) sums[r][c] = dot2_once(sums[r][c], x[c][p], weights + r * kSplitLanes + 2 * p);
+          for (int c = 0; c < kColumns; ++c)
+            sums[r][c] = dot2_once(sums[r][c], x[c][p], weights + r * kSplitLanes + 2 * p);
         }
       }
     }
@@ -181,7 +182,8 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
         const std::byte* from[kSplitBlocks];
         for (int b = 0; b < blocks.count; ++b) from[b] = codes[b] + 2 * at;
-        dot_values<Values, kRows, kCount>(from, blocks.count, tile, row, line_bytes, sums + row * width + column + at, width);
+        dot_values<Values, kRows, kCount>(from, blocks.count, tile, row, line_bytes, sums + row * width + column + at,
+                                          width);
       };
       if (kColumns == 2 && line_bytes == 64) {
         run(Constant<2>(), 0);

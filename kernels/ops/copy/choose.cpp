@@ -57,8 +57,8 @@ Result<Sizes> broadcast_sizes(const Call& call) {
       int64_t& common = sizes[dim + rank - input->rank];
       const int64_t size = input->size(dim);
       MOTE_REQUIRE(size == common || size == 1 || common == 1, Code::kInvalidProgram,
-                   "inputs have sizes %lld and %lld in one dimension: must be equal or 1", static_cast<long long>(common),
-                   static_cast<long long>(size));
+                   "inputs have sizes %lld and %lld in one dimension: must be equal or 1",
+                   static_cast<long long>(common), static_cast<long long>(size));
       if (size != 1) common = size;
     }
   }

@@ -116,11 +116,13 @@ Status run_to_copy(const Call& call, KernelContext& context) {
   }
   switch (x.dtype) {
     case DType::kFloat32: convert<float>(x, y, *context.threads); break;
-    case DType::kFloat16: case DType::kBFloat16: convert<uint16_t>(x, y, *context.threads); break;
+    case DType::kFloat16:
+    case DType::kBFloat16: convert<uint16_t>(x, y, *context.threads); break;
     case DType::kInt64: convert<int64_t>(x, y, *context.threads); break;
     case DType::kInt32: convert<int32_t>(x, y, *context.threads); break;
     case DType::kInt8: convert<int8_t>(x, y, *context.threads); break;
-    case DType::kUint8: case DType::kBool: convert<uint8_t>(x, y, *context.threads); break;
+    case DType::kUint8:
+    case DType::kBool: convert<uint8_t>(x, y, *context.threads); break;
   }
   return Status();
 }

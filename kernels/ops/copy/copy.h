@@ -24,6 +24,8 @@ void with_element_type(DType dtype, const Body& body) {
 }
 
 // Dense, of any dtype.
-inline Status expect_dense(const Tensor& tensor, const char* name) { return expect_dtype(tensor, name, {tensor.dtype}); }
+inline Status expect_dense(const Tensor& tensor, const char* name) {
+  return expect_dtype(tensor, name, {tensor.dtype});
+}
 
 }  // namespace mote

@@ -13,10 +13,13 @@ namespace {
 constexpr int64_t kMaxBound = int64_t{1} << 53;
 
 // -> false where `value` is no whole number from low to high.
-bool holds(double value, double low, double high) { return value >= low && value <= high && std::trunc(value) == value; }
+bool holds(double value, double low, double high) {
+  return value >= low && value <= high && std::trunc(value) == value;
+}
 
 Status refuse(double value, DType dtype) {
-  return Status(Code::kInvalidProgram, format("attribute 'value' = %g: must be a value of %s", value, dtype_name(dtype)));
+  return Status(Code::kInvalidProgram,
+                format("attribute 'value' = %g: must be a value of %s", value, dtype_name(dtype)));
 }
 
 }  // namespace
@@ -82,8 +85,9 @@ Status check_arange(Call& call) {
   MOTE_REQUIRE(step != 0, Code::kInvalidProgram, "attribute 'step' = 0: must not be 0");
   const int64_t distance = step > 0 ? end - start : start - end;
   const int64_t stride = step > 0 ? step : -step;
-  MOTE_REQUIRE(distance >= 0, Code::kInvalidProgram, "attribute 'end' = %lld: must not lie before start %lld for step %lld",
-               static_cast<long long>(end), static_cast<long long>(start), static_cast<long long>(step));
+  MOTE_REQUIRE(distance >= 0, Code::kInvalidProgram,
+               "attribute 'end' = %lld: must not lie before start %lld for step %lld", static_cast<long long>(end),
+               static_cast<long long>(start), static_cast<long long>(step));
   call.make_params<ArangeParams>() = {start, step};
   const int64_t size[] = {(distance + stride - 1) / stride};
   return expect_output(call, 0, DType::kInt64, size);

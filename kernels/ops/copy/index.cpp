@@ -22,9 +22,9 @@ Status expect_indices(const Tensor& index, int64_t low, int64_t size) {
     const int64_t count = std::min(kBlock, elements - begin);
     const int64_t* values = walk.read(index.as<int64_t>(), begin, count, buffer);
     for (int64_t i = 0; i < count; ++i) {
-      MOTE_REQUIRE(values[i] >= low && values[i] < size, Code::kInvalidArgument, "index %lld is %lld: must be %lld..%lld",
-                   static_cast<long long>(begin + i), static_cast<long long>(values[i]), static_cast<long long>(low),
-                   static_cast<long long>(size - 1));
+      MOTE_REQUIRE(values[i] >= low && values[i] < size, Code::kInvalidArgument,
+                   "index %lld is %lld: must be %lld..%lld", static_cast<long long>(begin + i),
+                   static_cast<long long>(values[i]), static_cast<long long>(low), static_cast<long long>(size - 1));
     }
   }
   return Status();
@@ -102,8 +102,9 @@ Result<int> check_index(const Call& call) {
   MOTE_RETURN_IF_ERROR(expect_rank(index, "input 1", x.rank, x.rank));
   MOTE_ASSIGN(const int dim, dim_in(call, "dim", x.rank));
   for (int i = 0; i < x.rank; ++i) {
-    MOTE_REQUIRE(i == dim || index.size(i) <= x.size(i), kBad, "input 1 has size %lld in dimension %d: must be at most %lld",
-                 static_cast<long long>(index.size(i)), i, static_cast<long long>(x.size(i)));
+    MOTE_REQUIRE(i == dim || index.size(i) <= x.size(i), kBad,
+                 "input 1 has size %lld in dimension %d: must be at most %lld", static_cast<long long>(index.size(i)),
+                 i, static_cast<long long>(x.size(i)));
   }
   return dim;
 }

@@ -65,9 +65,8 @@ Status run_cat(const Call& call, KernelContext& context) {
   for (const Tensor* x : call.inputs) {
     const int64_t row = x->size(dim) * inner;
     if (row == 0) continue;
-    with_element_type(y.dtype, [&]<typename T>() {
-      lay_rows<T>(*x, y.as<T>(), row, start, y.size(dim) * inner, *context.threads);
-    });
+    with_element_type(
+        y.dtype, [&]<typename T>() { lay_rows<T>(*x, y.as<T>(), row, start, y.size(dim) * inner, *context.threads); });
     start += row;
   }
   return Status();
@@ -82,8 +81,8 @@ Status check_pad(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 1, 1));
   const Tensor& x = *call.inputs[0];
   MOTE_RETURN_IF_ERROR(expect_dense(x, "input 0"));
-  MOTE_ASSIGN(const auto pad, integers_in(call, "pad", -kMaxTensorElements, kMaxTensorElements,
-                                          2 * static_cast<size_t>(x.rank)));
+  MOTE_ASSIGN(const auto pad,
+              integers_in(call, "pad", -kMaxTensorElements, kMaxTensorElements, 2 * static_cast<size_t>(x.rank)));
   MOTE_REQUIRE(pad.size() % 2 == 0, kBad, "attribute 'pad' has %zu entries: must be pairs", pad.size());
   MOTE_ASSIGN(const double value, number_or(call, "value", 0.0));
   MOTE_ASSIGN(const uint64_t element, element_of(value, x.dtype));
@@ -134,9 +133,8 @@ void pad_rows(const Tensor& x, const Tensor& y, const PadParams& params, ThreadP
 Status run_pad(const Call& call, KernelContext& context) {
   const Tensor& y = *call.outputs[0];
   if (y.num_elements() == 0) return Status();
-  with_element_type(y.dtype, [&]<typename T>() {
-    pad_rows<T>(*call.inputs[0], y, call.get_params<PadParams>(), *context.threads);
-  });
+  with_element_type(
+      y.dtype, [&]<typename T>() { pad_rows<T>(*call.inputs[0], y, call.get_params<PadParams>(), *context.threads); });
   return Status();
 }
 

@@ -1,11 +1,11 @@
 // mote.embedding: rows of a dense or quantised table.
 #include <atomic>
 
-#include "kernels/support/contract.h"
 #include "kernels/cost.h"
-#include "kernels/support/float_bits.h"
 #include "kernels/formats.h"
 #include "kernels/ops/linear/matrix.h"
+#include "kernels/support/contract.h"
+#include "kernels/support/float_bits.h"
 #include "kernels/support/rows.h"
 
 namespace mote {

@@ -56,7 +56,8 @@ int64_t packed_row(const CodePacking& packing, int64_t first, int64_t block) {
 
 // body(place, row, thread) for every row, in parallel.
 template <typename Body>
-void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& scratch, ThreadPool& threads, const Body& body) {
+void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& scratch, ThreadPool& threads,
+                  const Body& body) {
   const auto pitch = static_cast<int64_t>(array_bytes<float>(width) / sizeof(float));
   float* buffers = scratch.take<float>(pitch * threads.num_threads());
   threads.parallel_for(count, row_grain(width), [&](int64_t begin, int64_t end, int thread) {
@@ -82,8 +83,8 @@ struct CodeRows {
   }
 };
 
-void prepare_codes(const ActivationForm& form, const Source& source, const Matrix& weight, Activations& result, Scratch& scratch,
-                   ThreadPool& threads) {
+void prepare_codes(const ActivationForm& form, const Source& source, const Matrix& weight, Activations& result,
+                   Scratch& scratch, ThreadPool& threads) {
   const CodeLayout layout = form.layout;
   const int64_t groups = groups_of(weight);
   const int64_t pitch = codes_pitch(form, weight);
@@ -98,7 +99,7 @@ void prepare_codes(const ActivationForm& form, const Source& source, const Matri
     int32_t* run_offsets = offsets + run * groups;
     const RowCodes made =
         form.rows->quantize(from, result.width, weight.group_size, code_offset(weight.bits), rows, layout,
-                                run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
+                            run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
     made_rows.add(row, place, made, run_codes, run_offsets);
   });
   result.code_blocks = made_rows.blocks;
@@ -140,7 +141,8 @@ void prepare_floats(const Source& source, Activations& result, Scratch& scratch,
   });
 }
 
-void prepare_rows(ActivationMode mode, const Source& source, Activations& result, Scratch& scratch, ThreadPool& threads) {
+void prepare_rows(ActivationMode mode, const Source& source, Activations& result, Scratch& scratch,
+                  ThreadPool& threads) {
   if (mode == ActivationMode::kDense && source.is_plain()) {
     result.values = source.x.as<float>();
     return;
@@ -149,8 +151,10 @@ void prepare_rows(ActivationMode mode, const Source& source, Activations& result
   result.values = values;
   for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
     float* to = values + row * result.width;
-    if (mode == ActivationMode::kRounded) source.kernels.round(from, result.width, to);
-    else std::copy(from, from + result.width, to);
+    if (mode == ActivationMode::kRounded)
+      source.kernels.round(from, result.width, to);
+    else
+      std::copy(from, from + result.width, to);
   });
 }
 
@@ -161,7 +165,8 @@ ActivationMode activation_mode(bool int8, const Tensor& weight) {
   return int8 ? ActivationMode::kCodes : ActivationMode::kFloats;
 }
 
-size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads) {
+size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks,
+                         int num_threads) {
   const size_t buffers = static_cast<size_t>(num_threads) * array_bytes<float>(weight.columns);
   if (form.mode != ActivationMode::kCodes) {
     return array_bytes<FloatBlock>(num_blocks) + array_bytes<float>(count * weight.columns) + buffers;
@@ -170,12 +175,13 @@ size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64
   const size_t codes = form.packing == nullptr
                            ? array_bytes<int8_t>(count * pitch) + array_bytes<int32_t>(count * groups)
                            : array_bytes<int8_t>(packed_row(*form.packing, count, num_blocks) * pitch) +
-                                 array_bytes<int8_t>(num_threads * weight.columns) + array_bytes<int32_t>(num_threads * groups);
+                                 array_bytes<int8_t>(num_threads * weight.columns) +
+                                 array_bytes<int32_t>(num_threads * groups);
   return codes + array_bytes<float>(count) + array_bytes<int32_t>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
 }
 
-Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm, const Matrix& weight,
-                                const RowOrder* order, Scratch& scratch, ThreadPool& threads) {
+Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm,
+                                const Matrix& weight, const RowOrder* order, Scratch& scratch, ThreadPool& threads) {
   Activations result;
   result.width = row_length(x);
   result.count = order == nullptr ? num_rows(x) : order->first[order->num_blocks];
@@ -183,10 +189,14 @@ Activations prepare_activations(const ActivationForm& form, const Tensor& x, con
   result.first = order == nullptr ? nullptr : order->first;
   const Source source{*form.rows, x, norm, order};
   if (result.count == 0) return result;
-  if (form.mode == ActivationMode::kFloats) prepare_floats(source, result, scratch, threads);
-  else if (form.mode != ActivationMode::kCodes) prepare_rows(form.mode, source, result, scratch, threads);
-  else if (form.packing == nullptr) prepare_codes(form, source, weight, result, scratch, threads);
-  else prepare_packed_codes(form, source, weight, result, scratch, threads);
+  if (form.mode == ActivationMode::kFloats)
+    prepare_floats(source, result, scratch, threads);
+  else if (form.mode != ActivationMode::kCodes)
+    prepare_rows(form.mode, source, result, scratch, threads);
+  else if (form.packing == nullptr)
+    prepare_codes(form, source, weight, result, scratch, threads);
+  else
+    prepare_packed_codes(form, source, weight, result, scratch, threads);
   return result;
 }
 

@@ -38,8 +38,8 @@ struct FusedNorm {
   const float* weight = nullptr;
 };
 
-// Which rows of x, in which order, and where blocks of at most kTokenBlock of them begin. The default: all rows in their
-// order, a block every kTokenBlock.
+// Which rows of x, in which order, and where blocks of at most kTokenBlock of them begin. The default: all rows in
+// their order, a block every kTokenBlock.
 struct RowOrder {
   const int32_t* rows = nullptr;      // [count] row of x; nullptr: their own order
   const int32_t* block_of = nullptr;  // [count] block of a place
@@ -51,10 +51,10 @@ struct Activations {
   int64_t count = 0;
   int64_t width = 0;
   int64_t num_blocks = 0;
-  const int32_t* first = nullptr;           // [num_blocks + 1] first row of a block; nullptr: kTokenBlock rows each
-  const float* values = nullptr;            // kDense, kRounded: [count, width]
-  const CodeBlock* code_blocks = nullptr;   // kCodes
-  const FloatBlock* float_blocks = nullptr; // kFloats
+  const int32_t* first = nullptr;            // [num_blocks + 1] first row of a block; nullptr: kTokenBlock rows each
+  const float* values = nullptr;             // kDense, kRounded: [count, width]
+  const CodeBlock* code_blocks = nullptr;    // kCodes
+  const FloatBlock* float_blocks = nullptr;  // kFloats
 
   int64_t first_row(int64_t block) const {
     if (first != nullptr) return first[block];
@@ -63,10 +63,11 @@ struct Activations {
 };
 
 // Scratch that prepare_activations takes for `count` rows in at most `num_blocks` blocks.
-size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks, int num_threads);
+size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks,
+                         int num_threads);
 
 // x: float32 rows of any strides, as wide as the weight
-Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm, const Matrix& weight,
-                                const RowOrder* order, Scratch& scratch, ThreadPool& threads);
+Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm,
+                                const Matrix& weight, const RowOrder* order, Scratch& scratch, ThreadPool& threads);
 
 }  // namespace mote

@@ -33,7 +33,8 @@ MOTE_INLINE F32x16 finish_sums(const CodeBlock& x, int64_t t, const I32x16& sums
   return splat(x.scales[t]) * (weight_scale * to_f32(sums - splat_i32(x.zeros[t]) * weight_sums));
 }
 
-// Sums that are kept in y, for kernels whose registers cannot hold them: rows of 16 a stream, integers until they are finished.
+// Sums that are kept in y, for kernels whose registers cannot hold them: rows of 16 a stream, integers until they are
+// finished.
 MOTE_INLINE void clear_rows(const CodeBlock& x, int streams, float* y, int64_t stride) {
   for (int t = 0; t < x.count; ++t) {
     for (int s = 0; s < streams; ++s) store_i32(y + t * stride + 16 * s, splat_i32(0));
@@ -41,7 +42,8 @@ MOTE_INLINE void clear_rows(const CodeBlock& x, int streams, float* y, int64_t s
 }
 // weight_sums(s): those of a stream's rows, [16]
 template <typename WeightSums>
-MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const WeightSums& weight_sums, float* y, int64_t stride) {
+MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const WeightSums& weight_sums, float* y,
+                             int64_t stride) {
   for (int t = 0; t < x.count; ++t) {
     for (int s = 0; s < w.count; ++s) {
       float* sums = y + t * stride + 16 * s;
@@ -58,8 +60,8 @@ struct Range {
   bool is_last;
 };
 
-// unpack(stream, group of the range, tile) for every tile of a range, streams side by side: memory answers several of them
-// faster than one.
+// unpack(stream, group of the range, tile) for every tile of a range, streams side by side: memory answers several of
+// them faster than one.
 template <typename Function>
 MOTE_INLINE void for_each_tile(const TileBlocks& w, const Range& range, int bits, const Function& unpack) {
   const int64_t bytes = tile_bytes(bits, w.group_size);
@@ -72,7 +74,8 @@ MOTE_INLINE void for_each_tile(const TileBlocks& w, const Range& range, int bits
   }
 }
 
-// store(j, codes) for vector j of a tile, of 16 rows x 4 columns. Adds the sums of multiplier * code of its rows to weight_sums.
+// store(j, codes) for vector j of a tile, of 16 rows x 4 columns. Adds the sums of multiplier * code of its rows to
+// weight_sums.
 template <int kBits, typename Store>
 MOTE_INLINE void unpack_tile(const std::byte* tile, int64_t group_size, const I32x16& multipliers, int32_t* weight_sums,
                              const Store& store) {

@@ -1,5 +1,5 @@
-// int8 activations x tiles of 1 to 8 bits in AMX registers: 16 weight rows x 64 columns x 16 tokens an instruction, whose sums
-// stay in the registers for a whole range of columns.
+// int8 activations x tiles of 1 to 8 bits in AMX registers: 16 weight rows x 64 columns x 16 tokens an instruction,
+// whose sums stay in the registers for a whole range of columns.
 #include <cstring>
 
 #include "kernels/ops/linear/codes.h"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kMinTokens = 10;  // for fewer, unpacking costs more than multiplying faster gains
 constexpr int64_t kStep = static_cast<int64_t>(CodeLayout::kChunks);  // columns an instruction
-// Columns that are multiplied before the next are unpacked: two panels and two blocks of activations are near the first cache.
+// Columns that are multiplied before the next are unpacked: two panels and two blocks of activations are near the first
+// cache.
 constexpr int64_t kPanelColumns = 512;
 constexpr int kBlocks = 2;  // of tokens that share what is loaded of panels
 constexpr int kPanels = 2;  // that share what is loaded of activations
@@ -32,9 +33,11 @@ struct Digits {
 };
 MOTE_INLINE Digits split_products(__m512i codes, __m512i multipliers, __m512i offsets) {
   const __m512i first = _mm512_set1_epi16(0x00ff), rounding = _mm512_set1_epi16(128);
-  const auto product = [&](__m512i c) MOTE_INLINE_LAMBDA { return _mm512_sub_epi16(_mm512_mullo_epi16(c, multipliers), offsets); };
+  const auto product = [&](__m512i c)
+                           MOTE_INLINE_LAMBDA { return _mm512_sub_epi16(_mm512_mullo_epi16(c, multipliers), offsets); };
   const __m512i even = product(_mm512_and_si512(codes, first)), odd = product(_mm512_srli_epi16(codes, 8));
-  const __m512i even_high = _mm512_srli_epi16(_mm512_add_epi16(even, rounding), 8), odd_high = _mm512_add_epi16(odd, rounding);
+  const __m512i even_high = _mm512_srli_epi16(_mm512_add_epi16(even, rounding), 8),
+                odd_high = _mm512_add_epi16(odd, rounding);
   constexpr int kSelect = 0xCA;  // first ? second operand : third
   return {_mm512_ternarylogic_epi32(first, even, _mm512_slli_epi16(odd, 8), kSelect),
           _mm512_ternarylogic_epi32(first, even_high, odd_high, kSelect)};
@@ -46,15 +49,16 @@ void unpack_to(const std::byte* tile, int64_t group_size, std::byte* low, std::b
   const __m512i pairs = _mm512_or_si512(multipliers.v, _mm512_slli_epi32(multipliers.v, 16));
   const __m512i offsets = _mm512_mullo_epi16(pairs, _mm512_set1_epi16(code_offset(kBits)));
   const ByteProducts<kBits> products(multipliers);
-  unpack_tile<kBits>(tile, group_size, multipliers, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
-    if constexpr (products_fit_bytes(kBits)) {
-      store_bytes(low + 64 * j, subtract(products(codes), kProductOffset));
-    } else {
-      const Digits digits = split_products(codes.v, pairs, offsets);
-      _mm512_storeu_si512(low + 64 * j, digits.low);
-      _mm512_storeu_si512(high + 64 * j, digits.high);
-    }
-  });
+  unpack_tile<kBits>(tile, group_size, multipliers, weight_sums,
+                     [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+                       if constexpr (products_fit_bytes(kBits)) {
+                         store_bytes(low + 64 * j, subtract(products(codes), kProductOffset));
+                       } else {
+                         const Digits digits = split_products(codes.v, pairs, offsets);
+                         _mm512_storeu_si512(low + 64 * j, digits.low);
+                         _mm512_storeu_si512(high + 64 * j, digits.high);
+                       }
+                     });
 }
 
 // Panels of a weight's blocks of rows, one each or two.
@@ -84,9 +88,10 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Registers 0 to 3: sums [tokens][16 rows] of each block and panel; 4 and 5: activations [tokens][64] of each block; 6 and 7:
-// a panel's weights [16 quads][16 rows][4].
-constexpr int kActivationTile = kBlocks * kPanels, kWeightTile = kActivationTile + kBlocks, kTiles = kWeightTile + kPanels;
+// Registers 0 to 3: sums [tokens][16 rows] of each block and panel; 4 and 5: activations [tokens][64] of each block; 6
+// and 7: a panel's weights [16 quads][16 rows][4].
+constexpr int kActivationTile = kBlocks * kPanels, kWeightTile = kActivationTile + kBlocks,
+              kTiles = kWeightTile + kPanels;
 
 // For blocks of so many tokens.
 class Registers {
@@ -131,8 +136,8 @@ MOTE_INLINE void add_product() {
 
 // Two panels times kCount blocks of activations.
 template <int kCount>
-MOTE_INLINE void multiply_panels(const BytePanel* panels, const int8_t* const* codes, const int64_t* pitches, int64_t steps,
-                                 int32_t (*sums)[kPanels][kTokenBlock][16]) {
+MOTE_INLINE void multiply_panels(const BytePanel* panels, const int8_t* const* codes, const int64_t* pitches,
+                                 int64_t steps, int32_t (*sums)[kPanels][kTokenBlock][16]) {
   unroll<kCount * kPanels>([](auto i) MOTE_INLINE_LAMBDA { clear_tile<i>(); });
   for (int64_t step = 0; step < steps; ++step) {
     unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA { load_tile<kWeightTile + p>(panels[p] + 16 * kStep * step); });
@@ -147,15 +152,17 @@ MOTE_INLINE void multiply_panels(const BytePanel* panels, const int8_t* const* c
 
 // Block s of weight rows: the sums of block b of activations are total(t). To y.
 template <typename Total>
-MOTE_INLINE void add_sums(const TileBlocks& w, int s, const Range& range, const int32_t* weight_sums, const CodeBlock& x, float* y,
-                          int64_t stride, const Total& total) {
+MOTE_INLINE void add_sums(const TileBlocks& w, int s, const Range& range, const int32_t* weight_sums,
+                          const CodeBlock& x, float* y, int64_t stride, const Total& total) {
   const I32x16 sums_of_row = load_i32(weight_sums);
   const F32x16 scale = load_f32(w.scales(s));
   for (int t = 0; t < x.count; ++t, y += stride) {
     I32x16 all = total(t);
     if (!range.is_first) all = all + load_i32(y);
-    if (range.is_last) store_f32(y, finish_sums(x, t, all, sums_of_row, scale));
-    else store_i32(y, all);
+    if (range.is_last)
+      store_f32(y, finish_sums(x, t, all, sums_of_row, scale));
+    else
+      store_i32(y, all);
   }
 }
 
@@ -188,7 +195,8 @@ MOTE_INLINE void multiply_blocks(const TileBlocks& w, const Range& range, const 
   }
 }
 
-void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* memory) {
+void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
+              std::byte* memory) {
   Scratch& scratch = *reinterpret_cast<Scratch*>(memory);
   for (int s = 0; s < w.count; ++s) store_i32(scratch.weight_sums[s], splat_i32(0));
   Registers registers;

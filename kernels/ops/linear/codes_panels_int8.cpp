@@ -7,8 +7,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// Columns that are multiplied before the next are unpacked: two panels and a block of activations then fit the first cache.
-// A multiple of every group size.
+// Columns that are multiplied before the next are unpacked: two panels and a block of activations then fit the first
+// cache. A multiple of every group size.
 constexpr int64_t kPanelColumns = 512;
 
 // 16 rows of a range, unpacked: codes in groups that have multipliers, or products in one group for the whole range.
@@ -22,7 +22,8 @@ struct RowPanel {
 constexpr bool takes_products(int bits) { return products_fit_bytes(bits) && !kWideMatters; }
 
 template <int kBits>
-MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers, int32_t* weight_sums) {
+MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers,
+                           int32_t* weight_sums) {
   const I32x16 all = load_multipliers<kBits>(tile, group_size);
   const ByteProducts<kBits> products(all);
   unpack_tile<kBits>(tile, group_size, all, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
@@ -35,8 +36,8 @@ size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
 
 // A block of activations in a range, as one group or several.
 struct Part {
-  const int8_t* codes;     // of the block's first run, through all ranges
-  int64_t columns;         // likewise
+  const int8_t* codes;  // of the block's first run, through all ranges
+  int64_t columns;      // likewise
   int64_t first_column;
   int64_t groups;
   int64_t chunks;          // of a group
@@ -45,8 +46,8 @@ struct Part {
   int64_t all_groups;      // likewise
 };
 
-// Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is broadcast once
-// for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
+// Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is
+// broadcast once for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
 template <bool kWide, int kPanels, int kRuns, int kRows>
 void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_t stride) {
   constexpr int kTokens = kRuns * kRows;
@@ -98,14 +99,17 @@ void add_block(const RowPanel* panels, const Part& x, int tokens, float* y, int6
       add_runs<kWide, kPanels, kRunsAtOnce, kRun>(panels, x, first, y + first * stride, stride);
     }
   }
-  for_each_run(tokens, first, [&](int run, auto rows) { add_runs<kWide, kPanels, 1, rows>(panels, x, run, y + run * stride, stride); });
+  for_each_run(tokens, first, [&](int run, auto rows) {
+    add_runs<kWide, kPanels, 1, rows>(panels, x, run, y + run * stride, stride);
+  });
 }
 
 template <bool kWide>
 void add_part(const RowPanel* panels, int count, const Part& x, int tokens, float* y, int64_t stride) {
   int p = 0;
   if constexpr (kPanelsAtOnce > 1) {
-    for (; p + kPanelsAtOnce <= count; p += kPanelsAtOnce) add_block<kWide, kPanelsAtOnce>(panels + p, x, tokens, y + 16 * p, stride);
+    for (; p + kPanelsAtOnce <= count; p += kPanelsAtOnce)
+      add_block<kWide, kPanelsAtOnce>(panels + p, x, tokens, y + 16 * p, stride);
   }
   for (; p < count; ++p) add_block<kWide, 1>(panels + p, x, tokens, y + 16 * p, stride);
 }
@@ -122,7 +126,8 @@ void add_offsets(const TileBlocks& w, const Range& range, const CodeBlock& x, in
   });
 }
 
-void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& range, const CodeBlock& x, float* y, int64_t stride) {
+void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& range, const CodeBlock& x, float* y,
+                    int64_t stride) {
   if (range.is_first) clear_rows(x, w.count, y, stride);
   const int64_t first_column = range.first_group * w.group_size, chunks = w.group_size / kChunk;
   int32_t sums[kTokenBlock];
@@ -131,19 +136,23 @@ void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& ra
     add_offsets(w, range, x, sums);
     part = {x.codes, w.columns(), first_column, 1, range.groups * chunks, sums, 0, 1};
   }
-  if (kWideMatters && w.bits == 8) add_part<kWideMatters>(panels, w.count, part, x.count, y, stride);
-  else add_part<false>(panels, w.count, part, x.count, y, stride);
+  if (kWideMatters && w.bits == 8)
+    add_part<kWideMatters>(panels, w.count, part, x.count, y, stride);
+  else
+    add_part<false>(panels, w.count, part, x.count, y, stride);
   if (range.is_last) finish_rows(w, x, [&](int s) { return panels[s].weight_sums; }, y, stride);
 }
 
-void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch) {
+void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
+              std::byte* scratch) {
   RowPanel* panels = reinterpret_cast<RowPanel*>(scratch);
   for (int s = 0; s < w.count; ++s) store_i32(panels[s].weight_sums, splat_i32(0));
   for_each_range(w, kPanelColumns, [&](const Range& range) {
     with_bits(w.bits, [&](auto bits) {
       for_each_tile(w, range, bits, [&](int s, int64_t group, const std::byte* tile) {
         RowPanel& panel = panels[s];
-        unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group, panel.weight_sums);
+        unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group,
+                        panel.weight_sums);
       });
     });
     float* rows = y;

@@ -1,5 +1,5 @@
-// int8 activations x tiles of 1 to 8 bits for few tokens: weights are unpacked in registers, once for all tokens. Up to four
-// streams of them are read side by side, or one after the other: CPUs differ in what their memory answers faster.
+// int8 activations x tiles of 1 to 8 bits for few tokens: weights are unpacked in registers, once for all tokens. Up to
+// four streams of them are read side by side, or one after the other: CPUs differ in what their memory answers faster.
 #include "kernels/ops/linear/codes.h"
 
 namespace mote {
@@ -13,9 +13,8 @@ template <int kStreams, int kBits, int kGroup>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   if constexpr (kStreams == 1) return;
   if constexpr (kGroup == 0) return fetch(tile, bytes);
-  unroll<static_cast<int>((tile_bytes(kBits, kGroup == 0 ? kChunk : kGroup) + 63) / 64)>([&](auto i) {
-    __builtin_prefetch(tile + kFetchAhead + 64 * i);
-  });
+  unroll<static_cast<int>((tile_bytes(kBits, kGroup == 0 ? kChunk : kGroup) + 63) / 64)>(
+      [&](auto i) { __builtin_prefetch(tile + kFetchAhead + 64 * i); });
 }
 
 // One group of one stream: adds to sums[t] and to weight_sums.
@@ -47,7 +46,9 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   I32x16 sums[kStreams][kTokens], weight_sums[kStreams];
   const std::byte* tiles[kStreams];
   unroll<kStreams>([&](auto s) {
-    tiles[s] = w.blocks[first + s < w.count ? first + s : first];  // a stream that is missing repeats another, from cache, for nobody
+    tiles[s] =
+        w.blocks[first + s < w.count ? first + s
+                                     : first];  // a stream that is missing repeats another, from cache, for nobody
     weight_sums[s] = splat_i32(0);
     unroll<kTokens>([&](auto t) { sums[s][t] = splat_i32(0); });
   });
@@ -62,7 +63,9 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   unroll<kStreams>([&](auto s) {
     if (first + s >= w.count) return;
     const F32x16 scale = load_f32(w.scales(first + s));
-    unroll<kTokens>([&](auto t) { store_f32(y + t * stride + 16 * (first + s), finish_sums(x, t, sums[s][t], weight_sums[s], scale)); });
+    unroll<kTokens>([&](auto t) {
+      store_f32(y + t * stride + 16 * (first + s), finish_sums(x, t, sums[s][t], weight_sums[s], scale));
+    });
   });
 }
 
@@ -98,20 +101,23 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
-      unroll<rows>([&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums(offsets + t); });
+      unroll<rows>(
+          [&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums(offsets + t); });
       add_chunk<kWide, rows>(quads, codes, totals);
       unroll<rows>([&](auto t) {
         float* sums = y + (first + t) * stride;
-        if (kLong && chunk + 1 < chunks) store_i32(kept[first + t], totals[t]);
-        else store_i32(sums, load_i32(sums) + multipliers * totals[t]);
+        if (kLong && chunk + 1 < chunks)
+          store_i32(kept[first + t], totals[t]);
+        else
+          store_i32(sums, load_i32(sums) + multipliers * totals[t]);
       });
     });
   }
   store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
 }
 
-// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps. Always four streams:
-// the sums of one would wait for each other.
+// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps. Always
+// four streams: the sums of one would wait for each other.
 template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int32_t weight_sums[kMaxStreams][16] = {};
@@ -129,13 +135,15 @@ void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stri
 
 template <int kStreams, int kBits, int kTokens, int kGroup>
 void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  for (int first = 0; first < w.count; first += kStreams) stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, y, stride);
+  for (int first = 0; first < w.count; first += kStreams)
+    stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, y, stride);
 }
 
 template <int kStreams, int kBits>
 void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   if (w.group_size != kChunk) {
-    return x.count == 1 ? stream_all<kStreams, kBits, 1, 0>(w, x, y, stride) : stream_some<kBits, true>(w, x, y, stride);
+    return x.count == 1 ? stream_all<kStreams, kBits, 1, 0>(w, x, y, stride)
+                        : stream_some<kBits, true>(w, x, y, stride);
   }
   switch (x.count) {
     case 1: return stream_all<kStreams, kBits, 1, kChunk>(w, x, y, stride);
@@ -149,8 +157,10 @@ void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t s
 template <int kStreams>
 void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
   for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
-    if (w.bits == 4) multiply_block<kStreams, 4>(w, x[b], y, stride);
-    else multiply_block<kStreams, 8>(w, x[b], y, stride);
+    if (w.bits == 4)
+      multiply_block<kStreams, 4>(w, x[b], y, stride);
+    else
+      multiply_block<kStreams, 8>(w, x[b], y, stride);
   }
 }
 
@@ -166,15 +176,18 @@ bool is_common(const WeightKind& kind) { return kind.bits == 4 || kind.bits == 8
 
 }  // namespace
 
-MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 1,
-                     .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<kMaxStreams>);
-MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank + 2,
-                     .max_tokens = kTokenBlock, .takes = is_common, .functions = &kSome<kMaxStreams>);
+MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
+                     .rank = kRank + 1, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<kMaxStreams>);
+MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
+                     .rank = kRank + 2, .max_tokens = kTokenBlock, .takes = is_common,
+                     .functions = &kSome<kMaxStreams>);
 #if defined(__AVX2__)
-MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
-                     .rank = kRank + 3, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<1>);
-MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
-                     .rank = kRank + 4, .max_tokens = kFewTokens, .takes = is_common, .functions = &kSome<1>);
+MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 3, .max_tokens = 1, .takes = takes_tiles,
+                     .functions = &kOne<1>);
+MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = kFewTokens,
+                     .takes = is_common, .functions = &kSome<1>);
 #endif
 
 }  // namespace MOTE_ISA

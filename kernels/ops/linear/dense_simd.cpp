@@ -28,8 +28,8 @@ MOTE_INLINE F32x16 load_tail(const std::byte* row, int64_t k, int64_t count) {
 }
 
 template <DType kType, int kRows, int kTokens>
-void multiply_tile(const std::byte* rows, int64_t row_bytes, int64_t columns, const float* x, int64_t x_stride, float* y,
-                   int64_t stride) {
+void multiply_tile(const std::byte* rows, int64_t row_bytes, int64_t columns, const float* x, int64_t x_stride,
+                   float* y, int64_t stride) {
   F32x16 sums[kRows][kTokens];
   for (int r = 0; r < kRows; ++r) {
     for (int t = 0; t < kTokens; ++t) sums[r][t] = splat(0.0f);
@@ -46,7 +46,8 @@ void multiply_tile(const std::byte* rows, int64_t row_bytes, int64_t columns, co
   }
   for (int r = 0; r < kRows && k < columns; ++r) {
     const F32x16 weights = load_tail<kType>(rows + r * row_bytes, k, columns - k);
-    for (int t = 0; t < kTokens; ++t) sums[r][t] = fma(weights, load_part(x + t * x_stride + k, columns - k), sums[r][t]);
+    for (int t = 0; t < kTokens; ++t)
+      sums[r][t] = fma(weights, load_part(x + t * x_stride + k, columns - k), sums[r][t]);
   }
   for (int r = 0; r < kRows; ++r) {
     for (int t = 0; t < kTokens; ++t) y[t * stride + r] = sum_lanes(sums[r][t]);
@@ -54,7 +55,8 @@ void multiply_tile(const std::byte* rows, int64_t row_bytes, int64_t columns, co
 }
 
 template <DType kType, int kRows>
-void multiply_rows(const DenseRows& w, int64_t row, const float* x, int64_t x_stride, int64_t tokens, float* y, int64_t stride) {
+void multiply_rows(const DenseRows& w, int64_t row, const float* x, int64_t x_stride, int64_t tokens, float* y,
+                   int64_t stride) {
   const std::byte* rows = w.rows + row * w.row_bytes;
   int64_t t = 0;
   for (; t + kTokensAtOnce <= tokens; t += kTokensAtOnce) {
@@ -62,7 +64,8 @@ void multiply_rows(const DenseRows& w, int64_t row, const float* x, int64_t x_st
                                                y + t * stride + row, stride);
   }
   for (; t < tokens; ++t) {
-    multiply_tile<kType, kRows, 1>(rows, w.row_bytes, w.columns, x + t * x_stride, x_stride, y + t * stride + row, stride);
+    multiply_tile<kType, kRows, 1>(rows, w.row_bytes, w.columns, x + t * x_stride, x_stride, y + t * stride + row,
+                                   stride);
   }
 }
 

@@ -45,8 +45,8 @@ MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_
 
 // kTokens rows from row `first` of the block on: sums += multiplier * the products of one group.
 template <int kTokens>
-MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& multiplier, const float* values, int64_t pitch,
-                           float* y, int64_t stride) {
+MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& multiplier, const float* values,
+                           int64_t pitch, float* y, int64_t stride) {
   F32x16 sums[kTokens];
   for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
   for (int64_t k = 0; k < group_size; ++k) {
@@ -56,16 +56,17 @@ MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x1
   for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, fma(multiplier, sums[t], load_f32(y + t * stride)));
 }
 
-MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x16& multiplier, const FloatBlock& x, int64_t group,
-                           float* y, int64_t stride) {
+MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x16& multiplier, const FloatBlock& x,
+                           int64_t group, float* y, int64_t stride) {
   const float* values = x.values + group * group_size * x.count;
   int t = 0;
-  for (; t + 4 <= x.count; t += 4) add_group<4>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
+  for (; t + 4 <= x.count; t += 4)
+    add_group<4>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
   for (; t < x.count; ++t) add_group<1>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
 }
 
-// Adds the products of one group of each of kLanes tiles to sums, side by side, since each sum waits for the one before it.
-// kConsecutive: of consecutive groups of a block, each with values of its own; else of one group of several blocks.
+// Adds the products of one group of each of kLanes tiles to sums, side by side, since each sum waits for the one before
+// it. kConsecutive: of consecutive groups of a block, each with values of its own; else of one group of several blocks.
 template <int kBits, int kLanes, bool kConsecutive>
 MOTE_INLINE void add_groups(const std::byte* const* tiles, int64_t group_size, const float* values, F32x16* sums) {
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, values += kChunk) {
@@ -146,7 +147,8 @@ void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, floa
   }
   for_each_sum(w, x, num_blocks, y, stride, [](int, const float*) { return splat(0.0f); });
   with_bits(w.bits, [&](auto bits) { multiply_bits<bits>(w, x, num_blocks, y, stride); });
-  for_each_sum(w, x, num_blocks, y, stride, [&](int s, const float* sums) { return load_f32(w.scales(s)) * load_f32(sums); });
+  for_each_sum(w, x, num_blocks, y, stride,
+               [&](int s, const float* sums) { return load_f32(w.scales(s)) * load_f32(sums); });
 }
 
 constexpr FloatProducts kFloats = {multiply};
@@ -160,7 +162,8 @@ MOTE_INLINE void add_consecutive(const std::byte* tile, int64_t group_size, cons
     sums[lane] = splat(0.0f);
   });
   add_groups<kBits, kLanes, true>(tiles, group_size, values, sums);
-  unroll<kLanes>([&](auto lane) { total = fma(to_f32(load_multipliers<kBits>(tiles[lane], group_size)), sums[lane], total); });
+  unroll<kLanes>(
+      [&](auto lane) { total = fma(to_f32(load_multipliers<kBits>(tiles[lane], group_size)), sums[lane], total); });
 }
 
 // One token, one block after the other, which is one stream of memory.
@@ -174,7 +177,8 @@ void multiply_in_turn(const TileBlocks& w, const float* values, float* y) {
     for (; g + kLanes <= w.groups; g += kLanes) {
       add_consecutive<kBits, kLanes>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
     }
-    for (; g < w.groups; ++g) add_consecutive<kBits, 1>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
+    for (; g < w.groups; ++g)
+      add_consecutive<kBits, 1>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
     store_f32(y + 16 * s, load_f32(w.scales(s)) * total);
   }
 }
@@ -194,8 +198,9 @@ bool has_short_groups(const WeightKind& kind) { return takes_tiles(kind) && kind
 MOTE_REGISTER_KERNEL(.name = "floats_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds, .rank = kRank,
                      .takes = takes_tiles, .functions = &kFloats);
 #if defined(__AVX2__)
-MOTE_REGISTER_KERNEL(.name = "floats_one_stream_1_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds | CpuFeature::kOneStream,
-                     .rank = kRank + 1, .max_tokens = 1, .takes = has_short_groups, .functions = &kOne);
+MOTE_REGISTER_KERNEL(.name = "floats_one_stream_1_" MOTE_ISA_NAME, .role = FloatProducts::kRole,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 1, .max_tokens = 1,
+                     .takes = has_short_groups, .functions = &kOne);
 #endif
 
 }  // namespace MOTE_ISA

@@ -37,10 +37,11 @@ constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kQuads 
 
 // Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero).
 struct CodeBlock {
-  const int8_t* codes;      // in the layout that the product wants
-  const int32_t* offsets;   // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes; nullptr: packed
-  const float* scales;      // [count]
-  const int32_t* zeros;     // [count]
+  const int8_t* codes;  // in the layout that the product wants
+  const int32_t*
+      offsets;           // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes; nullptr: packed
+  const float* scales;   // [count]
+  const int32_t* zeros;  // [count]
   int count;
 };
 
@@ -50,8 +51,8 @@ struct FloatBlock {
   int count;
 };
 
-// The layout of 16 rows of a weight for kernels that cannot read tiles. Weights are packed once a program; kernels that name the
-// same packing share them.
+// The layout of 16 rows of a weight for kernels that cannot read tiles. Weights are packed once a program; kernels that
+// name the same packing share them.
 struct WeightPacking {
   std::string_view format;  // a name of the field
   size_t (*block_bytes)(int64_t group_size, int64_t groups);
@@ -67,8 +68,10 @@ struct CodePacking {
   void (*pack_row)(const int8_t* codes, int64_t columns, int row, int rows, int8_t* to);
 };
 
-// y[t][16 s + r] = row r of block s times row t, rows of y `stride` floats apart, t counted through all blocks. Each element:
-//   codes   scale * (weight scale * float(the sum of multiplier * weight code * (code - zero))), the sum an integer modulo
+// y[t][16 s + r] = row r of block s times row t, rows of y `stride` floats apart, t counted through all blocks. Each
+// element:
+//   codes   scale * (weight scale * float(the sum of multiplier * weight code * (code - zero))), the sum an integer
+//   modulo
 //           2^32, so that its order is free
 //   floats  weight scale * the sum in the order of groups of fma(multiplier, sum in the order of columns of
 //           fma(weight code, value, .), .)
@@ -88,8 +91,8 @@ struct FloatProducts {
   void (*multiply)(const TileBlocks& weight, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride);
 };
 
-// Dense rows of float32, float16 or bfloat16. y[t][r] = row r times row t of x, 16 lanes (column k in lane k % 16), then
-// sum_lanes.
+// Dense rows of float32, float16 or bfloat16. y[t][r] = row r times row t of x, 16 lanes (column k in lane k % 16),
+// then sum_lanes.
 struct DenseRows {
   const std::byte* rows;
   DType dtype;
@@ -112,8 +115,8 @@ struct RowKernels {
   static constexpr std::string_view kRole = "linear.rows";
   // y = x normalised by its root mean square: x / sqrt(mean(x^2) + eps) * (weight + offset); weight may be nullptr.
   void (*rms_norm)(const float* x, int64_t width, float eps, const float* weight, float offset, float* y);
-  // The numerics of docs/ops.md, for a row of a run of `rows`. codes[n * rows * (k / n) + k % n] is the code of column k in a
-  // layout of n; offsets[rows * g] that of group g.
+  // The numerics of docs/ops.md, for a row of a run of `rows`. codes[n * rows * (k / n) + k % n] is the code of column
+  // k in a layout of n; offsets[rows * g] that of group g.
   RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,
                        int8_t* codes, int32_t* offsets);
   // to = (code - zero) * scale, what a dense weight multiplies.

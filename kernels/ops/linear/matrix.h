@@ -32,8 +32,12 @@ inline int64_t matrix_bytes(const Tensor& weight) {
 
 // Matrix `index` of a weight [.., rows, columns].
 inline Matrix matrix_of(const Tensor& weight, int64_t index) {
-  return {weight.as<const std::byte>() + index * matrix_bytes(weight), weight.dtype, weight.bits, weight.group_size,
-          weight.size(-2), weight.size(-1)};
+  return {weight.as<const std::byte>() + index * matrix_bytes(weight),
+          weight.dtype,
+          weight.bits,
+          weight.group_size,
+          weight.size(-2),
+          weight.size(-1)};
 }
 
 }  // namespace mote

@@ -1,11 +1,11 @@
 // mote.linear and mote.gated_linear: threads split the output's columns.
 #include <algorithm>
 
-#include "kernels/support/contract.h"
 #include "kernels/cost.h"
-#include "kernels/support/gate_function.h"
 #include "kernels/ops/linear/product.h"
 #include "kernels/ops/reduce/scan.h"
+#include "kernels/support/contract.h"
+#include "kernels/support/gate_function.h"
 #include "kernels/support/rows.h"
 
 namespace mote {
@@ -14,7 +14,7 @@ namespace {
 
 enum Input : size_t { kX = 0, kWeight, kBias, kResidual };
 
-constexpr int64_t kTokensAtOnce = 256;  // as many rows of results as a thread buffers
+constexpr int64_t kTokensAtOnce = 256;                // as many rows of results as a thread buffers
 constexpr int64_t kGrainProducts = int64_t{1} << 19;  // fewer are not worth waking a thread
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kWide = kMaxStreams * kTileRows;
@@ -31,7 +31,8 @@ int64_t token_blocks(int64_t tokens) { return (tokens + kTokenBlock - 1) / kToke
 
 // What one thread needs: results of one strip, and the kernel's own.
 size_t buffer_bytes(const Matrix& matrix, const Product& product, int64_t tokens) {
-  return array_bytes<float>(std::min(tokens, kTokensAtOnce) * kWide) + array_bytes<std::byte>(static_cast<int64_t>(product.scratch_bytes(matrix)));
+  return array_bytes<float>(std::min(tokens, kTokensAtOnce) * kWide) +
+         array_bytes<std::byte>(static_cast<int64_t>(product.scratch_bytes(matrix)));
 }
 
 size_t linear_scratch(const Call& call, int num_threads) {
@@ -46,7 +47,8 @@ Status check_norm(Call& call, size_t norm_input, LinearParams& params) {
   const Tensor& x = *call.inputs[kX];
   MOTE_ASSIGN(const int norm, choice(call, "norm", {"none", "rms"}));
   const Tensor* weight = optional_input(call, norm_input);
-  MOTE_REQUIRE(norm == 1 || weight == nullptr, Code::kInvalidProgram, "norm_weight is given: attribute 'norm' must be rms");
+  MOTE_REQUIRE(norm == 1 || weight == nullptr, Code::kInvalidProgram,
+               "norm_weight is given: attribute 'norm' must be rms");
   params.norm_input = norm_input;
   if (norm == 0) return Status();
   params.norm.present = true;
@@ -72,7 +74,8 @@ Status check_common(Call& call, size_t norm_input) {
   }
   MOTE_ASSIGN(const int int8, choice(call, "activations", {"float", "int8"}));
   LinearParams params{};
-  MOTE_ASSIGN(params.product, select_product(int8 == 1, weight, std::max<int64_t>(1, num_rows(x)), call.packed_weights));
+  MOTE_ASSIGN(params.product,
+              select_product(int8 == 1, weight, std::max<int64_t>(1, num_rows(x)), call.packed_weights));
   MOTE_RETURN_IF_ERROR(check_norm(call, norm_input, params));
   call.make_params<LinearParams>() = params;
   return Status();
@@ -116,7 +119,9 @@ const float* data_or_null(const Tensor* tensor) { return tensor == nullptr ? nul
 class Run {
  public:
   Run(const Call& call, KernelContext& context)
-      : params_(call.get_params<LinearParams>()), matrix_(matrix_of(*call.inputs[kWeight], 0)), threads_(*context.threads) {
+      : params_(call.get_params<LinearParams>()),
+        matrix_(matrix_of(*call.inputs[kWeight], 0)),
+        threads_(*context.threads) {
     Scratch scratch(context.scratch);
     FusedNorm norm = params_.norm;
     norm.weight = data_or_null(optional_input(call, params_.norm_input));
@@ -133,20 +138,23 @@ class Run {
   template <typename Body>
   void for_each_strip(int64_t strips, const Body& body) const {
     const int64_t products = kWide * std::max<int64_t>(x_.count, 1) * std::max<int64_t>(matrix_.columns, 1);
-    threads_.parallel_for(strips, std::max<int64_t>(1, kGrainProducts / products), [&](int64_t begin, int64_t end, int thread) {
-      float* buffer = reinterpret_cast<float*>(buffers_ + static_cast<int64_t>(buffer_bytes_) * thread);
-      for (int64_t strip = begin; strip < end; ++strip) {
-        for (int64_t first = 0; first < x_.count; first += kTokensAtOnce) {
-          body(strip, first, std::min(kTokensAtOnce, x_.count - first), buffer);
-        }
-      }
-    });
+    threads_.parallel_for(
+        strips, std::max<int64_t>(1, kGrainProducts / products), [&](int64_t begin, int64_t end, int thread) {
+          float* buffer = reinterpret_cast<float*>(buffers_ + static_cast<int64_t>(buffer_bytes_) * thread);
+          for (int64_t strip = begin; strip < end; ++strip) {
+            for (int64_t first = 0; first < x_.count; first += kTokensAtOnce) {
+              body(strip, first, std::min(kTokensAtOnce, x_.count - first), buffer);
+            }
+          }
+        });
   }
 
   // Rows of results for tokens [first, first + count), from the strip's first on.
   void multiply(const Streams& streams, int64_t first, int64_t count, float* y, int64_t stride, float* buffer) const {
-    auto* scratch = reinterpret_cast<std::byte*>(buffer) + array_bytes<float>(std::min(x_.count, kTokensAtOnce) * kWide);
-    multiply_streams(params_.product, matrix_, streams, x_, first / kTokenBlock, token_blocks(count), y, stride, scratch);
+    auto* scratch =
+        reinterpret_cast<std::byte*>(buffer) + array_bytes<float>(std::min(x_.count, kTokensAtOnce) * kWide);
+    multiply_streams(params_.product, matrix_, streams, x_, first / kTokenBlock, token_blocks(count), y, stride,
+                     scratch);
   }
 
  private:
@@ -187,7 +195,8 @@ Status run_linear(const Call& call, KernelContext& context) {
       if (t + kRowsAhead < count) expect_store(to + (t + kRowsAhead) * rows, width);
       float gathered[kWide];
       const float* added = residual_part(residual, first + t, n, width, gathered);
-      run.params().product.x.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width, to + t * rows);
+      run.params().product.x.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width,
+                                          to + t * rows);
       if (context.maxima != nullptr) context.maxima[(first + t) * strips + strip] = maximum(to + t * rows, width);
     }
   });
@@ -228,7 +237,8 @@ Status run_gated_linear(const Call& call, KernelContext& context) {
       float* to = y + (first + t) * features + n;
       if (t + kRowsAhead < count) expect_store(to + kRowsAhead * features, width);
       const float* row = buffer + t * kWide;
-      run.params().product.x.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up, up_bias, width, to);
+      run.params().product.x.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up,
+                                        up_bias, width, to);
     }
   });
   return Status();

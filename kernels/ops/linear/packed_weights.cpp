@@ -13,9 +13,10 @@ namespace {
 constexpr size_t kAlignment = 64;
 
 Status out_of_memory(Size needed, const WeightPacking& packing) {
-  return Status(Code::kOutOfMemory, format("a kernel packs a weight as %.*s, for which the system has no %lld bytes: unset MOTE_KERNEL",
-                                           static_cast<int>(packing.format.size()), packing.format.data(),
-                                           static_cast<long long>(needed.value())));
+  return Status(
+      Code::kOutOfMemory,
+      format("a kernel packs a weight as %.*s, for which the system has no %lld bytes: unset MOTE_KERNEL",
+             static_cast<int>(packing.format.size()), packing.format.data(), static_cast<long long>(needed.value())));
 }
 
 }  // namespace
@@ -36,19 +37,19 @@ Result<const PackedWeight*> PackedWeights::pack(const Tensor& weight, const Weig
   packed.block_bytes_ = static_cast<int64_t>(packing.block_bytes(matrix.group_size, groups));
   const Size needed = Size(packed.block_bytes_) * num_blocks;
   const Size reserved = (needed + 1).align_up(kAlignment);
-  if (reserved.valid()) packed.blocks_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, reserved.unsigned_value())));
+  if (reserved.valid())
+    packed.blocks_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, reserved.unsigned_value())));
   if (packed.blocks_ == nullptr) {
     weights_.erase(entry);
     return out_of_memory(needed, packing);
   }
   for (int64_t i = 0; i < num_blocks; ++i) {
-    packing.pack(matrix.data + i * tile_block_bytes, matrix.group_size, groups, packed.blocks_.get() + i * packed.block_bytes_);
+    packing.pack(matrix.data + i * tile_block_bytes, matrix.group_size, groups,
+                 packed.blocks_.get() + i * packed.block_bytes_);
   }
   bytes_ += needed.unsigned_value();
   return &packed;
-} catch (const std::bad_alloc&) {
-  return Status(Code::kOutOfMemory, "the system has no memory for packed weights");
-}
+} catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "the system has no memory for packed weights"); }
 
 uint64_t PackedWeights::bytes() const {
   const std::lock_guard lock(mutex_);

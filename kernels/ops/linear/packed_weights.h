@@ -32,8 +32,8 @@ class PackedWeight {
   std::unique_ptr<std::byte, Free> blocks_;
 };
 
-// What a program's methods and sessions share: each weight is packed once for each layout, when a method is first prepared.
-// Thread safety: any thread. Lifetime: a PackedWeight lives as long as its PackedWeights.
+// What a program's methods and sessions share: each weight is packed once for each layout, when a method is first
+// prepared. Thread safety: any thread. Lifetime: a PackedWeight lives as long as its PackedWeights.
 class PackedWeights {
  public:
   // weight: tiles, its data in memory   Errors: kOutOfMemory.   Cost: reads the whole weight, the first time.

@@ -17,7 +17,9 @@ struct Product {
   const FloatProducts* floats = nullptr;
   const DenseProducts* dense = nullptr;
 
-  size_t scratch_bytes(const Matrix& matrix) const { return codes == nullptr ? 0 : codes->scratch_bytes(matrix.columns); }
+  size_t scratch_bytes(const Matrix& matrix) const {
+    return codes == nullptr ? 0 : codes->scratch_bytes(matrix.columns);
+  }
 };
 
 // packed: where a weight is kept whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack.
@@ -31,9 +33,9 @@ struct Streams {
   void add(int64_t row) { rows[count++] = row; }
 };
 
-// y[t][16 s + i] = row streams.rows[s] + i of the matrix times activations [blocks first_block .. first_block + num_blocks),
-// t counted from the first of them, rows of y `stride` floats apart. Rows past the matrix' end are not written if the matrix
-// is dense, and 0 if it is of tiles.
+// y[t][16 s + i] = row streams.rows[s] + i of the matrix times activations [blocks first_block .. first_block +
+// num_blocks), t counted from the first of them, rows of y `stride` floats apart. Rows past the matrix' end are not
+// written if the matrix is dense, and 0 if it is of tiles.
 void multiply_streams(const Product& product, const Matrix& matrix, const Streams& streams, const Activations& x,
                       int64_t first_block, int64_t num_blocks, float* y, int64_t stride, std::byte* scratch);
 

@@ -1,10 +1,10 @@
 // Rows of activations: normalised, quantised, and finished after a product.
-#include "kernels/support/gate_function.h"
 #include "kernels/kernel.h"
 #include "kernels/ops/linear/kernels.h"
-#include "kernels/support/math.h"
 #include "kernels/simd/math.h"
 #include "kernels/simd/rms_norm.h"
+#include "kernels/support/gate_function.h"
+#include "kernels/support/math.h"
 
 namespace mote {
 inline namespace MOTE_ISA {
@@ -107,7 +107,9 @@ MOTE_INLINE void for_each_vector(int64_t count, const Body& body) {
   }
   if (i == count) return;
   const int64_t rest = count - i;
-  body(i, [=](const float* from) { return load_part(from, rest); }, [=](float* to, F32x16 x) { store_part(to, x, rest); });
+  body(
+      i, [=](const float* from) { return load_part(from, rest); },
+      [=](float* to, F32x16 x) { store_part(to, x, rest); });
 }
 
 void finish(const float* from, const float* bias, const float* residual, int64_t count, float* to) {
@@ -142,7 +144,8 @@ MOTE_INLINE F32x16 apply(F32x16 x) {
 }
 
 template <GateFunction kFunction>
-void gate_rows(const float* gates, const float* gate_bias, const float* ups, const float* up_bias, int64_t count, float* to) {
+void gate_rows(const float* gates, const float* gate_bias, const float* ups, const float* up_bias, int64_t count,
+               float* to) {
   for_each_vector(count, [&](int64_t i, const auto& load, const auto& store) {
     F32x16 value = load(gates + i);
     if (gate_bias != nullptr) value = value + load(gate_bias + i);
@@ -152,12 +155,12 @@ void gate_rows(const float* gates, const float* gate_bias, const float* ups, con
   });
 }
 
-void gate(int function, const float* gates, const float* gate_bias, const float* ups, const float* up_bias, int64_t count,
-          float* to) {
+void gate(int function, const float* gates, const float* gate_bias, const float* ups, const float* up_bias,
+          int64_t count, float* to) {
   using Run = decltype(&gate_rows<GateFunction::kSilu>);
-  constexpr Run kRun[] = {gate_rows<GateFunction::kSilu>,    gate_rows<GateFunction::kGelu>,
-                          gate_rows<GateFunction::kGeluTanh>, gate_rows<GateFunction::kRelu>,
-                          gate_rows<GateFunction::kSigmoid>, gate_rows<GateFunction::kIdentity>,
+  constexpr Run kRun[] = {gate_rows<GateFunction::kSilu>,       gate_rows<GateFunction::kGelu>,
+                          gate_rows<GateFunction::kGeluTanh>,   gate_rows<GateFunction::kRelu>,
+                          gate_rows<GateFunction::kSigmoid>,    gate_rows<GateFunction::kIdentity>,
                           gate_rows<GateFunction::kReluSquared>};
   kRun[function](gates, gate_bias, ups, up_bias, count, to);
 }

@@ -1,19 +1,19 @@
-// bmm: a [.., M, K] by b [.., K, N], any strides. Each output sums blocks of 128 k in ascending order, and within a block
-// k in ascending order with fused products, so a row depends neither on the others nor on threads or layout.
+// bmm: a [.., M, K] by b [.., K, N], any strides. Each output sums blocks of 128 k in ascending order, and within a
+// block k in ascending order with fused products, so a row depends neither on the others nor on threads or layout.
 #include <algorithm>
 
-#include "kernels/support/contract.h"
 #include "kernels/cost.h"
 #include "kernels/kernel.h"
 #include "kernels/ops/matmul/panel.h"
+#include "kernels/support/contract.h"
 
 namespace mote {
 
 namespace {
 
-constexpr int64_t kColumns = 16;          // of b in a panel
-constexpr int64_t kDepth = 128;           // of K in a panel
-constexpr int64_t kRows = 64;             // of a that share a panel
+constexpr int64_t kColumns = 16;             // of b in a panel
+constexpr int64_t kDepth = 128;              // of K in a panel
+constexpr int64_t kRows = 64;                // of a that share a panel
 constexpr int64_t kGrainProducts = 1 << 17;  // that are worth handing to a thread: about 10 us of work
 
 struct Matrix {
@@ -37,7 +37,8 @@ void pack(const Matrix& b, int64_t k, int64_t depth, int64_t n, int64_t columns,
   const float* from = b.data + k * b.row_stride + n * b.column_stride;
   for (int64_t row = 0; row < depth; ++row) {
     float* to = panel + row * kColumns;
-    for (int64_t column = 0; column < columns; ++column) to[column] = from[row * b.row_stride + column * b.column_stride];
+    for (int64_t column = 0; column < columns; ++column)
+      to[column] = from[row * b.row_stride + column * b.column_stride];
     std::fill(to + columns, to + kColumns, 0.0f);
   }
 }
@@ -82,7 +83,8 @@ Status check(Call& call) {
   b_sizes[-1] = b.size(-1);
   MOTE_RETURN_IF_ERROR(expect_sizes(b, "input 1", b_sizes.span()));
   sizes[-1] = b.size(-1);
-  MOTE_ASSIGN(call.make_params<Params>().functions, select_functions<PanelFunctions>({}, std::max<int64_t>(1, a.size(-2))));
+  MOTE_ASSIGN(call.make_params<Params>().functions,
+              select_functions<PanelFunctions>({}, std::max<int64_t>(1, a.size(-2))));
   return expect_output(call, 0, DType::kFloat32, sizes.span());
 }
 

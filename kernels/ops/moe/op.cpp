@@ -1,12 +1,12 @@
 // mote.moe_experts: choices are sorted by expert, so that each expert's tiles are read once for all of its tokens.
 #include <limits>
 
-#include "kernels/support/contract.h"
 #include "kernels/cost.h"
-#include "kernels/support/gate_function.h"
 #include "kernels/ops/linear/product.h"
-#include "kernels/support/math.h"
 #include "kernels/ops/moe/routing.h"
+#include "kernels/support/contract.h"
+#include "kernels/support/gate_function.h"
+#include "kernels/support/math.h"
 #include "kernels/support/rows.h"
 
 namespace mote {
@@ -28,7 +28,9 @@ struct ExpertProducts {
 
   // Activations are laid out before it is known which expert gets how many.
   const Product& of(int64_t count) const { return count <= kFewTokens && few.x == many.x ? few : many; }
-  size_t scratch_bytes(const Matrix& matrix) const { return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix)); }
+  size_t scratch_bytes(const Matrix& matrix) const {
+    return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix));
+  }
 };
 
 struct MoeParams {
@@ -45,7 +47,8 @@ Result<ExpertProducts> select_products(bool int8, const Tensor& weight, int64_t 
   ExpertProducts products;
   MOTE_ASSIGN(products.few, select_product(int8, weight, kFewTokens, packed));
   const int64_t each = choices / std::max<int64_t>(1, weight.size(0));
-  MOTE_ASSIGN(products.many, select_product(int8, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce), packed));
+  MOTE_ASSIGN(products.many,
+              select_product(int8, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce), packed));
   return products;
 }
 
@@ -70,7 +73,8 @@ Status check_experts(const Call& call, GateLayout layout) {
   const Tensor& down = *call.inputs[kDown];
   const int64_t width = call.inputs[kX]->size(1), experts = gate_up.size(0), rows = gate_up.size(1);
   const int64_t halves = layout == GateLayout::kSingle ? 1 : 2;
-  MOTE_REQUIRE(rows % halves == 0, kBad, "gate_up has %lld rows: must be even, gate and up", static_cast<long long>(rows));
+  MOTE_REQUIRE(rows % halves == 0, kBad, "gate_up has %lld rows: must be even, gate and up",
+               static_cast<long long>(rows));
   MOTE_REQUIRE(experts < std::numeric_limits<int32_t>::max(), kBad, "gate_up has %lld experts: must be below 2^31",
                static_cast<long long>(experts));
   MOTE_RETURN_IF_ERROR(expect_sizes(gate_up, "gate_up", {experts, rows, width}));
@@ -96,8 +100,8 @@ Status check_moe(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_sizes(indices, "indices", {x.size(0), indices.size(1)}));
   MOTE_RETURN_IF_ERROR(expect_dtype(weights, "weights", {DType::kFloat32}));
   MOTE_RETURN_IF_ERROR(expect_sizes(weights, "weights", {x.size(0), indices.size(1)}));
-  MOTE_REQUIRE(indices.num_elements() < std::numeric_limits<int32_t>::max(), kBad, "indices has %lld elements: must be below 2^31",
-               static_cast<long long>(indices.num_elements()));
+  MOTE_REQUIRE(indices.num_elements() < std::numeric_limits<int32_t>::max(), kBad,
+               "indices has %lld elements: must be below 2^31", static_cast<long long>(indices.num_elements()));
   MOTE_RETURN_IF_ERROR(expect_weight(*call.inputs[kGateUp], "gate_up", 3));
   MOTE_RETURN_IF_ERROR(expect_weight(*call.inputs[kDown], "down", 3));
   MoeParams params;
@@ -124,7 +128,8 @@ size_t moe_scratch(const Call& call, int num_threads) {
     return activations_bytes(products.many.x, matrix_of(*call.inputs[weight], 0), choices, blocks, num_threads);
   };
   return routing_bytes(choices, experts) + rows(params.gate_up, kGateUp) + array_bytes<float>(choices * features) +
-         rows(params.down, kDown) + array_bytes<float>(choices * width) + static_cast<size_t>(num_threads) * thread_bytes(call);
+         rows(params.down, kDown) + array_bytes<float>(choices * width) +
+         static_cast<size_t>(num_threads) * thread_bytes(call);
 }
 
 float gated(const MoeParams& params, float gate, float up) {
@@ -145,8 +150,8 @@ struct Buffers {
 // Some sorted choices of one expert.
 struct Part {
   int64_t expert;
-  int64_t first;        // choice
-  int64_t count;        // at most kTokensAtOnce
+  int64_t first;  // choice
+  int64_t count;  // at most kTokensAtOnce
   int64_t first_block;
   int64_t num_blocks;
   int thread;
@@ -162,7 +167,8 @@ GateStreams gate_streams(GateLayout layout, const Matrix& matrix, int64_t featur
   GateStreams parts;
   if (layout == GateLayout::kInterleaved) {
     // Rows 2 n .. 2 n + 31, even ones gate; the second block may lie past the end.
-    for (int64_t row = 2 * n; row < std::min(matrix.rows, 2 * n + 2 * kTileRows); row += kTileRows) parts.streams.add(row);
+    for (int64_t row = 2 * n; row < std::min(matrix.rows, 2 * n + 2 * kTileRows); row += kTileRows)
+      parts.streams.add(row);
     return parts;
   }
   parts.streams.add(n);
@@ -174,8 +180,8 @@ GateStreams gate_streams(GateLayout layout, const Matrix& matrix, int64_t featur
   return parts;
 }
 
-void finish_hidden(const MoeParams& params, const float* row, int64_t up, const float* bias, int64_t features, int64_t n,
-                   int64_t width, float* to) {
+void finish_hidden(const MoeParams& params, const float* row, int64_t up, const float* bias, int64_t features,
+                   int64_t n, int64_t width, float* to) {
   float gates[kTileRows], ups[kTileRows];
   const bool interleaved = params.layout == GateLayout::kInterleaved, single = params.layout == GateLayout::kSingle;
   for (int64_t r = 0; r < width; ++r) {
@@ -188,26 +194,29 @@ void finish_hidden(const MoeParams& params, const float* row, int64_t up, const 
   if (params.alpha != 0 || params.limit != 0) {
     for (int64_t r = 0; r < width; ++r) to[r] = gated(params, gates[r], ups[r]);
   } else {
-    params.gate_up.few.x.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr, width, to);
+    params.gate_up.few.x.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr,
+                                    width, to);
   }
 }
 
 // Features [16 block, ...) of the hidden layer for some choices of an expert.
-void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bias, const Activations& x, const Part& part,
-                  int64_t block, float* hidden, int64_t features, const Buffers& buffers) {
+void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bias, const Activations& x,
+                  const Part& part, int64_t block, float* hidden, int64_t features, const Buffers& buffers) {
   const int64_t n = block * kTileRows, width = std::min<int64_t>(kTileRows, features - n);
   const GateStreams parts = gate_streams(params.layout, matrix, features, n);
   float* results = buffers.results(part.thread);
-  multiply_streams(params.gate_up.of(part.count), matrix, parts.streams, x, part.first_block, part.num_blocks, results, kWide,
-                   buffers.scratch(part.thread));
+  multiply_streams(params.gate_up.of(part.count), matrix, parts.streams, x, part.first_block, part.num_blocks, results,
+                   kWide, buffers.scratch(part.thread));
   for (int64_t i = 0; i < part.count; ++i) {
-    finish_hidden(params, results + i * kWide, parts.up, bias, features, n, width, hidden + (part.first + i) * features + n);
+    finish_hidden(params, results + i * kWide, parts.up, bias, features, n, width,
+                  hidden + (part.first + i) * features + n);
   }
 }
 
 // body(part, block of 16 rows) for each chosen expert, block of its output rows, some of its choices.
 template <typename Body>
-void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work, ThreadPool& threads, const Body& body) {
+void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work, ThreadPool& threads,
+                           const Body& body) {
   const int64_t blocks = (outputs + kTileRows - 1) / kTileRows;
   threads.parallel_for(routing.num_active * blocks, row_grain(work), [&](int64_t begin, int64_t end, int thread) {
     for (int64_t index = begin; index < end; ++index) {
@@ -215,7 +224,8 @@ void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work
       for (int64_t first = routing.first_block[expert]; first < last; first += kBlocksAtOnce) {
         const int64_t end_block = std::min(first + kBlocksAtOnce, last);
         const int64_t choice = routing.blocks[first];
-        body(Part{expert, choice, routing.blocks[end_block] - choice, first, end_block - first, thread}, index % blocks);
+        body(Part{expert, choice, routing.blocks[end_block] - choice, first, end_block - first, thread},
+             index % blocks);
       }
     }
   });
@@ -225,18 +235,19 @@ const float* expert_bias(const Tensor* bias, int64_t expert) {
   return bias == nullptr ? nullptr : bias->as<float>() + expert * bias->size(1);
 }
 
-void compute_hidden(const Call& call, const Routing& routing, const Activations& x, float* hidden, const Buffers& buffers,
-                    ThreadPool& threads) {
+void compute_hidden(const Call& call, const Routing& routing, const Activations& x, float* hidden,
+                    const Buffers& buffers, ThreadPool& threads) {
   const MoeParams& params = call.get_params<MoeParams>();
   const int64_t features = call.inputs[kDown]->size(2);
   for_each_expert_block(routing, features, x.width, threads, [&](const Part& part, int64_t block) {
     hidden_block(params, matrix_of(*call.inputs[kGateUp], part.expert),
-                 expert_bias(optional_input(call, kGateUpBias), part.expert), x, part, block, hidden, features, buffers);
+                 expert_bias(optional_input(call, kGateUpBias), part.expert), x, part, block, hidden, features,
+                 buffers);
   });
 }
 
-void compute_outputs(const Call& call, const Routing& routing, const Activations& hidden, float* outputs, const Buffers& buffers,
-                     ThreadPool& threads) {
+void compute_outputs(const Call& call, const Routing& routing, const Activations& hidden, float* outputs,
+                     const Buffers& buffers, ThreadPool& threads) {
   const MoeParams& params = call.get_params<MoeParams>();
   const int64_t width = call.inputs[kX]->size(1);
   for_each_expert_block(routing, width, hidden.width, threads, [&](const Part& part, int64_t block) {
@@ -245,11 +256,11 @@ void compute_outputs(const Call& call, const Routing& routing, const Activations
     float* results = buffers.results(part.thread);
     Streams streams;
     streams.add(n);
-    multiply_streams(params.down.of(part.count), matrix_of(*call.inputs[kDown], part.expert), streams, hidden, part.first_block,
-                     part.num_blocks, results, kWide, buffers.scratch(part.thread));
+    multiply_streams(params.down.of(part.count), matrix_of(*call.inputs[kDown], part.expert), streams, hidden,
+                     part.first_block, part.num_blocks, results, kWide, buffers.scratch(part.thread));
     for (int64_t i = 0; i < part.count; ++i) {
       params.down.few.x.rows->finish(results + i * kWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
-                                   outputs + (part.first + i) * width + n);
+                                     outputs + (part.first + i) * width + n);
     }
   });
 }
@@ -279,8 +290,9 @@ Status run_moe(const Call& call, KernelContext& context) {
   Routing routing;
   MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
   const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
-  const Activations x = prepare_activations(params.gate_up.many.x, *call.inputs[kX], FusedNorm(), matrix_of(*call.inputs[kGateUp], 0), &token_rows,
-                                            scratch, *context.threads);
+  const Activations x =
+      prepare_activations(params.gate_up.many.x, *call.inputs[kX], FusedNorm(), matrix_of(*call.inputs[kGateUp], 0),
+                          &token_rows, scratch, *context.threads);
   Tensor hidden;
   hidden.rank = 2;
   hidden.sizes = {choices, features};
@@ -291,8 +303,9 @@ Status run_moe(const Call& call, KernelContext& context) {
   buffers.stride = static_cast<int64_t>(thread_bytes(call));
   buffers.bytes = scratch.take<std::byte>(buffers.stride * context.threads->num_threads());
   compute_hidden(call, routing, x, hidden.as<float>(), buffers, *context.threads);
-  const Activations rows = prepare_activations(params.down.many.x, hidden, FusedNorm(), matrix_of(*call.inputs[kDown], 0), &choice_rows,
-                                               scratch, *context.threads);
+  const Activations rows =
+      prepare_activations(params.down.many.x, hidden, FusedNorm(), matrix_of(*call.inputs[kDown], 0), &choice_rows,
+                          scratch, *context.threads);
   compute_outputs(call, routing, rows, outputs, buffers, *context.threads);
   combine(call, routing, outputs, *context.threads);
   return Status();

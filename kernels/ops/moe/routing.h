@@ -12,13 +12,13 @@ namespace mote {
 
 // The N x K choices sorted by expert, by token within one. Arrays lie in scratch memory.
 struct Routing {
-  int32_t* tokens = nullptr;     // [choices] token of the i-th sorted choice
-  int32_t* places = nullptr;     // [N, K] place of a choice among the sorted ones
-  int32_t* offsets = nullptr;    // [experts + 1] first sorted choice of an expert
-  int32_t* active = nullptr;     // [num_active] experts that were chosen
+  int32_t* tokens = nullptr;   // [choices] token of the i-th sorted choice
+  int32_t* places = nullptr;   // [N, K] place of a choice among the sorted ones
+  int32_t* offsets = nullptr;  // [experts + 1] first sorted choice of an expert
+  int32_t* active = nullptr;   // [num_active] experts that were chosen
   int64_t num_active = 0;
-  int32_t* block_of = nullptr;   // [choices] block of a sorted choice: no block holds two experts' choices
-  int32_t* blocks = nullptr;     // [num_blocks + 1] first choice of a block
+  int32_t* block_of = nullptr;     // [choices] block of a sorted choice: no block holds two experts' choices
+  int32_t* blocks = nullptr;       // [num_blocks + 1] first choice of a block
   int32_t* first_block = nullptr;  // [experts + 1] of an expert
   int64_t num_blocks = 0;
 

@@ -1,4 +1,5 @@
-// Sums of a row: element k belongs to vector k / 16 % 4 and to its lane k % 16, so that four products are under way at once.
+// Sums of a row: element k belongs to vector k / 16 % 4 and to its lane k % 16, so that four products are under way at
+// once.
 #include "kernels/ops/norm/norm.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // mote.rms_norm and mote.layer_norm: each row on its own.
-#include "kernels/support/contract.h"
 #include "kernels/kernel.h"
 #include "kernels/ops/norm/norm.h"
+#include "kernels/support/contract.h"
 #include "kernels/support/rows.h"
 
 namespace mote {

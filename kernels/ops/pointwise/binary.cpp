@@ -1,8 +1,8 @@
 // Elementwise ops of two inputs of one dtype. Integers wrap; an integer division by zero gives 0.
 #include <cmath>
 
-#include "kernels/support/math.h"
 #include "kernels/ops/pointwise/pointwise.h"
+#include "kernels/support/math.h"
 
 namespace mote::pointwise {
 
@@ -11,11 +11,17 @@ namespace {
 constexpr DType kFloat = DType::kFloat32, kInt = DType::kInt64, kBool = DType::kBool;
 
 template <auto Function>
-constexpr Variant of_float() { return binary<kFloat, kFloat, Function>(); }
+constexpr Variant of_float() {
+  return binary<kFloat, kFloat, Function>();
+}
 template <auto Function>
-constexpr Variant of_int() { return binary<kInt, kInt, Function>(); }
+constexpr Variant of_int() {
+  return binary<kInt, kInt, Function>();
+}
 template <auto Function>
-constexpr Variant of_bool() { return binary<kBool, kBool, Function>(); }
+constexpr Variant of_bool() {
+  return binary<kBool, kBool, Function>();
+}
 
 int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
@@ -72,15 +78,18 @@ int64_t power(int64_t x, int64_t y) {
 }
 
 template <typename T>
-T maximum(T a, T b) { return a > b || a != a ? a : b; }
+T maximum(T a, T b) {
+  return a > b || a != a ? a : b;
+}
 template <typename T>
-T minimum(T a, T b) { return a < b || a != a ? a : b; }
+T minimum(T a, T b) {
+  return a < b || a != a ? a : b;
+}
 
 // A comparison or a logical op: every dtype, giving bool.
 template <auto Function>
 constexpr Row truth_row(std::string_view name) {
-  return {name,
-          {binary<kFloat, kBool, Function>(), binary<kInt, kBool, Function>(), binary<kBool, kBool, Function>()}};
+  return {name, {binary<kFloat, kBool, Function>(), binary<kInt, kBool, Function>(), binary<kBool, kBool, Function>()}};
 }
 
 constexpr Row kRows[] = {
@@ -88,22 +97,27 @@ constexpr Row kRows[] = {
      {of_float<[](float a, float b) { return a + b; }>(),
       of_int<[](int64_t a, int64_t b) { return wrap(bits(a) + bits(b)); }>(),
       of_bool<[](uint8_t a, uint8_t b) { return truth((a | b) != 0); }>()},
-     nullptr, member<&Vectorised::add>},
+     nullptr,
+     member<&Vectorised::add>},
     {"aten.sub",
      {of_float<[](float a, float b) { return a - b; }>(),
       of_int<[](int64_t a, int64_t b) { return wrap(bits(a) - bits(b)); }>()},
-     nullptr, member<&Vectorised::sub>},
+     nullptr,
+     member<&Vectorised::sub>},
     {"aten.mul",
      {of_float<[](float a, float b) { return a * b; }>(),
       of_int<[](int64_t a, int64_t b) { return wrap(bits(a) * bits(b)); }>(),
       of_bool<[](uint8_t a, uint8_t b) { return truth((a & b) != 0); }>()},
-     nullptr, member<&Vectorised::mul>},
+     nullptr,
+     member<&Vectorised::mul>},
     {"aten.div",
      {of_float<[](float a, float b) { return a / b; }>(),
       binary<kInt, kFloat, [](int64_t a, int64_t b) { return static_cast<float>(a) / static_cast<float>(b); }>()},
-     nullptr, member<&Vectorised::div>},
+     nullptr,
+     member<&Vectorised::div>},
     {"aten.pow",
-     {of_float<[](float a, float b) { return power(a, b); }>(), of_int<[](int64_t a, int64_t b) { return power(a, b); }>()}},
+     {of_float<[](float a, float b) { return power(a, b); }>(),
+      of_int<[](int64_t a, int64_t b) { return power(a, b); }>()}},
     {"aten.maximum", {of_float<maximum<float>>(), of_int<maximum<int64_t>>(), of_bool<maximum<uint8_t>>()}},
     {"aten.minimum", {of_float<minimum<float>>(), of_int<minimum<int64_t>>(), of_bool<minimum<uint8_t>>()}},
     {"aten.remainder",

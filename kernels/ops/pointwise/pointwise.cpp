@@ -28,8 +28,8 @@ Result<Sizes> broadcast_sizes(const Call& call) {
       const int64_t size = input->size(dim);
       int64_t& common = sizes[dim + shift];
       MOTE_REQUIRE(size == common || size == 1 || common == 1, Code::kInvalidProgram,
-                   "inputs have sizes %lld and %lld in dimension %d: must be equal or 1", static_cast<long long>(common),
-                   static_cast<long long>(size), dim + shift);
+                   "inputs have sizes %lld and %lld in dimension %d: must be equal or 1",
+                   static_cast<long long>(common), static_cast<long long>(size), dim + shift);
       if (size != 1) common = size;
     }
   }

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernels/support/contract.h"
 #include "kernels/ops/pointwise/vectorised.h"
+#include "kernels/support/contract.h"
 
 namespace mote::pointwise {
 
 struct Parameters {
-  double low = 0;   // clamp: bounds; leaky_relu, elu: low is the factor
+  double low = 0;  // clamp: bounds; leaky_relu, elu: low is the factor
   double high = 0;
 };
 
@@ -36,9 +36,15 @@ Status run(const Call& call, KernelContext& context);
 
 // The storage type of a dtype; bool is a byte that is 0 or 1.
 template <DType> struct Storage;
-template <> struct Storage<DType::kFloat32> { using Type = float; };
-template <> struct Storage<DType::kInt64> { using Type = int64_t; };
-template <> struct Storage<DType::kBool> { using Type = uint8_t; };
+template <> struct Storage<DType::kFloat32> {
+  using Type = float;
+};
+template <> struct Storage<DType::kInt64> {
+  using Type = int64_t;
+};
+template <> struct Storage<DType::kBool> {
+  using Type = uint8_t;
+};
 
 template <DType In, DType Out, auto Function>
 constexpr Variant unary() {
@@ -73,9 +79,8 @@ constexpr BlockFunction member(const Vectorised& functions, const Parameters&) {
 // Registers every row of a table, which has static storage: `check` finds its row by template argument.
 template <const auto& Rows, size_t Inputs, size_t... Index>
 void register_rows(std::index_sequence<Index...>) {
-  (register_op(Op{.name = Rows[Index].name,
-                  .check = [](Call& call) { return check(call, Rows[Index], Inputs); },
-                  .run = run}),
+  (register_op(
+       Op{.name = Rows[Index].name, .check = [](Call& call) { return check(call, Rows[Index], Inputs); }, .run = run}),
    ...);
 }
 

@@ -1,8 +1,8 @@
 // Elementwise ops of one input.
 #include <cmath>
 
-#include "kernels/support/math.h"
 #include "kernels/ops/pointwise/pointwise.h"
+#include "kernels/support/math.h"
 
 namespace mote::pointwise {
 
@@ -11,9 +11,13 @@ namespace {
 constexpr DType kFloat = DType::kFloat32, kInt = DType::kInt64, kBool = DType::kBool;
 
 template <auto Function>
-constexpr Variant of_float() { return unary<kFloat, kFloat, Function>(); }
+constexpr Variant of_float() {
+  return unary<kFloat, kFloat, Function>();
+}
 template <auto Function>
-constexpr Variant of_int() { return unary<kInt, kInt, Function>(); }
+constexpr Variant of_int() {
+  return unary<kInt, kInt, Function>();
+}
 
 float narrow(double value) { return static_cast<float>(value); }
 int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
@@ -51,9 +55,7 @@ Status read_gelu(const Call& call, Parameters& parameters) {
   return Status();
 }
 
-float elu(float x, const Parameters& p) {
-  return x > 0 ? x : narrow(p.low * math::expm1(static_cast<double>(x)));
-}
+float elu(float x, const Parameters& p) { return x > 0 ? x : narrow(p.low * math::expm1(static_cast<double>(x))); }
 float leaky_relu(float x, const Parameters& p) { return x > 0 ? x : x * narrow(p.low); }
 float softplus(float x) { return x > 20.0f ? x : narrow(math::log1p(math::exp(static_cast<double>(x)))); }
 float gelu(float x, const Parameters&) { return math::gelu(x); }
@@ -65,7 +67,8 @@ int64_t clamp_int(int64_t x, const Parameters& p) { return clamp(x, bound(p.low)
 
 constexpr Row kRows[] = {
     {"aten.neg", {of_float<[](float x) { return -x; }>(), of_int<negate>()}},
-    {"aten.abs", {of_float<[](float x) { return std::fabs(x); }>(), of_int<[](int64_t x) { return x < 0 ? negate(x) : x; }>()}},
+    {"aten.abs",
+     {of_float<[](float x) { return std::fabs(x); }>(), of_int<[](int64_t x) { return x < 0 ? negate(x) : x; }>()}},
     {"aten.exp", {of_float<[](float x) { return math::exp(x); }>()}, nullptr, member<&Vectorised::exp>},
     {"aten.expm1", {of_float<[](float x) { return narrow(math::expm1(static_cast<double>(x))); }>()}},
     {"aten.log", {of_float<[](float x) { return narrow(math::log(x)); }>()}},
@@ -79,7 +82,9 @@ constexpr Row kRows[] = {
     {"aten.tanh", {of_float<[](float x) { return math::tanh(x); }>()}, nullptr, member<&Vectorised::tanh>},
     {"aten.sigmoid", {of_float<[](float x) { return math::sigmoid(x); }>()}, nullptr, member<&Vectorised::sigmoid>},
     {"aten.silu", {of_float<[](float x) { return math::silu(x); }>()}, nullptr, member<&Vectorised::silu>},
-    {"aten.relu", {of_float<[](float x) { return x < 0 ? 0.0f : x; }>(), of_int<[](int64_t x) { return x < 0 ? 0 : x; }>()}, nullptr,
+    {"aten.relu",
+     {of_float<[](float x) { return x < 0 ? 0.0f : x; }>(), of_int<[](int64_t x) { return x < 0 ? 0 : x; }>()},
+     nullptr,
      member<&Vectorised::relu>},
     {"aten.erf", {of_float<[](float x) { return narrow(math::erf(x)); }>()}},
     {"aten.floor", {of_float<[](float x) { return std::floor(x); }>(), of_int<[](int64_t x) { return x; }>()}},
@@ -92,7 +97,8 @@ constexpr Row kRows[] = {
     {"aten.square",
      {of_float<[](float x) { return x * x; }>(),
       of_int<[](int64_t x) { return wrap(static_cast<uint64_t>(x) * static_cast<uint64_t>(x)); }>()},
-     nullptr, member<&Vectorised::square>},
+     nullptr,
+     member<&Vectorised::square>},
     {"aten.logical_not",
      {unary<kFloat, kBool, [](float x) { return static_cast<uint8_t>(x == 0); }>(),
       unary<kInt, kBool, [](int64_t x) { return static_cast<uint8_t>(x == 0); }>(),

@@ -1,10 +1,10 @@
-// Reductions over any set of dimensions. The reduced elements are taken row-major; element k belongs to lane k % 16, so the
-// order depends neither on the number of outputs nor on threads.
+// Reductions over any set of dimensions. The reduced elements are taken row-major; element k belongs to lane k % 16, so
+// the order depends neither on the number of outputs nor on threads.
 #include <array>
 #include <limits>
 
-#include "kernels/support/contract.h"
 #include "kernels/simd/simd.h"
+#include "kernels/support/contract.h"
 #include "kernels/support/strided_loop.h"
 
 namespace mote {
@@ -13,7 +13,9 @@ namespace {
 
 // Wraps instead of overflowing.
 int64_t add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t multiply(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t multiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 float add(float a, float b) { return a + b; }
 float multiply(float a, float b) { return a * b; }
 
@@ -188,8 +190,8 @@ Status check_reduction(Call& call, Variant (*variant_of)(DType), const char* acc
   const Tensor& x = *call.inputs[0];
   MOTE_RETURN_IF_ERROR(expect_dtype(x, "input 0", {x.dtype}));
   const Variant variant = variant_of(x.dtype);
-  MOTE_REQUIRE(variant.kernel != nullptr, Code::kInvalidProgram, "input 0 has dtype %s: must be %s", dtype_name(x.dtype),
-               accepted);
+  MOTE_REQUIRE(variant.kernel != nullptr, Code::kInvalidProgram, "input 0 has dtype %s: must be %s",
+               dtype_name(x.dtype), accepted);
   uint32_t mask = 0;
   MOTE_RETURN_IF_ERROR(read_dims(call, x, mask));
   MOTE_ASSIGN(const int64_t keepdim, integer_or(call, "keepdim", 0, 0, 1));

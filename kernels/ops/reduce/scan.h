@@ -17,12 +17,13 @@ struct ScanFunctions {
   int64_t (*argmax)(const float* x, int64_t n);
   // Writes the indices of all x >= threshold in ascending order and returns their number; `indices` has room for n.
   int64_t (*at_least)(const float* x, int64_t n, float threshold, int32_t* indices);
-  // y [n] = e^((x - top) * factor), 0 for NaN; returns their sum in 16 lanes. x <= top, top finite; y nullptr: not written.
+  // y [n] = e^((x - top) * factor), 0 for NaN; returns their sum in 16 lanes. x <= top, top finite; y nullptr: not
+  // written.
   float (*exponentials)(const float* x, int64_t n, float top, float factor, float* y);
 };
 
-// Those of the best kernel; the ones for every CPU where MOTE_KERNEL or MOTE_CPU_FEATURES is wrong, which opening a model
-// reports. Thread safety: any thread.
+// Those of the best kernel; the ones for every CPU where MOTE_KERNEL or MOTE_CPU_FEATURES is wrong, which opening a
+// model reports. Thread safety: any thread.
 const ScanFunctions& scan_functions();
 
 }  // namespace mote

@@ -1,8 +1,8 @@
 // mote.rope_table and mote.rope.
-#include "kernels/support/contract.h"
 #include "kernels/kernel.h"
-#include "kernels/support/math.h"
 #include "kernels/ops/rope/rotate.h"
+#include "kernels/support/contract.h"
+#include "kernels/support/math.h"
 #include "kernels/support/rows.h"
 
 namespace mote {
@@ -68,7 +68,8 @@ Status check_rope(Call& call) {
   const Tensor& x = *call.inputs[0];
   MOTE_RETURN_IF_ERROR(expect_dtype(x, "x", {DType::kFloat32}));
   MOTE_RETURN_IF_ERROR(expect_rank(x, "x", 4, 4));
-  MOTE_REQUIRE(x.size(0) == 1, Code::kInvalidProgram, "x has batch size %lld: must be 1", static_cast<long long>(x.size(0)));
+  MOTE_REQUIRE(x.size(0) == 1, Code::kInvalidProgram, "x has batch size %lld: must be 1",
+               static_cast<long long>(x.size(0)));
   for (size_t i = 1; i < 3; ++i) {
     const char* name = i == 1 ? "cos" : "sin";
     const Tensor& table = *call.inputs[i];
@@ -100,8 +101,8 @@ Status run_rope(const Call& call, KernelContext& context) {
       float* y = out + row * width;
       const float* from = read_row(x, row, y);
       const int64_t t = row % tokens;
-      params.kernel->rotate(params.layout, from, cos.as<float>() + t * cos.stride(1), sin.as<float>() + t * sin.stride(1),
-                            turned, y);
+      params.kernel->rotate(params.layout, from, cos.as<float>() + t * cos.stride(1),
+                            sin.as<float>() + t * sin.stride(1), turned, y);
       if (from != y) std::copy(from + turned, from + width, y + turned);
     }
   });

@@ -1,4 +1,5 @@
-// The rotation of mote.rope, once for each instruction set. Products and sums are not fused: the same bits as PyTorch's.
+// The rotation of mote.rope, once for each instruction set. Products and sums are not fused: the same bits as
+// PyTorch's.
 #include <algorithm>
 
 #include "kernels/kernel.h"
@@ -21,18 +22,21 @@ MOTE_INLINE void turn(const float* a, const float* b, const float* cos_a, const 
 }
 
 // Element i of the half at `a` pairs with element i of the half at `b`; both count from the row's begin.
-MOTE_INLINE void rotate_halves(const float* x, const float* cos, const float* sin, int64_t a, int64_t b, int64_t half, float* y) {
+MOTE_INLINE void rotate_halves(const float* x, const float* cos, const float* sin, int64_t a, int64_t b, int64_t half,
+                               float* y) {
   int64_t i = 0;
   for (; i + 16 <= half; i += 16) {
-    turn(x + a + i, x + b + i, cos + a + i, sin + a + i, cos + b + i, sin + b + i, y + a + i, y + b + i,
-         [](const float* from) MOTE_INLINE_LAMBDA { return load_f32(from); },
-         [](float* to, F32x16 value) MOTE_INLINE_LAMBDA { store_f32(to, value); });
+    turn(
+        x + a + i, x + b + i, cos + a + i, sin + a + i, cos + b + i, sin + b + i, y + a + i, y + b + i,
+        [](const float* from) MOTE_INLINE_LAMBDA { return load_f32(from); },
+        [](float* to, F32x16 value) MOTE_INLINE_LAMBDA { store_f32(to, value); });
   }
   if (i == half) return;
   const int64_t rest = half - i;
-  turn(x + a + i, x + b + i, cos + a + i, sin + a + i, cos + b + i, sin + b + i, y + a + i, y + b + i,
-       [=](const float* from) MOTE_INLINE_LAMBDA { return load_part(from, rest); },
-       [=](float* to, F32x16 value) MOTE_INLINE_LAMBDA { store_part(to, value, rest); });
+  turn(
+      x + a + i, x + b + i, cos + a + i, sin + a + i, cos + b + i, sin + b + i, y + a + i, y + b + i,
+      [=](const float* from) MOTE_INLINE_LAMBDA { return load_part(from, rest); },
+      [=](float* to, F32x16 value) MOTE_INLINE_LAMBDA { store_part(to, value, rest); });
 }
 
 // Up to 16 pairs of neighbours are taken apart and rotated as halves. Written as one loop over pairs, GCC makes fused

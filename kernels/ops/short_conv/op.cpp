@@ -17,7 +17,8 @@ Status check_short_conv(Call& call) {
   const Tensor& weight = *call.inputs[1];
   MOTE_RETURN_IF_ERROR(expect_dtype(x, "x", {DType::kFloat32}));
   MOTE_RETURN_IF_ERROR(expect_rank(x, "x", 3, 3));
-  MOTE_REQUIRE(x.size(0) == 1, Code::kInvalidProgram, "x has batch size %lld: must be 1", static_cast<long long>(x.size(0)));
+  MOTE_REQUIRE(x.size(0) == 1, Code::kInvalidProgram, "x has batch size %lld: must be 1",
+               static_cast<long long>(x.size(0)));
   MOTE_RETURN_IF_ERROR(expect_rank(weight, "weight", 2, 2));
   MOTE_REQUIRE(weight.size(1) >= 1, Code::kInvalidProgram, "weight has no columns: must have at least 1");
   MOTE_RETURN_IF_ERROR(expect_parameter(weight, "weight", {x.size(2), weight.size(1)}));
@@ -33,7 +34,7 @@ struct History {
   int64_t row_stride;
   int64_t channel_stride;
   float* state;
-  int64_t kept;      // rows of the state
+  int64_t kept;  // rows of the state
   int64_t channels;
 
   float at(int64_t row, int64_t channel) const {
@@ -42,7 +43,8 @@ struct History {
   }
 };
 
-void convolve(const History& history, const float* weight, const float* bias, int64_t tokens, int64_t begin, int64_t end, float* y) {
+void convolve(const History& history, const float* weight, const float* bias, int64_t tokens, int64_t begin,
+              int64_t end, float* y) {
   const int64_t taps = history.kept + 1;
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t c = begin; c < end; ++c) {
@@ -69,7 +71,8 @@ Status run_short_conv(const Call& call, KernelContext& context) {
     const History history{x.as<float>() + first * x.stride(1), x.stride(1), x.stride(2), state, taps - 1, channels};
     float* y = call.outputs[0]->as<float>() + first * channels;
     context.threads->parallel_for(channels, row_grain(sequence.tokens * taps), [&](int64_t begin, int64_t end, int) {
-      convolve(history, weight.as<float>(), bias == nullptr ? nullptr : bias->as<float>(), sequence.tokens, begin, end, y);
+      convolve(history, weight.as<float>(), bias == nullptr ? nullptr : bias->as<float>(), sequence.tokens, begin, end,
+               y);
     });
     first += sequence.tokens;
   }

@@ -1,9 +1,9 @@
 // softmax and log_softmax along any dimension, in float32; NaN and rows of -infinity give NaN, as in PyTorch.
-#include "kernels/support/contract.h"
 #include "kernels/kernel.h"
+#include "kernels/ops/softmax/softmax.h"
+#include "kernels/support/contract.h"
 #include "kernels/support/lines.h"
 #include "kernels/support/math.h"
-#include "kernels/ops/softmax/softmax.h"
 
 namespace mote {
 

@@ -10,7 +10,7 @@ namespace {
 
 struct Params {
   int dim;
-  int64_t count;    // elements of a line that are returned
+  int64_t count;  // elements of a line that are returned
   bool descending;
 };
 

@@ -83,8 +83,8 @@ Status check_permute(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_view_operands(call));
   const Tensor& x = *call.inputs[0];
   MOTE_ASSIGN(const auto dims, integers_in(call, "dims", 0, std::max(x.rank - 1, 0), kMaxRank));
-  MOTE_REQUIRE(static_cast<int>(dims.size()) == x.rank, kBad, "attribute 'dims' has %zu entries: must be %d", dims.size(),
-               x.rank);
+  MOTE_REQUIRE(static_cast<int>(dims.size()) == x.rank, kBad, "attribute 'dims' has %zu entries: must be %d",
+               dims.size(), x.rank);
   Sizes sizes, strides;
   uint32_t seen = 0;
   for (const int64_t dim : dims) {

@@ -10,8 +10,8 @@ namespace {
 
 // 16 rows of a range, row-major, as KleidiAI's packing functions read them.
 struct PlainRange {
-  uint8_t codes[kTileRows * kRangeColumns / 2];         // codes + 8, two a byte, the even column low
-  uint16_t scales[kTileRows * kRangeColumns / 32];      // multipliers as bfloat16, which holds every byte exactly
+  uint8_t codes[kTileRows * kRangeColumns / 2];     // codes + 8, two a byte, the even column low
+  uint16_t scales[kTileRows * kRangeColumns / 32];  // multipliers as bfloat16, which holds every byte exactly
 };
 
 int64_t sum_of_codes(const uint8_t* pairs, int64_t columns) {
@@ -36,8 +36,8 @@ void read_range(const std::byte* tiles, int64_t group_size, int64_t columns, Pla
   for (int64_t row = 0; row < kTileRows; ++row) {
     for (int64_t g = 0; g < groups; ++g) {
       uint8_t* codes = range.codes + row * columns / 2 + g * group_size / 2;
-      sums[row] += static_cast<uint32_t>(
-          read_group(tiles + g * tile_bytes(kBits, group_size), group_size, row, codes, range.scales + row * groups + g));
+      sums[row] += static_cast<uint32_t>(read_group(tiles + g * tile_bytes(kBits, group_size), group_size, row, codes,
+                                                    range.scales + row * groups + g));
     }
   }
 }
@@ -60,8 +60,8 @@ size_t packed_block_bytes(const MicroKernel& kernel, int64_t group_size, int64_t
   return (ranges_bytes(kernel, group_size, groups * group_size) + sizeof(RowTrailer) + 63) / 64 * 64;
 }
 
-void pack_block(const MicroKernel& kernel, PackRange pack_range, const std::byte* tiles, int64_t group_size, int64_t groups,
-                std::byte* to) {
+void pack_block(const MicroKernel& kernel, PackRange pack_range, const std::byte* tiles, int64_t group_size,
+                int64_t groups, std::byte* to) {
   RowTrailer trailer{};
   std::memcpy(trailer.scales, tiles + groups * tile_bytes(kBits, group_size), sizeof(trailer.scales));
   PlainRange range;
@@ -79,14 +79,17 @@ int64_t packed_row_bytes(int64_t columns) {
   return columns + ranges * static_cast<int64_t>(sizeof(int32_t) + sizeof(float));
 }
 
-// The kernel multiplies by a scale and subtracts a zero point; it is told 1 and 0, since both are applied to integers later.
+// The kernel multiplies by a scale and subtracts a zero point; it is told 1 and 0, since both are applied to integers
+// later.
 void pack_row(const MicroKernel& kernel, const int8_t* codes, int64_t columns, int row, int rows, int8_t* to) {
   const auto together = static_cast<int64_t>(kernel.get_mr());
   const int64_t in_run = row % together;
   for_each_range(columns, [&](int64_t count) {
     int8_t* run = to + kernel.get_lhs_packed_offset(static_cast<size_t>(row - in_run), static_cast<size_t>(count));
-    if (kernel.get_kr() / kernel.get_sr() == 8) interleave<8>(codes, count, in_run, together, run);
-    else interleave<4>(codes, count, in_run, together, run);
+    if (kernel.get_kr() / kernel.get_sr() == 8)
+      interleave<8>(codes, count, in_run, together, run);
+    else
+      interleave<4>(codes, count, in_run, together, run);
     const int32_t zero = 0;
     const float scale = 1.0f;
     std::memcpy(run + together * count + in_run * 4, &zero, sizeof(zero));

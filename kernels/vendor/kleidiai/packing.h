@@ -1,7 +1,8 @@
 // Weights and activations as KleidiAI's kernels for int8 rows x int4 blocks read them (qai8dxp x qsi4c32p).
 //
-// A kernel is given columns in ranges that are so short that every sum in it is an integer below 2^24, so that its floats are
-// exact: its results are the integers of our own kernels, and what is done with them afterwards gives the same bits.
+// A kernel is given columns in ranges that are so short that every sum in it is an integer below 2^24, so that its
+// floats are exact: its results are the integers of our own kernels, and what is done with them afterwards gives the
+// same bits.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,8 @@ using MicroKernel = kai_matmul_clamp_f32_qai8dxp_qsi4c32p_ukernel;
 
 inline constexpr int kBits = 4;
 inline constexpr int64_t kRangeColumns = 1024;  // whole groups
-static_assert(kRangeColumns * 128 * weight_format(kBits).max_multiplier * -weight_format(kBits).code_min < int64_t{1} << 24);
+static_assert(kRangeColumns * 128 * weight_format(kBits).max_multiplier * -weight_format(kBits).code_min < int64_t{1}
+                                                                                                               << 24);
 
 // body(columns) for each range.
 template <typename Body>
@@ -45,8 +47,8 @@ using PackRange = void (*)(const MicroKernel& kernel, int64_t columns, int64_t g
 
 // WeightPacking and CodePacking (kernels/ops/linear/kernels.h) for a kernel.
 size_t packed_block_bytes(const MicroKernel& kernel, int64_t group_size, int64_t groups);
-void pack_block(const MicroKernel& kernel, PackRange pack_range, const std::byte* tiles, int64_t group_size, int64_t groups,
-                std::byte* to);
+void pack_block(const MicroKernel& kernel, PackRange pack_range, const std::byte* tiles, int64_t group_size,
+                int64_t groups, std::byte* to);
 int64_t packed_row_bytes(int64_t columns);
 void pack_row(const MicroKernel& kernel, const int8_t* codes, int64_t columns, int row, int rows, int8_t* to);
 

@@ -1,4 +1,5 @@
-// KleidiAI's kernels as products with tiles of 4 bits (kernels/ops/linear/kernels.h): a row of codes at a time, or four.
+// KleidiAI's kernels as products with tiles of 4 bits (kernels/ops/linear/kernels.h): a row of codes at a time, or
+// four.
 #include <cfloat>
 
 #include "kai/ukernels/matmul/matmul_clamp_f32_qai8dxp_qsi4c32p/kai_matmul_clamp_f32_qai8dxp1x4_qsi4c32p8x4_1x8_neon_dotprod.h"
@@ -8,19 +9,25 @@
 #include "kai/ukernels/matmul/pack/kai_rhs_pack_nxk_qsi4c32pnrx4_qsu4c32s1s0_neon.h"
 #include "kai/ukernels/matmul/pack/kai_rhs_pack_nxk_qsi4c32pnrx8_qsu4c32s1s0_neon.h"
 #include "kernels/kernel.h"
-#include "kernels/vendor/kleidiai/packing.h"
 #include "kernels/ops/linear/kernels.h"
+#include "kernels/vendor/kleidiai/packing.h"
 
 namespace mote::kleidiai {
 
 namespace {
 
-#define MOTE_KLEIDIAI_KERNEL(name)                                                                                            \
-  {                                                                                                                           \
-    kai_get_m_step_##name, kai_get_n_step_##name, kai_get_mr_##name, kai_get_nr_##name, kai_get_kr_##name, kai_get_sr_##name, \
-        kai_get_lhs_packed_offset_##name, kai_get_rhs_packed_offset_##name, kai_get_dst_offset_##name,                        \
-        kai_get_dst_size_##name, kai_run_##name                                                                               \
-  }
+#define MOTE_KLEIDIAI_KERNEL(name)   \
+  {kai_get_m_step_##name,            \
+   kai_get_n_step_##name,            \
+   kai_get_mr_##name,                \
+   kai_get_nr_##name,                \
+   kai_get_kr_##name,                \
+   kai_get_sr_##name,                \
+   kai_get_lhs_packed_offset_##name, \
+   kai_get_rhs_packed_offset_##name, \
+   kai_get_dst_offset_##name,        \
+   kai_get_dst_size_##name,          \
+   kai_run_##name}
 constexpr MicroKernel kOneDotprod = MOTE_KLEIDIAI_KERNEL(matmul_clamp_f32_qai8dxp1x4_qsi4c32p8x4_1x8_neon_dotprod);
 constexpr MicroKernel kSomeDotprod = MOTE_KLEIDIAI_KERNEL(matmul_clamp_f32_qai8dxp4x4_qsi4c32p8x4_4x8_neon_dotprod);
 constexpr MicroKernel kOneI8mm = MOTE_KLEIDIAI_KERNEL(matmul_clamp_f32_qai8dxp1x8_qsi4c32p8x8_1x8_neon_dotprod);
@@ -28,8 +35,8 @@ constexpr MicroKernel kSomeI8mm = MOTE_KLEIDIAI_KERNEL(matmul_clamp_f32_qai8dxp4
 #undef MOTE_KLEIDIAI_KERNEL
 
 template <auto& kPack>
-void pack_range(const MicroKernel& kernel, int64_t columns, int64_t group_size, const uint8_t* codes, const uint16_t* scales,
-                std::byte* to) {
+void pack_range(const MicroKernel& kernel, int64_t columns, int64_t group_size, const uint8_t* codes,
+                const uint16_t* scales, std::byte* to) {
   kai_rhs_pack_nxk_qsi4c32p_qsu4c32s1s0_params params{};
   params.lhs_zero_point = 1;  // the only one that is taken; the kernel reads the row's own
   params.rhs_zero_point = 8;
@@ -60,14 +67,15 @@ struct Sums {
   }
 };
 
-void multiply_block(const MicroKernel& kernel, const std::byte* weights, int64_t group_size, int64_t columns, const CodeBlock& x,
-                    float* y, int64_t stride) {
+void multiply_block(const MicroKernel& kernel, const std::byte* weights, int64_t group_size, int64_t columns,
+                    const CodeBlock& x, float* y, int64_t stride) {
   Sums sums;
   float part[kTokenBlock][kTileRows];
   const int8_t* codes = x.codes;
   for_each_range(columns, [&](int64_t count) {
-    kernel.run_matmul(static_cast<size_t>(x.count), kTileRows, static_cast<size_t>(count), static_cast<size_t>(group_size), codes,
-                      weights, &part[0][0], sizeof(part[0]), sizeof(float), -FLT_MAX, FLT_MAX);
+    kernel.run_matmul(static_cast<size_t>(x.count), kTileRows, static_cast<size_t>(count),
+                      static_cast<size_t>(group_size), codes, weights, &part[0][0], sizeof(part[0]), sizeof(float),
+                      -FLT_MAX, FLT_MAX);
     sums.add(part, x.count);
     codes += code_range_bytes(kernel, x.count, count);
     weights += weight_range_bytes(kernel, count, group_size);
@@ -88,7 +96,9 @@ size_t no_scratch(int64_t) { return 0; }
 
 template <const MicroKernel& kKernel, PackRange kPackRange>
 struct Weights {
-  static size_t block_bytes(int64_t group_size, int64_t groups) { return packed_block_bytes(kKernel, group_size, groups); }
+  static size_t block_bytes(int64_t group_size, int64_t groups) {
+    return packed_block_bytes(kKernel, group_size, groups);
+  }
   static void pack(const std::byte* tiles, int64_t group_size, int64_t groups, std::byte* to) {
     pack_block(kKernel, kPackRange, tiles, group_size, groups, to);
   }
@@ -108,7 +118,8 @@ constexpr WeightPacking kWeights4 = {"qsi4c32p8x4", Weights4::block_bytes, Weigh
 constexpr WeightPacking kWeights8 = {"qsi4c32p8x8", Weights8::block_bytes, Weights8::pack};
 
 template <const MicroKernel& kKernel, const WeightPacking& kWeights, int kRowsTogether>
-constexpr CodeProducts kProducts = {CodeLayout::kQuads, no_scratch, multiply<kKernel>, &kWeights, &kCodes<kKernel, kRowsTogether>};
+constexpr CodeProducts kProducts = {CodeLayout::kQuads, no_scratch, multiply<kKernel>, &kWeights,
+                                    &kCodes<kKernel, kRowsTogether>};
 
 bool takes_four_bits(const WeightKind& kind) { return kind.bits == kBits; }
 
@@ -118,10 +129,12 @@ constexpr int kRank = -1;  // below all that read the file's tiles: only MOTE_KE
 
 }  // namespace
 
-MOTE_REGISTER_KERNEL(.name = "codes_kleidiai_1x8_dotprod", .role = CodeProducts::kRole, .needs = kDotprod, .rank = kRank,
-                     .max_tokens = 1, .takes = takes_four_bits, .functions = &kProducts<kOneDotprod, kWeights4, 1>);
-MOTE_REGISTER_KERNEL(.name = "codes_kleidiai_4x8_dotprod", .role = CodeProducts::kRole, .needs = kDotprod, .rank = kRank,
-                     .min_tokens = 2, .takes = takes_four_bits, .functions = &kProducts<kSomeDotprod, kWeights4, 4>);
+MOTE_REGISTER_KERNEL(.name = "codes_kleidiai_1x8_dotprod", .role = CodeProducts::kRole, .needs = kDotprod,
+                     .rank = kRank, .max_tokens = 1, .takes = takes_four_bits,
+                     .functions = &kProducts<kOneDotprod, kWeights4, 1>);
+MOTE_REGISTER_KERNEL(.name = "codes_kleidiai_4x8_dotprod", .role = CodeProducts::kRole, .needs = kDotprod,
+                     .rank = kRank, .min_tokens = 2, .takes = takes_four_bits,
+                     .functions = &kProducts<kSomeDotprod, kWeights4, 4>);
 MOTE_REGISTER_KERNEL(.name = "codes_kleidiai_1x8_i8mm", .role = CodeProducts::kRole, .needs = kI8mm, .rank = kRank,
                      .max_tokens = 1, .takes = takes_four_bits, .functions = &kProducts<kOneI8mm, kWeights8, 1>);
 MOTE_REGISTER_KERNEL(.name = "codes_kleidiai_4x8_i8mm", .role = CodeProducts::kRole, .needs = kI8mm, .rank = kRank,

@@ -85,15 +85,16 @@ void add_chat(CLI::App& app, Action& action) {
   verb.add_option("--tools", flags->tools, "JSON file with the list of the tools that the model may call");
   verb.add_option("--load", flags->load, "Go on with a conversation that /save wrote, or a JSON list of messages");
   verb.add_option("--set", flags->variables, "A variable of the template, NAME=VALUE (JSON or text); repeatable");
-  verb.add_flag("--no-thinking", flags->no_thinking, "The same as --set enable_thinking=false: no reasoning, where the model can do without");
+  verb.add_flag("--no-thinking", flags->no_thinking,
+                "The same as --set enable_thinking=false: no reasoning, where the model can do without");
   flags->reply.add_to(verb);
   flags->session.add_to(verb);
-  CLI::Option* history = verb.add_option("--history", flags->history, "File that keeps what is entered (default: " + default_history_path() + ")");
+  CLI::Option* history = verb.add_option("--history", flags->history,
+                                         "File that keeps what is entered (default: " + default_history_path() + ")");
   verb.add_flag("--no-history", flags->no_history, "Keep nothing of what is entered")->excludes(history);
   verb.add_flag("--stats", flags->statistics, "Print a line of statistics on standard error after each reply");
-  verb.callback([flags, &action, &verb] {
-    action = [flags, given = ReplyFlags::given(verb)] { return run(*flags, given); };
-  });
+  verb.callback(
+      [flags, &action, &verb] { action = [flags, given = ReplyFlags::given(verb)] { return run(*flags, given); }; });
 }
 
 }  // namespace mote::cli

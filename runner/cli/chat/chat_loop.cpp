@@ -41,7 +41,8 @@ std::span<const ChatLoop::Row> ChatLoop::rows() {
       {"undo", "", "takes back your last message and its reply", &ChatLoop::undo},
       {"retry", "", "gives another reply to your last message", &ChatLoop::retry},
       {"system", "[TEXT]", "changes the system message, without TEXT shows it; \"\": none", &ChatLoop::system},
-      {"set", "[NAME VALUE]", "changes an option of replies, default: back to the model's; without a name lists all", &ChatLoop::set},
+      {"set", "[NAME VALUE]", "changes an option of replies, default: back to the model's; without a name lists all",
+       &ChatLoop::set},
       {"save", "FILE", "writes the conversation to a JSON file", &ChatLoop::save},
       {"load", "FILE", "goes on with a saved conversation", &ChatLoop::load},
       {"stats", "", "shows tokens and speed of the last reply", &ChatLoop::stats},
@@ -123,7 +124,8 @@ void ChatLoop::finish(Reply reply, const ChatState& before) {
     statistics_ = reply.statistics;
     has_statistics_ = true;
   }
-  const bool is_full = reply.statistics.finish_reason == MOTE_FINISH_LENGTH && reply.statistics.position >= reply.statistics.context_length;
+  const bool is_full = reply.statistics.finish_reason == MOTE_FINISH_LENGTH &&
+                       reply.statistics.position >= reply.statistics.context_length;
   if (is_full) screen_.note("the context is full: /undo and /reset make room, --overflow shift forgets the oldest");
   if (options_.shows_statistics && has_message) show_statistics();
   show_open_call();
@@ -143,13 +145,13 @@ void ChatLoop::obey(const Command& command) {
   }
   const bool wants_nothing = *row->argument == '\0' && !command.argument.empty();
   const bool wants_something = *row->argument != '\0' && *row->argument != '[' && command.argument.empty();
-  if (wants_nothing) return screen_.warn("/" + command.name + " takes nothing behind it, but there is '" + beginning(command.argument) + "'");
+  if (wants_nothing)
+    return screen_.warn("/" + command.name + " takes nothing behind it, but there is '" + beginning(command.argument) +
+                        "'");
   if (wants_something) return screen_.warn("/" + command.name + " needs " + row->argument);
   try {
     (this->*row->run)(command.argument);
-  } catch (const InputError& error) {
-    screen_.warn(error.what());
-  }
+  } catch (const InputError& error) { screen_.warn(error.what()); }
 }
 
 void ChatLoop::help(const std::string&) { screen_.message(command_help()); }
@@ -176,7 +178,8 @@ void ChatLoop::retry(const std::string&) {
 
 void ChatLoop::system(const std::string& text) {
   std::string& message = state_.conversation.system;
-  if (text.empty()) return screen_.message(message.empty() ? dim("no system message", stderr) : without_controls(message));
+  if (text.empty())
+    return screen_.message(message.empty() ? dim("no system message", stderr) : without_controls(message));
   message = text == "\"\"" ? "" : text;
 }
 
@@ -194,7 +197,8 @@ void ChatLoop::set(const std::string& text) {
     return;
   }
   if (!responder_.reads_variable(name)) {
-    throw InputError("/set " + name + ": it must be an option that /set lists, or a variable that the chat template reads");
+    throw InputError("/set " + name +
+                     ": it must be an option that /set lists, or a variable that the chat template reads");
   }
   if (value.empty()) return screen_.warn("/set " + name + " needs a value, or default");
   if (value == "default") {
@@ -227,9 +231,7 @@ void ChatLoop::load(const std::string& path) {
   try {
     loaded.settings.assign(saved.options);
     responder_.validate(loaded.settings);
-  } catch (const InputError& error) {
-    throw InputError(path + ": settings: " + error.what());
-  }
+  } catch (const InputError& error) { throw InputError(path + ": settings: " + error.what()); }
   state_ = std::move(loaded);
   screen_.note("loaded " + std::to_string(state_.conversation.messages.size()) + " messages from " + path);
   show_open_call();
@@ -243,12 +245,13 @@ void ChatLoop::stats(const std::string&) {
 void ChatLoop::show_statistics() const {
   const ReplyStatistics& s = statistics_;
   const int64_t computed = s.prompt_tokens - s.kept_tokens;
-  std::string text = "prompt " + std::to_string(s.prompt_tokens) + " tokens, " + std::to_string(s.kept_tokens) + " kept, " +
-                     std::to_string(computed) + " computed";
+  std::string text = "prompt " + std::to_string(s.prompt_tokens) + " tokens, " + std::to_string(s.kept_tokens) +
+                     " kept, " + std::to_string(computed) + " computed";
   if (computed > 0) text += " at " + rate(computed, s.prefill_seconds);
-  text += " | generated " + std::to_string(s.generated_tokens) + " tokens, " + rate(s.generated_tokens - 1, s.decode_seconds) +
-          " | first token after " + duration_text(s.time_to_first_token_seconds) + " | context " + std::to_string(s.position) +
-          " of " + std::to_string(s.context_length);
+  text += " | generated " + std::to_string(s.generated_tokens) + " tokens, " +
+          rate(s.generated_tokens - 1, s.decode_seconds) + " | first token after " +
+          duration_text(s.time_to_first_token_seconds) + " | context " + std::to_string(s.position) + " of " +
+          std::to_string(s.context_length);
   if (s.forgotten_tokens > 0) text += ", " + std::to_string(s.forgotten_tokens) + " forgotten";
   screen_.note(text + s.speculation);
 }

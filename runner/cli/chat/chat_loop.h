@@ -29,8 +29,8 @@ class ChatLoop {
  public:
   ChatLoop(Responder& responder, Input& input, Screen& screen, ChatState state, const ChatOptions& options);
 
-  // Returns the exit status: 0, kExitBadInput where a message of a pipe got no whole reply, kExitInterrupted where Ctrl-C came
-  // while a pipe was read.
+  // Returns the exit status: 0, kExitBadInput where a message of a pipe got no whole reply, kExitInterrupted where
+  // Ctrl-C came while a pipe was read.
   int run();
 
   const ChatState& state() const { return state_; }

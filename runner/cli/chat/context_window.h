@@ -13,8 +13,8 @@ class ContextWindow {
   void forgot(int64_t count) { forgotten_ += count; }
   int64_t forgotten() const { return forgotten_; }
 
-  // The tokens of `ids` that fit: all of them, or those that fitted last time and what is new, or, where that is too much, the
-  // first `keep` and half of what the context has room for. keep: less than context_length
+  // The tokens of `ids` that fit: all of them, or those that fitted last time and what is new, or, where that is too
+  // much, the first `keep` and half of what the context has room for. keep: less than context_length
   std::vector<int32_t> fit(const std::vector<int32_t>& ids, int64_t context_length, int64_t keep);
 
  private:

@@ -13,10 +13,10 @@ std::string dump(const Json& value, int indent = -1);
 
 class Conversation {
  public:
-  std::string system;                 // "": none
-  Json tools;                         // a list of schemas, or null
-  Json variables = Json::object();    // of the chat template, such as enable_thinking
-  Json messages = Json::array();      // without the system message
+  std::string system;               // "": none
+  Json tools;                       // a list of schemas, or null
+  Json variables = Json::object();  // of the chat template, such as enable_thinking
+  Json messages = Json::array();    // without the system message
 
   void add_user(const std::string& text);
   // Gives its calls an id where the model wrote none.

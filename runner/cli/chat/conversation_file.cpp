@@ -70,7 +70,8 @@ void check_call(const std::string& where, const Json& call) {
 void check_message(const std::string& where, const Json& message) {
   if (!message.is_object()) refuse(where, shown(message) + ": must be an object with \"role\" and \"content\"");
   const Json role = message.value("role", Json());
-  const bool is_known = role.is_string() && std::find(kRoles.begin(), kRoles.end(), role.get<std::string>()) != kRoles.end();
+  const bool is_known =
+      role.is_string() && std::find(kRoles.begin(), kRoles.end(), role.get<std::string>()) != kRoles.end();
   if (!is_known) refuse(where + ".role", shown(role) + ": must be user, assistant, tool, system or developer");
   const Json calls = message.value("tool_calls", Json());
   if (!calls.is_null() && !calls.is_array()) refuse(where + ".tool_calls", shown(calls) + ": must be a list");
@@ -89,7 +90,8 @@ Json checked_messages(const std::string& where, const Json& messages) {
 }
 
 Json checked_tools(const std::string& where, const Json& tools) {
-  const bool is_list = tools.is_array() && std::all_of(tools.begin(), tools.end(), [](const Json& tool) { return tool.is_object(); });
+  const bool is_list =
+      tools.is_array() && std::all_of(tools.begin(), tools.end(), [](const Json& tool) { return tool.is_object(); });
   if (!is_list) refuse(where, "must be a JSON list of tool schemas");
   return tools;
 }
@@ -97,7 +99,8 @@ Json checked_tools(const std::string& where, const Json& tools) {
 std::vector<std::string> option_values(const std::string& where, const Json& value) {
   if (value.is_string()) return {value.get<std::string>()};
   if (value.is_number() || value.is_boolean()) return {value.dump()};
-  if (!value.is_array() || value.empty()) refuse(where, shown(value) + ": must be a number, a text, true, false or a list of texts");
+  if (!value.is_array() || value.empty())
+    refuse(where, shown(value) + ": must be a number, a text, true, false or a list of texts");
   std::vector<std::string> values;
   for (const Json& item : value) {
     if (!item.is_string()) refuse(where, shown(item) + ": must be a text");
@@ -125,12 +128,15 @@ SavedConversation from_object(const std::string& path, const Json& saved) {
   static constexpr std::array kFields = {"format", "version", "system", "tools", "variables", "settings", "messages"};
   for (const auto& [key, value] : saved.items()) {
     if (std::find(kFields.begin(), kFields.end(), key) == kFields.end()) {
-      refuse(path, "there is no field " + shown(key) + ": it has format, version, system, tools, variables, settings and messages");
+      refuse(path, "there is no field " + shown(key) +
+                       ": it has format, version, system, tools, variables, settings and messages");
     }
   }
-  if (saved.value("format", Json(kFormat)) != kFormat) refuse(path + ": format", shown(saved["format"]) + ": must be \"mote-chat\"");
+  if (saved.value("format", Json(kFormat)) != kFormat)
+    refuse(path + ": format", shown(saved["format"]) + ": must be \"mote-chat\"");
   if (saved.value("version", Json(1)) != 1) refuse(path + ": version", shown(saved["version"]) + ": must be 1");
-  if (!saved.contains("messages")) refuse(path, "has no \"messages\": must be what /save writes, or a list of messages");
+  if (!saved.contains("messages"))
+    refuse(path, "has no \"messages\": must be what /save writes, or a list of messages");
   SavedConversation result;
   Conversation& conversation = result.conversation;
   conversation.messages = checked_messages(path + ": messages", saved["messages"]);
@@ -139,12 +145,15 @@ SavedConversation from_object(const std::string& path, const Json& saved) {
   } else {
     refuse(path + ": system", shown(system) + ": must be a string");
   }
-  if (saved.contains("tools") && !saved["tools"].is_null()) conversation.tools = checked_tools(path + ": tools", saved["tools"]);
+  if (saved.contains("tools") && !saved["tools"].is_null())
+    conversation.tools = checked_tools(path + ": tools", saved["tools"]);
   conversation.variables = saved.value("variables", Json::object());
-  if (!conversation.variables.is_object()) refuse(path + ": variables", shown(conversation.variables) + ": must be an object");
+  if (!conversation.variables.is_object())
+    refuse(path + ": variables", shown(conversation.variables) + ": must be an object");
   const Json settings = saved.value("settings", Json::object());
   if (!settings.is_object()) refuse(path + ": settings", shown(settings) + ": must be an object");
-  for (const auto& [name, value] : settings.items()) result.options[name] = option_values(path + ": settings." + name, value);
+  for (const auto& [name, value] : settings.items())
+    result.options[name] = option_values(path + ": settings." + name, value);
   return result;
 }
 
@@ -160,9 +169,7 @@ Json parse_json(const std::string& name, const std::string& text) {
     Json parsed = Json::parse(text, check_depth);
     if (is_deep) refuse(name, "more than " + std::to_string(kMaxDepth) + " levels of lists and objects");
     return parsed;
-  } catch (const Json::exception& error) {
-    refuse(name, std::string("is no valid JSON: ") + error.what());
-  }
+  } catch (const Json::exception& error) { refuse(name, std::string("is no valid JSON: ") + error.what()); }
 }
 
 std::string read_text_file(const std::string& path) {
@@ -197,9 +204,7 @@ Json read_tools(const std::string& path) {
   std::string text;
   try {
     text = read_text_file(path);
-  } catch (const InputError& error) {
-    throw InputError(std::string("--tools ") + error.what());
-  }
+  } catch (const InputError& error) { throw InputError(std::string("--tools ") + error.what()); }
   return checked_tools(name, parse_json(name, text));
 }
 

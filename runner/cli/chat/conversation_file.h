@@ -28,7 +28,8 @@ void write_text_file(const std::string& path, const std::string& text);
 Json read_tools(const std::string& path);
 
 void save_conversation(const std::string& path, const Conversation& conversation, const GivenOptions& options);
-// Reads what save_conversation writes, or a plain list of messages. Errors: InputError naming file, field and what would be accepted.
+// Reads what save_conversation writes, or a plain list of messages. Errors: InputError naming file, field and what
+// would be accepted.
 SavedConversation load_conversation(const std::string& path);
 
 }  // namespace mote::cli

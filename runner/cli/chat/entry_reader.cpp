@@ -38,7 +38,8 @@ Entry EntryReader::read() {
       const bool has_text = !trimmed(text).empty();
       return {has_text ? InputEvent::kLine : InputEvent::kEnd, trimmed(text), false};
     }
-    if (text.empty() && trimmed(line.text).starts_with(kFence)) return read_block(trimmed(line.text).substr(kFence.size()));
+    if (text.empty() && trimmed(line.text).starts_with(kFence))
+      return read_block(trimmed(line.text).substr(kFence.size()));
     text += line.text;
     if (!text.ends_with('\\')) break;
     text.back() = '\n';

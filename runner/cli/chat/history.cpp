@@ -70,9 +70,7 @@ History::History(std::string path) : path_(std::move(path)) {
   for (const std::string& entry : entries_) text += escaped(entry) + "\n";
   try {
     write_text_file(path_, text);
-  } catch (const InputError&) {
-    path_.clear();
-  }
+  } catch (const InputError&) { path_.clear(); }
 }
 
 void History::add(const std::string& entry) {

@@ -18,7 +18,8 @@ class History {
   explicit History(std::string path);
 
   const std::vector<std::string>& entries() const { return entries_; }
-  // Empty entries and those equal to the last are left out. The file is for its owner only; that it cannot be written is no error.
+  // Empty entries and those equal to the last are left out. The file is for its owner only; that it cannot be written
+  // is no error.
   void add(const std::string& entry);
 
  private:

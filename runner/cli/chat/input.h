@@ -27,8 +27,8 @@ class Input {
 
 // Reads a file descriptor; shows the prompt where `shows_prompt`.
 std::unique_ptr<Input> make_plain_input(int descriptor, bool shows_prompt);
-// Edits lines on the terminal; `completions` are what the Tab key completes at the start of a line. nullptr: this build has no
-// line editing, or the terminal none.
+// Edits lines on the terminal; `completions` are what the Tab key completes at the start of a line. nullptr: this build
+// has no line editing, or the terminal none.
 std::unique_ptr<Input> make_line_editor(History history, const std::vector<std::string>& completions);
 
 }  // namespace mote::cli

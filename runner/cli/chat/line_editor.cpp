@@ -100,10 +100,11 @@ class LineEditor : public Input {
     el_set(edit_, EL_ADDFN, "mote-paste", "Takes pasted text as it is", &LineEditor::paste);
     el_set(edit_, EL_ADDFN, "mote-complete", "Completes a command", &LineEditor::complete);
     static constexpr const char* kKeys[][2] = {
-        {"^C", "mote-give-up"},        {"^Z", "mote-suspend"},         {"\\e[200~", "mote-paste"},      {"^I", "mote-complete"},
-        {"^R", "em-inc-search-prev"},  {"\\e[3~", "ed-delete-next-char"}, {"\\e[1;5D", "ed-prev-word"},
-        {"\\e[1;5C", "em-next-word"},  {"\\e[H", "ed-move-to-beg"},     {"\\e[F", "ed-move-to-end"},
-        {"\\e[1~", "ed-move-to-beg"},  {"\\e[4~", "ed-move-to-end"},    {"^W", "ed-delete-prev-word"},
+        {"^C", "mote-give-up"},        {"^Z", "mote-suspend"},       {"\\e[200~", "mote-paste"},
+        {"^I", "mote-complete"},       {"^R", "em-inc-search-prev"}, {"\\e[3~", "ed-delete-next-char"},
+        {"\\e[1;5D", "ed-prev-word"},  {"\\e[1;5C", "em-next-word"}, {"\\e[H", "ed-move-to-beg"},
+        {"\\e[F", "ed-move-to-end"},   {"\\e[1~", "ed-move-to-beg"}, {"\\e[4~", "ed-move-to-end"},
+        {"^W", "ed-delete-prev-word"},
     };
     for (const auto& [key, function] : kKeys) el_set(edit_, EL_BIND, key, function, nullptr);
   }

@@ -17,7 +17,9 @@ constexpr size_t kMaxPromptTail = 4096;  // what a reply is recognised by
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-bool is_word_character(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
+bool is_word_character(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
 
 std::string tail(const std::string& text) {
   if (text.size() <= kMaxPromptTail) return text;
@@ -66,7 +68,8 @@ ModelResponder::ModelResponder(const std::string& path, const SessionFlags& flag
     throw InputError(path + ": has no chat template: use 'run' for models that only continue text");
   }
   if (info.has_tokenizer == 0) throw InputError(path + ": has no tokenizer, so it cannot take text");
-  chat_template_ = take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model_.get(), text, error); });
+  chat_template_ =
+      take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model_.get(), text, error); });
   const ReplyReader reader = open_reply(model_, "", Json(), nullptr);
   const char* format = nullptr;
   check([&](mote_error* error) { return mote_reply_format(reader.get(), &format, error); });
@@ -104,9 +107,7 @@ Reply ModelResponder::respond(const Conversation& conversation, const Settings& 
     const CancelOnInterrupt cancel(session_.get());
     if (read_prompt(turn)) generate(turn, show);
     measure(turn);
-  } catch (const std::exception& error) {
-    turn.reply.error = error.what();
-  }
+  } catch (const std::exception& error) { turn.reply.error = error.what(); }
   if (turn.generation != nullptr) {  // what was written stays, also of a reply that failed
     const std::string message =
         take_string([&](char** text, mote_error* error) { return mote_reply_message(turn.reader.get(), text, error); });
@@ -217,7 +218,8 @@ void ModelResponder::measure(Turn& turn) {
   statistics.speculation = speculation_text(of_generation);
 }
 
-std::vector<int32_t> ModelResponder::render(const Conversation& conversation, bool add_generation_prompt, std::string* text) const {
+std::vector<int32_t> ModelResponder::render(const Conversation& conversation, bool add_generation_prompt,
+                                            std::string* text) const {
   const std::string messages = conversation.messages_json();
   const std::string tools = conversation.tools.is_null() ? "" : dump(conversation.tools);
   const std::string variables = dump(conversation.variables);
@@ -230,7 +232,8 @@ std::vector<int32_t> ModelResponder::render(const Conversation& conversation, bo
   mote_prompt* handle = nullptr;
   const int32_t code = mote_model_render(model_.get(), &given, &handle, &error);
   const Prompt prompt(handle);
-  if (code == MOTE_ERROR_TEMPLATE) throw InputError(path_ + ": its chat template refuses the conversation: " + error.message);
+  if (code == MOTE_ERROR_TEMPLATE)
+    throw InputError(path_ + ": its chat template refuses the conversation: " + error.message);
   if (code != MOTE_OK) throw InputError(error.message);
   if (text != nullptr) {
     const char* bytes = nullptr;

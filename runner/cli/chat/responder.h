@@ -25,10 +25,10 @@ struct ReplyStatistics {
 };
 
 struct Reply {
-  Json message;         // as far as it came; null: nothing came
-  bool is_whole = false;  // it was not broken off
+  Json message;             // as far as it came; null: nothing came
+  bool is_whole = false;    // it was not broken off
   bool is_stopped = false;  // by Ctrl-C
-  std::string error;    // why it could not be given, or not whole; "": no error
+  std::string error;        // why it could not be given, or not whole; "": no error
   ReplyStatistics statistics;
 };
 

@@ -18,9 +18,7 @@ struct Parsed {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     try {
       app.parse(arguments);
-    } catch (const CLI::ParseError& error) {
-      throw InputError(error.what());
-    }
+    } catch (const CLI::ParseError& error) { throw InputError(error.what()); }
   }
 
   CLI::App app;
@@ -34,7 +32,9 @@ std::string option_name(const std::string& name) {
   return result;
 }
 
-bool is_setting(const CLI::Option* option) { return !option->get_lnames().empty() && option->get_lnames()[0] != "help"; }
+bool is_setting(const CLI::Option* option) {
+  return !option->get_lnames().empty() && option->get_lnames()[0] != "help";
+}
 
 bool takes_several(const std::string& name) {
   const Parsed parsed({});
@@ -74,7 +74,8 @@ void check_options(const Model& model, const ReplyOptions& options) {
   const std::vector<float> logits(count);
   std::vector<float> probabilities(count);
   check([&](mote_error* error) {
-    return mote_sampling_probabilities(logits.data(), count, nullptr, 0, 0, &options.options, probabilities.data(), error);
+    return mote_sampling_probabilities(logits.data(), count, nullptr, 0, 0, &options.options, probabilities.data(),
+                                       error);
   });
 }
 
@@ -91,7 +92,8 @@ void ReplyFlags::add_to(CLI::App& app) {
   app.add_option("--stop", stop_, "End before this text; may be given several times")->take_all();
   grammar_.add_to(app);
   speculation_.add_to(app);
-  app.add_option("--max-time", max_time_, "End a reply after this many seconds (0: no limit)")->check(CLI::NonNegativeNumber);
+  app.add_option("--max-time", max_time_, "End a reply after this many seconds (0: no limit)")
+      ->check(CLI::NonNegativeNumber);
 }
 
 GivenOptions ReplyFlags::given(const CLI::App& app) {

@@ -34,7 +34,8 @@ LogitEdits::LogitEdits(const SamplingOptions& options, int32_t vocab_size, std::
 }
 
 LogitEdits::Mark& LogitEdits::mark(int32_t id) {
-  const auto place = std::lower_bound(marks_.begin(), marks_.end(), id, [](const Mark& mark, int32_t other) { return mark.id < other; });
+  const auto place = std::lower_bound(marks_.begin(), marks_.end(), id,
+                                      [](const Mark& mark, int32_t other) { return mark.id < other; });
   return place != marks_.end() && place->id == id ? *place : *marks_.insert(place, Mark{.id = id});
 }
 
@@ -54,7 +55,8 @@ void LogitEdits::add_marks(std::span<const int32_t> ids) {
   const auto known = static_cast<ptrdiff_t>(marks_.size());
   const auto by_id = [](const Mark& a, const Mark& b) { return a.id < b.id; };
   for (const int32_t id : sorted) {
-    if (!std::binary_search(marks_.begin(), marks_.begin() + known, Mark{.id = id}, by_id)) marks_.push_back({.id = id});
+    if (!std::binary_search(marks_.begin(), marks_.begin() + known, Mark{.id = id}, by_id))
+      marks_.push_back({.id = id});
   }
   std::inplace_merge(marks_.begin(), marks_.begin() + known, marks_.end(), by_id);
 }
@@ -143,7 +145,8 @@ void LogitEdits::add_dry_penalties() {
     const int32_t length = repeated_length(text, next);
     if (length < options_.dry_allowed_length) continue;
     float& penalty = mark(text[next]).step_penalty;
-    penalty = std::max(penalty, options_.dry_multiplier * power(options_.dry_base, length - options_.dry_allowed_length));
+    penalty =
+        std::max(penalty, options_.dry_multiplier * power(options_.dry_base, length - options_.dry_allowed_length));
   }
 }
 

@@ -15,8 +15,8 @@ struct LogitEdit {
   float logit = 0.0f;
 };
 
-// Thread safety: one thread at a time. Cost of a step: the ids that occurred, where a penalty asks for them, and one look at
-// the text for DRY and n-grams. No allocation once its lists have grown.
+// Thread safety: one thread at a time. Cost of a step: the ids that occurred, where a penalty asks for them, and one
+// look at the text for DRY and n-grams. No allocation once its lists have grown.
 class LogitEdits {
  public:
   // `options` passed check_sampling. eos_ids: what min_new_tokens holds back.
@@ -32,8 +32,8 @@ class LogitEdits {
   // What is known of an id.
   struct Mark {
     int32_t id = 0;
-    int32_t seen = 0;        // times in the window of the repetition penalty
-    int32_t generated = 0;   // times in the output
+    int32_t seen = 0;       // times in the window of the repetition penalty
+    int32_t generated = 0;  // times in the output
     float bias = 0.0f;
     float step_bias = 0.0f;     // of this step: sequences that the id would complete
     float step_penalty = 0.0f;  // likewise DRY; infinity: banned
@@ -53,7 +53,7 @@ class LogitEdits {
   SamplingOptions options_;  // sequence_bias: only those of more than one id, the marks have the others
   int32_t vocab_size_;
   std::vector<int32_t> eos_ids_;
-  bool counts_ = false;                  // a penalty needs to know which ids occurred
+  bool counts_ = false;  // a penalty needs to know which ids occurred
   std::vector<int32_t> text_;
   size_t num_prompt_ = 0;    // ids of the text that were not generated, in front of the others
   size_t num_counted_ = 0;   // ids of the text that their marks know of

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/support/math.h"
 #include "kernels/op.h"
+#include "kernels/support/math.h"
 
 namespace mote {
 namespace {
@@ -18,9 +18,15 @@ static_assert(kPart % kMaximaBlock == 0, "a part has maxima of its own");
 }  // namespace
 
 Sampler::Sampler(const SamplingOptions& options, int32_t vocab_size, std::span<const int32_t> eos_ids)
-    : options_(options), edits_(options, vocab_size, eos_ids), random_(options.seed), scan_(scan_functions()),
+    : options_(options),
+      edits_(options, vocab_size, eos_ids),
+      random_(options.seed),
+      scan_(scan_functions()),
       factor_(std::min(1.0f / options.temperature, std::numeric_limits<float>::max())),
-      vocab_size_(static_cast<size_t>(vocab_size)), part_(kPart), indices_(kPart), blocks_(kPart / kMaximaBlock) {}
+      vocab_size_(static_cast<size_t>(vocab_size)),
+      part_(kPart),
+      indices_(kPart),
+      blocks_(kPart / kMaximaBlock) {}
 
 Sampler::Part Sampler::Part::block(int64_t index) const {
   const int64_t begin = index * kMaximaBlock;
@@ -29,7 +35,8 @@ Sampler::Part Sampler::Part::block(int64_t index) const {
 
 // Those of the vocabulary; maxima that are not of just these logits are left out.
 Sampler::Logits Sampler::known(std::span<const float> logits, std::span<const float> maxima) const {
-  const bool fits = logits.size() <= vocab_size_ && maxima.size() == static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size())));
+  const bool fits = logits.size() <= vocab_size_ &&
+                    maxima.size() == static_cast<size_t>(num_maxima(static_cast<int64_t>(logits.size())));
   return {logits.first(std::min(logits.size(), vocab_size_)), fits ? maxima : std::span<const float>(), {}, {}};
 }
 
@@ -65,7 +72,8 @@ void Sampler::copy_allowed(const Logits& logits, size_t begin, size_t count) {
       std::copy(from + i, from + end, part_.begin() + static_cast<ptrdiff_t>(i));
       continue;
     }
-    for (size_t j = i; j < end; ++j) part_[j] = (word >> (j - i) & 1U) != 0 ? from[j] : -std::numeric_limits<float>::infinity();
+    for (size_t j = i; j < end; ++j)
+      part_[j] = (word >> (j - i) & 1U) != 0 ? from[j] : -std::numeric_limits<float>::infinity();
   }
 }
 
@@ -78,10 +86,13 @@ Sampler::Part Sampler::part(const Logits& logits, size_t begin) {
                                [](const LogitEdit& a, int32_t id) { return a.id < id; });
   const auto is_inside = [&] { return edit != logits.edits.end() && edit->id - result.first_id < result.count; };
   if (!is_inside() && logits.mask.empty()) return result;
-  if (logits.mask.empty()) std::copy_n(result.logits, count, part_.begin());
-  else copy_allowed(logits, begin, count);
+  if (logits.mask.empty())
+    std::copy_n(result.logits, count, part_.begin());
+  else
+    copy_allowed(logits, begin, count);
   for (; is_inside(); ++edit) {
-    if (logits.mask.empty() || is_allowed(edit->id)) part_[static_cast<size_t>(edit->id - result.first_id)] = edit->logit;
+    if (logits.mask.empty() || is_allowed(edit->id))
+      part_[static_cast<size_t>(edit->id - result.first_id)] = edit->logit;
   }
   result.logits = part_.data();
   result.maxima = nullptr;
@@ -152,7 +163,8 @@ int32_t Sampler::draw_candidate() {
 // Nothing is filtered out.
 bool Sampler::draws_from_all() const {
   const bool keeps_all = options_.top_k == 0 || static_cast<size_t>(options_.top_k) >= vocab_size_;
-  return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f && options_.typical_p >= 1.0f && options_.xtc_probability <= 0.0f;
+  return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f && options_.typical_p >= 1.0f &&
+         options_.xtc_probability <= 0.0f;
 }
 
 int32_t Sampler::draw_from_all(const Logits& logits) {
@@ -219,15 +231,19 @@ void Sampler::collect_candidates(const Logits& logits) {
   } else if (options_.top_p < 1.0f) {
     // Ids below this weight have less than 1 - top_p of the mass together, so top-p keeps none of them.
     total = sum_weights(logits, top);
-    collect_at_least(logits, logit_of((1.0 - static_cast<double>(options_.top_p)) * total / static_cast<double>(logits.values.size())));
+    collect_at_least(logits, logit_of((1.0 - static_cast<double>(options_.top_p)) * total /
+                                      static_cast<double>(logits.values.size())));
   } else {
     collect_at_least(logits, logit_of(static_cast<double>(options_.min_p)));
   }
   if (!logits.mask.empty()) {  // top_k may be more than there are allowed ids
-    std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.logit == -std::numeric_limits<float>::infinity(); });
+    std::erase_if(candidates_, [](const Candidate& candidate) {
+      return candidate.logit == -std::numeric_limits<float>::infinity();
+    });
   }
   for (Candidate& candidate : candidates_) {
-    candidate.weight = math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
+    candidate.weight =
+        math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
   }
   keep_top_p(has_top_k ? total_weight() : total);
   keep_min_p();
@@ -260,14 +276,16 @@ void Sampler::collect_equal(const Logits& logits, float value) {
     for (int64_t i = 0; i < part.count; ++i) {
       const float logit = part.logits[i];
       const int32_t id = part.first_id + static_cast<int32_t>(i);
-      if ((logit == value || value < 0.0f) && (logits.mask.empty() || is_allowed(id))) candidates_.push_back({value, id, 1.0});
+      if ((logit == value || value < 0.0f) && (logits.mask.empty() || is_allowed(id)))
+        candidates_.push_back({value, id, 1.0});
     }
   });
 }
 
 // Never above the k-th largest logit.
 float Sampler::kth_maximum(const Logits& logits, size_t k) {
-  if (!logits.edits.empty() || !logits.mask.empty() || logits.maxima.size() < k) return -std::numeric_limits<float>::infinity();
+  if (!logits.edits.empty() || !logits.mask.empty() || logits.maxima.size() < k)
+    return -std::numeric_limits<float>::infinity();
   largest_.assign(logits.maxima.begin(), logits.maxima.end());
   const auto kth = largest_.begin() + static_cast<ptrdiff_t>(k) - 1;
   std::nth_element(largest_.begin(), kth, largest_.end(), std::greater<>());
@@ -286,8 +304,8 @@ void Sampler::collect_largest(const Logits& logits, size_t k) {
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
 }
 
-std::vector<TokenLogprob> Sampler::likeliest(std::span<const float> all_logits, std::span<const float> maxima, double total,
-                                             size_t count) {
+std::vector<TokenLogprob> Sampler::likeliest(std::span<const float> all_logits, std::span<const float> maxima,
+                                             double total, size_t count) {
   const Logits logits = known(all_logits, maxima);
   count = std::min(count, logits.values.size());
   if (count == 0) return {};
@@ -355,10 +373,12 @@ void Sampler::keep_typical() {
   for (const Candidate& candidate : candidates_) order.emplace_back(distance(candidate), candidate.weight / total);
   std::sort(order.begin(), order.end());
   size_t last = 0;
-  for (double mass = order[0].second; last + 1 < order.size() && mass < static_cast<double>(options_.typical_p); ++last) {
+  for (double mass = order[0].second; last + 1 < order.size() && mass < static_cast<double>(options_.typical_p);
+       ++last) {
     mass += order[last + 1].second;
   }
-  std::erase_if(candidates_, [&, border = order[last].first](const Candidate& candidate) { return distance(candidate) > border; });
+  std::erase_if(candidates_,
+                [&, border = order[last].first](const Candidate& candidate) { return distance(candidate) > border; });
 }
 
 // XTC: with xtc_probability, of the candidates of at least xtc_threshold only the unlikeliest stays.

@@ -1,6 +1,6 @@
-// Logits to a token id, with the meaning and the order of Hugging Face transformers: what changes logits (logit_edits.h), then
-// temperature, top-k, top-p, min-p, typical-p, then XTC.
-// Source: transformers generation/logits_process.py, generation/utils.py _get_logits_processor
+// Logits to a token id, with the meaning and the order of Hugging Face transformers: what changes logits
+// (logit_edits.h), then temperature, top-k, top-p, min-p, typical-p, then XTC. Source: transformers
+// generation/logits_process.py, generation/utils.py _get_logits_processor
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 #include "kernels/ops/reduce/scan.h"
 #include "runner/generation/sampling/logit_edits.h"
-#include "runner/session/logprobs.h"
 #include "runner/generation/sampling/options.h"
 #include "runner/generation/sampling/random.h"
+#include "runner/session/logprobs.h"
 
 namespace mote {
 
-// Thread safety: one thread at a time. Cost: one pass over the logits where greedy, two or three otherwise, and a sort of
-// what top-k or top-p may keep; logits are never copied as a whole. With maxima, greedy and top-k read the maxima and of the
-// logits only the blocks that can have what they look for. No allocation once its lists have grown.
+// Thread safety: one thread at a time. Cost: one pass over the logits where greedy, two or three otherwise, and a sort
+// of what top-k or top-p may keep; logits are never copied as a whole. With maxima, greedy and top-k read the maxima
+// and of the logits only the blocks that can have what they look for. No allocation once its lists have grown.
 class Sampler {
  public:
   // `options` passed check_sampling.
@@ -26,12 +26,12 @@ class Sampler {
   // The text goes on with `id`.
   void observe(int32_t id, bool is_generated = false) { edits_.observe(id, is_generated); }
 
-  // From now on only ids whose bit is set are drawn, whatever their logits: bit id % 32 of word id / 32, at least one for each id.
-  // Empty: all are. `mask` outlives its use.
+  // From now on only ids whose bit is set are drawn, whatever their logits: bit id % 32 of word id / 32, at least one
+  // for each id. Empty: all are. `mask` outlives its use.
   void allow_only(std::span<const uint32_t> mask) { mask_ = mask; }
 
-  // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity. `maxima`: the largest of
-  // every kMaximaBlock logits, or empty; the id is the same either way.
+  // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity. `maxima`: the largest
+  // of every kMaximaBlock logits, or empty; the id is the same either way.
   int32_t sample(std::span<const float> logits, std::span<const float> maxima = {});
 
   // What `sample` draws from: the probability of each id, 0 for those that were filtered out.
@@ -39,7 +39,8 @@ class Sampler {
 
   // The `count` likeliest ids of the model's own distribution, likeliest first, the lowest id among equals.
   // `total`: log_sum_exp of the logits.
-  std::vector<TokenLogprob> likeliest(std::span<const float> logits, std::span<const float> maxima, double total, size_t count);
+  std::vector<TokenLogprob> likeliest(std::span<const float> logits, std::span<const float> maxima, double total,
+                                      size_t count);
 
  private:
   struct Candidate {
@@ -47,7 +48,9 @@ class Sampler {
     int32_t id = 0;
     double weight = 0.0;  // exp((logit - largest logit) / temperature)
 
-    bool is_likelier_than(const Candidate& other) const { return logit != other.logit ? logit > other.logit : id < other.id; }
+    bool is_likelier_than(const Candidate& other) const {
+      return logit != other.logit ? logit > other.logit : id < other.id;
+    }
   };
 
   struct Logits {
@@ -100,12 +103,12 @@ class Sampler {
   LogitEdits edits_;
   Random random_;
   const ScanFunctions& scan_;
-  float factor_;                   // 1 / temperature
+  float factor_;  // 1 / temperature
   size_t vocab_size_;
-  std::vector<float> part_;        // logits of a part that is edited, or weights
+  std::vector<float> part_;  // logits of a part that is edited, or weights
   std::vector<int32_t> indices_;
-  std::vector<int32_t> blocks_;    // of a part, those worth reading
-  std::vector<float> largest_;     // maxima, partly sorted
+  std::vector<int32_t> blocks_;  // of a part, those worth reading
+  std::vector<float> largest_;   // maxima, partly sorted
   std::vector<double> part_weights_;
   std::vector<Candidate> candidates_;
   std::span<const uint32_t> mask_;

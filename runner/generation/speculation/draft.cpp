@@ -45,7 +45,8 @@ bool Draft::wants(size_t grade) const {
   if (limits_.seconds_an_id == 0.0) return true;  // trim decides, at no cost
   const double added_seconds = costs_.of(count + 2) - costs_.of(count + 1) + limits_.seconds_an_id;
   if (seconds(count) + added_seconds - costs_.of(1) > limits_.affordable) return false;
-  const double added_tokens = (count == 0 ? 1.0 : expected_tokens(count) - expected_tokens(count - 1)) * rates_.of(grade);
+  const double added_tokens =
+      (count == 0 ? 1.0 : expected_tokens(count) - expected_tokens(count - 1)) * rates_.of(grade);
   const double seconds_a_token = std::min(costs_.of(1), 1.0 / rate(count));
   return added_tokens * seconds_a_token > added_seconds;
 }

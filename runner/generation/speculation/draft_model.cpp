@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kernels/ops/reduce/scan.h"
-#include "runner/session/logprobs.h"
 #include "runner/generation/statistics.h"
+#include "runner/session/logprobs.h"
 
 namespace mote {
 namespace {
@@ -19,7 +19,8 @@ struct Guess {
 };
 
 Guess likeliest(std::span<const float> logits) {
-  constexpr float kBounds[] = {0.1f, 0.2f, 0.35f, 0.5f, 0.65f, 0.8f, 0.92f};  // the lowest probability of grades 1, 2, ...
+  constexpr float kBounds[] = {0.1f,  0.2f, 0.35f, 0.5f,
+                               0.65f, 0.8f, 0.92f};  // the lowest probability of grades 1, 2, ...
   const int64_t id = scan_functions().argmax(logits.data(), static_cast<int64_t>(logits.size()));
   const float probability = std::exp(log_probability(logits[static_cast<size_t>(id)], log_sum_exp(logits)));
   const auto grade = std::upper_bound(std::begin(kBounds), std::end(kBounds), probability) - std::begin(kBounds);
@@ -57,8 +58,8 @@ Status check_same_tokens(const Model& target, const Model& draft) {
   for (int32_t id = 0; id < std::max(expected->num_ids(), found->num_ids()); ++id) {
     const std::string ours = quoted(*expected, id), theirs = quoted(*found, id);
     MOTE_REQUIRE(ours == theirs, Code::kInvalidArgument,
-                 "draft model %s: token %d is %s, in %s it is %s: a draft model needs the same tokenizer", draft_path, id,
-                 theirs.c_str(), target_path, ours.c_str());
+                 "draft model %s: token %d is %s, in %s it is %s: a draft model needs the same tokenizer", draft_path,
+                 id, theirs.c_str(), target_path, ours.c_str());
   }
   return {};
 }
@@ -87,14 +88,16 @@ double DraftModel::seconds_an_id() const { return costs_.is_known() ? costs_.of(
 
 bool DraftModel::can_follow(std::span<const int32_t> text) const {
   const auto held = std::min(text.size(), session_->tokens().size());
-  return static_cast<int64_t>(text.size()) <= session_->context_length() && session_->check_ids(text.subspan(held)).ok();
+  return static_cast<int64_t>(text.size()) <= session_->context_length() &&
+         session_->check_ids(text.subspan(held)).ok();
 }
 
 // Brings the session to the text, and gives the logits behind it.
 Result<std::span<const float>> DraftModel::follow(std::span<const int32_t> text) {
   const std::span<const int32_t> held = session_->tokens();
   const auto most = static_cast<ptrdiff_t>(std::min(held.size(), text.size() - 1));
-  const auto same = static_cast<size_t>(std::mismatch(held.begin(), held.begin() + most, text.begin()).first - held.begin());
+  const auto same =
+      static_cast<size_t>(std::mismatch(held.begin(), held.begin() + most, text.begin()).first - held.begin());
   MOTE_RETURN_IF_ERROR(session_->rewind(static_cast<int64_t>(same)));
   return session_->prefill(text.subspan(same));
 }

@@ -1,24 +1,24 @@
 // Drafts from a smaller model with the same tokens.
-// Source: Leviathan et al., "Fast Inference from Transformers via Speculative Decoding"; with an exact match in place of its
-// rejection sampling: the same seed gives the same text with and without a draft model, on every machine
+// Source: Leviathan et al., "Fast Inference from Transformers via Speculative Decoding"; with an exact match in place
+// of its rejection sampling: the same seed gives the same text with and without a draft model, on every machine
 #pragma once
 
 #include <memory>
 
-#include "runner/session/session.h"
 #include "runner/generation/speculation/proposer.h"
+#include "runner/session/session.h"
 
 namespace mote {
 
-// Whether both models have the same tokens: their texts and which are special, id by id. Rows of the vocabulary that no token
-// has may differ in number. Errors: kInvalidArgument naming the first difference.
+// Whether both models have the same tokens: their texts and which are special, id by id. Rows of the vocabulary that no
+// token has may differ in number. Errors: kInvalidArgument naming the first difference.
 Status check_same_tokens(const Model& target, const Model& draft);
 
 // Has a session of its own that goes back and forth with the text. Grades: how likely the draft model finds its token.
 class DraftModel final : public Proposer {
  public:
-  // On the CPUs and with the threads of `target`, and cancelled with it. Errors: those of check_same_tokens and Session::open;
-  // kInvalidArgument for a draft model with recurrent states.
+  // On the CPUs and with the threads of `target`, and cancelled with it. Errors: those of check_same_tokens and
+  // Session::open; kInvalidArgument for a draft model with recurrent states.
   static Result<std::unique_ptr<DraftModel>> open(const Session& target, std::shared_ptr<const Model> draft);
 
   Rates expected_rates() const override { return {0.1, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.95}; }

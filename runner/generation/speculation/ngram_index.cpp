@@ -58,7 +58,9 @@ void NgramChains::for_each_candidate(std::span<const int32_t> text, const Body& 
 
 void NgramIndex::update(std::span<const int32_t> text, bool is_same) {
   size_t kept = std::min(text_.size(), text.size());
-  if (!is_same) kept = static_cast<size_t>(std::mismatch(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(kept), text.begin()).first - text_.begin());
+  if (!is_same)
+    kept = static_cast<size_t>(
+        std::mismatch(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(kept), text.begin()).first - text_.begin());
   if (kept < text_.size()) {
     long_.truncate(text_, kept);
     short_.truncate(text_, kept);

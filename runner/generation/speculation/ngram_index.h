@@ -30,15 +30,16 @@ class NgramChains {
   std::vector<int32_t> previous_;  // by end: the one before in its bucket
 };
 
-// Thread safety: one thread at a time. Cost of a token: two hashes and at most kMostCandidates comparisons, whatever the
-// length of the text; memory: 20 bytes a token.
+// Thread safety: one thread at a time. Cost of a token: two hashes and at most kMostCandidates comparisons, whatever
+// the length of the text; memory: 20 bytes a token.
 class NgramIndex {
  public:
   static constexpr size_t kShortest = 2;
   static constexpr size_t kLongest = 32;
   static constexpr int kMostCandidates = 64;
 
-  // The text is now this one; an empty one after std::bad_alloc. Cost: what is new; with `is_same` false also a comparison of all.
+  // The text is now this one; an empty one after std::bad_alloc. Cost: what is new; with `is_same` false also a
+  // comparison of all.
   void update(std::span<const int32_t> text, bool is_same);
 
   struct Match {

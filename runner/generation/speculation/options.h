@@ -6,7 +6,7 @@
 namespace mote {
 
 enum class SpeculationMode : int32_t {
-  kAuto = 0,    // where it pays: with the draft model, if there is one, and from the text itself
+  kAuto = 0,  // where it pays: with the draft model, if there is one, and from the text itself
   kOff = 1,
   kLookup = 2,  // only from the text itself
   kDraft = 3,   // only with the draft model
@@ -31,7 +31,9 @@ struct SpeculationStatistics {
   double mean_run_length() const {
     return drafts == 0 ? 0.0 : static_cast<double>(accepted_tokens + drafts) / static_cast<double>(drafts);
   }
-  double speed_up() const { return drafts == 0 || seconds <= 0.0 || plain_seconds <= 0.0 ? 1.0 : plain_seconds / seconds; }
+  double speed_up() const {
+    return drafts == 0 || seconds <= 0.0 || plain_seconds <= 0.0 ? 1.0 : plain_seconds / seconds;
+  }
 };
 
 }  // namespace mote

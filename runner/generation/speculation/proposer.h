@@ -13,13 +13,13 @@ namespace mote {
 // What a draft continues.
 struct DraftContext {
   std::span<const int32_t> text;
-  // Of the model at the last id but one, from which it chose the last, [hidden_size]: what heads of its own read (MTP, EAGLE).
-  // See Session::hidden_state for where it is empty.
+  // Of the model at the last id but one, from which it chose the last, [hidden_size]: what heads of its own read (MTP,
+  // EAGLE). See Session::hidden_state for where it is empty.
   std::span<const float> hidden_state;
 };
 
-// Whatever it proposes, the text stays the same: it is only faster where proposals are right. Thread safety: one thread at a
-// time.
+// Whatever it proposes, the text stays the same: it is only faster where proposals are right. Thread safety: one thread
+// at a time.
 class Proposer {
  public:
   using Rates = std::array<double, AcceptanceRates::kGrades>;

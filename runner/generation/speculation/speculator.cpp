@@ -15,7 +15,7 @@ constexpr double kFirstAllowance = 0.5;
 constexpr double kFirstAllowanceOfDraftSource = 2.0;
 // Of what was won, so many plain steps may be lost again.
 constexpr double kMostBalance = 8.0;
-constexpr double kRemembered = 0.9;  // of a source's tokens and seconds, from draft to draft
+constexpr double kRemembered = 0.9;        // of a source's tokens and seconds, from draft to draft
 constexpr double kRememberedSteps = 0.99;  // of plain steps, which the speed-up is measured by
 
 }  // namespace
@@ -97,7 +97,8 @@ void Speculator::settle_verified() {
 }
 
 // Keeps what the source proposes if that is better than what there is.
-Status Speculator::ask(Source& source, const DraftContext& context, const DraftLimits& limits, std::optional<double>& best_rate) {
+Status Speculator::ask(Source& source, const DraftContext& context, const DraftLimits& limits,
+                       std::optional<double>& best_rate) {
   Draft draft(costs_, source.rates, limits);
   MOTE_RETURN_IF_ERROR(source.proposer->propose(context, draft));
   const std::vector<int32_t> proposed(draft.ids().begin(), draft.ids().end());
@@ -115,7 +116,8 @@ Status Speculator::ask(Source& source, const DraftContext& context, const DraftL
   }
   if (best_rate.has_value() && draft.expected_rate() <= *best_rate) return {};
   best_rate = draft.expected_rate();
-  pending_ = {&source, {draft.ids().begin(), draft.ids().end()}, {draft.grades().begin(), draft.grades().end()}, true, seconds};
+  pending_ = {
+      &source, {draft.ids().begin(), draft.ids().end()}, {draft.grades().begin(), draft.grades().end()}, true, seconds};
   return {};
 }
 
@@ -132,14 +134,16 @@ Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
   std::optional<double> best_rate;
   for (const auto& source : sources_) {
     if (!is_enabled(*source)) continue;
-    const bool is_beaten = best_rate.has_value() && (limits.fixed > 0 || *best_rate * source->seconds >= source->tokens);
+    const bool is_beaten =
+        best_rate.has_value() && (limits.fixed > 0 || *best_rate * source->seconds >= source->tokens);
     if (is_beaten) continue;
     limits.seconds_an_id = source->proposer->seconds_an_id();
     MOTE_RETURN_IF_ERROR(ask(*source, context, limits, best_rate));
   }
   text_.pop_back();
   const int32_t vocab_size = session.model().vocab_size();
-  const auto unknown = std::find_if(pending_.ids.begin(), pending_.ids.end(), [=](int32_t one) { return one < 0 || one >= vocab_size; });
+  const auto unknown =
+      std::find_if(pending_.ids.begin(), pending_.ids.end(), [=](int32_t one) { return one < 0 || one >= vocab_size; });
   pending_.ids.erase(unknown, pending_.ids.end());
   if (pending_.ids.empty()) pending_.source = nullptr;
   return {};

@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runner/session/session.h"
 #include "runner/generation/speculation/draft.h"
 #include "runner/generation/speculation/options.h"
 #include "runner/generation/speculation/proposer.h"
+#include "runner/session/session.h"
 
 namespace mote {
 
 // Belongs to one session and may outlive its generations: what it learned of costs and of the text helps the next one.
-// Lossless by construction: a session computes the same logits with and without a draft, and whoever samples from them never
-// sees the draft. Thread safety: as its session.
+// Lossless by construction: a session computes the same logits with and without a draft, and whoever samples from them
+// never sees the draft. Thread safety: as its session.
 class Speculator {
  public:
   // With prompt lookup alone.

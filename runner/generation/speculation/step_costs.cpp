@@ -5,8 +5,8 @@
 namespace mote {
 namespace {
 
-// What one more token is thought to add to a call, as a share of a call of one, until it is measured. Hopeful: a guess that is
-// too high would never be put to the test.
+// What one more token is thought to add to a call, as a share of a call of one, until it is measured. Hopeful: a guess
+// that is too high would never be put to the test.
 constexpr double kHopedGrowth = 0.05;
 constexpr size_t kFirstGuess = 4;
 
@@ -37,10 +37,8 @@ double StepCosts::of(size_t tokens) const {
   if (samples_[1].count == 0) return 0.0;
   size_t below = tokens, above = tokens;
   if (samples_[tokens].count < 2 && tokens > 1) {
-    for (--below; below > 1 && samples_[below].count == 0; --below) {
-    }
-    for (++above; above <= kMostTokens && samples_[above].count == 0; ++above) {
-    }
+    for (--below; below > 1 && samples_[below].count == 0; --below) {}
+    for (++above; above <= kMostTokens && samples_[above].count == 0; ++above) {}
   }
   if (below == above) return samples_[tokens].usual();
   double guess = extrapolated(tokens, below);

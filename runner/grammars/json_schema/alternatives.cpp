@@ -17,7 +17,8 @@ Status check_disjoint(const Json& document, const Choice& choice) {
     for (size_t j = 0; j < i; ++j) {
       if (disjointness.holds(choice.branches[i], choice.branches[j])) continue;
       return schema_error(choice.schema, choice.keyword,
-                          format("a value may be accepted by branch %zu and by branch %zu: give them different types, or a required property "
+                          format("a value may be accepted by branch %zu and by branch %zu: give them different types, "
+                                 "or a required property "
                                  "with a different const, or use anyOf",
                                  j, i));
     }
@@ -33,7 +34,8 @@ Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjun
   std::set<const Json*> checked;
   std::optional<Choice> circular;
   for (size_t work = 0; !waiting.empty(); ++work) {
-    MOTE_REQUIRE(work < kMaxAlternatives, Code::kInvalidArgument, "JSON Schema: %s: anyOf and oneOf together have more than %zu combinations",
+    MOTE_REQUIRE(work < kMaxAlternatives, Code::kInvalidArgument,
+                 "JSON Schema: %s: anyOf and oneOf together have more than %zu combinations",
                  schemas.empty() ? "#" : schemas[0].pointer.c_str(), kMaxAlternatives);
     const Flattening::Chosen chosen = std::move(waiting.back());
     waiting.pop_back();
@@ -56,7 +58,8 @@ Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjun
     }
   }
   if (results.empty() && circular.has_value()) {
-    return schema_error(circular->schema, circular->keyword, "every branch is false or leads back to the schema itself, so that no value is accepted");
+    return schema_error(circular->schema, circular->keyword,
+                        "every branch is false or leads back to the schema itself, so that no value is accepted");
   }
   return results;
 }

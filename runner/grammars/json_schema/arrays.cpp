@@ -33,7 +33,9 @@ Result<ExpressionId> SchemaCompiler::array(const Conjunction& schemas) {
   for (const Schema& schema : schemas) {
     const Json* unique = find(schema, "uniqueItems");
     if (unique != nullptr && *unique == true && most > 1) {
-      return schema_error(schema, "uniqueItems", "this is not supported, as a grammar cannot compare items: leave it out and check afterwards");
+      return schema_error(
+          schema, "uniqueItems",
+          "this is not supported, as a grammar cannot compare items: leave it out and check afterwards");
     }
     const Json* unevaluated = find(schema, "unevaluatedItems");
     if (unevaluated == nullptr) continue;
@@ -60,12 +62,14 @@ Result<ExpressionId> SchemaCompiler::array(const Conjunction& schemas) {
   if (num_prefix == 0 && at_most > 0) {
     const uint32_t more = at_most == kUnbounded ? kUnbounded : at_most - 1;
     const ExpressionId next = item(0);
-    rest = rules_.sequence({next, rules_.repeat(rules_.sequence({comma(), next}), at_least > 0 ? at_least - 1 : 0, more), space()});
+    rest = rules_.sequence(
+        {next, rules_.repeat(rules_.sequence({comma(), next}), at_least > 0 ? at_least - 1 : 0, more), space()});
     if (at_least == 0) rest = rules_.optional(rest);
   } else if (num_prefix > 0) {
     if (at_most > 0) rest = rules_.repeat(rules_.sequence({comma(), item(num_prefix)}), at_least, at_most);
     for (size_t i = num_prefix; i-- > 0;) {
-      rest = rules_.sequence(i == 0 ? std::vector<ExpressionId>{item(i), rest, space()} : std::vector<ExpressionId>{comma(), item(i), rest});
+      rest = rules_.sequence(i == 0 ? std::vector<ExpressionId>{item(i), rest, space()}
+                                    : std::vector<ExpressionId>{comma(), item(i), rest});
       if (i >= fewest) rest = rules_.optional(rest);
     }
   }

@@ -28,10 +28,12 @@ uint32_t implied_types(const Conjunction& schemas) {
     if (!schema.json->is_object()) continue;
     for (const auto& [name, value] : schema.json->items()) {
       if (is_one_of(name, {"minLength", "maxLength", "pattern", "format"})) types |= kString;
-      if (is_one_of(name, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})) types |= kNumber;
-      if (is_one_of(name, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "unevaluatedItems"})) types |= kArray;
-      if (is_one_of(name, {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-                           "maxProperties", "unevaluatedProperties"})) {
+      if (is_one_of(name, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}))
+        types |= kNumber;
+      if (is_one_of(name, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "unevaluatedItems"}))
+        types |= kArray;
+      if (is_one_of(name, {"properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+                           "minProperties", "maxProperties", "unevaluatedProperties"})) {
         types |= kObject;
       }
     }
@@ -57,7 +59,8 @@ Result<std::optional<Bound>> tightest(const Conjunction& schemas, bool is_low) {
   std::optional<Bound> result;
   for (const Schema& schema : schemas) {
     for (const bool is_exclusive : {false, true}) {
-      const char* keyword = is_low ? (is_exclusive ? "exclusiveMinimum" : "minimum") : (is_exclusive ? "exclusiveMaximum" : "maximum");
+      const char* keyword =
+          is_low ? (is_exclusive ? "exclusiveMinimum" : "minimum") : (is_exclusive ? "exclusiveMaximum" : "maximum");
       const Json* value = find(schema, keyword);
       if (value == nullptr) continue;
       std::optional<Bound> bound = make_bound(value->dump(), is_exclusive);
@@ -177,7 +180,8 @@ Result<ExpressionId> SchemaCompiler::number(const Conjunction& schemas, bool is_
   for (const Schema& schema : schemas) {
     const Json* divisor = find(schema, "multipleOf");
     if (divisor == nullptr || (is_integer && *divisor == 1)) continue;
-    if (divided != nullptr) return schema_error(schema, "multipleOf", "only one multipleOf for the same value is supported");
+    if (divided != nullptr)
+      return schema_error(schema, "multipleOf", "only one multipleOf for the same value is supported");
     divided = &schema;
   }
   if (divided != nullptr) return multiples(*divided, low, high);
@@ -185,7 +189,8 @@ Result<ExpressionId> SchemaCompiler::number(const Conjunction& schemas, bool is_
 }
 
 // Whole numbers: one rule a remainder, or all of the multiples between two bounds.
-Result<ExpressionId> SchemaCompiler::multiples(const Schema& schema, const std::optional<Bound>& low, const std::optional<Bound>& high) {
+Result<ExpressionId> SchemaCompiler::multiples(const Schema& schema, const std::optional<Bound>& low,
+                                               const std::optional<Bound>& high) {
   const Json& value = *find(schema, "multipleOf");
   const double divisor = value.get<double>();
   if (divisor < 1 || divisor > 1000 || divisor != std::floor(divisor)) {
@@ -196,17 +201,21 @@ Result<ExpressionId> SchemaCompiler::multiples(const Schema& schema, const std::
     const double first = std::ceil(value_of_bound(*low) / divisor);
     const double last = std::floor(value_of_bound(*high) / divisor);
     if (!(last - first <= static_cast<double>(kMaxMultiples)) || std::fabs(first) > 1e12 || std::fabs(last) > 1e12) {
-      return schema_error(schema, "multipleOf", format("between the bounds there must be at most %lld multiples", static_cast<long long>(kMaxMultiples)));
+      return schema_error(
+          schema, "multipleOf",
+          format("between the bounds there must be at most %lld multiples", static_cast<long long>(kMaxMultiples)));
     }
     std::vector<ExpressionId> branches;
     for (auto i = static_cast<int64_t>(first); i <= static_cast<int64_t>(last); ++i) {
       const auto number = static_cast<double>(i * step);
-      const bool is_left_out = (low->is_exclusive && number <= value_of_bound(*low)) || (high->is_exclusive && number >= value_of_bound(*high));
+      const bool is_left_out = (low->is_exclusive && number <= value_of_bound(*low)) ||
+                               (high->is_exclusive && number >= value_of_bound(*high));
       if (!is_left_out) branches.push_back(rules_.bytes(std::to_string(i * step)));
     }
     return rules_.choice(std::move(branches));
   }
-  if (low.has_value() || high.has_value()) return schema_error(schema, "multipleOf", "is supported with both a minimum and a maximum, or with neither");
+  if (low.has_value() || high.has_value())
+    return schema_error(schema, "multipleOf", "is supported with both a minimum and a maximum, or with neither");
   std::vector<RuleId> remainders;
   for (int64_t i = 0; i < step; ++i) remainders.push_back(rules_.add_rule());
   const auto branches_from = [&](int64_t remainder, char first) {
@@ -241,7 +250,9 @@ Result<std::optional<ExpressionId>> SchemaCompiler::string_content(const Conjunc
   uint32_t shortest = 0;
   uint32_t longest = kUnbounded;
   std::optional<ExpressionId> content;
-  const auto add = [&](ExpressionId part) { content = content.has_value() ? rules_.intersection(*content, part) : part; };
+  const auto add = [&](ExpressionId part) {
+    content = content.has_value() ? rules_.intersection(*content, part) : part;
+  };
   for (const Schema& schema : schemas) {
     shortest = std::max(shortest, count_of(schema, "minLength", 0));
     longest = std::min(longest, count_of(schema, "maxLength", kUnbounded));
@@ -263,8 +274,10 @@ Result<std::optional<ExpressionId>> SchemaCompiler::string_content(const Conjunc
   }
   if (shortest > 0 || longest != kUnbounded) {
     const ExpressionId character = encode_json_characters(rules_, {{'\b', '\n'}, {'\f', '\r'}, {0x20, kLastCodePoint}});
-    if (shortest > longest) add(rules_.never());
-    else add(rules_.repeat(character, shortest, longest));
+    if (shortest > longest)
+      add(rules_.never());
+    else
+      add(rules_.repeat(character, shortest, longest));
   }
   return content;
 }
@@ -273,7 +286,8 @@ ExpressionId SchemaCompiler::space() {
   if (whitespace_ != JsonWhitespace::kFlexible) return rules_.empty();
   if (!space_.has_value()) {
     space_ = rules_.add_rule();
-    const ExpressionId line = rules_.sequence({rules_.bytes("\n"), rules_.repeat(rules_.bytes(" "), 0, kMaxIndentation)});
+    const ExpressionId line =
+        rules_.sequence({rules_.bytes("\n"), rules_.repeat(rules_.bytes(" "), 0, kMaxIndentation)});
     rules_.define(*space_, rules_.choice({rules_.empty(), rules_.bytes(" "), line}));
   }
   return rules_.rule(*space_);
@@ -294,13 +308,18 @@ Result<Rules> parse_json_schema(std::string_view source, JsonWhitespace whitespa
   // nlohmann's parser has no recursion of its own; what reads the document afterwards has.
   const Json document = Json::parse(source, nullptr, false);
   MOTE_REQUIRE(!document.is_discarded(), Code::kInvalidArgument, "JSON Schema: the text is no JSON");
-  MOTE_REQUIRE(document.is_object() || document.is_boolean(), Code::kInvalidArgument, "JSON Schema: # must be an object, true or false");
+  MOTE_REQUIRE(document.is_object() || document.is_boolean(), Code::kInvalidArgument,
+               "JSON Schema: # must be an object, true or false");
   int depth = 0;
   for (size_t i = 0, in_string = 0; i < source.size(); ++i) {
-    if (in_string != 0 && source[i] == '\\') ++i;
-    else if (source[i] == '"') in_string = 1 - in_string;
-    else if (in_string == 0) depth += source[i] == '{' || source[i] == '[' ? 1 : source[i] == '}' || source[i] == ']' ? -1 : 0;
-    MOTE_REQUIRE(depth <= static_cast<int>(kMaxNesting), Code::kInvalidArgument, "JSON Schema: values are nested deeper than %zu levels", kMaxNesting);
+    if (in_string != 0 && source[i] == '\\')
+      ++i;
+    else if (source[i] == '"')
+      in_string = 1 - in_string;
+    else if (in_string == 0)
+      depth += source[i] == '{' || source[i] == '[' ? 1 : source[i] == '}' || source[i] == ']' ? -1 : 0;
+    MOTE_REQUIRE(depth <= static_cast<int>(kMaxNesting), Code::kInvalidArgument,
+                 "JSON Schema: values are nested deeper than %zu levels", kMaxNesting);
   }
   return SchemaCompiler(document, whitespace).run();
 }

@@ -35,13 +35,14 @@ class SchemaCompiler {
   ExpressionId literal(const Json& value);
   ExpressionId list_of(const char* open, std::vector<ExpressionId> parts, const char* close);
   Result<ExpressionId> number(const Conjunction& schemas, bool is_integer);
-  Result<ExpressionId> multiples(const Schema& schema, const std::optional<struct Bound>& low, const std::optional<struct Bound>& high);
+  Result<ExpressionId> multiples(const Schema& schema, const std::optional<struct Bound>& low,
+                                 const std::optional<struct Bound>& high);
   Result<ExpressionId> string(const Conjunction& schemas);
   Result<std::optional<ExpressionId>> string_content(const Conjunction& schemas);
 
   // white space
-  ExpressionId space();       // inside of brackets
-  ExpressionId comma();       // with what follows it
+  ExpressionId space();  // inside of brackets
+  ExpressionId comma();  // with what follows it
   ExpressionId colon();
 
   // arrays.cpp
@@ -51,9 +52,10 @@ class SchemaCompiler {
   Result<std::vector<Member>> declared_members(const Conjunction& schemas);
   Result<Conjunction> schemas_of_member(const Conjunction& schemas, const std::string& name);
   Result<std::vector<ExpressionId>> free_members(const Conjunction& schemas, const std::vector<Member>& declared);
-  Result<ExpressionId> free_key(const Conjunction& schemas, const std::string& pattern, const std::vector<std::string>& other_patterns,
-                                const std::vector<Member>& declared);
-  ExpressionId join(const std::vector<Member>& members, std::optional<ExpressionId> free, uint32_t min_free, uint32_t max_free);
+  Result<ExpressionId> free_key(const Conjunction& schemas, const std::string& pattern,
+                                const std::vector<std::string>& other_patterns, const std::vector<Member>& declared);
+  ExpressionId join(const std::vector<Member>& members, std::optional<ExpressionId> free, uint32_t min_free,
+                    uint32_t max_free);
 
   const Json& document_;
   const JsonWhitespace whitespace_;

@@ -50,7 +50,8 @@ bool share_a_value(const std::vector<const Json*>& these, const std::vector<cons
 
 bool have_other_types(const std::vector<const Json*>& values, const Conjunction& schemas) {
   const uint32_t types = common_types(schemas);
-  return std::none_of(values.begin(), values.end(), [types](const Json* value) { return (type_of_value(*value) & types) != 0; });
+  return std::none_of(values.begin(), values.end(),
+                      [types](const Json* value) { return (type_of_value(*value) & types) != 0; });
 }
 
 }  // namespace
@@ -69,8 +70,10 @@ const std::optional<Conjunction>& Disjointness::parts_of(const Schema& schema) {
   const Flattening::Chosen none;
   Flattening flat(document_, none);
   if (!flat.run({schema}).ok()) return found->second;
-  if (flat.is_never) found->second.reset();
-  else found->second = std::move(flat.all);
+  if (flat.is_never)
+    found->second.reset();
+  else
+    found->second = std::move(flat.all);
   return found->second;
 }
 
@@ -97,7 +100,8 @@ bool Disjointness::have_different_properties(const Conjunction& a, const Conjunc
       for (const Schema& right : b) {
         const Json* others = find(right, "properties");
         if (others == nullptr || !others->contains(name)) continue;
-        if (holds(child(child(left, "properties"), name), child(child(right, "properties"), name), depth + 1)) return true;
+        if (holds(child(child(left, "properties"), name), child(child(right, "properties"), name), depth + 1))
+          return true;
       }
     }
   }

@@ -27,8 +27,8 @@ Status Flattening::add(const Schema& schema, const char* keyword) {
   if (again != open_.end()) return close_circle(schema, keyword, static_cast<size_t>(again - open_.begin()));
   if (!seen_.insert(schema.json).second) return {};
   MOTE_RETURN_IF_ERROR(check_keywords(schema));
-  MOTE_REQUIRE(open_.size() < kMaxNesting, Code::kInvalidArgument, "JSON Schema: %s: schemas refer to schemas deeper than %zu levels",
-               schema.pointer.c_str(), kMaxNesting);
+  MOTE_REQUIRE(open_.size() < kMaxNesting, Code::kInvalidArgument,
+               "JSON Schema: %s: schemas refer to schemas deeper than %zu levels", schema.pointer.c_str(), kMaxNesting);
   open_.push_back({schema, is_choice(keyword)});
   all.push_back(schema);
   MOTE_RETURN_IF_ERROR(follow(schema));
@@ -70,7 +70,9 @@ Status Flattening::choose(const Schema& schema, const char* keyword) {
 Status Flattening::close_circle(const Schema& schema, const char* keyword, size_t first) {
   const auto is_chosen = [](const Open& open) { return open.is_chosen; };
   if (!is_choice(keyword) && std::none_of(open_.begin() + static_cast<ptrdiff_t>(first) + 1, open_.end(), is_chosen)) {
-    return schema_error(open_.back().schema, keyword, "leads back to " + schema.pointer + " without a value in between, which then refers to itself only");
+    return schema_error(
+        open_.back().schema, keyword,
+        "leads back to " + schema.pointer + " without a value in between, which then refers to itself only");
   }
   is_never = true;
   circular = made_.back();

@@ -25,7 +25,8 @@ class Flattening {
 
   Flattening(const Json& document, const Chosen& chosen) : document_(document), chosen_(chosen) {}
 
-  // Errors: kInvalidArgument, also where a schema refers to itself and there is neither a value nor a choice in between.
+  // Errors: kInvalidArgument, also where a schema refers to itself and there is neither a value nor a choice in
+  // between.
   Status run(const Conjunction& schemas);
 
   Conjunction all{};

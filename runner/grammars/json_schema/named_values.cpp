@@ -7,7 +7,8 @@ namespace mote::constraints {
 namespace {
 
 uint32_t num_characters(const std::string& text) {
-  return static_cast<uint32_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<uint32_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 bool has_type(const Json& value, const Schema& schema) {
@@ -23,9 +24,23 @@ bool is_named(const Json& value, const Schema& schema) {
 }
 
 // Keywords that have a say about values of this type and are not looked at here.
-constexpr const char* kNotChecked[] = {"pattern",     "format",   "properties",  "required", "additionalProperties", "patternProperties",
-                                       "propertyNames", "minProperties", "maxProperties", "items", "prefixItems", "minItems",
-                                       "maxItems",    "uniqueItems", "multipleOf", "unevaluatedProperties", "unevaluatedItems"};
+constexpr const char* kNotChecked[] = {"pattern",
+                                       "format",
+                                       "properties",
+                                       "required",
+                                       "additionalProperties",
+                                       "patternProperties",
+                                       "propertyNames",
+                                       "minProperties",
+                                       "maxProperties",
+                                       "items",
+                                       "prefixItems",
+                                       "minItems",
+                                       "maxItems",
+                                       "uniqueItems",
+                                       "multipleOf",
+                                       "unevaluatedProperties",
+                                       "unevaluatedItems"};
 
 bool is_about(const std::string& keyword, uint32_t type) {
   if (keyword == "pattern" || keyword == "format") return type == kString;
@@ -39,7 +54,9 @@ Result<bool> accepts(const Schema& schema, const Json& value) {
   const uint32_t type = type_of_value(value);
   for (const char* keyword : kNotChecked) {
     if (find(schema, keyword) != nullptr && is_about(keyword, type)) {
-      return schema_error(schema, keyword, "this keyword is not supported beside enum or const: leave out the values that it does not accept");
+      return schema_error(
+          schema, keyword,
+          "this keyword is not supported beside enum or const: leave out the values that it does not accept");
     }
   }
   if (type == kString) {
@@ -52,8 +69,8 @@ Result<bool> accepts(const Schema& schema, const Json& value) {
     const Json* found = find(schema, keyword);
     return found == nullptr ? otherwise : found->get<double>();
   };
-  return number >= bound("minimum", -HUGE_VAL) && number <= bound("maximum", HUGE_VAL) && number > bound("exclusiveMinimum", -HUGE_VAL) &&
-         number < bound("exclusiveMaximum", HUGE_VAL);
+  return number >= bound("minimum", -HUGE_VAL) && number <= bound("maximum", HUGE_VAL) &&
+         number > bound("exclusiveMinimum", -HUGE_VAL) && number < bound("exclusiveMaximum", HUGE_VAL);
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class Magnitudes {
       const char low = is_above ? static_cast<char>(number[i] + 1) : lowest;
       const char high = is_above ? '9' : static_cast<char>(number[i] - 1);
       const size_t rest = number.size() - i - 1;
-      if (low <= high) branches.push_back(rules_.sequence({rules_.bytes(number.substr(0, i)), digit(low, high), digits(rest, rest)}));
+      if (low <= high)
+        branches.push_back(rules_.sequence({rules_.bytes(number.substr(0, i)), digit(low, high), digits(rest, rest)}));
     }
     return rules_.choice(std::move(branches));
   }
@@ -84,12 +85,14 @@ class Magnitudes {
     const std::string& f = bound.fraction;
     for (size_t i = 0; i < f.size(); ++i) {
       if (f[i] == '9') continue;
-      branches.push_back(rules_.sequence({rules_.bytes(f.substr(0, i)), digit(static_cast<char>(f[i] + 1), '9'), digits(0, kMaxFractionDigits - 1)}));
+      branches.push_back(rules_.sequence(
+          {rules_.bytes(f.substr(0, i)), digit(static_cast<char>(f[i] + 1), '9'), digits(0, kMaxFractionDigits - 1)}));
     }
     const ExpressionId zeros = rules_.repeat(rules_.bytes("0"), 0, kMaxFractionDigits / 4);
     const ExpressionId more = rules_.sequence({zeros, digit('1', '9'), digits(0, kMaxFractionDigits / 4)});
     branches.push_back(rules_.sequence({rules_.bytes(f), more}));
-    if (!bound.is_exclusive) branches.push_back(rules_.sequence({rules_.bytes(f), rules_.repeat(rules_.bytes("0"), f.empty() ? 1 : 0, 4)}));
+    if (!bound.is_exclusive)
+      branches.push_back(rules_.sequence({rules_.bytes(f), rules_.repeat(rules_.bytes("0"), f.empty() ? 1 : 0, 4)}));
     return rules_.choice(std::move(branches));
   }
 
@@ -99,9 +102,11 @@ class Magnitudes {
     for (size_t i = 0; i < f.size(); ++i) {
       if (i > 0) branches.push_back(rules_.bytes(f.substr(0, i)));
       if (f[i] == '0') continue;
-      branches.push_back(rules_.sequence({rules_.bytes(f.substr(0, i)), digit('0', static_cast<char>(f[i] - 1)), digits(0, kMaxFractionDigits - 1)}));
+      branches.push_back(rules_.sequence(
+          {rules_.bytes(f.substr(0, i)), digit('0', static_cast<char>(f[i] - 1)), digits(0, kMaxFractionDigits - 1)}));
     }
-    if (!bound.is_exclusive) branches.push_back(rules_.sequence({rules_.bytes(f), rules_.repeat(rules_.bytes("0"), f.empty() ? 1 : 0, 4)}));
+    if (!bound.is_exclusive)
+      branches.push_back(rules_.sequence({rules_.bytes(f), rules_.repeat(rules_.bytes("0"), f.empty() ? 1 : 0, 4)}));
     return rules_.choice(std::move(branches));
   }
 
@@ -123,8 +128,9 @@ ExpressionId unbounded(Rules& rules, bool is_integer) {
   const ExpressionId sign = rules.optional(rules.bytes("-"));
   if (is_integer) return rules.sequence({sign, magnitudes.whole(kMaxIntegerDigits)});
   const ExpressionId digit = rules.characters({{'0', '9'}});
-  const ExpressionId exponent = rules.sequence({rules.characters({{'e', 'e'}, {'E', 'E'}}), rules.optional(rules.characters({{'+', '+'}, {'-', '-'}})),
-                                                rules.repeat(digit, 1, 2)});
+  const ExpressionId exponent =
+      rules.sequence({rules.characters({{'e', 'e'}, {'E', 'E'}}),
+                      rules.optional(rules.characters({{'+', '+'}, {'-', '-'}})), rules.repeat(digit, 1, 2)});
   return rules.sequence({sign, magnitudes.whole(kMaxWholeDigits), magnitudes.any_fraction(), rules.optional(exponent)});
 }
 
@@ -134,7 +140,8 @@ ExpressionId between(Rules& rules, bool is_integer, const std::optional<Bound>& 
   if (low.has_value() && high.has_value()) return rules.intersection(magnitudes.above(*low), magnitudes.below(*high));
   if (low.has_value()) return magnitudes.above(*low);
   if (high.has_value()) return magnitudes.below(*high);
-  return rules.sequence({magnitudes.whole(is_integer ? kMaxIntegerDigits : kMaxWholeDigits), magnitudes.any_fraction()});
+  return rules.sequence(
+      {magnitudes.whole(is_integer ? kMaxIntegerDigits : kMaxWholeDigits), magnitudes.any_fraction()});
 }
 
 }  // namespace
@@ -176,7 +183,8 @@ bool is_tighter_low(const Bound& a, const Bound& b) {
   return order > 0 || (order == 0 && a.is_exclusive);
 }
 
-ExpressionId append_number(Rules& rules, bool is_integer, const std::optional<Bound>& low, const std::optional<Bound>& high) {
+ExpressionId append_number(Rules& rules, bool is_integer, const std::optional<Bound>& low,
+                           const std::optional<Bound>& high) {
   if (!low.has_value() && !high.has_value()) return unbounded(rules, is_integer);
   std::vector<ExpressionId> branches;
   const bool may_be_negative = !low.has_value() || low->is_negative;

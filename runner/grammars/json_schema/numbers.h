@@ -24,6 +24,7 @@ bool is_tighter_low(const Bound& a, const Bound& b);
 
 // Whole numbers, or with a fraction too, of which each is at least `low` and at most `high` where there are such.
 // Without bounds: a fraction and an exponent, with as many digits as a double can tell apart.
-ExpressionId append_number(Rules& rules, bool is_integer, const std::optional<Bound>& low, const std::optional<Bound>& high);
+ExpressionId append_number(Rules& rules, bool is_integer, const std::optional<Bound>& low,
+                           const std::optional<Bound>& high);
 
 }  // namespace mote::constraints

@@ -70,20 +70,24 @@ Result<ExpressionId> SchemaCompiler::object(const Conjunction& schemas) {
     fewest = std::max(fewest, count_of(schema, "minProperties", 0));
     most = std::min(most, count_of(schema, "maxProperties", kUnbounded));
     const Json* unevaluated = find(schema, "unevaluatedProperties");
-    if (unevaluated != nullptr && *unevaluated != false) return schema_error(schema, "unevaluatedProperties", "must be false");
+    if (unevaluated != nullptr && *unevaluated != false)
+      return schema_error(schema, "unevaluatedProperties", "must be false");
     if (find(schema, "propertyNames") != nullptr && !declared_names(schemas).empty()) {
       return schema_error(schema, "propertyNames", "this is not supported beside properties or required");
     }
   }
   MOTE_ASSIGN(const std::vector<Member> members, declared_members(schemas));
   MOTE_ASSIGN(std::vector<ExpressionId> free, free_members(schemas, members));
-  const auto num_required = static_cast<uint32_t>(std::count_if(members.begin(), members.end(), [](const Member& m) { return m.is_required; }));
+  const auto num_required = static_cast<uint32_t>(
+      std::count_if(members.begin(), members.end(), [](const Member& m) { return m.is_required; }));
   const auto num_members = static_cast<uint32_t>(members.size());
   if (num_required > most) return rules_.never();
   // Members of free names may have the same name, so that they count as one.
   const bool needs_free = fewest == 1 && members.empty();
   if (fewest > num_required && !needs_free) {
-    return schema_error(schemas[0], "minProperties", "this is supported up to the number of required properties, or 1 where there are no properties");
+    return schema_error(
+        schemas[0], "minProperties",
+        "this is supported up to the number of required properties, or 1 where there are no properties");
   }
   if (most < num_members && num_members > num_required) {
     return schema_error(schemas[0], "maxProperties", "this is supported from the number of properties on");
@@ -101,7 +105,8 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::declared_members(con
   for (const std::string& name : declared_names(schemas)) {
     MOTE_ASSIGN(Conjunction of_member, schemas_of_member(schemas, name));
     const bool required = is_required(schemas, name);
-    const bool is_never = std::any_of(of_member.begin(), of_member.end(), [](const Schema& schema) { return is_false(schema.json); });
+    const bool is_never =
+        std::any_of(of_member.begin(), of_member.end(), [](const Schema& schema) { return is_false(schema.json); });
     if (is_never && !required) continue;
     const ExpressionId key = rules_.bytes("\"" + json_escaped(name) + "\"");
     members.push_back({name, rules_.sequence({key, colon(), value_of(std::move(of_member))}), required});
@@ -126,20 +131,23 @@ Result<Conjunction> SchemaCompiler::schemas_of_member(const Conjunction& schemas
         is_covered = true;
       }
     }
-    if (!is_covered && find(schema, "additionalProperties") != nullptr) result.push_back(child(schema, "additionalProperties"));
+    if (!is_covered && find(schema, "additionalProperties") != nullptr)
+      result.push_back(child(schema, "additionalProperties"));
   }
   return result;
 }
 
 // Members whose names match a pattern, and those of any other name.
-Result<std::vector<ExpressionId>> SchemaCompiler::free_members(const Conjunction& schemas, const std::vector<Member>& declared) {
+Result<std::vector<ExpressionId>> SchemaCompiler::free_members(const Conjunction& schemas,
+                                                               const std::vector<Member>& declared) {
   std::vector<ExpressionId> members;
   const std::vector<std::string> patterns = patterns_of(schemas);
   std::vector<std::string> keys = patterns;
   if (has_free_members(schemas)) keys.emplace_back();
   for (const std::string& pattern : keys) {
     std::vector<std::string> others;
-    std::copy_if(patterns.begin(), patterns.end(), std::back_inserter(others), [&](const std::string& other) { return other != pattern; });
+    std::copy_if(patterns.begin(), patterns.end(), std::back_inserter(others),
+                 [&](const std::string& other) { return other != pattern; });
     Conjunction of_member;
     for (const Schema& schema : schemas) {
       const Json* own = find(schema, "patternProperties");
@@ -149,28 +157,31 @@ Result<std::vector<ExpressionId>> SchemaCompiler::free_members(const Conjunction
         of_member.push_back(child(schema, "additionalProperties"));
       }
     }
-    if (std::any_of(of_member.begin(), of_member.end(), [](const Schema& schema) { return is_false(schema.json); })) continue;
+    if (std::any_of(of_member.begin(), of_member.end(), [](const Schema& schema) { return is_false(schema.json); }))
+      continue;
     MOTE_ASSIGN(const ExpressionId key, free_key(schemas, pattern, others, declared));
-    members.push_back(rules_.sequence({rules_.bytes("\""), key, rules_.bytes("\""), colon(), value_of(std::move(of_member))}));
+    members.push_back(
+        rules_.sequence({rules_.bytes("\""), key, rules_.bytes("\""), colon(), value_of(std::move(of_member))}));
   }
   return members;
 }
 
-// What stands between the quotes of a name that matches `pattern` (empty: any), none of the others, and is not declared.
+// What stands between the quotes of a name that matches `pattern` (empty: any), none of the others, and is not
+// declared.
 Result<ExpressionId> SchemaCompiler::free_key(const Conjunction& schemas, const std::string& pattern,
-                                              const std::vector<std::string>& other_patterns, const std::vector<Member>& declared) {
+                                              const std::vector<std::string>& other_patterns,
+                                              const std::vector<Member>& declared) {
   RegexOptions options;
   options.searches = true;
   options.encode = encode_json_characters;
   const auto matching = [&](const std::string& source) -> Result<ExpressionId> {
     const auto expression = append_regex(source, options, rules_);
-    if (!expression.ok()) return Status(Code::kInvalidArgument, "JSON Schema: patternProperties: " + expression.status().message());
+    if (!expression.ok())
+      return Status(Code::kInvalidArgument, "JSON Schema: patternProperties: " + expression.status().message());
     return expression;
   };
   ExpressionId key = rules_.repeat(encode_json_characters(rules_, {{0, kLastCodePoint}}), 0, kUnbounded);
-  if (!pattern.empty()) {
-    MOTE_ASSIGN(key, matching(pattern));
-  }
+  if (!pattern.empty()) { MOTE_ASSIGN(key, matching(pattern)); }
   for (const Schema& schema : schemas) {
     if (find(schema, "propertyNames") == nullptr) continue;
     const Schema names = child(schema, "propertyNames");
@@ -179,7 +190,8 @@ Result<ExpressionId> SchemaCompiler::free_key(const Conjunction& schemas, const 
     for (const Conjunction& branch : branches) {
       for (const Schema& part : branch) {
         if (find(part, "enum") == nullptr && find(part, "const") == nullptr) continue;
-        return schema_error(part, nullptr, "enum and const are not supported in propertyNames: give the names as properties");
+        return schema_error(part, nullptr,
+                            "enum and const are not supported in propertyNames: give the names as properties");
       }
       MOTE_ASSIGN(const std::optional<ExpressionId> content, string_content(branch));
       accepted.push_back(content.value_or(key));
@@ -196,7 +208,8 @@ Result<ExpressionId> SchemaCompiler::free_key(const Conjunction& schemas, const 
 }
 
 // From the end: `after` is what may come behind a member that is there, `first` the same where none is there yet.
-ExpressionId SchemaCompiler::join(const std::vector<Member>& members, std::optional<ExpressionId> free, uint32_t min_free, uint32_t max_free) {
+ExpressionId SchemaCompiler::join(const std::vector<Member>& members, std::optional<ExpressionId> free,
+                                  uint32_t min_free, uint32_t max_free) {
   ExpressionId after = space();
   ExpressionId first = rules_.empty();
   if (free.has_value()) {

@@ -16,40 +16,76 @@ struct Keyword {
 };
 
 constexpr std::array<Keyword, 48> kKeywords{{
-    {"type", Kind::kType}, {"enum", Kind::kArray}, {"const", Kind::kAny},
-    {"properties", Kind::kSchemaMap}, {"required", Kind::kStrings}, {"additionalProperties", Kind::kSchema},
-    {"patternProperties", Kind::kSchemaMap}, {"propertyNames", Kind::kSchema}, {"unevaluatedProperties", Kind::kSchema},
-    {"minProperties", Kind::kCount}, {"maxProperties", Kind::kCount},
-    {"items", Kind::kSchema}, {"prefixItems", Kind::kSchemas}, {"unevaluatedItems", Kind::kSchema},
-    {"minItems", Kind::kCount}, {"maxItems", Kind::kCount}, {"uniqueItems", Kind::kBoolean},
-    {"minLength", Kind::kCount}, {"maxLength", Kind::kCount}, {"pattern", Kind::kString}, {"format", Kind::kString},
-    {"minimum", Kind::kNumber}, {"maximum", Kind::kNumber}, {"exclusiveMinimum", Kind::kNumber},
-    {"exclusiveMaximum", Kind::kNumber}, {"multipleOf", Kind::kNumber},
-    {"anyOf", Kind::kSchemas}, {"oneOf", Kind::kSchemas}, {"allOf", Kind::kSchemas}, {"$ref", Kind::kString},
+    {"type", Kind::kType},
+    {"enum", Kind::kArray},
+    {"const", Kind::kAny},
+    {"properties", Kind::kSchemaMap},
+    {"required", Kind::kStrings},
+    {"additionalProperties", Kind::kSchema},
+    {"patternProperties", Kind::kSchemaMap},
+    {"propertyNames", Kind::kSchema},
+    {"unevaluatedProperties", Kind::kSchema},
+    {"minProperties", Kind::kCount},
+    {"maxProperties", Kind::kCount},
+    {"items", Kind::kSchema},
+    {"prefixItems", Kind::kSchemas},
+    {"unevaluatedItems", Kind::kSchema},
+    {"minItems", Kind::kCount},
+    {"maxItems", Kind::kCount},
+    {"uniqueItems", Kind::kBoolean},
+    {"minLength", Kind::kCount},
+    {"maxLength", Kind::kCount},
+    {"pattern", Kind::kString},
+    {"format", Kind::kString},
+    {"minimum", Kind::kNumber},
+    {"maximum", Kind::kNumber},
+    {"exclusiveMinimum", Kind::kNumber},
+    {"exclusiveMaximum", Kind::kNumber},
+    {"multipleOf", Kind::kNumber},
+    {"anyOf", Kind::kSchemas},
+    {"oneOf", Kind::kSchemas},
+    {"allOf", Kind::kSchemas},
+    {"$ref", Kind::kString},
     // These ask for nothing.
-    {"$defs", Kind::kAny}, {"definitions", Kind::kAny}, {"$schema", Kind::kAny}, {"$comment", Kind::kAny}, {"title", Kind::kAny},
-    {"description", Kind::kAny}, {"default", Kind::kAny}, {"example", Kind::kAny}, {"examples", Kind::kAny},
-    {"deprecated", Kind::kAny}, {"readOnly", Kind::kAny}, {"writeOnly", Kind::kAny}, {"contentMediaType", Kind::kAny},
-    {"contentEncoding", Kind::kAny}, {"contentSchema", Kind::kAny}, {"discriminator", Kind::kAny}, {"strict", Kind::kAny},
+    {"$defs", Kind::kAny},
+    {"definitions", Kind::kAny},
+    {"$schema", Kind::kAny},
+    {"$comment", Kind::kAny},
+    {"title", Kind::kAny},
+    {"description", Kind::kAny},
+    {"default", Kind::kAny},
+    {"example", Kind::kAny},
+    {"examples", Kind::kAny},
+    {"deprecated", Kind::kAny},
+    {"readOnly", Kind::kAny},
+    {"writeOnly", Kind::kAny},
+    {"contentMediaType", Kind::kAny},
+    {"contentEncoding", Kind::kAny},
+    {"contentSchema", Kind::kAny},
+    {"discriminator", Kind::kAny},
+    {"strict", Kind::kAny},
     {"name", Kind::kAny},
 }};
 
 constexpr std::array<std::pair<const char*, uint32_t>, 7> kTypes{{{"null", kNull},
-                                                                 {"boolean", kBoolean},
-                                                                 {"integer", kInteger},
-                                                                 {"number", kNumber},
-                                                                 {"string", kString},
-                                                                 {"array", kArray},
-                                                                 {"object", kObject}}};
+                                                                  {"boolean", kBoolean},
+                                                                  {"integer", kInteger},
+                                                                  {"number", kNumber},
+                                                                  {"string", kString},
+                                                                  {"array", kArray},
+                                                                  {"object", kObject}}};
 
 bool is_schema(const Json& value) { return value.is_object() || value.is_boolean(); }
 
 bool is_type(const Json& value) {
-  return value.is_string() && std::any_of(kTypes.begin(), kTypes.end(), [&](const auto& type) { return value == type.first; });
+  return value.is_string() &&
+         std::any_of(kTypes.begin(), kTypes.end(), [&](const auto& type) { return value == type.first; });
 }
 
 bool is_count(const Json& value) {
-  if (value.is_number_float()) return value.get<double>() >= 0 && value.get<double>() <= 1e9 && value.get<double>() == static_cast<uint32_t>(value.get<double>());
+  if (value.is_number_float())
+    return value.get<double>() >= 0 && value.get<double>() <= 1e9 &&
+           value.get<double>() == static_cast<uint32_t>(value.get<double>());
   return value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
 }
 
@@ -64,7 +100,8 @@ std::string expected(const Json& value, Kind kind) {
   switch (kind) {
     case Kind::kAny: return "";
     case Kind::kSchema: return is_schema(value) ? "" : "must be a schema: an object, true or false";
-    case Kind::kSchemas: return value.is_array() && !value.empty() && all_of(value, is_schema) ? "" : "must be a list of schemas";
+    case Kind::kSchemas:
+      return value.is_array() && !value.empty() && all_of(value, is_schema) ? "" : "must be a list of schemas";
     case Kind::kSchemaMap: return value.is_object() && all_of(value, is_schema) ? "" : "must be an object of schemas";
     case Kind::kCount: return is_count(value) ? "" : "must be a whole number, 0 or more";
     case Kind::kNumber: return value.is_number() ? "" : "must be a number";
@@ -89,9 +126,12 @@ std::string shown(const Json& value) {
 std::string escaped(const std::string& key) {
   std::string text;
   for (const char c : key) {
-    if (c == '~') text += "~0";
-    else if (c == '/') text += "~1";
-    else text += c;
+    if (c == '~')
+      text += "~0";
+    else if (c == '/')
+      text += "~1";
+    else
+      text += c;
   }
   return text;
 }
@@ -126,9 +166,13 @@ Status schema_error(const Schema& at, const char* keyword, const std::string& me
 
 Schema child(const Schema& schema, const char* keyword) { return child(schema, std::string(keyword)); }
 
-Schema child(const Schema& schema, const std::string& key) { return {&schema.json->at(key), schema.pointer + "/" + escaped(key)}; }
+Schema child(const Schema& schema, const std::string& key) {
+  return {&schema.json->at(key), schema.pointer + "/" + escaped(key)};
+}
 
-Schema child(const Schema& schema, size_t index) { return {&schema.json->at(index), schema.pointer + "/" + std::to_string(index)}; }
+Schema child(const Schema& schema, size_t index) {
+  return {&schema.json->at(index), schema.pointer + "/" + std::to_string(index)};
+}
 
 const Json* find(const Schema& schema, const char* keyword) {
   if (!schema.json->is_object()) return nullptr;
@@ -140,7 +184,8 @@ Status check_keywords(const Schema& schema) {
   for (const auto& [name, value] : schema.json->items()) {
     if (name.starts_with("x-")) continue;
     if (name == "$id" && schema.pointer == "#") continue;
-    const auto keyword = std::find_if(kKeywords.begin(), kKeywords.end(), [&, &key = name](const Keyword& known) { return key == known.name; });
+    const auto keyword = std::find_if(kKeywords.begin(), kKeywords.end(),
+                                      [&, &key = name](const Keyword& known) { return key == known.name; });
     if (keyword == kKeywords.end()) return schema_error(schema, name.c_str(), "this keyword is not supported");
     const std::string wrong = expected(value, keyword->kind);
     if (!wrong.empty()) return schema_error(schema, name.c_str(), wrong);
@@ -179,16 +224,18 @@ uint32_t type_of_value(const Json& value) {
 
 Result<Schema> resolve(const Json& document, const Schema& from, const std::string& reference) {
   const auto missing = [&] { return schema_error(from, "$ref", "there is no such schema in the document"); };
-  if (!reference.starts_with("#")) return schema_error(from, "$ref", "only references into the same document are supported: #/...");
-  if (reference.size() > 1 && reference[1] != '/') return schema_error(from, "$ref", "anchors are not supported: give a JSON pointer, #/...");
+  if (!reference.starts_with("#"))
+    return schema_error(from, "$ref", "only references into the same document are supported: #/...");
+  if (reference.size() > 1 && reference[1] != '/')
+    return schema_error(from, "$ref", "anchors are not supported: give a JSON pointer, #/...");
   Schema at{&document, "#"};
   for (size_t begin = 2; begin <= reference.size();) {
     const size_t end = std::min(reference.find('/', begin), reference.size());
     const std::string key = unescaped(std::string_view(reference).substr(begin, end - begin));
     if (at.json->is_object() && at.json->contains(key)) {
       at = child(at, key);
-    } else if (at.json->is_array() && !key.empty() && key.size() < 7 && key.find_first_not_of("0123456789") == std::string::npos &&
-               std::stoul(key) < at.json->size()) {
+    } else if (at.json->is_array() && !key.empty() && key.size() < 7 &&
+               key.find_first_not_of("0123456789") == std::string::npos && std::stoul(key) < at.json->size()) {
       at = child(at, std::stoul(key));
     } else {
       return missing();

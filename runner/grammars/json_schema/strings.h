@@ -10,7 +10,8 @@
 
 namespace mote::constraints {
 
-// Characters inside of a JSON string, each written in one way: as itself, or \" \\ \n ... \u001f where it must be escaped.
+// Characters inside of a JSON string, each written in one way: as itself, or \" \\ \n ... \u001f where it must be
+// escaped.
 ExpressionId encode_json_characters(Rules& rules, std::vector<CodePointRange> characters);
 // The same for a text, without the quotes.
 std::string json_escaped(std::string_view text);

@@ -100,7 +100,8 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
       auto* positions = carver.take<int64_t>(memory.shape(group).num_slots());
       for (const uint32_t i : group.members) memory.kv_caches_[i].positions = positions;
     }
-    for (const uint32_t i : memory.recurrent_) place_recurrent(*program.states()->Get(i), carver, memory.recurrent_states_[i].tensor);
+    for (const uint32_t i : memory.recurrent_)
+      place_recurrent(*program.states()->Get(i), carver, memory.recurrent_states_[i].tensor);
     return carver.end();
   };
   const Size needed = place(nullptr);
@@ -111,7 +112,8 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
   MOTE_RETURN_IF_ERROR(memory.check_size(options.context_length));
   const auto bytes = static_cast<size_t>(std::max<uint64_t>(needed.unsigned_value(), 1));
   memory.block_ = std::unique_ptr<std::byte[], UnmapBlock>(reserve_pages(bytes), UnmapBlock{bytes});
-  MOTE_REQUIRE(memory.block_ != nullptr, Code::kOutOfMemory, "the states need %zu bytes, more than the system has", bytes);
+  MOTE_REQUIRE(memory.block_ != nullptr, Code::kOutOfMemory, "the states need %zu bytes, more than the system has",
+               bytes);
   (void)place(memory.block_.get());
   for (Group& group : memory.groups_) {
     const auto num_pages = static_cast<size_t>(memory.shape(group).num_pages());
@@ -137,9 +139,9 @@ Status StateMemory::check_size(int64_t context_length) const {
 uint64_t StateMemory::held_bytes() const {
   uint64_t bytes = recurrent_elements() * sizeof(float);
   for (const Group& group : groups_) {
-    bytes += group.slab_bytes * static_cast<uint64_t>(std::count_if(group.slabs.begin(), group.slabs.end(), [](const Slab& slab) {
-      return static_cast<bool>(slab);
-    }));
+    bytes += group.slab_bytes *
+             static_cast<uint64_t>(std::count_if(group.slabs.begin(), group.slabs.end(),
+                                                 [](const Slab& slab) { return static_cast<bool>(slab); }));
   }
   return bytes;
 }
@@ -172,7 +174,8 @@ Status StateMemory::reserve_page(size_t index, int64_t page, int64_t position) {
   if (present && !present.is_shared()) return {};
   Slab slab = Slab::allocate(group.slab_bytes);
   MOTE_REQUIRE(static_cast<bool>(slab), Code::kOutOfMemory,
-               "no memory for %llu more bytes of keys and values at position %lld: close other sessions or choose a smaller kv type",
+               "no memory for %llu more bytes of keys and values at position %lld: close other sessions or choose a "
+               "smaller kv type",
                static_cast<unsigned long long>(group.slab_bytes), static_cast<long long>(position));
   if (present) {
     for_each_piece(index, used_slots(index, page, position), [&](int64_t offset, int64_t bytes) {
@@ -211,7 +214,8 @@ bool StateMemory::rewind(int64_t from, int64_t to) {
     }
     if (cache.window != 0) continue;
     // The page of the next position stays, so that going to and fro at its start costs nothing.
-    for (auto page = static_cast<size_t>(to / kKvPageSlots) + 1; page < group.slabs.size() && group.slabs[page]; ++page) {
+    for (auto page = static_cast<size_t>(to / kKvPageSlots) + 1; page < group.slabs.size() && group.slabs[page];
+         ++page) {
       set_slab(group, page, Slab());
     }
   }
@@ -255,11 +259,13 @@ StateSnapshot StateMemory::snapshot(int64_t position) const {
 
 bool StateMemory::can_adopt(const StateSnapshot& snapshot, int64_t position) const {
   if (position < 1 || position > snapshot.position || snapshot.groups.size() != groups_.size()) return false;
-  if (snapshot.recurrent.size() != recurrent_elements() || (has_recurrent() && position != snapshot.position)) return false;
+  if (snapshot.recurrent.size() != recurrent_elements() || (has_recurrent() && position != snapshot.position))
+    return false;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const KvCache& cache = shape(groups_[i]);
     const StateSnapshot::Group& group = snapshot.groups[i];
-    if (snapshot.kv_type != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks) return false;
+    if (snapshot.kv_type != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks)
+      return false;
     if (cache.window == 0 && position > cache.capacity) return false;
     if (cache.window != 0 && group.num_slots != cache.num_slots()) return false;
     const auto is_there = [&](int64_t p) { return group.positions[static_cast<size_t>(ring_slot(group, p))] == p; };
@@ -279,7 +285,8 @@ void StateMemory::adopt(const StateSnapshot& snapshot, int64_t position) {
     if (from.window == 0) {
       std::iota(positions, positions + position, int64_t{0});
     } else {
-      std::transform(from.positions.begin(), from.positions.end(), positions, [&](int64_t p) { return p < position ? p : -1; });
+      std::transform(from.positions.begin(), from.positions.end(), positions,
+                     [&](int64_t p) { return p < position ? p : -1; });
     }
   }
   const float* next = snapshot.recurrent.data();

@@ -10,8 +10,8 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "kernels/state.h"
-#include "runner/session/state/slab.h"
 #include "runner/program/program.h"
+#include "runner/session/state/slab.h"
 
 namespace mote {
 
@@ -28,9 +28,9 @@ struct StateSnapshot {
   struct Group {
     int64_t window = 0;
     int64_t num_sinks = 0;
-    int64_t num_slots = 0;            // of a ring; 0 without a window
+    int64_t num_slots = 0;  // of a ring; 0 without a window
     std::vector<Slab> slabs{};
-    std::vector<int64_t> positions{}; // [num_slots]
+    std::vector<int64_t> positions{};  // [num_slots]
   };
 
   KvType kv_type = KvType::kFloat32;
@@ -59,15 +59,15 @@ class StateMemory {
   // Of the pages that there are, shared ones included; the system has given memory to the touched part of them.
   uint64_t held_bytes() const;
 
-  // To be called before tokens [position, position + tokens) are: what they will be written to is there and nobody else's.
-  // Errors: kOutOfMemory, after which nothing has changed for the tokens before.
+  // To be called before tokens [position, position + tokens) are: what they will be written to is there and nobody
+  // else's. Errors: kOutOfMemory, after which nothing has changed for the tokens before.
   Status reserve(int64_t position, int64_t tokens);
 
   // As newly allocated.
   void clear();
 
-  // Goes back from `from` positions to the first `to`, of at least 1. False, and nothing changes, where that is more than the
-  // states still hold: a ring that has written over what the next token sees, or a recurrent state.
+  // Goes back from `from` positions to the first `to`, of at least 1. False, and nothing changes, where that is more
+  // than the states still hold: a ring that has written over what the next token sees, or a recurrent state.
   bool rewind(int64_t from, int64_t to);
 
   StateSnapshot snapshot(int64_t position) const;
@@ -88,7 +88,8 @@ class StateMemory {
       const int64_t value_bytes = kv_value_block_bytes(cache.type, cache.value_head_dim);
       for (int64_t head = 0; head < cache.num_heads; ++head) {
         body(cache.page_offset + head * kKvPageBlocks * key_bytes, blocks * key_bytes);
-        body(cache.page_offset + kKvPageBlocks * (cache.num_heads * key_bytes + head * value_bytes), blocks * value_bytes);
+        body(cache.page_offset + kKvPageBlocks * (cache.num_heads * key_bytes + head * value_bytes),
+             blocks * value_bytes);
       }
     }
   }

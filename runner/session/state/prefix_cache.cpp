@@ -14,7 +14,8 @@ int64_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
 bool can_be_cut(const SessionSnapshot& snapshot) {
   const StateSnapshot& states = snapshot.states;
   return snapshot.delegates.empty() && states.recurrent.empty() &&
-         std::all_of(states.groups.begin(), states.groups.end(), [](const StateSnapshot::Group& group) { return group.window == 0; });
+         std::all_of(states.groups.begin(), states.groups.end(),
+                     [](const StateSnapshot::Group& group) { return group.window == 0; });
 }
 
 }  // namespace
@@ -26,12 +27,14 @@ void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& bod
       if (slab) body(slab.data(), slab.bytes());
     }
   }
-  for (const NamedSnapshot& delegate : snapshot.delegates) body(delegate.snapshot.get(), delegate.snapshot->held_bytes());
+  for (const NamedSnapshot& delegate : snapshot.delegates)
+    body(delegate.snapshot.get(), delegate.snapshot->held_bytes());
   body(&snapshot, sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) +
                       (snapshot.logits.size() + snapshot.states.recurrent.size()) * sizeof(float));
 }
 
-PrefixCache::Match PrefixCache::find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states, int64_t least) {
+PrefixCache::Match PrefixCache::find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states,
+                                     int64_t least) {
   const std::lock_guard lock(mutex_);
   auto best = entries_.end();
   int64_t longest = least;

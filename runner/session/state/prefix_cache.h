@@ -22,12 +22,12 @@ class PrefixCache {
     std::shared_ptr<const SessionSnapshot> snapshot;  // nullptr: nothing fits
     int64_t length = 0;                               // tokens of it that are those of the text
   };
-  // The snapshot of the same model with the longest common beginning of more than `least` tokens that `states` can take, which
-  // is cut by as little as that needs.
+  // The snapshot of the same model with the longest common beginning of more than `least` tokens that `states` can
+  // take, which is cut by as little as that needs.
   Match find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states, int64_t least);
 
-  // Snapshots that are a beginning of `snapshot` make room for it, if it can be cut. One that is larger than everything that
-  // may be held is not kept.
+  // Snapshots that are a beginning of `snapshot` make room for it, if it can be cut. One that is larger than everything
+  // that may be held is not kept.
   void insert(std::shared_ptr<const SessionSnapshot> snapshot);
   void clear();
 

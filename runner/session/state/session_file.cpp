@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/crc32.h"
 #include "base/atomic_file.h"
+#include "base/crc32.h"
 #include "session_file_generated.h"
 
 namespace mote {
@@ -37,12 +37,12 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 uint32_t program_crc32(const Model& model) { return crc32(model.bound()->file().program_bytes()); }
 
-flatbuffers::Offset<fb::SavedGroup> describe_group(flatbuffers::FlatBufferBuilder& builder, const StateSnapshot::Group& group,
-                                                   uint64_t slab_bytes) {
+flatbuffers::Offset<fb::SavedGroup> describe_group(flatbuffers::FlatBufferBuilder& builder,
+                                                   const StateSnapshot::Group& group, uint64_t slab_bytes) {
   std::vector<uint8_t> pages;
   for (const Slab& slab : group.slabs) pages.push_back(slab ? 1 : 0);
-  return fb::CreateSavedGroup(builder, group.window, group.num_sinks, group.num_slots, slab_bytes, builder.CreateVector(pages),
-                              builder.CreateVector(group.positions));
+  return fb::CreateSavedGroup(builder, group.window, group.num_sinks, group.num_slots, slab_bytes,
+                              builder.CreateVector(pages), builder.CreateVector(group.positions));
 }
 
 // Empty where a backend gives no bytes, or more than a description can hold.
@@ -58,8 +58,8 @@ Result<std::vector<SavedDelegate>> export_delegates(const SessionSnapshot& snaps
   return saved;
 }
 
-void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states,
-              std::span<const SavedDelegate> saved_delegates) {
+void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const SessionSnapshot& snapshot,
+              const StateMemory& states, std::span<const SavedDelegate> saved_delegates) {
   std::vector<flatbuffers::Offset<fb::SavedDelegate>> delegates;
   for (const SavedDelegate& saved : saved_delegates) {
     const auto bytes = builder.CreateVector(reinterpret_cast<const uint8_t*>(saved.bytes.data()), saved.bytes.size());
@@ -73,7 +73,8 @@ void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const
   const auto tokens = builder.CreateVector(snapshot.tokens);
   const auto logits = builder.CreateVector(snapshot.logits);
   const auto recurrent = builder.CreateVector(snapshot.states.recurrent);
-  builder.Finish(fb::CreateSavedSession(builder, model_id, program_crc32(model), model.bound()->file().program_bytes().size(),
+  builder.Finish(fb::CreateSavedSession(builder, model_id, program_crc32(model),
+                                        model.bound()->file().program_bytes().size(),
                                         static_cast<uint8_t>(snapshot.states.kv_type), tokens, logits, recurrent,
                                         builder.CreateVector(groups), builder.CreateVector(delegates)));
 }
@@ -126,7 +127,7 @@ class Reader {
     file_.reset(std::fopen(path_.c_str(), "rb"));
     const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kFileNotFound : Code::kFileUnreadable;
     MOTE_REQUIRE(file_ != nullptr, code, "%s: cannot be opened: %s", path_.c_str(), std::strerror(errno));
-    struct stat info {};
+    struct stat info{};
     MOTE_REQUIRE(::fstat(::fileno(file_.get()), &info) == 0 && S_ISREG(info.st_mode), Code::kFileUnreadable,
                  "%s: must be a regular file", path_.c_str());
     file_bytes_ = static_cast<uint64_t>(info.st_size);
@@ -134,23 +135,27 @@ class Reader {
   }
 
   Status take(void* to, size_t bytes) {
-    MOTE_REQUIRE(std::fread(to, 1, bytes, file_.get()) == bytes, Code::kFileUnreadable, "%s: ends in the middle", path_.c_str());
+    MOTE_REQUIRE(std::fread(to, 1, bytes, file_.get()) == bytes, Code::kFileUnreadable, "%s: ends in the middle",
+                 path_.c_str());
     return {};
   }
 
   Status read_header() {
     if (file_bytes_ < sizeof header_) return invalid("is no saved session: it has less bytes than the header");
     MOTE_RETURN_IF_ERROR(take(&header_, sizeof header_));
-    if (std::memcmp(header_.magic, kMagic, sizeof kMagic) != 0) return invalid("is no saved session: it starts with other bytes");
-    MOTE_REQUIRE(header_.version == kVersion, Code::kUnsupportedVersion, "%s: version = %u: this runner reads %u", path_.c_str(),
-                 header_.version, kVersion);
+    if (std::memcmp(header_.magic, kMagic, sizeof kMagic) != 0)
+      return invalid("is no saved session: it starts with other bytes");
+    MOTE_REQUIRE(header_.version == kVersion, Code::kUnsupportedVersion, "%s: version = %u: this runner reads %u",
+                 path_.c_str(), header_.version, kVersion);
     if (header_.description_bytes > std::min(kMaxDescriptionBytes, file_bytes_ - sizeof header_)) {
-      return invalid(format("description_bytes = %llu: must be at most %llu", static_cast<unsigned long long>(header_.description_bytes),
-                            static_cast<unsigned long long>(std::min(kMaxDescriptionBytes, file_bytes_ - sizeof header_))));
+      return invalid(format(
+          "description_bytes = %llu: must be at most %llu", static_cast<unsigned long long>(header_.description_bytes),
+          static_cast<unsigned long long>(std::min(kMaxDescriptionBytes, file_bytes_ - sizeof header_))));
     }
     const uint64_t left = file_bytes_ - sizeof header_ - header_.description_bytes;
     if (header_.payload_bytes != left) {
-      return invalid(format("payload_bytes = %llu: the file has %llu", static_cast<unsigned long long>(header_.payload_bytes),
+      return invalid(format("payload_bytes = %llu: the file has %llu",
+                            static_cast<unsigned long long>(header_.payload_bytes),
                             static_cast<unsigned long long>(left)));
     }
     return {};
@@ -173,8 +178,8 @@ class Reader {
         session_->program_bytes() == model_.bound()->file().program_bytes().size()) {
       return {};
     }
-    return invalid(format("was saved with another model file (%.100s): open that one, not %s", session_->model_id()->c_str(),
-                          model_.path().c_str()));
+    return invalid(format("was saved with another model file (%.100s): open that one, not %s",
+                          session_->model_id()->c_str(), model_.path().c_str()));
   }
 
   Status check_tokens(const SavedSession& saved) const {
@@ -182,7 +187,8 @@ class Reader {
                  "%s: has %zu tokens: open the session with a context_length of at least that, not %lld", path_.c_str(),
                  saved.tokens.size(), static_cast<long long>(context_length_));
     const int32_t vocab_size = model_.vocab_size();
-    const auto bad = std::find_if(saved.tokens.begin(), saved.tokens.end(), [&](int32_t id) { return id < 0 || id >= vocab_size; });
+    const auto bad =
+        std::find_if(saved.tokens.begin(), saved.tokens.end(), [&](int32_t id) { return id < 0 || id >= vocab_size; });
     if (bad != saved.tokens.end()) return invalid(format("tokens: id %d must be 0..%d", *bad, vocab_size - 1));
     if (!saved.logits.empty() && saved.logits.size() != static_cast<size_t>(vocab_size)) {
       return invalid(format("logits: there are %zu, must be 0 or %d", saved.logits.size(), vocab_size));
@@ -193,7 +199,8 @@ class Reader {
   void read_delegates(SavedSession& saved) const {
     if (session_->delegates() == nullptr) return;
     for (const fb::SavedDelegate* delegate : *session_->delegates()) {
-      const std::span<const std::byte> bytes = std::as_bytes(std::span(delegate->bytes()->data(), delegate->bytes()->size()));
+      const std::span<const std::byte> bytes =
+          std::as_bytes(std::span(delegate->bytes()->data(), delegate->bytes()->size()));
       saved.delegates.push_back({delegate->backend()->str(), {bytes.begin(), bytes.end()}});
     }
   }
@@ -208,8 +215,8 @@ class Reader {
     for (uint32_t i = 0; i < groups.size(); ++i) {
       const StateSnapshot::Group& group = own.groups[i];
       const fb::SavedGroup& saved = *groups.Get(i);
-      if (saved.window() != group.window || saved.num_sinks() != group.num_sinks || saved.num_slots() != group.num_slots ||
-          saved.slab_bytes() != states_.slab_bytes(i)) {
+      if (saved.window() != group.window || saved.num_sinks() != group.num_sinks ||
+          saved.num_slots() != group.num_slots || saved.slab_bytes() != states_.slab_bytes(i)) {
         return false;
       }
     }
@@ -227,7 +234,8 @@ class Reader {
       return Status();
     }));
     if (!(expected == Size(header_.payload_bytes))) {
-      return invalid(format("payload_bytes = %llu: these pages take %lld", static_cast<unsigned long long>(header_.payload_bytes),
+      return invalid(format("payload_bytes = %llu: these pages take %lld",
+                            static_cast<unsigned long long>(header_.payload_bytes),
                             static_cast<long long>(expected.value())));
     }
     uint32_t checksum = 0;
@@ -236,7 +244,8 @@ class Reader {
       checksum = crc32({to, bytes}, checksum);
       return taken;
     }));
-    if (checksum != header_.payload_crc32) return invalid("payload_crc32: the checksum is another, so the file is damaged");
+    if (checksum != header_.payload_crc32)
+      return invalid("payload_crc32: the checksum is another, so the file is damaged");
     return snapshot;
   }
 
@@ -245,25 +254,30 @@ class Reader {
     const fb::SavedGroup& saved = *session_->groups()->Get(index);
     StateSnapshot::Group& group = snapshot.groups[index];
     const auto pages = static_cast<size_t>(states_.used_pages(index, snapshot.position));
-    if (saved.pages()->size() != pages) return invalid(format("groups[%u].pages: there are %u, must be %zu", index, saved.pages()->size(), pages));
+    if (saved.pages()->size() != pages)
+      return invalid(format("groups[%u].pages: there are %u, must be %zu", index, saved.pages()->size(), pages));
     if (saved.positions()->size() != group.positions.size()) {
-      return invalid(format("groups[%u].positions: there are %u, must be %zu", index, saved.positions()->size(), group.positions.size()));
+      return invalid(format("groups[%u].positions: there are %u, must be %zu", index, saved.positions()->size(),
+                            group.positions.size()));
     }
     group.slabs.assign(pages, Slab());
     for (uint32_t page = 0; page < pages; ++page) {
       if (saved.pages()->Get(page) == 0) continue;
       group.slabs[page] = Slab::allocate(states_.slab_bytes(index));
-      MOTE_REQUIRE(static_cast<bool>(group.slabs[page]), Code::kOutOfMemory, "%s: no memory for its keys and values", path_.c_str());
+      MOTE_REQUIRE(static_cast<bool>(group.slabs[page]), Code::kOutOfMemory, "%s: no memory for its keys and values",
+                   path_.c_str());
     }
     for (uint32_t slot = 0; slot < saved.positions()->size(); ++slot) {
       const int64_t position = saved.positions()->Get(slot);
       const bool is_held = position >= 0 && position < snapshot.position && states_.slot_of(index, position) == slot;
       if (position != -1 && (!is_held || !group.slabs[slot / kKvPageSlots])) {
-        return invalid(format("groups[%u].positions[%u] = %lld: cannot be there", index, slot, static_cast<long long>(position)));
+        return invalid(
+            format("groups[%u].positions[%u] = %lld: cannot be there", index, slot, static_cast<long long>(position)));
       }
       group.positions[slot] = position;
     }
-    const bool is_whole = group.window != 0 || std::all_of(group.slabs.begin(), group.slabs.end(), [](const Slab& slab) { return bool(slab); });
+    const bool is_whole = group.window != 0 || std::all_of(group.slabs.begin(), group.slabs.end(),
+                                                           [](const Slab& slab) { return bool(slab); });
     return is_whole ? Status() : invalid(format("groups[%u].pages: one is missing", index));
   }
 
@@ -280,11 +294,13 @@ class Reader {
 
 }  // namespace
 
-Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states) {
+Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot,
+                          const StateMemory& states) {
   MOTE_ASSIGN(const std::vector<SavedDelegate> delegates, export_delegates(snapshot));
   flatbuffers::FlatBufferBuilder builder;
   describe(builder, model, snapshot, states, delegates);
-  const std::span<const std::byte> description = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  const std::span<const std::byte> description =
+      std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.version = kVersion;
@@ -302,7 +318,8 @@ Status write_session_file(const std::string& path, const Model& model, const Ses
   return file.commit();
 }
 
-Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states, int64_t context_length) {
+Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states,
+                                       int64_t context_length) {
   return Reader(path, model, states, context_length).read();
 }
 

@@ -11,9 +11,10 @@
 
 namespace mote {
 
-// `states` is the memory that the snapshot was taken from. Written beside `path`, synced and renamed, so that `path` is always a
-// whole file. Errors: kFileUnwritable.
-Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot, const StateMemory& states);
+// `states` is the memory that the snapshot was taken from. Written beside `path`, synced and renamed, so that `path` is
+// always a whole file. Errors: kFileUnwritable.
+Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot,
+                          const StateMemory& states);
 
 // What a backend makes its delegate's state of again.
 struct SavedDelegate {
@@ -28,9 +29,10 @@ struct SavedSession {
   std::vector<SavedDelegate> delegates{};
 };
 
-// Reads what write_session_file wrote; pages only if `states` has their layout. Whatever the file holds, what comes back is
-// safe to adopt. Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidSession naming the field, kContextFull for
-// more than context_length tokens, kOutOfMemory.
-Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states, int64_t context_length);
+// Reads what write_session_file wrote; pages only if `states` has their layout. Whatever the file holds, what comes
+// back is safe to adopt. Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidSession naming the field,
+// kContextFull for more than context_length tokens, kOutOfMemory.
+Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states,
+                                       int64_t context_length);
 
 }  // namespace mote

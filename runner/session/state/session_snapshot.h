@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "runner/session/state/memory.h"
 #include "runner/program/delegates.h"
+#include "runner/session/state/memory.h"
 
 namespace mote {
 
@@ -15,7 +15,7 @@ struct SessionSnapshot {
   std::vector<int32_t> tokens{};
   StateSnapshot states{};
   std::vector<NamedSnapshot> delegates{};  // of those that keep states
-  std::vector<float> logits{};  // after the last token; empty: not known
+  std::vector<float> logits{};             // after the last token; empty: not known
 };
 
 }  // namespace mote

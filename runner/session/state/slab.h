@@ -8,8 +8,8 @@
 
 namespace mote {
 
-// A counted reference to zeroed memory whose pages cost nothing until they are touched. Thread safety: as a shared_ptr; the
-// memory may be written by whoever holds the only reference.
+// A counted reference to zeroed memory whose pages cost nothing until they are touched. Thread safety: as a shared_ptr;
+// the memory may be written by whoever holds the only reference.
 class Slab {
  public:
   Slab() = default;

@@ -1,5 +1,5 @@
-// The toy backend at run time. Two variables of the environment are for tests: with MOTE_TOY_FORGETS it goes back only as far as it
-// must, and with MOTE_TOY_FAILS=n the n-th part that a session executes fails.
+// The toy backend at run time. Two variables of the environment are for tests: with MOTE_TOY_FORGETS it goes back only
+// as far as it must, and with MOTE_TOY_FAILS=n the n-th part that a session executes fails.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -46,10 +46,13 @@ Status check(const Part& part) {
   if (part.part->tokens() < 0) return invalid("tokens: must be at least 0");
   for (const fb::Attention* attention : *part.part->attentions()) {
     if (!is_within(attention->state(), 0, kMaxStates)) return invalid("attentions.state: must be 0..65536");
-    if (attention->output() < 0 || attention->positions() < 0) return invalid("attentions.output, positions: must be at least 0");
-    const bool has_sizes = is_within(attention->num_heads(), 1, kMaxWidth) && is_within(attention->num_kv_heads(), 1, kMaxWidth) &&
-                           is_within(attention->head_dim(), 1, kMaxWidth) && is_within(attention->value_head_dim(), 1, kMaxWidth);
-    if (!has_sizes || attention->num_heads() % attention->num_kv_heads() != 0) return invalid("attentions: heads and widths do not fit");
+    if (attention->output() < 0 || attention->positions() < 0)
+      return invalid("attentions.output, positions: must be at least 0");
+    const bool has_sizes =
+        is_within(attention->num_heads(), 1, kMaxWidth) && is_within(attention->num_kv_heads(), 1, kMaxWidth) &&
+        is_within(attention->head_dim(), 1, kMaxWidth) && is_within(attention->value_head_dim(), 1, kMaxWidth);
+    if (!has_sizes || attention->num_heads() % attention->num_kv_heads() != 0)
+      return invalid("attentions: heads and widths do not fit");
     for (const fb::Operand* operand : {attention->q(), attention->k(), attention->v()}) {
       const bool fits = operand->input() >= 0 && operand->offset() >= 0 && operand->token_stride() >= 0;
       if (!fits) return invalid("attentions.q, k, v: must be at least 0");
@@ -65,8 +68,8 @@ class Parts {
     const auto parts = std::make_shared<Parts>();
     for (const DelegatePart& given : source.parts) {
       flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(given.blob.data()), given.blob.size());
-      MOTE_REQUIRE(fb::VerifyPartBuffer(verifier) && given.weights.empty(), Code::kInvalidProgram, "%s: is not a blob of this backend",
-                   given.place.c_str());
+      MOTE_REQUIRE(fb::VerifyPartBuffer(verifier) && given.weights.empty(), Code::kInvalidProgram,
+                   "%s: is not a blob of this backend", given.place.c_str());
       parts->parts_.push_back({given.place, fb::GetPart(given.blob.data())});
       MOTE_RETURN_IF_ERROR(check(parts->parts_.back()));
       MOTE_RETURN_IF_ERROR(parts->add_widths(parts->parts_.back()));
@@ -83,8 +86,8 @@ class Parts {
       const Widths widths{int64_t{attention->num_kv_heads()} * attention->head_dim(),
                           int64_t{attention->num_kv_heads()} * attention->value_head_dim()};
       const auto [entry, is_new] = widths_.try_emplace(attention->state(), widths);
-      MOTE_REQUIRE(is_new || entry->second == widths, Code::kInvalidProgram, "%s: attentions.state = %d: has another shape elsewhere",
-                   part.place.c_str(), attention->state());
+      MOTE_REQUIRE(is_new || entry->second == widths, Code::kInvalidProgram,
+                   "%s: attentions.state = %d: has another shape elsewhere", part.place.c_str(), attention->state());
     }
     return {};
   }
@@ -140,21 +143,22 @@ class ToyDelegate final : public Delegate {
 
   Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) override {
     const Part& wanted = parts_->part(part);
-    MOTE_REQUIRE(wanted.part->tokens() == 0 || wanted.part->tokens() == tokens, Code::kInvalidProgram, "%s: tokens = %lld: the call has %lld",
-                 wanted.place.c_str(), static_cast<long long>(wanted.part->tokens()), static_cast<long long>(tokens));
+    MOTE_REQUIRE(wanted.part->tokens() == 0 || wanted.part->tokens() == tokens, Code::kInvalidProgram,
+                 "%s: tokens = %lld: the call has %lld", wanted.place.c_str(),
+                 static_cast<long long>(wanted.part->tokens()), static_cast<long long>(tokens));
     for (const fb::Attention* attention : *wanted.part->attentions()) {
-      MOTE_REQUIRE(fits(*attention, call, tokens), Code::kInvalidProgram, "%s: attentions: the call has other sizes", wanted.place.c_str());
+      MOTE_REQUIRE(fits(*attention, call, tokens), Code::kInvalidProgram, "%s: attentions: the call has other sizes",
+                   wanted.place.c_str());
     }
     return 0;
   }
 
   Status execute(size_t part, const Call& call, KernelContext&) override try {
     if (calls_to_failure_ > 0 && --calls_to_failure_ == 0) return {Code::kInternal, "the toy fails as it was told to"};
-    for (const fb::Attention* attention : *parts_->part(part).part->attentions()) MOTE_RETURN_IF_ERROR(attend(*attention, call));
+    for (const fb::Attention* attention : *parts_->part(part).part->attentions())
+      MOTE_RETURN_IF_ERROR(attend(*attention, call));
     return {};
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "no memory for keys and values"};
-  }
+  } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "no memory for keys and values"}; }
 
   uint64_t held_bytes() const override { return Snapshot(caches_).held_bytes(); }
 
@@ -179,7 +183,8 @@ class ToyDelegate final : public Delegate {
     int64_t width = 0;
     for (const auto& [state, widths] : parts_->widths()) width += widths.key + widths.value;
     const size_t row = static_cast<size_t>(width) * sizeof(float);
-    MOTE_REQUIRE(bytes.size() % row == 0, Code::kInvalidSession, "%zu bytes of keys and values: must be a multiple of %zu", bytes.size(), row);
+    MOTE_REQUIRE(bytes.size() % row == 0, Code::kInvalidSession,
+                 "%zu bytes of keys and values: must be a multiple of %zu", bytes.size(), row);
     Caches caches;
     const auto count = static_cast<int64_t>(bytes.size() / row);
     for (const auto& [state, widths] : parts_->widths()) {
@@ -207,16 +212,19 @@ class ToyDelegate final : public Delegate {
     const auto has = [&](const fb::Operand& operand, int64_t heads, int64_t width) {
       if (operand.input() >= inputs) return false;
       const Tensor& input = *call.inputs[static_cast<size_t>(operand.input())];
-      const int64_t last = operand.token_stride() == 0 ? heads * tokens * width
-                                                       : operand.offset() + (tokens - 1) * operand.token_stride() + heads * width;
-      return input.dtype == DType::kFloat32 && (operand.token_stride() != 0 || operand.offset() == 0) && last <= input.num_elements();
+      const int64_t last = operand.token_stride() == 0
+                               ? heads * tokens * width
+                               : operand.offset() + (tokens - 1) * operand.token_stride() + heads * width;
+      return input.dtype == DType::kFloat32 && (operand.token_stride() != 0 || operand.offset() == 0) &&
+             last <= input.num_elements();
     };
     if (!has(*attention.q(), attention.num_heads(), attention.head_dim()) ||
         !has(*attention.k(), attention.num_kv_heads(), attention.head_dim()) ||
         !has(*attention.v(), attention.num_kv_heads(), attention.value_head_dim())) {
       return false;
     }
-    if (attention.positions() >= inputs || attention.output() >= static_cast<int32_t>(call.outputs.size())) return false;
+    if (attention.positions() >= inputs || attention.output() >= static_cast<int32_t>(call.outputs.size()))
+      return false;
     const Tensor& positions = *call.inputs[static_cast<size_t>(attention.positions())];
     const Tensor& output = *call.outputs[static_cast<size_t>(attention.output())];
     return positions.dtype == DType::kInt64 && positions.num_elements() == tokens && output.dtype == DType::kFloat32 &&
@@ -225,7 +233,8 @@ class ToyDelegate final : public Delegate {
 
   Status attend(const fb::Attention& attention, const Call& call) {
     const Tensor& positions = *call.inputs[static_cast<size_t>(attention.positions())];
-    const int64_t tokens = positions.num_elements(), width = attention.head_dim(), value_width = attention.value_head_dim();
+    const int64_t tokens = positions.num_elements(), width = attention.head_dim(),
+                  value_width = attention.value_head_dim();
     Cache& cache = caches_.at(attention.state());
     const int64_t first = static_cast<int64_t>(cache.keys.size()) / parts_->widths().at(attention.state()).key;
     MOTE_REQUIRE(positions.as<int64_t>()[0] == first, Code::kInvalidArgument, "position %lld: the toy is at %lld",
@@ -249,7 +258,8 @@ class ToyDelegate final : public Delegate {
   }
 
   // One query of one head over the first `count` positions.
-  static void attend_one(const fb::Attention& attention, const Cache& cache, const float* query, int64_t head, int64_t count, float* output) {
+  static void attend_one(const fb::Attention& attention, const Cache& cache, const float* query, int64_t head,
+                         int64_t count, float* output) {
     const int64_t kv_heads = attention.num_kv_heads(), kv_head = head * kv_heads / attention.num_heads();
     const int64_t width = attention.head_dim(), value_width = attention.value_head_dim();
     std::vector<double> weights(static_cast<size_t>(count));
@@ -264,7 +274,9 @@ class ToyDelegate final : public Delegate {
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
     for (int64_t i = 0; i < value_width; ++i) {
       double mean = 0;
-      for (int64_t p = 0; p < count; ++p) mean += weights[static_cast<size_t>(p)] * cache.values[static_cast<size_t>((p * kv_heads + kv_head) * value_width + i)];
+      for (int64_t p = 0; p < count; ++p)
+        mean += weights[static_cast<size_t>(p)] *
+                cache.values[static_cast<size_t>((p * kv_heads + kv_head) * value_width + i)];
       output[i] = static_cast<float>(mean / sum);
     }
   }
@@ -295,9 +307,7 @@ class ToyBackend final : public Backend {
   Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override try {
     MOTE_ASSIGN(auto parts, Parts::load(source));
     return std::shared_ptr<const DelegateProgram>(std::make_shared<ToyProgram>(std::move(parts)));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, "no memory for the parts of the toy");
-  }
+  } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory for the parts of the toy"); }
 };
 
 const ToyBackend backend;

@@ -28,7 +28,8 @@ struct SameCall<R (*)(Ours...), S (*)(Theirs...)>
 MOTE_XNNPACK_FUNCTIONS(X)
 #undef X
 
-#define SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs), #theirs " has another value")
+#define SAME(ours, theirs) \
+  static_assert(static_cast<int>(ours) == static_cast<int>(theirs), #theirs " has another value")
 SAME(XnnStatus::kSuccess, xnn_status_success);
 SAME(XnnStatus::kUnsupportedHardware, xnn_status_unsupported_hardware);
 SAME(XnnStatus::kOutOfMemory, xnn_status_out_of_memory);
@@ -72,8 +73,9 @@ SAME(kExternalOutput, XNN_VALUE_FLAG_EXTERNAL_OUTPUT);
 SAME(kKeepDims, XNN_FLAG_KEEP_DIMS);
 SAME(kDontSpinWorkers, XNN_FLAG_YIELD_WORKERS);
 
-#define SAME_FIELD(ours, our_field, theirs, their_field) \
-  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field), #theirs "." #their_field " lies elsewhere")
+#define SAME_FIELD(ours, our_field, theirs, their_field)                                                      \
+  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field), #theirs "." #their_field " lies " \
+                                                                                                     "elsewhere")
 static_assert(sizeof(UnaryParams) == sizeof(xnn_unary_params));
 static_assert(sizeof(BinaryParams) == sizeof(xnn_binary_params));
 static_assert(sizeof(ExternalValue) == sizeof(xnn_external_value));
@@ -86,7 +88,8 @@ SAME_FIELD(WeightsCacheProvider, look_up_or_insert, xnn_weights_cache_provider, 
 SAME_FIELD(WeightsCacheProvider, is_finalized, xnn_weights_cache_provider, is_finalized);
 SAME_FIELD(WeightsCacheProvider, offset_to_addr, xnn_weights_cache_provider, offset_to_addr);
 SAME_FIELD(WeightsCacheProvider, delete_cache, xnn_weights_cache_provider, delete_cache);
-static_assert(sizeof(WeightsCacheProvider) >= sizeof(xnn_weights_cache_provider), "a version that calls more functions");
+static_assert(sizeof(WeightsCacheProvider) >= sizeof(xnn_weights_cache_provider),
+              "a version that calls more functions");
 
 }  // namespace
 }  // namespace mote::xnnpack

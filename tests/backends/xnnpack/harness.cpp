@@ -62,7 +62,8 @@ bool has_library() {
     std::error_code error;
     for (const auto& python : std::filesystem::directory_iterator(".venv/lib", error)) {
       const auto path = python.path() / "site-packages/executorch/lib/libexecutorch_backend_xnnpack.so";
-      if (std::filesystem::exists(path, error)) ::setenv("MOTE_XNNPACK_LIBRARY", std::filesystem::absolute(path).c_str(), 0);
+      if (std::filesystem::exists(path, error))
+        ::setenv("MOTE_XNNPACK_LIBRARY", std::filesystem::absolute(path).c_str(), 0);
     }
   }
   const Status status = find_backend("xnnpack")->check_device();
@@ -77,8 +78,8 @@ std::unique_ptr<std::byte, void (*)(void*)> align(const Bytes& bytes) {
   return {static_cast<std::byte*>(memory), std::free};
 }
 
-Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads, const std::string& path, uint32_t program_crc32,
-               const std::string& lowering, const Api* api)
+Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads, const std::string& path,
+               uint32_t program_crc32, const std::string& lowering, const Api* api)
     : blob_(std::move(blob)), aligned_(align(blob_)) {
   DelegateSource source;
   source.path = path;
@@ -87,18 +88,24 @@ Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_thr
   DelegatePart part;
   part.place = "test.mote: delegates[0] (xnnpack)";
   part.blob = {aligned_.get(), blob_.size()};
-  for (size_t i = 0; i < weights.size(); ++i) part.weights.push_back({static_cast<uint32_t>(i), "w", weights[i]->tensor});
+  for (size_t i = 0; i < weights.size(); ++i)
+    part.weights.push_back({static_cast<uint32_t>(i), "w", weights[i]->tensor});
   source.parts.push_back(std::move(part));
-  if (api != nullptr) status_ = keep(Program::load(*api, source));
-  else status_ = keep(find_backend("xnnpack")->load(std::move(source)));
+  if (api != nullptr)
+    status_ = keep(Program::load(*api, source));
+  else
+    status_ = keep(find_backend("xnnpack")->load(std::move(source)));
   if (!status_.ok()) return;
   pool_ = *make_thread_pool(num_threads);
   auto delegate = program_->open({.threads = pool_.get(), .max_tokens = 4096});
-  if (delegate.ok()) delegate_ = *std::move(delegate);
-  else status_ = delegate.status();
+  if (delegate.ok())
+    delegate_ = *std::move(delegate);
+  else
+    status_ = delegate.status();
 }
 
-Status Loaded::run(const std::vector<const Owned*>& inputs, const std::vector<mote::test::Shape>& outputs, int64_t tokens) {
+Status Loaded::run(const std::vector<const Owned*>& inputs, const std::vector<mote::test::Shape>& outputs,
+                   int64_t tokens) {
   if (!status_.ok()) return status_;
   std::vector<const Tensor*> ins;
   std::vector<Tensor*> outs;

@@ -32,7 +32,8 @@ class GraphBuilder {
   int32_t activation(const Sizes& shape, fb::DType dtype = fb::DType::float32);
   int32_t weight(const Sizes& shape, int index, fb::WeightForm form = fb::WeightForm::float32, int64_t first_row = 0);
   int32_t constant(const Sizes& shape, const std::vector<float>& numbers);
-  fb::NodeT& node(fb::Op op, const std::vector<int32_t>& inputs, int32_t output, fb::Function function = fb::Function::abs);
+  fb::NodeT& node(fb::Op op, const std::vector<int32_t>& inputs, int32_t output,
+                  fb::Function function = fb::Function::abs);
   fb::GraphT& graph() { return graph_; }
   fb::ValueT& value(int32_t index) { return *graph_.values[static_cast<size_t>(index)]; }
   Bytes build() const;
@@ -44,7 +45,8 @@ class GraphBuilder {
 
 Bytes pack(const fb::GraphT& graph);
 
-// Whether a library is there; if not the test says why it is skipped. Looks for one in the Python environment of the checkout.
+// Whether a library is there; if not the test says why it is skipped. Looks for one in the Python environment of the
+// checkout.
 bool has_library();
 
 // One part, loaded once; the sizes of calls may change.

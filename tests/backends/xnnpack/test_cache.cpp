@@ -1,4 +1,5 @@
-// Packed weights in a file beside the model: used where they fit, ignored and written anew where not; results never differ.
+// Packed weights in a file beside the model: used where they fit, ignored and written anew where not; results never
+// differ.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ using mote::test::random_tiles;
 
 constexpr int64_t kTokensOfCall = 3;
 constexpr uint32_t kProgram = 0x1234;
-constexpr size_t kHeaderBytes = 128, kTableOffsetAt = 24, kProgramAt = 48, kLibraryAt = 52, kTableCrcAt = 64, kHeaderCrcAt = 68;
+constexpr size_t kHeaderBytes = 128, kTableOffsetAt = 24, kProgramAt = 48, kLibraryAt = 52, kTableCrcAt = 64,
+                 kHeaderCrcAt = 68;
 
 class XnnpackCache : public ::testing::Test {
  protected:
@@ -69,9 +71,12 @@ class XnnpackCache : public ::testing::Test {
     return Bytes(data, data + text.size());
   }
   void write(const Bytes& bytes) const {
-    std::ofstream(cache(), std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(cache(), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
-  size_t num_files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  size_t num_files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
 
   // 64 -> 96 of 4 bits, times scales of rows, -> 64 of 8 bits, -> 48 dense with a bias.
   static Bytes graph() {
@@ -81,7 +86,8 @@ class XnnpackCache : public ::testing::Test {
     const int32_t products = graph.activation({1, kT, 96}), wide = graph.activation({1, kT, 96});
     graph.node(fb::Op::convert, {x}, codes);
     graph.node(fb::Op::fully_connected, {codes, graph.weight({96, 64}, 0, fb::WeightForm::int4_blocks)}, products);
-    graph.node(fb::Op::binary, {products, graph.weight({96}, 0, fb::WeightForm::row_scales)}, wide, fb::Function::multiply);
+    graph.node(fb::Op::binary, {products, graph.weight({96}, 0, fb::WeightForm::row_scales)}, wide,
+               fb::Function::multiply);
     const int32_t more = graph.activation({1, kT, 96}, fb::DType::int8_rows), middle = graph.activation({1, kT, 64});
     graph.node(fb::Op::convert, {wide}, more);
     graph.node(fb::Op::fully_connected, {more, graph.weight({64, 96}, 1, fb::WeightForm::int8_high)}, middle);
@@ -117,7 +123,9 @@ TEST_F(XnnpackCache, second_load_reads_scales_from_the_file_too) {
 }
 
 TEST_F(XnnpackCache, each_lowering_has_its_own) {
-  const auto load_as = [&](const std::string& lowering) { return Loaded(blob_, weights(), 1, model(), kProgram, lowering); };
+  const auto load_as = [&](const std::string& lowering) {
+    return Loaded(blob_, weights(), 1, model(), kProgram, lowering);
+  };
   ASSERT_TRUE(load().status().ok());
   const auto written = fs::last_write_time(cache());
   for (const std::string name : {"xnnpack+toy", "../m", "", "a b"}) EXPECT_TRUE(is_file_backed(load_as(name))) << name;
@@ -144,7 +152,8 @@ TEST_F(XnnpackCache, is_ignored_and_written_anew_where_a_byte_is_damaged) {
 TEST_F(XnnpackCache, is_ignored_where_it_ends_early_or_late) {
   ASSERT_TRUE(load().status().ok());
   const Bytes sound = read();
-  for (const size_t size : {size_t{0}, size_t{1}, kHeaderBytes, kHeaderBytes + 1, sound.size() / 2, sound.size() - 1, sound.size() + 1}) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, kHeaderBytes, kHeaderBytes + 1, sound.size() / 2, sound.size() - 1, sound.size() + 1}) {
     Bytes damaged = sound;
     damaged.resize(size);
     write(damaged);
@@ -198,7 +207,8 @@ TEST_F(XnnpackCache, mutated_tables_never_crash) {
     if (i % 8 == 0) mutated.resize(static_cast<size_t>(table + random() % (sound.size() - table)));
     for (uint64_t count = 1 + random() % 3; count > 0; --count) {
       const uint64_t first = i % 4 == 1 ? 8 : table, end = i % 4 == 1 ? kTableCrcAt : mutated.size();
-      if (first < end) mutated[static_cast<size_t>(first + random() % (end - first))] = static_cast<std::byte>(random());
+      if (first < end)
+        mutated[static_cast<size_t>(first + random() % (end - first))] = static_cast<std::byte>(random());
     }
     seal(&mutated);
     write(mutated);

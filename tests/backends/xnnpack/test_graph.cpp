@@ -50,10 +50,13 @@ const std::vector<Refusal> kRefusals = {
     {"rows as floats", [](auto& g) { g.graph().nodes[1]->inputs[0] = 0; }, "cannot multiply float32 with int4_blocks"},
     {"function of another op", [](auto& g) { g.graph().nodes[2]->function = fb::Function::abs; }, "function = abs"},
     {"quantised output", [](auto& g) { g.value(1).dtype = fb::DType::int8_rows; }, "only an activation"},
-    {"rows as halves", [](auto& g) { g.value(2).dtype = fb::DType::float16; }, "cannot multiply float16 with int4_blocks"},
+    {"rows as halves", [](auto& g) { g.value(2).dtype = fb::DType::float16; },
+     "cannot multiply float16 with int4_blocks"},
     {"product in halves", [](auto& g) { g.value(3).dtype = fb::DType::float16; }, "writes float32 only"},
-    {"a conversion of nothing", [](auto& g) { g.value(2).dtype = fb::DType::float32; }, "cannot convert float32 to float32"},
-    {"halves of tiles", [](auto& g) { g.value(4).form = fb::WeightForm::float16; }, "form = float16: cannot be made from"},
+    {"a conversion of nothing", [](auto& g) { g.value(2).dtype = fb::DType::float32; },
+     "cannot convert float32 to float32"},
+    {"halves of tiles", [](auto& g) { g.value(4).form = fb::WeightForm::float16; },
+     "form = float16: cannot be made from"},
     {"kernel as operand", [](auto& g) { g.graph().nodes[2]->inputs[1] = 4; }, "must be float32"},
 };
 

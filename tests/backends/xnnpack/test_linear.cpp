@@ -30,7 +30,8 @@ TEST(XnnpackLinear, multiplies_float32) {
     const Status status = loaded.run({&in}, {{1, tokens, n}}, tokens);
     ASSERT_TRUE(status.ok()) << status.message();
     std::vector<double> expected = multiply_rows(to_doubles(in), to_doubles(weight), n, k);
-    for (size_t i = 0; i < expected.size(); ++i) expected[i] += static_cast<double>(bias.as<float>()[i % static_cast<size_t>(n)]);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] += static_cast<double>(bias.as<float>()[i % static_cast<size_t>(n)]);
     EXPECT_LT(relative_error(loaded.output(), expected), 1e-5) << "T = " << tokens;
   }
 }
@@ -60,7 +61,8 @@ Bytes quantised_graph(const Case& c, bool as_int4, bool quantise) {
   if (as_int4) {
     const int32_t product = graph.activation({1, kT, c.n});
     graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int4_blocks)}, product);
-    graph.node(fb::Op::binary, {product, graph.weight({c.n}, 0, fb::WeightForm::row_scales)}, y, fb::Function::multiply);
+    graph.node(fb::Op::binary, {product, graph.weight({c.n}, 0, fb::WeightForm::row_scales)}, y,
+               fb::Function::multiply);
   } else if (c.bits <= 4) {
     graph.node(fb::Op::fully_connected, {rows, graph.weight({c.n, c.k}, 0, fb::WeightForm::int8_rows)}, y);
   } else {
@@ -101,20 +103,22 @@ void check_per_channel(const Case& c, fb::WeightForm form) {
 
 TEST(XnnpackLinear, multiplies_int8_rows_with_int4_blocks) {
   if (!has_library()) GTEST_SKIP();
-  for (const Case& c : {Case{4, 32, 35, 96}, Case{4, 64, 48, 256}, Case{4, 128, 7, 384}, Case{4, 256, 129, 512}, Case{3, 32, 20, 64},
-                        Case{2, 64, 33, 128}, Case{1, 32, 16, 160}}) {
+  for (const Case& c : {Case{4, 32, 35, 96}, Case{4, 64, 48, 256}, Case{4, 128, 7, 384}, Case{4, 256, 129, 512},
+                        Case{3, 32, 20, 64}, Case{2, 64, 33, 128}, Case{1, 32, 16, 160}}) {
     check(c, true, true, 1);
   }
 }
 
 TEST(XnnpackLinear, multiplies_int8_rows_with_int8_rows) {
   if (!has_library()) GTEST_SKIP();
-  for (const Case& c : {Case{4, 32, 35, 96}, Case{3, 64, 17, 128}, Case{2, 128, 65, 256}, Case{1, 256, 5, 256}}) check(c, false, true, 1);
+  for (const Case& c : {Case{4, 32, 35, 96}, Case{3, 64, 17, 128}, Case{2, 128, 65, 256}, Case{1, 256, 5, 256}})
+    check(c, false, true, 1);
 }
 
 TEST(XnnpackLinear, multiplies_int8_rows_with_two_bytes) {
   if (!has_library()) GTEST_SKIP();
-  for (const Case& c : {Case{8, 32, 35, 96}, Case{7, 64, 17, 128}, Case{6, 128, 65, 256}, Case{5, 256, 5, 256}}) check(c, false, true, 1);
+  for (const Case& c : {Case{8, 32, 35, 96}, Case{7, 64, 17, 128}, Case{6, 128, 65, 256}, Case{5, 256, 5, 256}})
+    check(c, false, true, 1);
 }
 
 TEST(XnnpackLinear, multiplies_floats_with_quantised_weights) {
@@ -124,7 +128,8 @@ TEST(XnnpackLinear, multiplies_floats_with_quantised_weights) {
 
 TEST(XnnpackLinear, multiplies_with_one_scale_a_row) {
   if (!has_library()) GTEST_SKIP();
-  for (const Case& c : {Case{4, 256, 35, 256}, Case{4, 32, 129, 96}, Case{3, 64, 20, 192}, Case{2, 128, 33, 128}, Case{1, 32, 16, 160}}) {
+  for (const Case& c : {Case{4, 256, 35, 256}, Case{4, 32, 129, 96}, Case{3, 64, 20, 192}, Case{2, 128, 33, 128},
+                        Case{1, 32, 16, 160}}) {
     check_per_channel(c, fb::WeightForm::int4_rows);
     check_per_channel(c, fb::WeightForm::int8_rows);
   }
@@ -134,7 +139,9 @@ TEST(XnnpackLinear, multiplies_with_one_scale_a_row) {
 }
 
 // The first row's first multiplier, and its scale.
-std::byte* multiplier_of(Tiles& weight, const Case& c) { return weight.owned.as<std::byte>() + code_bytes(c.bits, c.group_size); }
+std::byte* multiplier_of(Tiles& weight, const Case& c) {
+  return weight.owned.as<std::byte>() + code_bytes(c.bits, c.group_size);
+}
 std::byte* scale_of(Tiles& weight, const Case& c) {
   return weight.owned.as<std::byte>() + c.k / c.group_size * tile_bytes(c.bits, c.group_size);
 }
@@ -145,7 +152,8 @@ TEST(XnnpackLinear, rows_without_a_scale_are_zeros) {
     Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
     std::memset(scale_of(weight, c), 0, sizeof(float));
     std::fill_n(weight.values.begin(), c.k, 0.0);
-    Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true), {&weight.owned});
+    Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true),
+                  {&weight.owned});
     compare(loaded, c, weight, true);
   }
 }
@@ -155,9 +163,11 @@ TEST(XnnpackLinear, refuses_multipliers_where_rows_have_one_scale) {
   for (const Case& c : {Case{4, 32, 17, 64}, Case{8, 32, 17, 64}}) {
     Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
     *multiplier_of(weight, c) = std::byte{3};
-    Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true), {&weight.owned});
+    Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true),
+                  {&weight.owned});
     EXPECT_EQ(loaded.status().code(), Code::kInvalidProgram);
-    EXPECT_NE(loaded.status().message().find("multiplier 3 of row 0, group 0: must be 0 or 1"), std::string::npos) << loaded.status().message();
+    EXPECT_NE(loaded.status().message().find("multiplier 3 of row 0, group 0: must be 0 or 1"), std::string::npos)
+        << loaded.status().message();
   }
 }
 

@@ -20,7 +20,8 @@ constexpr int64_t kTokensOfCall = 5;
 
 size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
-// A norm, linear layers of 4 bits in blocks and rows, of 8 bits and in float16, a gate, heads that are turned, a product of matrices.
+// A norm, linear layers of 4 bits in blocks and rows, of 8 bits and in float16, a gate, heads that are turned, a
+// product of matrices.
 GraphBuilder large_graph() {
   GraphBuilder graph;
   const Sizes wide = {1, kT, 64}, column = {1, kT, 1};
@@ -32,15 +33,20 @@ GraphBuilder large_graph() {
   graph.node(fb::Op::unary, {mean}, root, fb::Function::rsqrt);
   graph.node(fb::Op::binary, {x, root}, normed, fb::Function::multiply);
   graph.node(fb::Op::binary, {normed, graph.weight({64}, 1)}, weighted, fb::Function::multiply);
-  const int32_t rows = graph.activation(wide, fb::DType::int8_rows), product = graph.activation(wide), scaled = graph.activation(wide);
+  const int32_t rows = graph.activation(wide, fb::DType::int8_rows), product = graph.activation(wide),
+                scaled = graph.activation(wide);
   graph.node(fb::Op::convert, {weighted}, rows);
   graph.node(fb::Op::fully_connected, {rows, graph.weight({64, 64}, 0, fb::WeightForm::int4_blocks, 16)}, product);
-  graph.node(fb::Op::binary, {product, graph.weight({64}, 0, fb::WeightForm::row_scales, 16)}, scaled, fb::Function::multiply);
-  const int32_t high = graph.activation({1, kT, 32}), low = graph.activation({1, kT, 32}), clamped = graph.activation({1, kT, 32});
-  graph.node(fb::Op::fully_connected, {scaled, graph.weight({32, 64}, 2, fb::WeightForm::int8_high), graph.weight({32}, 1)}, high);
+  graph.node(fb::Op::binary, {product, graph.weight({64}, 0, fb::WeightForm::row_scales, 16)}, scaled,
+             fb::Function::multiply);
+  const int32_t high = graph.activation({1, kT, 32}), low = graph.activation({1, kT, 32}),
+                clamped = graph.activation({1, kT, 32});
+  graph.node(fb::Op::fully_connected,
+             {scaled, graph.weight({32, 64}, 2, fb::WeightForm::int8_high), graph.weight({32}, 1)}, high);
   graph.node(fb::Op::fully_connected, {scaled, graph.weight({32, 64}, 2, fb::WeightForm::int8_low)}, low);
   graph.node(fb::Op::binary, {high, low}, clamped, fb::Function::add);
-  const int32_t halves = graph.activation(wide, fb::DType::float16), half = graph.activation({1, kT, 32}, fb::DType::float16);
+  const int32_t halves = graph.activation(wide, fb::DType::float16),
+                half = graph.activation({1, kT, 32}, fb::DType::float16);
   const int32_t whole = graph.activation({1, kT, 32}), by_rows = graph.activation({1, kT, 32});
   const int32_t more = graph.activation({1, kT, 32}), sum = graph.activation({1, kT, 32});
   graph.node(fb::Op::convert, {scaled}, halves);
@@ -50,8 +56,10 @@ GraphBuilder large_graph() {
   graph.node(fb::Op::binary, {clamped, whole}, more, fb::Function::add);
   graph.node(fb::Op::binary, {more, by_rows}, sum, fb::Function::add);
   graph.node(fb::Op::unary, {sum}, z, fb::Function::clamp).numbers = {-1, 1};
-  const int32_t heads = graph.activation({kT, 2, 32}), queries = graph.activation({2, kT, 32}), keys = graph.activation({2, 32, kT});
-  const int32_t part = graph.activation({2, 16, kT}), joined = graph.activation({2, 32, kT}), scores = graph.activation({2, kT, kT});
+  const int32_t heads = graph.activation({kT, 2, 32}), queries = graph.activation({2, kT, 32}),
+                keys = graph.activation({2, 32, kT});
+  const int32_t part = graph.activation({2, 16, kT}), joined = graph.activation({2, 32, kT}),
+                scores = graph.activation({2, kT, kT});
   graph.node(fb::Op::reshape, {scaled}, heads);
   graph.node(fb::Op::transpose, {heads}, queries).axes = {1, 0, 2};
   graph.node(fb::Op::transpose, {queries}, keys).axes = {0, 2, 1};
@@ -67,8 +75,25 @@ GraphBuilder large_graph() {
 
 template <typename T>
 T changed(T number, Random& random) {
-  constexpr uint64_t kEdges[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40,
-                                 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff};
+  constexpr uint64_t kEdges[] = {0,
+                                 1,
+                                 2,
+                                 15,
+                                 16,
+                                 17,
+                                 31,
+                                 32,
+                                 33,
+                                 63,
+                                 64,
+                                 65,
+                                 0x7fffffff,
+                                 0x80000000,
+                                 0xffffffff,
+                                 1ull << 40,
+                                 0x7fffffffffffffff,
+                                 0x8000000000000000,
+                                 0xffffffffffffffff};
   const auto old = static_cast<uint64_t>(static_cast<int64_t>(number));
   switch (below(random, 4)) {
     case 0: return static_cast<T>(kEdges[below(random, std::size(kEdges))]);
@@ -79,7 +104,8 @@ T changed(T number, Random& random) {
 }
 
 fb::Dim changed_dim(const fb::Dim& dim, Random& random) {
-  return below(random, 2) == 0 ? fb::Dim(changed(dim.tokens(), random), dim.constant()) : fb::Dim(dim.tokens(), changed(dim.constant(), random));
+  return below(random, 2) == 0 ? fb::Dim(changed(dim.tokens(), random), dim.constant())
+                               : fb::Dim(dim.tokens(), changed(dim.constant(), random));
 }
 
 void change_value(fb::ValueT& value, Random& random) {
@@ -91,10 +117,11 @@ void change_value(fb::ValueT& value, Random& random) {
     case 4: value.first_row = changed(value.first_row, random); break;
     case 5: value.numbers.assign(below(random, 40), 1.0f); break;
     case 6: value.shape.resize(below(random, 8), fb::Dim(0, 1)); break;
-    default: if (!value.shape.empty()) {
-      fb::Dim& dim = value.shape[below(random, value.shape.size())];
-      dim = changed_dim(dim, random);
-    }
+    default:
+      if (!value.shape.empty()) {
+        fb::Dim& dim = value.shape[below(random, value.shape.size())];
+        dim = changed_dim(dim, random);
+      }
   }
 }
 
@@ -107,15 +134,19 @@ void change_node(fb::NodeT& node, size_t num_values, Random& random) {
     case 4: node.axes.assign(below(random, 8), static_cast<int32_t>(below(random, 7))); break;
     case 5: node.begin = std::make_unique<fb::Dim>(changed_dim(fb::Dim(0, 0), random)); break;
     case 6: node.end = std::make_unique<fb::Dim>(changed_dim(fb::Dim(0, 8), random)); break;
-    default: if (!node.inputs.empty()) node.inputs[below(random, node.inputs.size())] = static_cast<int32_t>(below(random, num_values));
+    default:
+      if (!node.inputs.empty())
+        node.inputs[below(random, node.inputs.size())] = static_cast<int32_t>(below(random, num_values));
   }
 }
 
 Bytes change_fields(const Bytes& blob, Random& random) {
   const auto graph = fb::UnPackGraph(blob.data());
   for (size_t count = 1 + below(random, 3); count > 0; --count) {
-    if (below(random, 2) == 0) change_value(*graph->values[below(random, graph->values.size())], random);
-    else change_node(*graph->nodes[below(random, graph->nodes.size())], graph->values.size(), random);
+    if (below(random, 2) == 0)
+      change_value(*graph->values[below(random, graph->values.size())], random);
+    else
+      change_node(*graph->nodes[below(random, graph->nodes.size())], graph->values.size(), random);
   }
   return pack(*graph);
 }
@@ -133,7 +164,8 @@ TEST(XnnpackMutations, never_crash) {
   const char* wanted = std::getenv("MOTE_FUZZ_ITERATIONS");
   const int num_mutations = wanted == nullptr ? kMutations : std::atoi(wanted);
   const auto four_bits = random_tiles({96, 64}, 4, 32, 1), eight_bits = random_tiles({32, 64}, 8, 64, 2);
-  const Owned vector = random_floats({64}, 3), dense = random_floats({32, 64}, 5), in = random_floats({1, kTokensOfCall, 64}, 4);
+  const Owned vector = random_floats({64}, 3), dense = random_floats({32, 64}, 5),
+              in = random_floats({1, kTokensOfCall, 64}, 4);
   const auto by_rows = random_tiles({32, 64}, 4, 32, 6, true);
   const std::vector<const Owned*> weights = {&four_bits.owned, &vector, &eight_bits.owned, &dense, &by_rows.owned};
   const std::vector<mote::test::Shape> outputs = {{2, kTokensOfCall, kTokensOfCall}, {1, kTokensOfCall, 32}};
@@ -155,7 +187,8 @@ TEST(XnnpackMutations, never_crash) {
 
 TEST(XnnpackMutations, never_crash_on_damaged_weights) {
   if (!has_library()) GTEST_SKIP();
-  const Owned vector = random_floats({64}, 3), dense = random_floats({32, 64}, 5), in = random_floats({1, kTokensOfCall, 64}, 4);
+  const Owned vector = random_floats({64}, 3), dense = random_floats({32, 64}, 5),
+              in = random_floats({1, kTokensOfCall, 64}, 4);
   const auto by_rows = random_tiles({32, 64}, 4, 32, 6, true);
   const Bytes blob = large_graph().build();
   int num_refused = 0;
@@ -164,7 +197,8 @@ TEST(XnnpackMutations, never_crash_on_damaged_weights) {
     auto four_bits = random_tiles({96, 64}, 4, 32, 1), eight_bits = random_tiles({32, 64}, 8, 64, 2);
     for (Owned* weight : {&four_bits.owned, &eight_bits.owned}) {
       auto* bytes = weight->as<std::byte>();
-      for (size_t at = 0; at < weight->bytes.size(); ++at) bytes[at] = i == 0 ? std::byte{0xff} : static_cast<std::byte>(random());
+      for (size_t at = 0; at < weight->bytes.size(); ++at)
+        bytes[at] = i == 0 ? std::byte{0xff} : static_cast<std::byte>(random());
     }
     Loaded loaded(blob, {&four_bits.owned, &vector, &eight_bits.owned, &dense, &by_rows.owned});
     const Status status = loaded.run({&in}, {{2, kTokensOfCall, kTokensOfCall}, {1, kTokensOfCall, 32}}, kTokensOfCall);

@@ -9,9 +9,9 @@
 namespace mote::xnnpack::test {
 namespace {
 
-using mote::test::random_floats;
 using fb::Function;
 using fb::Op;
+using mote::test::random_floats;
 
 double at(const Owned& tensor, int64_t i) { return static_cast<double>(tensor.as<float>()[i]); }
 
@@ -21,7 +21,8 @@ TEST(XnnpackOps, computes_unary_functions) {
   if (!has_library()) GTEST_SKIP();
   const std::vector<std::pair<Function, std::function<double(double)>>> cases = {
       {Function::abs, [](double x) { return std::abs(x); }},
-      {Function::approximate_gelu, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {Function::approximate_gelu,
+       [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
       {Function::round, [](double x) { return std::nearbyint(x); }},
       {Function::ceil, [](double x) { return std::ceil(x); }},
       {Function::clamp, [](double x) { return std::clamp(x, -0.25, 0.75); }},
@@ -63,8 +64,11 @@ TEST(XnnpackOps, computes_unary_functions) {
 TEST(XnnpackOps, broadcasts_binary_functions) {
   if (!has_library()) GTEST_SKIP();
   const std::vector<std::pair<Function, std::function<double(double, double)>>> cases = {
-      {Function::add, std::plus<>()}, {Function::subtract, std::minus<>()}, {Function::multiply, std::multiplies<>()},
-      {Function::divide, std::divides<>()}, {Function::maximum, [](double a, double b) { return std::max(a, b); }},
+      {Function::add, std::plus<>()},
+      {Function::subtract, std::minus<>()},
+      {Function::multiply, std::multiplies<>()},
+      {Function::divide, std::divides<>()},
+      {Function::maximum, [](double a, double b) { return std::max(a, b); }},
       {Function::minimum, [](double a, double b) { return std::min(a, b); }}};
   const Owned row = random_floats({11}, 9);
   for (const auto& [function, expected] : cases) {
@@ -79,7 +83,8 @@ TEST(XnnpackOps, broadcasts_binary_functions) {
       const Status status = loaded.run({&in, &other}, {{1, tokens, 11}}, tokens);
       ASSERT_TRUE(status.ok()) << status.message();
       std::vector<double> y_expected;
-      for (int64_t i = 0; i < in.count(); ++i) y_expected.push_back(at(row, i % 11) + expected(at(in, i), at(other, i / 11)));
+      for (int64_t i = 0; i < in.count(); ++i)
+        y_expected.push_back(at(row, i % 11) + expected(at(in, i), at(other, i / 11)));
       EXPECT_LT(relative_error(loaded.output(), y_expected), 1e-6) << fb::EnumNameFunction(function) << " T " << tokens;
     }
   }

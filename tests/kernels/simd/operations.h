@@ -9,7 +9,12 @@ namespace mote::test {
 
 inline constexpr size_t kVectorBytes = 64;
 
-enum class Domain { kFloats, kRoundable, kIntegers, kBytes };  // what the inputs may be: any, |x| <= 2^22, any, -128..127
+enum class Domain {
+  kFloats,
+  kRoundable,
+  kIntegers,
+  kBytes
+};  // what the inputs may be: any, |x| <= 2^22, any, -128..127
 
 struct SimdOperation {
   std::string_view name;

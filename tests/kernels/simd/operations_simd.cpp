@@ -65,9 +65,8 @@ constexpr SimdOperation kOperations[] = {
     {"max_lanes", kFloats, true, float_1<[](F32x16 x) { return splat(max_lanes(x)); }>},
     {"load_part", kFloats, true,
      to_floats<[](const std::byte* a) { return load_part(reinterpret_cast<const float*>(a), 5); }>},
-    {"store_part", kFloats, true, to_memory<[](const std::byte* a, std::byte* y) {
-       store_part(reinterpret_cast<float*>(y), floats(a), 11);
-     }>},
+    {"store_part", kFloats, true,
+     to_memory<[](const std::byte* a, std::byte* y) { store_part(reinterpret_cast<float*>(y), floats(a), 11); }>},
     {"load_f16", kIntegers, true, to_floats<[](const std::byte* a) { return load_f16(a); }>},
     {"load_bf16", kIntegers, true, to_floats<[](const std::byte* a) { return load_bf16(a); }>},
     {"bits_to_f32", kIntegers, true, to_floats<[](const std::byte* a) { return bits_to_f32(load_i32(a)); }>},
@@ -75,7 +74,8 @@ constexpr SimdOperation kOperations[] = {
     {"load_i8", kIntegers, false, to_integers<[](const std::byte* a) { return load_i8(a); }>},
     {"load_u8", kIntegers, false, to_integers<[](const std::byte* a) { return load_u8(a); }>},
     {"bits_to_i32", kIntegers, false, to_integers<[](const std::byte* a) { return bits_to_i32(floats(a)); }>},
-    {"round_to_i32", Domain::kRoundable, false, to_integers<[](const std::byte* a) { return round_to_i32(floats(a)); }>},
+    {"round_to_i32", Domain::kRoundable, false,
+     to_integers<[](const std::byte* a) { return round_to_i32(floats(a)); }>},
     {"shift_left", kIntegers, false, to_integers<[](const std::byte* a) { return shift_left<5>(load_i32(a)); }>},
     {"shift_right", kIntegers, false, to_integers<[](const std::byte* a) { return shift_right<5>(load_i32(a)); }>},
     {"add_i32", kIntegers, false, integer_2<[](I32x16 a, I32x16 b) { return a + b; }>},
@@ -93,8 +93,8 @@ constexpr int kOwnRank = -1;
 constexpr int kOwnRank = kRank;
 #endif
 
-MOTE_REGISTER_KERNEL(.name = "operations_" MOTE_ISA_NAME, .role = SimdOperations::kRole, .needs = kNeeds, .rank = kOwnRank,
-                     .functions = &kFunctions);
+MOTE_REGISTER_KERNEL(.name = "operations_" MOTE_ISA_NAME, .role = SimdOperations::kRole, .needs = kNeeds,
+                     .rank = kOwnRank, .functions = &kFunctions);
 
 }  // namespace
 }  // namespace MOTE_ISA

@@ -10,8 +10,8 @@
 #include <random>
 #include <span>
 
-#include "kernels/support/float_bits.h"
 #include "kernels/kernel.h"
+#include "kernels/support/float_bits.h"
 #include "tests/kernels/simd/operations.h"
 
 namespace mote::test {
@@ -23,11 +23,45 @@ using Random = std::independent_bits_engine<std::mt19937, 32, uint32_t>;
 using Inputs = std::array<Bytes, 4>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kSpecial[] = {0.0f,       -0.0f,    1e-45f,  -1e-45f,   1e-40f,      -1e-40f,     0x1p-126f, -0x1p-126f, 1.0f,
-                              -1.0f,      0.5f,     1.5f,    -2.5f,     0.625f,      -0.625f,     3.14159f,  1e-4f,      20.0f,
-                              -20.0f,     87.33654f, -87.33654f, -87.4f, 88.72283f,  88.72284f,   -88.8f,    89.0f,      -104.0f,
-                              65504.0f,   65519.9f, 65520.0f, 5.9604645e-8f, 2.9e-8f, 6.1e-5f,    3.4028235e38f, -3.4028235e38f,
-                              kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()};
+constexpr float kSpecial[] = {0.0f,
+                              -0.0f,
+                              1e-45f,
+                              -1e-45f,
+                              1e-40f,
+                              -1e-40f,
+                              0x1p-126f,
+                              -0x1p-126f,
+                              1.0f,
+                              -1.0f,
+                              0.5f,
+                              1.5f,
+                              -2.5f,
+                              0.625f,
+                              -0.625f,
+                              3.14159f,
+                              1e-4f,
+                              20.0f,
+                              -20.0f,
+                              87.33654f,
+                              -87.33654f,
+                              -87.4f,
+                              88.72283f,
+                              88.72284f,
+                              -88.8f,
+                              89.0f,
+                              -104.0f,
+                              65504.0f,
+                              65519.9f,
+                              65520.0f,
+                              5.9604645e-8f,
+                              2.9e-8f,
+                              6.1e-5f,
+                              3.4028235e38f,
+                              -3.4028235e38f,
+                              kInfinity,
+                              -kInfinity,
+                              std::numeric_limits<float>::quiet_NaN(),
+                              -std::numeric_limits<float>::quiet_NaN()};
 
 std::vector<const Kernel*> runnable() {
   std::vector<const Kernel*> kernels;
@@ -145,7 +179,8 @@ TEST(Simd, float_operations_are_those_of_the_language) {
           const auto at = [&](size_t input) { return std::bit_cast<Floats>(inputs[input])[i]; };
           float expected = reference(at(0), at(1), at(2), at(3));
           if (std::isnan(expected)) expected = std::numeric_limits<float>::quiet_NaN();
-          ASSERT_EQ(std::bit_cast<uint32_t>(expected), y[i]) << name << " " << kernel->name << " " << at(0) << " " << at(1);
+          ASSERT_EQ(std::bit_cast<uint32_t>(expected), y[i])
+              << name << " " << kernel->name << " " << at(0) << " " << at(1);
         }
       }
     }
@@ -167,7 +202,8 @@ TEST(Simd, functions_are_within_their_stated_errors_of_double) {
       {"sigmoid", sigmoid, 4e-7, 0},
       {"silu", [](double x) { return x * sigmoid(x); }, 4e-7, 0},
       {"tanh", [](double x) { return std::tanh(x); }, 4e-7, 0},
-      {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }, 0, 4e-7},
+      {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); },
+       0, 4e-7},
   };
   const Kernel* kernel = runnable().back();  // the others give the same bits
   for (const Function& function : functions) {
@@ -268,8 +304,11 @@ TEST(Simd, integer_operations) {
     Random generator(11);
     for (int repeat = 0; repeat < 500; ++repeat) {
       const Inputs inputs = random_inputs(Domain::kIntegers, generator);
-      const auto a = std::bit_cast<std::array<uint32_t, 16>>(inputs[0]), b = std::bit_cast<std::array<uint32_t, 16>>(inputs[1]);
-      const auto of = [&](std::string_view name) { return std::bit_cast<std::array<int32_t, 16>>(run(operation_named(kernel, name), inputs)); };
+      const auto a = std::bit_cast<std::array<uint32_t, 16>>(inputs[0]),
+                 b = std::bit_cast<std::array<uint32_t, 16>>(inputs[1]);
+      const auto of = [&](std::string_view name) {
+        return std::bit_cast<std::array<int32_t, 16>>(run(operation_named(kernel, name), inputs));
+      };
       const auto sum = of("add_i32"), difference = of("sub_i32"), both = of("and_i32"), left = of("shift_left"),
                  right = of("shift_right"), bytes = of("load_i8"), unsigned_bytes = of("load_u8");
       const auto converted = std::bit_cast<Floats>(run(operation_named(kernel, "to_f32"), inputs));
@@ -283,9 +322,11 @@ TEST(Simd, integer_operations) {
         ASSERT_EQ(static_cast<uint8_t>(inputs[0][i]), unsigned_bytes[i]);
         ASSERT_EQ(static_cast<float>(static_cast<int32_t>(a[i])), converted[i]);
       }
-      const Inputs roundable = random_inputs(Domain::kRoundable, generator), bytes_in = random_inputs(Domain::kBytes, generator);
+      const Inputs roundable = random_inputs(Domain::kRoundable, generator),
+                   bytes_in = random_inputs(Domain::kBytes, generator);
       const auto x = std::bit_cast<Floats>(roundable[0]);
-      const auto rounded = std::bit_cast<std::array<int32_t, 16>>(run(operation_named(kernel, "round_to_i32"), roundable));
+      const auto rounded =
+          std::bit_cast<std::array<int32_t, 16>>(run(operation_named(kernel, "round_to_i32"), roundable));
       const auto words = std::bit_cast<std::array<int32_t, 16>>(bytes_in[0]);
       const Bytes stored = run(operation_named(kernel, "store_i8"), bytes_in);
       for (size_t i = 0; i < 16; ++i) {
@@ -306,8 +347,10 @@ TEST(Simd, lanes_become_one_in_one_order) {
       Inputs inputs{};
       inputs[0] = std::bit_cast<Bytes>(l);
       const auto four = [&](size_t i) { return (l[i] + l[i + 8]) + (l[i + 4] + l[i + 12]); };
-      ASSERT_EQ((four(0) + four(2)) + (four(1) + four(3)), std::bit_cast<Floats>(run(operation_named(kernel, "sum_lanes"), inputs))[3]);
-      ASSERT_EQ(*std::max_element(l.begin(), l.end()), std::bit_cast<Floats>(run(operation_named(kernel, "max_lanes"), inputs))[3]);
+      ASSERT_EQ((four(0) + four(2)) + (four(1) + four(3)),
+                std::bit_cast<Floats>(run(operation_named(kernel, "sum_lanes"), inputs))[3]);
+      ASSERT_EQ(*std::max_element(l.begin(), l.end()),
+                std::bit_cast<Floats>(run(operation_named(kernel, "max_lanes"), inputs))[3]);
       const auto part = std::bit_cast<Floats>(run(operation_named(kernel, "load_part"), inputs));
       const auto stored = std::bit_cast<Floats>(run(operation_named(kernel, "store_part"), inputs));
       for (size_t i = 0; i < 16; ++i) {

@@ -1,5 +1,5 @@
-// Every allocation from opening a model to its tokens fails in turn: each time an error says so, and the same call works once
-// there is memory again.
+// Every allocation from opening a model to its tokens fails in turn: each time an error says so, and the same call
+// works once there is memory again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "base/handles.h"
 #include "runner/capi/callers.h"
 #include "runner/capi/mote.h"
-#include "tests/runner/session/tiny_file.h"
 #include "tests/runner/program/counted_allocations.h"
+#include "tests/runner/session/tiny_file.h"
 
 namespace mote {
 namespace {
@@ -35,9 +35,10 @@ class Life {
   std::vector<std::function<int32_t()>> calls() {
     std::vector<std::function<int32_t()>> result{
         [this] { return mote_model_open(path_.c_str(), nullptr, &model_, &error); },
-        [this] { return mote_prefix_cache_open(1 << 20, &cache_, &error); },
-        [this] { return open_session(); },
-        [this] { return mote_tokenize(model_, kText.data(), kText.size(), 1, 1, ids_.data(), ids_.size(), &num_ids_, &error); },
+        [this] { return mote_prefix_cache_open(1 << 20, &cache_, &error); }, [this] { return open_session(); },
+        [this] {
+          return mote_tokenize(model_, kText.data(), kText.size(), 1, 1, ids_.data(), ids_.size(), &num_ids_, &error);
+        },
         [this] { return mote_session_prefill(session_, ids_.data(), num_ids_, logits_.data(), &error); }};
     for (int64_t i = 0; i < kDecoded; ++i) result.push_back([this] { return decode(); });
     result.push_back([this] { return mote_session_fork(session_, &forked_, &error); });
@@ -133,7 +134,8 @@ class AllocationFailure : public testing::TestWithParam<bool> {
       has_failed = true;
       EXPECT_TRUE(failed_now) << life.error.message;
       // A file that cannot be mapped is told by the code of files.
-      EXPECT_TRUE(code == MOTE_ERROR_OUT_OF_MEMORY || code == MOTE_ERROR_FILE_UNREADABLE) << code << ": " << life.error.message;
+      EXPECT_TRUE(code == MOTE_ERROR_OUT_OF_MEMORY || code == MOTE_ERROR_FILE_UNREADABLE)
+          << code << ": " << life.error.message;
       EXPECT_STRNE(life.error.message, "");
       code = call();
       if (code == MOTE_ERROR_INVALID_STATE) code = life.generate_again();
@@ -161,7 +163,8 @@ TEST_P(AllocationFailure, is_an_error_at_each_of_them_and_the_next_call_works) {
   RecordProperty("allocations", static_cast<int>(index - 1));
 }
 
-// Two sequences in a batch, from their prompts to their ends: "sequence:id " of each token, and of each error "sequence:code ".
+// Two sequences in a batch, from their prompts to their ends: "sequence:id " of each token, and of each error
+// "sequence:code ".
 std::string run_batch(mote_batch* batch, test::FailingAllocation* failing) {
   auto error = sized<mote_error>();
   auto options = sized<mote_generation_options>();
@@ -179,7 +182,8 @@ std::string run_batch(mote_batch* batch, test::FailingAllocation* failing) {
   };
   int64_t sequence = -1;
   for (const size_t count : {5, 2}) {
-    EXPECT_EQ(retried([&] { return mote_batch_add(batch, nullptr, ids, count, &options, &sequence, &error); }), MOTE_OK) << error.message;
+    EXPECT_EQ(retried([&] { return mote_batch_add(batch, nullptr, ids, count, &options, &sequence, &error); }), MOTE_OK)
+        << error.message;
   }
   for (int step = 0; step < 32 && mote_batch_num_sequences(batch) > 0; ++step) {
     size_t count = 0;

@@ -16,7 +16,8 @@ std::string take_events(mote_reply* reply) {
   std::string text;
   auto event = sized<mote_reply_event>();
   while (mote_reply_next_event(reply, &event, nullptr) == MOTE_OK && event.kind != MOTE_REPLY_NONE) {
-    text += std::to_string(event.kind) + " " + std::to_string(event.call_index) + " " + std::string(event.text, event.text_bytes) + " " + event.id + "\n";
+    text += std::to_string(event.kind) + " " + std::to_string(event.call_index) + " " +
+            std::string(event.text, event.text_bytes) + " " + event.id + "\n";
   }
   return text;
 }
@@ -45,8 +46,9 @@ TEST(CApiReply, reads_a_reply_in_pieces) {
   EXPECT_EQ(take_events(reply), "3 0 f abc\n4 0 {\"a\": 1} \n5 0  abc\n1 0 [TOOL_ \n");
   char* json = nullptr;
   ASSERT_EQ(mote_reply_message(reply, &json, &error), MOTE_OK);
-  EXPECT_EQ(take(json), R"({"role": "assistant", "content": "Hi[TOOL_", "tool_calls": [{"type": "function", "id": "abc", )"
-                        R"("function": {"name": "f", "arguments": {"a": 1}}}]})");
+  EXPECT_EQ(take(json),
+            R"({"role": "assistant", "content": "Hi[TOOL_", "tool_calls": [{"type": "function", "id": "abc", )"
+            R"("function": {"name": "f", "arguments": {"a": 1}}}]})");
   EXPECT_EQ(mote_reply_finish(reply, &error), MOTE_OK);
   EXPECT_EQ(mote_reply_push(reply, "x", 1, &error), MOTE_ERROR_INVALID_ARGUMENT);
   mote_reply_close(reply);
@@ -79,10 +81,12 @@ TEST(CApiReply, null_is_an_error_everywhere) {
   char* json = nullptr;
   mote_reply* opened = nullptr;
   for (const int32_t code :
-       {mote_reply_open(nullptr, &opened, nullptr), mote_reply_open(&options, nullptr, nullptr), mote_model_reply_open(nullptr, &options, &opened, nullptr),
-        mote_reply_formats(nullptr, nullptr), mote_reply_format(nullptr, &name, nullptr), mote_reply_format(reply, nullptr, nullptr),
-        mote_reply_push(nullptr, "x", 1, nullptr), mote_reply_push(reply, nullptr, 1, nullptr), mote_reply_finish(nullptr, nullptr),
-        mote_reply_next_event(nullptr, &event, nullptr), mote_reply_next_event(reply, nullptr, nullptr), mote_reply_message(nullptr, &json, nullptr),
+       {mote_reply_open(nullptr, &opened, nullptr), mote_reply_open(&options, nullptr, nullptr),
+        mote_model_reply_open(nullptr, &options, &opened, nullptr), mote_reply_formats(nullptr, nullptr),
+        mote_reply_format(nullptr, &name, nullptr), mote_reply_format(reply, nullptr, nullptr),
+        mote_reply_push(nullptr, "x", 1, nullptr), mote_reply_push(reply, nullptr, 1, nullptr),
+        mote_reply_finish(nullptr, nullptr), mote_reply_next_event(nullptr, &event, nullptr),
+        mote_reply_next_event(reply, nullptr, nullptr), mote_reply_message(nullptr, &json, nullptr),
         mote_reply_message(reply, nullptr, nullptr)}) {
     EXPECT_EQ(code, MOTE_ERROR_INVALID_ARGUMENT);
   }
@@ -202,7 +206,10 @@ TEST_F(CApi, older_and_newer_structs_are_understood) {
   info.struct_size = 0;
   EXPECT_EQ(mote_model_get_info(model_, &info, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 
-  struct { mote_session_options known; int32_t unknown[8]; } newer{};
+  struct {
+    mote_session_options known;
+    int32_t unknown[8];
+  } newer{};
   newer.known.struct_size = sizeof newer;
   newer.known.context_length = 5;
   mote_session* session = nullptr;
@@ -234,13 +241,16 @@ TEST_F(CApi, bad_options_are_named) {
   ASSERT_EQ(mote_generation_options_default(model_, &generation_options, &error_), MOTE_OK);
   generation_options.num_stop_strings = 1;
   mote_generation* generation = nullptr;
-  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_),
+            MOTE_ERROR_INVALID_ARGUMENT);
   const char* stops[] = {nullptr};
   generation_options.stop_strings = stops;
-  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_),
+            MOTE_ERROR_INVALID_ARGUMENT);
   generation_options.num_stop_strings = 0;
   generation_options.num_stop_token_ids = 1;
-  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_),
+            MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(generation, nullptr);
 }
 
@@ -361,7 +371,8 @@ TEST_F(CApi, tokenizes_with_any_capacity) {
 TEST_F(CApi, describes_the_file) {
   char* json = nullptr;
   ASSERT_EQ(mote_model_describe(model_, &json, &error_), MOTE_OK);
-  for (const char* expected : {"\"prefill\"", "\"mote.attention\"", "\"bytes_per_position\"", "\"byte-level BPE\"", "\"test/tiny\""}) {
+  for (const char* expected :
+       {"\"prefill\"", "\"mote.attention\"", "\"bytes_per_position\"", "\"byte-level BPE\"", "\"test/tiny\""}) {
     EXPECT_NE(std::strstr(json, expected), nullptr) << expected;
   }
   mote_string_free(json);

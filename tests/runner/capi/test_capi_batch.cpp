@@ -27,7 +27,8 @@ class CApiBatch : public testing::Test {
 
   int64_t add(const std::vector<int32_t>& ids, mote_session* session = nullptr) {
     int64_t sequence = -1;
-    EXPECT_EQ(mote_batch_add(batch_, session, ids.data(), ids.size(), &options_, &sequence, &error_), MOTE_OK) << error_.message;
+    EXPECT_EQ(mote_batch_add(batch_, session, ids.data(), ids.size(), &options_, &sequence, &error_), MOTE_OK)
+        << error_.message;
     return sequence;
   }
 

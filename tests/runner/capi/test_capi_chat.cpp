@@ -25,7 +25,9 @@ test::ProgramBuilder program_with_template() {
 
 class CApiChat : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model_, &error_), MOTE_OK) << error_.message; }
+  void SetUp() override {
+    ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model_, &error_), MOTE_OK) << error_.message;
+  }
   void TearDown() override {
     mote_prompt_close(prompt_);
     mote_model_close(model_);

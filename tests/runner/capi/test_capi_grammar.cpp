@@ -86,17 +86,27 @@ TEST_F(CApiGrammar, null_is_an_error_everywhere) {
   const char* token = nullptr;
   const size_t one = 1;
   options.source_bytes = 1;
-  for (const int32_t code :
-       {mote_model_vocabulary(nullptr, &vocabulary, nullptr), mote_vocabulary_open(nullptr, &one, 1, nullptr, 0, &vocabulary, nullptr),
-        mote_vocabulary_open(&token, nullptr, 1, nullptr, 0, &vocabulary, nullptr), mote_vocabulary_open(&token, &one, 1, nullptr, 0, &vocabulary, nullptr),
-        mote_vocabulary_open(&token, &one, 1, nullptr, 1, &vocabulary, nullptr), mote_vocabulary_open(&token, &one, 1, nullptr, 0, nullptr, nullptr),
-        mote_grammar_open(nullptr, &options, &other, nullptr), mote_grammar_open(vocabulary_, nullptr, &other, nullptr),
-        mote_grammar_open(vocabulary_, &options, &other, nullptr), mote_grammar_open(vocabulary_, &options, nullptr, nullptr),
-        mote_constraint_open(nullptr, &copy, nullptr), mote_constraint_open(grammar, nullptr, nullptr), mote_constraint_copy(nullptr, &copy, nullptr),
-        mote_constraint_copy(constraint, nullptr, nullptr), mote_constraint_mask(nullptr, &mask, 1, nullptr),
-        mote_constraint_mask(constraint, nullptr, 1, nullptr), mote_constraint_mask(constraint, &mask, 0, nullptr),
-        mote_constraint_mask(constraint, &mask, 2, nullptr), mote_constraint_accept(nullptr, 0, nullptr),
-        mote_constraint_get_info(nullptr, &info, nullptr), mote_constraint_get_info(constraint, nullptr, nullptr)}) {
+  for (const int32_t code : {mote_model_vocabulary(nullptr, &vocabulary, nullptr),
+                             mote_vocabulary_open(nullptr, &one, 1, nullptr, 0, &vocabulary, nullptr),
+                             mote_vocabulary_open(&token, nullptr, 1, nullptr, 0, &vocabulary, nullptr),
+                             mote_vocabulary_open(&token, &one, 1, nullptr, 0, &vocabulary, nullptr),
+                             mote_vocabulary_open(&token, &one, 1, nullptr, 1, &vocabulary, nullptr),
+                             mote_vocabulary_open(&token, &one, 1, nullptr, 0, nullptr, nullptr),
+                             mote_grammar_open(nullptr, &options, &other, nullptr),
+                             mote_grammar_open(vocabulary_, nullptr, &other, nullptr),
+                             mote_grammar_open(vocabulary_, &options, &other, nullptr),
+                             mote_grammar_open(vocabulary_, &options, nullptr, nullptr),
+                             mote_constraint_open(nullptr, &copy, nullptr),
+                             mote_constraint_open(grammar, nullptr, nullptr),
+                             mote_constraint_copy(nullptr, &copy, nullptr),
+                             mote_constraint_copy(constraint, nullptr, nullptr),
+                             mote_constraint_mask(nullptr, &mask, 1, nullptr),
+                             mote_constraint_mask(constraint, nullptr, 1, nullptr),
+                             mote_constraint_mask(constraint, &mask, 0, nullptr),
+                             mote_constraint_mask(constraint, &mask, 2, nullptr),
+                             mote_constraint_accept(nullptr, 0, nullptr),
+                             mote_constraint_get_info(nullptr, &info, nullptr),
+                             mote_constraint_get_info(constraint, nullptr, nullptr)}) {
     EXPECT_EQ(code, MOTE_ERROR_INVALID_ARGUMENT);
   }
   mote_constraint_close(constraint);

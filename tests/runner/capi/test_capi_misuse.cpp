@@ -23,7 +23,8 @@ struct Kind {
 };
 
 template <typename Handle>
-Kind kind(const char* name, Handle* handle, void (*close)(Handle*), std::vector<std::function<int32_t(Handle*)>> typed) {
+Kind kind(const char* name, Handle* handle, void (*close)(Handle*),
+          std::vector<std::function<int32_t(Handle*)>> typed) {
   Kind result{name, handle, [close](void* any) { close(static_cast<Handle*>(any)); }, {}};
   for (auto& call : typed) result.calls.push_back([call](void* any) { return call(static_cast<Handle*>(any)); });
   return result;
@@ -57,7 +58,8 @@ class CApiMisuse : public CApi {
     ASSERT_EQ(mote_batch_open(model_, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
     auto beam_options = generation_options_;
     beam_options.max_new_tokens = 2;
-    ASSERT_EQ(mote_session_beam_search(other_session_, &id_, 1, nullptr, &beam_options, &beams_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_session_beam_search(other_session_, &id_, 1, nullptr, &beam_options, &beams_, &error_), MOTE_OK)
+        << error_.message;
     ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, &generation_options_, &generation_, &error_), MOTE_OK);
   }
   void TearDown() override {
@@ -100,7 +102,9 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_model_render(h, &conversation_, &made_.prompt, &error_); },
             [&](auto* h) { return mote_model_reply_open(h, nullptr, &made_.reply, &error_); },
             [&](auto* h) { return mote_session_open(h, nullptr, &made_.session, &error_); },
-            [&](auto* h) { return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_set_draft_model(session_, h, &error_); },
+            [&](auto* h) {
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_set_draft_model(session_, h, &error_);
+            },
             [&](auto* h) { return mote_batch_open(h, nullptr, &made_.batch, &error_); },
             [&](auto* h) { return mote_generation_options_default(h, &made_.options, &error_); }};
   }
@@ -128,7 +132,8 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_session_beam_search(h, &id_, 1, nullptr, nullptr, &made_.beams, &error_); },
             [&](auto* h) { return mote_generation_begin(h, &id_, 1, nullptr, &made_.generation, &error_); },
             [&](auto* h) {
-              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_batch_add(batch_, h, &id_, 1, nullptr, &sequence_, &error_);
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
+                                  : mote_batch_add(batch_, h, &id_, 1, nullptr, &sequence_, &error_);
             },
             [&](auto* h) { return mote_batch_add_fork(batch_, h, &id_, 1, nullptr, &sequence_, &error_); }};
   }
@@ -138,7 +143,8 @@ class CApiMisuse : public CApi {
             [&](auto* h) {
               auto options = sized<mote_session_options>();
               options.prefix_cache = h;
-              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_open(model_, &options, &made_.session, &error_);
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
+                                  : mote_session_open(model_, &options, &made_.session, &error_);
             }};
   }
   Calls<mote_generation> generation_calls() {
@@ -273,7 +279,8 @@ TEST_F(CApiMisuse, handles_of_other_kinds_are_refused_everywhere) {
 TEST_F(CApiMisuse, values_that_are_no_handles_are_refused_everywhere) {
   for (const Kind& each : kinds()) {
     std::vector<char> memory(256, 'x');
-    for (void* wrong : {static_cast<void*>(memory.data()), static_cast<void*>(this), reinterpret_cast<void*>(uintptr_t{0xBEEF})}) {
+    for (void* wrong :
+         {static_cast<void*>(memory.data()), static_cast<void*>(this), reinterpret_cast<void*>(uintptr_t{0xBEEF})}) {
       expect_refused(each, wrong, "must be a handle");
       each.close(wrong);
     }
@@ -420,8 +427,9 @@ TEST_F(CApiMisuse, threads_that_close_what_others_use_get_errors) {
         case 6: code = mote_session_rewind(session.load(), 0, &error); break;
         default: code = mote_generation_next(generation.load(), &piece, &error);
       }
-      const bool is_expected = code == MOTE_OK || code == MOTE_ERROR_INVALID_ARGUMENT || code == MOTE_ERROR_INVALID_STATE ||
-                               code == MOTE_ERROR_CANCELLED || code == MOTE_ERROR_CONTEXT_FULL;
+      const bool is_expected = code == MOTE_OK || code == MOTE_ERROR_INVALID_ARGUMENT ||
+                               code == MOTE_ERROR_INVALID_STATE || code == MOTE_ERROR_CANCELLED ||
+                               code == MOTE_ERROR_CONTEXT_FULL;
       EXPECT_TRUE(is_expected) << code << " " << error.message;
     }
   };

@@ -70,7 +70,8 @@ TEST_F(CApi, beams_come_best_first) {
   generation.max_new_tokens = 5;
   generation.ignore_eos = 1;
   mote_beams* beams = nullptr;
-  ASSERT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_), MOTE_OK)
+      << error_.message;
   ASSERT_EQ(mote_beams_count(beams), 3u);
   float last = 0.0f;
   for (size_t i = 0; i < 3; ++i) {
@@ -86,7 +87,8 @@ TEST_F(CApi, beams_come_best_first) {
   mote_beams_close(beams);
   EXPECT_EQ(mote_session_position(session_), 5);
   options.early_stopping = 3;
-  EXPECT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_),
+            MOTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(CApi, a_session_goes_back) {
@@ -170,7 +172,8 @@ TEST_F(CApi, a_generation_goes_on_from_what_the_session_has) {
   const int32_t ids[] = {1, 2, 3};
   const auto run = [&](const int32_t* prompt, size_t count) {
     std::vector<int32_t> found;
-    EXPECT_EQ(mote_generation_begin(session_, prompt, count, &options, &generation, &error_), MOTE_OK) << error_.message;
+    EXPECT_EQ(mote_generation_begin(session_, prompt, count, &options, &generation, &error_), MOTE_OK)
+        << error_.message;
     auto piece = sized<mote_piece>();
     do {
       EXPECT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK) << error_.message;

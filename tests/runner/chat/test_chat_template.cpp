@@ -22,10 +22,13 @@ Result<Prompt> render(std::string_view source, std::string_view messages, std::s
   return parsed->render(conversation);
 }
 
-std::string refusal(std::string_view source, std::string_view messages = "[]") { return render(source, messages).status().message(); }
+std::string refusal(std::string_view source, std::string_view messages = "[]") {
+  return render(source, messages).status().message();
+}
 
 TEST(ChatTemplate, marks_what_came_from_messages) {
-  const Result<Prompt> prompt = render("<{{ messages[0].content | upper }}>{{ x }}", R"([{"content": "ab"}])", R"({"x": "y"})");
+  const Result<Prompt> prompt =
+      render("<{{ messages[0].content | upper }}>{{ x }}", R"([{"content": "ab"}])", R"({"x": "y"})");
   ASSERT_TRUE(prompt.ok()) << prompt.status().message();
   EXPECT_EQ(prompt->text, "<AB>y");
   ASSERT_EQ(prompt->marked.size(), 1u);
@@ -55,12 +58,14 @@ TEST(ChatTemplate, names_the_variable_that_is_no_json) {
 }
 
 TEST(ChatTemplate, refuses_sources_that_are_too_long_or_no_text) {
-  EXPECT_EQ(refusal(std::string(jinja::kMaxTemplateBytes + 1, 'x')), "the template has 1048577 bytes: at most 1048576 are accepted");
+  EXPECT_EQ(refusal(std::string(jinja::kMaxTemplateBytes + 1, 'x')),
+            "the template has 1048577 bytes: at most 1048576 are accepted");
   EXPECT_EQ(refusal("ab\xff"), "the template is not UTF-8 at byte 2");
 }
 
 TEST(ChatTemplate, limits_can_be_lower) {
-  const Result<std::shared_ptr<const ChatTemplate>> parsed = ChatTemplate::parse("{% for i in range(1000) %}x{% endfor %}");
+  const Result<std::shared_ptr<const ChatTemplate>> parsed =
+      ChatTemplate::parse("{% for i in range(1000) %}x{% endfor %}");
   ASSERT_TRUE(parsed.ok());
   Conversation conversation;
   conversation.messages = "[]";
@@ -74,8 +79,9 @@ TEST(ChatTemplate, limits_can_be_lower) {
 }
 
 TEST(ChatTemplate, threads_share_a_template) {
-  const Result<std::shared_ptr<const ChatTemplate>> parsed =
-      ChatTemplate::parse("{% macro m(x) %}{{ x | upper }}{% endmacro %}{% for x in messages %}{{ m(x.content) }}{{ loop.index }}{% endfor %}");
+  const Result<std::shared_ptr<const ChatTemplate>> parsed = ChatTemplate::parse(
+      "{% macro m(x) %}{{ x | upper }}{% endmacro %}{% for x in messages %}{{ m(x.content) }}{{ loop.index }}{% endfor "
+      "%}");
   ASSERT_TRUE(parsed.ok());
   std::vector<std::string> texts(4);
   std::vector<std::thread> threads;

@@ -71,10 +71,12 @@ class ScriptedResponder : public Responder {
     }
     check([&](mote_error* error) { return mote_reply_finish(handle, error); });
     auto event = sized<mote_reply_event>();
-    for (mote_reply_next_event(handle, &event, nullptr); event.kind != MOTE_REPLY_NONE; mote_reply_next_event(handle, &event, nullptr)) {
+    for (mote_reply_next_event(handle, &event, nullptr); event.kind != MOTE_REPLY_NONE;
+         mote_reply_next_event(handle, &event, nullptr)) {
       show(event);
     }
-    reply.message = Json::parse(take_string([&](char** json, mote_error* error) { return mote_reply_message(handle, json, error); }));
+    reply.message = Json::parse(
+        take_string([&](char** json, mote_error* error) { return mote_reply_message(handle, json, error); }));
     reply.is_whole = !is_stopped;
     reply.is_stopped = is_stopped;
     reply.statistics.prompt_tokens = 10;
@@ -84,7 +86,8 @@ class ScriptedResponder : public Responder {
     return reply;
   }
   void validate(const Settings& settings) override {
-    if (settings.given().count("top-p") > 0 && settings.given().at("top-p")[0] == "2") throw InputError("top_p = 2: must be 0..1 (1: off)");
+    if (settings.given().count("top-p") > 0 && settings.given().at("top-p")[0] == "2")
+      throw InputError("top_p = 2: must be 0..1 (1: off)");
   }
   std::vector<Settings::Line> lines(const Settings& settings) const override {
     std::vector<Settings::Line> lines;
@@ -118,7 +121,8 @@ class MemoryFile {
 
 // What a chat of these lines with these replies shows and becomes.
 struct ScriptedChat {
-  ScriptedChat(std::vector<std::string> lines, std::vector<std::string> replies) : input(std::move(lines)), responder(std::move(replies)) {}
+  ScriptedChat(std::vector<std::string> lines, std::vector<std::string> replies)
+      : input(std::move(lines)), responder(std::move(replies)) {}
 
   ScriptedChat& run(bool is_interactive = true) {
     Screen screen(out_file.get(), err_file.get());

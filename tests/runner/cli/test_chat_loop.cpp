@@ -25,7 +25,9 @@ class TemporaryFolder {
   }
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }
   std::string operator/(const char* name) const { return path_ / name; }
-  size_t num_files() const { return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {})); }
+  size_t num_files() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
 
  private:
   std::filesystem::path path_;
@@ -34,7 +36,8 @@ class TemporaryFolder {
 TEST(ChatLoop, replies_become_messages) {
   ScriptedChat chat({"Hello", "", "And?"}, {"Hi", "Well"});
   chat.run();
-  EXPECT_EQ(chat.messages(), Json({said("user", "Hello"), said("assistant", "Hi"), said("user", "And?"), said("assistant", "Well")}));
+  EXPECT_EQ(chat.messages(),
+            Json({said("user", "Hello"), said("assistant", "Hi"), said("user", "And?"), said("assistant", "Well")}));
   EXPECT_EQ(chat.out, "Hi\nWell\n");
   EXPECT_EQ(chat.status, 0);
   ASSERT_EQ(chat.responder.asked.size(), 2u);
@@ -42,15 +45,19 @@ TEST(ChatLoop, replies_become_messages) {
 }
 
 TEST(ChatLoop, reasoning_and_calls_become_messages) {
-  ScriptedChat chat({"Weather?", "/result 21 degrees", "Thanks"}, {"<think>I look.</think>Wait.\n" + kCall, "Sunny.", "Yes"});
+  ScriptedChat chat({"Weather?", "/result 21 degrees", "Thanks"},
+                    {"<think>I look.</think>Wait.\n" + kCall, "Sunny.", "Yes"});
   chat.run();
-  const Json call{{"type", "function"}, {"id", "call00000"}, {"function", {{"name", "get_weather"}, {"arguments", {{"city", "Paris"}}}}}};
+  const Json call{{"type", "function"},
+                  {"id", "call00000"},
+                  {"function", {{"name", "get_weather"}, {"arguments", {{"city", "Paris"}}}}}};
   EXPECT_EQ(chat.messages()[1]["reasoning_content"], "I look.");
   EXPECT_EQ(chat.messages()[1]["content"], "Wait.");
   ASSERT_EQ(chat.messages()[1]["tool_calls"].size(), 1u);
   EXPECT_EQ(chat.messages()[1]["tool_calls"][0]["id"], "call00000");
   EXPECT_EQ(chat.messages()[1]["tool_calls"][0]["function"], call["function"]);
-  const Json result{{"role", "tool"}, {"name", "get_weather"}, {"tool_call_id", "call00000"}, {"content", "21 degrees"}};
+  const Json result{
+      {"role", "tool"}, {"name", "get_weather"}, {"tool_call_id", "call00000"}, {"content", "21 degrees"}};
   EXPECT_EQ(chat.messages()[2], result);
   EXPECT_EQ(chat.messages()[3], said("assistant", "Sunny."));
   EXPECT_EQ(chat.out, "Wait.\nget_weather({\"city\": \"Paris\"})\nSunny.\nYes\n");
@@ -80,7 +87,8 @@ TEST(ChatLoop, malformed_calls_are_shown_as_text) {
 TEST(ChatLoop, a_reply_that_is_stopped_counts_as_far_as_it_came) {
   ScriptedChat chat({"Count", "Again", "x"}, {std::string("One, two") + kInterrupt, "Three"});
   chat.run();
-  EXPECT_EQ(chat.messages(), Json({said("user", "Count"), said("assistant", "One, two"), said("user", "Again"), said("assistant", "Three")}));
+  EXPECT_EQ(chat.messages(), Json({said("user", "Count"), said("assistant", "One, two"), said("user", "Again"),
+                                   said("assistant", "Three")}));
   EXPECT_TRUE(has(chat.err, "[stopped]"));
 }
 
@@ -148,8 +156,8 @@ TEST(ChatLoop, reset_keeps_the_system_message) {
 }
 
 TEST(ChatLoop, set_changes_options_and_variables) {
-  ScriptedChat chat({"/set temperature 0.5", "/set top_k=3", "/set enable_thinking false", R"(/set stop ["###", "User:"])", "a",
-                     "/set temperature default", "/set"},
+  ScriptedChat chat({"/set temperature 0.5", "/set top_k=3", "/set enable_thinking false",
+                     R"(/set stop ["###", "User:"])", "a", "/set temperature default", "/set"},
                     {"one"});
   chat.run();
   const GivenOptions expected{{"temperature", {"0.5"}}, {"top-k", {"3"}}, {"stop", {"###", "User:"}}};
@@ -161,10 +169,13 @@ TEST(ChatLoop, set_changes_options_and_variables) {
 }
 
 TEST(ChatLoop, set_refuses_what_cannot_be) {
-  ScriptedChat chat({"/set temperature hot", "/set top_p 2", "/set colour red", "/set top-k", "/set stop [1]", "/set max-new-tokens -1"}, {});
+  ScriptedChat chat({"/set temperature hot", "/set top_p 2", "/set colour red", "/set top-k", "/set stop [1]",
+                     "/set max-new-tokens -1"},
+                    {});
   chat.run();
   EXPECT_TRUE(chat.state.settings.given().empty());
-  for (const char* part : {"temperature", "hot", "top_p = 2: must be 0..1", "/set colour", "/set top-k needs a value", "list of texts", "-1"}) {
+  for (const char* part : {"temperature", "hot", "top_p = 2: must be 0..1", "/set colour", "/set top-k needs a value",
+                           "list of texts", "-1"}) {
     EXPECT_TRUE(has(chat.err, part)) << part << " in " << chat.err;
   }
 }
@@ -172,7 +183,8 @@ TEST(ChatLoop, set_refuses_what_cannot_be) {
 TEST(ChatLoop, commands_say_how_they_are_used) {
   ScriptedChat chat({"/nothing", "/help", "/undo now", "/save", "/stats", "/exit", "never"}, {});
   chat.run();
-  for (const char* part : {"unknown command /nothing", "/retry", "/undo takes nothing", "/save needs FILE", "there was no reply yet"}) {
+  for (const char* part :
+       {"unknown command /nothing", "/retry", "/undo takes nothing", "/save needs FILE", "there was no reply yet"}) {
     EXPECT_TRUE(has(chat.err, part)) << part << " in " << chat.err;
   }
   EXPECT_TRUE(chat.responder.asked.empty());
@@ -187,8 +199,8 @@ TEST(ChatLoop, stats_tell_what_was_kept) {
 TEST(ChatLoop, conversations_are_saved_and_loaded) {
   const TemporaryFolder folder;
   const std::string path = folder / "chat.json";
-  ScriptedChat first({"/system Be brief.", "/set temperature 0.5", R"(/set stop ["a", "b"])", "/set enable_thinking false", "Weather?",
-                      "/save " + path},
+  ScriptedChat first({"/system Be brief.", "/set temperature 0.5", R"(/set stop ["a", "b"])",
+                      "/set enable_thinking false", "Weather?", "/save " + path},
                      {"<think>Hm.</think>" + kCall});
   first.state.conversation.tools = Json::array({{{"type", "function"}}});
   first.run();
@@ -215,7 +227,8 @@ TEST(ChatLoop, a_bad_file_leaves_the_conversation_as_it_was) {
       {R"([{"role": "robot", "content": "x"}])", "messages[0].role: \"robot\": must be user"},
       {R"([{"role": "user"}])", "messages[0].content: null: must be a string"},
       {R"([{"role": "assistant", "content": "", "tool_calls": [{}]}])", "messages[0].tool_calls[0]"},
-      {R"([{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": 1}}]}])", "function.name: must be a string"},
+      {R"([{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": 1}}]}])",
+       "function.name: must be a string"},
       {R"({"format": "other", "messages": []})", "must be \"mote-chat\""},
       {R"({"version": 2, "messages": []})", "version: 2: must be 1"},
       {R"({"system": 1, "messages": []})", "system: 1: must be a string"},

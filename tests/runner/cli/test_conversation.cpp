@@ -58,7 +58,7 @@ TEST_F(HistoryFile, entries_come_back) {
     for (const char* entry : {"one", "", "two\nlines \\n", "two\nlines \\n", "\xc3\xa9"}) history.add(entry);
   }
   EXPECT_EQ(History(path_).entries(), (std::vector<std::string>{"one", "two\nlines \\n", "\xc3\xa9"}));
-  struct stat about {};
+  struct stat about{};
   ASSERT_EQ(stat(path_.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }

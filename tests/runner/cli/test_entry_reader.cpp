@@ -26,13 +26,15 @@ TEST(EntryReader, a_backslash_at_the_end_goes_on) {
 }
 
 TEST(EntryReader, blocks_are_one_message) {
-  EXPECT_EQ(entries({"\"\"\"", "/not a command", "", "  two\\", "\"\"\"", "x"}), (Texts{"/not a command\n\n  two\\", "x"}));
+  EXPECT_EQ(entries({"\"\"\"", "/not a command", "", "  two\\", "\"\"\"", "x"}),
+            (Texts{"/not a command\n\n  two\\", "x"}));
   EXPECT_EQ(entries({"\"\"\"one", "two\"\"\" ", "\"\"\"in one line\"\"\""}), (Texts{"one\ntwo", "in one line"}));
   EXPECT_EQ(entries({"\"\"\"", "has no end"}), (Texts{"has no end"}));
 }
 
 TEST(EntryReader, interrupts_give_up_what_was_begun) {
-  EXPECT_EQ(entries({"a\\", kInterrupt, "b", "\"\"\"", "c", kInterrupt, "d"}), (Texts{kInterrupt, "b", kInterrupt, "d"}));
+  EXPECT_EQ(entries({"a\\", kInterrupt, "b", "\"\"\"", "c", kInterrupt, "d"}),
+            (Texts{kInterrupt, "b", kInterrupt, "d"}));
 }
 
 TEST(EntryReader, shows_that_a_message_goes_on_and_remembers_it_whole) {
@@ -49,7 +51,8 @@ TEST(EntryReader, commands_are_words_behind_a_slash) {
   EXPECT_EQ(parse_command("/set temperature 1 ").argument, "temperature 1");
   EXPECT_EQ(parse_command("/system a\nb").argument, "a\nb");
   EXPECT_EQ(parse_command("/?").name, "help");
-  for (const char* text : {"hello", "", "/", "// comment", "/usr/bin is what?", "/3 of them"}) EXPECT_EQ(parse_command(text).name, "") << text;
+  for (const char* text : {"hello", "", "/", "// comment", "/usr/bin is what?", "/3 of them"})
+    EXPECT_EQ(parse_command(text).name, "") << text;
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ std::shared_ptr<const Model> open_model(const test::TinyFile& file) {
 
 Ids some_ids(size_t count, size_t seed) {
   Ids ids;
-  for (size_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>((i * 7 + 3 + seed * 5 + i * i % (seed + 2)) % 19));
+  for (size_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<int32_t>((i * 7 + 3 + seed * 5 + i * i % (seed + 2)) % 19));
   return ids;
 }
 
@@ -75,7 +76,9 @@ Request random_request(std::mt19937& random) {
   request.options.sampling.seed = random();
   request.options.sampling.repetition_penalty = random() % 2 == 0 ? 1.3f : 1.0f;
   request.options.top_logprobs = 19;
-  request.session = {.context_length = 64, .kv_type = static_cast<KvType>(random() % 4), .num_threads = 1,
+  request.session = {.context_length = 64,
+                     .kv_type = static_cast<KvType>(random() % 4),
+                     .num_threads = 1,
                      .prefill_chunk = static_cast<int64_t>(std::initializer_list<int>{1, 3, 64}.begin()[random() % 3])};
   return request;
 }
@@ -107,8 +110,9 @@ class BatchOfWindow : public testing::TestWithParam<int32_t> {
 TEST_P(BatchOfWindow, sequences_that_join_and_leave_are_as_they_are_alone) {
   std::mt19937 random(7);
   for (int round = 0; round < 12; ++round) {
-    const auto batch = open_batch(model_, {.max_sequences = 1 + static_cast<int64_t>(random() % 6),
-                                           .session = {.context_length = 64, .num_threads = 1 + round % 4, .prefill_chunk = 5}});
+    const auto batch =
+        open_batch(model_, {.max_sequences = 1 + static_cast<int64_t>(random() % 6),
+                            .session = {.context_length = 64, .num_threads = 1 + round % 4, .prefill_chunk = 5}});
     ASSERT_NE(batch, nullptr);
     std::vector<Request> requests;
     std::map<int64_t, Output> outputs;
@@ -128,7 +132,8 @@ TEST_P(BatchOfWindow, sequences_that_join_and_leave_are_as_they_are_alone) {
       }
       step(*batch, outputs);
     }
-    for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(outputs[static_cast<int64_t>(i)], alone(model_, requests[i])) << round << " " << i;
+    for (size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(outputs[static_cast<int64_t>(i)], alone(model_, requests[i])) << round << " " << i;
   }
 }
 
@@ -180,7 +185,8 @@ class BatchTest : public testing::Test {
 
 TEST_F(BatchTest, a_session_goes_on_where_its_last_generation_ended) {
   Request request{some_ids(9, 1), {.max_new_tokens = 6, .ignore_eos = true}, {.context_length = 64}};
-  const std::shared_ptr<Session> session = *Session::open(model_, request.session), other = *Session::open(model_, request.session);
+  const std::shared_ptr<Session> session = *Session::open(model_, request.session),
+                                 other = *Session::open(model_, request.session);
   const auto batch = open_batch(model_, {});
   std::map<int64_t, Output> outputs;
   ASSERT_TRUE(batch->add(some_ids(4, 2), request.options).ok());
@@ -192,7 +198,8 @@ TEST_F(BatchTest, a_session_goes_on_where_its_last_generation_ended) {
     auto generation = *Generation::begin(*other, prompt, request.options);
     while (!generation->finish_reason().has_value()) ASSERT_TRUE(generation->next().ok());
   }
-  EXPECT_TRUE(std::equal(session->tokens().begin(), session->tokens().end(), other->tokens().begin(), other->tokens().end()));
+  EXPECT_TRUE(
+      std::equal(session->tokens().begin(), session->tokens().end(), other->tokens().begin(), other->tokens().end()));
 }
 
 TEST_F(BatchTest, a_full_context_ends_only_its_sequence) {
@@ -251,7 +258,8 @@ TEST_F(BatchTest, refuses_what_it_cannot_do) {
   EXPECT_EQ(batch->add(some_ids(5, 1), {.max_new_tokens = -1}).status().code(), Code::kInvalidArgument);
   const std::shared_ptr<Session> session = *Session::open(model_, {});
   ASSERT_TRUE(batch->add(some_ids(5, 1), {}, session).ok());
-  EXPECT_EQ(message(batch->add(some_ids(5, 1), {}, session)), "the session is in the batch already: it continues sequence 0");
+  EXPECT_EQ(message(batch->add(some_ids(5, 1), {}, session)),
+            "the session is in the batch already: it continues sequence 0");
   const test::TinyFile other_file(test::tiny_program({.seed = 2}));
   const std::shared_ptr<Session> stranger = *Session::open(open_model(other_file), {});
   EXPECT_EQ(message(batch->add(some_ids(5, 1), {}, stranger)), "the session is of another model than the batch");
@@ -286,9 +294,7 @@ TEST_F(BatchTest, takes_sequences_from_any_thread_during_a_step) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(outputs.size(), static_cast<size_t>(kThreads * kEach));
   for (const auto& [number, request] : requests) EXPECT_EQ(outputs[number], alone(model_, request)) << number;
-  for (const auto& [number, output] : outputs) {
-    EXPECT_TRUE(output.finish_reason.has_value()) << number;
-  }
+  for (const auto& [number, output] : outputs) { EXPECT_TRUE(output.finish_reason.has_value()) << number; }
 }
 
 }  // namespace

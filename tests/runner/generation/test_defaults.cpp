@@ -20,7 +20,8 @@ TEST(GenerationDefaults, what_the_file_leaves_out_is_as_in_transformers) {
 TEST(GenerationDefaults, reads_fields) {
   const std::vector<int32_t> eos = {2, 0};
   const auto config = read_generation_defaults(
-      R"({"do_sample": true, "temperature": 0.7, "top_k": null, "top_p": 0.9, "eos_token_id": 2, "max_new_tokens": 16})", eos);
+      R"({"do_sample": true, "temperature": 0.7, "top_k": null, "top_p": 0.9, "eos_token_id": 2, "max_new_tokens": 16})",
+      eos);
   ASSERT_TRUE(config.ok());
   EXPECT_TRUE(config->sampling.do_sample);
   EXPECT_EQ(config->sampling.temperature, 0.7f);
@@ -32,7 +33,8 @@ TEST(GenerationDefaults, bans_are_biases) {
   const std::vector<int32_t> eos = {2};
   const auto config = read_generation_defaults(
       R"({"sequence_bias": [[[5, 6], -1.5]], "bad_words_ids": [[7, 8], [2]], "suppress_tokens": [9], "typical_p": 0.5,
-          "no_repeat_ngram_size": 3, "min_new_tokens": 4})", eos);
+          "no_repeat_ngram_size": 3, "min_new_tokens": 4})",
+      eos);
   ASSERT_TRUE(config.ok()) << config.status().message();
   const SamplingOptions& sampling = config->sampling;
   ASSERT_EQ(sampling.sequence_bias.size(), 3u);  // an end-of-sequence token is no bad word
@@ -47,13 +49,14 @@ TEST(GenerationDefaults, bans_are_biases) {
 }
 
 TEST(GenerationDefaults, refuses_other_json) {
-  for (const std::string& text : {std::string(), std::string("[]"), std::string("{"), std::string(R"({"temperature": "hot"})"),
-                                  std::string(R"({"top_k": 1.5})"), std::string(R"({"top_k": -2})"), std::string(R"({"do_sample": 1})"),
-                                  std::string(R"({"max_new_tokens": 1e20})"), std::string(R"({"bad_words_ids": [3]})"),
-                                  std::string(R"({"bad_words_ids": [[]]})"), std::string(R"({"suppress_tokens": [1.5]})"),
-                                  std::string(R"({"suppress_tokens": 4})"), std::string(R"({"suppress_tokens": [99999999999]})"),
-                                  std::string(R"({"sequence_bias": [[[1]]]})"), std::string(R"({"sequence_bias": [[1, 2.0]]})"),
-                                  "{\"a\": " + std::string(5000, '[') + std::string(5000, ']') + "}"}) {
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string("{"), std::string(R"({"temperature": "hot"})"),
+        std::string(R"({"top_k": 1.5})"), std::string(R"({"top_k": -2})"), std::string(R"({"do_sample": 1})"),
+        std::string(R"({"max_new_tokens": 1e20})"), std::string(R"({"bad_words_ids": [3]})"),
+        std::string(R"({"bad_words_ids": [[]]})"), std::string(R"({"suppress_tokens": [1.5]})"),
+        std::string(R"({"suppress_tokens": 4})"), std::string(R"({"suppress_tokens": [99999999999]})"),
+        std::string(R"({"sequence_bias": [[[1]]]})"), std::string(R"({"sequence_bias": [[1, 2.0]]})"),
+        "{\"a\": " + std::string(5000, '[') + std::string(5000, ']') + "}"}) {
     const auto config = read_generation_defaults(text, {});
     ASSERT_FALSE(config.ok()) << text.substr(0, 40);
     EXPECT_EQ(config.status().code(), Code::kInvalidProgram);

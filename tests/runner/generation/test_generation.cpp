@@ -215,14 +215,17 @@ TEST_F(GenerationTest, the_time_limit_ends_it_after_a_token_or_between_chunks_of
 
 TEST_F(GenerationTest, refuses_at_the_beginning) {
   const auto small = session(4);
-  const auto code = [&](Ids prompt, const GenerationOptions& options) { return Generation::begin(*small, std::move(prompt), options).status().code(); };
+  const auto code = [&](Ids prompt, const GenerationOptions& options) {
+    return Generation::begin(*small, std::move(prompt), options).status().code();
+  };
   EXPECT_EQ(code({}, {}), Code::kInvalidArgument);
   EXPECT_EQ(code({19}, {}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, {.max_new_tokens = -1}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, {.stop_strings = {""}}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, {.stop_token_ids = {19}}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, {.stop_token_ids = {-1}}), Code::kInvalidArgument);
-  for (const double seconds : {-1.0, HUGE_VAL, std::nan("")}) EXPECT_EQ(code({1}, {.max_time = seconds}), Code::kInvalidArgument);
+  for (const double seconds : {-1.0, HUGE_VAL, std::nan("")})
+    EXPECT_EQ(code({1}, {.max_time = seconds}), Code::kInvalidArgument);
   const Status full = Generation::begin(*small, {1, 2, 3, 4, 5}, {}).status();
   EXPECT_EQ(full.code(), Code::kContextFull);
   EXPECT_NE(full.message().find("5 tokens"), std::string::npos);

@@ -17,7 +17,8 @@ std::optional<NgramIndex::Match> search(std::span<const int32_t> text) {
   NgramIndex::Match best;
   for (size_t end = text.size() - 1; end >= NgramIndex::kShortest; --end) {
     size_t length = 0;
-    while (length < std::min(NgramIndex::kLongest, end) && text[end - 1 - length] == text[text.size() - 1 - length]) ++length;
+    while (length < std::min(NgramIndex::kLongest, end) && text[end - 1 - length] == text[text.size() - 1 - length])
+      ++length;
     if (length >= NgramIndex::kShortest && length > best.length) best = {end, length};
   }
   return best.length == 0 ? std::nullopt : std::optional(best);

@@ -53,13 +53,17 @@ TEST_P(SpeculationOfWindow, drafts_change_no_bit_and_leave_no_trace) {
   copy(ahead->prefill(std::span(ids).first(4)));
   for (size_t i = 4; i < ids.size(); ++i) {
     Ids draft;
-    if (random() % 2 == 0) draft.assign(ids.begin() + static_cast<ptrdiff_t>(i) + 1, ids.begin() + static_cast<ptrdiff_t>(std::min(ids.size(), i + 1 + random() % 6)));
+    if (random() % 2 == 0)
+      draft.assign(ids.begin() + static_cast<ptrdiff_t>(i) + 1,
+                   ids.begin() + static_cast<ptrdiff_t>(std::min(ids.size(), i + 1 + random() % 6)));
     if (!draft.empty() && random() % 2 == 0) draft[random() % draft.size()] = static_cast<int32_t>(random() % 19);
     const auto expected = copy(plain->decode(ids[i]));
     EXPECT_EQ(copy(ahead->decode(ids[i], draft)), expected) << i;
     EXPECT_TRUE(std::ranges::equal(plain->logit_maxima(), ahead->logit_maxima()));
     EXPECT_TRUE(std::ranges::equal(plain->hidden_state(), ahead->hidden_state()));
-    ASSERT_TRUE(std::equal(plain->tokens().begin(), plain->tokens().end(), ahead->tokens().begin(), ahead->tokens().end())) << i;
+    ASSERT_TRUE(
+        std::equal(plain->tokens().begin(), plain->tokens().end(), ahead->tokens().begin(), ahead->tokens().end()))
+        << i;
     if (random() % 8 == 0) {
       const int64_t back = static_cast<int64_t>(random() % 3);
       ASSERT_TRUE(plain->rewind(plain->position() - back).ok());
@@ -99,8 +103,8 @@ void run_to_the_end(Generation& generation) {
 }
 
 // Steps two generations together: the caller sees no difference after any piece.
-Outcome run_beside(Session& plain, Session& fast, const Ids& prompt, GenerationOptions options, const SpeculationOptions& how,
-                   const std::shared_ptr<Speculator>& speculator) {
+Outcome run_beside(Session& plain, Session& fast, const Ids& prompt, GenerationOptions options,
+                   const SpeculationOptions& how, const std::shared_ptr<Speculator>& speculator) {
   options.speculation = {.mode = SpeculationMode::kOff};
   auto expected = Generation::begin(plain, prompt, options);
   options.speculation = how;
@@ -133,7 +137,9 @@ Outcome run_beside(Session& plain, Session& fast, const Ids& prompt, GenerationO
 
 GenerationOptions random_options(std::mt19937& random) {
   const auto chance = [&](int of) { return static_cast<int>(random() % static_cast<uint32_t>(of)) == 0; };
-  const auto number = [&](double low, double high) { return static_cast<float>(low + (high - low) * (static_cast<double>(random() % 1000) / 1000.0)); };
+  const auto number = [&](double low, double high) {
+    return static_cast<float>(low + (high - low) * (static_cast<double>(random() % 1000) / 1000.0));
+  };
   GenerationOptions options;
   options.max_new_tokens = chance(3) ? 0 : static_cast<int64_t>(random() % 40 + 1);
   options.ignore_eos = chance(2);
@@ -198,7 +204,8 @@ class Speculation : public testing::Test {
     return *Session::open(model_, {.context_length = context_length, .num_threads = 1});
   }
   static GenerationOptions fixed(int32_t draft_tokens, int64_t max_new_tokens = 0) {
-    return {.max_new_tokens = max_new_tokens, .ignore_eos = true, .speculation = {SpeculationMode::kLookup, draft_tokens}};
+    return {
+        .max_new_tokens = max_new_tokens, .ignore_eos = true, .speculation = {SpeculationMode::kLookup, draft_tokens}};
   }
 
   test::TinyFile file_;
@@ -247,13 +254,16 @@ TEST_F(Speculation, statistics_tell_what_was_proposed_and_accepted) {
   EXPECT_LE(statistics.proposed_tokens, 4 * statistics.drafts);
   EXPECT_GT(statistics.accepted_tokens, 0);  // greedy decoding of a random model falls into a loop
   EXPECT_LE(statistics.accepted_tokens, statistics.proposed_tokens);
-  EXPECT_DOUBLE_EQ(statistics.mean_run_length(), static_cast<double>(statistics.accepted_tokens) / static_cast<double>(statistics.drafts) + 1);
+  EXPECT_DOUBLE_EQ(statistics.mean_run_length(),
+                   static_cast<double>(statistics.accepted_tokens) / static_cast<double>(statistics.drafts) + 1);
   EXPECT_EQ(statistics.off_reason, nullptr);
 }
 
 TEST_F(Speculation, options_out_of_range_are_refused_by_name) {
   const auto session = open();
-  const auto message = [&](const SpeculationOptions& how) { return Generation::begin(*session, {1}, {.speculation = how}).status().message(); };
+  const auto message = [&](const SpeculationOptions& how) {
+    return Generation::begin(*session, {1}, {.speculation = how}).status().message();
+  };
   EXPECT_NE(message({static_cast<SpeculationMode>(4)}).find("speculative = 4"), std::string::npos);
   EXPECT_NE(message({SpeculationMode::kAuto, 32}).find("draft_tokens = 32"), std::string::npos);
   EXPECT_NE(message({SpeculationMode::kAuto, -1}).find("draft_tokens = -1"), std::string::npos);
@@ -267,8 +277,8 @@ TEST_F(Speculation, options_out_of_range_are_refused_by_name) {
 
 // ---- heads on the model's hidden state ----
 
-// A head as MTP and EAGLE have them, but that it only remembers: after this state of the model and this id came that id, and then
-// the model had that state.
+// A head as MTP and EAGLE have them, but that it only remembers: after this state of the model and this id came that
+// id, and then the model had that state.
 class RememberingHead : public Proposer {
  public:
   struct Memory {
@@ -381,7 +391,8 @@ TEST_F(DraftModels, every_option_gives_the_same_with_and_without) {
       }
       const auto mode = random() % 2 == 0 ? SpeculationMode::kDraft : SpeculationMode::kAuto;
       const SpeculationOptions how{mode, static_cast<int32_t>(random() % 9)};
-      const Outcome outcome = run_beside(*plain, *fast, random_ids(random, 2 + random() % 20, 19), random_options(random), how, speculator);
+      const Outcome outcome =
+          run_beside(*plain, *fast, random_ids(random, 2 + random() % 20, 19), random_options(random), how, speculator);
       if (HasFailure()) return;
       accepted += outcome.statistics.accepted_tokens;
       rejected += outcome.statistics.proposed_tokens - outcome.statistics.accepted_tokens;
@@ -394,7 +405,9 @@ TEST_F(DraftModels, every_option_gives_the_same_with_and_without) {
 TEST_F(DraftModels, a_draft_that_is_the_model_is_always_right) {
   const auto session = open();
   const auto speculator = with_draft(*session, {});
-  auto generation = Generation::begin(*session, {1, 2}, {.max_new_tokens = 41, .ignore_eos = true, .speculation = {SpeculationMode::kDraft, 4}}, speculator);
+  auto generation = Generation::begin(
+      *session, {1, 2}, {.max_new_tokens = 41, .ignore_eos = true, .speculation = {SpeculationMode::kDraft, 4}},
+      speculator);
   ASSERT_TRUE(generation.ok());
   run_to_the_end(**generation);
   const SpeculationStatistics statistics = (*generation)->statistics().speculation;
@@ -407,7 +420,8 @@ TEST_F(DraftModels, a_draft_that_is_the_model_is_always_right) {
 TEST_F(DraftModels, a_cancelled_proposal_ends_the_generation_and_leaves_the_session_exact) {
   const auto session = open();
   const auto speculator = with_draft(*session, {.seed = 2});
-  auto generation = Generation::begin(*session, {1, 2}, {.ignore_eos = true, .speculation = {SpeculationMode::kDraft, 4}}, speculator);
+  auto generation = Generation::begin(*session, {1, 2},
+                                      {.ignore_eos = true, .speculation = {SpeculationMode::kDraft, 4}}, speculator);
   ASSERT_TRUE(generation.ok());
   const int32_t first = (*generation)->next()->id;
   session->cancel();
@@ -446,8 +460,10 @@ TEST_F(DraftModels, sampling_keeps_the_distribution) {
     const std::vector<float> second = after(3, a);
     for (int32_t b = 0; b < 19; ++b) {
       const std::vector<float> third = after(4, b);
-      const double probability = static_cast<double>(first[static_cast<size_t>(a)]) * static_cast<double>(second[static_cast<size_t>(b)]);
-      for (int32_t c = 0; c < 19; ++c) expected[{b, c}] += probability * static_cast<double>(third[static_cast<size_t>(c)]);
+      const double probability =
+          static_cast<double>(first[static_cast<size_t>(a)]) * static_cast<double>(second[static_cast<size_t>(b)]);
+      for (int32_t c = 0; c < 19; ++c)
+        expected[{b, c}] += probability * static_cast<double>(third[static_cast<size_t>(c)]);
     }
   }
   constexpr int kDraws = 50'000;  // of two tokens

@@ -27,7 +27,8 @@ Seen run(const std::vector<std::string>& stops, const std::vector<std::string>& 
 void expect_for_every_split(const std::vector<std::string>& stops, const std::string& text, const Seen& expected) {
   for (size_t i = 0; i <= text.size(); ++i) {
     for (size_t j = i; j <= text.size(); ++j) {
-      EXPECT_EQ(run(stops, {text.substr(0, i), text.substr(i, j - i), text.substr(j)}), expected) << text << " cut at " << i << ", " << j;
+      EXPECT_EQ(run(stops, {text.substr(0, i), text.substr(i, j - i), text.substr(j)}), expected)
+          << text << " cut at " << i << ", " << j;
     }
   }
   std::vector<std::string> bytes;

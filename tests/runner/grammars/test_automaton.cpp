@@ -25,7 +25,8 @@ bool accepts(const Automaton& automaton, std::string_view text) {
 }
 
 TEST(Utf8Ranges, every_code_point_has_one_sequence) {
-  for (const CodePointRange& range : {CodePointRange{0, 0xD7FF}, {0xE000, kLastCodePoint}, {0x7E, 0x801}, {0xFFFE, 0x10001}, {0x3041, 0x3041}}) {
+  for (const CodePointRange& range :
+       {CodePointRange{0, 0xD7FF}, {0xE000, kLastCodePoint}, {0x7E, 0x801}, {0xFFFE, 0x10001}, {0x3041, 0x3041}}) {
     std::vector<ByteSequence> sequences;
     append_utf8_sequences(range, sequences);
     for (char32_t c = 0; c <= kLastCodePoint; c += c < 0x900 || (c > 0xFFF0 && c < 0x10100) ? 1 : 97) {
@@ -51,13 +52,16 @@ TEST(Automaton, left_recursion_becomes_repetition) {
   for (const char* text : {"1", "1+2", "1+2+3"}) EXPECT_TRUE(accepts(sum, text)) << text;
   for (const char* text : {"", "+", "1+", "12"}) EXPECT_FALSE(accepts(sum, text)) << text;
   // Through other rules, and behind a rule that may be empty.
-  const Automaton indirect = compiled("root ::= a | \"r\"\na ::= root \"x\" | e a \"y\" | e \"z\"\ne ::= \"e\"?", Syntax::kGbnf);
-  for (const char* text : {"r", "rx", "z", "zx", "zy", "ezy", "eezyy", "rxyx", "erxyx"}) EXPECT_TRUE(accepts(indirect, text)) << text;
+  const Automaton indirect =
+      compiled("root ::= a | \"r\"\na ::= root \"x\" | e a \"y\" | e \"z\"\ne ::= \"e\"?", Syntax::kGbnf);
+  for (const char* text : {"r", "rx", "z", "zx", "zy", "ezy", "eezyy", "rxyx", "erxyx"})
+    EXPECT_TRUE(accepts(indirect, text)) << text;
   for (const char* text : {"e", "x", "ry", "ez y", "eezy x"}) EXPECT_FALSE(accepts(indirect, text)) << text;
 }
 
 TEST(Automaton, rules_that_match_nothing_leave_only_what_can_end) {
-  const Automaton automaton = compiled("root ::= \"a\" never | \"b\" | empty\nnever ::= \"c\" never\nempty ::= \"\"", Syntax::kGbnf);
+  const Automaton automaton =
+      compiled("root ::= \"a\" never | \"b\" | empty\nnever ::= \"c\" never\nempty ::= \"\"", Syntax::kGbnf);
   EXPECT_TRUE(step(automaton, begin(automaton), 'a').is_empty());
   EXPECT_TRUE(accepts(automaton, "b"));
   EXPECT_TRUE(accepts(automaton, ""));
@@ -75,7 +79,8 @@ TEST(Automaton, nesting_ends_at_a_limit) {
   const Automaton automaton = compiled("root ::= \"(\" root \")\" | \"x\"", Syntax::kGbnf);
   Configuration at = begin(automaton);
   size_t depth = 0;
-  for (Configuration next = step(automaton, at, '('); !next.is_empty() && depth < 100'000; next = step(automaton, at, '(')) {
+  for (Configuration next = step(automaton, at, '('); !next.is_empty() && depth < 100'000;
+       next = step(automaton, at, '(')) {
     at = std::move(next);
     ++depth;
   }

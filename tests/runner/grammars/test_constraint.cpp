@@ -26,7 +26,8 @@ std::shared_ptr<const Vocabulary> vocabulary(const std::vector<std::string>& pie
   return *Vocabulary::make(std::move(tokens), {kEos});
 }
 
-std::shared_ptr<const Grammar> compiled(const std::shared_ptr<const Vocabulary>& tokens, std::string_view source, Syntax syntax) {
+std::shared_ptr<const Grammar> compiled(const std::shared_ptr<const Vocabulary>& tokens, std::string_view source,
+                                        Syntax syntax) {
   Result<std::shared_ptr<const Grammar>> grammar = Grammar::compile(tokens, source, {.syntax = syntax});
   EXPECT_TRUE(grammar.ok()) << grammar.status().message();
   return *grammar;
@@ -46,7 +47,8 @@ using Ids = std::vector<int32_t>;
 
 TEST(Constraint, allows_tokens_that_go_across_rules_and_characters) {
   const auto tokens = vocabulary({"a)", "a))", "a)))", "\xC3", "\xA4", "\xA4)", ")("});
-  Constraint constraint(compiled(tokens, "root ::= \"(\" inner \")\"\ninner ::= root | \"a\" | \"\xC3\xA4\"", Syntax::kGbnf));
+  Constraint constraint(
+      compiled(tokens, "root ::= \"(\" inner \")\"\ninner ::= root | \"a\" | \"\xC3\xA4\"", Syntax::kGbnf));
   ASSERT_TRUE(constraint.accept('(').ok());
   EXPECT_EQ(allowed(constraint), (Ids{'(', 'a', 0xC3, 257, 260}));
   ASSERT_TRUE(constraint.accept('(').ok());
@@ -163,15 +165,16 @@ TEST(Constraint, deep_texts_come_to_an_end_in_small_threads) {
     const auto tokens = vocabulary({"[[", "]]"});
     const Constraint nested(compiled(tokens, R"({"type": "array", "items": {"$ref": "#"}})", Syntax::kJsonSchema));
     EXPECT_GT(write_nested(nested, '[', "", ']'), 600);
-    EXPECT_EQ(write_nested(Constraint(compiled(tokens, "root ::= \"(\" root \")\" | \"a\"", Syntax::kGbnf)), '(', "a", ')'), constraints::kMaxStackDepth);
+    EXPECT_EQ(
+        write_nested(Constraint(compiled(tokens, "root ::= \"(\" root \")\" | \"a\"", Syntax::kGbnf)), '(', "a", ')'),
+        constraints::kMaxStackDepth);
   });
 }
 
 TEST(Constraint, deep_texts_that_may_be_read_in_many_ways_are_read_or_refused) {
   run_in_a_small_thread([] {
     Constraint constraint(compiled(vocabulary({}), "root ::= \"a\" root \"b\"? | \"c\"", Syntax::kGbnf));
-    for (uint32_t i = 0; i < 2 * constraints::kMaxStackDepth && constraint.accept('a').ok(); ++i) {
-    }
+    for (uint32_t i = 0; i < 2 * constraints::kMaxStackDepth && constraint.accept('a').ok(); ++i) {}
     std::vector<uint32_t> mask(constraint.grammar().vocabulary().mask_words());
     for (const char c : std::string_view("cbb")) {
       const Status status = constraint.accept(c);

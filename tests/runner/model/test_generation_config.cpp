@@ -9,7 +9,8 @@ namespace {
 
 TEST(GenerationConfig, eos_becomes_a_list) {
   const std::vector<int32_t> eos = {2, 0};
-  EXPECT_EQ(*generation_config_with_eos(R"({"top_k": null, "eos_token_id": 2})", eos), R"({"top_k":null,"eos_token_id":[2,0]})");
+  EXPECT_EQ(*generation_config_with_eos(R"({"top_k": null, "eos_token_id": 2})", eos),
+            R"({"top_k":null,"eos_token_id":[2,0]})");
   EXPECT_EQ(*generation_config_with_eos("{}", eos), R"({"eos_token_id":[2,0]})");
 }
 

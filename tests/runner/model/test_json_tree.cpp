@@ -6,7 +6,8 @@ namespace mote {
 namespace {
 
 TEST(JsonTree, reads_and_writes_what_it_read) {
-  constexpr std::string_view kText = R"({"a":[1,-2,3.50,1e-05,true,false,null,"x\n\"\u0001é"],"b":{},"c":[],"18446744073709551615":18446744073709551615})";
+  constexpr std::string_view kText =
+      R"({"a":[1,-2,3.50,1e-05,true,false,null,"x\n\"\u0001é"],"b":{},"c":[],"18446744073709551615":18446744073709551615})";
   const auto tree = parse_json_tree(kText, 8);
   ASSERT_TRUE(tree.has_value());
   EXPECT_EQ(tree->dump(), kText);
@@ -22,7 +23,8 @@ TEST(JsonTree, reads_and_writes_what_it_read) {
 }
 
 TEST(JsonTree, refuses_what_is_no_json_or_too_deep) {
-  for (const char* text : {"", "{", "[1,]", "{\"a\":1}}", "nul", "\"\xFF\"", "[1] 2"}) EXPECT_FALSE(parse_json_tree(text, 8)) << text;
+  for (const char* text : {"", "{", "[1,]", "{\"a\":1}}", "nul", "\"\xFF\"", "[1] 2"})
+    EXPECT_FALSE(parse_json_tree(text, 8)) << text;
   EXPECT_TRUE(parse_json_tree("[[[1]]]", 3));
   EXPECT_FALSE(parse_json_tree("[[[[1]]]]", 3));
   EXPECT_FALSE(parse_json_tree(std::string(100000, '['), 32));

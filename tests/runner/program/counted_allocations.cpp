@@ -15,7 +15,8 @@ bool fails_on = false;
 void* allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
   ++allocations;
   void* memory = nullptr;
-  if (mote::test::refuses_allocation() || posix_memalign(&memory, alignment, bytes == 0 ? 1 : bytes) != 0) return nullptr;
+  if (mote::test::refuses_allocation() || posix_memalign(&memory, alignment, bytes == 0 ? 1 : bytes) != 0)
+    return nullptr;
   return memory;
 }
 
@@ -50,8 +51,12 @@ bool refuses_allocation() {
 
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate_or_throw(bytes, static_cast<std::size_t>(alignment)); }
-void* operator new[](std::size_t bytes, std::align_val_t alignment) { return allocate_or_throw(bytes, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }

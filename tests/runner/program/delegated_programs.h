@@ -15,7 +15,7 @@ namespace mote::test {
 
 using Bind = Result<std::shared_ptr<const Bound>>;
 
-inline constexpr int32_t kBias = 2;  // index of the weight that parts add
+inline constexpr int32_t kBias = 2;      // index of the weight that parts add
 inline constexpr size_t kDelegated = 1;  // the first instruction that a part runs
 inline const std::string kPlace = "test.mote: prefill: instructions[1] (mote.delegate, model.layers.0)";
 
@@ -32,8 +32,8 @@ inline ProgramBuilder tables() {
 
 inline int32_t rows(MethodBuilder& method) { return method.activation({constant(1), tokens(), constant(kDim)}); }
 
-inline int32_t emit_part(ProgramBuilder& builder, MethodBuilder& method, const std::string& backend, std::vector<int32_t> inputs, float factor,
-                  std::vector<int32_t> weights = {}) {
+inline int32_t emit_part(ProgramBuilder& builder, MethodBuilder& method, const std::string& backend,
+                         std::vector<int32_t> inputs, float factor, std::vector<int32_t> weights = {}) {
   const int32_t index = builder.delegate(backend, std::move(weights), fake_blob(factor));
   return method.emit(std::string(kDelegateOp), std::move(inputs), rows(method), integer_attribute("delegate", index));
 }
@@ -46,14 +46,16 @@ inline void add_one_part(ProgramBuilder& builder, const std::string& backend, co
 }
 
 // y = 2 x + bias; z = 0.5 (y + x).
-inline void add_two_parts(ProgramBuilder& builder, const std::string& first, const std::string& second, const std::string& lowering) {
+inline void add_two_parts(ProgramBuilder& builder, const std::string& first, const std::string& second,
+                          const std::string& lowering) {
   add_lowering(builder, lowering, [&](MethodBuilder& method, int32_t x) {
     const int32_t y = emit_part(builder, method, first, {x}, 2.0f, {kBias});
     return emit_part(builder, method, second, {y, x}, 0.5f);
   });
 }
 
-inline int32_t emit_plain(ProgramBuilder& builder, MethodBuilder& method, int32_t a, int32_t b, int32_t offsets, double factor) {
+inline int32_t emit_plain(ProgramBuilder& builder, MethodBuilder& method, int32_t a, int32_t b, int32_t offsets,
+                          double factor) {
   const int32_t weight = offsets < 0 ? -1 : method.weight(builder.program, offsets);
   return method.emit("test.scaled_sum", {a, b, weight}, rows(method), number_attribute("factor", factor));
 }
@@ -101,10 +103,13 @@ inline Result<Chosen> choose(ProgramBuilder builder, std::string_view wanted) {
 
 inline void expect_status(const Status& status, Code code, const std::string& message) {
   EXPECT_EQ(status.code(), code) << status.message();
-  EXPECT_NE(status.message().find(message), std::string::npos) << "expected: " << message << "\n     got: " << status.message();
+  EXPECT_NE(status.message().find(message), std::string::npos)
+      << "expected: " << message << "\n     got: " << status.message();
 }
 
-inline fb::InstructionT& delegated(ProgramBuilder& builder) { return *builder.program.methods[kPrefill]->instructions[kDelegated]; }
+inline fb::InstructionT& delegated(ProgramBuilder& builder) {
+  return *builder.program.methods[kPrefill]->instructions[kDelegated];
+}
 
 class FakesReset : public testing::Test {
  protected:

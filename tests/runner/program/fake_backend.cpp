@@ -14,13 +14,14 @@ struct Part {
 
 Result<Part> read(const DelegatePart& source) {
   Part part;
-  MOTE_REQUIRE(source.blob.size() == sizeof(part.factor), Code::kInvalidProgram, "%s: the blob has %zu bytes: must be 4",
-               source.place.c_str(), source.blob.size());
+  MOTE_REQUIRE(source.blob.size() == sizeof(part.factor), Code::kInvalidProgram,
+               "%s: the blob has %zu bytes: must be 4", source.place.c_str(), source.blob.size());
   std::memcpy(&part.factor, source.blob.data(), sizeof(part.factor));
   if (source.weights.empty()) return part;
   const Tensor& weight = source.weights[0].tensor;
-  MOTE_REQUIRE(source.weights.size() == 1 && weight.dtype == DType::kFloat32 && weight.bits == 0 && weight.num_elements() > 0,
-               Code::kInvalidProgram, "%s: weights: must be one of float32", source.place.c_str());
+  MOTE_REQUIRE(
+      source.weights.size() == 1 && weight.dtype == DType::kFloat32 && weight.bits == 0 && weight.num_elements() > 0,
+      Code::kInvalidProgram, "%s: weights: must be one of float32", source.place.c_str());
   part.offsets.assign(weight.as<float>(), weight.as<float>() + weight.num_elements());
   return part;
 }
@@ -48,8 +49,8 @@ class FakeDelegate final : public Delegate {
     MOTE_REQUIRE(output.dtype == DType::kFloat32, Code::kInvalidProgram, "outputs[0]: must be float32");
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const Tensor& input = *call.inputs[i];
-      MOTE_REQUIRE(input.dtype == DType::kFloat32 && input.rank == output.rank && input.sizes == output.sizes, Code::kInvalidProgram,
-                   "inputs[%zu]: must be float32 with the sizes of the output", i);
+      MOTE_REQUIRE(input.dtype == DType::kFloat32 && input.rank == output.rank && input.sizes == output.sizes,
+                   Code::kInvalidProgram, "inputs[%zu]: must be float32 with the sizes of the output", i);
     }
     return controls_.scratch_bytes;
   }
@@ -84,7 +85,8 @@ class FakeDelegate final : public Delegate {
   }
   Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const override {
     int64_t position = 0;
-    MOTE_REQUIRE(bytes.size() == sizeof(position), Code::kInvalidSession, "a state of %zu bytes: must be 8", bytes.size());
+    MOTE_REQUIRE(bytes.size() == sizeof(position), Code::kInvalidSession, "a state of %zu bytes: must be 8",
+                 bytes.size());
     std::memcpy(&position, bytes.data(), sizeof(position));
     return std::shared_ptr<const DelegateSnapshot>(std::make_shared<FakeSnapshot>(position));
   }
@@ -92,8 +94,10 @@ class FakeDelegate final : public Delegate {
  private:
   void fill(std::span<std::byte> scratch) {
     const bool is_aligned = reinterpret_cast<uintptr_t>(scratch.data()) % 64 == 0;
-    if (!is_aligned || scratch.size() < controls_.scratch_bytes) ++controls_.num_bad_scratch;
-    else std::ranges::fill(scratch, std::byte{0xff});
+    if (!is_aligned || scratch.size() < controls_.scratch_bytes)
+      ++controls_.num_bad_scratch;
+    else
+      std::ranges::fill(scratch, std::byte{0xff});
   }
 
   FakeControls& controls_;

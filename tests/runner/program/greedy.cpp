@@ -1,5 +1,5 @@
-// greedy FILE [TOKENS]: continues each golden sample's prompt of a .mote file greedily, without tokenizer or session. Prints
-// the kernels' CPU features, then for each sample the ids and a hash of the bits of all logits.
+// greedy FILE [TOKENS]: continues each golden sample's prompt of a .mote file greedily, without tokenizer or session.
+// Prints the kernels' CPU features, then for each sample the ids and a hash of the bits of all logits.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "kernels/machine/cpu_features.h"
-#include "runner/session/state/memory.h"
 #include "runner/program/executor.h"
 #include "runner/program/program.h"
 #include "runner/program/thread_pool.h"
+#include "runner/session/state/memory.h"
 
 namespace mote::test {
 namespace {

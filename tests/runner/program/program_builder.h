@@ -85,7 +85,8 @@ class MethodBuilder {
   }
 
   template <typename... Attributes>
-  void emit_all(const std::string& op, std::vector<int32_t> inputs, std::vector<int32_t> outputs, Attributes... attributes) {
+  void emit_all(const std::string& op, std::vector<int32_t> inputs, std::vector<int32_t> outputs,
+                Attributes... attributes) {
     auto instruction = std::make_unique<fb::InstructionT>();
     instruction->op = op;
     instruction->inputs = std::move(inputs);
@@ -130,7 +131,7 @@ class ProgramBuilder {
   fb::ProgramT program;
   Bytes weights;
   Bytes delegates;
-  std::string tokenizer;      // empty: no such segment; so with `delegates`
+  std::string tokenizer;  // empty: no such segment; so with `delegates`
   std::string chat_template;
 
   ProgramBuilder() {
@@ -148,7 +149,8 @@ class ProgramBuilder {
   }
 
   template <typename T>
-  int32_t dense_weight(const std::string& name, fb::DType dtype, std::vector<int64_t> shape, const std::vector<T>& elements) {
+  int32_t dense_weight(const std::string& name, fb::DType dtype, std::vector<int64_t> shape,
+                       const std::vector<T>& elements) {
     auto weight = std::make_unique<fb::WeightT>();
     weight->name = name;
     weight->dtype = dtype;
@@ -157,7 +159,8 @@ class ProgramBuilder {
   }
 
   // Tiles as docs/file-format.md lays them out; `tiles` has exactly the bytes that shape, bits and group imply.
-  int32_t quantized_weight(const std::string& name, std::vector<int64_t> shape, uint8_t bits, int32_t group_size, const Bytes& tiles) {
+  int32_t quantized_weight(const std::string& name, std::vector<int64_t> shape, uint8_t bits, int32_t group_size,
+                           const Bytes& tiles) {
     auto weight = std::make_unique<fb::WeightT>();
     weight->name = name;
     weight->dtype = fb::DType::uint8;
@@ -253,8 +256,8 @@ inline bool replace_program(Bytes& file, const Bytes& program, size_t first_segm
   return true;
 }
 
-// Lays the segments out behind the program, with at least `room` spare bytes for edits that make it longer, and makes the
-// file. program.segments has one entry a segment; offsets and sizes are set here.
+// Lays the segments out behind the program, with at least `room` spare bytes for edits that make it longer, and makes
+// the file. program.segments has one entry a segment; offsets and sizes are set here.
 inline Bytes lay_out(fb::ProgramT& program, const std::vector<Bytes>& segments, size_t room) {
   size_t end = Size(64 + pack(program).size() + room).align_up(4096).unsigned_value();
   const size_t first_segment = end;
@@ -265,7 +268,8 @@ inline Bytes lay_out(fb::ProgramT& program, const std::vector<Bytes>& segments, 
   }
   Bytes file(end);
   for (size_t i = 0; i < segments.size(); ++i) {
-    std::copy(segments[i].begin(), segments[i].end(), file.begin() + static_cast<std::ptrdiff_t>(program.segments[i]->offset));
+    std::copy(segments[i].begin(), segments[i].end(),
+              file.begin() + static_cast<std::ptrdiff_t>(program.segments[i]->offset));
   }
   replace_program(file, pack(program), first_segment);
   return file;

@@ -58,34 +58,39 @@ TEST(Bind, describes_caches) {
 TEST(Bind, names_an_unknown_op_and_where_it_came_from) {
   test::ProgramBuilder builder = test::sum_model();
   builder.program.methods[1]->instructions[1]->op = "aten.frobnicate";
-  expect_refused(std::move(builder), Code::kUnsupportedOp,
-                 "test.mote: decode: instructions[1] (aten.frobnicate, model.layers.0): this runner has no op of that name");
+  expect_refused(
+      std::move(builder), Code::kUnsupportedOp,
+      "test.mote: decode: instructions[1] (aten.frobnicate, model.layers.0): this runner has no op of that name");
 }
 
 TEST(Bind, refuses_operands_that_the_op_does_not_take) {
   test::ProgramBuilder builder = test::sum_model();
   builder.program.methods[1]->instructions[0]->inputs.pop_back();
   expect_refused(std::move(builder), Code::kInvalidProgram,
-                 "test.mote: decode: instructions[0] (test.embedding, model.layers.0) for T = 1: must hold: call.inputs.size() == 2");
+                 "test.mote: decode: instructions[0] (test.embedding, model.layers.0) for T = 1: must hold: "
+                 "call.inputs.size() == 2");
 }
 
 TEST(Bind, refuses_shapes_that_fit_for_one_token_only) {
   test::ProgramBuilder builder = test::sum_model();
   builder.program.methods[kVerify]->values[4]->shape[1] = constant(1);
-  expect_refused(std::move(builder), Code::kInvalidProgram, "instructions[0] (test.embedding, model.layers.0) for T = 2: must hold");
+  expect_refused(std::move(builder), Code::kInvalidProgram,
+                 "instructions[0] (test.embedding, model.layers.0) for T = 2: must hold");
 }
 
 TEST(Bind, refuses_shapes_that_do_not_fit_for_the_largest_tokens) {
   test::ProgramBuilder builder = test::sum_model();
   builder.program.methods[0]->max_tokens = 16;
   builder.program.methods[0]->instructions[1]->op = "test.few_rows";
-  expect_refused(std::move(builder), Code::kInvalidProgram, "instructions[1] (test.few_rows, model.layers.0) for T = 16: must hold");
+  expect_refused(std::move(builder), Code::kInvalidProgram,
+                 "instructions[1] (test.few_rows, model.layers.0) for T = 16: must hold");
 }
 
 TEST(Bind, refuses_views_that_reach_outside_of_their_storage) {
   for (const int64_t start : {int64_t{-1}, int64_t{4}, int64_t{1} << 40}) {
     expect_refused(with_view("test.row", start), Code::kInvalidProgram,
-                   "test.mote: prefill: instructions[2] (test.row, model.layers.0): the view reaches outside of the 16 bytes that it shares");
+                   "test.mote: prefill: instructions[2] (test.row, model.layers.0): the view reaches outside of the 16 "
+                   "bytes that it shares");
   }
 }
 
@@ -96,11 +101,13 @@ TEST(Bind, refuses_a_view_op_whose_output_has_storage_of_its_own) {
   builder.program.methods[0]->values[6]->bytes = 64;
   builder.program.methods[0]->values[6]->offset = 64;
   builder.program.methods[0]->fixed_bytes += 64;
-  expect_refused(std::move(builder), Code::kInvalidProgram, "values[6].alias_of must be the op's input, because the op is a view");
+  expect_refused(std::move(builder), Code::kInvalidProgram,
+                 "values[6].alias_of must be the op's input, because the op is a view");
 }
 
 TEST(Bind, refuses_a_computing_op_whose_output_aliases) {
-  expect_refused(with_view("test.cancel", 0), Code::kInvalidProgram, "values[6].alias_of must be -1, because the op is no view");
+  expect_refused(with_view("test.cancel", 0), Code::kInvalidProgram,
+                 "values[6].alias_of must be -1, because the op is no view");
 }
 
 TEST(Bind, refuses_logits_that_are_a_strided_view) {
@@ -111,8 +118,10 @@ TEST(Bind, refuses_logits_that_are_a_strided_view) {
   method.instructions[2]->op = "test.cancel";
   method.instructions[2]->inputs = {method.inputs[0]};
   test::MethodBuilder edit(method);
-  method.outputs = {edit.emit("test.transpose", {6}, edit.view_of(6, {constant(1), tokens(), constant(test::kVocabSize)}))};
-  expect_refused(std::move(builder), Code::kInvalidProgram, "test.mote: verify: the output (values[7]) is a strided view");
+  method.outputs = {
+      edit.emit("test.transpose", {6}, edit.view_of(6, {constant(1), tokens(), constant(test::kVocabSize)}))};
+  expect_refused(std::move(builder), Code::kInvalidProgram,
+                 "test.mote: verify: the output (values[7]) is a strided view");
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ TEST_F(Cpus, refuses_cpus_that_do_not_exist_and_says_which_do) {
   for (const char* text : {"4095", "0-2147483647", "2147483647"}) {
     const auto cpus = parse_cpu_list(text);
     ASSERT_FALSE(cpus.ok()) << text;
-    EXPECT_NE(cpus.status().message().find("does not exist or is closed to this process, which may use "), std::string::npos)
+    EXPECT_NE(cpus.status().message().find("does not exist or is closed to this process, which may use "),
+              std::string::npos)
         << cpus.status().message();
   }
 }

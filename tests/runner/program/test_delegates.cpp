@@ -140,7 +140,8 @@ TEST_F(Delegates, have_the_scratch_that_they_ask_for) {
 TEST_F(Delegates, that_ask_for_too_much_scratch_are_refused) {
   fake("fake").scratch_bytes = size_t{1} << 60;
   test::SumSession session(load(one_part()), {.max_tokens = 8});
-  expect_status(session.status, Code::kOutOfMemory, "test.mote: working memory of the kernels needs 1152921504606846976 bytes");
+  expect_status(session.status, Code::kOutOfMemory,
+                "test.mote: working memory of the kernels needs 1152921504606846976 bytes");
 }
 
 TEST_F(Delegates, report_the_memory_that_they_hold) {
@@ -156,14 +157,16 @@ TEST_F(Delegates, report_the_memory_that_they_hold) {
 TEST_F(Delegates, refuse_an_index_beyond_the_table) {
   ProgramBuilder builder = one_part();
   delegated(builder).attributes[0]->dims = {constant(3)};
-  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram, kPlace + ": delegate = 3: the file has 3 delegates");
+  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram,
+                kPlace + ": delegate = 3: the file has 3 delegates");
 }
 
 TEST_F(Delegates, refuse_an_index_where_the_file_has_none) {
   ProgramBuilder builder = one_part();
   builder.program.delegates.clear();
   builder.delegates.clear();
-  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram, kPlace + ": delegate = 0: the file has 0 delegates");
+  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram,
+                kPlace + ": delegate = 0: the file has 0 delegates");
 }
 
 TEST_F(Delegates, refuse_a_negative_index) {
@@ -198,7 +201,8 @@ TEST_F(Delegates, refuse_a_part_that_two_instructions_run) {
 TEST_F(Delegates, refuse_a_strided_view_as_input) {
   ProgramBuilder builder = tables();
   test::add_lowering(builder, "fake", [&](MethodBuilder& method, int32_t x) {
-    const int32_t turned = method.emit("test.transpose", {x}, method.view_of(x, {constant(1), constant(kDim), tokens()}));
+    const int32_t turned =
+        method.emit("test.transpose", {x}, method.view_of(x, {constant(1), constant(kDim), tokens()}));
     return emit_part(builder, method, "fake", {turned}, 2.0f);
   });
   expect_status(load(std::move(builder)).status(), Code::kInvalidProgram, "inputs[0]: must be a contiguous activation");
@@ -243,7 +247,8 @@ TEST_F(Delegates, refuse_sizes_that_the_part_does_not_take) {
   ProgramBuilder builder = one_part();
   delegated(builder).inputs = builder.program.methods[kPrefill]->inputs;
   test::SumSession session(load(std::move(builder)), {.max_tokens = 8});
-  expect_status(session.status, Code::kInvalidProgram, kPlace + ": inputs[0]: must be float32 with the sizes of the output");
+  expect_status(session.status, Code::kInvalidProgram,
+                kPlace + ": inputs[0]: must be float32 with the sizes of the output");
 }
 
 TEST_F(Delegates, that_could_not_be_prepared_do_not_run) {
@@ -292,8 +297,10 @@ TEST_F(Delegates, refuse_states_that_are_not_theirs) {
   const auto bound = *load(two_parts("fake", "third"));
   mote::Delegates delegates = *mote::Delegates::open(bound->backends(), {});
   EXPECT_FALSE(*delegates.restore({}));
-  expect_status(delegates.import("third", test::Bytes(8)).status(), Code::kInvalidSession, "no delegate of this session");
-  expect_status(delegates.import("fake", test::Bytes(7)).status(), Code::kInvalidSession, "a state of 7 bytes: must be 8");
+  expect_status(delegates.import("third", test::Bytes(8)).status(), Code::kInvalidSession,
+                "no delegate of this session");
+  expect_status(delegates.import("fake", test::Bytes(7)).status(), Code::kInvalidSession,
+                "a state of 7 bytes: must be 8");
   fake("fake").can_seek = false;
   EXPECT_FALSE(delegates.seek(3));
   EXPECT_TRUE(delegates.seek(0));
@@ -305,7 +312,8 @@ TEST_F(Delegates, keep_a_state_in_all_methods_or_in_none) {
   ASSERT_EQ(sum.op, "test.running_sum");
   sum.op = "test.cancel";
   sum.attributes.clear();
-  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram, "test.mote: states[0]: the kernels use it in prefill or in decode");
+  expect_status(load(std::move(builder)).status(), Code::kInvalidProgram,
+                "test.mote: states[0]: the kernels use it in prefill or in decode");
 }
 
 }  // namespace

@@ -44,8 +44,10 @@ TEST(Executor, gives_the_same_logits_however_a_prompt_is_cut) {
     Session session(test::sum_model(), {.max_tokens = 8});
     for (size_t begin = 0; begin < ids.size(); begin += chunk) {
       const size_t end = std::min(ids.size(), begin + chunk);
-      ASSERT_TRUE(session.run("prefill", std::vector<int64_t>(ids.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                              ids.begin() + static_cast<std::ptrdiff_t>(end))).ok());
+      ASSERT_TRUE(session
+                      .run("prefill", std::vector<int64_t>(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                           ids.begin() + static_cast<std::ptrdiff_t>(end)))
+                      .ok());
     }
     EXPECT_EQ(session.logits("prefill"), expected) << "chunks of " << chunk;
   }
@@ -91,7 +93,8 @@ TEST(Executor, arena_is_what_the_plan_asks_for) {
 TEST(Executor, refuses_an_arena_above_the_limit_before_allocating) {
   Session session(test::sum_model(), {.max_tokens = kMaxTokens, .max_arena_bytes = 1 << 20});
   EXPECT_EQ(session.status.code(), Code::kOutOfMemory);
-  EXPECT_NE(session.status.message().find("choose a smaller prefill chunk"), std::string::npos) << session.status.message();
+  EXPECT_NE(session.status.message().find("choose a smaller prefill chunk"), std::string::npos)
+      << session.status.message();
 }
 
 TEST(Executor, refuses_scratch_above_the_limit) {

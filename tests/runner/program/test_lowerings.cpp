@@ -125,7 +125,8 @@ TEST_F(Lowerings, auto_takes_a_slow_one_where_nothing_else_works) {
 TEST_F(Lowerings, auto_passes_over_one_whose_instructions_name_no_part) {
   using Dims = std::vector<fb::Dim>;
   const auto number = test::constant(0);
-  for (const Dims& dims : {Dims{test::constant(99)}, Dims{test::constant(-1)}, Dims{test::tokens()}, Dims{number, number}}) {
+  for (const Dims& dims :
+       {Dims{test::constant(99)}, Dims{test::constant(-1)}, Dims{test::tokens()}, Dims{number, number}}) {
     ProgramBuilder builder = three_ways();
     test::delegated(builder).attributes[0]->dims = dims;
     const auto chosen = choose(std::move(builder), kAnyBackend);

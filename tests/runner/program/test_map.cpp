@@ -24,7 +24,8 @@ class Map : public ::testing::Test {
 
   std::string write(const test::Bytes& bytes, const std::string& name = "test.mote") {
     const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return path.string();
   }
 
@@ -104,7 +105,9 @@ TEST_F(Map, refuses_an_empty_or_short_file) {
 TEST_F(Map, refuses_every_truncation) {
   const test::Bytes file = test::sum_model().build();
   for (size_t size = 0; size < file.size(); size += size < 200 ? 1 : 97) {
-    EXPECT_EQ(status_of(test::Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size))).code(), Code::kInvalidProgram) << size;
+    EXPECT_EQ(status_of(test::Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size))).code(),
+              Code::kInvalidProgram)
+        << size;
   }
 }
 

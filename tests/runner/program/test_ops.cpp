@@ -21,7 +21,8 @@ Status check_embedding(Call& call) {
   const Tensor& out = *call.outputs[0];
   TEST_REQUIRE(ids.dtype == DType::kInt64 && ids.rank == 2 && ids.is_contiguous());
   TEST_REQUIRE(weight.dtype == DType::kFloat32 && weight.rank == 2 && weight.bits == 0);
-  TEST_REQUIRE(out.dtype == DType::kFloat32 && out.rank == 3 && out.size(1) == ids.size(1) && out.size(0) == ids.size(0));
+  TEST_REQUIRE(out.dtype == DType::kFloat32 && out.rank == 3 && out.size(1) == ids.size(1) &&
+               out.size(0) == ids.size(0));
   TEST_REQUIRE(out.size(2) == weight.size(1));
   return {};
 }
@@ -31,7 +32,8 @@ Status run_embedding(const Call& call, KernelContext&) {
   const int64_t dim = weight.size(1);
   for (int64_t t = 0; t < call.inputs[0]->num_elements(); ++t) {
     const int64_t id = call.inputs[0]->as<int64_t>()[t];
-    MOTE_REQUIRE(id >= 0 && id < weight.size(0), Code::kInvalidArgument, "id %lld is outside of the vocabulary", static_cast<long long>(id));
+    MOTE_REQUIRE(id >= 0 && id < weight.size(0), Code::kInvalidArgument, "id %lld is outside of the vocabulary",
+                 static_cast<long long>(id));
     std::copy_n(weight.as<float>() + id * dim, dim, call.outputs[0]->as<float>() + t * dim);
   }
   return {};
@@ -40,7 +42,8 @@ Status run_embedding(const Call& call, KernelContext&) {
 Status check_running_sum(Call& call) {
   ++num_checks;
   MOTE_ASSIGN(const int64_t state, call.integer("state"));
-  TEST_REQUIRE(call.inputs.size() == 1 && call.inputs[0]->is_contiguous() && !call.state_shapes[static_cast<size_t>(state)].is_kv_cache);
+  TEST_REQUIRE(call.inputs.size() == 1 && call.inputs[0]->is_contiguous() &&
+               !call.state_shapes[static_cast<size_t>(state)].is_kv_cache);
   TEST_REQUIRE(call.inputs[0]->sizes == call.outputs[0]->sizes);
   TEST_REQUIRE(call.state_shapes[static_cast<size_t>(state)].recurrent.size(0) == call.inputs[0]->size(-1));
   call.make_params<int64_t>() = state;
@@ -62,7 +65,8 @@ Status check_head(Call& call) {
   TEST_REQUIRE(call.inputs.size() == 2 && call.inputs[0]->rank == 3 && call.inputs[0]->is_contiguous());
   TEST_REQUIRE(call.inputs[1]->rank == 2 && call.inputs[1]->size(1) == call.inputs[0]->size(2));
   TEST_REQUIRE(call.outputs[0]->rank == 3 && call.outputs[0]->size(1) == call.inputs[0]->size(1));
-  TEST_REQUIRE(call.outputs[0]->size(0) == call.inputs[0]->size(0) && call.outputs[0]->size(2) == call.inputs[1]->size(0));
+  TEST_REQUIRE(call.outputs[0]->size(0) == call.inputs[0]->size(0) &&
+               call.outputs[0]->size(2) == call.inputs[1]->size(0));
   return {};
 }
 
@@ -109,9 +113,12 @@ Status check_transpose(Call& call) {
 // factor * (inputs[0] + inputs[1]) + inputs[2], which is a weight of the last dimension; the last two may be absent.
 Status check_scaled_sum(Call& call) {
   MOTE_ASSIGN(call.make_params<double>(), call.number("factor"));
-  TEST_REQUIRE(call.inputs.size() == 3 && call.inputs[0]->sizes == call.outputs[0]->sizes && call.inputs[0]->is_contiguous());
-  TEST_REQUIRE(call.inputs[1] == nullptr || (call.inputs[1]->sizes == call.outputs[0]->sizes && call.inputs[1]->is_contiguous()));
-  TEST_REQUIRE(call.inputs[2] == nullptr || (call.inputs[2]->rank == 1 && call.inputs[2]->size(0) == call.outputs[0]->size(-1)));
+  TEST_REQUIRE(call.inputs.size() == 3 && call.inputs[0]->sizes == call.outputs[0]->sizes &&
+               call.inputs[0]->is_contiguous());
+  TEST_REQUIRE(call.inputs[1] == nullptr ||
+               (call.inputs[1]->sizes == call.outputs[0]->sizes && call.inputs[1]->is_contiguous()));
+  TEST_REQUIRE(call.inputs[2] == nullptr ||
+               (call.inputs[2]->rank == 1 && call.inputs[2]->size(0) == call.outputs[0]->size(-1)));
   return {};
 }
 
@@ -121,7 +128,8 @@ Status run_scaled_sum(const Call& call, KernelContext&) {
   for (int64_t i = 0; i < call.outputs[0]->num_elements(); ++i) {
     float sum = call.inputs[0]->as<float>()[i];
     if (call.inputs[1] != nullptr) sum += call.inputs[1]->as<float>()[i];
-    call.outputs[0]->as<float>()[i] = factor * sum + (call.inputs[2] == nullptr ? 0 : call.inputs[2]->as<float>()[i % width]);
+    call.outputs[0]->as<float>()[i] =
+        factor * sum + (call.inputs[2] == nullptr ? 0 : call.inputs[2]->as<float>()[i % width]);
   }
   return {};
 }
@@ -174,7 +182,8 @@ void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_to
   x = method.emit("test.running_sum", {x}, method.activation(rows), integer_attribute("state", 0));
   const bool every_token = name == "verify";
   if (!every_token) {
-    x = method.emit("test.row", {x}, method.view_of(x, {constant(1), constant(1), constant(kDim)}), dims_attribute("start", {{1, -1}}));
+    x = method.emit("test.row", {x}, method.view_of(x, {constant(1), constant(1), constant(kDim)}),
+                    dims_attribute("start", {{1, -1}}));
   }
   const int32_t logits = method.activation({constant(1), every_token ? tokens() : constant(1), constant(kVocabSize)});
   method.emit("test.head", {x, head}, logits);
@@ -184,7 +193,8 @@ void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_to
 }  // namespace
 
 void add_lowering(ProgramBuilder& builder, const std::string& lowering, const Between& between) {
-  for (const auto& [name, max_tokens] : {std::pair("prefill", INT32_MAX), std::pair("decode", 1), std::pair("verify", INT32_MAX)}) {
+  for (const auto& [name, max_tokens] :
+       {std::pair("prefill", INT32_MAX), std::pair("decode", 1), std::pair("verify", INT32_MAX)}) {
     add_method(builder, name, max_tokens, between);
     builder.program.methods.back()->lowering = lowering;
   }

@@ -1,4 +1,5 @@
-// Small ops for tests of loader and executor, and a language model made of them whose logits are easy to compute by hand.
+// Small ops for tests of loader and executor, and a language model made of them whose logits are easy to compute by
+// hand.
 #pragma once
 
 #include <atomic>

@@ -36,7 +36,8 @@ TEST(ThreadPool, covers_every_index_once) {
     EXPECT_EQ(pool->num_threads(), threads);
     for (const int64_t count : {1, 2, 7, 100, 1001}) {
       for (const int64_t grain : {1, 3, 64, 5000}) {
-        EXPECT_EQ(visits(*pool, count, grain), std::vector<int>(static_cast<size_t>(count), 1)) << threads << " " << count << " " << grain;
+        EXPECT_EQ(visits(*pool, count, grain), std::vector<int>(static_cast<size_t>(count), 1))
+            << threads << " " << count << " " << grain;
       }
     }
   }
@@ -45,7 +46,8 @@ TEST(ThreadPool, covers_every_index_once) {
 TEST(ThreadPool, ranges_are_at_least_grain_long_but_the_last) {
   auto pool = running_pool(3);
   std::vector<int64_t> lengths(1000);
-  pool->parallel_for(1000, 7, [&](int64_t begin, int64_t end, int) { lengths[static_cast<size_t>(begin)] = end - begin; });
+  pool->parallel_for(1000, 7,
+                     [&](int64_t begin, int64_t end, int) { lengths[static_cast<size_t>(begin)] = end - begin; });
   int64_t covered = 0;
   for (size_t begin = 0; begin < lengths.size(); ++begin) {
     if (lengths[begin] == 0) continue;

@@ -16,7 +16,8 @@ using test::tokens;
 
 constexpr uint32_t kVerify = 2;
 
-// What check_token_rows says of the tiny model whose `verify` has more instructions at its end: emit(builder, ids [1, T] int64).
+// What check_token_rows says of the tiny model whose `verify` has more instructions at its end: emit(builder, ids [1,
+// T] int64).
 template <typename Emit>
 Status check(const Emit& emit) {
   test::ProgramBuilder builder = test::tiny_model();
@@ -34,7 +35,8 @@ template <typename Emit>
 void expect_refused(const std::string& op, const Emit& emit) {
   const Status status = check(emit);
   EXPECT_EQ(status.code(), Code::kUnsupportedOp) << op << ": " << status.message();
-  EXPECT_NE(status.message().find("(" + op + ", model.layers.0) makes a token's row depend on those of other tokens"), std::string::npos)
+  EXPECT_NE(status.message().find("(" + op + ", model.layers.0) makes a token's row depend on those of other tokens"),
+            std::string::npos)
       << status.message();
 }
 
@@ -52,14 +54,18 @@ TEST(TokenRows, accepts_a_decoder) {
 TEST(TokenRows, accepts_what_works_on_rows) {
   const Status status = check([](MethodBuilder& builder, int32_t ids) {
     const int32_t x = floats_of(builder, ids);
-    const int32_t column = builder.emit("aten.unsqueeze", {x}, builder.view_of(x, {constant(1), tokens(), constant(1)}), integer_attribute("dim", 2));
+    const int32_t column = builder.emit("aten.unsqueeze", {x}, builder.view_of(x, {constant(1), tokens(), constant(1)}),
+                                        integer_attribute("dim", 2));
     const int32_t row = builder.emit("aten.permute", {column}, builder.view_of(x, {constant(1), constant(1), tokens()}),
                                      dims_attribute("dims", {constant(0), constant(2), constant(1)}));
-    builder.emit("aten.sum", {row}, builder.activation({constant(1), tokens()}), dims_attribute("dims", {constant(1)}), integer_attribute("keepdim", 0));
+    builder.emit("aten.sum", {row}, builder.activation({constant(1), tokens()}), dims_attribute("dims", {constant(1)}),
+                 integer_attribute("keepdim", 0));
     const int32_t zeros = builder.emit("aten.full", {}, builder.activation({tokens(), constant(8)}),
                                        dims_attribute("size", {tokens(), constant(8)}), number_attribute("value", 0.0));
-    const int32_t flat = builder.emit("aten.view", {zeros}, builder.view_of(zeros, {tokens(8)}), dims_attribute("size", {tokens(8)}));
-    const int32_t pairs = builder.emit("aten.view", {flat}, builder.view_of(zeros, {tokens(4), constant(2)}), dims_attribute("size", {tokens(4), constant(2)}));
+    const int32_t flat =
+        builder.emit("aten.view", {zeros}, builder.view_of(zeros, {tokens(8)}), dims_attribute("size", {tokens(8)}));
+    const int32_t pairs = builder.emit("aten.view", {flat}, builder.view_of(zeros, {tokens(4), constant(2)}),
+                                       dims_attribute("size", {tokens(4), constant(2)}));
     builder.emit("aten.softmax", {pairs}, builder.activation({tokens(4), constant(2)}), integer_attribute("dim", 1));
   });
   EXPECT_TRUE(status.ok()) << status.message();
@@ -70,17 +76,19 @@ TEST(TokenRows, refuses_sums_over_tokens) {
     builder.emit("aten.cumsum", {ids}, builder.activation({constant(1), tokens()}, kInt), integer_attribute("dim", 1));
   });
   expect_refused("aten.amax", [](MethodBuilder& builder, int32_t ids) {
-    builder.emit("aten.amax", {ids}, builder.activation({constant(1)}, kInt), dims_attribute("dims", {constant(1)}), integer_attribute("keepdim", 0));
+    builder.emit("aten.amax", {ids}, builder.activation({constant(1)}, kInt), dims_attribute("dims", {constant(1)}),
+                 integer_attribute("keepdim", 0));
   });
   expect_refused("aten.softmax", [](MethodBuilder& builder, int32_t ids) {
-    builder.emit("aten.softmax", {floats_of(builder, ids)}, builder.activation({constant(1), tokens()}), integer_attribute("dim", 1));
+    builder.emit("aten.softmax", {floats_of(builder, ids)}, builder.activation({constant(1), tokens()}),
+                 integer_attribute("dim", 1));
   });
 }
 
 TEST(TokenRows, refuses_what_counts_tokens_of_a_call) {
   expect_refused("aten.arange", [](MethodBuilder& builder, int32_t) {
-    builder.emit("aten.arange", {}, builder.activation({tokens()}, kInt), integer_attribute("start", 0), dims_attribute("end", {tokens()}),
-                 integer_attribute("step", 1));
+    builder.emit("aten.arange", {}, builder.activation({tokens()}, kInt), integer_attribute("start", 0),
+                 dims_attribute("end", {tokens()}), integer_attribute("step", 1));
   });
   EXPECT_TRUE(check([](MethodBuilder& builder, int32_t) {
                 builder.emit("aten.arange", {}, builder.activation({constant(4)}, kInt), integer_attribute("start", 0),
@@ -90,8 +98,12 @@ TEST(TokenRows, refuses_what_counts_tokens_of_a_call) {
 
 TEST(TokenRows, refuses_a_table_of_tokens_by_tokens) {
   expect_refused("aten.sub", [](MethodBuilder& builder, int32_t ids) {
-    const int32_t column = builder.emit("aten.unsqueeze", {ids}, builder.view_of(ids, {constant(1), tokens(), constant(1)}), integer_attribute("dim", 2));
-    const int32_t row = builder.emit("aten.unsqueeze", {ids}, builder.view_of(ids, {constant(1), constant(1), tokens()}), integer_attribute("dim", 1));
+    const int32_t column =
+        builder.emit("aten.unsqueeze", {ids}, builder.view_of(ids, {constant(1), tokens(), constant(1)}),
+                     integer_attribute("dim", 2));
+    const int32_t row =
+        builder.emit("aten.unsqueeze", {ids}, builder.view_of(ids, {constant(1), constant(1), tokens()}),
+                     integer_attribute("dim", 1));
     builder.emit("aten.sub", {column, row}, builder.activation({constant(1), tokens(), tokens()}, kInt));
   });
 }

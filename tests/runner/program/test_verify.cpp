@@ -23,7 +23,9 @@ constexpr size_t kEmbedded = 4;
 constexpr size_t kSum = 5;
 constexpr size_t kRow = 6;
 
-fb::ValueT& value(fb::ProgramT& program, size_t method, size_t index) { return *program.methods[method]->values[index]; }
+fb::ValueT& value(fb::ProgramT& program, size_t method, size_t index) {
+  return *program.methods[method]->values[index];
+}
 fb::InstructionT& instruction(fb::ProgramT& program, size_t method, size_t index) {
   return *program.methods[method]->instructions[index];
 }
@@ -58,7 +60,8 @@ TEST(Verify, rejects_what_is_no_flatbuffer) {
   test::Bytes file = builder.build();
   test::Bytes garbage(1000, std::byte{0x7f});
   ASSERT_TRUE(test::replace_program(file, garbage, builder.program.segments[0]->offset));
-  EXPECT_NE(verify(*map_bytes("test.mote", file)).status().message().find("not a well-formed flatbuffer"), std::string::npos);
+  EXPECT_NE(verify(*map_bytes("test.mote", file)).status().message().find("not a well-formed flatbuffer"),
+            std::string::npos);
 }
 
 TEST(Verify, rejects_vectors_of_sizes_that_are_not_aligned) {
@@ -67,12 +70,14 @@ TEST(Verify, rejects_vectors_of_sizes_that_are_not_aligned) {
   const auto* program = fb::GetProgram(file.data() + 64);
   // Points the table at a length 4 bytes later: the low half of the first Dim, which is 0 tokens and so an empty shape.
   const fb::Value* changed = program->methods()->Get(0)->values()->Get(kSum);
-  const auto field = static_cast<size_t>(reinterpret_cast<const flatbuffers::Table*>(changed)->GetOptionalFieldOffset(fb::Value::VT_SHAPE));
+  const auto field = static_cast<size_t>(
+      reinterpret_cast<const flatbuffers::Table*>(changed)->GetOptionalFieldOffset(fb::Value::VT_SHAPE));
   const size_t at = static_cast<size_t>(reinterpret_cast<const std::byte*>(changed) - file.data()) + field;
   test::put<uint32_t>(file, at, test::get<uint32_t>(file, at) + 4);
   test::write_header(file, test::get<uint64_t>(file, 16));
   const Status status = verify(*map_bytes("test.mote", file)).status();
-  EXPECT_NE(status.message().find("methods[0].values[5].shape is not aligned to 8 bytes"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("methods[0].values[5].shape is not aligned to 8 bytes"), std::string::npos)
+      << status.message();
 }
 
 // Segments
@@ -103,18 +108,21 @@ TEST(Verify, rejects_padding_that_is_not_zero) {
   test::ProgramBuilder builder = test::sum_model();
   test::Bytes file = builder.build();
   file[builder.program.segments[0]->offset - 1] = std::byte{1};
-  EXPECT_NE(verify(*map_bytes("test.mote", file)).status().message().find("padding that is not zero"), std::string::npos);
+  EXPECT_NE(verify(*map_bytes("test.mote", file)).status().message().find("padding that is not zero"),
+            std::string::npos);
 }
 TEST(Verify, rejects_a_segment_kind_that_does_not_exist) {
   expect_refused([](auto& p) { p.segments[1]->kind = static_cast<fb::SegmentKind>(4); }, "segments[1] kind = 4");
 }
 TEST(Verify, rejects_a_segment_twice) {
-  expect_refused([](auto& p) { p.segments[1]->kind = fb::SegmentKind::weights; }, "segments[1] kind = weights: is in the file twice");
+  expect_refused([](auto& p) { p.segments[1]->kind = fb::SegmentKind::weights; },
+                 "segments[1] kind = weights: is in the file twice");
 }
 TEST(Verify, rejects_a_chat_template_that_is_not_utf8) {
   test::ProgramBuilder builder = test::sum_model();
   builder.chat_template = "\xff";
-  EXPECT_NE(verify(*map_bytes("test.mote", builder.build())).status().message().find("chat_template is not UTF-8"), std::string::npos);
+  EXPECT_NE(verify(*map_bytes("test.mote", builder.build())).status().message().find("chat_template is not UTF-8"),
+            std::string::npos);
 }
 
 // Weights
@@ -127,12 +135,16 @@ TEST(Verify, rejects_a_weight_that_is_not_aligned) {
   expect_refused([](auto& p) { p.weights[0]->offset = 4; }, "weights[0] offset = 4: must be a multiple of 64");
 }
 TEST(Verify, rejects_weight_bytes_other_than_its_shape_needs) {
-  expect_refused([](auto& p) { p.weights[0]->bytes -= 4; }, "weights[0] (embed_tokens.weight) bytes = 172: shape, dtype, bits and group_size need 176");
-  expect_refused([](auto& p) { p.weights[0]->dtype = fb::DType::int64; }, "weights[0] (embed_tokens.weight) bytes = 176");
+  expect_refused([](auto& p) { p.weights[0]->bytes -= 4; },
+                 "weights[0] (embed_tokens.weight) bytes = 172: shape, dtype, bits and group_size need 176");
+  expect_refused([](auto& p) { p.weights[0]->dtype = fb::DType::int64; },
+                 "weights[0] (embed_tokens.weight) bytes = 176");
 }
 TEST(Verify, rejects_a_weight_shape_product_that_overflows) {
-  expect_refused([](auto& p) { p.weights[0]->shape = {int64_t{1} << 32, int64_t{1} << 32}; }, "weights[0] shape has more than 2^40 elements");
-  expect_refused([](auto& p) { p.weights[0]->shape = {0, INT64_MAX, INT64_MAX}; }, "weights[0] shape has more than 2^40 elements");
+  expect_refused([](auto& p) { p.weights[0]->shape = {int64_t{1} << 32, int64_t{1} << 32}; },
+                 "weights[0] shape has more than 2^40 elements");
+  expect_refused([](auto& p) { p.weights[0]->shape = {0, INT64_MAX, INT64_MAX}; },
+                 "weights[0] shape has more than 2^40 elements");
 }
 TEST(Verify, rejects_a_negative_weight_size) {
   expect_refused([](auto& p) { p.weights[0]->shape = {-11, -4}; }, "weights[0].shape[0] = -11");
@@ -146,8 +158,18 @@ TEST(Verify, rejects_a_weight_dtype_that_does_not_exist) {
 TEST(Verify, rejects_weight_formats_that_do_not_exist) {
   expect_refused([](auto& p) { p.weights[0]->bits = 9; }, "weights[0] bits = 9: must be 0..8");
   expect_refused([](auto& p) { p.weights[0]->group_size = 32; }, "weights[0] group_size = 32: must be 0");
-  expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 0; }, "weights[0] group_size = 0");
-  expect_refused([](auto& p) { p.weights[0]->bits = 4; p.weights[0]->group_size = 32; }, "weights[0] dtype = float32: multipliers");
+  expect_refused(
+      [](auto& p) {
+        p.weights[0]->bits = 4;
+        p.weights[0]->group_size = 0;
+      },
+      "weights[0] group_size = 0");
+  expect_refused(
+      [](auto& p) {
+        p.weights[0]->bits = 4;
+        p.weights[0]->group_size = 32;
+      },
+      "weights[0] dtype = float32: multipliers");
 }
 TEST(Verify, rejects_a_quantized_weight_that_is_no_matrix_of_whole_groups) {
   const auto quantize = [](fb::WeightT& weight, std::vector<int64_t> shape) {
@@ -156,9 +178,11 @@ TEST(Verify, rejects_a_quantized_weight_that_is_no_matrix_of_whole_groups) {
     weight.group_size = 32;
     weight.shape = std::move(shape);
   };
-  expect_refused([&](auto& p) { quantize(*p.weights[0], {4, 40}); }, "weights[0] shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of 32");
+  expect_refused([&](auto& p) { quantize(*p.weights[0], {4, 40}); },
+                 "weights[0] shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of 32");
   expect_refused([&](auto& p) { quantize(*p.weights[0], {32}); }, "weights[0] shape: quantised weights must be [N, K]");
-  expect_refused([&](auto& p) { quantize(*p.weights[0], {17, 64}); }, "weights[0] (embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 1216");
+  expect_refused([&](auto& p) { quantize(*p.weights[0], {17, 64}); },
+                 "weights[0] (embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 1216");
 }
 
 TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
@@ -192,7 +216,8 @@ TEST(Verify, rejects_a_state_kind_that_does_not_exist) {
 TEST(Verify, rejects_a_recurrent_state_without_a_sound_shape) {
   expect_refused([](auto& p) { p.states[0]->shape = {}; }, "states[0].shape.size = 0");
   expect_refused([](auto& p) { p.states[0]->shape = {-4}; }, "states[0].shape[0].size = -4");
-  expect_refused([](auto& p) { p.states[0]->shape = {int64_t{1} << 40, int64_t{1} << 40}; }, "states[0] shape has more than 2^40 elements");
+  expect_refused([](auto& p) { p.states[0]->shape = {int64_t{1} << 40, int64_t{1} << 40}; },
+                 "states[0] shape has more than 2^40 elements");
 }
 TEST(Verify, rejects_a_cache_without_heads) {
   const auto cache = [](fb::ProgramT& p) -> fb::StateT& {
@@ -225,12 +250,14 @@ TEST(Verify, rejects_golden_samples_that_do_not_fit_together) {
     return *p.golden_samples[0];
   };
   EXPECT_EQ(refusal([&](auto& p) { sample(p); }), "");
-  expect_refused([&](auto& p) { sample(p).probe_logits.pop_back(); }, "golden_samples[0] has 5 probe_logits: must have 6");
+  expect_refused([&](auto& p) { sample(p).probe_logits.pop_back(); },
+                 "golden_samples[0] has 5 probe_logits: must have 6");
   expect_refused([&](auto& p) { sample(p).prompt_ids = {}; }, "golden_samples[0].prompt_ids.size = 0");
   expect_refused([&](auto& p) { sample(p).prompt_ids = {11}; }, "golden_samples[0].prompt_ids[0] = 11");
   expect_refused([&](auto& p) { sample(p).expected_ids[2] = -1; }, "golden_samples[0].expected_ids[2] = -1");
   expect_refused([&](auto& p) { sample(p).probe_ids[1] = 99; }, "golden_samples[0].probe_ids[1] = 99");
-  expect_refused([&](auto& p) { sample(p).probe_logits[1] = std::numeric_limits<float>::infinity(); }, "golden_samples[0].probe_logits[1]");
+  expect_refused([&](auto& p) { sample(p).probe_logits[1] = std::numeric_limits<float>::infinity(); },
+                 "golden_samples[0].probe_logits[1]");
   expect_refused([&](auto& p) { sample(p).tolerance = -1; }, "golden_samples[0] tolerance = -1");
 }
 TEST(Verify, rejects_text_that_is_not_utf8_or_too_long) {
@@ -238,8 +265,10 @@ TEST(Verify, rejects_text_that_is_not_utf8_or_too_long) {
   expect_refused([](auto& p) { p.generation_config = std::string("{\0}", 3); }, "generation_config contains a NUL");
   expect_refused([](auto& p) { p.weights[0]->name = "\xed\xa0\x80"; }, "weights[0].name is not UTF-8");
   expect_refused([](auto& p) { p.states[0]->name = "\xff"; }, "states[0].name is not UTF-8");
-  expect_refused([](auto& p) { instruction(p, 0, 0).op = std::string(257, 'a'); }, "methods[0].instructions[0].op has 257 bytes");
-  expect_refused([](auto& p) { instruction(p, 0, 0).origin = "\xff"; }, "methods[0].instructions[0].origin is not UTF-8");
+  expect_refused([](auto& p) { instruction(p, 0, 0).op = std::string(257, 'a'); },
+                 "methods[0].instructions[0].op has 257 bytes");
+  expect_refused([](auto& p) { instruction(p, 0, 0).origin = "\xff"; },
+                 "methods[0].instructions[0].origin is not UTF-8");
 }
 
 // Methods
@@ -261,41 +290,60 @@ TEST(Verify, rejects_two_methods_of_one_name) {
   expect_refused([](auto& p) { p.methods[kVerify]->name = "decode"; }, "methods[2] name = decode");
 }
 TEST(Verify, rejects_inputs_other_than_ids_and_positions) {
-  expect_refused([](auto& p) { p.methods[0]->input_names[1] = "positions"; }, "methods[0].input_names[1] = positions: must be position_ids");
+  expect_refused([](auto& p) { p.methods[0]->input_names[1] = "positions"; },
+                 "methods[0].input_names[1] = positions: must be position_ids");
   expect_refused([](auto& p) { p.methods[0]->input_names.pop_back(); }, "methods[0] has 2 inputs and 1 input_names");
-  expect_refused([](auto& p) { value(p, kPrefill, kIds).dtype = fb::DType::float32; }, "methods[0].inputs[0] (input_ids): must be int64 [1, T]");
-  expect_refused([](auto& p) { value(p, kPrefill, kIds).shape = {constant(1), constant(1)}; }, "methods[0].inputs[0] (input_ids): must be int64 [1, T]");
+  expect_refused([](auto& p) { value(p, kPrefill, kIds).dtype = fb::DType::float32; },
+                 "methods[0].inputs[0] (input_ids): must be int64 [1, T]");
+  expect_refused([](auto& p) { value(p, kPrefill, kIds).shape = {constant(1), constant(1)}; },
+                 "methods[0].inputs[0] (input_ids): must be int64 [1, T]");
   expect_refused([](auto& p) { p.methods[0]->inputs[1] = kIds; }, "methods[0].inputs[1] = 0: is an input twice");
-  expect_refused([](auto& p) { p.methods[0]->inputs[1] = kEmbedded; }, "methods[0].inputs[1] = 4: must be the index of a value of kind input");
-  expect_refused([](auto& p) { value(p, kPrefill, kEmbedded).kind = fb::ValueKind::input; }, "methods[0].values[4] kind = input: must be listed");
+  expect_refused([](auto& p) { p.methods[0]->inputs[1] = kEmbedded; },
+                 "methods[0].inputs[1] = 4: must be the index of a value of kind input");
+  expect_refused([](auto& p) { value(p, kPrefill, kEmbedded).kind = fb::ValueKind::input; },
+                 "methods[0].values[4] kind = input: must be listed");
 }
 TEST(Verify, rejects_outputs_other_than_logits) {
   expect_refused([](auto& p) { p.vocab_size = 12; }, "methods[0].outputs[0] must be logits, float32 [1, 1, 12]");
-  expect_refused([](auto& p) { p.methods[kVerify]->name = "prefill"; p.methods[kPrefill]->name = "verify"; }, "methods[2].outputs[0] must be logits, float32 [1, 1, 11]");
+  expect_refused(
+      [](auto& p) {
+        p.methods[kVerify]->name = "prefill";
+        p.methods[kPrefill]->name = "verify";
+      },
+      "methods[2].outputs[0] must be logits, float32 [1, 1, 11]");
   expect_refused([](auto& p) { p.methods[0]->outputs = {}; }, "methods[0] has 2 inputs and 0 outputs");
   expect_refused([](auto& p) { p.methods[0]->outputs = {99}; }, "methods[0].outputs[0] = 99");
-  expect_refused([](auto& p) { p.methods[0]->outputs = {kEmbeddingWeight}; }, "methods[0].outputs[0] = 2: must be the index of a value of kind activation");
+  expect_refused([](auto& p) { p.methods[0]->outputs = {kEmbeddingWeight}; },
+                 "methods[0].outputs[0] = 2: must be the index of a value of kind activation");
 }
 TEST(Verify, rejects_an_output_that_nothing_computes) {
-  expect_refused([](auto& p) { p.methods[0]->instructions.pop_back(); }, "methods[0].outputs[0] = 7: no instruction computes this value");
+  expect_refused([](auto& p) { p.methods[0]->instructions.pop_back(); },
+                 "methods[0].outputs[0] = 7: no instruction computes this value");
 }
 
 // Values
 
 TEST(Verify, rejects_enums_of_values_that_do_not_exist) {
-  expect_refused([](auto& p) { value(p, 0, kSum).kind = static_cast<fb::ValueKind>(3); }, "methods[0].values[5] kind = 3");
-  expect_refused([](auto& p) { value(p, 0, kSum).dtype = static_cast<fb::DType>(200); }, "methods[0].values[5] dtype = 200");
-  expect_refused([](auto& p) { value(p, 0, kSum).arena = static_cast<fb::Arena>(2); }, "methods[0].values[5] arena = 2");
+  expect_refused([](auto& p) { value(p, 0, kSum).kind = static_cast<fb::ValueKind>(3); },
+                 "methods[0].values[5] kind = 3");
+  expect_refused([](auto& p) { value(p, 0, kSum).dtype = static_cast<fb::DType>(200); },
+                 "methods[0].values[5] dtype = 200");
+  expect_refused([](auto& p) { value(p, 0, kSum).arena = static_cast<fb::Arena>(2); },
+                 "methods[0].values[5] arena = 2");
 }
 TEST(Verify, rejects_a_value_of_rank_nine) {
-  expect_refused([](auto& p) { value(p, 0, kSum).shape.assign(9, constant(1)); }, "methods[0].values[5] shape has 9 dimensions");
+  expect_refused([](auto& p) { value(p, 0, kSum).shape.assign(9, constant(1)); },
+                 "methods[0].values[5] shape has 9 dimensions");
 }
 TEST(Verify, rejects_a_negative_size) {
-  expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = constant(-3); }, "methods[0].values[5].shape[1] = -3: must be 0..1099511627776");
+  expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = constant(-3); },
+                 "methods[0].values[5].shape[1] = -3: must be 0..1099511627776");
 }
 TEST(Verify, rejects_a_size_that_is_negative_for_some_tokens) {
-  expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = {1, -2}; }, "methods[0].values[5].shape[1] = 1 * T + -2: must be 0..1099511627776, also for T = 1");
-  expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = {-1, 100}; }, "methods[0].values[5].shape[1] = -1 * T + 100");
+  expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = {1, -2}; },
+                 "methods[0].values[5].shape[1] = 1 * T + -2: must be 0..1099511627776, also for T = 1");
+  expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = {-1, 100}; },
+                 "methods[0].values[5].shape[1] = -1 * T + 100");
 }
 TEST(Verify, rejects_a_size_that_overflows) {
   expect_refused([](auto& p) { value(p, 0, kSum).shape[1] = {INT64_MAX, INT64_MAX}; }, "methods[0].values[5].shape[1]");
@@ -303,29 +351,38 @@ TEST(Verify, rejects_a_size_that_overflows) {
 }
 TEST(Verify, rejects_shape_product_overflow) {
   const test::Shape huge = {constant(int64_t{1} << 32), constant(int64_t{1} << 32)};
-  expect_refused([&](auto& p) { value(p, 0, kSum).shape = huge; }, "methods[0].values[5] shape has more than 2^40 elements");
-  expect_refused([&](auto& p) { value(p, 0, kSum).shape = {constant(0), huge[0], huge[1]}; }, "methods[0].values[5] shape has more than 2^40 elements");
+  expect_refused([&](auto& p) { value(p, 0, kSum).shape = huge; },
+                 "methods[0].values[5] shape has more than 2^40 elements");
+  expect_refused([&](auto& p) { value(p, 0, kSum).shape = {constant(0), huge[0], huge[1]}; },
+                 "methods[0].values[5] shape has more than 2^40 elements");
 }
 TEST(Verify, rejects_a_value_larger_than_its_place) {
-  expect_refused([](auto& p) { value(p, 0, kSum).bytes = 0; }, "methods[0].values[5].bytes = 0: the value needs 16 bytes for T = 1, the plan reserves 0");
-  expect_refused([](auto& p) { value(p, 0, kSum).shape.push_back(constant(5)); }, "methods[0].values[5].bytes = 64: the value needs 80");
-  expect_refused([](auto& p) { value(p, 0, kSum).shape = {tokens(), tokens()}; }, "methods[0].values[5].bytes = 64: the value needs 4398046511104 bytes for T = 1048576");
+  expect_refused([](auto& p) { value(p, 0, kSum).bytes = 0; },
+                 "methods[0].values[5].bytes = 0: the value needs 16 bytes for T = 1, the plan reserves 0");
+  expect_refused([](auto& p) { value(p, 0, kSum).shape.push_back(constant(5)); },
+                 "methods[0].values[5].bytes = 64: the value needs 80");
+  expect_refused([](auto& p) { value(p, 0, kSum).shape = {tokens(), tokens()}; },
+                 "methods[0].values[5].bytes = 64: the value needs 4398046511104 bytes for T = 1048576");
 }
 TEST(Verify, rejects_a_place_outside_of_the_arena) {
-  expect_refused([](auto& p) { value(p, 0, kSum).offset += 64; }, "methods[0].values[5] = 256 + 64 bytes: must lie in its arena (per_token_bytes = 256)");
+  expect_refused([](auto& p) { value(p, 0, kSum).offset += 64; },
+                 "methods[0].values[5] = 256 + 64 bytes: must lie in its arena (per_token_bytes = 256)");
   expect_refused([](auto& p) { value(p, 0, kSum).offset = UINT64_MAX - 63; }, "methods[0].values[5].offset");
   expect_refused([](auto& p) { value(p, 0, kSum).bytes = uint64_t{1} << 62; }, "methods[0].values[5] = 192 + ");
-  expect_refused([](auto& p) { value(p, 0, kSum).arena = fb::Arena::fixed; }, "methods[0].values[5] = 192 + 64 bytes: must lie in its arena (fixed_bytes = 64)");
+  expect_refused([](auto& p) { value(p, 0, kSum).arena = fb::Arena::fixed; },
+                 "methods[0].values[5] = 192 + 64 bytes: must lie in its arena (fixed_bytes = 64)");
 }
 TEST(Verify, rejects_a_place_that_is_not_aligned) {
   expect_refused([](auto& p) { value(p, 0, kSum).offset -= 4; }, "methods[0].values[5].offset = 188");
   expect_refused([](auto& p) { value(p, 0, kSum).bytes -= 4; }, "methods[0].values[5].bytes = 60");
 }
 TEST(Verify, rejects_values_that_share_bytes_while_both_live) {
-  expect_refused([](auto& p) { value(p, 0, kSum).offset = value(p, 0, kEmbedded).offset; },
-                 "methods[0].values[5] shares bytes 128..192 of arena per_token with values[4], which lives at the same time");
+  expect_refused(
+      [](auto& p) { value(p, 0, kSum).offset = value(p, 0, kEmbedded).offset; },
+      "methods[0].values[5] shares bytes 128..192 of arena per_token with values[4], which lives at the same time");
   // position_ids is read by nobody, so its place is free after the start; input_ids is still read.
-  expect_refused([](auto& p) { value(p, 0, kEmbedded).offset = value(p, 0, kIds).offset; }, "methods[0].values[4] shares bytes 0..64");
+  expect_refused([](auto& p) { value(p, 0, kEmbedded).offset = value(p, 0, kIds).offset; },
+                 "methods[0].values[4] shares bytes 0..64");
 }
 TEST(Verify, accepts_values_that_share_bytes_one_after_the_other) {
   EXPECT_EQ(refusal([](auto& p) { value(p, 0, kSum).offset = value(p, 0, kIds).offset; }), "");
@@ -340,22 +397,27 @@ TEST(Verify, a_view_keeps_its_storage_alive) {
   expect_refused(reuse, "methods[0].values[7] shares bytes 192..256 of arena per_token with values[5]");
 }
 TEST(Verify, rejects_a_method_output_whose_place_is_used_again) {
-  expect_refused([](auto& p) {
-    auto& method = *p.methods[kVerify];
-    auto again = std::make_unique<fb::InstructionT>(*method.instructions[1]);
-    auto other = std::make_unique<fb::ValueT>(*method.values[kSum]);
-    other->offset = method.values[6]->offset;
-    method.values.push_back(std::move(other));
-    again->outputs = {7};
-    again->attributes.clear();
-    method.instructions.push_back(std::move(again));
-  }, "methods[2].values[7] shares bytes");
+  expect_refused(
+      [](auto& p) {
+        auto& method = *p.methods[kVerify];
+        auto again = std::make_unique<fb::InstructionT>(*method.instructions[1]);
+        auto other = std::make_unique<fb::ValueT>(*method.values[kSum]);
+        other->offset = method.values[6]->offset;
+        method.values.push_back(std::move(other));
+        again->outputs = {7};
+        again->attributes.clear();
+        method.instructions.push_back(std::move(again));
+      },
+      "methods[2].values[7] shares bytes");
 }
 TEST(Verify, rejects_weight_values_that_differ_from_their_weight) {
-  expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).weight = 2; }, "methods[0].values[2].weight = 2: must be 0..1");
+  expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).weight = 2; },
+                 "methods[0].values[2].weight = 2: must be 0..1");
   expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).weight = -1; }, "methods[0].values[2].weight = -1");
-  expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).dtype = fb::DType::int32; }, "methods[0].values[2].dtype = int32: weight embed_tokens.weight has float32");
-  expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).shape[0] = constant(12); }, "methods[0].values[2] shape: must be that of weight embed_tokens.weight");
+  expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).dtype = fb::DType::int32; },
+                 "methods[0].values[2].dtype = int32: weight embed_tokens.weight has float32");
+  expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).shape[0] = constant(12); },
+                 "methods[0].values[2] shape: must be that of weight embed_tokens.weight");
   expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).shape[0] = tokens(11); }, "methods[0].values[2] shape");
   expect_refused([](auto& p) { value(p, 0, kEmbeddingWeight).alias_of = 0; }, "methods[0].values[2] alias_of = 0");
   expect_refused([](auto& p) { value(p, 0, kSum).weight = 0; }, "methods[0].values[5] weight = 0: must be -1");
@@ -364,36 +426,44 @@ TEST(Verify, rejects_weight_values_that_differ_from_their_weight) {
 // Views
 
 TEST(Verify, rejects_alias_cycles_and_later_values) {
-  expect_refused([](auto& p) { value(p, 0, kRow).alias_of = kRow; }, "methods[0].values[6].alias_of = 6: must be -1 or a value before");
+  expect_refused([](auto& p) { value(p, 0, kRow).alias_of = kRow; },
+                 "methods[0].values[6].alias_of = 6: must be -1 or a value before");
   expect_refused([](auto& p) { value(p, 0, kRow).alias_of = 7; }, "methods[0].values[6].alias_of = 7");
   expect_refused([](auto& p) { value(p, 0, kRow).alias_of = -2; }, "methods[0].values[6].alias_of = -2");
 }
 TEST(Verify, rejects_an_alias_of_what_the_instruction_does_not_read) {
-  expect_refused([](auto& p) { value(p, 0, kRow).alias_of = kEmbedded; }, "methods[0].instructions[2].outputs[0] = 6: alias_of = 4: must be the storage of inputs[0]");
+  expect_refused([](auto& p) { value(p, 0, kRow).alias_of = kEmbedded; },
+                 "methods[0].instructions[2].outputs[0] = 6: alias_of = 4: must be the storage of inputs[0]");
 }
 TEST(Verify, rejects_a_view_of_another_dtype) {
-  expect_refused([](auto& p) { value(p, 0, kRow).dtype = fb::DType::int64; }, "methods[0].values[6].dtype = int64: a view has its input's, float32");
+  expect_refused([](auto& p) { value(p, 0, kRow).dtype = fb::DType::int64; },
+                 "methods[0].values[6].dtype = int64: a view has its input's, float32");
 }
 TEST(Verify, rejects_an_input_that_is_a_view) {
-  expect_refused([](auto& p) { value(p, 0, 1).alias_of = 0; }, "methods[0].values[1] alias_of = 0: must be -1 for an input");
+  expect_refused([](auto& p) { value(p, 0, 1).alias_of = 0; },
+                 "methods[0].values[1] alias_of = 0: must be -1 for an input");
 }
 TEST(Verify, rejects_a_view_of_a_quantized_weight) {
   test::ProgramBuilder builder = test::sum_model();
   builder.quantized_weight("q", {16, 32}, 4, 32, test::Bytes(336));
-  const std::string message = refusal([](fb::ProgramT& p) {
-    fb::ValueT& weight = value(p, 0, kEmbeddingWeight);
-    weight.weight = 2;
-    weight.dtype = fb::DType::uint8;
-    weight.shape = {constant(16), constant(32)};
-    value(p, 0, kRow).alias_of = kEmbeddingWeight;
-  }, std::move(builder));
-  EXPECT_NE(message.find("methods[0].values[6].alias_of = 2: quantised weights have no views"), std::string::npos) << message;
+  const std::string message = refusal(
+      [](fb::ProgramT& p) {
+        fb::ValueT& weight = value(p, 0, kEmbeddingWeight);
+        weight.weight = 2;
+        weight.dtype = fb::DType::uint8;
+        weight.shape = {constant(16), constant(32)};
+        value(p, 0, kRow).alias_of = kEmbeddingWeight;
+      },
+      std::move(builder));
+  EXPECT_NE(message.find("methods[0].values[6].alias_of = 2: quantised weights have no views"), std::string::npos)
+      << message;
 }
 
 // Instructions
 
 TEST(Verify, rejects_operands_that_do_not_exist) {
-  expect_refused([](auto& p) { instruction(p, 0, 0).inputs[0] = 8; }, "methods[0].instructions[0].inputs[0] = 8: must be -1 or 0..7");
+  expect_refused([](auto& p) { instruction(p, 0, 0).inputs[0] = 8; },
+                 "methods[0].instructions[0].inputs[0] = 8: must be -1 or 0..7");
   expect_refused([](auto& p) { instruction(p, 0, 0).inputs[0] = -2; }, "methods[0].instructions[0].inputs[0] = -2");
   expect_refused([](auto& p) { instruction(p, 0, 0).outputs[0] = -1; }, "methods[0].instructions[0].outputs[0] = -1");
 }
@@ -402,39 +472,54 @@ TEST(Verify, rejects_use_before_definition) {
                  "methods[0].instructions[0].inputs[0] = 4: no instruction before this one computes this value");
 }
 TEST(Verify, rejects_a_value_defined_twice) {
-  expect_refused([](auto& p) { instruction(p, 0, 1).outputs[0] = kEmbedded; }, "methods[0].instructions[1].outputs[0] = 4: another output already defines");
+  expect_refused([](auto& p) { instruction(p, 0, 1).outputs[0] = kEmbedded; },
+                 "methods[0].instructions[1].outputs[0] = 4: another output already defines");
 }
 TEST(Verify, rejects_a_weight_or_an_input_as_output) {
-  expect_refused([](auto& p) { instruction(p, 0, 0).outputs[0] = kEmbeddingWeight; }, "methods[0].instructions[0].outputs[0] = 2: must be the index of a value of kind activation");
-  expect_refused([](auto& p) { instruction(p, 0, 0).outputs[0] = kIds; }, "methods[0].instructions[0].outputs[0] = 0: must be the index");
+  expect_refused([](auto& p) { instruction(p, 0, 0).outputs[0] = kEmbeddingWeight; },
+                 "methods[0].instructions[0].outputs[0] = 2: must be the index of a value of kind activation");
+  expect_refused([](auto& p) { instruction(p, 0, 0).outputs[0] = kIds; },
+                 "methods[0].instructions[0].outputs[0] = 0: must be the index");
 }
 TEST(Verify, rejects_instructions_without_output) {
-  expect_refused([](auto& p) { instruction(p, 0, 0).outputs = {}; }, "methods[0].instructions[0] has 2 inputs and 0 outputs");
+  expect_refused([](auto& p) { instruction(p, 0, 0).outputs = {}; },
+                 "methods[0].instructions[0] has 2 inputs and 0 outputs");
 }
 TEST(Verify, rejects_more_operands_and_attributes_than_any_op_has) {
-  expect_refused([](auto& p) { instruction(p, 0, 0).inputs.assign(1025, 0); }, "methods[0].instructions[0] has 1025 inputs");
+  expect_refused([](auto& p) { instruction(p, 0, 0).inputs.assign(1025, 0); },
+                 "methods[0].instructions[0] has 1025 inputs");
   const auto add = [](fb::ProgramT& p, int count) {
     for (int i = 0; i < count; ++i) instruction(p, 0, 0).attributes.push_back(test::integer_attribute("a", 1));
   };
   expect_refused([&](auto& p) { add(p, 33); }, "methods[0].instructions[0] has 33 attributes");
 }
 TEST(Verify, rejects_attributes_with_none_or_two_contents) {
-  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {}; }, "methods[0].instructions[1].attributes[0] has 0 of dims, numbers and text");
-  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->numbers = {1.0}; }, "methods[0].instructions[1].attributes[0] has 2 of dims, numbers and text");
+  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {}; },
+                 "methods[0].instructions[1].attributes[0] has 0 of dims, numbers and text");
+  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->numbers = {1.0}; },
+                 "methods[0].instructions[1].attributes[0] has 2 of dims, numbers and text");
 }
 TEST(Verify, rejects_attribute_dims_that_overflow) {
-  expect_refused([](auto& p) { instruction(p, 0, 2).attributes[0]->dims = {{INT64_MAX, 0}}; }, "methods[0].instructions[2].attributes[0].dims[0] = 9223372036854775807 * T + 0");
-  expect_refused([](auto& p) { instruction(p, 0, 2).attributes[0]->dims.assign(33, constant(0)); }, "methods[0].instructions[2].attributes[0] has 33 dims");
+  expect_refused([](auto& p) { instruction(p, 0, 2).attributes[0]->dims = {{INT64_MAX, 0}}; },
+                 "methods[0].instructions[2].attributes[0].dims[0] = 9223372036854775807 * T + 0");
+  expect_refused([](auto& p) { instruction(p, 0, 2).attributes[0]->dims.assign(33, constant(0)); },
+                 "methods[0].instructions[2].attributes[0] has 33 dims");
 }
 TEST(Verify, rejects_a_state_index_that_does_not_exist) {
-  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {constant(1)}; }, "methods[0].instructions[1].attributes[0].dims[0] = 1: must be 0..0");
-  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {constant(-1)}; }, "methods[0].instructions[1].attributes[0].dims[0] = -1");
-  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {tokens()}; }, "methods[0].instructions[1].attributes[0] state: must be one constant");
+  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {constant(1)}; },
+                 "methods[0].instructions[1].attributes[0].dims[0] = 1: must be 0..0");
+  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {constant(-1)}; },
+                 "methods[0].instructions[1].attributes[0].dims[0] = -1");
+  expect_refused([](auto& p) { instruction(p, 0, 1).attributes[0]->dims = {tokens()}; },
+                 "methods[0].instructions[1].attributes[0] state: must be one constant");
 }
 TEST(Verify, rejects_more_instructions_than_values) {
-  expect_refused([](auto& p) {
-    for (int i = 0; i < 9; ++i) p.methods[kDecode]->instructions.push_back(std::make_unique<fb::InstructionT>(instruction(p, kDecode, 0)));
-  }, "methods[1] has 13 instructions for 8 values");
+  expect_refused(
+      [](auto& p) {
+        for (int i = 0; i < 9; ++i)
+          p.methods[kDecode]->instructions.push_back(std::make_unique<fb::InstructionT>(instruction(p, kDecode, 0)));
+      },
+      "methods[1] has 13 instructions for 8 values");
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ struct Weights {
 };
 
 // Tiles of [rows, columns] with random codes and multipliers and one scale.
-int32_t random_tiles(ProgramBuilder& builder, std::mt19937& random, const std::string& name, int64_t rows, int64_t columns, uint8_t bits) {
+int32_t random_tiles(ProgramBuilder& builder, std::mt19937& random, const std::string& name, int64_t rows,
+                     int64_t columns, uint8_t bits) {
   const auto block = static_cast<size_t>(block_bytes(bits, kGroup, columns / kGroup));
   Bytes bytes(static_cast<size_t>((rows + kTileRows - 1) / kTileRows) * block);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
@@ -40,7 +41,8 @@ int32_t random_tiles(ProgramBuilder& builder, std::mt19937& random, const std::s
   for (size_t begin = 0; begin < bytes.size(); begin += block) {
     for (size_t end = tile; end < block; end += tile) {
       for (size_t row = 1; row <= kTileRows; ++row) {
-        bytes[begin + end - row] = static_cast<std::byte>(random() % static_cast<unsigned>(weight_format(bits).max_multiplier + 1));
+        bytes[begin + end - row] =
+            static_cast<std::byte>(random() % static_cast<unsigned>(weight_format(bits).max_multiplier + 1));
       }
     }
   }
@@ -55,12 +57,14 @@ Weights add_weights(ProgramBuilder& builder, const TinyModelOptions& options) {
   const Dimensions size(options.width);
   Weights weights;
   weights.embedding = random_tiles(builder, random, "model.embed_tokens.weight", options.vocab_size, size.hidden, 8);
-  weights.norm = builder.dense_weight("model.norm.weight", fb::DType::float32, {size.hidden}, std::vector<float>(static_cast<size_t>(size.hidden), 1.25f));
+  weights.norm = builder.dense_weight("model.norm.weight", fb::DType::float32, {size.hidden},
+                                      std::vector<float>(static_cast<size_t>(size.hidden), 1.25f));
   std::vector<float> inv_freq;
   for (int i = 0; i < kHeadDim / 2; ++i) inv_freq.push_back(1.0f / static_cast<float>(1 << i));
   weights.inv_freq = builder.dense_weight("model.rotary_emb.inv_freq", fb::DType::float32, {kHeadDim / 2}, inv_freq);
   weights.qkv = random_tiles(builder, random, "model.layers.0.self_attn.qkv", size.qkv(), size.hidden, 4);
-  weights.out = random_tiles(builder, random, "model.layers.0.self_attn.o_proj.weight", size.hidden, size.heads * kHeadDim, 4);
+  weights.out =
+      random_tiles(builder, random, "model.layers.0.self_attn.o_proj.weight", size.hidden, size.heads * kHeadDim, 4);
   weights.gate_up = random_tiles(builder, random, "model.layers.0.mlp.gate_up", 2 * size.ffn, size.hidden, 4);
   weights.down = random_tiles(builder, random, "model.layers.0.mlp.down_proj.weight", size.hidden, size.ffn, 4);
   return weights;
@@ -71,9 +75,15 @@ Shape rows(int64_t width) { return {constant(1), tokens(), constant(width)}; }
 // One method: what each step of the layer appends to it.
 class Layer {
  public:
-  Layer(ProgramBuilder& builder, const Weights& weights, const std::string& name, int32_t max_tokens, const TinyModelOptions& options)
-      : builder_(builder), program_(builder.program), weights_(weights), method_(builder.method(name, max_tokens)),
-        window_(options.window), with_delegates_(options.delegates), size_(options.width) {}
+  Layer(ProgramBuilder& builder, const Weights& weights, const std::string& name, int32_t max_tokens,
+        const TinyModelOptions& options)
+      : builder_(builder),
+        program_(builder.program),
+        weights_(weights),
+        method_(builder.method(name, max_tokens)),
+        window_(options.window),
+        with_delegates_(options.delegates),
+        size_(options.width) {}
 
   void build(bool every_token) {
     const int32_t ids = method_.input("input_ids", fb::DType::int64, {constant(1), tokens()});
@@ -98,8 +108,9 @@ class Layer {
 
  private:
   int32_t norm(int32_t x) {
-    return method_.emit("mote.rms_norm", {x, method_.weight(program_, weights_.norm)}, method_.activation(rows(size_.hidden)),
-                        number_attribute("eps", 1e-6), integer_attribute("unit_offset", 0));
+    return method_.emit("mote.rms_norm", {x, method_.weight(program_, weights_.norm)},
+                        method_.activation(rows(size_.hidden)), number_attribute("eps", 1e-6),
+                        integer_attribute("unit_offset", 0));
   }
 
   // 0.5 (x + x) + norm
@@ -107,12 +118,13 @@ class Layer {
     Bytes factor(sizeof(float));
     put(factor, 0, 0.5f);
     const int32_t index = builder_.delegate("fake", {weights_.norm}, factor);
-    return method_.emit("mote.delegate", {x, x}, method_.activation(rows(size_.hidden)), integer_attribute("delegate", index));
+    return method_.emit("mote.delegate", {x, x}, method_.activation(rows(size_.hidden)),
+                        integer_attribute("delegate", index));
   }
 
   int32_t linear(int32_t x, int32_t weight, int64_t width, int32_t residual) {
-    return method_.emit("mote.linear", {x, method_.weight(program_, weight), -1, residual}, method_.activation(rows(width)),
-                        text_attribute("activations", "int8"));
+    return method_.emit("mote.linear", {x, method_.weight(program_, weight), -1, residual},
+                        method_.activation(rows(width)), text_attribute("activations", "int8"));
   }
 
   int32_t slice(int32_t x, int64_t dim, fb::Dim start, fb::Dim end, Shape shape) {
@@ -125,13 +137,15 @@ class Layer {
     const int64_t width = heads * kHeadDim;
     const Shape split = {constant(1), tokens(), constant(heads), constant(kHeadDim)};
     const int32_t columns = slice(base, 2, constant(first), constant(first + width), rows(width));
-    const int32_t viewed = method_.emit("aten.view", {columns}, method_.view_of(base, split), dims_attribute("size", split));
+    const int32_t viewed =
+        method_.emit("aten.view", {columns}, method_.view_of(base, split), dims_attribute("size", split));
     return method_.emit("aten.permute", {viewed}, method_.view_of(base, {split[0], split[2], split[1], split[3]}),
                         dims_attribute("dims", {constant(0), constant(2), constant(1), constant(3)}));
   }
 
   int32_t rope(int32_t x, int64_t heads, int32_t cos, int32_t sin) {
-    return method_.emit("mote.rope", {x, cos, sin}, method_.activation({constant(1), constant(heads), tokens(), constant(kHeadDim)}),
+    return method_.emit("mote.rope", {x, cos, sin},
+                        method_.activation({constant(1), constant(heads), tokens(), constant(kHeadDim)}),
                         text_attribute("layout", "half"));
   }
 
@@ -146,9 +160,11 @@ class Layer {
     const int32_t v = heads_of(qkv, (size_.heads + size_.kv_heads) * kHeadDim, size_.kv_heads);
     const int32_t attended = method_.activation({constant(1), tokens(), constant(size_.heads), constant(kHeadDim)});
     method_.emit("mote.attention", {q, k, v, positions, -1, -1}, attended, integer_attribute("state", 0),
-                 number_attribute("scale", 0.25), integer_attribute("window", window_), number_attribute("softcap", 0.0));
+                 number_attribute("scale", 0.25), integer_attribute("window", window_),
+                 number_attribute("softcap", 0.0));
     const Shape flat = rows(size_.heads * kHeadDim);
-    const int32_t joined = method_.emit("aten.view", {attended}, method_.view_of(attended, flat), dims_attribute("size", flat));
+    const int32_t joined =
+        method_.emit("aten.view", {attended}, method_.view_of(attended, flat), dims_attribute("size", flat));
     return linear(joined, weights_.out, size_.hidden, x);
   }
 

@@ -8,10 +8,10 @@ namespace mote::test {
 
 struct TinyModelOptions {
   int32_t vocab_size = 19;
-  int32_t window = 0;        // sliding window of the layer's cache, 0: none
-  uint32_t seed = 1;         // of the weights
-  int32_t width = 1;         // how many times 32 the hidden and the inner dimension are; heads likewise
-  bool delegates = false;    // parts of tests/runner/program/fake_backend.h behind the embedding
+  int32_t window = 0;      // sliding window of the layer's cache, 0: none
+  uint32_t seed = 1;       // of the weights
+  int32_t width = 1;       // how many times 32 the hidden and the inner dimension are; heads likewise
+  bool delegates = false;  // parts of tests/runner/program/fake_backend.h behind the embedding
 };
 
 ProgramBuilder tiny_model(const TinyModelOptions& options = {});

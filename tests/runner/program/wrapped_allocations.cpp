@@ -19,7 +19,9 @@ void* __wrap_malloc(size_t bytes) { return refuses_allocation() ? nullptr : __re
 void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
   return refuses_allocation() ? nullptr : __real_aligned_alloc(alignment, bytes);
 }
-void* __wrap_realloc(void* memory, size_t bytes) { return refuses_allocation() ? nullptr : __real_realloc(memory, bytes); }
+void* __wrap_realloc(void* memory, size_t bytes) {
+  return refuses_allocation() ? nullptr : __real_realloc(memory, bytes);
+}
 void* __wrap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (!refuses_allocation()) return __real_mmap(address, bytes, protection, flags, file, offset);
   errno = ENOMEM;

@@ -27,7 +27,8 @@ TEST(Formats, every_state_that_is_entered_can_be_left) {
 TEST(Formats, no_state_has_a_mark_twice) {
   for (const Format& format : formats()) {
     std::set<std::tuple<State, std::string_view>> seen;
-    for (const Rule& rule : rules_of(format)) EXPECT_TRUE(seen.insert({rule.from, rule.mark}).second) << format.name << ": " << rule.mark;
+    for (const Rule& rule : rules_of(format))
+      EXPECT_TRUE(seen.insert({rule.from, rule.mark}).second) << format.name << ": " << rule.mark;
   }
 }
 

@@ -5,7 +5,8 @@
 namespace mote {
 namespace {
 
-std::unique_ptr<ReplyParser> parser_of(std::string_view format, std::string_view prompt = {}, std::string_view tools = {}) {
+std::unique_ptr<ReplyParser> parser_of(std::string_view format, std::string_view prompt = {},
+                                       std::string_view tools = {}) {
   ReplyOptions options;
   options.format = format;
   options.prompt = prompt;
@@ -34,7 +35,8 @@ std::string message(std::string_view format, std::string_view text, std::string_
 std::string shown(const std::vector<ReplyEvent>& events) {
   static constexpr const char* kNames[] = {"text", "reasoning", "begin", "arguments", "end", "discarded"};
   std::string text;
-  for (const ReplyEvent& event : events) text += std::string(kNames[static_cast<int>(event.kind)]) + std::to_string(event.index) + "(" + event.text + ") ";
+  for (const ReplyEvent& event : events)
+    text += std::string(kNames[static_cast<int>(event.kind)]) + std::to_string(event.index) + "(" + event.text + ") ";
   return text;
 }
 
@@ -54,12 +56,14 @@ std::string events_of(std::string_view format, const std::vector<std::string>& p
 constexpr std::string_view kCall = R"(<tool_call>
 {"name": "f", "arguments": {"a": [1, {"b": "</tool_call>"}]}}
 </tool_call>)";
-constexpr std::string_view kCallJson = R"([{"type": "function", "function": {"name": "f", "arguments": {"a": [1, {"b": "</tool_call>"}]}}}])";
+constexpr std::string_view kCallJson =
+    R"([{"type": "function", "function": {"name": "f", "arguments": {"a": [1, {"b": "</tool_call>"}]}}}])";
 
 TEST(ReplyParser, splits_reasoning_content_and_calls) {
   EXPECT_EQ(message("hermes", "<think>\nR\n</think>\n\nHi\n" + std::string(kCall)),
             R"("Hi", "reasoning_content": "R", "tool_calls": )" + std::string(kCallJson) + "}");
-  EXPECT_EQ(message("hermes", "R\n</think>\n\nHi", "<|im_start|>assistant\n<think>\n"), R"("Hi", "reasoning_content": "R"})");
+  EXPECT_EQ(message("hermes", "R\n</think>\n\nHi", "<|im_start|>assistant\n<think>\n"),
+            R"("Hi", "reasoning_content": "R"})");
   EXPECT_EQ(message("hermes", "\n\nHi", "<think>\n\n</think>"), R"("Hi"})");
 }
 
@@ -70,10 +74,12 @@ TEST(ReplyParser, marks_within_content_are_text) {
 }
 
 TEST(ReplyParser, what_is_no_call_is_content_as_it_was_written) {
-  for (const char* text : {"<tool_call></tool_call>", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": }}\n</tool_call>", "<tool_call>{\"name\": \"f\"}",
-                           "\n<tool_call> {\"name\": \"f\", \"arguments\": {}} x</tool_call>", "<tool_call>{\"arguments\": {}}</tool_call>",
-                           "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>", "<tool_call>{\"name\": \"a b\", \"arguments\": {}}</tool_call>",
-                           "<tool_call>{\"name\": 1}</tool_call>", "<tool_call>{\"name\": \"f\", \"name\": \"g\"}</tool_call>", "<tool_call>{}</tool_call>"}) {
+  for (const char* text :
+       {"<tool_call></tool_call>", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": }}\n</tool_call>",
+        "<tool_call>{\"name\": \"f\"}", "\n<tool_call> {\"name\": \"f\", \"arguments\": {}} x</tool_call>",
+        "<tool_call>{\"arguments\": {}}</tool_call>", "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>",
+        "<tool_call>{\"name\": \"a b\", \"arguments\": {}}</tool_call>", "<tool_call>{\"name\": 1}</tool_call>",
+        "<tool_call>{\"name\": \"f\", \"name\": \"g\"}</tool_call>", "<tool_call>{}</tool_call>"}) {
     const auto parser = parser_of("hermes");
     std::vector<ReplyEvent> events;
     ASSERT_TRUE(parser->push(text, events).ok());
@@ -93,23 +99,28 @@ TEST(ReplyParser, a_malformed_call_does_not_hide_the_next) {
 }
 
 TEST(ReplyParser, arguments_stream_as_they_are_written) {
-  EXPECT_EQ(events_of("hermes", {"Hi <to", "ol_call>{\"name\": \"f\", \"argum", "ents\": {\"a\": \"x", "y\"}}\n</tool", "_call>"}),
+  EXPECT_EQ(events_of("hermes", {"Hi <to", "ol_call>{\"name\": \"f\", \"argum", "ents\": {\"a\": \"x", "y\"}}\n</tool",
+                                 "_call>"}),
             "text0(Hi ) | | begin0(f) arguments0({\"a\": \"x) | arguments0(y\"}) | end0() | ");
-  EXPECT_EQ(events_of("hermes", {"<tool_call>{\"arguments\": {}, \"name\": \"f\"", "}</tool_call>"}), "| begin0(f) arguments0({}) end0() | ");
+  EXPECT_EQ(events_of("hermes", {"<tool_call>{\"arguments\": {}, \"name\": \"f\"", "}</tool_call>"}),
+            "| begin0(f) arguments0({}) end0() | ");
   EXPECT_EQ(events_of("glm", {"<tool_call>f\n<arg_key>a</arg_key><arg_value>1", "2</arg_value></tool_call>"}),
             "begin0(f) | arguments0({\"a\": 12}) end0() | ");
 }
 
 TEST(ReplyParser, a_call_that_turns_out_malformed_is_discarded) {
-  EXPECT_EQ(events_of("hermes", {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": ", "x"}),
-            "begin0(f) arguments0({\"a\": ) | discarded0() text0(<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": x) | ");
+  EXPECT_EQ(
+      events_of("hermes", {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": ", "x"}),
+      "begin0(f) arguments0({\"a\": ) | discarded0() text0(<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": x) | ");
   EXPECT_EQ(events_of("hermes", {"<tool_call>{\"name\": \"f\", \"arguments\": {"}),
             "begin0(f) arguments0({) | discarded0() text0(<tool_call>{\"name\": \"f\", \"arguments\": {) ");
 }
 
 TEST(ReplyParser, text_is_held_back_only_while_it_may_become_a_mark) {
-  EXPECT_EQ(events_of("hermes", {"a", "<", "b", "<to", "x", "\n", "c", "\n"}), "text0(a) | | text0(<b) | | text0(<tox) | | text0(\nc) | | text0(\n) ");
-  EXPECT_EQ(events_of("llama-3", {"{", "\"name\": \"B\", \"age\"", ": 3}"}), "| | text0({\"name\": \"B\", \"age\": 3}) | ");
+  EXPECT_EQ(events_of("hermes", {"a", "<", "b", "<to", "x", "\n", "c", "\n"}),
+            "text0(a) | | text0(<b) | | text0(<tox) | | text0(\nc) | | text0(\n) ");
+  EXPECT_EQ(events_of("llama-3", {"{", "\"name\": \"B\", \"age\"", ": 3}"}),
+            "| | text0({\"name\": \"B\", \"age\": 3}) | ");
 }
 
 TEST(ReplyParser, characters_are_whole_and_ill_formed_bytes_replaced) {
@@ -118,30 +129,45 @@ TEST(ReplyParser, characters_are_whole_and_ill_formed_bytes_replaced) {
 }
 
 TEST(ReplyParser, strings_of_the_tools_stay_strings) {
-  constexpr std::string_view kTools = R"([{"function": {"name": "f", "parameters": {"properties": {"a": {"type": ["string", "null"]}, "b": {"type": "integer"},
+  constexpr std::string_view kTools =
+      R"([{"function": {"name": "f", "parameters": {"properties": {"a": {"type": ["string", "null"]}, "b": {"type": "integer"},
     "c": {"enum": ["1"]}}}}}, {"name": 3}, 4])";
   const auto parser = parser_of("qwen3-coder", {}, kTools);
   std::vector<ReplyEvent> events;
-  ASSERT_TRUE(parser->push("<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n1\n</parameter>\n<parameter=c>\n1\n</parameter>\n"
-                           "<parameter=d>\n{'x': None}\n</parameter>\n<parameter=e>\n x\n\n</parameter>\n</function>\n</tool_call>", events).ok());
-  EXPECT_NE(parser->message().find(R"({"a": "1", "b": 1, "c": "1", "d": {"x": null}, "e": " x\n"})"), std::string::npos) << parser->message();
+  ASSERT_TRUE(
+      parser
+          ->push(
+              "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n1\n</"
+              "parameter>\n<parameter=c>\n1\n</parameter>\n"
+              "<parameter=d>\n{'x': None}\n</parameter>\n<parameter=e>\n x\n\n</parameter>\n</function>\n</tool_call>",
+              events)
+          .ok());
+  EXPECT_NE(parser->message().find(R"({"a": "1", "b": 1, "c": "1", "d": {"x": null}, "e": " x\n"})"), std::string::npos)
+      << parser->message();
 }
 
 TEST(ReplyParser, names_and_ids_are_read_as_formats_write_them) {
-  EXPECT_EQ(message("kimi-k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:3<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"),
-            R"("", "tool_calls": [{"type": "function", "id": "functions.f:3", "function": {"name": "f", "arguments": {}}}]})");
-  EXPECT_EQ(message("mistral", "[TOOL_CALLS]f[CALL_ID]abc[ARGS]{\"a\": 1}[TOOL_CALLS]g[ARGS]{}"),
-            R"("", "tool_calls": [{"type": "function", "id": "abc", "function": {"name": "f", "arguments": {"a": 1}}}, )"
-            R"({"type": "function", "function": {"name": "g", "arguments": {}}}]})");
-  EXPECT_EQ(message("llama-3", "<|python_tag|>brave_search.call(query=\"x\")<|eom_id|>"),
-            R"("", "tool_calls": [{"type": "function", "function": {"name": "brave_search", "arguments": {"query": "x"}}}]})");
+  EXPECT_EQ(
+      message("kimi-k2",
+              "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:3<|tool_call_argument_begin|>{}<|tool_call_"
+              "end|><|tool_calls_section_end|>"),
+      R"("", "tool_calls": [{"type": "function", "id": "functions.f:3", "function": {"name": "f", "arguments": {}}}]})");
+  EXPECT_EQ(
+      message("mistral", "[TOOL_CALLS]f[CALL_ID]abc[ARGS]{\"a\": 1}[TOOL_CALLS]g[ARGS]{}"),
+      R"("", "tool_calls": [{"type": "function", "id": "abc", "function": {"name": "f", "arguments": {"a": 1}}}, )"
+      R"({"type": "function", "function": {"name": "g", "arguments": {}}}]})");
+  EXPECT_EQ(
+      message("llama-3", "<|python_tag|>brave_search.call(query=\"x\")<|eom_id|>"),
+      R"("", "tool_calls": [{"type": "function", "function": {"name": "brave_search", "arguments": {"query": "x"}}}]})");
 }
 
 TEST(ReplyParser, channels_are_told_apart) {
-  constexpr std::string_view kReply = "<|channel|>analysis<|message|>R<|end|><|start|>assistant<|channel|>commentary<|message|>C<|end|>"
-                                      "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>";
-  EXPECT_EQ(message("gpt-oss", kReply, "<|start|>assistant"),
-            R"("C", "reasoning_content": "R", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}]})");
+  constexpr std::string_view kReply =
+      "<|channel|>analysis<|message|>R<|end|><|start|>assistant<|channel|>commentary<|message|>C<|end|>"
+      "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>";
+  EXPECT_EQ(
+      message("gpt-oss", kReply, "<|start|>assistant"),
+      R"("C", "reasoning_content": "R", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}]})");
   EXPECT_EQ(message("gpt-oss", "Hello"), R"("Hello"})");
 }
 
@@ -162,7 +188,8 @@ TEST(ReplyParser, errors_name_what_is_wrong) {
   ReplyOptions options;
   options.format = "qwen";
   EXPECT_EQ(ReplyParser::make(options).status().code(), Code::kInvalidArgument);
-  EXPECT_NE(ReplyParser::make(options).status().message().find("format = \"qwen\": must be one of gpt-oss, "), std::string::npos);
+  EXPECT_NE(ReplyParser::make(options).status().message().find("format = \"qwen\": must be one of gpt-oss, "),
+            std::string::npos);
   options.format = "hermes";
   options.tools = "{}";
   EXPECT_EQ(ReplyParser::make(options).status().message(), "tools: must be a JSON list of tool schemas");

@@ -19,7 +19,8 @@ inline constexpr int64_t kContext = 700;  // three pages
 
 inline Ids some_ids(size_t count, int32_t seed = 3) {
   Ids ids;
-  for (size_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>((i * i + i * 7 + static_cast<size_t>(seed)) % 19));
+  for (size_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<int32_t>((i * i + i * 7 + static_cast<size_t>(seed)) % 19));
   return ids;
 }
 

@@ -4,8 +4,8 @@
 
 #include "runner/session/session.h"
 #include "runner/session/trace.h"
-#include "tests/runner/session/tiny_file.h"
 #include "tests/runner/program/counted_allocations.h"
+#include "tests/runner/session/tiny_file.h"
 
 namespace mote {
 namespace {
@@ -52,7 +52,8 @@ TEST_F(ProfiledSession, has_an_event_for_each_call_and_inside_of_it_for_each_ins
   for (const Json& event : events(trace, "op")) {
     const Json& call = event["ts"] >= calls[1]["ts"] ? calls[1] : calls[0];
     EXPECT_GE(event["ts"].get<double>(), call["ts"].get<double>());
-    EXPECT_LE(event["ts"].get<double>() + event["dur"].get<double>(), call["ts"].get<double>() + call["dur"].get<double>() + 0.002);
+    EXPECT_LE(event["ts"].get<double>() + event["dur"].get<double>(),
+              call["ts"].get<double>() + call["dur"].get<double>() + 0.002);
     EXPECT_GT(event["args"]["bytes"].get<int64_t>(), 0);
     EXPECT_EQ(event["args"]["origin"], "model.layers.0");
     ++ops[event["name"]];

@@ -51,7 +51,10 @@ TEST_P(SessionOfWindow, chunks_threads_and_methods_give_the_same_bits) {
   const auto reference = open_session(model_, {.context_length = 64, .num_threads = 1, .prefill_chunk = 64});
   Logits expected(ids.size() * 19);
   ASSERT_TRUE(reference->verify(ids, expected.data()).ok());
-  const auto row = [&](size_t i) { return Logits(expected.begin() + static_cast<ptrdiff_t>(i * 19), expected.begin() + static_cast<ptrdiff_t>(i * 19 + 19)); };
+  const auto row = [&](size_t i) {
+    return Logits(expected.begin() + static_cast<ptrdiff_t>(i * 19),
+                  expected.begin() + static_cast<ptrdiff_t>(i * 19 + 19));
+  };
   for (const int64_t chunk : {1, 3, 16, 64}) {
     for (const int threads : {1, 2, 3}) {
       const auto session = open_session(model_, {.context_length = 64, .num_threads = threads, .prefill_chunk = chunk});
@@ -82,7 +85,10 @@ TEST_P(SessionOfWindow, rewinding_leaves_no_trace) {
   const auto reference = open_session(model_, {.context_length = 64});
   Logits expected(ids.size() * 19);
   ASSERT_TRUE(reference->verify(ids, expected.data()).ok());
-  const auto row = [&](size_t i) { return Logits(expected.begin() + static_cast<ptrdiff_t>(i * 19), expected.begin() + static_cast<ptrdiff_t>(i * 19 + 19)); };
+  const auto row = [&](size_t i) {
+    return Logits(expected.begin() + static_cast<ptrdiff_t>(i * 19),
+                  expected.begin() + static_cast<ptrdiff_t>(i * 19 + 19));
+  };
   for (const int64_t chunk : {1, 5, 64}) {
     for (const size_t to : {1, 3, 12, 25, 29, 30}) {
       const auto session = open_session(model_, {.context_length = 64, .prefill_chunk = chunk});
@@ -92,9 +98,11 @@ TEST_P(SessionOfWindow, rewinding_leaves_no_trace) {
       ASSERT_TRUE(session->rewind(static_cast<int64_t>(to)).ok());
       EXPECT_EQ(session->position(), static_cast<int64_t>(to));
       ASSERT_TRUE(session->rewind(static_cast<int64_t>(same)).ok());
-      EXPECT_TRUE(std::equal(session->tokens().begin(), session->tokens().end(), ids.begin(), ids.begin() + static_cast<ptrdiff_t>(same)));
+      EXPECT_TRUE(std::equal(session->tokens().begin(), session->tokens().end(), ids.begin(),
+                             ids.begin() + static_cast<ptrdiff_t>(same)));
       EXPECT_EQ(copy(session->prefill(std::span(ids).subspan(same, 3))), row(same + 2)) << chunk << " " << to;
-      for (size_t i = same + 3; i < ids.size(); ++i) EXPECT_EQ(copy(session->decode(ids[i])), row(i)) << chunk << " " << to;
+      for (size_t i = same + 3; i < ids.size(); ++i)
+        EXPECT_EQ(copy(session->decode(ids[i])), row(i)) << chunk << " " << to;
     }
   }
 }
@@ -123,7 +131,9 @@ TEST_P(SessionOfWindow, reset_forgets_everything) {
 
 TEST_P(SessionOfWindow, every_cache_type_stays_near_float32) {
   const Ids ids = some_ids(30);
-  const auto logits_of = [&](KvType type) { return copy(open_session(model_, {.kv_type = type, .prefill_chunk = 7})->prefill(ids)); };
+  const auto logits_of = [&](KvType type) {
+    return copy(open_session(model_, {.kv_type = type, .prefill_chunk = 7})->prefill(ids));
+  };
   const Logits exact = logits_of(KvType::kFloat32);
   const auto distance = [&](const Logits& other) {
     float largest = 0.0f;
@@ -158,9 +168,9 @@ TEST(Session, refuses_bad_calls_and_stays_usable) {
 TEST(Session, options_out_of_range_are_refused) {
   const test::TinyFile file(test::tiny_program());
   const auto model = open_model(file);
-  for (const SessionOptions& options : {SessionOptions{.context_length = 65}, SessionOptions{.context_length = -1},
-                                        SessionOptions{.num_threads = -1}, SessionOptions{.num_threads = 100000},
-                                        SessionOptions{.prefill_chunk = -1}}) {
+  for (const SessionOptions& options :
+       {SessionOptions{.context_length = 65}, SessionOptions{.context_length = -1}, SessionOptions{.num_threads = -1},
+        SessionOptions{.num_threads = 100000}, SessionOptions{.prefill_chunk = -1}}) {
     EXPECT_EQ(Session::open(model, options).status().code(), Code::kInvalidArgument);
   }
 }
@@ -249,7 +259,8 @@ TEST(Session, computes_the_same_on_chosen_cpus) {
   if (usable.empty()) GTEST_SKIP() << "this system does not bind threads";
   const test::TinyFile file(test::tiny_program());
   const auto model = open_model(file);
-  const auto bound = open_session(model, {.num_threads = 2, .cpus = std::to_string(usable.back()), .priority = ThreadPriority::kLow});
+  const auto bound =
+      open_session(model, {.num_threads = 2, .cpus = std::to_string(usable.back()), .priority = ThreadPriority::kLow});
   EXPECT_EQ(copy(bound->prefill(some_ids(9))), copy(open_session(model)->prefill(some_ids(9))));
   EXPECT_EQ(usable_cpus(), usable);
   EXPECT_EQ(open_session(model, {.cpus = std::to_string(usable.back())})->num_threads(), 1);
@@ -266,8 +277,9 @@ TEST(Model, a_broken_tokenizer_or_generation_config_is_refused_with_the_file_nam
   EXPECT_TRUE(model->has_tokenizer());
   const auto session = open_session(model);
   const GenerationOptions options;
-  for (const Status& status : {model->tokenizer().status(), model->require_tokenizer().status(), model->describe().status(),
-                               check_golden(*session).status(), Generation::begin(*session, {1}, options).status()}) {
+  for (const Status& status :
+       {model->tokenizer().status(), model->require_tokenizer().status(), model->describe().status(),
+        check_golden(*session).status(), Generation::begin(*session, {1}, options).status()}) {
     EXPECT_EQ(status.code(), Code::kInvalidTokenizer);
     EXPECT_EQ(status.message().rfind(broken_tokenizer.path(), 0), 0u);
   }

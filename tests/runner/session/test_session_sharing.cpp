@@ -1,4 +1,5 @@
-// Forks, snapshots, saved sessions and the prefix cache: whatever way a session came to its tokens, it goes on to the same bits.
+// Forks, snapshots, saved sessions and the prefix cache: whatever way a session came to its tokens, it goes on to the
+// same bits.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -118,9 +119,7 @@ TEST_P(SharingSessions, a_saved_session_goes_on) {
       const Status status = restored->restore(saved_path());
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_TRUE(std::ranges::equal(restored->tokens(), some_ids(count)));
-      if (count > 0) {
-        EXPECT_EQ(copy(restored->logits()), copy(session->logits()));
-      }
+      if (count > 0) { EXPECT_EQ(copy(restored->logits()), copy(session->logits())); }
       EXPECT_EQ(go_on(*restored, some_ids(30, 1)), go_on(*session, some_ids(30, 1)));
     }
   }
@@ -170,7 +169,9 @@ TEST_P(SharingSessions, files_that_are_no_saved_session_of_the_model_are_refused
   // Every byte changed and every length: an error, and the session stays as it was.
   std::ifstream in(saved_path(), std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  const auto write = [&](const std::string& text) { std::ofstream(saved_path(), std::ios::binary | std::ios::trunc) << text; };
+  const auto write = [&](const std::string& text) {
+    std::ofstream(saved_path(), std::ios::binary | std::ios::trunc) << text;
+  };
   for (size_t i = 0; i < bytes.size(); i += i < 200 ? 1 : 197) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ 0x41);
@@ -193,7 +194,8 @@ TEST_P(SharingSessions, a_full_context_forgets_the_oldest_tokens) {
   for (const int32_t id : ids) {
     copy(session->decode(id));
     EXPECT_LE(session->position(), 40);
-    EXPECT_TRUE(std::ranges::equal(session->tokens().first(std::min<size_t>(4, session->tokens().size())), Ids(ids.begin(), ids.begin() + std::min<ptrdiff_t>(4, session->position()))));
+    EXPECT_TRUE(std::ranges::equal(session->tokens().first(std::min<size_t>(4, session->tokens().size())),
+                                   Ids(ids.begin(), ids.begin() + std::min<ptrdiff_t>(4, session->position()))));
   }
   EXPECT_EQ(session->forgotten_tokens() + session->position(), 100);
   EXPECT_TRUE(std::ranges::equal(session->tokens().subspan(4), Ids(ids.end() - session->position() + 4, ids.end())));
@@ -229,7 +231,8 @@ TEST_P(SharingSessions, deferred_tokens_are_there_for_whatever_comes_next) {
     const auto restored = open();
     ASSERT_TRUE(restored->restore(saved_path()).ok());
     expect_exact(*restored, some_ids(5, 4));
-    for (const int64_t position : {20 + static_cast<int64_t>(count), 20 + static_cast<int64_t>(count) / 2, int64_t{20}, int64_t{9}}) {
+    for (const int64_t position :
+         {20 + static_cast<int64_t>(count), 20 + static_cast<int64_t>(count) / 2, int64_t{20}, int64_t{9}}) {
       begin(count);
       ASSERT_TRUE(session->rewind(position).ok());
       EXPECT_EQ(session->position(), position);
@@ -267,8 +270,10 @@ TEST_P(SharingSessions, deferred_tokens_make_room_as_others_do) {
   const auto session = open({.context_length = 40, .overflow = Overflow::kShift, .num_keep = 4});
   const Ids ids = some_ids(100);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (i % 7 == 0) copy(session->decode(ids[i]));
-    else ASSERT_TRUE(session->defer({&ids[i], 1}).ok());
+    if (i % 7 == 0)
+      copy(session->decode(ids[i]));
+    else
+      ASSERT_TRUE(session->defer({&ids[i], 1}).ok());
     EXPECT_LE(session->position(), 40);
   }
   EXPECT_EQ(session->forgotten_tokens() + session->position(), 100);

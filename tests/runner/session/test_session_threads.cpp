@@ -20,9 +20,7 @@ class RandomLife {
   ~RandomLife() { std::filesystem::remove(path_); }
 
   void step() {
-    if (session_->position() > 300) {
-      EXPECT_TRUE(session_->rewind(10).ok());
-    }
+    if (session_->position() > 300) { EXPECT_TRUE(session_->rewind(10).ok()); }
     const Ids ids = some_ids(1 + random_() % 60, static_cast<int32_t>(random_() % 3));
     switch (random_() % 7) {
       case 0: EXPECT_TRUE(session_->append(ids).ok()); break;
@@ -71,8 +69,8 @@ class RandomLife {
   std::vector<Logits> logits_;
 };
 
-// Eight sessions over one model and one prefix cache do random things in four threads: each has what it has when they do so one
-// after the other.
+// Eight sessions over one model and one prefix cache do random things in four threads: each has what it has when they
+// do so one after the other.
 TEST_P(SessionsInThreads, threads_do_not_see_each_other) {
   constexpr size_t kSessions = 8, kThreads = 4, kRounds = 24;
   const auto lives = [&] {

@@ -19,9 +19,11 @@ class TinyFile {
  public:
   explicit TinyFile(ProgramBuilder builder) {
     static int count = 0;
-    path_ = std::filesystem::temp_directory_path() / ("mote_test_" + std::to_string(getpid()) + "_" + std::to_string(count++) + ".mote");
+    path_ = std::filesystem::temp_directory_path() /
+            ("mote_test_" + std::to_string(getpid()) + "_" + std::to_string(count++) + ".mote");
     const Bytes bytes = builder.build();
-    std::ofstream(path_, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
   ~TinyFile() {
     std::error_code ignored;

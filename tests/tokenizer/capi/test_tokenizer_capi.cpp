@@ -40,7 +40,8 @@ TEST(TokenizerCApi, handles_that_are_not_open_are_refused_everywhere) {
   const std::string segment = mote::test::TinyTokenizer().compiled();
   mote_tokenizer_handle* tokenizer = nullptr;
   auto error = sized<mote_tokenizer_error>();
-  ASSERT_EQ(mote_tokenizer_open(segment.data(), segment.size(), 1, &tokenizer, &error), MOTE_TOKENIZER_OK) << error.message;
+  ASSERT_EQ(mote_tokenizer_open(segment.data(), segment.size(), 1, &tokenizer, &error), MOTE_TOKENIZER_OK)
+      << error.message;
   EXPECT_GT(mote_tokenizer_num_ids(tokenizer), 0);
   mote_tokenizer_close(tokenizer);
   expect_refused(tokenizer, "it was closed");

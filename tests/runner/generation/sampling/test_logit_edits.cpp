@@ -48,8 +48,8 @@ TEST(LogitEdits, dry_grows_with_the_repetition_it_would_continue) {
   SamplingOptions options;
   options.dry_multiplier = 1.0f;
   options.dry_base = 2.0f;
-  EXPECT_EQ(edits_of(options, {1, 2, 3, 7, 2}), Edits());                     // one id repeated
-  EXPECT_EQ(edits_of(options, {1, 2, 3, 7, 1, 2}), (Edits{{3, 0.0f}}));       // two: 1 - 1 * 2^0
+  EXPECT_EQ(edits_of(options, {1, 2, 3, 7, 2}), Edits());                       // one id repeated
+  EXPECT_EQ(edits_of(options, {1, 2, 3, 7, 1, 2}), (Edits{{3, 0.0f}}));         // two: 1 - 1 * 2^0
   EXPECT_EQ(edits_of(options, {9, 1, 2, 3, 7, 9, 1, 2}), (Edits{{3, -1.0f}}));  // three
   options.dry_allowed_length = 1;
   EXPECT_EQ(edits_of(options, {2, 3, 2, 4, 2}), (Edits{{3, 0.0f}, {4, 0.0f}}));

@@ -47,7 +47,8 @@ TEST(Sampler, draws_only_what_is_allowed) {
     std::vector<float> maxima;
     for (size_t i = 0; i < logits.size(); i += kMaximaBlock) {
       const size_t end = std::min<size_t>(logits.size(), i + kMaximaBlock);
-      maxima.push_back(*std::max_element(logits.begin() + static_cast<ptrdiff_t>(i), logits.begin() + static_cast<ptrdiff_t>(end)));
+      maxima.push_back(
+          *std::max_element(logits.begin() + static_cast<ptrdiff_t>(i), logits.begin() + static_cast<ptrdiff_t>(end)));
     }
     std::vector<uint32_t> mask((kVocabulary + 31) / 32);
     std::vector<float> masked(logits.size(), -kInfinity);
@@ -124,7 +125,7 @@ TEST(Sampler, the_penalty_counts_a_token_once) {
   for (int i = 0; i < 5; ++i) sampler.observe(1);
   sampler.observe(-1);
   sampler.observe(3);
-  EXPECT_EQ(sampler.sample(std::vector<float>{0.9f, 2.0f, 0.0f}), 1);   // 2.0 / 2 is still the largest
+  EXPECT_EQ(sampler.sample(std::vector<float>{0.9f, 2.0f, 0.0f}), 1);  // 2.0 / 2 is still the largest
   EXPECT_EQ(sampler.sample(std::vector<float>{1.1f, 2.0f, 0.0f}), 0);
   EXPECT_EQ(sampler.sample(std::vector<float>{-1.5f, -1.0f, -9.0f}), 0);  // -1.0 * 2
 }
@@ -140,10 +141,12 @@ TEST(Sampler, top_p_of_many_equal_logits_keeps_the_lowest_ids) {
 }
 
 // What transformers' processors leave, by sorting everything.
-std::vector<double> sorted_reference(std::vector<double> logits, const std::vector<int32_t>& seen, const SamplingOptions& options) {
+std::vector<double> sorted_reference(std::vector<double> logits, const std::vector<int32_t>& seen,
+                                     const SamplingOptions& options) {
   for (const int32_t id : seen) {
     double& logit = logits[static_cast<size_t>(id)];
-    logit = logit < 0 ? logit * static_cast<double>(options.repetition_penalty) : logit / static_cast<double>(options.repetition_penalty);
+    logit = logit < 0 ? logit * static_cast<double>(options.repetition_penalty)
+                      : logit / static_cast<double>(options.repetition_penalty);
   }
   std::vector<size_t> order(logits.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -202,7 +205,8 @@ TEST(Sampler, a_large_vocabulary_is_filtered_as_if_it_were_sorted) {
           const std::vector<float> found = sampler.probabilities(logits);
           const std::vector<double> expected = sorted_reference(exact, seen, options);
           double difference = 0;
-          for (size_t i = 0; i < logits.size(); ++i) difference += std::fabs(static_cast<double>(found[i]) - expected[i]);
+          for (size_t i = 0; i < logits.size(); ++i)
+            difference += std::fabs(static_cast<double>(found[i]) - expected[i]);
           EXPECT_LT(difference, 1e-3) << top_k << " " << top_p << " " << min_p << " " << penalty;
           const int32_t id = sampler.sample(logits);
           EXPECT_GT(found[static_cast<size_t>(id)], 0.0f);
