@@ -11,7 +11,7 @@ from llm_export.checkpoint import open_checkpoint
 from llm_export.check.oracle import Oracle
 from llm_export.quantize import Recipe, quantize
 from tests.contracts.architectures import save_tiny_checkpoint
-from tests.llm_export.test_quantized_logits import by_torchao, quantize_module
+from tests.llm_export.check.test_quantized_logits import by_torchao, quantize_module
 
 IDS = torch.randint(3, 120, (2, 9), generator=torch.Generator().manual_seed(4))
 
