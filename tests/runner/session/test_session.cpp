@@ -4,6 +4,7 @@
 #include <cmath>
 #include <thread>
 
+#include "runner/generation/defaults.h"
 #include "runner/generation/generation.h"
 #include "runner/session/golden.h"
 #include "runner/session/session.h"
@@ -284,7 +285,9 @@ TEST(Model, a_broken_tokenizer_or_generation_config_is_refused_with_the_file_nam
     EXPECT_EQ(status.message().rfind(broken_tokenizer.path(), 0), 0u);
   }
   EXPECT_TRUE(session->decode(1).ok());  // ids need none
-  EXPECT_EQ(Model::open(broken_config.path()).status().code(), Code::kInvalidProgram);
+  const Status refused = generation_defaults(**Model::open(broken_config.path())).status();
+  EXPECT_EQ(refused.code(), Code::kInvalidProgram);
+  EXPECT_EQ(refused.message().rfind(broken_config.path(), 0), 0u);
 }
 
 }  // namespace
