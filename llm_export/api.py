@@ -15,12 +15,12 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 with quiet_imports():
     from llm_export.capture import capture
 from llm_export.partition.backend import Backend
-from llm_export.check import CheckResult, check_lowerings, choose_mode
+from llm_export.check import CheckResult, check_targets, choose_mode
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.errors import FileError
 from llm_export.check.golden import blank_samples, golden_samples, make_prompts, store_samples
 from llm_export.instructions import lower
-from llm_export.partition.targets import parse_lowerings
+from llm_export.partition.targets import parse_targets
 from llm_export.checkpoint.metadata import make_metadata
 from llm_export.capture.methods import Methods
 from llm_export.program.specs import WeightSpec
@@ -83,7 +83,7 @@ def export(
     started = time.perf_counter()
     chosen = Recipe(recipe, group_size, embedding_bits)
     parsed = [Override.parse(text) for text in overrides]
-    lowerings = parse_lowerings(backends)
+    targets = parse_targets(backends)
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
@@ -97,7 +97,7 @@ def export(
             _check_tokenizer(checkpoint)
         with progress.stage("capture"):
             captured = capture(checkpoint)
-        written = _write_checked(checkpoint, captured, temporary, chosen, parsed, lowerings, check, progress)
+        written = _write_checked(checkpoint, captured, temporary, chosen, parsed, targets, check, progress)
         _commit(temporary, path)
     return ExportReport(
         path=path,
@@ -143,7 +143,7 @@ class _Written:
 
 
 def _write_checked(
-    checkpoint, captured: Methods, temporary: Path, recipe, overrides, lowerings, check, progress
+    checkpoint, captured: Methods, temporary: Path, recipe, overrides, targets, check, progress
 ) -> _Written:
     """Takes captured methods to a checked file."""
     vocab_size = _vocab_size(captured)
@@ -154,7 +154,7 @@ def _write_checked(
     with progress.stage("lower"):
         lowered = lower(optimized, checkpoint.config.model_type)
     with progress.stage("partition"):
-        partitioned = partition(lowered, lowerings)
+        partitioned = partition(lowered, targets)
         memory_plan = plan(partitioned.program)
     mode = choose_mode(check, quantized.weights)
     metadata = make_metadata(checkpoint, vocab_size, recipe, overrides)
@@ -167,8 +167,8 @@ def _write_checked(
         return _Written(partitioned, None, [])
     with progress.stage("check"):
         oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full")
-        names = [lowering.name for lowering in lowerings]
-        result, notes = check_lowerings(temporary, names, oracle, prompts, mode, max_length)
+        names = [target.name for target in targets]
+        result, notes = check_targets(temporary, names, oracle, prompts, mode, max_length)
         store_samples(temporary, memory_plan, replace(metadata, golden_samples=golden_samples(result)))
     return _Written(partitioned, result, notes)
 

@@ -44,16 +44,16 @@ LibraryFile read_library(const Api& api) {
   return std::ferror(file.get()) != 0 ? LibraryFile{} : library;
 }
 
-// Every lowering of a model that has parts for XNNPACK has a file of its own. Its name comes from the model, where it
+// Every target of a model that has parts for XNNPACK has a file of its own. Its name comes from the model, where it
 // may be anything.
-std::string lowering_name(const std::string& lowering) {
+std::string target_name(const std::string& target) {
   const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '+'; };
-  if (lowering.size() <= kMaxNameBytes && !lowering.empty() && std::ranges::all_of(lowering, is_plain)) return lowering;
-  return format("xnnpack+%08x", crc32(std::as_bytes(std::span(lowering))));
+  if (target.size() <= kMaxNameBytes && !target.empty() && std::ranges::all_of(target, is_plain)) return target;
+  return format("xnnpack+%08x", crc32(std::as_bytes(std::span(target))));
 }
 
 std::string cache_path(const DelegateSource& source) {
-  const std::string ending = "." + lowering_name(source.lowering) + "-cache";
+  const std::string ending = "." + target_name(source.target) + "-cache";
   const char* folder = std::getenv("MOTE_CACHE_DIR");
   if (folder == nullptr || *folder == '\0') return source.path + ending;
   // Models of one name share the folder.

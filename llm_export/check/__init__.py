@@ -61,15 +61,15 @@ def choose_mode(mode: str | None, weights: dict[str, WeightSpec]) -> str:
     return mode
 
 
-def check_lowerings(
+def check_targets(
     path: Path, names: Sequence[str], oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int
 ) -> tuple[CheckResult, list[str]]:
-    """Compares every lowering that works on this machine with the oracle; the CPU's, if there is one, gives the result.
+    """Compares every target that works on this machine with the oracle; the CPU's, if there is one, gives the result.
 
     path: the file   prompts: of one length   max_length: no sequence gets longer than this
     Returns: the result, and a note for each that could not be checked
     Errors: CheckError if they disagree; BackendError if none could be checked
-    Cost: one pass of the oracle, len(prompts) short sessions of the runner for each lowering
+    Cost: one pass of the oracle, len(prompts) short sessions of the runner for each target
     """
     from llm_runner import BackendError, Model
 
@@ -95,7 +95,7 @@ def check_lowerings(
 
 @dataclass(frozen=True)
 class _Expected:
-    """What the oracle gives for every prompt and what the first lowering continued it with."""
+    """What the oracle gives for every prompt and what the first target continued it with."""
 
     continuations: list[list[int]]
     logits: torch.Tensor  # [len(prompts), T, vocab_size]

@@ -41,11 +41,11 @@ def refusal_table(report) -> str:
     methods = list(dict.fromkeys(method for _, method in report.num_delegated))
     counts: dict[tuple[str, ...], Counter[str]] = {}
     for r in report.refusals:
-        counts.setdefault((r.lowering, r.backend, r.op, r.reason), Counter())[r.method] += 1
+        counts.setdefault((r.target, r.backend, r.op, r.reason), Counter())[r.method] += 1
     lines = []
-    for lowering, backend in dict.fromkeys(key[:2] for key in counts):
-        place = backend if lowering == backend else f"{backend} in {lowering}"
-        rows = [(count, *key[2:]) for key, count in counts.items() if key[:2] == (lowering, backend)]
+    for target, backend in dict.fromkeys(key[:2] for key in counts):
+        place = backend if target == backend else f"{backend} in {target}"
+        rows = [(count, *key[2:]) for key, count in counts.items() if key[:2] == (target, backend)]
         rows.sort(key=lambda row: -row[0].total())
         lines += [f"not on {place}:", *_aligned(["op", *methods, "because"], rows, methods)]
     return "\n".join(lines)
@@ -68,9 +68,9 @@ def summary(report) -> str:
     lines = [f"{report.path}: {human_bytes(report.file_bytes)} in {report.seconds:.1f} s"]
     if report.peak_private_bytes:
         lines[0] += f", at most {human_bytes(report.peak_private_bytes)} of private memory"
-    for (lowering, method), (delegated, total) in report.num_delegated.items():
-        if lowering != CPU:
-            lines.append(f"{lowering}: {delegated} of {total} instructions of {method}")
+    for (target, method), (delegated, total) in report.num_delegated.items():
+        if target != CPU:
+            lines.append(f"{target}: {delegated} of {total} instructions of {method}")
     check = report.check
     if check is None:
         lines.append("not checked against PyTorch (--check off)")

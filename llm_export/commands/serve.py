@@ -48,4 +48,4 @@ def run(model, host, port, model_name, api_key, threads, backend, context_length
 
 def _runs_on(model: Model) -> str:
     about = model.describe()
-    return f", on {about['lowering']}" if list(about["lowerings"]) != ["cpu"] else ""
+    return f", on {about['target']}" if list(about["targets"]) != ["cpu"] else ""

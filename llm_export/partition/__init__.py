@@ -1,4 +1,4 @@
-"""Gives each lowering of a program its delegates.
+"""Gives each target of a program its delegates.
 
 Asks backends which instructions they take, makes islands of these and has the backends lower them.
 """
@@ -19,7 +19,7 @@ from llm_export.program.instructions import CPU, DelegateSpec, LoweredMethod, Lo
 
 
 @dataclass(frozen=True)
-class Lowering:
+class Target:
     """A way to run the whole program: these backends, the first one first, and the CPU's kernels for the rest."""
 
     backends: tuple[Backend, ...] = ()
@@ -33,7 +33,7 @@ class Lowering:
 class Refusal:
     """An instruction that a backend does not run, and why."""
 
-    lowering: str
+    target: str
     method: str
     op: str
     origin: str
@@ -45,7 +45,7 @@ class Refusal:
 class Partitioned:
     """What `partition` returns.
 
-    num_delegated: (lowering, label of a method) to the instructions in delegates and those in all, views not counted
+    num_delegated: (target, label of a method) to the instructions in delegates and those in all, views not counted
     embedded: indices of the weights that embeddings read
     """
 
@@ -55,35 +55,35 @@ class Partitioned:
     embedded: frozenset[int] = frozenset()
 
 
-def partition(program: LoweredProgram, lowerings: Sequence[Lowering]) -> Partitioned:
-    """Returns a program that has every method once a lowering, over the same weights and states.
+def partition(program: LoweredProgram, targets: Sequence[Target]) -> Partitioned:
+    """Returns a program that has every method once a target, over the same weights and states.
 
-    program: what `lower` gave   lowerings: in order of preference
+    program: what `lower` gave   targets: in order of preference
     Errors: ProgramError if a backend takes the instructions of an island one by one and not together, or for token
         counts that cannot be
     """
     result = Partitioned(replace(program, methods=[], delegates=[]), embedded=_embedded(program))
-    for lowering in lowerings:
-        works = [_Work(MethodGraph(method)) for method in _methods(program, lowering)]
-        for backend in lowering.backends:
-            _take(result, lowering, backend, works)
+    for target in targets:
+        works = [_Work(MethodGraph(method)) for method in _methods(program, target)]
+        for backend in target.backends:
+            _take(result, target, backend, works)
         for work in works:
-            result.program.methods.append(_replace(result, lowering, work))
+            result.program.methods.append(_replace(result, target, work))
     return result
 
 
-def _methods(program: LoweredProgram, lowering: Lowering) -> list[LoweredMethod]:
-    """The methods of a lowering: one for each length that its backends ask for."""
-    asked = {tuple(backend.token_counts): backend.name for backend in lowering.backends if backend.token_counts}
+def _methods(program: LoweredProgram, target: Target) -> list[LoweredMethod]:
+    """The methods of a target: one for each length that its backends ask for."""
+    asked = {tuple(backend.token_counts): backend.name for backend in target.backends if backend.token_counts}
     if len(asked) > 1:
         lengths = "; ".join(f"{name}: {', '.join(map(str, counts))}" for counts, name in asked.items())
-        raise ProgramError(f"{lowering.name}: its backends ask for different token counts: {lengths}")
+        raise ProgramError(f"{target.name}: its backends ask for different token counts: {lengths}")
     counts = sorted(next(iter(asked), ()))
     if not counts:
         return program.methods
     most = min(method.max_tokens for method in program.methods if not method.is_fixed)
     if counts[0] < 2 or counts[-1] > most or len(set(counts)) < len(counts):
-        given = f"{lowering.name}: token_counts = {tuple(counts)}"
+        given = f"{target.name}: token_counts = {tuple(counts)}"
         raise ProgramError(f"{given}: must be different numbers from 2 to {most}")
     methods: list[LoweredMethod] = []
     for method in program.methods:
@@ -93,7 +93,7 @@ def _methods(program: LoweredProgram, lowering: Lowering) -> list[LoweredMethod]
 
 @dataclass
 class _Work:
-    """A method of a lowering while backends take parts of it.
+    """A method of a target while backends take parts of it.
 
     left: nodes that none has taken
     """
@@ -109,9 +109,9 @@ class _Work:
         return [island.nodes for _, island in self.islands]
 
 
-def _take(result: Partitioned, lowering: Lowering, backend: Backend, works: Sequence[_Work]) -> None:
+def _take(result: Partitioned, target: Target, backend: Backend, works: Sequence[_Work]) -> None:
     """Gives a backend its islands of every method: what it takes of a state is all that there is, or nothing."""
-    taken = [_taken(result, lowering, backend, work) for work in works]
+    taken = [_taken(result, target, backend, work) for work in works]
     refused: dict[tuple[int, int], str] = {}
     while True:
         found = [find_islands(work.graph, nodes, work.made()) for work, nodes in zip(works, taken, strict=True)]
@@ -132,19 +132,19 @@ def _take(result: Partitioned, lowering: Lowering, backend: Backend, works: Sequ
                 refused.update({(index, node): reason for node in nodes})
         work.left -= kept[index]
     result.refusals += [
-        _refusal(lowering, backend, works[index].graph, node, reason)
+        _refusal(target, backend, works[index].graph, node, reason)
         for (index, node), reason in sorted(refused.items())
     ]
 
 
-def _taken(result: Partitioned, lowering: Lowering, backend: Backend, work: _Work) -> set[int]:
+def _taken(result: Partitioned, target: Target, backend: Backend, work: _Work) -> set[int]:
     taken = set()
     for node in sorted(work.left):
         reason = _reason(result, backend, work.graph, node)
         if reason is None:
             taken.add(node)
         else:
-            result.refusals.append(_refusal(lowering, backend, work.graph, node, reason))
+            result.refusals.append(_refusal(target, backend, work.graph, node, reason))
     return taken
 
 
@@ -185,14 +185,14 @@ def _partly_taken(works: Sequence[_Work], kept: Sequence[set[int]]) -> set[int]:
     return (inside & outside) - {None}
 
 
-def _replace(result: Partitioned, lowering: Lowering, work: _Work) -> LoweredMethod:
+def _replace(result: Partitioned, target: Target, work: _Work) -> LoweredMethod:
     graph, first_delegate = work.graph, len(result.program.delegates)
     for backend, island in work.islands:
         result.program.delegates.append(_lower(result, backend, island))
-    result.num_delegated[lowering.name, graph.method.label] = (len(graph.nodes) - len(work.left), len(graph.nodes))
+    result.num_delegated[target.name, graph.method.label] = (len(graph.nodes) - len(work.left), len(graph.nodes))
     islands = [island for _, island in work.islands]
     partitioned = replace_islands(graph, islands, first_delegate) if islands else graph.method
-    return replace(partitioned, lowering=lowering.name)
+    return replace(partitioned, target=target.name)
 
 
 def _lower(result: Partitioned, backend: Backend, island: Island) -> DelegateSpec:
@@ -225,6 +225,6 @@ def _embedded(program: LoweredProgram) -> frozenset[int]:
     )
 
 
-def _refusal(lowering: Lowering, backend: Backend, graph: MethodGraph, node: int, reason: str) -> Refusal:
+def _refusal(target: Target, backend: Backend, graph: MethodGraph, node: int, reason: str) -> Refusal:
     instruction = graph.instruction(node)
-    return Refusal(lowering.name, graph.method.label, instruction.op, instruction.origin, backend.name, reason)
+    return Refusal(target.name, graph.method.label, instruction.op, instruction.origin, backend.name, reason)

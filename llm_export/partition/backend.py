@@ -51,7 +51,7 @@ class Backend(ABC):
     # Whether it keeps keys and values itself: it then gets the instructions that touch a state, where it takes all of
     # them in all methods, and the runner allocates no such state.
     owns_states: bool = False
-    # Lengths above 1 of the calls that it compiles for; decode has one token. Empty: any. A lowering then has a prefill
+    # Lengths above 1 of the calls that it compiles for; decode has one token. Empty: any. A target then has a prefill
     # and a verify of each length, and the runner fills a call up to the next one.
     token_counts: tuple[int, ...] = ()
 

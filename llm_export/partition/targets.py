@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from llm_export.partition.backend import Backend
 from llm_export.errors import ArgumentError
-from llm_export.partition import Lowering
+from llm_export.partition import Target
 from llm_export.program.instructions import CPU
 
 # The class of each backend, in a module of llm_export.backends.
@@ -22,26 +22,26 @@ def find_backend(name: str) -> Backend:
     return getattr(importlib.import_module(f"llm_export.backends.{module}"), kind)()
 
 
-def parse_lowerings(names: str | Sequence[str | Backend]) -> list[Lowering]:
-    """The lowerings of a text such as "xnnpack,cpu", or of its parts; "+" joins backends that share one.
+def parse_targets(names: str | Sequence[str | Backend]) -> list[Target]:
+    """The targets of a text such as "xnnpack,cpu", or of its parts; "+" joins backends that share one.
 
     names: a part may also be a backend itself, with options of its own or without a name in CLASSES
     Errors: ArgumentError
     """
     parts = names.split(",") if isinstance(names, str) else list(names)
-    lowerings = [Lowering((part,)) if isinstance(part, Backend) else _lowering(part.strip()) for part in parts]
-    ways = [lowering.name for lowering in lowerings]
+    targets = [Target((part,)) if isinstance(part, Backend) else _target(part.strip()) for part in parts]
+    ways = [target.name for target in targets]
     doubled = next((way for i, way in enumerate(ways) if way in ways[:i]), None)
     if doubled is not None:
         raise ArgumentError(f"backend = '{','.join(ways)}': has {doubled} twice")
-    if not lowerings:
+    if not targets:
         raise ArgumentError("backend: must name at least one")
-    return lowerings
+    return targets
 
 
-def _lowering(text: str) -> Lowering:
+def _target(text: str) -> Target:
     names = text.split("+")
     if len(set(names)) < len(names):
         raise ArgumentError(f"backend = '{text}': names a backend twice")
     # The CPU runs what is left, so it need not be named.
-    return Lowering(tuple(find_backend(name) for name in names if name != CPU))
+    return Target(tuple(find_backend(name) for name in names if name != CPU))

@@ -132,7 +132,7 @@ def _method(method: LoweredMethod, plan: MethodPlan) -> fb.MethodT:
         maxTokens=method.max_tokens,
         perTokenBytes=plan.per_token_bytes,
         fixedBytes=plan.fixed_bytes,
-        lowering=method.lowering,
+        target=method.target,
     )
 
 
@@ -225,7 +225,7 @@ def method_of(table: fb.MethodT) -> tuple[LoweredMethod, MethodPlan]:
     method = LoweredMethod(
         text(table.name), values, list(table.inputs), [text(name) for name in table.inputNames], list(table.outputs),
         [_instruction_of(item) for item in table.instructions], table.minTokens, table.maxTokens,
-        text(table.lowering) or CPU,
+        text(table.target) or CPU,
     )  # fmt: skip
     return method, MethodPlan(tuple(places), table.perTokenBytes, table.fixedBytes)
 

@@ -1,4 +1,4 @@
-"""The types that flow from lowering through planning to the writer; docs/ops.md says what each instruction means."""
+"""The types that flow from target through planning to the writer; docs/ops.md says what each instruction means."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Numbers:
 
 Attribute = tuple[Dim, ...] | Numbers | str
 
-CPU = "cpu"  # the lowering that has kernels only
+CPU = "cpu"  # the target that has kernels only
 
 
 @dataclass
@@ -77,7 +77,7 @@ class LoweredMethod:
     instructions: list[Instruction]
     min_tokens: int = 1
     max_tokens: int = 2**31 - 1
-    lowering: str = CPU  # its backends, joined by "+"
+    target: str = CPU  # its backends, joined by "+"
 
     @property
     def is_fixed(self) -> bool:
@@ -86,7 +86,7 @@ class LoweredMethod:
 
     @property
     def label(self) -> str:
-        """Its name among the methods of a lowering, which may have one for each length of a call."""
+        """Its name among the methods of a target, which may have one for each length of a call."""
         return f"{self.name}[{self.max_tokens}]" if self.is_fixed and self.max_tokens > 1 else self.name
 
 

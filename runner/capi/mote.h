@@ -127,7 +127,7 @@ typedef struct {
 MOTE_API int32_t mote_model_get_info(const mote_model* model, mote_model_info* info, mote_error* error);
 /* Everything that `mote inspect` prints, as a JSON object. */
 MOTE_API int32_t mote_model_describe(const mote_model* model, char** json, mote_error* error);
-/* The same of a file that need not work on this device: "lowering" is null if it does not, and "lowerings" says why. */
+/* The same of a file that need not work on this device: "target" is null if it does not, and "targets" says why. */
 MOTE_API int32_t mote_describe_file(const char* path, char** json, mote_error* error);
 /* The chat template, or "" if the file has none. */
 MOTE_API int32_t mote_model_chat_template(const mote_model* model, char** text, mote_error* error);

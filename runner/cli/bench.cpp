@@ -5,9 +5,9 @@
 
 #include "runner/cli/bench_batch.h"
 #include "runner/cli/interrupts.h"
-#include "runner/cli/lowering_choice.h"
 #include "runner/cli/profile_report.h"
 #include "runner/cli/session_flags.h"
+#include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -243,7 +243,7 @@ int bench(BenchFlags flags) {
   check([&](mote_error* error) { return mote_get_memory(&memory, error); });
   const Json about = describe(model);
   Json report = {{"file", flags.file},
-                 {"lowering", about["lowering"]},
+                 {"target", about["target"]},
                  {"file_bytes", info.file_bytes},
                  {"load_seconds", load_seconds},
                  {"threads", session_info.num_threads},

@@ -4,7 +4,7 @@
 
 #include "runner/cli/handles.h"
 #include "runner/cli/kernels.h"
-#include "runner/cli/lowering_choice.h"
+#include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -38,14 +38,14 @@ std::string ops_text(const Json& ops) {
   return text;
 }
 
-// Which lowering this device takes, and why it takes no other.
+// Which target this device takes, and why it takes no other.
 template <typename Row>
 void print_choice(const Json& about, Row row) {
-  if (!about["lowering"].is_null())
-    row("runs here on", about["lowering"]);
+  if (!about["target"].is_null())
+    row("runs here on", about["target"]);
   else
     row("runs here on", "nothing; inspect shows what the file holds");
-  for (const auto& [name, reason] : about["lowerings"].items()) {
+  for (const auto& [name, reason] : about["targets"].items()) {
     if (!reason.is_null()) row(("not on " + name).c_str(), reason);
   }
 }
@@ -74,7 +74,7 @@ void print_summary(const Json& about) {
   row("golden samples", integer(about["num_golden_samples"]));
   const std::string license = provenance["license"];
   row("licence", license.empty() ? "none in the checkpoint" : license.substr(0, license.find('\n')) + " ...");
-  if (has_backends(about) || about["lowering"].is_null()) print_choice(about, row);
+  if (has_backends(about) || about["target"].is_null()) print_choice(about, row);
 }
 
 void print_methods(const Json& about) {
@@ -102,12 +102,12 @@ std::vector<std::string> who_runs(const Json& about) {
 void print_division(const Json& about) {
   heading("Methods, and how many instructions run where");
   const std::vector<std::string> runners = who_runs(about);
-  std::vector<std::string> titles = {"method", "lowering"};
+  std::vector<std::string> titles = {"method", "target"};
   titles.insert(titles.end(), runners.begin(), runners.end());
   for (const char* title : {"delegates", "crossings a step", "arena per token", "arena fixed"}) titles.push_back(title);
   Table table(titles);
   for (const Json& method : about["methods"]) {
-    std::vector<std::string> row = {method["label"], method["lowering"]};
+    std::vector<std::string> row = {method["label"], method["target"]};
     for (const std::string& runner : runners) {
       row.push_back(method["runs_on"].contains(runner) ? integer(method["runs_on"][runner]) : "-");
     }
@@ -136,11 +136,11 @@ void print_delegates(const Json& about) {
   table.print(stdout);
 }
 
-void print_ops(const Json& about, const std::string& lowering) {
+void print_ops(const Json& about, const std::string& target) {
   std::vector<std::string> names = {"op"};
   Json counts = Json::object();
   for (const Json& method : about["methods"]) {
-    if (method["lowering"] != lowering) continue;
+    if (method["target"] != target) continue;
     names.push_back(method["label"]);
     for (const auto& [op, count] : method["ops"].items()) counts[op][method["label"].get<std::string>()] = count;
   }
@@ -228,7 +228,7 @@ void print_instructions(const Json& about, const Json& method) {
   }
 }
 
-// The method of that name or label in every lowering.
+// The method of that name or label in every target.
 void print_method(const Json& about, const std::string& name) {
   std::vector<const Json*> found;
   std::vector<std::string> known;
@@ -239,21 +239,21 @@ void print_method(const Json& about, const std::string& name) {
   if (found.empty()) throw InputError("--ops " + name + ": the file has no such method (has: " + joined(known) + ")");
   for (const Json* method : found) {
     if (found.size() > 1)
-      heading((*method)["lowering"].get<std::string>() + ": " + (*method)["label"].get<std::string>());
+      heading((*method)["target"].get<std::string>() + ": " + (*method)["label"].get<std::string>());
     print_instructions(about, *method);
   }
 }
 
-// Leaves the methods of one lowering.
-void keep_lowering(Json& about, const std::string& name) {
+// Leaves the methods of one target.
+void keep_target(Json& about, const std::string& name) {
   std::vector<std::string> known;
-  for (const auto& [lowering, reason] : about["lowerings"].items()) known.push_back(lowering);
+  for (const auto& [target, reason] : about["targets"].items()) known.push_back(target);
   if (std::find(known.begin(), known.end(), name) == known.end()) {
-    throw InputError("--backend " + name + ": the file has no such lowering (has: " + joined(known) + ")");
+    throw InputError("--backend " + name + ": the file has no such target (has: " + joined(known) + ")");
   }
   Json kept = Json::array();
   for (const Json& method : about["methods"]) {
-    if (method["lowering"] == name) kept.push_back(method);
+    if (method["target"] == name) kept.push_back(method);
   }
   about["methods"] = kept;
 }
@@ -264,12 +264,12 @@ void print_everything(const Json& about) {
     print_division(about);
   else
     print_methods(about);
-  for (const auto& [lowering, reason] : about["lowerings"].items()) {
+  for (const auto& [target, reason] : about["targets"].items()) {
     const bool is_kept = std::any_of(about["methods"].begin(), about["methods"].end(),
-                                     [&](const Json& method) { return method["lowering"] == lowering; });
+                                     [&](const Json& method) { return method["target"] == target; });
     if (!is_kept) continue;
-    heading(about["lowerings"].size() > 1 ? "Ops of the lowering " + lowering : "Ops");
-    print_ops(about, lowering);
+    heading(about["targets"].size() > 1 ? "Ops of the target " + target : "Ops");
+    print_ops(about, target);
   }
   print_delegates(about);
   print_weights(about);
@@ -284,7 +284,7 @@ int inspect(const InspectFlags& flags) {
   }
   Json about = Json::parse(
       take_string([&](char** text, mote_error* error) { return mote_describe_file(flags.file.c_str(), text, error); }));
-  if (!flags.backend.empty()) keep_lowering(about, flags.backend);
+  if (!flags.backend.empty()) keep_target(about, flags.backend);
   if (!flags.ops.empty())
     print_method(about, flags.ops);
   else if (flags.json)

@@ -11,10 +11,10 @@
 #include "runner/cli/grammar_flags.h"
 #include "runner/cli/interrupts.h"
 #include "runner/cli/kernels.h"
-#include "runner/cli/lowering_choice.h"
 #include "runner/cli/sampling_flags.h"
 #include "runner/cli/session_flags.h"
 #include "runner/cli/speculation_flags.h"
+#include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 

@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "runner/cli/interrupts.h"
-#include "runner/cli/lowering_choice.h"
 #include "runner/cli/session_flags.h"
+#include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -57,7 +57,7 @@ int verify(const VerifyFlags& flags) {
   std::string choice;
   if (intact) {
     const Json about = describe(model);
-    report["lowering"] = about["lowering"];
+    report["target"] = about["target"];
     choice = choice_text(about);
   }
   if (flags.json) {

@@ -114,7 +114,7 @@ Json instruction(const fb::Program& program, const fb::Method& method, const fb:
   return result;
 }
 
-// The name, which methods of a lowering share that differ by the one length of their calls.
+// The name, which methods of a target share that differ by the one length of their calls.
 std::string label(const fb::Method& method) {
   const std::string name = method.name()->str();
   const bool has_length = method.min_tokens() == method.max_tokens() && method.max_tokens() > 1;
@@ -128,7 +128,7 @@ Json method(const fb::Program& program, const fb::Method& from) {
     ++ops[each->op()->str()];
     instructions.push_back(instruction(program, from, *each));
   }
-  Json result = {{"name", from.name()->str()}, {"label", label(from)}, {"lowering", std::string(lowering_of(from))}};
+  Json result = {{"name", from.name()->str()}, {"label", label(from)}, {"target", std::string(target_of(from))}};
   result.update(division(program, from));
   result.update({
       {"min_tokens", from.min_tokens()},
@@ -206,10 +206,10 @@ Json list(const Vector& items, Convert convert) {
 }
 
 // Every way to run the file, and why another was chosen; null: this one was, or nobody asked.
-Json lowerings(const fb::Program& program, const std::vector<PassedOver>& passed_over) {
+Json targets(const fb::Program& program, const std::vector<PassedOver>& passed_over) {
   Json result = Json::object();
-  for (const std::string_view name : lowerings_of(program)) result[std::string(name)] = nullptr;
-  for (const PassedOver& other : passed_over) result[other.lowering] = other.reason;
+  for (const std::string_view name : targets_of(program)) result[std::string(name)] = nullptr;
+  for (const PassedOver& other : passed_over) result[other.target] = other.reason;
   return result;
 }
 
@@ -238,7 +238,7 @@ Result<Json> about_tokenizer(const Verified& verified) {
 
 }  // namespace
 
-Result<std::string> describe(const Verified& verified, std::string_view lowering,
+Result<std::string> describe(const Verified& verified, std::string_view target,
                              const std::vector<PassedOver>& passed_over) {
   const fb::Program& from = verified.program();
   const std::string& path = verified.file().name();
@@ -254,8 +254,8 @@ Result<std::string> describe(const Verified& verified, std::string_view lowering
                      {"bos_token_id", from.bos_token_id()},
                      {"eos_token_ids", eos},
                      {"generation_config", Json::parse(*config)},
-                     {"lowering", lowering.empty() ? Json(nullptr) : Json(std::string(lowering))},
-                     {"lowerings", lowerings(from, passed_over)},
+                     {"target", target.empty() ? Json(nullptr) : Json(std::string(target))},
+                     {"targets", targets(from, passed_over)},
                      {"methods", list(*from.methods(), [&](const fb::Method& each) { return method(from, each); })},
                      {"delegates", delegates(from)},
                      {"weights", weights(from)},
@@ -271,12 +271,12 @@ Result<std::string> describe_file(const std::string& path) {
   MOTE_ASSIGN(Mapped mapped, map(path, LoadMode::kMap));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   const auto shared = std::make_shared<const Verified>(std::move(verified));
-  const Chosen chosen = choose_lowering(shared, Purpose::kDescribe);
-  return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->lowering(), chosen.passed_over);
+  const Chosen chosen = choose_target(shared, Purpose::kDescribe);
+  return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->target(), chosen.passed_over);
 }
 
 Result<std::string> Model::describe() const {
-  return mote::describe(bound_->verified(), bound_->lowering(), passed_over_);
+  return mote::describe(bound_->verified(), bound_->target(), passed_over_);
 }
 
 }  // namespace mote

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runner/program/lowering.h"
+#include "runner/program/target.h"
 
 namespace mote {
 
 // Everything there is to know about a file, as a JSON object.
-// lowering: the one that runs here; empty: none works   passed_over: the others, and why
+// target: the one that runs here; empty: none works   passed_over: the others, and why
 // Errors: kInvalidProgram for the generation config, kInvalidTokenizer. Cost: O(program), and reads the tokenizer.
-Result<std::string> describe(const Verified& verified, std::string_view lowering,
+Result<std::string> describe(const Verified& verified, std::string_view target,
                              const std::vector<PassedOver>& passed_over);
 
 // The same of a file that may work on other devices only. Errors: those of map and verify too.

@@ -18,7 +18,7 @@ Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_j
 Result<std::shared_ptr<const Model>> Model::open(const std::string& path, LoadMode mode, std::string_view backend) {
   MOTE_ASSIGN(Mapped mapped, map(path, mode));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
-  MOTE_ASSIGN(Chosen chosen, bind_lowering(std::move(verified), backend));
+  MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), backend));
   return std::shared_ptr<const Model>(new Model(std::move(chosen)));
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "runner/model/derived.h"
-#include "runner/program/lowering.h"
+#include "runner/program/target.h"
 #include "tokenizer/tokenizer.h"
 
 namespace mote {
@@ -25,8 +25,8 @@ Status check_tokenizer_json(std::string_view json);
 class Model {
  public:
   // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
-  // backend: the name of one of the file's lowerings, or "auto"
-  // Errors: those of map, verify and bind_lowering.
+  // backend: the name of one of the file's targets, or "auto"
+  // Errors: those of map, verify and bind_target.
   static Result<std::shared_ptr<const Model>> open(const std::string& path, LoadMode mode = LoadMode::kMap,
                                                    std::string_view backend = kAnyBackend);
 

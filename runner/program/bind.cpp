@@ -102,7 +102,7 @@ Result<uint32_t> Bound::method_index(std::string_view name) const {
 }
 
 Status Bound::load_backends(Purpose purpose) {
-  DelegateParts parts(*verified_, lowering_);
+  DelegateParts parts(*verified_, target_);
   for (Method& method : methods_) {
     for (uint32_t i = 0; i < method.ops.size(); ++i) {
       if (method.ops[i]->name != kDelegateOp) continue;
@@ -125,16 +125,16 @@ Status Bound::find_used_states() {
     for (size_t i = 0; i < used.size(); ++i) {
       const bool is_first = &method == &methods_.front();
       MOTE_REQUIRE(is_first || backends_.empty() || used[i] == uses_state_[i], Code::kInvalidProgram,
-                   "%s: states[%zu]: the kernels use it in %s or in %s of the lowering %s, and not in both",
+                   "%s: states[%zu]: the kernels use it in %s or in %s of the target %s, and not in both",
                    file().name().c_str(), i, methods_.front().method->name()->c_str(), method.method->name()->c_str(),
-                   std::string(lowering_).c_str());
+                   std::string(target_).c_str());
       if (used[i]) uses_state_[i] = true;
     }
   }
   for (size_t i = 0; i < uses_state_.size() && !has_delegate_state(); ++i) {
     MOTE_REQUIRE(backends_.empty() || uses_state_[i], Code::kInvalidProgram,
-                 "%s: states[%zu]: neither a kernel nor a delegate of the lowering %s keeps it", file().name().c_str(),
-                 i, std::string(lowering_).c_str());
+                 "%s: states[%zu]: neither a kernel nor a delegate of the target %s keeps it", file().name().c_str(), i,
+                 std::string(target_).c_str());
   }
   return {};
 }
@@ -143,16 +143,16 @@ bool Bound::has_delegate_state() const {
   return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
 }
 
-Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                           Purpose purpose) try {
   const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
   for (const fb::Method* method : *bound->program().methods()) {
-    if (lowering_of(*method) == lowering) bound->methods_.push_back({method, {}, {}});
+    if (target_of(*method) == target) bound->methods_.push_back({method, {}, {}});
   }
-  MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no lowering %.*s: it has %s",
-               bound->file().name().c_str(), static_cast<int>(lowering.size()), lowering.data(),
-               joined(lowerings_of(bound->program())).c_str());
-  bound->lowering_ = lowering_of(*bound->methods_.front().method);
+  MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no target %.*s: it has %s",
+               bound->file().name().c_str(), static_cast<int>(target.size()), target.data(),
+               joined(targets_of(bound->program())).c_str());
+  bound->target_ = target_of(*bound->methods_.front().method);
   for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
   for (uint32_t i = 0; i < bound->num_methods(); ++i) MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
@@ -170,7 +170,7 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
 
 Result<std::shared_ptr<const Bound>> bind(Verified verified) {
   const auto shared = std::make_shared<const Verified>(std::move(verified));
-  return bind(shared, lowerings_of(shared->program()).front());
+  return bind(shared, targets_of(shared->program()).front());
 }
 
 }  // namespace mote

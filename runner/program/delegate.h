@@ -32,7 +32,7 @@ struct DelegatePart {
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string path;                 // of the file; empty: it is in memory only
-  std::string lowering;             // a name from the file, as untrusted as a blob
+  std::string target;               // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;       // of the program, and with it of its weights: names what a backend keeps on disk
   std::vector<DelegatePart> parts;  // calls name a part by its index here
 };

@@ -75,7 +75,7 @@ Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
 
 DelegateSource DelegateParts::empty_source() const {
   const Mapped& file = verified_.file();
-  return {file.is_file() ? file.name() : "", lowering_, crc32(file.program_bytes()), {}};
+  return {file.is_file() ? file.name() : "", target_, crc32(file.program_bytes()), {}};
 }
 
 DelegatePart DelegateParts::part(uint32_t index) const {

@@ -16,7 +16,7 @@ inline constexpr std::string_view kDelegateOp = "mote.delegate";
 // Gathers the parts of each backend while instructions are looked through.
 class DelegateParts {
  public:
-  DelegateParts(const Verified& verified, std::string_view lowering) : verified_(verified), lowering_(lowering) {}
+  DelegateParts(const Verified& verified, std::string_view target) : verified_(verified), target_(target) {}
 
   // The call of a verified instruction; no two may run the same delegate. Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
@@ -36,7 +36,7 @@ class DelegateParts {
   DelegatePart part(uint32_t index) const;
 
   const Verified& verified_;
-  const std::string lowering_;
+  const std::string target_;
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };

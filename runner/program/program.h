@@ -1,5 +1,5 @@
 // Third stage of loading: a verified program whose ops were found and which accepted their operands, in one of its
-// lowerings.
+// targets.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace mote {
 
-// A backend that the lowering uses, with its parts of the file.
+// A backend that the target uses, with its parts of the file.
 struct LoadedBackend {
   const Backend* backend = nullptr;
   std::shared_ptr<const DelegateProgram> program;  // nullptr: bound only to be described
@@ -36,8 +36,8 @@ class Bound {
   const Verified& verified() const { return *verified_; }
   const fb::Program& program() const { return verified_->program(); }
 
-  std::string_view lowering() const { return lowering_; }
-  // The methods of the lowering. Every one has "prefill", "decode" and "verify".
+  std::string_view target() const { return target_; }
+  // The methods of the target. Every one has "prefill", "decode" and "verify".
   uint32_t num_methods() const { return static_cast<uint32_t>(methods_.size()); }
   const fb::Method& method(uint32_t index) const { return *methods_[index].method; }
   Result<uint32_t> method_index(std::string_view name) const;
@@ -64,14 +64,14 @@ class Bound {
     std::vector<std::optional<DelegateCall>> delegate_calls;
   };
 
-  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
+  friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                                    Purpose purpose);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
   Status load_backends(Purpose purpose);
   Status find_used_states();
 
   std::shared_ptr<const Verified> verified_;
-  std::string_view lowering_;
+  std::string_view target_;
   std::vector<Method> methods_;
   std::vector<LoadedBackend> backends_;
   std::vector<StateShape> state_shapes_;
@@ -80,14 +80,14 @@ class Bound {
 };
 
 // Finds every op and has it check its operands for the smallest T, the next and (where at most 4096) the largest, so
-// that a file whose instructions do not fit the kernels is refused here; then has the lowering's backends load their
-// parts. Errors: kInvalidArgument if the file has no such lowering; kUnsupportedOp naming op and origin;
+// that a file whose instructions do not fit the kernels is refused here; then has the target's backends load their
+// parts. Errors: kInvalidArgument if the file has no such target; kUnsupportedOp naming op and origin;
 // kInvalidProgram naming the instruction and what its op says; kUnsupportedBackend naming a backend that is not in this
-// build or does not work on this device; what a backend says of its parts. To be described a lowering is not made ready
+// build or does not work on this device; what a backend says of its parts. To be described a target is not made ready
 // to run: nothing is packed.
-Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view lowering,
+Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                           Purpose purpose = Purpose::kRun);
-// In the first of the file's lowerings.
+// In the first of the file's targets.
 Result<std::shared_ptr<const Bound>> bind(Verified verified);
 
 }  // namespace mote

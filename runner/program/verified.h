@@ -41,9 +41,9 @@ class Verified {
 inline constexpr std::string_view kCpu = "cpu";
 
 // The backends that run parts of a method, joined by "+", or "cpu".
-std::string_view lowering_of(const fb::Method& method);
+std::string_view target_of(const fb::Method& method);
 // The ways in which the file can be run, in its order of preference.
-std::vector<std::string_view> lowerings_of(const fb::Program& program);
+std::vector<std::string_view> targets_of(const fb::Program& program);
 
 // Checks the flatbuffer's structure, then its meaning (runner/program/README.md lists the rules).
 // Errors: kInvalidProgram, naming the file, the field, its value and what would be accepted. Cost: O(program bytes).

@@ -103,14 +103,14 @@ std::span<const std::byte> Verified::delegate(uint32_t index) const {
       .subspan(static_cast<size_t>(delegate->offset()), static_cast<size_t>(delegate->bytes()));
 }
 
-std::string_view lowering_of(const fb::Method& method) {
-  return method.lowering() == nullptr ? kCpu : text_of(*method.lowering());
+std::string_view target_of(const fb::Method& method) {
+  return method.target() == nullptr ? kCpu : text_of(*method.target());
 }
 
-std::vector<std::string_view> lowerings_of(const fb::Program& program) {
+std::vector<std::string_view> targets_of(const fb::Program& program) {
   std::vector<std::string_view> names;
   for (const fb::Method* method : *program.methods()) {
-    const std::string_view name = lowering_of(*method);
+    const std::string_view name = target_of(*method);
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;

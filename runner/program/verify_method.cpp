@@ -65,10 +65,10 @@ class MethodVerifier {
 
 Status MethodVerifier::check_header() {
   MOTE_RETURN_IF_ERROR(check_text(Path{&path_, "name", -1}, *method_.name(), kMaxNameBytes));
-  if (method_.lowering() != nullptr) {
-    const Path path{&path_, "lowering", -1};
-    MOTE_RETURN_IF_ERROR(check_text(path, *method_.lowering(), kMaxNameBytes));
-    if (method_.lowering()->size() == 0)
+  if (method_.target() != nullptr) {
+    const Path path{&path_, "target", -1};
+    MOTE_RETURN_IF_ERROR(check_text(path, *method_.target(), kMaxNameBytes));
+    if (method_.target()->size() == 0)
       return invalid(path, "is empty: must be \"cpu\", the names of backends joined by \"+\", or absent");
   }
   const int64_t min = method_.min_tokens();
@@ -362,28 +362,28 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
   return {};
 }
 
-// That a lowering has the methods that the runner calls.
-Status verify_lowering(const Path& file, const fb::Program& program, std::string_view lowering) {
+// That a target has the methods that the runner calls.
+Status verify_target(const Path& file, const fb::Program& program, std::string_view target) {
   const auto& methods = *program.methods();
   for (const std::string_view name : {"prefill", "decode", "verify"}) {
     bool is_there = false;
     for (uint32_t i = 0; i < methods.size(); ++i) {
-      if (text_of(*methods[i]->name()) != name || lowering_of(*methods[i]) != lowering) continue;
+      if (text_of(*methods[i]->name()) != name || target_of(*methods[i]) != target) continue;
       is_there = true;
       MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", i}, program, *methods[i], name == "verify"));
     }
     if (is_there) continue;
-    return invalid(file, "methods: must have one named %s with the lowering %.*s", name.data(),
-                   static_cast<int>(lowering.size()), lowering.data());
+    return invalid(file, "methods: must have one named %s with the target %.*s", name.data(),
+                   static_cast<int>(target.size()), target.data());
   }
   return {};
 }
 
 bool is_fixed(const fb::Method& method) { return method.min_tokens() == method.max_tokens(); }
 
-// Methods of one name and lowering must differ by the one length of their calls.
+// Methods of one name and target must differ by the one length of their calls.
 bool are_distinct(const fb::Method& a, const fb::Method& b) {
-  if (text_of(*a.name()) != text_of(*b.name()) || lowering_of(a) != lowering_of(b)) return true;
+  if (text_of(*a.name()) != text_of(*b.name()) || target_of(a) != target_of(b)) return true;
   return is_fixed(a) && is_fixed(b) && a.max_tokens() != b.max_tokens();
 }
 
@@ -402,9 +402,9 @@ Status verify_method_set(const Path& file, const fb::Program& program) {
                      methods[i]->name()->c_str());
     }
   }
-  const std::vector<std::string_view> lowerings = lowerings_of(program);
-  if (lowerings.empty()) return invalid(file, "methods: must have one named prefill");
-  for (const std::string_view lowering : lowerings) MOTE_RETURN_IF_ERROR(verify_lowering(file, program, lowering));
+  const std::vector<std::string_view> targets = targets_of(program);
+  if (targets.empty()) return invalid(file, "methods: must have one named prefill");
+  for (const std::string_view target : targets) MOTE_RETURN_IF_ERROR(verify_target(file, program, target));
   return {};
 }
 

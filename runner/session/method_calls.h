@@ -1,4 +1,4 @@
-// Which method of a lowering computes the next tokens of a sequence.
+// Which method of a target computes the next tokens of a sequence.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct MethodCall {
   size_t last_row() const { return every_row ? count - 1 : 0; }
 };
 
-// A lowering has one method of a name for calls of any length, or one for each length that its backends compiled it
+// A target has one method of a name for calls of any length, or one for each length that its backends compiled it
 // for. Thread safety: immutable.
 class MethodCalls {
  public:
@@ -56,7 +56,7 @@ class MethodCalls {
 // Whether a state of the model cannot forget its last tokens.
 bool has_recurrent_state(const fb::Program& program);
 
-// The most tokens of a prefill call, and of one that verifies, in any of the lowering's methods.
+// The most tokens of a prefill call, and of one that verifies, in any of the target's methods.
 int64_t longest_call(const Bound& bound);
 
 // Whether what a token becomes follows also from the largest position of its call, as in some RoPE types.

@@ -1,4 +1,4 @@
-// run_session FILE BACKEND FOLDER: does with one lowering of a file whatever a session can do, for tests in Python,
+// run_session FILE BACKEND FOLDER: does with one target of a file whatever a session can do, for tests in Python,
 // which compare backends. Prints a line for each: its name, then numbers: the ids that followed, greedily, or logits. A
 // call that fails is made again once, and must then go on as if nothing had happened.
 #include <algorithm>

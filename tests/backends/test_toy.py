@@ -76,7 +76,7 @@ def test_fixed_lengths_give_the_same_bits(name, tmp_path):
 
 
 def test_a_file_has_a_method_for_each_length(toy_file):
-    methods = [m for m in Model.load(toy_file, backend="cpu").describe()["methods"] if m["lowering"] == "toy"]
+    methods = [m for m in Model.load(toy_file, backend="cpu").describe()["methods"] if m["target"] == "toy"]
     fixed = {(m["name"], m["min_tokens"], m["max_tokens"]) for m in methods if m["min_tokens"] > 1}
     assert fixed in (set(), {(name, n, n) for name in ("prefill", "verify") for n in (4, 16)})
     assert len({m["label"] for m in methods}) == len(methods)
@@ -99,4 +99,4 @@ def test_what_the_toy_does_not_take_stays_with_the_cpu(tmp_path):
 def test_a_runner_without_the_toy_names_it(toy_file):
     with pytest.raises(BackendError, match="toy: this build has no such backend: it has cpu"):
         Model.load(toy_file, backend="toy")
-    assert Model.load(toy_file).describe()["lowering"] == "cpu"
+    assert Model.load(toy_file).describe()["target"] == "cpu"

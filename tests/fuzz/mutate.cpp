@@ -136,7 +136,7 @@ void change_instruction(const fb::MethodT& method, fb::InstructionT& instruction
 void change_method(fb::MethodT& method, Random& random) {
   const auto change_index = [&](int32_t& index) { change(index, random); };
   switch (below(random, 13)) {
-    case 12: method.lowering = method.lowering.empty() ? "fake" : ""; break;
+    case 12: method.target = method.target.empty() ? "fake" : ""; break;
     case 0: change(method.per_token_bytes, random); break;
     case 1: change(method.fixed_bytes, random); break;
     case 2: change(method.min_tokens, random); break;

@@ -1,4 +1,4 @@
-"""Tiny random checkpoints through capture, passes, lowering and plan."""
+"""Tiny random checkpoints through capture, passes, instructions and plan."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@
 #include "runner/cli/chat/chat_loop.h"
 #include "runner/cli/chat/model_responder.h"
 #include "runner/cli/interrupts.h"
-#include "runner/cli/lowering_choice.h"
+#include "runner/cli/target_choice.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"

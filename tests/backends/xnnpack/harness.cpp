@@ -79,11 +79,11 @@ std::unique_ptr<std::byte, void (*)(void*)> align(const Bytes& bytes) {
 }
 
 Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads, const std::string& path,
-               uint32_t program_crc32, const std::string& lowering, const Api* api)
+               uint32_t program_crc32, const std::string& target, const Api* api)
     : blob_(std::move(blob)), aligned_(align(blob_)) {
   DelegateSource source;
   source.path = path;
-  source.lowering = lowering;
+  source.target = target;
   source.program_crc32 = program_crc32;
   DelegatePart part;
   part.place = "test.mote: delegates[0] (xnnpack)";

@@ -54,7 +54,7 @@ class Loaded {
  public:
   // path: of a file that the weights could be in; empty: none   api: nullptr: of the library that is there
   Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_threads = 1, const std::string& path = {},
-         uint32_t program_crc32 = 0, const std::string& lowering = "xnnpack", const Api* api = nullptr);
+         uint32_t program_crc32 = 0, const std::string& target = "xnnpack", const Api* api = nullptr);
 
   const Status& status() const { return status_; }
   // Runs with T = tokens; outputs are made anew, filled with NaN before.

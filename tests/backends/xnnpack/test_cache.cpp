@@ -122,9 +122,9 @@ TEST_F(XnnpackCache, second_load_reads_scales_from_the_file_too) {
   EXPECT_GT(second.program().file_backed_bytes(), first.program().file_backed_bytes());
 }
 
-TEST_F(XnnpackCache, each_lowering_has_its_own) {
-  const auto load_as = [&](const std::string& lowering) {
-    return Loaded(blob_, weights(), 1, model(), kProgram, lowering);
+TEST_F(XnnpackCache, each_target_has_its_own) {
+  const auto load_as = [&](const std::string& target) {
+    return Loaded(blob_, weights(), 1, model(), kProgram, target);
   };
   ASSERT_TRUE(load().status().ok());
   const auto written = fs::last_write_time(cache());

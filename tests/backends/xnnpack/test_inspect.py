@@ -52,10 +52,10 @@ def inspect(path: Path, *arguments: str, library: str = "/nowhere/libXNNPACK.so"
 def test_json_says_who_runs_what(exported):
     path, report = exported
     about = json.loads(inspect(path, "--json"))
-    assert about["lowering"] == "cpu"
-    assert about["lowerings"]["xnnpack"]
+    assert about["target"] == "cpu"
+    assert about["targets"]["xnnpack"]
     for method in about["methods"]:
-        delegated, total = report.num_delegated[method["lowering"], method["name"]]
+        delegated, total = report.num_delegated[method["target"], method["name"]]
         expected = {"cpu": total - delegated, "xnnpack": delegated}
         assert method["runs_on"] == {name: count for name, count in expected.items() if count}
         runners = [i["runs_on"] for i in method["instructions"] if i["runs_on"] is not None]
@@ -70,7 +70,7 @@ def test_json_says_who_runs_what(exported):
 def test_inspecting_packs_and_writes_nothing(xnnpack, xnnpack_only):
     before = set(xnnpack_only.parent.iterdir())
     about = json.loads(inspect(xnnpack_only, "--json", library=os.environ["MOTE_XNNPACK_LIBRARY"]))
-    assert about["lowering"] == "xnnpack"
+    assert about["target"] == "xnnpack"
     assert set(xnnpack_only.parent.iterdir()) == before
 
 
@@ -83,9 +83,9 @@ def test_who_runs_a_file_says_so(exported, cpu_only):
     assert "runs on" not in runner("run", cpu_only, "def ", "--max-new-tokens", "2").stderr
     measure = ("bench", path, "-p", "2", "-n", "2", "-r", "1")
     assert re.search(fallback, runner(*measure).stdout, re.M)
-    assert json.loads(runner(*measure, "--json").stdout)["lowering"] == "cpu"
+    assert json.loads(runner(*measure, "--json").stdout)["target"] == "cpu"
     assert re.search(fallback, runner("verify", path).stdout, re.M)
-    assert json.loads(runner("verify", path, "--json").stdout)["lowering"] == "cpu"
+    assert json.loads(runner("verify", path, "--json").stdout)["target"] == "cpu"
 
 
 def test_who_runs_a_file_was_asked_for(xnnpack, exported):
@@ -121,8 +121,8 @@ def test_ops_of_a_delegate_are_read_back(exported):
 
 def test_a_file_is_inspected_where_nothing_can_run_it(xnnpack_only):
     about = json.loads(inspect(xnnpack_only, "--json"))
-    assert about["lowering"] is None
-    assert "/nowhere/libXNNPACK.so" in about["lowerings"]["xnnpack"]
+    assert about["target"] is None
+    assert "/nowhere/libXNNPACK.so" in about["targets"]["xnnpack"]
     text = inspect(xnnpack_only)
     assert re.search(r"runs here on +nothing", text)
     assert re.search(r"not on xnnpack .*xnnpack: .*/nowhere/libXNNPACK.so", text)
@@ -144,14 +144,14 @@ def test_instructions_say_where_they_run(exported, xnnpack_only):
     assert "mote.delegate" not in inspect(path, "--ops", "decode", "--backend", "cpu")
 
 
-def test_one_lowering_is_picked_by_name(exported):
+def test_one_target_is_picked_by_name(exported):
     path, _ = exported
     kept = json.loads(inspect(path, "--json", "--backend", "cpu"))
-    assert {method["lowering"] for method in kept["methods"]} == {"cpu"}
+    assert {method["target"] for method in kept["methods"]} == {"cpu"}
     text = inspect(path, "--backend", "cpu")
-    assert "Ops of the lowering cpu" in text and "Ops of the lowering xnnpack" not in text
+    assert "Ops of the target cpu" in text and "Ops of the target xnnpack" not in text
     refused = inspect(path, "--backend", "npu", status=2)
-    assert "--backend npu: the file has no such lowering (has: xnnpack, cpu)" in refused
+    assert "--backend npu: the file has no such target (has: xnnpack, cpu)" in refused
 
 
 def test_refusals_are_a_table(exported):

@@ -101,7 +101,7 @@ def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
     about = Model.load(both).describe()
     blobs = sum(delegate["bytes"] for delegate in about["delegates"])
     assert both.stat().st_size - (tmp_path / "cpu.mote").stat().st_size < 1.2 * blobs + 64 * 1024
-    assert {method["lowering"] for method in about["methods"]} == {"xnnpack", "cpu"}
+    assert {method["target"] for method in about["methods"]} == {"xnnpack", "cpu"}
 
 
 def test_dense_weights_in_float16(demo_checkpoint, tmp_path, xnnpack):
@@ -128,7 +128,7 @@ def chosen(path, wanted: str, **environment: str) -> subprocess.CompletedProcess
     """What a process of its own runs a file on: a library that was loaded stays, and CPU features are read once."""
     script = (
         "import sys; from llm_runner import Model; m = Model.load(sys.argv[1], backend=sys.argv[2]);"
-        "print(m.describe()['lowering'])"
+        "print(m.describe()['target'])"
     )
     run = [sys.executable, "-c", script, str(path), wanted]
     return subprocess.run(run, env={"PATH": ""} | environment, capture_output=True, text=True)
@@ -142,11 +142,11 @@ def test_a_library_that_is_missing_is_named_and_another_way_is_taken(both):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="64-bit Arm always has vectors that kernels are written for")
-@pytest.mark.parametrize(("features", "lowering"), [("none", "xnnpack"), ("avx2", "cpu")])
-def test_auto_takes_what_is_faster_on_the_device(both, xnnpack, features, lowering):
+@pytest.mark.parametrize(("features", "target"), [("none", "xnnpack"), ("avx2", "cpu")])
+def test_auto_takes_what_is_faster_on_the_device(both, xnnpack, features, target):
     library = os.environ["MOTE_XNNPACK_LIBRARY"]
     run = chosen(both, "auto", MOTE_XNNPACK_LIBRARY=library, MOTE_CPU_FEATURES=features)
-    assert run.stdout == lowering + "\n", run.stderr
+    assert run.stdout == target + "\n", run.stderr
 
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -157,7 +157,7 @@ IS_AMD = CPU_INFO.exists() and "AuthenticAMD" in CPU_INFO.read_text()
 
 @pytest.mark.skipif(not IS_AMD, reason="measured on AMD's CPUs")
 @pytest.mark.parametrize(
-    ("recipe", "overrides", "lowering"),
+    ("recipe", "overrides", "target"),
     [
         ("8da8w", (), "xnnpack"),
         ("8w", (), "xnnpack"),
@@ -166,11 +166,11 @@ IS_AMD = CPU_INFO.exists() and "AuthenticAMD" in CPU_INFO.read_text()
         ("8da8w", ("*.down_proj=8da8w:32",), "cpu"),
     ],
 )
-def test_auto_takes_what_is_faster_for_the_weights(recipe, overrides, lowering, demo_checkpoint, tmp_path, xnnpack):
+def test_auto_takes_what_is_faster_for_the_weights(recipe, overrides, target, demo_checkpoint, tmp_path, xnnpack):
     path = tmp_path / "demo.mote"
     api.export(
         demo_checkpoint, path, backends="xnnpack,cpu", recipe=recipe, group_size="channel", overrides=overrides,
         check="off",
     )  # fmt: skip
     run = chosen(path, "auto", MOTE_XNNPACK_LIBRARY=os.environ["MOTE_XNNPACK_LIBRARY"])
-    assert run.stdout == lowering + "\n", run.stderr
+    assert run.stdout == target + "\n", run.stderr

@@ -7,7 +7,7 @@ import torch
 from transformers import GPT2Config, LlamaConfig
 
 from llm_export.partition.backend import Unsupported
-from llm_export.partition import Lowering, Refusal, partition
+from llm_export.partition import Target, Refusal, partition
 from llm_export.plan import plan
 from llm_export.program.instructions import Instruction
 from tests.llm_export.interpreter import Interpreter
@@ -41,7 +41,7 @@ def logits(tiny: Tiny, planned, backends) -> list[torch.Tensor]:
 
 
 def check_same(tiny: Tiny, *backends: KeepingBackend):
-    partitioned = partition(tiny.planned.program, [Lowering(backends)])
+    partitioned = partition(tiny.planned.program, [Target(backends)])
     for ours, theirs in zip(
         logits(tiny, plan(partitioned.program), backends), logits(tiny, tiny.planned, ()), strict=True
     ):
@@ -85,7 +85,7 @@ def test_a_second_backend_gets_what_falls_out_of_small_islands(tiny):
     partitioned = check_same(tiny, first, second)
     assert {delegate.backend for delegate in partitioned.program.delegates} == {"second"}
     assert any(r.backend == "first" and "fewer than 10000" in r.reason for r in partitioned.refusals)
-    assert all(r.lowering == "first+second" for r in partitioned.refusals)
+    assert all(r.target == "first+second" for r in partitioned.refusals)
 
 
 def all_but_embedding(instruction: Instruction) -> bool:
@@ -129,18 +129,18 @@ def test_a_state_belongs_to_one_side_in_all_methods(tiny):
     assert any(r.reason == "not all that touches its state is taken" for r in partitioned.refusals)
 
 
-def test_lowerings_stand_side_by_side_over_the_same_weights(tiny):
+def test_targets_stand_side_by_side_over_the_same_weights(tiny):
     backend = KeepingBackend("most", everything_but_states)
-    program = partition(tiny.planned.program, [Lowering((backend,)), Lowering()]).program
-    assert [(m.lowering, m.name) for m in program.methods] == [
-        (lowering, m.name) for lowering in ("most", "cpu") for m in tiny.planned.program.methods
+    program = partition(tiny.planned.program, [Target((backend,)), Target()]).program
+    assert [(m.target, m.name) for m in program.methods] == [
+        (target, m.name) for target in ("most", "cpu") for m in tiny.planned.program.methods
     ]
     assert program.methods[len(tiny.planned.program.methods) :] == tiny.planned.program.methods
     assert program.weights is tiny.planned.program.weights
 
 
 def test_a_refusal_names_everything(tiny):
-    partitioned = partition(tiny.planned.program, [Lowering((KeepingBackend("none", lambda _: False),))])
+    partitioned = partition(tiny.planned.program, [Target((KeepingBackend("none", lambda _: False),))])
     assert not partitioned.program.delegates
     refusal = next(r for r in partitioned.refusals if r.op == "mote.attention" and r.method == "decode")
     assert refusal == Refusal("none", "decode", "mote.attention", refusal.origin, "none", "not mote.attention")

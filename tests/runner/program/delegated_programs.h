@@ -1,4 +1,4 @@
-// The sum model with parts of its methods given to fake backends, in one lowering or several.
+// The sum model with parts of its methods given to fake backends, in one target or several.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runner/program/delegates.h"
-#include "runner/program/lowering.h"
+#include "runner/program/target.h"
 #include "tests/runner/program/fake_backend.h"
 #include "tests/runner/program/sum_session.h"
 
@@ -39,16 +39,15 @@ inline int32_t emit_part(ProgramBuilder& builder, MethodBuilder& method, const s
 }
 
 // y = 2 x + bias.
-inline void add_one_part(ProgramBuilder& builder, const std::string& backend, const std::string& lowering) {
-  add_lowering(builder, lowering, [&](MethodBuilder& method, int32_t x) {
-    return emit_part(builder, method, backend, {x}, 2.0f, {kBias});
-  });
+inline void add_one_part(ProgramBuilder& builder, const std::string& backend, const std::string& target) {
+  add_target(builder, target,
+             [&](MethodBuilder& method, int32_t x) { return emit_part(builder, method, backend, {x}, 2.0f, {kBias}); });
 }
 
 // y = 2 x + bias; z = 0.5 (y + x).
 inline void add_two_parts(ProgramBuilder& builder, const std::string& first, const std::string& second,
-                          const std::string& lowering) {
-  add_lowering(builder, lowering, [&](MethodBuilder& method, int32_t x) {
+                          const std::string& target) {
+  add_target(builder, target, [&](MethodBuilder& method, int32_t x) {
     const int32_t y = emit_part(builder, method, first, {x}, 2.0f, {kBias});
     return emit_part(builder, method, second, {y, x}, 0.5f);
   });
@@ -62,7 +61,7 @@ inline int32_t emit_plain(ProgramBuilder& builder, MethodBuilder& method, int32_
 
 // What parts compute, as ops.
 inline void add_plain(ProgramBuilder& builder, int num_parts) {
-  add_lowering(builder, "cpu", [&](MethodBuilder& method, int32_t x) {
+  add_target(builder, "cpu", [&](MethodBuilder& method, int32_t x) {
     const int32_t y = emit_plain(builder, method, x, -1, kBias, 2.0);
     return num_parts == 1 ? y : emit_plain(builder, method, y, x, -1, 0.5);
   });
@@ -98,7 +97,7 @@ inline Bind load(ProgramBuilder builder) {
 
 inline Result<Chosen> choose(ProgramBuilder builder, std::string_view wanted) {
   MOTE_ASSIGN(Verified program, verified(std::move(builder)));
-  return bind_lowering(std::move(program), wanted);
+  return bind_target(std::move(program), wanted);
 }
 
 inline void expect_status(const Status& status, Code code, const std::string& message) {

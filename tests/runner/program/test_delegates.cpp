@@ -115,7 +115,7 @@ TEST_F(Delegates, run_the_part_that_the_instruction_names) {
   EXPECT_EQ(fake("fake").executed, (std::vector<size_t>{0, 1, 2, 3}));
 }
 
-TEST_F(Delegates, that_no_instruction_of_the_lowering_runs_are_not_loaded) {
+TEST_F(Delegates, that_no_instruction_of_the_target_runs_are_not_loaded) {
   ProgramBuilder builder = plain(1);
   add_one_part(builder, "fake", "fake");
   const auto bound = load(std::move(builder));
@@ -200,7 +200,7 @@ TEST_F(Delegates, refuse_a_part_that_two_instructions_run) {
 
 TEST_F(Delegates, refuse_a_strided_view_as_input) {
   ProgramBuilder builder = tables();
-  test::add_lowering(builder, "fake", [&](MethodBuilder& method, int32_t x) {
+  test::add_target(builder, "fake", [&](MethodBuilder& method, int32_t x) {
     const int32_t turned =
         method.emit("test.transpose", {x}, method.view_of(x, {constant(1), constant(kDim), tokens()}));
     return emit_part(builder, method, "fake", {turned}, 2.0f);

@@ -192,11 +192,11 @@ void add_method(ProgramBuilder& builder, const std::string& name, int32_t max_to
 
 }  // namespace
 
-void add_lowering(ProgramBuilder& builder, const std::string& lowering, const Between& between) {
+void add_target(ProgramBuilder& builder, const std::string& target, const Between& between) {
   for (const auto& [name, max_tokens] :
        {std::pair("prefill", INT32_MAX), std::pair("decode", 1), std::pair("verify", INT32_MAX)}) {
     add_method(builder, name, max_tokens, between);
-    builder.program.methods.back()->lowering = lowering;
+    builder.program.methods.back()->target = target;
   }
 }
 
@@ -212,7 +212,7 @@ ProgramBuilder sum_tables() {
 
 ProgramBuilder sum_model() {
   ProgramBuilder builder = sum_tables();
-  add_lowering(builder, "", [](MethodBuilder&, int32_t x) { return x; });
+  add_target(builder, "", [](MethodBuilder&, int32_t x) { return x; });
   return builder;
 }
 

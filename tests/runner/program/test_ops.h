@@ -27,10 +27,10 @@ extern std::atomic<bool> cancel_flag;
 // test.embedding -> test.running_sum (recurrent state) -> test.head. Methods prefill, decode and verify.
 ProgramBuilder sum_model();
 
-// What a lowering of sum_model adds behind the embedding: x float32 [1, T, kDim] -> a value of the same shape.
+// What a target of sum_model adds behind the embedding: x float32 [1, T, kDim] -> a value of the same shape.
 using Between = std::function<int32_t(MethodBuilder&, int32_t)>;
-// Appends prefill, decode and verify of sum_model in another lowering.
-void add_lowering(ProgramBuilder& builder, const std::string& lowering, const Between& between);
+// Appends prefill, decode and verify of sum_model in another target.
+void add_target(ProgramBuilder& builder, const std::string& target, const Between& between);
 // The tables of sum_model without methods.
 ProgramBuilder sum_tables();
 

@@ -93,13 +93,13 @@ TEST(VerifyDelegates, rejects_ops_that_are_no_names_or_that_nothing_was_made_of)
   expect_refused(with("aten.add", 0), "delegates[0].op_counts[0] = 0: must be 1..2147483647", with_delegates());
   expect_refused(with("aten.add", -1), "delegates[0].op_counts[0] = -1: must be 1..2147483647", with_delegates());
 }
-TEST(VerifyDelegates, rejects_a_method_twice_in_one_lowering) {
+TEST(VerifyDelegates, rejects_a_method_twice_in_one_target) {
   const Edit add = [](auto& p) { p.methods.push_back(std::make_unique<fb::MethodT>(*p.methods[kDecode])); };
   expect_refused(add, "methods[3] name = decode: is the name of another method");
   expect_refused(
       [&](auto& p) {
         add(p);
-        p.methods[3]->lowering = "cpu";
+        p.methods[3]->target = "cpu";
       },
       "methods[3] name = decode: is the name of another method");
 }
@@ -129,10 +129,10 @@ TEST(VerifyDelegates, rejects_other_ranges_than_any_length_and_one) {
   expect_refused([](auto& p) { p.methods[kDecode]->min_tokens = p.methods[kDecode]->max_tokens = 2; },
                  "methods[1].min_tokens = 2: must be 1");
 }
-TEST(VerifyDelegates, rejects_a_lowering_without_a_name) {
+TEST(VerifyDelegates, rejects_a_target_without_a_name) {
   test::ProgramBuilder builder = test::sum_model();
   test::Bytes file = builder.build();
-  builder.program.methods[kDecode]->lowering = "~";
+  builder.program.methods[kDecode]->target = "~";
   test::Bytes program = test::pack(builder.program);
   // The packer leaves empty texts out.
   const std::string named("\1\0\0\0~", 5);
@@ -142,23 +142,23 @@ TEST(VerifyDelegates, rejects_a_lowering_without_a_name) {
   std::fill_n(found, named.size(), std::byte{0});
   ASSERT_TRUE(test::replace_program(file, program, builder.program.segments[0]->offset));
   const std::string got = test::refusal_of(file);
-  EXPECT_NE(got.find("test.mote: methods[1].lowering is empty: must be \"cpu\""), std::string::npos) << got;
+  EXPECT_NE(got.find("test.mote: methods[1].target is empty: must be \"cpu\""), std::string::npos) << got;
 }
-TEST(VerifyDelegates, rejects_a_lowering_that_lacks_a_method) {
-  expect_refused([](auto& p) { p.methods[kDecode]->lowering = "fake"; },
-                 "methods: must have one named decode with the lowering cpu");
+TEST(VerifyDelegates, rejects_a_target_that_lacks_a_method) {
+  expect_refused([](auto& p) { p.methods[kDecode]->target = "fake"; },
+                 "methods: must have one named decode with the target cpu");
   expect_refused(
       [](auto& p) {
         for (const size_t method : {kPrefill, kVerify}) {
           p.methods.push_back(std::make_unique<fb::MethodT>(*p.methods[method]));
-          p.methods.back()->lowering = "fake";
+          p.methods.back()->target = "fake";
         }
       },
-      "methods: must have one named decode with the lowering fake");
+      "methods: must have one named decode with the target fake");
 }
-TEST(VerifyDelegates, accepts_methods_of_one_name_in_two_lowerings) {
+TEST(VerifyDelegates, accepts_methods_of_one_name_in_two_targets) {
   test::ProgramBuilder builder = test::sum_model();
-  test::add_lowering(builder, "fake", [](test::MethodBuilder&, int32_t x) { return x; });
+  test::add_target(builder, "fake", [](test::MethodBuilder&, int32_t x) { return x; });
   EXPECT_EQ(refusal([](auto&) {}, std::move(builder)), "");
 }
 

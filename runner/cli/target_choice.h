@@ -1,4 +1,4 @@
-// Which of a file's lowerings runs, for people.
+// Which of a file's targets runs, for people.
 #pragma once
 
 #include <nlohmann/json.hpp>

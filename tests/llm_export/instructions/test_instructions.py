@@ -1,4 +1,4 @@
-"""Tiny models through passes, lowering and plan against the Hugging Face modules, and what instructions must be."""
+"""Tiny models through passes, instructions and plan against the Hugging Face modules, and what instructions must be."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-#include "runner/cli/lowering_choice.h"
+#include "runner/cli/target_choice.h"
 
 namespace mote::cli {
 
@@ -7,12 +7,12 @@ Json describe(const Model& model) {
       take_string([&](char** text, mote_error* error) { return mote_model_describe(model.get(), text, error); }));
 }
 
-bool has_backends(const Json& about) { return about["lowerings"].size() > 1 || !about["delegates"].empty(); }
+bool has_backends(const Json& about) { return about["targets"].size() > 1 || !about["delegates"].empty(); }
 
 std::string choice_text(const Json& about) {
   if (!has_backends(about)) return "";
-  std::string text = "runs on " + about["lowering"].get<std::string>();
-  for (const auto& [name, reason] : about["lowerings"].items()) {
+  std::string text = "runs on " + about["target"].get<std::string>();
+  for (const auto& [name, reason] : about["targets"].items()) {
     if (!reason.is_null()) text += "; not on " + name + ": " + reason.get<std::string>();
   }
   return text;

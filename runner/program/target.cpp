@@ -1,4 +1,4 @@
-#include "runner/program/lowering.h"
+#include "runner/program/target.h"
 
 #include <algorithm>
 
@@ -9,11 +9,11 @@
 namespace mote {
 namespace {
 
-// Why another lowering goes first; empty: nothing is known against this one. What bind would refuse is left to it.
-std::string why_later(const Verified& verified, std::string_view lowering) {
-  DelegateParts parts(verified, lowering);
+// Why another target goes first; empty: nothing is known against this one. What bind would refuse is left to it.
+std::string why_later(const Verified& verified, std::string_view target) {
+  DelegateParts parts(verified, target);
   for (const fb::Method* method : *verified.program().methods()) {
-    if (lowering_of(*method) != lowering) continue;
+    if (target_of(*method) != target) continue;
     for (const fb::Instruction* instruction : *method->instructions()) {
       if (text_of(*instruction->op()) == kDelegateOp && !parts.add(*instruction).ok()) return {};
     }
@@ -29,48 +29,48 @@ std::string reason(const Verified& verified, const Status& status) {
 
 Status none_works(const Verified& verified, const std::vector<PassedOver>& passed_over) {
   std::string text = verified.file().name() + ": can be run in none of its ways";
-  for (const PassedOver& lowering : passed_over) text += "; " + lowering.lowering + ": " + lowering.reason;
+  for (const PassedOver& target : passed_over) text += "; " + target.target + ": " + target.reason;
   return {Code::kUnsupportedBackend, text + "; export it with --backend cpu for every device"};
 }
 
 }  // namespace
 
-Chosen choose_lowering(const std::shared_ptr<const Verified>& verified, Purpose purpose) {
+Chosen choose_target(const std::shared_ptr<const Verified>& verified, Purpose purpose) {
   struct Candidate {
-    std::string_view lowering;
+    std::string_view target;
     std::string why_later;
   };
   std::vector<Candidate> order;
-  for (const std::string_view lowering : lowerings_of(verified->program()))
-    order.push_back({lowering, why_later(*verified, lowering)});
+  for (const std::string_view target : targets_of(verified->program()))
+    order.push_back({target, why_later(*verified, target)});
   std::ranges::stable_partition(order, &std::string::empty, &Candidate::why_later);
   Chosen chosen;
-  for (const auto& [lowering, why] : order) {
+  for (const auto& [target, why] : order) {
     if (chosen.bound != nullptr) {
-      chosen.passed_over.push_back({std::string(lowering), why.empty() ? "the file prefers another" : why});
+      chosen.passed_over.push_back({std::string(target), why.empty() ? "the file prefers another" : why});
       continue;
     }
-    Result<std::shared_ptr<const Bound>> bound = bind(verified, lowering, purpose);
+    Result<std::shared_ptr<const Bound>> bound = bind(verified, target, purpose);
     if (bound.ok())
       chosen.bound = *std::move(bound);
     else
-      chosen.passed_over.push_back({std::string(lowering), reason(*verified, bound.status())});
+      chosen.passed_over.push_back({std::string(target), reason(*verified, bound.status())});
   }
   return chosen;
 }
 
-Result<Chosen> bind_lowering(Verified verified, std::string_view wanted) {
+Result<Chosen> bind_target(Verified verified, std::string_view wanted) {
   const auto shared = std::make_shared<const Verified>(std::move(verified));
-  const std::vector<std::string_view> lowerings = lowerings_of(shared->program());
-  if (wanted != kAnyBackend || lowerings.size() == 1) {
-    MOTE_ASSIGN(auto bound, bind(shared, wanted == kAnyBackend ? lowerings.front() : wanted));
+  const std::vector<std::string_view> targets = targets_of(shared->program());
+  if (wanted != kAnyBackend || targets.size() == 1) {
+    MOTE_ASSIGN(auto bound, bind(shared, wanted == kAnyBackend ? targets.front() : wanted));
     return Chosen{std::move(bound), {}};
   }
-  Chosen chosen = choose_lowering(shared);
+  Chosen chosen = choose_target(shared);
   if (chosen.bound == nullptr) return none_works(*shared, chosen.passed_over);
-  MOTE_LOG_LINE(kInfo, "%s runs on %s", shared->file().name().c_str(), std::string(chosen.bound->lowering()).c_str());
+  MOTE_LOG_LINE(kInfo, "%s runs on %s", shared->file().name().c_str(), std::string(chosen.bound->target()).c_str());
   for (const PassedOver& other : chosen.passed_over)
-    MOTE_LOG_LINE(kInfo, "not on %s: %s", other.lowering.c_str(), other.reason.c_str());
+    MOTE_LOG_LINE(kInfo, "not on %s: %s", other.target.c_str(), other.reason.c_str());
   return chosen;
 }
 

@@ -1,0 +1,35 @@
+// Which of a file's targets is run on this device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/program/program.h"
+
+namespace mote {
+
+inline constexpr std::string_view kAnyBackend = "auto";
+
+// A target that was not taken, and why.
+struct PassedOver {
+  std::string target;
+  std::string reason;
+};
+
+struct Chosen {
+  std::shared_ptr<const Bound> bound;  // nullptr: none works here
+  std::vector<PassedOver> passed_over;
+};
+
+// Binds the first target that works: in the file's order, but those whose backend says that the CPU kernels are
+// faster here come last.
+Chosen choose_target(const std::shared_ptr<const Verified>& verified, Purpose purpose = Purpose::kRun);
+
+// Binds the target that is wanted by name, or with "auto" the one that choose_target takes, and logs that
+// (MOTE_LOG=info). Errors: kInvalidArgument if the file has no target of that name; what bind says of that one; with
+// "auto" what it says of each.
+Result<Chosen> bind_target(Verified verified, std::string_view wanted);
+
+}  // namespace mote
