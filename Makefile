@@ -97,6 +97,7 @@ fuzz: $(STAMPS)/venv
 style: $(STAMPS)/build
 	$(BIN)/ruff check .
 	$(BIN)/python scripts/check_style.py
+	git ls-files '*.c' '*.cpp' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 clean:
 	rm -rf build out

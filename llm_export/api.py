@@ -14,27 +14,28 @@ from llm_export.quantize.torchao_quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
-from llm_export.partition.backend import Backend
-from llm_export.check import CheckResult, check_targets, choose_mode
-from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
-from llm_export.errors import FileError
-from llm_export.check.golden import blank_samples, golden_samples, make_prompts, store_samples
-from llm_export.instructions import lower
-from llm_export.partition.targets import parse_targets
-from llm_export.checkpoint.metadata import make_metadata
 from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
+from llm_export.check import CheckResult, check_targets, choose_mode
+from llm_export.check.golden import blank_samples, golden_samples, make_prompts, store_samples
 from llm_export.check.oracle import Oracle
+from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
+from llm_export.checkpoint.metadata import make_metadata
+from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
+from llm_export.errors import FileError
+from llm_export.instructions import lower
 from llm_export.partition import Partitioned, Refusal, partition
+from llm_export.partition.backend import Backend
+from llm_export.partition.targets import parse_targets
 from llm_export.passes import run_passes
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import CPU, MemoryPlan
+from llm_export.program.specs import WeightSpec
 from llm_export.program.writer import write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.encode import encode
-from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
+from llm_export.quantize.recipes import describe
 
 OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 
@@ -157,7 +158,7 @@ def _write_checked(
         partitioned = partition(lowered, targets)
         memory_plan = plan(partitioned.program)
     mode = choose_mode(check, quantized.weights)
-    metadata = make_metadata(checkpoint, vocab_size, recipe, overrides)
+    metadata = make_metadata(checkpoint, vocab_size, describe(recipe, overrides))
     max_length = min(metadata.max_position_embeddings, captured.max_tokens)
     prompts = make_prompts(checkpoint, vocab_size, max_length) if mode != "off" else []
     with progress.stage("write", _total_bytes(memory_plan), "B") as bar:

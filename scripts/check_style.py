@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+import import_arrows
 import lizard
 
 ROOT = Path(__file__).resolve().parent.parent
-
-# folder -> folders of ours that it may include; the longest matching prefix counts.
-CPP_ARROWS = {
-    "base": {"base"},
-    "kernels": {"base", "kernels"},
-    "tokenizer": {"base", "tokenizer"},
-    "tokenizer/capi": {"base", "tokenizer", "tokenizer/capi"},
-    "tokenizer/python": {"tokenizer/capi"},
-    "runner/program": {"base", "kernels", "runner/program"},
-    "backends": {"base", "kernels", "runner/program", "backends"},
-    "runner/llm/chat/jinja": {"base", "runner/llm/chat/jinja"},
-    "runner/llm/chat/reply": {"base", "runner/llm/chat/reply"},
-    "runner/llm/constraints": {"base", "runner/llm/constraints"},
-    "runner/llm": {
-        "base", "kernels", "tokenizer", "runner/program", "runner/llm", "runner/llm/chat/jinja",
-        "runner/llm/constraints",
-    },
-    "runner/capi": {"base", "runner/llm", "runner/llm/chat/reply", "runner/llm/constraints", "runner/capi"},
-    "runner/cli": {"runner/cli", "runner/capi"},
-    "runner/python": {"runner/python", "runner/capi"},
-}
-# Python package -> packages of ours that it may import.
-PYTHON_ARROWS = {
-    "backends": {"llm_export"},
-    "llm_export": {"llm_export", "llm_runner", "llm_tokenizer"},
-    "llm_export/commands": {"llm_export", "llm_runner", "llm_server", "llm_tokenizer"},
-    "llm_server": {"llm_runner", "llm_server"},
-    "runner/python/llm_runner": {"llm_runner"},
-    "tokenizer/python/llm_tokenizer": {"llm_tokenizer"},
-}
-PYTHON_PACKAGES = {"llm_export", "llm_runner", "llm_server", "llm_tokenizer"}
 
 MAX_FUNCTION_P90 = 30
 MAX_FUNCTION_LINES = 60
@@ -53,36 +22,9 @@ def tracked_files(*suffixes: str) -> list[Path]:
     return [ROOT / line for line in listed.splitlines() if line.endswith(suffixes) and (ROOT / line).exists()]
 
 
-def folder_of(path: str, table) -> str | None:
-    matches = [folder for folder in table if path == folder or path.startswith(folder + "/")]
-    return max(matches, key=len) if matches else None
-
-
-def cpp_violations() -> list[str]:
-    found = []
-    for path in tracked_files(".cpp", ".h"):
-        relative = path.relative_to(ROOT).as_posix()
-        folder = folder_of(relative, CPP_ARROWS)
-        if folder is None:
-            continue
-        for included in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE):
-            target = folder_of(included, CPP_ARROWS)
-            if target is not None and target not in CPP_ARROWS[folder]:
-                found.append(f"{relative}: includes {included}; {folder} may include {sorted(CPP_ARROWS[folder])}")
-    return found
-
-
-def python_violations() -> list[str]:
-    found = []
-    for path in tracked_files(".py"):
-        relative = path.relative_to(ROOT).as_posix()
-        folder = folder_of(relative, PYTHON_ARROWS)
-        if folder is None:
-            continue
-        for package in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE):
-            if package in PYTHON_PACKAGES and package not in PYTHON_ARROWS[folder]:
-                found.append(f"{relative}: imports {package}; {folder} may import {sorted(PYTHON_ARROWS[folder])}")
-    return found
+def arrow_violations() -> list[str]:
+    files = [path.relative_to(ROOT).as_posix() for path in tracked_files(".cpp", ".h", ".py")]
+    return import_arrows.violations(ROOT, files, (ROOT / import_arrows.PAGE).read_text())
 
 
 def read_exceptions() -> dict[str, str]:
@@ -118,7 +60,7 @@ def size_violations() -> tuple[list[str], str]:
 
 def main() -> int:
     sizes, summary = size_violations()
-    violations = cpp_violations() + python_violations() + sizes
+    violations = arrow_violations() + sizes
     for line in violations:
         print(line)
     print(summary)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 
 from llm_export.partition.backend import Subgraph, Unsupported
-from llm_export.program.specs import WeightSpec
 from llm_export.program.instructions import Dim, Instruction, Numbers
+from llm_export.program.specs import WeightSpec
 
 from .blob import DType, Function, Graph, Node, Op, Value, ValueKind, WeightForm
 

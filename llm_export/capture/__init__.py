@@ -21,9 +21,9 @@ from transformers import (
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from llm_export.capture import architectures, experts, guards, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
+from llm_export.capture.methods import Methods
 from llm_export.checkpoint import Checkpoint
 from llm_export.errors import UnsupportedError
-from llm_export.capture.methods import Methods
 from llm_export.program.specs import StateSpec, WeightSpec
 
 # Mask functions of transformers that mote::attention makes superfluous. A call holds one sequence: nothing is packed.

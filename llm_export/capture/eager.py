@@ -10,8 +10,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
 from llm_export.capture.ops import ReferenceState
+from llm_export.program.specs import WeightSpec
 
 
 def materialize(spec: WeightSpec, methods: Methods, read: Callable[[str], Tensor]) -> Tensor:

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from llm_export.errors import ArgumentError, CheckError
-from llm_export.program.specs import WeightSpec
 from llm_export.check.oracle import FULL_BYTES, Oracle
+from llm_export.errors import ArgumentError, CheckError
 from llm_export.program.instructions import CPU
+from llm_export.program.specs import WeightSpec
 from llm_export.threads import one_torch_thread
 
 MODES = ("full", "layers", "off")

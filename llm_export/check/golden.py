@@ -10,11 +10,11 @@ import torch
 
 from llm_export.check import NUM_CONTINUED, CheckResult, Prompt
 from llm_export.checkpoint import Checkpoint
+from llm_export.checkpoint.tokenizer import original_tokenizer
 from llm_export.errors import ProgramError
 from llm_export.program import flat
 from llm_export.program.instructions import GoldenSample, MemoryPlan, Metadata
 from llm_export.program.writer import HEADER, MAGIC, VERSION
-from llm_export.checkpoint.tokenizer import original_tokenizer
 
 PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
 PROMPT_LENGTH = 7  # tokens without a tokenizer

@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from transformers import AutoModelForCausalLM
 
 from llm_export.capture import parameters_on_meta
+from llm_export.capture.ops import quantize_activations
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
-from llm_export.capture.ops import quantize_activations
 from llm_export.quantize.affine import Quantized, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 

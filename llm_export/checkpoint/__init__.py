@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, PretrainedConfig
 
 from llm_export.checkpoint import model_types
-from llm_export.errors import FileError, UnsupportedError
 from llm_export.checkpoint.weights import WeightReader
+from llm_export.errors import FileError, UnsupportedError
 
 TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
 DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "LICENSE*", "tokenizer*", "*.model", "*.txt"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
@@ -12,24 +11,19 @@ import transformers
 from transformers import PretrainedConfig
 
 from llm_export.checkpoint import Checkpoint
+from llm_export.checkpoint.tokenizer import compile_tokenizer
 from llm_export.errors import FileError
 from llm_export.program.instructions import GoldenSample, Metadata, Provenance
-from llm_export.quantize import Override, Recipe
-from llm_export.checkpoint.tokenizer import compile_tokenizer
 
 MAX_POSITIONS = 1 << 20  # of models whose positions have no bound of their own
 
 
 def make_metadata(
-    checkpoint: Checkpoint,
-    vocab_size: int,
-    recipe: Recipe,
-    overrides: Sequence[Override] = (),
-    golden_samples: tuple[GoldenSample, ...] = (),
+    checkpoint: Checkpoint, vocab_size: int, recipe: str, golden_samples: tuple[GoldenSample, ...] = ()
 ) -> Metadata:
     """Collects provenance, generation defaults, tokenizer and chat template of a checkpoint.
 
-    vocab_size: columns of the logits
+    vocab_size: columns of the logits   recipe: how its weights are quantized, in words
     Errors: FileError if a field of generation_config.json or of the tokenizer cannot be what it is
     """
     config = checkpoint.config
@@ -37,7 +31,7 @@ def make_metadata(
     eos = _ids(checkpoint, "eos_token_id", generation.get("eos_token_id", getattr(config, "eos_token_id", None)))
     bos = _ids(checkpoint, "bos_token_id", generation.get("bos_token_id", getattr(config, "bos_token_id", None)))
     return Metadata(
-        provenance=_provenance(checkpoint, recipe, overrides),
+        provenance=_provenance(checkpoint, recipe),
         vocab_size=vocab_size,
         max_position_embeddings=max_positions(config),
         bos_token_id=bos[0] if bos else -1,
@@ -76,12 +70,12 @@ def _dynamic_factor(config: PretrainedConfig) -> float:
     return max(1.0, rope.get("factor") or 1.0) if rope.get("rope_type") == "dynamic" else 1.0
 
 
-def _provenance(checkpoint: Checkpoint, recipe: Recipe, overrides: Sequence[Override]) -> Provenance:
+def _provenance(checkpoint: Checkpoint, recipe: str) -> Provenance:
     return Provenance(
         model_id=checkpoint.model_id,
         revision=checkpoint.revision,
         model_type=checkpoint.config.model_type,
-        recipe=" ".join([str(recipe), *(f"override {override}" for override in overrides)]),
+        recipe=recipe,
         exporter_version=_exporter_version(),
         torch_version=torch.__version__,
         transformers_version=transformers.__version__,

@@ -68,8 +68,8 @@ def _checkpoint_scorer(source: str, model):
     from llm_export.quantize.torchao_quiet import quiet_imports
 
     with quiet_imports():
-        from llm_export.checkpoint import open_checkpoint
         from llm_export.check.oracle import Oracle, fits_memory
+        from llm_export.checkpoint import open_checkpoint
 
     checkpoint = open_checkpoint(source)
     oracle = Oracle(checkpoint, keep=fits_memory(checkpoint))

@@ -10,15 +10,15 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
+from llm_export.capture.methods import Methods
 from llm_export.errors import ProgramError, UnsupportedError
 from llm_export.instructions import dims, pointwise, reductions, tensors, views  # noqa: F401  (they register their handlers)
 from llm_export.instructions.builder import MethodBuilder, WeightTable, canonical_dtype
 from llm_export.instructions.language import is_language_op, lower_language_op
 from llm_export.instructions.registry import HANDLERS, bind_arguments
 from llm_export.instructions.specialize import specialize
-from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
 from llm_export.program.instructions import LoweredMethod, LoweredProgram
+from llm_export.program.specs import WeightSpec
 
 # Arguments of these ops may be stored in any format; every other weight is stored as the op's dtype.
 MATRIX_ARGUMENTS = {"linear": {1}, "gated_linear": {1}, "embedding": {1}, "moe_experts": {3, 4}}

@@ -11,8 +11,8 @@ from torch.fx import Node
 
 from llm_export.errors import ProgramError, UnsupportedError
 from llm_export.instructions import dims
-from llm_export.program.specs import WeightSpec
 from llm_export.program.instructions import Attribute, Dim, Instruction, LoweredMethod, Numbers, Value
+from llm_export.program.specs import WeightSpec
 
 # Strides are decided at this T: it divides no size of a real model, so no two sizes are equal by accident.
 PROBE_TOKENS = 10007

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from llm_export.partition.backend import Backend, Subgraph, Unsupported
 from llm_export.errors import ProgramError
 from llm_export.instructions.specialize import specialize
+from llm_export.partition.backend import Backend, Subgraph, Unsupported
 from llm_export.partition.extract import Island, extract, replace_islands
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program.instructions import LoweredMethod
+from llm_export.program.specs import StateSpec, WeightSpec
 
 
 class Unsupported(Exception):

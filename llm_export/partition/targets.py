@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
-from llm_export.partition.backend import Backend
 from llm_export.errors import ArgumentError
 from llm_export.partition import Target
+from llm_export.partition.backend import Backend
 from llm_export.program.instructions import CPU
 
 # The class of each backend, in a module of llm_export.backends.

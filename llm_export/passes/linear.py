@@ -12,8 +12,8 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
 from llm_export.passes.edit import Editor, argument, is_call, rank
+from llm_export.program.specs import WeightSpec
 
 TRANSPOSES = ("aten.t.default", "aten.transpose.int", "aten.permute.default", "aten.numpy_T.default")
 

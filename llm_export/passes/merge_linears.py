@@ -11,8 +11,8 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
 from llm_export.passes.edit import Editor, argument, is_call, rank
+from llm_export.program.specs import WeightSpec
 
 
 def merge_linears(program: ExportedProgram, methods: Methods) -> ExportedProgram:

@@ -10,7 +10,6 @@ import flatbuffers
 import torch
 
 from llm_export.errors import ProgramError
-from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program import schema as fb
 from llm_export.program.formats import WEIGHT_ALIGNMENT, stored_bytes
 from llm_export.program.instructions import (
@@ -29,6 +28,7 @@ from llm_export.program.instructions import (
     Value,
     storage_roots,
 )
+from llm_export.program.specs import StateSpec, WeightSpec
 
 DTYPES = {
     torch.float32: fb.DType.float32,

@@ -1,4 +1,4 @@
-"""The types that flow from target through planning to the writer; docs/ops.md says what each instruction means."""
+"""The types that flow from `lower` through planning to the writer; docs/ops.md says what each instruction means."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from llm_export.errors import FileError, ProgramError
-from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program import flat
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
@@ -23,6 +22,7 @@ from llm_export.program.instructions import (
     Metadata,
     Provenance,
 )
+from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program.writer import HEADER, MAGIC, VERSION
 
 Unpack = Callable[[bytes, WeightSpec], Tensor]  # stored tiles of a quantised weight -> its float32 tensor

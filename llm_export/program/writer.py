@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from llm_export.errors import FileError, ProgramError
-from llm_export.program.specs import WeightSpec
 from llm_export.program.flat import SegmentRecord, build, delegate_offsets, weight_offsets
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import MemoryPlan, Metadata
+from llm_export.program.specs import WeightSpec
 
 MAGIC = b"MOTE\r\n\x1a\n"
 VERSION = 3

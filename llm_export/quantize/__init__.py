@@ -9,8 +9,8 @@ from dataclasses import replace
 import torch
 
 from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
 from llm_export.program.formats import GROUP_SIZES
+from llm_export.program.specs import WeightSpec
 from llm_export.quantize.recipes import CHANNEL, SCHEMES, Override, Recipe, check_overrides
 from llm_export.quantize.uses import Use, weight_uses
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from llm_export.errors import FileError
-from llm_export.program.specs import WeightSpec
 from llm_export.program.formats import FORMATS
+from llm_export.program.specs import WeightSpec
 from llm_export.quantize.torchao_quiet import quantize_affine
 
 # Products with int8 inputs are added up in 32 bits, and an input less its zero point is at most 255 in magnitude.

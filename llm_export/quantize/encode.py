@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from llm_export.errors import FileError
-from llm_export.program.specs import WeightSpec
 from llm_export.program.formats import TILE_ROWS
+from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import quantize_for
 from llm_export.quantize.pack import pack
 from llm_export.threads import one_torch_thread

@@ -92,6 +92,11 @@ class Override:
         return f"{self.pattern}={self.scheme}" + (f":{self.group_size}" if self.group_size else "")
 
 
+def describe(recipe: Recipe, overrides: Sequence[Override]) -> str:
+    """What a file says of how its weights were quantized."""
+    return " ".join([str(recipe), *(f"override {override}" for override in overrides)])
+
+
 def parse_group_size(text: str) -> int | str:
     """One of GROUPINGS as it is typed; what is none of them stays a text."""
     return int(text) if text.isdecimal() else text

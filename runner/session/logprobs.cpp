@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/ops/reduce/scan.h"
 #include "kernels/support/math.h"
+#include "kernels/support/scan.h"
 
 namespace mote {
 namespace {

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from llm_export import api
-from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
 from llm_export.errors import ProgramError
+from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
 from llm_runner import BackendError, Model
 from tests.backends.toy.lowering import ToyBackend
 from tests.contracts.architectures import save_tiny_checkpoint

@@ -9,8 +9,8 @@ import torch
 
 from llm_export import api
 from llm_export.capture import capture
-from llm_export.checkpoint import open_checkpoint
 from llm_export.capture.eager import EagerProgram
+from llm_export.checkpoint import open_checkpoint
 from llm_export.errors import UnsupportedError
 from llm_export.instructions import lower
 from llm_export.passes import run_passes

@@ -13,8 +13,8 @@
 #include "kernels/ops/matmul/panel.h"
 #include "kernels/ops/norm/norm.h"
 #include "kernels/ops/pointwise/pointwise.h"
-#include "kernels/ops/reduce/scan.h"
 #include "kernels/ops/softmax/softmax.h"
+#include "kernels/support/scan.h"
 
 namespace mote::test {
 namespace {

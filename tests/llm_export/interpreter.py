@@ -1,4 +1,4 @@
-"""Runs lowered instructions with torch, in the arenas of the memory plan: an oracle for passes, instructions and plan."""
+"""Runs instructions with torch in the arenas of the memory plan: an oracle for passes, instructions and plan."""
 
 from __future__ import annotations
 

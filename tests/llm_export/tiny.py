@@ -10,10 +10,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from llm_export.capture import capture
-from llm_export.checkpoint import Checkpoint, open_checkpoint
 from llm_export.capture.eager import materialize
-from llm_export.instructions import lower
 from llm_export.capture.methods import Methods
+from llm_export.checkpoint import Checkpoint, open_checkpoint
+from llm_export.instructions import lower
 from llm_export.passes import run_passes
 from llm_export.plan import plan
 from llm_export.program.instructions import MemoryPlan

@@ -3,10 +3,10 @@
 
 #include "kernels/cost.h"
 #include "kernels/ops/linear/product.h"
-#include "kernels/ops/reduce/scan.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/gate_function.h"
 #include "kernels/support/rows.h"
+#include "kernels/support/scan.h"
 
 namespace mote {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/ops/reduce/scan.h"
+#include "kernels/support/scan.h"
 #include "runner/generation/sampling/logit_edits.h"
 #include "runner/generation/sampling/options.h"
 #include "runner/generation/sampling/random.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ops/reduce/scan.h"
+#include "kernels/support/scan.h"
 #include "runner/generation/statistics.h"
 #include "runner/session/logprobs.h"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import flatbuffers
 
 from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
-from llm_export.program.specs import StateSpec
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod
+from llm_export.program.specs import StateSpec
 
 FILE_IDENTIFIER = b"MOTY"
 SWAP_TOKENS_AND_HEADS = tuple(Dim(0, axis) for axis in (0, 2, 1, 3))

@@ -73,9 +73,10 @@ SAME(kExternalOutput, XNN_VALUE_FLAG_EXTERNAL_OUTPUT);
 SAME(kKeepDims, XNN_FLAG_KEEP_DIMS);
 SAME(kDontSpinWorkers, XNN_FLAG_YIELD_WORKERS);
 
-#define SAME_FIELD(ours, our_field, theirs, their_field)                                                      \
-  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field), #theirs "." #their_field " lies " \
-                                                                                                     "elsewhere")
+#define SAME_FIELD(ours, our_field, theirs, their_field)                                             \
+  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field), #theirs "." #their_field \
+                                                                                    " lies "         \
+                                                                                    "elsewhere")
 static_assert(sizeof(UnaryParams) == sizeof(xnn_unary_params));
 static_assert(sizeof(BinaryParams) == sizeof(xnn_binary_params));
 static_assert(sizeof(ExternalValue) == sizeof(xnn_external_value));

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from backends.xnnpack.lowering import XnnpackBackend
 from llm_export.partition.backend import Blob, Subgraph
-from llm_export.program.specs import WeightSpec
 from llm_export.program.instructions import Attribute, Dim, Instruction, LoweredMethod, Numbers, Value
+from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import Quantized, quantize_rows
 from llm_export.quantize.pack import pack
 

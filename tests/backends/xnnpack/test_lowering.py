@@ -14,8 +14,8 @@ from backends.xnnpack import blob, graph_builder, lowering
 from backends.xnnpack.library import find_library
 from backends.xnnpack.lowering import XnnpackBackend
 from llm_export.partition.backend import Subgraph
-from llm_export.program.specs import WeightSpec
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
+from llm_export.program.specs import WeightSpec
 from tests.backends.xnnpack.parts import (
     ROOT,
     Part,

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from torchao.quantization.utils import per_token_dynamic_quant
 
 from llm_export.capture import ops, recurrent_ops  # noqa: F401
-from llm_export.errors import ArgumentError, ProgramError
 from llm_export.capture.ops import ReferenceState
+from llm_export.errors import ArgumentError, ProgramError
 from tests.contracts.ops import CASES
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from llm_export.errors import ArgumentError
 from llm_export.check.evaluate import Window, evaluate, windows
+from llm_export.errors import ArgumentError
 
 VOCAB = 50
 

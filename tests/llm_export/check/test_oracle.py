@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from llm_export.check import oracle as oracle_module
 from llm_export.capture import capture
-from llm_export.checkpoint import open_checkpoint
+from llm_export.check import oracle as oracle_module
 from llm_export.check.oracle import Oracle
+from llm_export.checkpoint import open_checkpoint
 from llm_export.quantize import Recipe, quantize
 from tests.contracts.architectures import save_tiny_checkpoint
 from tests.llm_export.check.test_quantized_logits import by_torchao, quantize_module

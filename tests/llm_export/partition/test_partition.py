@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import GPT2Config, LlamaConfig
 
+from llm_export.partition import Refusal, Target, partition
 from llm_export.partition.backend import Unsupported
-from llm_export.partition import Target, Refusal, partition
 from llm_export.plan import plan
 from llm_export.program.instructions import Instruction
 from tests.llm_export.interpreter import Interpreter

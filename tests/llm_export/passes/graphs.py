@@ -14,8 +14,8 @@ from torch.export.graph_signature import InputKind
 import llm_export.capture.ops  # noqa: F401  (registers mote::)
 from llm_export.capture.eager import materialize
 from llm_export.capture.methods import Methods
-from llm_export.program.specs import WeightSpec
 from llm_export.passes.edit import Editor
+from llm_export.program.specs import WeightSpec
 
 
 class Captured:

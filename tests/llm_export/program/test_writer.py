@@ -7,7 +7,6 @@ import torch
 
 from llm_export.errors import FileError, ProgramError
 from llm_export.instructions.dims import constant
-from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
@@ -22,6 +21,7 @@ from llm_export.program.instructions import (
     Value,
 )
 from llm_export.program.reader import read_program
+from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.program.writer import PAGE_BYTES, write_program
 
 WEIGHTS = [

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from llm_export.errors import FileError
-from llm_export.program.specs import WeightSpec
 from llm_export.program.formats import stored_bytes
+from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import quantize_rows
 from llm_export.quantize.encode import encode
 from llm_export.quantize.pack import unpack

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_export.program.specs import WeightSpec
 from llm_export.program.formats import stored_bytes
+from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import Quantized
 from llm_export.quantize.pack import pack, unpack
 

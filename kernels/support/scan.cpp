@@ -1,4 +1,4 @@
-#include "kernels/ops/reduce/scan.h"
+#include "kernels/support/scan.h"
 
 namespace mote {
 
