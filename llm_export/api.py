@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from llm_export.quantize.torchao_quiet import quiet_imports
+from llm_export.quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture

@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,27 @@ from hypothesis import settings
 # One run is like the other; MOTE_TEST_RANDOM=1 draws other examples each time.
 settings.register_profile("mote", derandomize="MOTE_TEST_RANDOM" not in os.environ)
 settings.load_profile("mote")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_captures():
+    """Exports of one checkpoint share its capture, in every test that has imported the exporter."""
+    api = sys.modules.get("llm_export.api")
+    if api is None:
+        yield
+        return
+    from tests.captures import captured
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "capture", captured)
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says what pytest-xdist's workers share: tests of one architecture its capture, tests of one file its fixtures."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.hookimpl(trylast=True)

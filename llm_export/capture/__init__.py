@@ -25,6 +25,7 @@ from llm_export.capture.methods import Methods
 from llm_export.checkpoint import Checkpoint
 from llm_export.errors import UnsupportedError
 from llm_export.program.specs import StateSpec, WeightSpec
+from llm_export.quiet import prints_in_notes
 
 # Mask functions of transformers that mote::attention makes superfluous. A call holds one sequence: nothing is packed.
 EXPRESSIBLE_MASKS = {
@@ -295,7 +296,8 @@ def capture(checkpoint: Checkpoint) -> Methods:
     _use_forward(model, context)
     CaptureContext.current = context
     try:
-        program = _export(model, mode)
+        with prints_in_notes():
+            program = _export(model, mode)
     except Exception as error:  # torch.export has no common base class
         raise guards.explain(error, model_type) from error
     finally:

@@ -57,7 +57,7 @@ def check_graph(program: ExportedProgram, model_type: str) -> None:
             raise UnsupportedError(model_type, what, _ADD)
 
 
-_ADD = "Give it a file in llm_export/architectures (docs/adding-a-model.md)"
+_ADD = "Give it a file in llm_export/capture/architectures (docs/adding-a-model.md)"
 _MIXERS = ("attention", "attn", "mixer", "mamba", "conv", "delta", "recurrent", "rwkv", "lstm")
 
 

@@ -13,9 +13,10 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from transformers import AutoModelForCausalLM
 
-from llm_export.capture import parameters_on_meta
+from llm_export.capture import architectures, parameters_on_meta
 from llm_export.capture.ops import quantize_activations
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
@@ -45,6 +46,7 @@ class Oracle:
             self._source[id(parameter)] = name
         self._specs = {id(p): self._spec(name) for name, p in self.model.named_parameters()}
         self._noise: list[tuple[int, float]] = []
+        self._load_buffers()
         for unit in self._units():
             self._install(unit)
         self.model.get_input_embeddings().register_forward_hook(self._perturb)
@@ -59,7 +61,17 @@ class Oracle:
         """
         self._noise = [(perturbed_rows, perturbation)] if perturbed_rows else []
         positions = torch.arange(input_ids.shape[1])[None].expand(input_ids.shape[0], -1)
-        return self.model(input_ids, position_ids=positions, use_cache=False).logits.float()
+        with _Lookups(self):
+            return self.model(input_ids, position_ids=positions, use_cache=False).logits.float()
+
+    def rows(self, table: nn.Parameter, ids: Tensor) -> Tensor | None:
+        """Looks up rows of a parameter that is not in memory, reading only those; None for any other tensor."""
+        if id(table) not in self._source or table.device.type != "meta":
+            return None
+        distinct, places = ids.unique(return_inverse=True)
+        rows = self.reader.read(self._source[id(table)])[distinct]
+        spec = self._specs[id(table)]
+        return (rows.to(torch.float32) if spec is None else _dequantized(rows, spec))[places]
 
     def vocab_size(self) -> int:
         """Returns the number of logits of a position."""
@@ -68,6 +80,12 @@ class Oracle:
     def _spec(self, name: str) -> WeightSpec | None:
         spec = self.weights.get(name)
         return spec if spec is not None and spec.bits else None
+
+    def _load_buffers(self) -> None:
+        """Gives buffers what the checkpoint stores of them, such as the bias of a router's scores; they are small."""
+        for name, buffer in self.model.named_buffers():
+            if name in self.reader:
+                buffer.copy_(self.reader.read(name))
 
     def _units(self) -> Iterator[nn.Module]:
         """Yields the modules whose parameters are loaded together: each layer, and each module outside the layers."""
@@ -83,11 +101,7 @@ class Oracle:
 
     def _install(self, unit: nn.Module) -> None:
         if isinstance(unit, nn.Embedding):
-            unit.padding_idx = None  # means nothing for inference, and rows are renumbered
-            table = unit.weight
-            unit.register_forward_pre_hook(lambda module, args: self._load_rows(module, table, args))
-            unit.register_forward_hook(lambda module, args, output: self._set(module, "weight", table))
-            return
+            return  # its rows are read as they are looked up
         if type(unit) is nn.Linear and unit.weight.numel() > BLOCKED_ELEMENTS and not self.keep:
             unit.forward = lambda x, unit=unit: self._blocked_linear(unit, x)
             return
@@ -102,7 +116,7 @@ class Oracle:
         for module in unit.modules():
             weight = module._parameters.get("weight")
             spec = self._specs.get(id(weight)) if weight is not None else None
-            if spec is not None and spec.activations == "int8" and _is_conv1d(module):
+            if spec is not None and spec.activations == "int8" and _multiplies_itself(module):
                 module.register_forward_pre_hook(lambda module, args: (quantize_activations(args[0]), *args[1:]))
 
     def _load(self, slots: list[tuple[nn.Module, str, nn.Parameter]]) -> None:
@@ -128,20 +142,11 @@ class Oracle:
         spec = self._specs[id(parameter)]
         if spec is None:
             return stored.to(torch.float32)
-        if stored.dim() == 2 and not _is_conv1d(module):
+        if stored.dim() == 2 and not _multiplies_itself(module):
             return _torchao_tensor(_quantize(stored, spec), spec)
         if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
             return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
         return _dequantized(stored, spec)
-
-    def _load_rows(self, module: nn.Embedding, table: nn.Parameter, args: tuple) -> tuple:
-        """Gives the embedding only the rows that are looked up, and renumbers the ids."""
-        ids, renumbered = args[0].unique(return_inverse=True)
-        rows = self.reader.read(self._source[id(table)])[ids]
-        spec = self._specs[id(table)]
-        rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
-        self._set(module, "weight", rows)
-        return (renumbered, *args[1:])
 
     def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
         stored = self.reader.read(self._source[id(module.weight)])
@@ -173,19 +178,36 @@ def fits_memory(checkpoint: Checkpoint) -> bool:
 
 
 def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
-    """Builds the checkpoint's causal LM with transformers' eager attention, float32, parameters on the meta device."""
+    """Builds the checkpoint's causal LM with transformers' own attention, float32, parameters on the meta device."""
     config = deepcopy(checkpoint.config)
+    attention = getattr(architectures.find(config.model_type), "REFERENCE_ATTENTION", "eager")
     for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
         if part is not None:
-            part._attn_implementation = "eager"
+            part._attn_implementation = attention
             part._experts_implementation = "eager"
     with parameters_on_meta():
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)
     return model.eval().requires_grad_(False)
+
+
+class _Lookups(TorchFunctionMode):
+    """Answers the lookups of embeddings, whatever else the forward of their module does, from the checkpoint."""
+
+    def __init__(self, oracle: Oracle):
+        self.oracle = oracle
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
+        return func(*args, **(kwargs or {})) if found is None else found
 
 
 def _is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D"
+
+
+def _multiplies_itself(module: nn.Module) -> bool:
+    """Whether the module's forward computes its product by other ops than the one that torchao's tensor knows."""
+    return _is_conv1d(module) or (isinstance(module, nn.Linear) and type(module).forward is not nn.Linear.forward)
 
 
 def _quantize(rows: Tensor, spec: WeightSpec) -> Quantized:

@@ -65,7 +65,7 @@ def _checkpoint_scorer(source: str, model):
     """Returns the scorer of a checkpoint, unquantised; a layer at a time if it is large."""
     import torch
 
-    from llm_export.quantize.torchao_quiet import quiet_imports
+    from llm_export.quiet import quiet_imports
 
     with quiet_imports():
         from llm_export.check.oracle import Oracle, fits_memory

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Iterator
-
-
-@contextlib.contextmanager
-def quiet_imports() -> Iterator[None]:
-    """Inside, nothing below an error is logged."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(disabled)
-
+from llm_export.quiet import quiet_imports
 
 with quiet_imports():
     from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig, PerAxis, PerGroup, quantize_
@@ -35,5 +21,4 @@ __all__ = [
     "mapping_symmetric",
     "quantize_",
     "quantize_affine",
-    "quiet_imports",
 ]

@@ -1,5 +1,5 @@
 """Every model type on a tiny checkpoint against Hugging Face eager: the captured graph in eager PyTorch, then the
-exported file in the C++ runner."""
+exported file in the C++ runner. Then as a user exports it, by the plain command."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import pytest
 import torch
 
 from llm_export import api
-from llm_export.capture import capture
 from llm_export.capture.eager import EagerProgram
 from llm_export.checkpoint import open_checkpoint
-from llm_export.errors import UnsupportedError
-from llm_export.instructions import lower
-from llm_export.passes import run_passes
+from llm_export.cli import main
 from llm_runner import Model, ProgramError
+from tests.captures import captured
 from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
 from tests.contracts.batch import check_batch
 from tests.contracts.reference import reference_logits
+from tests.contracts.tokenizer import save_tiny_tokenizer
 
 PREFILL, CHUNK, DECODE, VERIFY = 7, 4, 8, 4
 CALLS = [4, 3] + [1] * DECODE + [VERIFY]
@@ -47,23 +46,26 @@ def relative_error(logits: np.ndarray, expected: np.ndarray) -> float:
     return np.abs(logits - expected).max() / np.abs(expected).max()
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.failure], ids=lambda row: row.name)
-def test_graph_and_file_compute_what_hugging_face_computes(row: Row, tmp_path, monkeypatch):
+def rows(chosen: list[Row]):
+    """A test for each row; the worker that has captured an architecture gets all of its tests."""
+    marked = [pytest.param(row, id=row.name, marks=pytest.mark.xdist_group(row.name)) for row in chosen]
+    return pytest.mark.parametrize("row", marked)
+
+
+SUPPORTED = [row for row in ROWS if not row.failure]
+
+
+@rows(SUPPORTED)
+def test_graph_and_file_compute_what_hugging_face_computes(row: Row, tmp_path):
     folder, path = tmp_path / "checkpoint", tmp_path / "model.mote"
     save_tiny_checkpoint(row.name, folder)
     ids = torch.randint(3, 120, (sum(CALLS),), generator=torch.Generator().manual_seed(1)).tolist()
     expected = reference_logits(folder, row, torch.tensor([ids]), CALLS)[0].numpy()
-    graphs = []  # that the export captures, which takes most of its time
-
-    def capture_once(checkpoint):
-        methods = capture(checkpoint)
-        graphs.append(EagerProgram(methods, checkpoint.weights.read))
-        return methods
-
-    monkeypatch.setattr(api, "capture", capture_once)
-    api.export(folder, path, recipe="none", check="off")
-    error = relative_error(graph_logits(graphs[0], ids), expected)
+    checkpoint = open_checkpoint(folder)
+    graph = EagerProgram(captured(checkpoint), checkpoint.weights.read)
+    error = relative_error(graph_logits(graph, ids), expected)
     assert error <= MAX_RELATIVE_ERROR, f"{row.name}: graph: relative error {error:.2e}"
+    api.export(folder, path, recipe="none", check="off")
     error = relative_error(runner_logits(path, ids), expected[PREFILL - 1 :])
     assert error <= MAX_RELATIVE_ERROR, f"{row.name}: runner: relative error {error:.2e}"
     if row.same_calls:  # the frequencies follow from the call's largest position
@@ -71,6 +73,28 @@ def test_graph_and_file_compute_what_hugging_face_computes(row: Row, tmp_path, m
             check_batch(path, ids)
     else:
         check_batch(path, ids)
+
+
+def mote(*arguments) -> int:
+    """Runs the command in this process; returns its exit status."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return caught.value.code
+
+
+@rows(SUPPORTED)
+def test_the_plain_command_writes_a_file_that_generates(row: Row, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    save_tiny_checkpoint(row.name, "checkpoint")
+    save_tiny_tokenizer(tmp_path / "checkpoint")
+    assert mote("export", "checkpoint") == 0, capfd.readouterr().err
+    assert "agrees with PyTorch (full)" in capfd.readouterr().out
+    with Model.load("checkpoint.mote") as model:
+        with model.session() as session:
+            golden = session.check_golden()
+        pieces = list(model.generate("The quick", max_new_tokens=4, ignore_eos=True, do_sample=False).pieces())
+    assert golden["passed"] and [sample["text"] != "" for sample in golden["samples"]] == [True, True], golden
+    assert len(pieces) == 4
 
 
 def test_every_generator_has_one_row():
@@ -82,8 +106,11 @@ def test_every_generator_has_one_row():
 REFUSED = [row for row in ROWS if row.failure and row.model_type != "blt"]
 
 
-@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.name)
-def test_types_that_are_expected_to_fail_are_refused_in_a_sentence(row, tmp_path):
-    save_tiny_checkpoint(row.name, tmp_path)
-    with pytest.raises(UnsupportedError, match=row.model_type):
-        lower(run_passes(capture(open_checkpoint(tmp_path))), row.model_type)
+@rows(REFUSED)
+def test_types_that_are_expected_to_fail_are_refused_in_a_sentence(row: Row, tmp_path, capfd):
+    save_tiny_checkpoint(row.name, tmp_path / "checkpoint")
+    capfd.readouterr()
+    assert mote("export", tmp_path / "checkpoint", "-o", tmp_path / "model.mote") == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert said.startswith(f"error: model type '{row.model_type}' cannot be exported: "), said
+    assert said.count("error: ") == 1 and not (tmp_path / "model.mote").exists()

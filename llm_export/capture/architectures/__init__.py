@@ -2,7 +2,8 @@
 
 A file defines `patch(model, context)`: it replaces forwards of submodules by ones that call `mote::` ops. `context` is
 the `CaptureContext` of llm_export/capture/; the model is on fake weights and must compute what it did before. It may
-define `prepare(implementation)` too, called before the model is built, for classes that look that name up.
+define `prepare(implementation)` too, called before the model is built, for classes that look that name up, and
+`REFERENCE_ATTENTION`, the attention of transformers that the check compares with where "eager" computes it wrongly.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ from transformers.models.bloom.modeling_bloom import _get_alibi_slopes
 from transformers.models.falcon import modeling_falcon
 from transformers.models.falcon.modeling_falcon import FalconAttention
 
+REFERENCE_ATTENTION = "sdpa"  # transformers' eager attention adds the bias of ALiBi twice
+
 
 def prepare(implementation: str) -> None:
     modeling_falcon.FALCON_ATTENTION_CLASSES[implementation] = FalconAttention

@@ -44,7 +44,14 @@ def error_of_xnnpack(row_name: str, folder, recipe: str, group_size: int | str =
 
 
 # Inputs stay floats here: rounded to 8 bits, a difference in the last bit of one moves a code now and then.
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.failure and not row.variant], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=pytest.mark.xdist_group(row.name))
+        for row in ROWS
+        if not row.failure and not row.variant
+    ],
+)
 def test_the_same_logits_as_on_the_cpu(row: Row, tmp_path, xnnpack):
     assert error_of_xnnpack(row.name, tmp_path, "4w") <= MAX_RELATIVE_ERROR
 

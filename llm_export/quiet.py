@@ -1,0 +1,40 @@
+"""Keeps from the user what libraries print and log that is not meant for them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Inside, nothing below an error is logged: torchao logs which GPU libraries a CPU build cannot load."""
+    with _no_logs_up_to(logging.WARNING):
+        yield
+
+
+@contextlib.contextmanager
+def prints_in_notes() -> Iterator[None]:
+    """Inside, nothing is logged or printed to standard error; an exception takes along, as a note, what was printed.
+
+    torch.export prints the graph that it had traced when it gives up. Tracebacks show notes: --debug.
+    """
+    with _no_logs_up_to(logging.CRITICAL), contextlib.redirect_stderr(io.StringIO()) as printed:
+        try:
+            yield
+        except Exception as error:
+            if printed.getvalue().strip():
+                error.add_note(printed.getvalue())
+            raise
+
+
+@contextlib.contextmanager
+def _no_logs_up_to(level: int) -> Iterator[None]:
+    disabled = logging.root.manager.disable
+    logging.disable(max(level, disabled))
+    try:
+        yield
+    finally:
+        logging.disable(disabled)

@@ -1,0 +1,31 @@
+"""One capture for all exports of a checkpoint in a test process: it takes most of an export's time."""
+
+from __future__ import annotations
+
+import hashlib
+
+from llm_export.capture import build_model, capture
+from llm_export.capture.methods import Methods
+from llm_export.checkpoint import Checkpoint
+
+_captured: dict[bytes, Methods] = {}
+
+
+def captured(checkpoint: Checkpoint) -> Methods:
+    """Returns what `capture` gives, remembered by the bytes of the checkpoint's config and weights.
+
+    The stages behind it leave it as it is, so exports can share it.
+    """
+    key = _digest(checkpoint)
+    if key in _captured:
+        checkpoint.weights.bind(build_model(checkpoint.config))  # as capture does with a reader
+    else:
+        _captured[key] = capture(checkpoint)
+    return _captured[key]
+
+
+def _digest(checkpoint: Checkpoint) -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted([checkpoint.folder / "config.json", *checkpoint.folder.glob("*.safetensors")]):
+        digest.update(path.read_bytes())
+    return digest.digest()
