@@ -12,6 +12,11 @@ constexpr int64_t kDefaultContextLength = 4096;
 constexpr int64_t kDefaultPrefillChunk = 256;
 constexpr int64_t kLeastPrefix = 16;  // tokens that are worth a look at the prefix cache
 
+template <typename T>
+std::vector<T> copy(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
 Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) {
   return {Code::kInvalidArgument,
           format("%s = %lld: must be %lld..%lld, or 0 for the default", name, static_cast<long long>(value),
@@ -57,7 +62,7 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
 }
 
 Session::~Session() {
-  forget_deferred();
+  position_.drop_deferred();
   remember();
 }
 
@@ -66,14 +71,13 @@ Status Session::prepare_methods(const Engine* engine) {
   MOTE_ASSIGN(calls_, MethodCalls::find(*bound, options_.prefill_chunk));
   shares_engine_ = engine != nullptr && !bound->has_delegate_state();
   if (shares_engine_) {
-    cpus_ = engine->cpus, threads_ = engine->threads, executor_ = engine->executor;
+    engine_ = *engine;
   } else {
-    MOTE_ASSIGN(Engine own, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority,
-                                                options_.prefill_chunk, options_.context_length}));
-    cpus_ = std::move(own.cpus), threads_ = std::move(own.threads), executor_ = std::move(own.executor);
-    MOTE_RETURN_IF_ERROR(executor_->prepare(calls_.decode().method, 1));
+    MOTE_ASSIGN(engine_, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority,
+                                             options_.prefill_chunk, options_.context_length}));
+    MOTE_RETURN_IF_ERROR(executor().prepare(calls_.decode().method, 1));
   }
-  tokens_.reserve(static_cast<size_t>(options_.context_length));
+  position_.reserve(static_cast<size_t>(options_.context_length), longest_draft());
   return {};
 }
 
@@ -102,7 +106,7 @@ Status Session::check_ids(std::span<const int32_t> ids) const {
 }
 
 Status Session::require_whole() const {
-  MOTE_REQUIRE(!interrupted_, Code::kInvalidArgument,
+  MOTE_REQUIRE(!position_.is_interrupted(), Code::kInvalidArgument,
                "the last call on this session failed half-way through a recurrent state: reset the session first");
   return {};
 }
@@ -121,9 +125,9 @@ Status Session::make_room(size_t count) {
   if (missing <= 0) return {};
   const int64_t keep = std::min(options_.num_keep, position());
   const int64_t forgotten = std::max(missing, (position() - keep + 1) / 2);
-  const std::vector<int32_t> rest(tokens_.begin() + keep + forgotten, tokens_.end());
+  const std::vector<int32_t> rest = copy(tokens().subspan(static_cast<size_t>(keep + forgotten)));
   MOTE_RETURN_IF_ERROR(rewind(keep));
-  forgotten_tokens_ += forgotten;
+  position_.count_forgotten(forgotten);
   return defer(rest);
 }
 
@@ -132,15 +136,8 @@ Status Session::defer(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_ids(ids));
   MOTE_RETURN_IF_ERROR(make_room(ids.size()));
   forget_draft();
-  forget_logits();
-  tokens_.append(ids);
-  num_deferred_ += ids.size();
+  position_.defer(ids);
   return {};
-}
-
-void Session::forget_deferred() {
-  tokens_.truncate(tokens_.size() - num_deferred_);
-  num_deferred_ = 0;
 }
 
 Result<std::span<const float>> Session::compute_if_possible(std::span<const int32_t> ids) try {
@@ -149,17 +146,14 @@ Result<std::span<const float>> Session::compute_if_possible(std::span<const int3
 
 // What was deferred and then `ids`, together. What of the deferred is not reached stays so.
 Result<std::span<const float>> Session::compute_deferred(std::span<const int32_t> ids) {
-  const size_t count = num_deferred_;
-  std::vector<int32_t> all(tokens_.end() - static_cast<ptrdiff_t>(count), tokens_.end());
+  const size_t count = position_.deferred().size();
+  std::vector<int32_t> all = copy(position_.deferred());
   all.insert(all.end(), ids.begin(), ids.end());
-  forget_deferred();
-  const size_t before = tokens_.size();
+  position_.drop_deferred();
+  const int64_t before = position();
   const auto logits = compute_if_possible(all);
-  const size_t num_read = std::min(tokens_.size() - before, count);
-  if (!logits.ok()) {
-    tokens_.append(std::span<const int32_t>(all).first(count).subspan(num_read));
-    num_deferred_ = count - num_read;
-  }
+  const size_t num_read = std::min(static_cast<size_t>(position() - before), count);
+  if (num_read < count) position_.defer(std::span(all).first(count).subspan(num_read));
   return logits;
 }
 
@@ -179,56 +173,56 @@ Result<SequenceStates> Session::begin_chunk(int64_t tokens) {
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   forget_draft();
   MOTE_RETURN_IF_ERROR(states_.reserve(position(), tokens));
-  forget_logits();
-  interrupted_ = states_.has_recurrent();  // until end_call says otherwise
+  position_.begin_call(!states_.has_recurrent());
   return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states()};
 }
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
-  if (!status.ok()) return;
-  tokens_.append(ids);
-  interrupted_ = false;
+  if (status.ok()) position_.end_call(ids);
 }
 
-// Returns the rows of logits, [call.num_rows(), vocab_size].
-Result<std::span<const float>> Session::run(const MethodCall& call, std::span<const int32_t> ids) {
-  MOTE_RETURN_IF_ERROR(executor_->prepare(call.method, call.tokens));
+// Returns the rows of logits, [call.num_rows(), vocab_size]. The last num_drafted of `ids` become drafted.
+Result<std::span<const float>> Session::run(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted) {
+  forget_draft();
+  position_.forget_logits();  // the rows of a method lie elsewhere once it is prepared for another number of tokens
+  MOTE_RETURN_IF_ERROR(executor().prepare(call.method, call.tokens));
   MOTE_ASSIGN(const SequenceStates states, begin_chunk(call.tokens));
-  const std::span<int64_t> input_ids = executor_->input(call.method, 0);
-  const std::span<int64_t> position_ids = executor_->input(call.method, 1);
+  const std::span<int64_t> input_ids = executor().input(call.method, 0);
+  const std::span<int64_t> position_ids = executor().input(call.method, 1);
   for (size_t i = 0; i < static_cast<size_t>(call.tokens); ++i) {
     input_ids[i] = ids[std::min(i, ids.size() - 1)];
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
-  const ScopedBinding binding(cpus_);
-  const Status status = executor_->run_together(call.method, {&states, 1}, *cancelled_, profile_.get());
+  const ScopedBinding binding(engine_.cpus);
+  const Status status = executor().run_together(call.method, {&states, 1}, *cancelled_, profile_.get());
   const int64_t reached = position() + call.tokens;
-  end_call(ids, status);
-  if (position() < reached) (void)go_back(reached, position());  // what a call has added can always be taken back
+  if (status.ok()) {
+    position_.end_call(ids.first(ids.size() - num_drafted), ids.last(num_drafted),
+                       {call, call.last_row() - num_drafted}, !shares_engine_);
+  }
+  (void)go_back(reached, position_.num_held());  // what a call has added can always be taken back
   if (status.code() == Code::kCancelled) cancelled_->store(false);
   if (!status.ok()) return status;
-  last_call_ = call;
-  has_logits_ = executor_.use_count() == 1;
-  row_ = call.last_row();
-  return executor_->output(call.method, 0);
+  return executor().output(call.method, 0);
 }
 
 std::span<const float> Session::row_of(std::span<const float> rows) const {
-  const size_t width = rows.size() / last_call_.num_rows();
-  return rows.subspan(row_ * width, width);
+  const size_t width = rows.size() / position_.row().call.num_rows();
+  return rows.subspan(position_.row().index * width, width);
 }
 
-std::span<const float> Session::last_logits() {
-  row_ = last_call_.last_row();
-  return row_of(executor_->output(last_call_.method, 0));
+std::span<const float> Session::returned_logits() const {
+  return row_of(executor().output(position_.row().call.method, 0));
 }
 
 std::span<const float> Session::logit_maxima() const {
-  return kept_logits_.empty() ? row_of(executor_->maxima(last_call_.method)) : std::span<const float>();
+  if (!position_.kept_logits().empty()) return {};
+  return row_of(executor().maxima(position_.row().call.method));
 }
 
 std::span<const float> Session::hidden_state() const {
-  return kept_logits_.empty() ? row_of(executor_->source(last_call_.method)) : std::span<const float>();
+  if (!position_.kept_logits().empty()) return {};
+  return row_of(executor().source(position_.row().call.method));
 }
 
 size_t Session::longest_draft() const {
@@ -236,13 +230,13 @@ size_t Session::longest_draft() const {
 }
 
 bool Session::go_back(int64_t from, int64_t to) {
-  return from == to || (states_.rewind(from, to) && (!has_delegate_state() || executor_->delegates().seek(to)));
+  return from == to || (states_.rewind(from, to) && (!has_delegate_state() || executor().delegates().seek(to)));
 }
 
 // A ring has room for a whole call beside its window, so there is always a way back.
 void Session::forget_draft() {
-  if (!ahead_.empty()) (void)go_back(position() + static_cast<int64_t>(ahead_.size()), position());
-  ahead_ = {};
+  if (!position_.drafted().empty()) (void)go_back(position_.num_held(), position());
+  position_.drop_drafted();
 }
 
 Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
@@ -266,10 +260,8 @@ Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
 Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Status() : prefill(ids).status(); }
 
 Result<int64_t> Session::keep_prefix(std::span<const int32_t> ids) {
-  forget_deferred();
-  const size_t count = std::min(ids.size(), tokens_.size());
-  const auto common =
-      std::mismatch(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), tokens_.begin()).first - ids.begin();
+  position_.drop_deferred();
+  const auto common = std::ranges::mismatch(ids, tokens()).in1 - ids.begin();
   if (common < position()) remember();
   if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
   return position();
@@ -303,9 +295,9 @@ Result<std::span<const float>> Session::logits() {
     MOTE_RETURN_IF_ERROR(require_whole());
     return compute_deferred({});
   }
-  if (has_logits_) return last_logits();
-  if (!kept_logits_.empty()) return std::span<const float>(kept_logits_);
-  const int32_t last = tokens_.back();
+  if (position_.has_row()) return returned_logits();
+  if (!position_.kept_logits().empty()) return std::span(position_.kept_logits());
+  const int32_t last = tokens().back();
   MOTE_RETURN_IF_ERROR(rewind(position() - 1));
   return decode(last);
 }
@@ -316,11 +308,8 @@ Result<std::span<const float>> Session::decode(int32_t id) {
   if (has_deferred()) return compute_deferred(ids);
   if (!is_drafted(id)) return run(calls_.decode(), ids);
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
-  tokens_.append(ids);
-  ahead_ = ahead_.subspan(1);
-  forget_logits();  // the last row is not that of the last token
-  ++row_;
-  return row_of(executor_->output(last_call_.method, 0));
+  position_.accept_drafted();
+  return returned_logits();
 }
 
 Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32_t> draft) {
@@ -331,15 +320,9 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   ids.insert(ids.end(), draft.begin(), draft.end());
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
-  forget_draft();
   const MethodCall call = calls_.verify(ids.size(), context_length() - position());
-  draft_.assign(ids.begin() + 1, ids.begin() + static_cast<ptrdiff_t>(call.count));
-  MOTE_ASSIGN(const std::span<const float> rows, run(call, std::span(ids).first(call.count)));
-  ahead_ = draft_;
-  tokens_.truncate(tokens_.size() - draft_.size());
-  forget_logits();
-  row_ = 0;
-  return row_of(rows);
+  MOTE_RETURN_IF_ERROR(run(call, std::span(ids).first(call.count), call.count - 1).status());
+  return returned_logits();
 }
 
 template <typename Body>
@@ -376,14 +359,12 @@ Status Session::rewind(int64_t to) {
     reset();
     return {};
   }
-  const int64_t computed = position() - static_cast<int64_t>(num_deferred_);
-  if (!interrupted_ && (to >= computed || go_back(computed, to))) {
-    if (to < position()) forget_logits();
-    tokens_.truncate(static_cast<size_t>(to));
-    num_deferred_ = static_cast<size_t>(std::max<int64_t>(to - computed, 0));
+  const int64_t computed = position_.num_computed();
+  if (!position_.is_interrupted() && (to >= computed || go_back(computed, to))) {
+    position_.truncate(to);
     return {};
   }
-  const std::vector<int32_t> kept(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(to));
+  const std::vector<int32_t> kept = copy(tokens().first(static_cast<size_t>(to)));
   reset();
   return prefill(kept).status();
 }
@@ -401,15 +382,10 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
   MOTE_RETURN_IF_ERROR(require_computed());
   auto snapshot = std::make_shared<SessionSnapshot>();
   snapshot->bound = model_->bound();
-  snapshot->tokens.assign(tokens_.begin(), tokens_.end());
+  snapshot->tokens = copy(tokens());
   snapshot->states = states_.snapshot(position());
-  if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor_->delegates().snapshot()); }
-  if (has_logits_) {
-    const std::span<const float> logits = last_logits();
-    snapshot->logits.assign(logits.begin(), logits.end());
-  } else {
-    snapshot->logits = kept_logits_;
-  }
+  if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor().delegates().snapshot()); }
+  snapshot->logits = position_.has_row() ? copy(returned_logits()) : position_.kept_logits();
   return std::shared_ptr<const SessionSnapshot>(std::move(snapshot));
 }
 
@@ -418,28 +394,27 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   const auto size = static_cast<int64_t>(snapshot.tokens.size());
   MOTE_REQUIRE(to >= 0 && to <= size, Code::kInvalidArgument, "position = %lld: must be 0..%lld, the snapshot's",
                static_cast<long long>(to), static_cast<long long>(size));
-  const std::vector<int32_t> tokens(snapshot.tokens.begin(), snapshot.tokens.begin() + to);
+  const std::span<const int32_t> ids = std::span(snapshot.tokens).first(static_cast<size_t>(to));
   if (to == 0 || !states_.can_adopt(snapshot.states, to)) {
     reset();
-    return append(tokens);
+    return append(ids);
   }
   std::vector<float> logits = to == size ? snapshot.logits : std::vector<float>();
   reset();
   if (has_delegate_state() && !adopt_delegates(snapshot, to)) {
     reset();
-    return append(tokens);
+    return append(ids);
   }
   states_.adopt(snapshot.states, to);
-  tokens_.assign(tokens);  // keeps what it has reserved
-  kept_logits_ = std::move(logits);
+  position_.adopt(ids, std::move(logits));
   return {};
 }
 
 // False: computed again from position 0.
 bool Session::adopt_delegates(const SessionSnapshot& snapshot, int64_t to) {
-  const Result<bool> restored = executor_->delegates().restore(snapshot.delegates);
+  const Result<bool> restored = executor().delegates().restore(snapshot.delegates);
   if (!restored.ok() || !*restored) return false;
-  return executor_->delegates().seek(to);
+  return executor().delegates().seek(to);
 }
 
 size_t Session::reuse(std::span<const int32_t> ids) {
@@ -456,7 +431,7 @@ bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) 
 
 // Where there is no memory for it, others compute it again.
 void Session::remember() {
-  if (options_.prefix_cache == nullptr || interrupted_ || position() < kLeastPrefix) return;
+  if (options_.prefix_cache == nullptr || position_.is_interrupted() || position() < kLeastPrefix) return;
   try {
     auto present = snapshot();
     if (present.ok()) options_.prefix_cache->insert(*std::move(present));
@@ -472,26 +447,17 @@ Status Session::restore(const std::string& path) {
   MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, context_length()));
   SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, {}, std::move(saved.logits)};
   for (const SavedDelegate& delegate : saved.delegates) {
-    auto imported = executor_->delegates().import(delegate.backend, delegate.bytes);
+    auto imported = executor().delegates().import(delegate.backend, delegate.bytes);
     if (imported.ok()) snapshot.delegates.push_back(*std::move(imported));
   }
   if (saved.states.has_value()) snapshot.states = *std::move(saved.states);
   return adopt(snapshot, static_cast<int64_t>(snapshot.tokens.size()));
 }
 
-void Session::forget_logits() {
-  has_logits_ = false;
-  kept_logits_.clear();
-}
-
 void Session::reset() {
-  forget_logits();
-  tokens_.truncate(0);
-  num_deferred_ = 0;
-  ahead_ = {};
+  position_.reset();
   states_.clear();
-  if (has_delegate_state()) (void)executor_->delegates().seek(0);
-  interrupted_ = false;
+  if (has_delegate_state()) (void)executor().delegates().seek(0);
 }
 
 }  // namespace mote

@@ -13,13 +13,12 @@
 #include "runner/model/model.h"
 #include "runner/program/executor.h"
 #include "runner/program/profile.h"
-#include "runner/program/thread_pool.h"
 #include "runner/session/engine.h"
 #include "runner/session/method_calls.h"
+#include "runner/session/position.h"
 #include "runner/session/state/memory.h"
 #include "runner/session/state/prefix_cache.h"
 #include "runner/session/state/session_snapshot.h"
-#include "runner/session/state/token_list.h"
 
 namespace mote {
 
@@ -67,13 +66,13 @@ class Session {
   // 0 for a model with recurrent states, which cannot forget, and where others use the engine in between.
   size_t longest_draft() const;
   // Whether decode(id) costs nothing.
-  bool is_drafted(int32_t id) const { return !ahead_.empty() && ahead_.front() == id; }
+  bool is_drafted(int32_t id) const { return !position_.drafted().empty() && position_.drafted().front() == id; }
   // As prefill, for when the logits are not needed yet. No ids: nothing is done.
   Status append(std::span<const int32_t> ids);
   // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors:
   // those of rewind.
   Status defer(std::span<const int32_t> ids);
-  bool has_deferred() const { return num_deferred_ > 0; }
+  bool has_deferred() const { return !position_.deferred().empty(); }
   // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the
   // prefix cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
@@ -105,18 +104,18 @@ class Session {
   const SessionOptions& options() const { return options_; }
   int64_t context_length() const { return options_.context_length; }
   // Any thread, also while a call runs.
-  int64_t position() const { return tokens_.count(); }
-  int num_threads() const { return threads_->num_threads(); }
+  int64_t position() const { return position_.count(); }
+  int num_threads() const { return engine_.threads->num_threads(); }
   int64_t prefill_chunk() const { return options_.prefill_chunk; }
   // Tokens that kShift has forgotten since the session was opened.
-  int64_t forgotten_tokens() const { return forgotten_tokens_; }
+  int64_t forgotten_tokens() const { return position_.num_forgotten(); }
   // The ids at all positions so far.
-  std::span<const int32_t> tokens() const { return tokens_.ids(); }
+  std::span<const int32_t> tokens() const { return position_.ids(); }
   // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
   uint64_t state_bytes() const { return states_.bytes(); }
   uint64_t held_state_bytes() const { return states_.held_bytes(); }
   uint64_t arena_bytes() const {
-    return executor_->arena_bytes() + executor_->scratch_bytes() + executor_->delegate_bytes();
+    return executor().arena_bytes() + executor().scratch_bytes() + executor().delegate_bytes();
   }
 
   // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
@@ -184,16 +183,16 @@ class Session {
   Status make_room(size_t count);
   Result<std::span<const float>> compute_deferred(std::span<const int32_t> ids);
   Status require_computed();
-  void forget_deferred();
   Result<std::span<const float>> compute(std::span<const int32_t> ids);
   Result<std::span<const float>> compute_if_possible(std::span<const int32_t> ids);
   Result<int64_t> keep_prefix(std::span<const int32_t> ids);
   bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
   void remember();
-  void forget_logits();
-  Result<std::span<const float>> run(const MethodCall& call, std::span<const int32_t> ids);
+  Result<std::span<const float>> run(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted = 0);
+  Executor& executor() const { return *engine_.executor; }
+  // Of what the last call wrote for each of its rows, what belongs to the logits that were returned last.
   std::span<const float> row_of(std::span<const float> rows) const;
-  std::span<const float> last_logits();
+  std::span<const float> returned_logits() const;
   void forget_draft();
   bool has_delegate_state() const { return model_->bound()->has_delegate_state(); }
   // Of the states: from `from` positions to the first `to`. False: they must be computed again.
@@ -205,23 +204,12 @@ class Session {
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
   StateMemory states_;
-  std::vector<int> cpus_;
-  std::shared_ptr<ThreadPool> threads_;
-  std::shared_ptr<Executor> executor_;
+  Engine engine_;
+  bool shares_engine_ = false;  // others may make calls with it between two calls of this session
   std::unique_ptr<Profile> profile_;
-  TokenList tokens_;
-  size_t num_deferred_ = 0;         // of tokens_, the last ones, which are not in the states
-  std::vector<float> kept_logits_;  // those after the last token, where no method has them
-  bool has_logits_ = false;         // the last row of the last method's are those after the last token
-  int64_t forgotten_tokens_ = 0;
-  std::vector<int32_t> draft_;
-  std::span<const int32_t> ahead_;  // of draft_, what the states hold beyond tokens_
-  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
-  bool shares_engine_ = false;
-  bool interrupted_ = false;  // a recurrent state holds part of a failed call
   MethodCalls calls_;
-  MethodCall last_call_;
-  size_t row_ = 0;  // of its logits the one that was returned last
+  Position position_;
+  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace mote

@@ -40,7 +40,6 @@ class Budget {
     }
     memory_ += bytes;
   }
-  void give_memory(size_t bytes) { memory_ -= bytes; }
 
  private:
   Limits limits_;

@@ -74,7 +74,6 @@ class ExpressionParser {
   Expression* chain_of(Expression* expression);
   void parse_subscript(Expression* chain);
   Step parse_slice_or_item();
-  void parse_filter(Expression* chain);
   void parse_test(Expression* chain);
   std::string_view parse_dotted_name();
 

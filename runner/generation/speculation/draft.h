@@ -59,8 +59,6 @@ class Draft {
 
   std::span<const int32_t> ids() const { return ids_; }
   std::span<const size_t> grades() const { return grades_; }
-  // Ids that were proposed, of which trim may have dropped some.
-  size_t num_proposed() const { return num_proposed_; }
   // Tokens a second that are to be expected of it.
   double expected_rate() const { return rate(ids_.size()); }
 
@@ -75,7 +73,7 @@ class Draft {
   const DraftLimits limits_;
   std::vector<int32_t> ids_;
   std::vector<size_t> grades_;
-  size_t num_proposed_ = 0;
+  size_t num_proposed_ = 0;  // ids, of which trim may have dropped some
 };
 
 }  // namespace mote

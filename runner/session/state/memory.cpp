@@ -171,7 +171,7 @@ int64_t StateMemory::used_pages(size_t group, int64_t position) const {
 Status StateMemory::reserve_page(size_t index, int64_t page, int64_t position) {
   Group& group = groups_[index];
   const Slab& present = group.slabs[static_cast<size_t>(page)];
-  if (present && !present.is_shared()) return {};
+  if (present && present.is_writable()) return {};
   Slab slab = Slab::allocate(group.slab_bytes);
   MOTE_REQUIRE(static_cast<bool>(slab), Code::kOutOfMemory,
                "no memory for %llu more bytes of keys and values at position %lld: close other sessions or choose a "
@@ -244,7 +244,9 @@ StateSnapshot StateMemory::snapshot(int64_t position) const {
     StateSnapshot::Group& group = snapshot.groups.emplace_back();
     group.window = cache.window;
     group.num_sinks = cache.num_sinks;
-    group.slabs.assign(groups_[i].slabs.begin(), groups_[i].slabs.begin() + used_pages(i, position));
+    const auto num_pages = static_cast<size_t>(used_pages(i, position));
+    group.slabs.reserve(num_pages);
+    for (size_t page = 0; page < num_pages; ++page) group.slabs.push_back(groups_[i].slabs[page].share());
     if (cache.window == 0) continue;
     group.num_slots = cache.num_slots();
     group.positions.assign(cache.positions, cache.positions + cache.num_slots());
@@ -280,7 +282,7 @@ void StateMemory::adopt(const StateSnapshot& snapshot, int64_t position) {
     Group& group = groups_[i];
     const StateSnapshot::Group& from = snapshot.groups[i];
     const auto pages = static_cast<size_t>(used_pages(i, position));
-    for (size_t page = 0; page < pages; ++page) set_slab(group, page, from.slabs[page]);
+    for (size_t page = 0; page < pages; ++page) set_slab(group, page, from.slabs[page].share());
     int64_t* positions = shape(group).positions;
     if (from.window == 0) {
       std::iota(positions, positions + position, int64_t{0});

@@ -260,7 +260,7 @@ class Reader {
       return invalid(format("groups[%u].positions: there are %u, must be %zu", index, saved.positions()->size(),
                             group.positions.size()));
     }
-    group.slabs.assign(pages, Slab());
+    group.slabs.resize(pages);
     for (uint32_t page = 0; page < pages; ++page) {
       if (saved.pages()->Get(page) == 0) continue;
       group.slabs[page] = Slab::allocate(states_.slab_bytes(index));

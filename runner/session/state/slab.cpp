@@ -45,8 +45,15 @@ Slab Slab::allocate(size_t bytes) {
   return slab;
 }
 
+Slab Slab::share() const {
+  Slab other;
+  other.block_ = block_;
+  if (block_ != nullptr) block_->num_holders.fetch_add(1, std::memory_order_relaxed);
+  return other;
+}
+
 void Slab::release() {
-  if (block_ == nullptr || block_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (block_ == nullptr || block_->num_holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   release_pages(block_->data, block_->bytes);
   delete block_;
 }

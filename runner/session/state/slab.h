@@ -1,4 +1,4 @@
-// Memory that several owners read and that one of them may write once the others are gone.
+// Memory that several holders read and that one of them may write while it is the only one.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,12 @@
 
 namespace mote {
 
-// A counted reference to zeroed memory whose pages cost nothing until they are touched. Thread safety: as a shared_ptr;
-// the memory may be written by whoever holds the only reference.
+// A holder of zeroed memory whose pages cost nothing until they are touched. A slab begins with one holder; share()
+// adds one, a holder's end takes one away, and the last one's end frees the memory. Copying is a call so that no copy
+// made in passing takes the right to write. Thread safety: each holder on its own, on any thread.
 class Slab {
  public:
   Slab() = default;
-  Slab(const Slab& other) : block_(other.block_) {
-    if (block_ != nullptr) block_->references.fetch_add(1, std::memory_order_relaxed);
-  }
   Slab(Slab&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
   Slab& operator=(Slab other) noexcept {
     std::swap(block_, other.block_);
@@ -26,15 +24,18 @@ class Slab {
   // Without memory if the system refuses.
   static Slab allocate(size_t bytes);
 
+  // Another holder of the same memory; without memory if this is.
+  Slab share() const;
+
   explicit operator bool() const { return block_ != nullptr; }
   std::byte* data() const { return block_->data; }
   size_t bytes() const { return block_->bytes; }
-  // Nobody can make it shared again but through this reference, so that `false` stays true.
-  bool is_shared() const { return block_->references.load(std::memory_order_acquire) > 1; }
+  // Whether this holder is the only one, and so may write. Only share() on this very holder can end that.
+  bool is_writable() const { return block_->num_holders.load(std::memory_order_acquire) == 1; }
 
  private:
   struct Block {
-    std::atomic<int64_t> references{1};
+    std::atomic<int64_t> num_holders{1};
     std::byte* data = nullptr;
     size_t bytes = 0;
   };
