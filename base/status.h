@@ -1,6 +1,7 @@
 // Status and Result<T>: how every C++ part of Mote reports failure. No exceptions cross a library boundary.
 #pragma once
 
+#include <cstdarg>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,6 +69,7 @@ class [[nodiscard]] Result {
 
 // printf-like text for messages.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
+[[gnu::format(printf, 1, 0)]] std::string format_list(const char* pattern, va_list arguments);
 
 }  // namespace mote
 
