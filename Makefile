@@ -4,15 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 STAMPS := build/stamps
-export CXX  # one compiler and one cmake for all builds, so that ccache finds in one what another has compiled
+PIP := $(BIN)/pip --disable-pip-version-check -qq
+export PIP_ROOT_USER_ACTION := ignore
+export CXX  # one compiler for all builds, so that ccache finds in one what another has compiled
 export CCACHE_BASEDIR := $(CURDIR)
+# $(call timed,name,commands): runs them and prints and notes how long they took.
+timed = @start=$$(date +%s); echo "== $(1)"; $(2) && seconds=$$(($$(date +%s) - start)) && \
+	echo "== $(1): $$seconds s" && echo "$(1) $$seconds" >> build/stage_seconds
 
 CPP_SOURCES := $(shell find base kernels tokenizer runner backends cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt)
 PYTHON_SOURCES := $(shell find llm_export llm_server backends runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python asan tsan fuzz style clean
+.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style clean
 all: build
 
 $(STAMPS)/system: scripts/install_system_packages.sh
@@ -21,20 +26,29 @@ $(STAMPS)/system: scripts/install_system_packages.sh
 	@touch $@
 
 # torch comes first and pinned: a later, unpinned request would replace it by a build with gigabytes of GPU libraries.
-# executorch has a current XNNPACK, which tests/backends/xnnpack runs; its flatc does not match the system's flatbuffers.
 $(STAMPS)/venv: pyproject.toml $(STAMPS)/system
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --no-deps executorch==1.5.1 && rm -f $(BIN)/flatc
-	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.25,<4" ninja
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Python packages"
+	@$(PIP) install --upgrade pip
+	@$(PIP) install torch==2.13.0
+	@$(PIP) install "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.25,<4" ninja
 	@touch $@
 
+# The package's modules and the tests are targets of one build folder.
 $(STAMPS)/build: $(STAMPS)/venv $(CPP_SOURCES) pyproject.toml
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/pip install --quiet --no-build-isolation --editable '.[test]'
+	@echo "Building the runner: some minutes the first time"
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --editable . \
+	  --config-settings=build-dir=build/dev --config-settings=cmake.define.MOTE_BUILD_TESTS=ON
 	@touch $@
 
-setup: $(STAMPS)/venv
+# executorch has a current XNNPACK, which tests/backends/xnnpack runs; its other needs, and its flatc, are not wanted.
+$(STAMPS)/test-packages: pyproject.toml $(STAMPS)/build
+	@echo "Installing Python packages for tests"
+	@$(PIP) install --group test
+	@$(PIP) install --no-deps executorch==1.5.1 && rm -f $(BIN)/flatc
+	@touch $@
+
+setup: $(STAMPS)/test-packages
 build: $(STAMPS)/build
 
 demo: out/demo.mote
@@ -46,20 +60,19 @@ out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
 
 # One target per stage, each skipped when nothing that it reads has changed.
 test: test-cpp test-asan test-aarch64 test-python style
+	@echo "Seconds of the stages that ran:"; cat build/stage_seconds 2>/dev/null; rm -f build/stage_seconds
 
 test-cpp: $(STAMPS)/test-cpp
-$(STAMPS)/test-cpp: $(STAMPS)/venv $(CPP_SOURCES) $(TEST_SOURCES)
-	$(BIN)/cmake --preset dev
-	$(BIN)/cmake --build --preset dev --parallel $(JOBS)
-	$(BIN)/ctest --preset dev --parallel $(JOBS)
+$(STAMPS)/test-cpp: $(STAMPS)/test-packages $(CPP_SOURCES) $(TEST_SOURCES)
+	$(call timed,build the tests,$(BIN)/cmake build/dev && $(BIN)/cmake --build build/dev --parallel $(JOBS))
+	$(call timed,test-cpp,$(BIN)/ctest --preset dev --parallel $(JOBS))
 	@touch $@
 
 test-asan: $(STAMPS)/test-asan
-$(STAMPS)/test-asan: $(STAMPS)/venv out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
-	$(BIN)/cmake --preset asan
-	$(BIN)/cmake --build --preset asan --parallel $(JOBS)
-	$(BIN)/ctest --preset asan --parallel $(JOBS)
-	build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote
+$(STAMPS)/test-asan: $(STAMPS)/test-packages out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
+	$(call timed,build with sanitizers,$(BIN)/cmake --preset asan && $(BIN)/cmake --build --preset asan --parallel $(JOBS))
+	$(call timed,test-asan,$(BIN)/ctest --preset asan --parallel $(JOBS) && \
+	  build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote)
 	@touch $@
 
 # The kernels for 64-bit Arm under an emulator, and the demo model's tokens on every CPU that can be had or imitated here.
@@ -70,18 +83,21 @@ $(STAMPS)/test-aarch64: $(STAMPS)/test-cpp out/demo.mote
 	elif ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then \
 	  echo "test-aarch64: skipped, g++-aarch64-linux-gnu and qemu-user are not installed"; \
 	else \
-	  $(BIN)/cmake --preset aarch64 && $(BIN)/cmake --build --preset aarch64 --parallel $(JOBS) && $(BIN)/ctest --preset aarch64 --parallel $(JOBS); \
+	  $(MAKE) --no-print-directory aarch64; \
 	fi
 	$(BIN)/python scripts/compare_instruction_sets.py out/demo.mote
 	@touch $@
+aarch64:
+	$(call timed,build for aarch64,$(BIN)/cmake --preset aarch64 && $(BIN)/cmake --build --preset aarch64 --parallel $(JOBS))
+	$(call timed,test-aarch64,$(BIN)/ctest --preset aarch64 --parallel $(JOBS))
 
 test-python: $(STAMPS)/test-python
-$(STAMPS)/test-python: $(STAMPS)/build out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
-	$(BIN)/python -m pytest -n $(JOBS) tests
+$(STAMPS)/test-python: $(STAMPS)/test-packages out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
+	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
 	@touch $@
 
 asan: test-asan
-tsan: $(STAMPS)/venv
+tsan: $(STAMPS)/test-packages
 	$(BIN)/cmake --preset tsan
 	$(BIN)/cmake --build --preset tsan --parallel $(JOBS)
 	$(BIN)/ctest --preset tsan --parallel $(JOBS)
@@ -89,12 +105,17 @@ tsan: $(STAMPS)/venv
 # Needs clang with libFuzzer. `make fuzz FUZZ_SECONDS=3600 FUZZ_TARGETS="encode decode"`
 FUZZ_SECONDS ?= 60
 FUZZ_CXX ?= $(shell command -v clang++-19 || command -v clang++)
-fuzz: $(STAMPS)/venv
+fuzz: $(STAMPS)/test-packages
 	$(BIN)/cmake --preset fuzz -DCMAKE_CXX_COMPILER=$(FUZZ_CXX)
 	$(BIN)/cmake --build --preset fuzz --parallel $(JOBS)
 	sh scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-style: $(STAMPS)/build
+# What `make test` does in a smaller version, for hours.
+SOAK_SECONDS ?= 3600
+soak: $(STAMPS)/test-asan
+	sh scripts/soak.sh $(SOAK_SECONDS)
+
+style: $(STAMPS)/test-packages
 	$(BIN)/ruff check .
 	$(BIN)/python scripts/check_style.py
 	git ls-files '*.c' '*.cpp' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror

@@ -41,11 +41,21 @@ function(mote_test_on_lesser_cpus name)
   endforeach()
 endfunction()
 
-# mote_test(name SOURCES ... DEPENDS ... [PARTS n]): a GoogleTest executable that ctest runs, in n parts that may run side by side.
+# mote_test_program(name SOURCES ... DEPENDS ...): an executable with GoogleTest. What is tested is optimised, tests are not: that
+# would take most of the time of a build.
+set(MOTE_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+function(mote_test_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_compile_options(${name} PRIVATE ${MOTE_TEST_OPTIONS})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} mote_flags GTest::gtest GTest::gtest_main)
+endfunction()
+
+# mote_test(name SOURCES ... DEPENDS ... [PARTS n]): a test program that ctest runs, in n parts that may run side by side.
 function(mote_test name)
   cmake_parse_arguments(arg "" "PARTS" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} mote_flags GTest::gtest GTest::gtest_main)
+  mote_test_program(${name} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS})
+  target_precompile_headers(${name} REUSE_FROM mote_test_headers)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT arg_PARTS)
     return()

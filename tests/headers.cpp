@@ -1,0 +1,1 @@
+// Only there so that its target can precompile headers.
