@@ -200,7 +200,10 @@ def _encoder(checkpoint, memory_plan: MemoryPlan, bar):
 
 @contextlib.contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """Yields a new file beside `path`, which is gone afterwards unless it was renamed."""
+    """Yields a new file beside `path`, which is gone afterwards unless it was renamed.
+
+    What a backend kept beside it while it was checked, under a name that begins with the file's, goes too.
+    """
     temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     if path.is_dir():
         raise FileError(f"{path}: is a folder: must be the name of the file to write")
@@ -215,7 +218,9 @@ def _temporary(path: Path) -> Iterator[Path]:
             raise
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        for file in path.parent.iterdir():
+            if file.name.startswith(temporary.name):
+                file.unlink(missing_ok=True)
 
 
 def _commit(temporary: Path, path: Path) -> None:

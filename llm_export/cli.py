@@ -58,7 +58,7 @@ Examples:
   mote chat qwen3.mote
   mote serve qwen3.mote""",
 )
-@click.version_option(package_name="mote", prog_name="mote")
+@click.version_option(package_name="mote-llm", prog_name="mote")
 def cli() -> None:
     """Export Hugging Face language models to one file and run them on the device in your hand."""
 

@@ -1,4 +1,4 @@
-"""Serves a .mote file over HTTP as OpenAI's API does: `mote serve`. Needs `pip install mote[serve]`."""
+"""Serves a .mote file over HTTP as OpenAI's API does: `mote serve`. Needs the extra `serve`."""
 
 from llm_server.app import ServerOptions, create_app
 from llm_server.guard import Limits

@@ -85,7 +85,7 @@ def _provenance(checkpoint: Checkpoint, recipe: str) -> Provenance:
 
 def _exporter_version() -> str:
     try:
-        return version("mote")
+        return version("mote-llm")
     except PackageNotFoundError:
         return "unknown"
 

@@ -16,7 +16,8 @@ def run(model, host, port, model_name, api_key, threads, backend, context_length
     try:
         from llm_server import Limits, ServerOptions, is_local, serve
     except ModuleNotFoundError as error:
-        raise ArgumentError(f"mote serve needs the package {error.name}: pip install 'mote[serve]'") from None
+        needed = f"mote serve needs the package {error.name}: pip install '.[serve]' in a checkout of Mote"
+        raise ArgumentError(needed) from None
     api_key = api_key or os.environ.get("MOTE_API_KEY") or None
     if not is_local(host) and api_key is None:
         text = (

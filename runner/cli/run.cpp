@@ -89,6 +89,7 @@ int32_t stream(const Generation& generation, int32_t& last_id) {
     if (!written || std::fflush(stdout) != 0) return MOTE_FINISH_CANCELLED;  // whoever read the text has gone
   } while (piece.finished == 0);
   std::fputc('\n', stdout);
+  std::fflush(stdout);  // before the statistics, where both go to one place
   return piece.finish_reason;
 }
 

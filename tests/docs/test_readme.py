@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 from scripts import update_backend_table, update_model_table
@@ -18,6 +19,14 @@ def test_model_table_is_that_of_the_tests():
 def test_backend_table_is_that_of_the_code():
     page = (ROOT / "docs" / "backends.md").read_text()
     assert update_backend_table.updated(page) == page, "run: .venv/bin/python scripts/update_backend_table.py"
+
+
+def test_the_transcript_is_that_of_make_demo():
+    printed = subprocess.run(["make", "-n", "-B", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    transcript = (ROOT / "README.md").read_text().split("<!-- transcript -->")[1]
+    commands = re.findall(r"^    \$ (.+)", transcript, re.MULTILINE)
+    assert len(commands) == 3
+    assert [command for command in commands if command not in printed.replace(".venv/bin/", "")] == []
 
 
 def test_links_lead_to_files():
