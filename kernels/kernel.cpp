@@ -54,20 +54,19 @@ std::vector<KernelChoice>& choices() {
   return list;
 }
 
-void remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules) {
+// The reason for the choice; empty: it is not new.
+std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules) {
   const std::lock_guard lock(choices_mutex);
   for (KernelChoice& choice : choices()) {
     if (choice.kernel != &kernel || choice.format != format) continue;
     choice.min_tokens = std::min(choice.min_tokens, tokens);
     choice.max_tokens = std::max(choice.max_tokens, tokens);
-    return;
+    return {};
   }
-  const std::string reason =
+  std::string reason =
       holds(rules.pinned, kernel.name) ? "MOTE_KERNEL" : "the highest rank with " + to_string(rules.features);
   choices().push_back({&kernel, format, tokens, tokens, reason});
-  MOTE_LOG_LINE(kInfo, "%.*s for %s, from %lld tokens on: %.*s (%s)", static_cast<int>(kernel.role.size()),
-                kernel.role.data(), describe(format).c_str(), static_cast<long long>(tokens),
-                static_cast<int>(kernel.name.size()), kernel.name.data(), reason.c_str());
+  return reason;
 }
 
 }  // namespace
@@ -115,7 +114,11 @@ Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& for
   static const Status checked = check_rules(rules);
   MOTE_RETURN_IF_ERROR(checked);
   MOTE_ASSIGN(const Kernel* kernel, find_kernel(role, format, tokens, rules));
-  remember(*kernel, format, tokens, rules);
+  if (const std::string reason = remember(*kernel, format, tokens, rules); !reason.empty()) {
+    MOTE_LOG_LINE(kInfo, "%.*s for %s, from %lld tokens on: %.*s (%s)", static_cast<int>(kernel->role.size()),
+                  kernel->role.data(), describe(format).c_str(), static_cast<long long>(tokens),
+                  static_cast<int>(kernel->name.size()), kernel->name.data(), reason.c_str());
+  }
   return kernel;
 }
 

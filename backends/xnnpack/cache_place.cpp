@@ -1,5 +1,4 @@
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -52,31 +51,20 @@ std::string target_name(const std::string& target) {
   return format("xnnpack+%08x", crc32(std::as_bytes(std::span(target))));
 }
 
-std::string cache_path(const DelegateSource& source) {
-  const std::string ending = "." + target_name(source.target) + "-cache";
-  const char* folder = std::getenv("MOTE_CACHE_DIR");
-  if (folder == nullptr || *folder == '\0') return source.path + ending;
-  // Models of one name share the folder.
-  const std::string name = source.path.substr(source.path.rfind('/') + 1);
-  return format("%s/%s-%08x", folder, name.c_str(), source.program_crc32) + ending;
-}
-
 }  // namespace
 
 std::optional<CachePlace> CachePlace::find(const Api& api, const DelegateSource& source) {
   const char* wanted = std::getenv("MOTE_XNNPACK_CACHE");
-  if (source.path.empty() || (wanted != nullptr && std::string_view(wanted) == "0")) return std::nullopt;
-  struct stat info{};
-  if (::stat(source.path.c_str(), &info) != 0) return std::nullopt;
+  if (source.cache_prefix.empty() || (wanted != nullptr && std::string_view(wanted) == "0")) return std::nullopt;
   static const LibraryFile library = read_library(api);  // one a process
   if (library.bytes == 0) {
     MOTE_LOG_LINE(kInfo, "xnnpack: the file of the library cannot be read, so packed weights are not kept");
     return std::nullopt;
   }
   CachePlace place;
-  place.path = cache_path(source);
-  place.identity = {static_cast<uint64_t>(info.st_size), library.bytes, source.program_crc32, library.crc32,
-                    detect_cpu_features().bits,          kArchitecture};
+  place.path = source.cache_prefix + "." + target_name(source.target) + "-cache";
+  place.identity = {source.file_bytes,          library.bytes, source.program_crc32, library.crc32,
+                    detect_cpu_features().bits, kArchitecture};
   return place;
 }
 

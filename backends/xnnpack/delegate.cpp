@@ -2,6 +2,7 @@
 
 #include <array>
 #include <new>
+#include <set>
 
 #include "backends/xnnpack/threads.h"
 #include "base/log.h"
@@ -157,6 +158,28 @@ class SessionDelegate : public Delegate {
   std::vector<Prepared> parts_;
 };
 
+// How much of the weights of all parts those parts have that are done: each weight is packed once.
+class PackedShare {
+ public:
+  explicit PackedShare(std::span<const DelegatePart> parts) {
+    PackedShare whole;
+    for (const DelegatePart& part : parts) whole.add(part);
+    all_ = whole.done_;
+  }
+  void add(const DelegatePart& part) {
+    for (const DelegateWeight& weight : part.weights) {
+      if (seen_.insert(weight.index).second) done_ += static_cast<double>(weight.tensor.num_elements());
+    }
+  }
+  double fraction() const { return all_ > 0.0 ? done_ / all_ : 0.0; }
+
+ private:
+  PackedShare() = default;
+  std::set<uint32_t> seen_;
+  double done_ = 0.0;
+  double all_ = 0.0;
+};
+
 }  // namespace
 
 // With what was packed before, else writing what is packed now, else without a file: whatever is wrong with it, a load
@@ -190,7 +213,12 @@ Result<std::shared_ptr<const Program>> Program::load_with(const Api& api, const 
                                                           std::string* failure) {
   std::shared_ptr<Program> program(new Program(api, std::move(weights)));
   Status status;
-  for (size_t i = 0; i < source.parts.size() && status.ok(); ++i) status = program->load_part(source.parts[i]);
+  PackedShare share(source.parts);
+  for (size_t i = 0; i < source.parts.size() && status.ok(); ++i) {
+    status = report(source.progress, share.fraction());
+    if (status.ok()) status = program->load_part(source.parts[i]);
+    share.add(source.parts[i]);
+  }
   if (status.ok()) status = program->weights_->finish();
   *failure = program->weights_->cache_failure();
   if (!status.ok()) return status;

@@ -1,6 +1,7 @@
 #include "backends/xnnpack/library.h"
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -139,20 +140,25 @@ Status prove(const Api& api, const std::string& name) {
   return {};
 }
 
-Result<const Api*> load() {
+// name: that of the library, if it is found
+Result<const Api*> load(std::string& name) {
   MOTE_ASSIGN(const Functions found, find_functions());
   const XnnStatus status = found.api.initialize(nullptr);
   MOTE_REQUIRE(status == XnnStatus::kSuccess, Code::kInvalidArgument, "%s: XNNPACK does not start on this device: %s",
                found.library.c_str(), status_name(status));
   MOTE_RETURN_IF_ERROR(prove(found.api, found.library));
-  MOTE_LOG_LINE(kInfo, "xnnpack: %s", found.library.c_str());
+  name = found.library;
   return static_cast<const Api*>(new Api(found.api));
 }
 
 }  // namespace
 
 Result<const Api*> library() {
-  static const Result<const Api*>& loaded = *new Result<const Api*>(load());
+  static std::string& name = *new std::string;
+  static const Result<const Api*>& loaded = *new Result<const Api*>(load(name));
+  // Not while the other threads wait for the library.
+  static std::atomic_flag is_said;
+  if (loaded.ok() && !is_said.test_and_set()) MOTE_LOG_LINE(kInfo, "xnnpack: %s", name.c_str());
   return loaded;
 }
 

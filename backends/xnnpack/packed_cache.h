@@ -34,7 +34,7 @@ struct CachePlace {
   std::string path;
   CacheIdentity identity;
 
-  // Nothing where they are not to be kept: MOTE_XNNPACK_CACHE=0, a program without a file, a library that cannot be
+  // Nothing where they are not to be kept: MOTE_XNNPACK_CACHE=0, a program without a place, a library that cannot be
   // read.
   static std::optional<CachePlace> find(const Api& api, const DelegateSource& source);
 };

@@ -136,7 +136,7 @@ int32_t mote_batch_statistics(const mote_batch* handle, size_t index, mote_stati
     MOTE_REQUIRE(from.statistics.has_value(), Code::kInvalidArgument,
                  "sequence %lld goes on: only its last piece has statistics", static_cast<long long>(from.sequence));
     const auto& reason = from.piece.finish_reason;
-    return mote::capi::write_statistics(*from.statistics, reason.has_value() ? static_cast<int32_t>(*reason) : -1,
-                                        statistics);
+    return mote::capi::write_statistics(
+        *from.statistics, reason.has_value() ? static_cast<mote_finish_reason>(*reason) : MOTE_FINISH_NONE, statistics);
   });
 }

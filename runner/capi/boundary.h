@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string_view>
 
@@ -52,6 +53,21 @@ Status write_struct(const T& from, T* to) {
 inline std::string_view text_or_empty(const char* text) {
   return text != nullptr ? std::string_view(text) : std::string_view();
 }
+
+// What a caller gives together with a function that lets go of it, which is called with the last copy's end.
+// Throws std::bad_alloc, and has called it then.
+class Borrowed {
+ public:
+  Borrowed(void* data, mote_release release)
+      : data_(data, [release](void* given) noexcept {
+          if (release != nullptr) release(given);
+        }) {}
+  void* get() const { return data_.get(); }
+  std::shared_ptr<const void> shared() const { return data_; }
+
+ private:
+  std::shared_ptr<void> data_;
+};
 
 // A copy for the caller, freed by mote_string_free.
 Status give_string(std::string_view text, char** out);

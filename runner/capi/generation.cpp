@@ -120,11 +120,12 @@ Status mote::capi::write_piece(Piece piece, PieceMemory& memory, mote_piece* to)
   result.top_logprobs = memory.top_logprobs.data();
   result.num_top_logprobs = memory.top_logprobs.size();
   result.finished = piece.finish_reason.has_value();
-  result.finish_reason = result.finished != 0 ? static_cast<int32_t>(*piece.finish_reason) : 0;
+  result.finish_reason =
+      result.finished != 0 ? static_cast<mote_finish_reason>(*piece.finish_reason) : MOTE_FINISH_NONE;
   return write_struct(result, to);
 }
 
-Status mote::capi::write_statistics(const Statistics& from, int32_t finish_reason, mote_statistics* to) {
+Status mote::capi::write_statistics(const Statistics& from, mote_finish_reason finish_reason, mote_statistics* to) {
   const ProcessMemory memory = process_memory();
   mote_statistics result{};
   result.finish_reason = finish_reason;
@@ -183,7 +184,8 @@ int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_er
     MOTE_REQUIRE_POINTER(piece);
     MOTE_RETURN_IF_ERROR(check_unchanged(*generation));
     MOTE_ASSIGN(mote::Piece next, generation->generation->next());
-    if (next.finish_reason.has_value()) generation->finish_reason = static_cast<int32_t>(*next.finish_reason);
+    if (next.finish_reason.has_value())
+      generation->finish_reason = static_cast<mote_finish_reason>(*next.finish_reason);
     return mote::capi::write_piece(std::move(next), generation->piece, piece);
   });
 }

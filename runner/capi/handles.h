@@ -107,7 +107,7 @@ struct Object<mote_generation> {
   Occupancy& occupancy = session->occupancy;
   uint64_t num_changes = session->num_changes;  // of the session, when the generation last saw it
   PieceMemory piece{};                          // of the last one
-  int32_t finish_reason = -1;
+  mote_finish_reason finish_reason = MOTE_FINISH_NONE;
 };
 
 // Of a sequence that is not over.

@@ -4,11 +4,13 @@
 #include "runner/model/generation_config.h"
 #include "runner/program/machine.h"
 
+using mote::Code;
 using mote::Status;
 using mote::capi::give;
 using mote::capi::give_string;
 using mote::capi::guarded;
 using mote::capi::share;
+using mote::capi::text_or_empty;
 
 const char* mote_version(void) { return MOTE_VERSION; }
 
@@ -37,20 +39,68 @@ int32_t mote_describe_kernels(char** json, mote_error* error) {
   });
 }
 
+namespace {
+
+mote::Result<mote::OpenOptions> read_options(const mote_model_options& from) {
+  mote::OpenOptions options;
+  const bool reads = from.load_mode == MOTE_LOAD_READ;
+  MOTE_REQUIRE(reads || from.load_mode == MOTE_LOAD_MAP, Code::kInvalidArgument,
+               "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", from.load_mode);
+  if (reads) options.mode = mote::LoadMode::kRead;
+  if (from.backend != nullptr) options.backend = from.backend;
+  options.cache_dir = text_or_empty(from.cache_dir);
+  if (from.on_progress != nullptr) {
+    options.progress = [call = from.on_progress, user_data = from.user_data](double fraction) {
+      return call(user_data, fraction) == 0 ? Status() : Status(Code::kCancelled, "opening the model was cancelled");
+    };
+  }
+  return options;
+}
+
+// source_named: what makes the source of its name in messages
+template <typename MakeSource>
+Status open_model(const mote_model_options* requested, mote_model** out, const MakeSource& source_named) {
+  MOTE_REQUIRE_POINTER(out);
+  *out = nullptr;
+  mote_model_options given{};
+  if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, given));
+  MOTE_ASSIGN(const mote::OpenOptions options, read_options(given));
+  MOTE_ASSIGN(const mote::Source source, source_named(text_or_empty(given.name)));
+  MOTE_ASSIGN(auto model, mote::Model::open(source, options));
+  MOTE_RETURN_IF_ERROR(mote::generation_defaults(*model).status());
+  return give(out, std::move(model));
+}
+
+}  // namespace
+
 int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_POINTER(out);
-    *out = nullptr;
-    MOTE_REQUIRE_POINTER(path);
-    mote_model_options chosen{};
-    if (options != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(options, chosen));
-    const bool reads = chosen.load_mode == MOTE_LOAD_READ;
-    MOTE_REQUIRE(reads || chosen.load_mode == MOTE_LOAD_MAP, mote::Code::kInvalidArgument,
-                 "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", chosen.load_mode);
-    const std::string_view backend = chosen.backend == nullptr ? mote::kAnyBackend : chosen.backend;
-    MOTE_ASSIGN(auto model, mote::Model::open(path, reads ? mote::LoadMode::kRead : mote::LoadMode::kMap, backend));
-    MOTE_RETURN_IF_ERROR(mote::generation_defaults(*model).status());
-    return give(out, std::move(model));
+  return guarded(error, [&] {
+    return open_model(options, out, [&](std::string_view) -> mote::Result<mote::Source> {
+      MOTE_REQUIRE_POINTER(path);
+      return mote::Source(path);
+    });
+  });
+}
+
+int32_t mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mote_model_options* options,
+                           mote_model** out, mote_error* error) {
+  return guarded(error, [&] {
+    return open_model(options, out, [&](std::string_view name) -> mote::Result<mote::Source> {
+      std::string shown = name.empty() ? mote::format("descriptor %d", fd) : std::string(name);
+      return mote::Source(mote::FilePart{std::move(shown), fd, offset, length});
+    });
+  });
+}
+
+int32_t mote_model_open_memory(const void* data, size_t bytes, mote_release release, void* owner,
+                               const mote_model_options* options, mote_model** out, mote_error* error) {
+  return guarded(error, [&] {
+    const mote::capi::Borrowed borrowed(owner, release);
+    return open_model(options, out, [&](std::string_view name) -> mote::Result<mote::Source> {
+      if (bytes > 0) MOTE_REQUIRE_POINTER(data);
+      const std::span given(static_cast<const std::byte*>(data), bytes);
+      return mote::Source(mote::MemoryBytes{std::string(name.empty() ? "memory" : name), given, borrowed.shared()});
+    });
   });
 }
 

@@ -20,14 +20,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if defined(_WIN32)
 #define MOTE_API __declspec(dllexport)
 #else
 #define MOTE_API __attribute__((visibility("default")))
+#endif
+
+/* The name of an enum that has the width of int32_t, and may be given values by a newer library that are not listed
+ * here: docs/decisions/0011-capi-enums.md. */
+#if defined(__clang__)
+#define MOTE_ENUM(name)                           \
+  __attribute__((enum_extensibility(open))) name: \
+  int32_t
+#elif defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define MOTE_ENUM(name) \
+  name:                 \
+  int32_t
+#else
+#define MOTE_ENUM(name) name
+#endif
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 typedef struct mote_model mote_model;
@@ -39,7 +53,8 @@ typedef struct mote_chat_template mote_chat_template;
 typedef struct mote_prompt mote_prompt;
 typedef struct mote_reply mote_reply;
 
-enum {
+/* 0..999 */
+typedef enum MOTE_ENUM(mote_error_code) {
   MOTE_OK = 0,
   MOTE_ERROR_FILE_NOT_FOUND = 10,
   MOTE_ERROR_FILE_UNREADABLE = 11,
@@ -58,11 +73,13 @@ enum {
   MOTE_ERROR_OUT_OF_MEMORY = 50,
   MOTE_ERROR_CANCELLED = 60,
   MOTE_ERROR_INTERNAL = 70
-};
+} mote_error_code;
+/* "FILE_NOT_FOUND" for MOTE_ERROR_FILE_NOT_FOUND, "OK" for MOTE_OK; NULL for another number. */
+MOTE_API const char* mote_error_name(mote_error_code code);
 
 typedef struct {
   uint32_t struct_size;
-  int32_t code;
+  mote_error_code code;
   char message[1024]; /* one sentence, truncated if longer */
 } mote_error;
 
@@ -89,6 +106,25 @@ typedef struct {
  */
 MOTE_API int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error);
 
+typedef enum MOTE_ENUM(mote_log_level) {
+  MOTE_LOG_OFF = 0,
+  MOTE_LOG_ERROR = 1,
+  MOTE_LOG_INFO = 2,
+  MOTE_LOG_DEBUG = 3
+} mote_log_level;
+
+/* Takes a line of a log: UTF-8 without newline, not NUL-terminated, the callback's only while it runs. It is called
+ * from any thread, by several at the same time, and may call anything of this header. */
+typedef void (*mote_log_sink)(void* user_data, mote_log_level level, const char* text, size_t text_bytes);
+/* Called once, when a pointer that was given with it is not used any more; from any thread. */
+typedef void (*mote_release)(void* user_data);
+
+/* Lines up to `level` go to `sink` from now on, in this process and whatever MOTE_LOG says; NULL: they are printed on
+ * standard error again, up to the level that the environment variable MOTE_LOG names. Lines that are being written go
+ * to the sink before it, whose `release` (may be NULL) comes when they are. */
+MOTE_API int32_t mote_set_log_sink(mote_log_level level, mote_log_sink sink, void* user_data, mote_release release,
+                                   mote_error* error);
+
 /* *json is an object: "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs,
  * rank, min_tokens, max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is
  * for the models that were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
@@ -100,17 +136,38 @@ MOTE_API int32_t mote_describe_kernels(char** json, mote_error* error);
  * once. */
 enum { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 };
 
+/* Told how much of the opening of a model is done, 0..1 and never less than before, by the thread that opens it. Not 0
+ * ends it with MOTE_ERROR_CANCELLED, and nothing is left behind. */
+typedef int32_t (*mote_progress)(void* user_data, double fraction);
+
 typedef struct {
   uint32_t struct_size;
   int32_t load_mode;   /* MOTE_LOAD_* */
   const char* backend; /* one of the ways in which the file can be run, "cpu", "xnnpack", ...; NULL or "auto": the best
                           that works */
+  const char* cache_dir; /* an existing folder where a backend may keep what it packs; NULL: beside the file, or that of
+                            the environment variable MOTE_CACHE_DIR */
+  const char* name; /* of what is no path, in messages and for what a backend keeps; NULL: "descriptor 5", "memory" */
+  mote_progress on_progress; /* NULL: none */
+  void* user_data;           /* of on_progress */
 } mote_model_options;
 
 /* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first
  * needed, and if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults, all 0. */
 MOTE_API int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out,
                                  mote_error* error);
+/* The same for a part of a regular file that is open for reading, such as an asset of a package: `length` bytes (-1: to
+ * the end) from `offset` on. The file's position is not used, and the descriptor may be closed after the call. A part
+ * that does not begin at a multiple of 64 bytes is read instead of mapped. Without a path there is no place beside the
+ * file where a backend could keep what it packs: it does that in memory, unless there is a cache_dir. */
+MOTE_API int32_t mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mote_model_options* options,
+                                    mote_model** out, mote_error* error);
+/* The same for bytes in memory. Those that begin at a multiple of 64 are used where they are and must not change,
+ * unless MOTE_LOAD_READ asks for a copy; the others are copied. `release` (may be NULL) is called with `owner` when the
+ * bytes are not used any more: with the model and all that was opened with it closed, or before this returns if they
+ * were copied or it fails. */
+MOTE_API int32_t mote_model_open_memory(const void* data, size_t bytes, mote_release release, void* owner,
+                                        const mote_model_options* options, mote_model** out, mote_error* error);
 MOTE_API void mote_model_close(mote_model* model);
 
 typedef struct {
@@ -220,7 +277,7 @@ MOTE_API int32_t mote_reply_push(mote_reply* reply, const char* text, size_t tex
  */
 MOTE_API int32_t mote_reply_finish(mote_reply* reply, mote_error* error);
 
-enum {
+typedef enum MOTE_ENUM(mote_reply_event_kind) {
   MOTE_REPLY_NONE = 0,           /* there is nothing until more is pushed */
   MOTE_REPLY_CONTENT = 1,        /* text: what was added */
   MOTE_REPLY_REASONING = 2,      /* likewise */
@@ -228,11 +285,11 @@ enum {
   MOTE_REPLY_CALL_ARGUMENTS = 4, /* text: a piece of the arguments as JSON */
   MOTE_REPLY_CALL_END = 5,       /* id: likewise */
   MOTE_REPLY_CALL_DISCARDED = 6  /* the call that was begun is malformed: what was written of it follows as content */
-};
+} mote_reply_event_kind;
 
 typedef struct {
   uint32_t struct_size;
-  int32_t kind;       /* MOTE_REPLY_* */
+  mote_reply_event_kind kind;
   int32_t call_index; /* from 0; the call after one that was discarded has its index */
   const char* text;   /* whole UTF-8 characters, NUL-terminated; lives until the next call on the reply */
   size_t text_bytes;
@@ -394,15 +451,24 @@ MOTE_API int32_t mote_vocabulary_open(const char* const* tokens, const size_t* t
                                       mote_error* error);
 MOTE_API void mote_vocabulary_close(mote_vocabulary* vocabulary);
 
-enum { MOTE_SYNTAX_JSON_SCHEMA = 0, MOTE_SYNTAX_REGEX = 1, MOTE_SYNTAX_GBNF = 2, MOTE_SYNTAX_LARK = 3 };
-enum { MOTE_JSON_WHITESPACE_FLEXIBLE = 0, MOTE_JSON_WHITESPACE_COMPACT = 1, MOTE_JSON_WHITESPACE_SPACED = 2 };
+typedef enum MOTE_ENUM(mote_syntax) {
+  MOTE_SYNTAX_JSON_SCHEMA = 0,
+  MOTE_SYNTAX_REGEX = 1,
+  MOTE_SYNTAX_GBNF = 2,
+  MOTE_SYNTAX_LARK = 3
+} mote_syntax;
+typedef enum MOTE_ENUM(mote_json_whitespace) {
+  MOTE_JSON_WHITESPACE_FLEXIBLE = 0,
+  MOTE_JSON_WHITESPACE_COMPACT = 1,
+  MOTE_JSON_WHITESPACE_SPACED = 2
+} mote_json_whitespace;
 
 typedef struct {
   uint32_t struct_size;
-  int32_t syntax;     /* MOTE_SYNTAX_* */
+  mote_syntax syntax;
   const char* source; /* at most 1 MiB */
   size_t source_bytes;
-  int32_t json_whitespace; /* MOTE_JSON_WHITESPACE_*: between the parts of JSON */
+  mote_json_whitespace json_whitespace; /* between the parts of JSON */
 } mote_grammar_options;
 
 /* Compiles. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is not supported, or because it would cost too
@@ -500,14 +566,15 @@ MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_g
 /* The same with greedy decoding and everything off. */
 MOTE_API int32_t mote_generation_options_neutral(mote_generation_options* options, mote_error* error);
 
-enum {
+typedef enum MOTE_ENUM(mote_finish_reason) {
+  MOTE_FINISH_NONE = -1, /* not finished */
   MOTE_FINISH_EOS = 0,
   MOTE_FINISH_LENGTH = 1,
   MOTE_FINISH_STOP_STRING = 2,
   MOTE_FINISH_CANCELLED = 3,
   MOTE_FINISH_STOP_TOKEN = 4,
   MOTE_FINISH_TIME = 5
-};
+} mote_finish_reason;
 
 typedef struct {
   int32_t id;
@@ -516,19 +583,19 @@ typedef struct {
 
 typedef struct {
   uint32_t struct_size;
-  int32_t id;            /* the token that was sampled; -1: none */
-  const char* text;      /* whole UTF-8 characters, NUL-terminated; lives until the next call on the generation */
-  size_t text_bytes;     /* may be 0: text is held back while a character or a stop string may go on */
-  int32_t finished;      /* 1: the last piece */
-  int32_t finish_reason; /* MOTE_FINISH_*, if finished */
-  float logprob;         /* of the token, natural logarithm; 0 unless options.logprobs or options.top_logprobs */
+  int32_t id;        /* the token that was sampled; -1: none */
+  const char* text;  /* whole UTF-8 characters, NUL-terminated; lives until the next call on the generation */
+  size_t text_bytes; /* may be 0: text is held back while a character or a stop string may go on */
+  int32_t finished;  /* 1: the last piece */
+  mote_finish_reason finish_reason;
+  float logprob; /* of the token, natural logarithm; 0 unless options.logprobs or options.top_logprobs */
   const mote_token_logprob* top_logprobs; /* likeliest first; lives until the next call on the generation */
   size_t num_top_logprobs;
 } mote_piece;
 
 typedef struct {
   uint32_t struct_size;
-  int32_t finish_reason; /* -1: not finished */
+  mote_finish_reason finish_reason;
   int64_t prompt_tokens;
   int64_t generated_tokens;
   double prefill_seconds;
@@ -645,6 +712,10 @@ MOTE_API int32_t mote_sampling_probabilities(const float* logits, size_t count, 
                                              size_t num_previous_ids, size_t num_generated,
                                              const mote_generation_options* options, float* probabilities,
                                              mote_error* error);
+
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+_Static_assert(sizeof(mote_error_code) == sizeof(int32_t), "needs -fno-short-enums");
+#endif
 
 #ifdef __cplusplus
 }

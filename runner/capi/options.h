@@ -22,6 +22,6 @@ struct PieceMemory {
 
 // `to` points into `memory`, which takes over what the piece holds.
 Status write_piece(Piece piece, PieceMemory& memory, mote_piece* to);
-Status write_statistics(const Statistics& from, int32_t finish_reason, mote_statistics* to);
+Status write_statistics(const Statistics& from, mote_finish_reason finish_reason, mote_statistics* to);
 
 }  // namespace mote::capi

@@ -11,9 +11,6 @@ using mote::capi::Object;
 using mote::capi::share;
 using mote::capi::text_or_empty;
 
-static_assert(MOTE_REPLY_CONTENT == static_cast<int>(mote::ReplyEventKind::kContent) + 1);
-static_assert(MOTE_REPLY_CALL_DISCARDED == static_cast<int>(mote::ReplyEventKind::kCallDiscarded) + 1);
-
 namespace {
 
 Status open(const mote_reply_options* options, std::string_view own_template, mote_reply** out) {
@@ -102,7 +99,7 @@ int32_t mote_reply_next_event(mote_reply* handle, mote_reply_event* event, mote_
     reply->taken = has_event ? std::move(reply->events.front()) : mote::ReplyEvent{};
     if (has_event) {
       reply->events.pop_front();
-      result.kind = static_cast<int32_t>(reply->taken.kind) + 1;
+      result.kind = static_cast<mote_reply_event_kind>(reply->taken.kind);
     }
     result.call_index = static_cast<int32_t>(reply->taken.index);
     result.text = reply->taken.text.c_str();

@@ -268,10 +268,10 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
 }
 
 Result<std::string> describe_file(const std::string& path) {
-  MOTE_ASSIGN(Mapped mapped, map(path, LoadMode::kMap));
+  MOTE_ASSIGN(Mapped mapped, map(path));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   const auto shared = std::make_shared<const Verified>(std::move(verified));
-  const Chosen chosen = choose_target(shared, Purpose::kDescribe);
+  MOTE_ASSIGN(const Chosen chosen, choose_target(shared, {.purpose = Purpose::kDescribe}));
   return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->target(), chosen.passed_over);
 }
 

@@ -15,10 +15,16 @@ Status in_file(const std::string& path, const Status& status) {
 
 Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
 
-Result<std::shared_ptr<const Model>> Model::open(const std::string& path, LoadMode mode, std::string_view backend) {
-  MOTE_ASSIGN(Mapped mapped, map(path, mode));
+Result<std::shared_ptr<const Model>> Model::open(const Source& source, const OpenOptions& options) {
+  // A file that is read takes about as long for that as for the rest.
+  const double read = options.mode == LoadMode::kRead ? 0.5 : 0.0;
+  const Progress whole = never_back(options.progress);
+  MOTE_RETURN_IF_ERROR(report(whole, 0.0));
+  MOTE_ASSIGN(Mapped mapped, map(source, options.mode, part_of(whole, 0.0, read)));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
-  MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), backend));
+  MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), options.backend,
+                                         {.cache_dir = options.cache_dir, .progress = part_of(whole, read, 1.0)}));
+  MOTE_RETURN_IF_ERROR(report(whole, 1.0));
   return std::shared_ptr<const Model>(new Model(std::move(chosen)));
 }
 

@@ -21,14 +21,19 @@ namespace mote {
 // the field.
 Status check_tokenizer_json(std::string_view json);
 
+struct OpenOptions {
+  LoadMode mode = LoadMode::kMap;
+  std::string_view backend = kAnyBackend;  // the name of one of the file's targets, or "auto"
+  std::string cache_dir{};                 // as in BindOptions
+  Progress progress{};
+};
+
 // Shared by its sessions. Thread safety: immutable.
 class Model {
  public:
   // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
-  // backend: the name of one of the file's targets, or "auto"
   // Errors: those of map, verify and bind_target.
-  static Result<std::shared_ptr<const Model>> open(const std::string& path, LoadMode mode = LoadMode::kMap,
-                                                   std::string_view backend = kAnyBackend);
+  static Result<std::shared_ptr<const Model>> open(const Source& source, const OpenOptions& options = {});
 
   const std::shared_ptr<const Bound>& bound() const { return bound_; }
   const fb::Program& program() const { return bound_->program(); }

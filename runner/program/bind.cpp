@@ -101,8 +101,8 @@ Result<uint32_t> Bound::method_index(std::string_view name) const {
                 format("%s: has no method %.*s", file().name().c_str(), static_cast<int>(name.size()), name.data()));
 }
 
-Status Bound::load_backends(Purpose purpose) {
-  DelegateParts parts(*verified_, target_);
+Status Bound::load_backends(const BindOptions& options) {
+  DelegateParts parts(*verified_, target_, options.cache_dir);
   for (Method& method : methods_) {
     for (uint32_t i = 0; i < method.ops.size(); ++i) {
       if (method.ops[i]->name != kDelegateOp) continue;
@@ -113,7 +113,7 @@ Status Bound::load_backends(Purpose purpose) {
       method.delegate_calls[i] = *call;
     }
   }
-  MOTE_ASSIGN(backends_, parts.load(purpose));
+  MOTE_ASSIGN(backends_, parts.load(options.purpose, options.progress));
   return {};
 }
 
@@ -144,7 +144,7 @@ bool Bound::has_delegate_state() const {
 }
 
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
-                                          Purpose purpose) try {
+                                          const BindOptions& options) try {
   const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));
   for (const fb::Method* method : *bound->program().methods()) {
     if (target_of(*method) == target) bound->methods_.push_back({method, {}, {}});
@@ -155,9 +155,12 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   bound->target_ = target_of(*bound->methods_.front().method);
   for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
-  for (uint32_t i = 0; i < bound->num_methods(); ++i) MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
-  MOTE_RETURN_IF_ERROR(bound->load_backends(purpose));
-  if (purpose == Purpose::kDescribe) return std::shared_ptr<const Bound>(bound);
+  for (uint32_t i = 0; i < bound->num_methods(); ++i) {
+    MOTE_RETURN_IF_ERROR(report(options.progress, 0.0));
+    MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
+  }
+  MOTE_RETURN_IF_ERROR(bound->load_backends(options));
+  if (options.purpose == Purpose::kDescribe) return std::shared_ptr<const Bound>(bound);
   MOTE_RETURN_IF_ERROR(bound->find_used_states());
   if (const uint64_t bytes = bound->packed_weights().bytes(); bytes > 0) {
     MOTE_LOG_LINE(kInfo, "%s: kernels keep %llu bytes of packed weights", bound->file().name().c_str(),

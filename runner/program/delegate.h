@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "kernels/op.h"
+#include "runner/program/progress.h"
 
 namespace mote {
 
@@ -31,10 +32,12 @@ struct DelegatePart {
 
 // What a backend is given when a program is loaded.
 struct DelegateSource {
-  std::string path;                 // of the file; empty: it is in memory only
-  std::string target;               // a name from the file, as untrusted as a blob
-  uint32_t program_crc32 = 0;       // of the program, and with it of its weights: names what a backend keeps on disk
+  std::string cache_prefix;    // how the paths of files begin in which it may keep what it packs; empty: nowhere
+  std::string target;          // a name from the file, as untrusted as a blob
+  uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
+  uint64_t file_bytes = 0;     // one file from what it keeps of another
   std::vector<DelegatePart> parts;  // calls name a part by its index here
+  Progress progress;                // to be told how far `load` has come
 };
 
 struct DelegateOptions {

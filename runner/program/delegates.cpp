@@ -1,6 +1,7 @@
 #include "runner/program/delegates.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "base/crc32.h"
@@ -49,6 +50,13 @@ Result<LoadedBackend> load_backend(const std::string& file, std::string_view nam
 
 }  // namespace
 
+std::string cache_prefix(const std::string& name, bool has_path, const std::string& cache_dir, uint32_t program_crc32) {
+  const char* of_environment = std::getenv("MOTE_CACHE_DIR");
+  const std::string folder = cache_dir.empty() && of_environment != nullptr ? of_environment : cache_dir;
+  if (folder.empty()) return has_path ? name : "";
+  return format("%s/%s-%08x", folder.c_str(), name.substr(name.rfind('/') + 1).c_str(), program_crc32);
+}
+
 Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
   const auto attribute = std::ranges::find(*instruction.attributes(), "delegate",
                                            [](const fb::Attribute* a) { return text_of(*a->name()); });
@@ -75,7 +83,12 @@ Result<DelegateCall> DelegateParts::add(const fb::Instruction& instruction) {
 
 DelegateSource DelegateParts::empty_source() const {
   const Mapped& file = verified_.file();
-  return {file.is_file() ? file.name() : "", target_, crc32(file.program_bytes()), {}};
+  DelegateSource source;
+  source.program_crc32 = crc32(file.program_bytes());
+  source.cache_prefix = cache_prefix(file.name(), file.has_path(), cache_dir_, source.program_crc32);
+  source.target = target_;
+  source.file_bytes = file.file_bytes().size();
+  return source;
 }
 
 DelegatePart DelegateParts::part(uint32_t index) const {
@@ -90,9 +103,11 @@ DelegatePart DelegateParts::part(uint32_t index) const {
   return part;
 }
 
-Result<std::vector<LoadedBackend>> DelegateParts::load(Purpose purpose) {
+Result<std::vector<LoadedBackend>> DelegateParts::load(Purpose purpose, const Progress& progress) {
   std::vector<LoadedBackend> loaded;
   for (Source& source : sources_) {
+    const auto done = static_cast<double>(loaded.size()), all = static_cast<double>(sources_.size());
+    source.source.progress = part_of(progress, done / all, (done + 1) / all);
     MOTE_ASSIGN(LoadedBackend backend,
                 load_backend(verified_.file().name(), source.backend, std::move(source.source), purpose));
     loaded.push_back(std::move(backend));

@@ -13,16 +13,23 @@ namespace mote {
 
 inline constexpr std::string_view kDelegateOp = "mote.delegate";
 
+// How the paths of files begin that are kept of a model: beside it, or in `cache_dir`, where models of one name share
+// the folder. Empty: nowhere, because it has no path and there is no folder.
+std::string cache_prefix(const std::string& name, bool has_path, const std::string& cache_dir, uint32_t program_crc32);
+
 // Gathers the parts of each backend while instructions are looked through.
 class DelegateParts {
  public:
-  DelegateParts(const Verified& verified, std::string_view target) : verified_(verified), target_(target) {}
+  // cache_dir: a folder where backends may keep what they pack, instead of beside the file; empty: that of
+  // MOTE_CACHE_DIR, if it is set
+  DelegateParts(const Verified& verified, std::string_view target, std::string cache_dir = {})
+      : verified_(verified), target_(target), cache_dir_(std::move(cache_dir)) {}
 
   // The call of a verified instruction; no two may run the same delegate. Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
   // Errors: kUnsupportedBackend, what Backend::load says, or Backend::check where nothing is to run: no programs are
   // made then.
-  Result<std::vector<LoadedBackend>> load(Purpose purpose);
+  Result<std::vector<LoadedBackend>> load(Purpose purpose, const Progress& progress = {});
   // What Backend::why_not says of the first that says anything.
   std::string why_not() const;
 
@@ -37,6 +44,7 @@ class DelegateParts {
 
   const Verified& verified_;
   const std::string target_;
+  const std::string cache_dir_;
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };

@@ -3,13 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/crc32.h"
+#include "base/log.h"
 #include "base/size.h"
 #include "runner/program/mapped.h"
 
@@ -32,6 +35,7 @@ static_assert(sizeof(Header) == 64);
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
 constexpr uint32_t kVersion = 3;
 constexpr size_t kAlignment = 64;
+constexpr size_t kChunkBytes = size_t{8} << 20;
 constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
 
 struct FreeDeleter {
@@ -44,12 +48,6 @@ Buffer allocate_aligned(size_t bytes) {
   const Size rounded = (Size(bytes) + 1).align_up(kAlignment);
   if (!rounded.valid()) return nullptr;
   return Buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
-}
-
-Buffer copy_aligned(std::span<const std::byte> bytes) {
-  Buffer copy = allocate_aligned(bytes.size());
-  if (copy != nullptr && !bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
-  return copy;
 }
 
 // What tells one version of a file from another.
@@ -72,13 +70,26 @@ Identity identity_of(const struct stat& info) {
           static_cast<int64_t>(time.tv_sec), static_cast<int64_t>(time.tv_nsec)};
 }
 
+// Calls work(done, count) for chunks of `bytes` one after the other.
+template <typename Work>
+Status in_chunks(size_t bytes, const Progress& progress, const Work& work) {
+  for (size_t done = 0; done < bytes;) {
+    MOTE_RETURN_IF_ERROR(report(progress, static_cast<double>(done) / static_cast<double>(bytes)));
+    const size_t count = std::min(kChunkBytes, bytes - done);
+    MOTE_RETURN_IF_ERROR(work(done, count));
+    done += count;
+  }
+  return {};
+}
+
 // Errors: kFileUnreadable, also for a file that ends early.
-Status read_all(const std::string& path, int descriptor, std::span<std::byte> to) {
+Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to) {
   for (size_t done = 0; done < to.size();) {
-    const ssize_t count = ::pread(descriptor, to.data() + done, to.size() - done, static_cast<off_t>(done));
+    const auto at = part.offset + static_cast<int64_t>(begin + done);
+    const ssize_t count = ::pread(part.descriptor, to.data() + done, to.size() - done, static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;
-    MOTE_REQUIRE(count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", path.c_str(), done,
-                 count < 0 ? std::strerror(errno) : "the file became shorter");
+    MOTE_REQUIRE(count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", part.name.c_str(),
+                 begin + done, count < 0 ? std::strerror(errno) : "the file became shorter");
     done += static_cast<size_t>(count);
   }
   return {};
@@ -87,8 +98,8 @@ Status read_all(const std::string& path, int descriptor, std::span<std::byte> to
 class FileDescriptor {
  public:
   explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
   ~FileDescriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
@@ -97,6 +108,28 @@ class FileDescriptor {
  private:
   int descriptor_;
 };
+
+// Whether kernels can read what begins there in place; if not, why it is read is said to whoever wonders where the
+// memory goes.
+bool is_aligned(const std::string& name, uint64_t begin) {
+  if (begin % kAlignment == 0) return true;
+  MOTE_LOG_LINE(kInfo, "%s: is read into memory: it begins at %llu, which is no multiple of %zu", name.c_str(),
+                static_cast<unsigned long long>(begin), kAlignment);
+  return false;
+}
+
+// The part with its length filled in. Errors: kInvalidArgument naming what is not within the file.
+Result<FilePart> within(FilePart part, int64_t file_bytes) {
+  MOTE_REQUIRE(part.offset >= 0 && part.offset <= file_bytes, Code::kInvalidArgument,
+               "%s: offset = %lld: must be 0..%lld, the size of the file", part.name.c_str(),
+               static_cast<long long>(part.offset), static_cast<long long>(file_bytes));
+  const int64_t left = file_bytes - part.offset;
+  MOTE_REQUIRE(part.length >= -1 && part.length <= left, Code::kInvalidArgument,
+               "%s: length = %lld: must be at most %lld, what the file has from there on, or -1 for all of that",
+               part.name.c_str(), static_cast<long long>(part.length), static_cast<long long>(left));
+  if (part.length == -1) part.length = left;
+  return part;
+}
 
 Status check_header(const std::string& name, const Header& header, uint64_t file_bytes) {
   MOTE_REQUIRE(std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0, Code::kInvalidProgram,
@@ -124,48 +157,119 @@ Status check_header(const std::string& name, const Header& header, uint64_t file
 
 struct Mapped::State {
   std::string name;
+  bool has_path = false;
   std::span<const std::byte> file;
   Buffer program;
   size_t program_bytes = 0;
-  Buffer owned;             // a copy of the file
-  void* mapping = nullptr;  // or the file
-  Identity identity;
-  bool is_file = false;
+  Buffer copy;                               // of the file
+  std::shared_ptr<const void> owner;         // or of the memory that it is in
+  std::span<std::byte> mapping;              // or the pages that it is in
+  Identity identity;                         // of what is mapped
+  std::optional<FileDescriptor> descriptor;  // of what is mapped and has no path
 
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (mapping != nullptr) ::munmap(mapping, file.size());
+    if (!mapping.empty()) ::munmap(mapping.data(), mapping.size());
   }
 
-  Status map_file(const std::string& path, int descriptor, size_t length) {
-    void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", path.c_str(),
+  // From the page on in which the part begins.
+  Status map_part(const FilePart& part) {
+    const int64_t begin = part.offset % ::sysconf(_SC_PAGESIZE);
+    const auto length = static_cast<size_t>(begin + part.length);
+    void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, part.descriptor, part.offset - begin);
+    MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", name.c_str(),
                  length, std::strerror(errno));
-    mapping = mapped;
-    file = {static_cast<const std::byte*>(mapped), length};
+    mapping = {static_cast<std::byte*>(mapped), length};
+    file = mapping.subspan(static_cast<size_t>(begin));
     return {};
   }
 
-  Status read_file(const std::string& path, int descriptor, size_t length) {
-    owned = allocate_aligned(length);
-    MOTE_REQUIRE(owned != nullptr, Code::kOutOfMemory, "%s: no memory for %zu bytes", path.c_str(), length);
-    file = {owned.get(), length};
-    return read_all(path, descriptor, {owned.get(), length});
+  Status allocate(size_t length) {
+    copy = allocate_aligned(length);
+    MOTE_REQUIRE(copy != nullptr, Code::kOutOfMemory, "%s: no memory for %zu bytes", name.c_str(), length);
+    file = {copy.get(), length};
+    return {};
+  }
+
+  Status read_part(const FilePart& part, const Progress& progress) {
+    const auto length = static_cast<size_t>(part.length);
+    MOTE_RETURN_IF_ERROR(allocate(length));
+    return in_chunks(length, progress, [&](size_t begin, size_t count) {
+      return read_exactly(part, begin, {copy.get() + begin, count});
+    });
+  }
+
+  // Maps or reads what `source` says of an open file.
+  Status take_part(const FilePart& source, LoadMode mode, const Progress& progress) {
+    struct stat info{};
+    MOTE_REQUIRE(::fstat(source.descriptor, &info) == 0, Code::kInvalidArgument, "%s: descriptor = %d: is not open",
+                 name.c_str(), source.descriptor);
+    MOTE_REQUIRE(S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: must be a regular file", name.c_str());
+    MOTE_ASSIGN(const FilePart part, within(source, static_cast<int64_t>(info.st_size)));
+    MOTE_RETURN_IF_ERROR(check_size(static_cast<size_t>(part.length)));
+    if (mode == LoadMode::kRead || !is_aligned(name, static_cast<uint64_t>(part.offset)))
+      return read_part(part, progress);
+    MOTE_RETURN_IF_ERROR(map_part(part));
+    identity = identity_of(info);
+    if (has_path) return {};
+    descriptor.emplace(::fcntl(part.descriptor, F_DUPFD_CLOEXEC, 0));
+    MOTE_REQUIRE(descriptor->get() >= 0, Code::kFileUnreadable, "%s: cannot be kept open: %s", name.c_str(),
+                 std::strerror(errno));
+    return {};
+  }
+
+  Status take(const std::string& path, LoadMode mode, const Progress& progress) {
+    name = path;
+    has_path = true;
+    // O_NONBLOCK: opening a FIFO must not wait for a writer.
+    const FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (opened.get() < 0) {
+      const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kFileNotFound : Code::kFileUnreadable;
+      return {code, format("%s: cannot be opened: %s", path.c_str(), std::strerror(errno))};
+    }
+    return take_part({path, opened.get()}, mode, progress);
+  }
+
+  Status take(const FilePart& part, LoadMode mode, const Progress& progress) {
+    name = part.name;
+    return take_part(part, mode, progress);
+  }
+
+  Status take(const MemoryBytes& memory, LoadMode mode, const Progress& progress) {
+    name = memory.name;
+    const std::span<const std::byte> bytes = memory.bytes;
+    if (mode == LoadMode::kMap && is_aligned(name, reinterpret_cast<uintptr_t>(bytes.data()))) {
+      file = bytes;
+      owner = memory.owner;
+      return {};
+    }
+    MOTE_RETURN_IF_ERROR(check_size(bytes.size()));
+    MOTE_RETURN_IF_ERROR(allocate(bytes.size()));
+    return in_chunks(bytes.size(), progress, [&](size_t begin, size_t count) {
+      std::memcpy(copy.get() + begin, bytes.data() + begin, count);
+      return Status();
+    });
+  }
+
+  Status check_size(size_t bytes) const {
+    MOTE_REQUIRE(bytes >= sizeof(Header), Code::kInvalidProgram,
+                 "%s: the file has %zu bytes: a .mote file starts with a header of 64", name.c_str(), bytes);
+    return {};
   }
 
   // Checks the header, then copies the flatbuffer and checks the copy.
   Status read_program() {
-    MOTE_REQUIRE(file.size() >= sizeof(Header), Code::kInvalidProgram,
-                 "%s: the file has %zu bytes: a .mote file starts with a header of 64", name.c_str(), file.size());
+    MOTE_RETURN_IF_ERROR(check_size(file.size()));
     Header header;
     std::memcpy(&header, file.data(), sizeof(header));
     MOTE_RETURN_IF_ERROR(check_header(name, header, file.size()));
     program_bytes = static_cast<size_t>(header.program_bytes);
-    program = copy_aligned(file.subspan(sizeof(Header), program_bytes));
+    program = allocate_aligned(program_bytes);
     MOTE_REQUIRE(program != nullptr, Code::kOutOfMemory, "%s: no memory for the program (%zu bytes)", name.c_str(),
                  program_bytes);
+    std::memcpy(program.get(), file.data() + sizeof(Header), program_bytes);
     const uint32_t checksum = crc32({program.get(), program_bytes});
     MOTE_REQUIRE(checksum == header.program_crc32, Code::kInvalidProgram,
                  "%s: program_crc32 = %08x: the program has checksum %08x, so the file is damaged", name.c_str(),
@@ -180,52 +284,23 @@ Mapped& Mapped::operator=(Mapped&&) noexcept = default;
 Mapped::~Mapped() = default;
 
 const std::string& Mapped::name() const { return state_->name; }
-bool Mapped::is_file() const { return state_->is_file; }
+bool Mapped::has_path() const { return state_->has_path; }
 std::span<const std::byte> Mapped::file_bytes() const { return state_->file; }
 std::span<const std::byte> Mapped::program_bytes() const { return {state_->program.get(), state_->program_bytes}; }
 
 Status Mapped::check_unchanged() const {
-  if (state_->mapping == nullptr) return {};
+  if (state_->mapping.empty()) return {};
   struct stat info{};
-  const bool same = ::stat(state_->name.c_str(), &info) == 0 && identity_of(info) == state_->identity;
-  MOTE_REQUIRE(same, Code::kFileChanged, "%s: the file was changed or replaced after it was loaded; load it again",
-               state_->name.c_str());
+  const int found =
+      state_->descriptor ? ::fstat(state_->descriptor->get(), &info) : ::stat(state_->name.c_str(), &info);
+  MOTE_REQUIRE(found == 0 && identity_of(info) == state_->identity, Code::kFileChanged,
+               "%s: the file was changed or replaced after it was loaded; load it again", state_->name.c_str());
   return {};
 }
 
-Result<Mapped> map(const std::string& path, LoadMode mode) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kFileNotFound : Code::kFileUnreadable;
-    return Status(code, format("%s: cannot be opened: %s", path.c_str(), std::strerror(errno)));
-  }
-  struct stat info{};
-  MOTE_REQUIRE(::fstat(file.get(), &info) == 0, Code::kFileUnreadable, "%s: cannot be read: %s", path.c_str(),
-               std::strerror(errno));
-  MOTE_REQUIRE(S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: must be a regular file", path.c_str());
-  const Size file_bytes = info.st_size;
-  MOTE_REQUIRE(Size(sizeof(Header)).at_most(file_bytes), Code::kInvalidProgram,
-               "%s: the file has %lld bytes: a .mote file starts with a header of 64", path.c_str(),
-               static_cast<long long>(info.st_size));
+Result<Mapped> map(const Source& source, LoadMode mode, const Progress& progress) {
   auto state = std::make_unique<Mapped::State>();
-  const size_t length = static_cast<size_t>(file_bytes.unsigned_value());
-  state->name = path;
-  MOTE_RETURN_IF_ERROR(mode == LoadMode::kMap ? state->map_file(path, file.get(), length)
-                                              : state->read_file(path, file.get(), length));
-  state->identity = identity_of(info);
-  state->is_file = true;
-  MOTE_RETURN_IF_ERROR(state->read_program());
-  return Mapped(std::move(state));
-}
-
-Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes) {
-  auto state = std::make_unique<Mapped::State>();
-  state->name = std::move(name);
-  state->owned = copy_aligned(bytes);
-  MOTE_REQUIRE(state->owned != nullptr, Code::kOutOfMemory, "%s: no memory for %zu bytes", state->name.c_str(),
-               bytes.size());
-  state->file = {state->owned.get(), bytes.size()};
+  MOTE_RETURN_IF_ERROR(std::visit([&](const auto& from) { return state->take(from, mode, progress); }, source));
   MOTE_RETURN_IF_ERROR(state->read_program());
   return Mapped(std::move(state));
 }

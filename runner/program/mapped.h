@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+#include <utility>
+#include <variant>
 
 #include "base/status.h"
+#include "runner/program/progress.h"
 
 namespace mote {
 
@@ -16,37 +18,58 @@ namespace mote {
 // once into memory of the process: for file systems that are slow or may vanish.
 enum class LoadMode { kMap, kRead };
 
-// Owns the bytes of one .mote file: a read-only mapping or a copy in memory, and a private copy of the flatbuffer, so
-// that what `verify` proved of the program stays true even if another process writes to the file. Thread safety:
-// immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.
+// A part of an open file, such as an asset of a package.
+struct FilePart {
+  std::string name;     // for messages
+  int descriptor = -1;  // of a regular file, open for reading; needed only while the part is mapped
+  int64_t offset = 0;
+  int64_t length = -1;  // bytes; -1: to the end of the file
+};
+
+// Bytes in memory, which do not change while `owner` lives.
+struct MemoryBytes {
+  std::string name;  // for messages
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+// A path, or where else a .mote file is.
+using Source = std::variant<std::string, FilePart, MemoryBytes>;
+
+// Owns the bytes of one .mote file: a read-only mapping, memory that was given or a copy, and a private copy of the
+// flatbuffer, so that what `verify` proved of the program stays true even if another process writes to the file. Thread
+// safety: immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.
 class Mapped {
  public:
   Mapped(Mapped&&) noexcept;
   Mapped& operator=(Mapped&&) noexcept;
   ~Mapped();
 
-  const std::string& name() const;                   // the path, for messages
-  bool is_file() const;                              // name() is a path; if not, it was made by map_bytes
+  const std::string& name() const;                   // the path, or what the source says, for messages
+  bool has_path() const;                             // name() is one
   std::span<const std::byte> file_bytes() const;     // the whole file
   std::span<const std::byte> program_bytes() const;  // the flatbuffer, 64-byte aligned
 
-  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity). One that was
-  // read may change.
+  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity); of a part, if
+  // the file that it is in was changed. One that was read may change.
   Status check_unchanged() const;
 
  private:
-  friend Result<Mapped> map(const std::string& path, LoadMode mode);
-  friend Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes);
+  friend Result<Mapped> map(const Source& source, LoadMode mode, const Progress& progress);
   struct State;
   explicit Mapped(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// Maps or reads the file at `path` and checks header, sizes and the program's checksum.
-// Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidProgram, kOutOfMemory.
-Result<Mapped> map(const std::string& path, LoadMode mode = LoadMode::kMap);
+// Maps or reads a file and checks header, sizes and the program's checksum. Bytes in memory are used where they are, or
+// copied by kRead; so is what does not begin at a multiple of 64 bytes, where kernels cannot read it in place.
+// Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidProgram, kOutOfMemory; kInvalidArgument for a
+// descriptor that is not open, or a part that is not within its file; what `progress` gives.
+Result<Mapped> map(const Source& source, LoadMode mode = LoadMode::kMap, const Progress& progress = {});
 
-// The same for bytes in memory, which are copied. check_unchanged always succeeds.
-Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes);
+// Of a copy of `bytes`.
+inline Result<Mapped> map_bytes(std::string name, std::span<const std::byte> bytes) {
+  return map(MemoryBytes{std::move(name), bytes, nullptr}, LoadMode::kRead);
+}
 
 }  // namespace mote

@@ -22,6 +22,12 @@ struct LoadedBackend {
 
 enum class Purpose { kRun, kDescribe };
 
+struct BindOptions {
+  Purpose purpose = Purpose::kRun;
+  std::string cache_dir{};  // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
+  Progress progress{};
+};
+
 // What runs an instruction that is no op of the CPU's.
 struct DelegateCall {
   size_t backend = 0;  // index into Bound::backends()
@@ -65,9 +71,9 @@ class Bound {
   };
 
   friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
-                                                   Purpose purpose);
+                                                   const BindOptions& options);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
-  Status load_backends(Purpose purpose);
+  Status load_backends(const BindOptions& options);
   Status find_used_states();
 
   std::shared_ptr<const Verified> verified_;
@@ -81,12 +87,12 @@ class Bound {
 
 // Finds every op and has it check its operands for the smallest T, the next and (where at most 4096) the largest, so
 // that a file whose instructions do not fit the kernels is refused here; then has the target's backends load their
-// parts. Errors: kInvalidArgument if the file has no such target; kUnsupportedOp naming op and origin;
-// kInvalidProgram naming the instruction and what its op says; kUnsupportedBackend naming a backend that is not in this
-// build or does not work on this device; what a backend says of its parts. To be described a target is not made ready
-// to run: nothing is packed.
+// parts. Errors: what `progress` gives; kInvalidArgument if the file has no such target; kUnsupportedOp naming op and
+// origin; kInvalidProgram naming the instruction and what its op says; kUnsupportedBackend naming a backend that is not
+// in this build or does not work on this device; what a backend says of its parts. To be described a target is not
+// made ready to run: nothing is packed.
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
-                                          Purpose purpose = Purpose::kRun);
+                                          const BindOptions& options = {});
 // In the first of the file's targets.
 Result<std::shared_ptr<const Bound>> bind(Verified verified);
 

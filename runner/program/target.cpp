@@ -35,7 +35,7 @@ Status none_works(const Verified& verified, const std::vector<PassedOver>& passe
 
 }  // namespace
 
-Chosen choose_target(const std::shared_ptr<const Verified>& verified, Purpose purpose) {
+Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, const BindOptions& options) {
   struct Candidate {
     std::string_view target;
     std::string why_later;
@@ -50,7 +50,8 @@ Chosen choose_target(const std::shared_ptr<const Verified>& verified, Purpose pu
       chosen.passed_over.push_back({std::string(target), why.empty() ? "the file prefers another" : why});
       continue;
     }
-    Result<std::shared_ptr<const Bound>> bound = bind(verified, target, purpose);
+    Result<std::shared_ptr<const Bound>> bound = bind(verified, target, options);
+    if (bound.status().code() == Code::kCancelled) return bound.status();
     if (bound.ok())
       chosen.bound = *std::move(bound);
     else
@@ -59,14 +60,14 @@ Chosen choose_target(const std::shared_ptr<const Verified>& verified, Purpose pu
   return chosen;
 }
 
-Result<Chosen> bind_target(Verified verified, std::string_view wanted) {
+Result<Chosen> bind_target(Verified verified, std::string_view wanted, const BindOptions& options) {
   const auto shared = std::make_shared<const Verified>(std::move(verified));
   const std::vector<std::string_view> targets = targets_of(shared->program());
   if (wanted != kAnyBackend || targets.size() == 1) {
-    MOTE_ASSIGN(auto bound, bind(shared, wanted == kAnyBackend ? targets.front() : wanted));
+    MOTE_ASSIGN(auto bound, bind(shared, wanted == kAnyBackend ? targets.front() : wanted, options));
     return Chosen{std::move(bound), {}};
   }
-  Chosen chosen = choose_target(shared);
+  MOTE_ASSIGN(Chosen chosen, choose_target(shared, options));
   if (chosen.bound == nullptr) return none_works(*shared, chosen.passed_over);
   MOTE_LOG_LINE(kInfo, "%s runs on %s", shared->file().name().c_str(), std::string(chosen.bound->target()).c_str());
   for (const PassedOver& other : chosen.passed_over)

@@ -24,12 +24,12 @@ struct Chosen {
 };
 
 // Binds the first target that works: in the file's order, but those whose backend says that the CPU kernels are
-// faster here come last.
-Chosen choose_target(const std::shared_ptr<const Verified>& verified, Purpose purpose = Purpose::kRun);
+// faster here come last. Errors: what `progress` gives.
+Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, const BindOptions& options = {});
 
 // Binds the target that is wanted by name, or with "auto" the one that choose_target takes, and logs that
 // (MOTE_LOG=info). Errors: kInvalidArgument if the file has no target of that name; what bind says of that one; with
 // "auto" what it says of each.
-Result<Chosen> bind_target(Verified verified, std::string_view wanted);
+Result<Chosen> bind_target(Verified verified, std::string_view wanted, const BindOptions& options = {});
 
 }  // namespace mote

@@ -48,15 +48,26 @@ py::str take_string(Call call) {
   return py::str(text);
 }
 
+struct OpenOptions {
+  std::string name, backend, cache_dir;
+  bool mmap;
+  py::object on_progress;  // or None
+};
+
 class Model {
  public:
-  Model(const std::string& path, bool mmap, const std::string& backend);
+  static Model open(const std::string& path, const OpenOptions& options);
+  static Model open_fd(int fd, int64_t offset, int64_t length, const OpenOptions& options);
+  static Model open_memory(const py::buffer& bytes, const OpenOptions& options);
   // Errors: raises ArgumentError if the model is closed, so it needs the GIL. Whoever holds it may go on after a close.
   std::shared_ptr<mote_model> handle() const;
   void close() { handle_.reset(); }
   mote_model_info info() const;
 
  private:
+  explicit Model(mote_model* handle) : handle_(handle, &mote_model_close) {}
+  template <typename Call>
+  static Model opened(const OpenOptions& options, const Call& call);
   std::shared_ptr<mote_model> handle_;
 };
 
@@ -139,7 +150,9 @@ py::dict statistics_dict(const mote_statistics& statistics);
 void bind_batch(py::module_& module);
 void bind_beam_search(py::module_& module);
 void bind_chat(py::module_& module);
+void bind_errors(py::module_& module);
 void bind_grammar(py::module_& module);
+void bind_log(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reply(py::module_& module);
 void bind_session(py::module_& module);

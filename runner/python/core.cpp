@@ -4,6 +4,8 @@
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C API of Mote; use llm_runner.";
   module.attr("__version__") = mote_version();
+  mote::python::bind_errors(module);
+  mote::python::bind_log(module);
   mote::python::bind_model(module);
   mote::python::bind_beam_search(module);
   mote::python::bind_chat(module);

@@ -9,4 +9,13 @@ void raise(const mote_error& error) {
   throw py::error_already_set();
 }
 
+void bind_errors(py::module_& module) {
+  constexpr int kNumCodes = 1000;  // mote.h
+  py::dict codes;
+  for (int code = 0; code < kNumCodes; ++code) {
+    if (const char* name = mote_error_name(static_cast<mote_error_code>(code))) codes[name] = code;
+  }
+  module.attr("ERROR_CODES") = codes;
+}
+
 }  // namespace mote::python

@@ -9,7 +9,7 @@
 namespace mote::reply {
 
 enum class EventKind {
-  kContent,        // text: what was added
+  kContent = 1,    // text: what was added
   kReasoning,      // likewise
   kCallBegin,      // text: the tool's name; id: the call's, if it is known
   kCallArguments,  // text: a piece of the arguments as JSON

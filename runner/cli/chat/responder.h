@@ -20,7 +20,7 @@ struct ReplyStatistics {
   double time_to_first_token_seconds = 0.0;
   int64_t position = 0;
   int64_t context_length = 0;
-  int32_t finish_reason = -1;  // MOTE_FINISH_*
+  mote_finish_reason finish_reason = MOTE_FINISH_NONE;
   std::string speculation;     // speculation_text()
 };
 

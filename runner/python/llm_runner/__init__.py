@@ -28,10 +28,13 @@ from llm_runner.errors import (
 )
 from llm_runner.generation import Generation, Piece, Streamer, TokenLogprob, warp
 from llm_runner.grammar import Constraint, Grammar, Vocabulary
+from llm_runner.log import forward_to_logging
 from llm_runner.model import Model, check_tokenizer
 from llm_runner.options import GenerationOptions
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
 from llm_runner.session import ChatOptions, PrefixCache, Session, SessionOptions
+
+forward_to_logging()
 
 __all__ = [
     "ArgumentError",

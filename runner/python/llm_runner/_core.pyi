@@ -1,13 +1,28 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from typing_extensions import Buffer
 
 from llm_runner.errors import MoteError
 
 __version__: str
+ERROR_CODES: dict[str, int]
+
+def set_log_sink(sink: Callable[[str, str], None] | None) -> None: ...
+
+class OpenOptions:
+    def __init__(
+        self, name: str, backend: str, cache_dir: str, mmap: bool, on_progress: Callable[[float], None] | None
+    ) -> None: ...
 
 class Model:
-    def __init__(self, path: str, mmap: bool = True, backend: str = "auto") -> None: ...
+    @staticmethod
+    def open(path: str, options: OpenOptions) -> Model: ...
+    @staticmethod
+    def open_fd(fd: int, offset: int, length: int, options: OpenOptions) -> Model: ...
+    @staticmethod
+    def open_memory(data: Buffer, options: OpenOptions) -> Model: ...
     def close(self) -> None: ...
     def info(self) -> dict[str, Any]: ...
     def describe(self) -> str: ...

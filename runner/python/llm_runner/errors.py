@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from llm_runner._core import ERROR_CODES
+
 
 class MoteError(Exception):
     """Base of every error that Mote raises on purpose; its text is one paragraph for the user.
 
-    code: the MOTE_ERROR_* number of the C API
+    code: the MOTE_ERROR_* number of the C API, one of llm_runner.errors.ERROR_CODES
     """
 
-    code: int = 70
+    code: int
 
 
 class FileError(MoteError):
@@ -56,24 +58,23 @@ class CancelledError(MoteError):
     """The session was cancelled."""
 
 
-_TYPES = {
-    10: FileError,
-    11: FileError,
-    12: FileError,
-    13: FileError,
-    20: ProgramError,
-    21: ProgramError,
-    22: ProgramError,
-    23: SessionFileError,
-    24: BackendError,
-    30: TokenizerError,
-    31: TemplateError,
-    40: ArgumentError,
-    41: ContextFullError,
-    42: StateError,
-    50: ResourceError,
-    60: CancelledError,
+_NAMES = {
+    MoteError: ("INTERNAL",),
+    FileError: ("FILE_UNREADABLE", "FILE_NOT_FOUND", "FILE_CHANGED", "FILE_UNWRITABLE"),
+    ProgramError: ("INVALID_PROGRAM", "UNSUPPORTED_VERSION", "UNSUPPORTED_OP"),
+    SessionFileError: ("INVALID_SESSION",),
+    BackendError: ("UNSUPPORTED_BACKEND",),
+    TokenizerError: ("INVALID_TOKENIZER",),
+    TemplateError: ("TEMPLATE",),
+    ArgumentError: ("INVALID_ARGUMENT",),
+    ContextFullError: ("CONTEXT_FULL",),
+    StateError: ("INVALID_STATE",),
+    ResourceError: ("OUT_OF_MEMORY",),
+    CancelledError: ("CANCELLED",),
 }
+_TYPES = {ERROR_CODES[name]: kind for kind, names in _NAMES.items() for name in names}
+for _kind, _names in _NAMES.items():
+    _kind.code = ERROR_CODES[_names[0]]  # of those that Python raises
 
 
 def error_from_code(code: int, message: str) -> MoteError:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Unpack
+from typing import IO, Any, Unpack
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from llm_runner.session import (
 
 MAX_KEPT_GRAMMARS = 16
 
+Source = str | os.PathLike[str] | int | IO[bytes] | bytes | bytearray | memoryview
+
 
 def check_tokenizer(tokenizer_json: bytes | str) -> None:
     """Checks that the text of a tokenizer.json is one that a .mote file may hold.
@@ -40,22 +42,74 @@ def check_tokenizer(tokenizer_json: bytes | str) -> None:
     _core.check_tokenizer(tokenizer_json.encode() if isinstance(tokenizer_json, str) else bytes(tokenizer_json))
 
 
-class Model:
-    """A loaded model; `Model.load` makes it. Thread safety: any number of threads."""
+def descriptor_of(source: Source) -> int | None:
+    """Returns the descriptor of an open file, None for what is none."""
+    if isinstance(source, int) and not isinstance(source, bool):
+        return source
+    if not hasattr(source, "fileno") or isinstance(source, os.PathLike):
+        return None
+    try:
+        return source.fileno()
+    except OSError as error:
+        raise ArgumentError("a file in memory has no descriptor: give its getbuffer()") from error
+    except ValueError as error:
+        raise ArgumentError(f"the file is not open: {error}") from error
 
-    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, backend: str = "auto"):
-        self.path = os.fspath(path)
-        self._core = _core.Model(self.path, mmap, backend)
+
+class Model:
+    """A loaded model; `Model.load` makes it. Thread safety: any number of threads.
+
+    path: of its file; "" if it has none
+    """
+
+    def __init__(self, core: _core.Model, path: str):
+        self.path = path
+        self._core = core
         self._grammars: dict[tuple[str, str], Grammar] = {}  # the last that were asked for
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, mmap: bool = True, backend: str = "auto") -> Model:
+    def load(
+        cls,
+        source: Source,
+        *,
+        offset: int | None = None,
+        length: int | None = None,
+        name: str | None = None,
+        mmap: bool = True,
+        backend: str = "auto",
+        cache_dir: str | os.PathLike[str] | None = None,
+        on_progress: Callable[[float], object] | None = None,
+    ) -> Model:
         """Maps and checks a .mote file. Errors: FileError, ProgramError, BackendError, ArgumentError.
 
-        mmap: False: reads the whole file into memory, for slow or removable storage
+        source: a path; an open file or its descriptor, which may be closed afterwards; or bytes in memory, which are
+            used where they are if they begin at a multiple of 64 and must not change then
+        offset, length: bytes of an open file that are the model; None: from its begin, to its end
+        name: of what has no path, in messages; None: "descriptor 5", "memory", or what an open file says
+        mmap: False: reads the whole file into memory, for slow or removable storage, or copies the bytes
         backend: what runs it, of what it was exported for ("cpu", "xnnpack", ...); "auto": the best that works here
+        cache_dir: an existing folder where a backend may keep what it packs; None: beside the path, or MOTE_CACHE_DIR
+        on_progress: called with how much is done, 0..1; what it raises ends the loading and comes out of it
         """
-        return cls(path, mmap=mmap, backend=backend)
+        if name is None:
+            name = getattr(source, "name", "")
+        options = _core.OpenOptions(
+            name if isinstance(name, str) else "", backend, os.fspath(cache_dir or ""), mmap, on_progress
+        )
+        fd = descriptor_of(source)
+        if fd is not None:
+            return cls(_core.Model.open_fd(fd, offset or 0, -1 if length is None else length, options), "")
+        if offset is not None or length is not None:
+            raise ArgumentError("offset and length are of an open file or descriptor: slice a memoryview instead")
+        if isinstance(source, (str, os.PathLike)):
+            path = os.fspath(source)
+            return cls(_core.Model.open(path, options), path)
+        try:
+            memoryview(source)
+        except TypeError:
+            kind = type(source).__name__
+            raise ArgumentError(f"a model is loaded from a path, an open file or bytes, not from {kind}") from None
+        return cls(_core.Model.open_memory(source, options), "")
 
     def generate(
         self,

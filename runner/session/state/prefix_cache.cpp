@@ -56,6 +56,7 @@ PrefixCache::Match PrefixCache::find(const Bound& bound, std::span<const int32_t
 }
 
 void PrefixCache::insert(std::shared_ptr<const SessionSnapshot> snapshot) {
+  Entries removed;
   const std::lock_guard lock(mutex_);
   uint64_t needed = 0;
   for_each_part(*snapshot, [&](const void*, uint64_t bytes) { needed += bytes; });
@@ -70,17 +71,17 @@ void PrefixCache::insert(std::shared_ptr<const SessionSnapshot> snapshot) {
       entries_.splice(entries_.begin(), entries_, present);
       return;
     }
-    if (length == present_size && can_be_cut(*snapshot)) remove(present);
+    if (length == present_size && can_be_cut(*snapshot)) remove(present, removed);
   }
   try {
     entries_.push_front(std::move(snapshot));
     add(*entries_.front());
   } catch (const std::bad_alloc&) {
-    entries_.clear();
+    removed.splice(removed.end(), entries_);
     owners_.clear();
     statistics_.bytes = 0;
   }
-  while (statistics_.bytes > max_bytes_) remove(std::prev(entries_.end()));
+  while (statistics_.bytes > max_bytes_) remove(std::prev(entries_.end()), removed);
 }
 
 void PrefixCache::add(const SessionSnapshot& snapshot) {
@@ -89,19 +90,20 @@ void PrefixCache::add(const SessionSnapshot& snapshot) {
   });
 }
 
-void PrefixCache::remove(Entries::iterator entry) {
+void PrefixCache::remove(Entries::iterator entry, Entries& removed) {
   for_each_part(**entry, [&](const void* part, uint64_t bytes) {
     const auto owners = owners_.find(part);
     if (--owners->second > 0) return;
     owners_.erase(owners);
     statistics_.bytes -= bytes;
   });
-  entries_.erase(entry);
+  removed.splice(removed.end(), entries_, entry);
 }
 
 void PrefixCache::clear() {
+  Entries removed;
   const std::lock_guard lock(mutex_);
-  while (!entries_.empty()) remove(entries_.begin());
+  while (!entries_.empty()) remove(entries_.begin(), removed);
 }
 
 PrefixCache::Statistics PrefixCache::statistics() const {

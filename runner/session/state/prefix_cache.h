@@ -44,7 +44,8 @@ class PrefixCache {
  private:
   using Entries = std::list<std::shared_ptr<const SessionSnapshot>>;  // the most recently used first
   void add(const SessionSnapshot& snapshot);
-  void remove(Entries::iterator entry);
+  // Into `removed`, which the caller lets go of without the mutex: a snapshot may be the last to hold its model.
+  void remove(Entries::iterator entry, Entries& removed);
   // Calls body(address, bytes) for each piece of memory that the snapshot holds.
   template <typename Body> static void for_each_part(const SessionSnapshot& snapshot, const Body& body);
 

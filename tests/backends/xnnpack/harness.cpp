@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "runner/program/delegates.h"
 #include "runner/program/thread_pool.h"
 
 namespace mote::xnnpack::test {
@@ -82,7 +83,10 @@ Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_thr
                uint32_t program_crc32, const std::string& target, const Api* api)
     : blob_(std::move(blob)), aligned_(align(blob_)) {
   DelegateSource source;
-  source.path = path;
+  if (std::error_code error; !path.empty()) {
+    source.cache_prefix = cache_prefix(path, true, "", program_crc32);
+    source.file_bytes = std::filesystem::file_size(path, error);
+  }
   source.target = target;
   source.program_crc32 = program_crc32;
   DelegatePart part;

@@ -254,6 +254,33 @@ TEST_F(XnnpackCache, goes_where_it_is_told_or_nowhere) {
   EXPECT_FALSE(fs::exists(cache()));
 }
 
+TEST_F(XnnpackCache, a_load_that_is_cancelled_leaves_no_file) {
+  const auto aligned = align(blob_);
+  DelegateSource source;
+  source.cache_prefix = model();
+  source.target = "xnnpack";
+  for (uint32_t i = 0; i < 2; ++i) {
+    DelegatePart part{"test", {aligned.get(), blob_.size()}, {}};
+    for (const Owned* weight : weights())
+      part.weights.push_back({i * 10 + static_cast<uint32_t>(part.weights.size()), "w", weight->tensor});
+    source.parts.push_back(std::move(part));
+  }
+  std::vector<double> fractions;
+  bool is_cancelled = true;
+  source.progress = [&](double fraction) {
+    fractions.push_back(fraction);
+    return is_cancelled && fraction > 0.0 ? Status(Code::kCancelled, "stop") : Status();
+  };
+  const auto cancelled = find_backend("xnnpack")->load(source);
+  EXPECT_EQ(cancelled.status().code(), Code::kCancelled);
+  EXPECT_EQ(cancelled.status().message(), "stop");
+  EXPECT_EQ(num_files(), 1u);
+  is_cancelled = false;
+  EXPECT_TRUE(find_backend("xnnpack")->load(source).ok());
+  EXPECT_EQ(num_files(), 2u);
+  EXPECT_EQ(fractions, (std::vector<double>{0.0, 0.5, 0.0, 0.5}));
+}
+
 TEST_F(XnnpackCache, a_folder_in_its_place_is_no_error) {
   fs::create_directories(fs::path(cache()) / "full");
   EXPECT_EQ(run(load()), expected_);

@@ -136,6 +136,7 @@ class FakeBackend final : public Backend {
     FakeControls& controls = fake(name_);
     MOTE_RETURN_IF_ERROR(controls.load);
     std::vector<Part> parts;
+    MOTE_RETURN_IF_ERROR(report(source.progress, 0.5));
     for (const DelegatePart& part : source.parts) {
       MOTE_ASSIGN(Part made, read(part));
       parts.push_back(std::move(made));

@@ -73,11 +73,26 @@ TEST_F(Delegates, have_a_session_each_and_are_loaded_once) {
   EXPECT_EQ(fake("fake").num_opened, 2);
 }
 
+TEST(CachePrefix, is_beside_a_file_or_in_a_folder_and_else_nowhere) {
+  ::unsetenv("MOTE_CACHE_DIR");
+  EXPECT_EQ(cache_prefix("a/m.mote", true, "", 0x12), "a/m.mote");
+  EXPECT_EQ(cache_prefix("a/m.mote", true, "b", 0x12), "b/m.mote-00000012");
+  EXPECT_EQ(cache_prefix("m.mote", false, "", 0x12), "");
+  EXPECT_EQ(cache_prefix("assets/m.mote", false, "b", 0x12), "b/m.mote-00000012");
+  EXPECT_EQ(cache_prefix("a/..", false, "b", 0x12), "b/..-00000012");
+  ::setenv("MOTE_CACHE_DIR", "c", 1);
+  EXPECT_EQ(cache_prefix("m.mote", true, "", 0x12), "c/m.mote-00000012");
+  EXPECT_EQ(cache_prefix("m.mote", false, "", 0x12), "c/m.mote-00000012");
+  EXPECT_EQ(cache_prefix("m.mote", true, "b", 0x12), "b/m.mote-00000012");
+  ::unsetenv("MOTE_CACHE_DIR");
+}
+
 TEST_F(Delegates, are_given_the_parts_in_order_with_the_bytes_of_the_file) {
   const auto bound = load(two_parts());
   ASSERT_TRUE(bound.ok()) << bound.status().message();
   const DelegateSource& source = fake("fake").loaded.at(0);
-  EXPECT_EQ(source.path, "");  // it is in memory
+  EXPECT_EQ(source.cache_prefix, "");  // it is in memory
+  EXPECT_EQ(source.file_bytes, (*bound)->file().file_bytes().size());
   EXPECT_EQ(source.program_crc32, crc32((*bound)->file().program_bytes()));
   ASSERT_EQ(source.parts.size(), 6u);
   for (uint32_t i = 0; i < 6; ++i) {

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -86,6 +87,154 @@ TEST_F(Map, keeps_the_program_that_it_checked_when_the_file_is_written_to) {
   const std::vector<std::byte> before(mapped->program_bytes().begin(), mapped->program_bytes().end());
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(64) << std::string(before.size(), '\xff');
   EXPECT_TRUE(std::equal(before.begin(), before.end(), mapped->program_bytes().begin()));
+}
+
+bool has_bytes(const Mapped& mapped, const test::Bytes& file) {
+  return std::equal(file.begin(), file.end(), mapped.file_bytes().begin(), mapped.file_bytes().end());
+}
+
+// `file` with `before` bytes in front of it and some behind, open.
+class Package {
+ public:
+  Package(const std::string& path, size_t before, const test::Bytes& file) {
+    std::ofstream stream(path, std::ios::binary);
+    const auto write = [&](const test::Bytes& bytes) {
+      stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    };
+    write(test::Bytes(before));
+    write(file);
+    write(test::Bytes(100));
+    stream.close();
+    descriptor_ = ::open(path.c_str(), O_RDONLY);
+    part_ = {"asset", descriptor_, static_cast<int64_t>(before), static_cast<int64_t>(file.size())};
+  }
+  ~Package() { ::close(descriptor_); }
+  const FilePart& part() const { return part_; }
+  FilePart with(int64_t offset, int64_t length) const { return {"asset", descriptor_, offset, length}; }
+
+ private:
+  int descriptor_;
+  FilePart part_;
+};
+
+TEST_F(Map, gives_the_bytes_of_a_part_wherever_it_begins) {
+  const test::Bytes file = test::sum_model().build();
+  for (const size_t before : {0, 1, 4, 64, 100, 4096, 4096 + 64, 70000}) {
+    const Package package((folder_ / "package").string(), before, file);
+    for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead}) {
+      const auto mapped = map(package.part(), mode);
+      ASSERT_TRUE(mapped.ok()) << before << mapped.status().message();
+      EXPECT_TRUE(has_bytes(*mapped, file)) << before;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(mapped->file_bytes().data()) % 64, 0u) << before;
+      EXPECT_FALSE(mapped->has_path());
+    }
+  }
+}
+
+TEST_F(Map, needs_the_descriptor_no_longer_than_the_call_and_leaves_its_position) {
+  const std::string path = write(test::sum_model().build());
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  ASSERT_EQ(::lseek(descriptor, 5, SEEK_SET), 5);
+  const auto mapped = map(FilePart{"asset", descriptor});
+  EXPECT_EQ(::lseek(descriptor, 0, SEEK_CUR), 5);
+  ::close(descriptor);
+  ASSERT_TRUE(mapped.ok()) << mapped.status().message();
+  EXPECT_TRUE(mapped->check_unchanged().ok());
+  fs::rename(path, folder_ / "elsewhere.mote");
+  EXPECT_TRUE(mapped->check_unchanged().ok());
+  std::ofstream(folder_ / "elsewhere.mote", std::ios::binary | std::ios::app) << "x";
+  expect(mapped->check_unchanged(), Code::kFileChanged, "asset: the file was changed");
+}
+
+TEST_F(Map, refuses_a_part_that_is_not_within_its_file) {
+  const test::Bytes file = test::sum_model().build();
+  const Package package((folder_ / "package").string(), 64, file);
+  const auto size = static_cast<int64_t>(file.size());
+  const auto refused = [&](int64_t offset, int64_t length, Code code, const std::string& message) {
+    for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead})
+      expect(map(package.with(offset, length), mode).status(), code, message);
+  };
+  refused(-1, 10, Code::kInvalidArgument, "asset: offset = -1: must be 0.." + std::to_string(size + 164));
+  refused(size + 165, -1, Code::kInvalidArgument, "offset = ");
+  refused(INT64_MAX, INT64_MAX, Code::kInvalidArgument, "offset = 9223372036854775807");
+  refused(size + 164, -1, Code::kInvalidProgram, "asset: the file has 0 bytes");
+  refused(64, 0, Code::kInvalidProgram, "asset: the file has 0 bytes");
+  refused(64, -2, Code::kInvalidArgument, "asset: length = -2: must be at most " + std::to_string(size + 100));
+  refused(64, size + 101, Code::kInvalidArgument, "length = ");
+  refused(1, INT64_MAX, Code::kInvalidArgument, "length = 9223372036854775807");
+  refused(64, -1, Code::kInvalidProgram, "truncated or appended to");
+  refused(64, size - 1, Code::kInvalidProgram, "truncated or appended to");
+  refused(0, -1, Code::kInvalidProgram, "not a .mote file");
+}
+
+TEST_F(Map, refuses_a_descriptor_that_is_no_open_file) {
+  const auto refused = [&](int descriptor, Code code, const std::string& message) {
+    for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead})
+      expect(map(FilePart{"asset", descriptor, 0, 64}, mode).status(), code, message);
+  };
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  refused(ends[0], Code::kFileUnreadable, "asset: must be a regular file");
+  ::close(ends[0]);
+  ::close(ends[1]);
+  refused(ends[0], Code::kInvalidArgument, format("asset: descriptor = %d: is not open", ends[0]));
+  refused(-1, Code::kInvalidArgument, "descriptor = -1: is not open");
+  const int folder = ::open(folder_.c_str(), O_RDONLY);
+  refused(folder, Code::kFileUnreadable, "must be a regular file");
+  ::close(folder);
+  const int unreadable = ::open(write(test::sum_model().build()).c_str(), O_WRONLY);
+  refused(unreadable, Code::kFileUnreadable, "asset: cannot be ");
+  ::close(unreadable);
+}
+
+TEST(MapMemory, uses_aligned_bytes_in_place_and_lets_go_of_their_owner_at_the_end) {
+  test::Bytes file = test::sum_model().build();
+  alignas(64) static std::byte memory[1 << 16];
+  ASSERT_LT(file.size() + 1, sizeof memory);
+  for (const size_t begin : {0, 1}) {
+    for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead}) {
+      std::copy(file.begin(), file.end(), memory + begin);
+      auto owner = std::make_shared<int>(0);
+      const std::weak_ptr<int> watched = owner;
+      {
+        const auto mapped = map(MemoryBytes{"m", {memory + begin, file.size()}, std::move(owner)}, mode);
+        ASSERT_TRUE(mapped.ok()) << mapped.status().message();
+        EXPECT_TRUE(has_bytes(*mapped, file));
+        const bool is_in_place = begin == 0 && mode == LoadMode::kMap;
+        EXPECT_EQ(mapped->file_bytes().data() == memory + begin, is_in_place);
+        EXPECT_EQ(watched.expired(), !is_in_place);
+        EXPECT_TRUE(mapped->check_unchanged().ok());
+      }
+      EXPECT_TRUE(watched.expired());
+    }
+  }
+  for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead})
+    expect(map(MemoryBytes{"m", {}, nullptr}, mode).status(), Code::kInvalidProgram, "m: the file has 0 bytes");
+}
+
+TEST_F(Map, tells_how_much_is_read_and_stops_when_it_is_told_to) {
+  test::Bytes file = test::sum_model().build();
+  const size_t size = (size_t{20} << 20) + 5;
+  file.resize(size);
+  test::put<uint64_t>(file, 24, size);
+  const std::string path = write(file);
+  std::vector<double> fractions;
+  const auto loaded = map(path, LoadMode::kRead, [&](double fraction) {
+    fractions.push_back(fraction);
+    return Status();
+  });
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  ASSERT_EQ(fractions.size(), 3u);
+  EXPECT_EQ(fractions[0], 0.0);
+  EXPECT_NEAR(fractions[2], 16.0 / 20, 1e-6);
+  for (size_t stop = 0; stop < fractions.size(); ++stop) {
+    size_t calls = 0;
+    const auto stopping = [&](double) { return calls++ == stop ? Status(Code::kCancelled, "stop") : Status(); };
+    expect(map(path, LoadMode::kRead, stopping).status(), Code::kCancelled, "stop");
+    EXPECT_EQ(calls, stop + 1);
+    calls = 0;
+    expect(map(MemoryBytes{"m", file, nullptr}, LoadMode::kRead, stopping).status(), Code::kCancelled, "stop");
+  }
 }
 
 TEST_F(Map, reports_what_cannot_be_opened) {

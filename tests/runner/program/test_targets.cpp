@@ -161,7 +161,7 @@ TEST_F(Targets, auto_tells_every_reason_when_none_works) {
 TEST_F(Targets, a_choice_of_none_has_every_reason) {
   auto program = verified(one_part("npu"));
   ASSERT_TRUE(program.ok());
-  const Chosen chosen = choose_target(std::make_shared<const Verified>(*std::move(program)));
+  const Chosen chosen = *choose_target(std::make_shared<const Verified>(*std::move(program)));
   EXPECT_EQ(chosen.bound, nullptr);
   ASSERT_EQ(chosen.passed_over.size(), 1u);
   EXPECT_EQ(chosen.passed_over[0].target, "npu");
@@ -171,12 +171,29 @@ TEST_F(Targets, a_choice_of_none_has_every_reason) {
 TEST_F(Targets, that_are_only_described_do_not_run) {
   auto program = verified(three_ways());
   ASSERT_TRUE(program.ok());
-  const Chosen chosen = choose_target(std::make_shared<const Verified>(*std::move(program)), Purpose::kDescribe);
+  const Chosen chosen =
+      *choose_target(std::make_shared<const Verified>(*std::move(program)), {.purpose = Purpose::kDescribe});
   ASSERT_NE(chosen.bound, nullptr);
   EXPECT_EQ(chosen.bound->target(), "spare");
   EXPECT_EQ(chosen.bound->backends()[0].program, nullptr);
   const auto threads = *make_thread_pool(1);
   expect_status(Executor::create(chosen.bound, {}, threads.get()).status(), Code::kInternal, "only to be described");
+}
+
+// Others are not tried then.
+TEST_F(Targets, choosing_ends_when_loading_one_is_cancelled) {
+  std::vector<double> fractions;
+  auto program = verified(three_ways());
+  ASSERT_TRUE(program.ok());
+  const Progress progress = [&](double fraction) {
+    fractions.push_back(fraction);
+    return fraction >= 0.5 ? Status(Code::kCancelled, "stop") : Status();
+  };
+  const Status status = bind_target(*std::move(program), kAnyBackend, {.progress = progress}).status();
+  expect_status(status, Code::kCancelled, "stop");
+  EXPECT_EQ(fractions.back(), 0.5);
+  EXPECT_TRUE(fake("spare").loaded.empty());
+  EXPECT_TRUE(fake("third").loaded.empty());
 }
 
 TEST_F(Targets, auto_of_a_single_one_reports_what_bind_says) {

@@ -1,0 +1,103 @@
+// The enums of mote.h are those of the core, number for number. A value of the core that mote.h lacks is a switch that
+// misses a case, which is an error; a test reads mote.h for values that do not stand here.
+#include "base/log.h"
+#include "runner/capi/mote.h"
+#include "runner/generation/generation.h"
+#include "runner/grammars/grammar.h"
+#include "runner/replies/parser.h"
+
+#pragma GCC diagnostic error "-Wswitch"
+
+namespace {
+
+#define MOTE_SAME(constant, value) \
+  case value: static_assert(static_cast<int32_t>(constant) == static_cast<int32_t>(value), #constant " differs")
+
+#define MOTE_ERROR_CASE(name, value)   \
+  MOTE_SAME(MOTE_ERROR_##name, value); \
+  return #name
+
+const char* name_of(mote::Code code) {
+  using enum mote::Code;
+  switch (code) {
+    MOTE_SAME(MOTE_OK, kOk);
+    return "OK";
+    MOTE_ERROR_CASE(FILE_NOT_FOUND, kFileNotFound);
+    MOTE_ERROR_CASE(FILE_UNREADABLE, kFileUnreadable);
+    MOTE_ERROR_CASE(FILE_CHANGED, kFileChanged);
+    MOTE_ERROR_CASE(FILE_UNWRITABLE, kFileUnwritable);
+    MOTE_ERROR_CASE(INVALID_PROGRAM, kInvalidProgram);
+    MOTE_ERROR_CASE(UNSUPPORTED_VERSION, kUnsupportedVersion);
+    MOTE_ERROR_CASE(UNSUPPORTED_OP, kUnsupportedOp);
+    MOTE_ERROR_CASE(INVALID_SESSION, kInvalidSession);
+    MOTE_ERROR_CASE(UNSUPPORTED_BACKEND, kUnsupportedBackend);
+    MOTE_ERROR_CASE(INVALID_TOKENIZER, kInvalidTokenizer);
+    MOTE_ERROR_CASE(TEMPLATE, kInvalidTemplate);
+    MOTE_ERROR_CASE(INVALID_ARGUMENT, kInvalidArgument);
+    MOTE_ERROR_CASE(CONTEXT_FULL, kContextFull);
+    MOTE_ERROR_CASE(INVALID_STATE, kInvalidState);
+    MOTE_ERROR_CASE(OUT_OF_MEMORY, kOutOfMemory);
+    MOTE_ERROR_CASE(CANCELLED, kCancelled);
+    MOTE_ERROR_CASE(INTERNAL, kInternal);
+  }
+  return nullptr;
+}
+
+[[maybe_unused]] void same(mote::LogLevel level) {
+  using enum mote::LogLevel;
+  switch (level) {
+    MOTE_SAME(MOTE_LOG_OFF, kOff);
+    MOTE_SAME(MOTE_LOG_ERROR, kError);
+    MOTE_SAME(MOTE_LOG_INFO, kInfo);
+    MOTE_SAME(MOTE_LOG_DEBUG, kDebug);
+  }
+}
+
+[[maybe_unused]] void same(mote::ReplyEventKind kind) {
+  using enum mote::ReplyEventKind;
+  static_assert(MOTE_REPLY_NONE == 0);  // no event
+  switch (kind) {
+    MOTE_SAME(MOTE_REPLY_CONTENT, kContent);
+    MOTE_SAME(MOTE_REPLY_REASONING, kReasoning);
+    MOTE_SAME(MOTE_REPLY_CALL_BEGIN, kCallBegin);
+    MOTE_SAME(MOTE_REPLY_CALL_ARGUMENTS, kCallArguments);
+    MOTE_SAME(MOTE_REPLY_CALL_END, kCallEnd);
+    MOTE_SAME(MOTE_REPLY_CALL_DISCARDED, kCallDiscarded);
+  }
+}
+
+[[maybe_unused]] void same(mote::constraints::Syntax syntax) {
+  using enum mote::constraints::Syntax;
+  switch (syntax) {
+    MOTE_SAME(MOTE_SYNTAX_JSON_SCHEMA, kJsonSchema);
+    MOTE_SAME(MOTE_SYNTAX_REGEX, kRegex);
+    MOTE_SAME(MOTE_SYNTAX_GBNF, kGbnf);
+    MOTE_SAME(MOTE_SYNTAX_LARK, kLark);
+  }
+}
+
+[[maybe_unused]] void same(mote::constraints::JsonWhitespace whitespace) {
+  using enum mote::constraints::JsonWhitespace;
+  switch (whitespace) {
+    MOTE_SAME(MOTE_JSON_WHITESPACE_FLEXIBLE, kFlexible);
+    MOTE_SAME(MOTE_JSON_WHITESPACE_COMPACT, kCompact);
+    MOTE_SAME(MOTE_JSON_WHITESPACE_SPACED, kSpaced);
+  }
+}
+
+[[maybe_unused]] void same(mote::FinishReason reason) {
+  using enum mote::FinishReason;
+  static_assert(MOTE_FINISH_NONE == -1);  // no reason
+  switch (reason) {
+    MOTE_SAME(MOTE_FINISH_EOS, kEos);
+    MOTE_SAME(MOTE_FINISH_LENGTH, kLength);
+    MOTE_SAME(MOTE_FINISH_STOP_STRING, kStopString);
+    MOTE_SAME(MOTE_FINISH_CANCELLED, kCancelled);
+    MOTE_SAME(MOTE_FINISH_STOP_TOKEN, kStopToken);
+    MOTE_SAME(MOTE_FINISH_TIME, kTime);
+  }
+}
+
+}  // namespace
+
+const char* mote_error_name(mote_error_code code) { return name_of(static_cast<mote::Code>(code)); }
