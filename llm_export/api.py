@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,9 +12,8 @@ from llm_export.quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
-from llm_export.capture.methods import Methods
 from llm_export.check import CheckResult, check_targets, choose_mode
-from llm_export.check.golden import blank_samples, golden_samples, make_prompts, store_samples
+from llm_export.check.golden import blank_samples, golden_samples, make_prompts
 from llm_export.check.oracle import Oracle
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.checkpoint.metadata import make_metadata
@@ -25,17 +22,17 @@ from llm_export.errors import FileError
 from llm_export.instructions import lower
 from llm_export.partition import Partitioned, Refusal, partition
 from llm_export.partition.backend import Backend
-from llm_export.partition.targets import parse_targets
-from llm_export.passes import run_passes
+from llm_export.partition.targets import Target, parse_targets
+from llm_export.passes import fuse
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import CPU, MemoryPlan
+from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
-from llm_export.program.writer import write_program
+from llm_export.program.writer import replace_metadata, write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.encode import encode
-from llm_export.quantize.recipes import describe
 
 OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 
@@ -82,13 +79,16 @@ def export(
     Errors: MoteError; whatever happens, `output` is either whole or as it was before
     """
     started = time.perf_counter()
-    chosen = Recipe(recipe, group_size, embedding_bits)
-    parsed = [Override.parse(text) for text in overrides]
-    targets = parse_targets(backends)
+    how = _How(
+        Recipe(recipe, group_size, embedding_bits),
+        [Override.parse(text) for text in overrides],
+        parse_targets(backends),
+        check,
+    )
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
-    with PrivateMemory() as memory, _temporary(path) as temporary, warnings.catch_warnings(record=True) as caught:
+    with PrivateMemory() as memory, replacing(path) as new, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", QuantizationWarning)
         with progress.stage("open"):
@@ -96,10 +96,7 @@ def export(
             if not tokenizer:
                 checkpoint = replace(checkpoint, tokenizer_path=None, chat_template="")
             _check_tokenizer(checkpoint)
-        with progress.stage("capture"):
-            captured = capture(checkpoint)
-        written = _write_checked(checkpoint, captured, temporary, chosen, parsed, targets, check, progress)
-        _commit(temporary, path)
+        written = _write_checked(checkpoint, how, new, progress)
     return ExportReport(
         path=path,
         file_bytes=path.stat().st_size,
@@ -137,55 +134,60 @@ def _check_tokenizer(checkpoint: Checkpoint) -> None:
 
 
 @dataclass(frozen=True)
+class _How:
+    """What the user chose."""
+
+    recipe: Recipe
+    overrides: list[Override]
+    targets: list[Target]
+    check: str | None
+
+
+@dataclass(frozen=True)
 class _Written:
     partitioned: Partitioned
     check: CheckResult | None
     notes: list[str]
 
 
-def _write_checked(
-    checkpoint, captured: Methods, temporary: Path, recipe, overrides, targets, check, progress
-) -> _Written:
-    """Takes captured methods to a checked file."""
-    vocab_size = _vocab_size(captured)
+def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Progress) -> _Written:
+    """Takes a checkpoint through all stages to a checked file."""
+    with progress.stage("capture"):
+        captured = capture(checkpoint)
     with progress.stage("quantize"):
-        quantized = quantize(captured, recipe, overrides)
+        quantized = quantize(captured, how.recipe, how.overrides)
     with progress.stage("passes"):
-        optimized = run_passes(quantized)
-    with progress.stage("lower"):
-        lowered = lower(optimized, checkpoint.config.model_type)
+        fused = fuse(quantized)
+    with progress.stage("instructions"):
+        lowered = lower(fused)
     with progress.stage("partition"):
-        partitioned = partition(lowered, targets)
-        memory_plan = plan(partitioned.program)
-    mode = choose_mode(check, quantized.weights)
-    metadata = make_metadata(checkpoint, vocab_size, describe(recipe, overrides))
-    max_length = min(metadata.max_position_embeddings, captured.max_tokens)
-    prompts = make_prompts(checkpoint, vocab_size, max_length) if mode != "off" else []
-    with progress.stage("write", _total_bytes(memory_plan), "B") as bar:
+        partitioned = partition(lowered, how.targets)
+    with progress.stage("plan"):
+        planned = plan(partitioned)
+    mode = choose_mode(how.check, quantized.weights)
+    metadata = make_metadata(checkpoint, quantized.vocab_size, quantized.recipe)
+    max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
+    prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
+    with progress.stage("write", _total_bytes(planned), "B") as bar:
         blank = replace(metadata, golden_samples=blank_samples(prompts))
-        write_program(temporary, memory_plan, blank, _encoder(checkpoint, memory_plan, bar))
+        write_program(path, planned, blank, _encoder(checkpoint, planned, bar))
     if mode == "off":
         return _Written(partitioned, None, [])
     with progress.stage("check"):
         oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full")
-        names = [target.name for target in targets]
-        result, notes = check_targets(temporary, names, oracle, prompts, mode, max_length)
-        store_samples(temporary, memory_plan, replace(metadata, golden_samples=golden_samples(result)))
+        names = [target.name for target in how.targets]
+        result, notes = check_targets(path, names, oracle, prompts, mode, max_length)
+        replace_metadata(path, planned, replace(metadata, golden_samples=golden_samples(result)))
     return _Written(partitioned, result, notes)
 
 
-def _vocab_size(methods: Methods) -> int:
-    output = next(node for node in methods.programs["verify"].graph.nodes if node.op == "output")
-    return int(output.args[0][0].meta["val"].shape[-1])
+def _total_bytes(planned: MemoryPlan) -> int:
+    return sum(stored_bytes(spec) for spec in planned.program.weights)
 
 
-def _total_bytes(memory_plan: MemoryPlan) -> int:
-    return sum(stored_bytes(spec) for spec in memory_plan.program.weights)
-
-
-def _encoder(checkpoint, memory_plan: MemoryPlan, bar):
+def _encoder(checkpoint, planned: MemoryPlan, bar):
     """Returns the callable that the writer asks for the bytes of each weight."""
-    constants = memory_plan.program.constants
+    constants = planned.program.constants
 
     def read(name: str):
         return constants[name] if name in constants else checkpoint.weights.read(name)
@@ -196,40 +198,3 @@ def _encoder(checkpoint, memory_plan: MemoryPlan, bar):
             bar.update(block.nbytes)
 
     return blocks
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
-    """Yields a new file beside `path`, which is gone afterwards unless it was renamed.
-
-    What a backend kept beside it while it was checked, under a name that begins with the file's, goes too.
-    """
-    temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
-    if path.is_dir():
-        raise FileError(f"{path}: is a folder: must be the name of the file to write")
-    try:
-        temporary.touch(exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror}") from error
-    try:
-        yield temporary
-    except OSError as error:
-        if error.filename not in (None, str(temporary)):
-            raise
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        for file in path.parent.iterdir():
-            if file.name.startswith(temporary.name):
-                file.unlink(missing_ok=True)
-
-
-def _commit(temporary: Path, path: Path) -> None:
-    """Makes the temporary file the finished one, on disk before it has the name."""
-    with open(temporary, "rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

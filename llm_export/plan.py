@@ -1,4 +1,4 @@
-"""Places every activation of a lowered program in memory, as a function of the number of tokens."""
+"""Places every activation of a program in memory, as a function of the number of tokens."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llm_export.instructions import dims
+from llm_export.partition import Partitioned
 from llm_export.program.instructions import (
     LoweredMethod,
-    LoweredProgram,
     MemoryPlan,
     MethodPlan,
     Placement,
@@ -29,11 +29,12 @@ class Storage:
     last: int
 
 
-def plan(program: LoweredProgram) -> MemoryPlan:
+def plan(partitioned: Partitioned) -> MemoryPlan:
     """Gives each value that is no weight an arena, an offset and a size; values overlap only if never alive together.
 
     Cost: O(values log values + values * values alive together).
     """
+    program = partitioned.program
     return MemoryPlan(program, tuple(plan_method(method) for method in program.methods))
 
 

@@ -60,11 +60,11 @@ class Progress:
     @contextlib.contextmanager
     def stage(self, name: str, total: int | None = None, unit: str = "it") -> Iterator[tqdm]:
         """total: amount of work, None if unknown; call `update` on what is yielded."""
-        style = "{desc:<10} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]"
+        style = "{desc:<12} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]"
         started = time.perf_counter()
         with tqdm(
             total=total, desc=name, unit=unit, unit_scale=True, disable=not self.show, file=sys.stderr,
-            bar_format=style if total else "{desc:<10} {elapsed}",
+            bar_format=style if total else "{desc:<12} {elapsed}",
         ) as bar:  # fmt: skip
             yield bar
         self.seconds[name] = time.perf_counter() - started

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 
 from llm_export.capture import build_model, capture
-from llm_export.capture.methods import Methods
+from llm_export.capture.methods import Captured
 from llm_export.checkpoint import Checkpoint
 
-_captured: dict[bytes, Methods] = {}
+_captured: dict[bytes, Captured] = {}
 
 
-def captured(checkpoint: Checkpoint) -> Methods:
+def captured(checkpoint: Checkpoint) -> Captured:
     """Returns what `capture` gives, remembered by the bytes of the checkpoint's config and weights.
 
     The stages behind it leave it as it is, so exports can share it.

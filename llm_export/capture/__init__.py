@@ -21,7 +21,7 @@ from transformers import (
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from llm_export.capture import architectures, experts, guards, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
-from llm_export.capture.methods import Methods
+from llm_export.capture.methods import Captured
 from llm_export.checkpoint import Checkpoint
 from llm_export.errors import UnsupportedError
 from llm_export.program.specs import StateSpec, WeightSpec
@@ -273,7 +273,7 @@ def _weights_and_constants(
     return weights, constants
 
 
-def capture(checkpoint: Checkpoint) -> Methods:
+def capture(checkpoint: Checkpoint) -> Captured:
     """Captures the module of `checkpoint` as `verify`: logits float32 [1, T, vocab_size] of every position.
 
     Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
@@ -306,4 +306,4 @@ def capture(checkpoint: Checkpoint) -> Methods:
     _remove_redundant(program)
     guards.check_graph(program, model_type)
     weights, constants = _weights_and_constants(program, model, checkpoint)
-    return Methods({"verify": program}, list(context.states), weights, constants)
+    return Captured({"verify": program}, list(context.states), weights, constants, model_type=model_type)

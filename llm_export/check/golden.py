@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,10 +10,7 @@ import torch
 from llm_export.check import NUM_CONTINUED, CheckResult, Prompt
 from llm_export.checkpoint import Checkpoint
 from llm_export.checkpoint.tokenizer import original_tokenizer
-from llm_export.errors import ProgramError
-from llm_export.program import flat
-from llm_export.program.instructions import GoldenSample, MemoryPlan, Metadata
-from llm_export.program.writer import HEADER, MAGIC, VERSION
+from llm_export.program.instructions import GoldenSample
 
 PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
 PROMPT_LENGTH = 7  # tokens without a tokenizer
@@ -92,18 +88,3 @@ def blank_samples(prompts: Sequence[Prompt]) -> tuple[GoldenSample, ...]:
     """Samples as large as `golden_samples` makes: they keep the room in a file that is checked before it has them."""
     ids, numbers = (0,) * NUM_CONTINUED, (0.0,) * (NUM_CONTINUED * NUM_PROBES)
     return tuple(GoldenSample(p.text, p.ids, ids, tuple(range(NUM_PROBES)), numbers, 1.0) for p in prompts)
-
-
-def store_samples(path: Path, planned: MemoryPlan, metadata: Metadata) -> None:
-    """Puts the golden samples of `metadata` into a file that was written with `blank_samples`."""
-    kinds = flat.inverse(flat.SEGMENT_KINDS)
-    with open(path, "rb+") as file:
-        _, _, _, old_bytes, file_bytes, _, _ = HEADER.unpack(file.read(HEADER.size))
-        old = flat.parse(file.read(old_bytes))
-        segments = [flat.SegmentRecord(kinds[s.kind], s.offset, s.bytes, s.crc32) for s in old.segments]
-        program = flat.build(planned, metadata, segments)
-        if len(program) > old_bytes:
-            raise ProgramError(f"{path}: golden samples take {len(program) - old_bytes} bytes more than was reserved")
-        file.seek(0)
-        file.write(HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28)))
-        file.write(program + bytes(old_bytes - len(program)))

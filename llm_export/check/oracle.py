@@ -20,7 +20,7 @@ from llm_export.capture import architectures, parameters_on_meta
 from llm_export.capture.ops import quantize_activations
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.affine import Quantized, quantize_for
+from llm_export.quantize.affine import QuantizedWeight, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
@@ -210,10 +210,10 @@ def _multiplies_itself(module: nn.Module) -> bool:
     return _is_conv1d(module) or (isinstance(module, nn.Linear) and type(module).forward is not nn.Linear.forward)
 
 
-def _quantize(rows: Tensor, spec: WeightSpec) -> Quantized:
+def _quantize(rows: Tensor, spec: WeightSpec) -> QuantizedWeight:
     step = max(BLOCK_ELEMENTS // rows.shape[1], 1)
     blocks = [quantize_for(spec, block) for block in rows.split(step)]
-    return Quantized(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
+    return QuantizedWeight(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 
 
 def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
@@ -223,7 +223,7 @@ def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
     return _quantize(weight, spec).dequantize()
 
 
-def _torchao_tensor(weight: Quantized, spec: WeightSpec) -> Tensor:
+def _torchao_tensor(weight: QuantizedWeight, spec: WeightSpec) -> Tensor:
     """Wraps codes and scales so that torchao itself computes the linear."""
     dtype = getattr(torch, f"int{max(spec.bits, 2)}")  # torch.int1 has the codes -1 and 0, not -1 and 1
     return IntxUnpackedToInt8Tensor(

@@ -10,50 +10,50 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from llm_export.capture.methods import Methods
 from llm_export.errors import ProgramError, UnsupportedError
 from llm_export.instructions import dims, pointwise, reductions, tensors, views  # noqa: F401  (they register their handlers)
 from llm_export.instructions.builder import MethodBuilder, WeightTable, canonical_dtype
 from llm_export.instructions.language import is_language_op, lower_language_op
 from llm_export.instructions.registry import HANDLERS, bind_arguments
 from llm_export.instructions.specialize import specialize
-from llm_export.program.instructions import LoweredMethod, LoweredProgram
+from llm_export.passes import Fused
+from llm_export.program.instructions import Lowered, LoweredMethod
 from llm_export.program.specs import WeightSpec
 
 # Arguments of these ops may be stored in any format; every other weight is stored as the op's dtype.
 MATRIX_ARGUMENTS = {"linear": {1}, "gated_linear": {1}, "embedding": {1}, "moe_experts": {3, 4}}
 
 
-def lower(methods: Methods, model_type: str = "") -> LoweredProgram:
+def lower(fused: Fused) -> Lowered:
     """Turns every graph into instructions, and adds `decode`, which is `prefill` with T = 1.
 
     Errors: UnsupportedError names an op that has no instruction and its line in the Hugging Face source.
     """
-    table = WeightTable(_storable(methods), methods.constants)
-    lowered = [_lower_method(name, program, table, model_type) for name, program in methods.programs.items()]
+    table = WeightTable(_storable(fused), fused.constants)
+    lowered = [_lower_method(name, program, table, fused.model_type) for name, program in fused.programs.items()]
     for method in lowered:
-        method.max_tokens = methods.max_tokens
+        method.max_tokens = fused.max_tokens
     lowered += [specialize(method, "decode", 1) for method in lowered if method.name == "prefill"]
     used = {spec.name for spec in table.weights}
     constants = {name: _canonical(tensor) for name, tensor in table.constants.items() if name in used}
-    return LoweredProgram(lowered, methods.states, table.weights, constants)
+    return Lowered(lowered, fused.states, table.weights, constants)
 
 
 def _canonical(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to(canonical_dtype(tensor.dtype)).contiguous()
 
 
-def _storable(methods: Methods) -> dict[str, WeightSpec]:
+def _storable(fused: Fused) -> dict[str, WeightSpec]:
     """Gives weights that no matrix kernel reads the dtype that instructions compute in."""
     matrices = {
         target
-        for program in methods.programs.values()
+        for program in fused.programs.values()
         for node, target in weight_nodes(program).items()
         if node.users and all(_is_matrix_argument(user, node) for user in node.users)
     }
     return {
         name: spec if spec.bits or name in matrices else replace(spec, dtype=canonical_dtype(spec.dtype))
-        for name, spec in methods.weights.items()
+        for name, spec in fused.weights.items()
     }
 
 
@@ -97,7 +97,7 @@ def _lower_placeholder(builder: MethodBuilder, node: Node, weight: str | None) -
         builder.environment[node] = builder.add_input(node.name, value.dtype, dims.shape_of(value))
     elif node.users:
         if weight not in builder.table.specs:
-            raise ProgramError(f"the graph reads '{weight}', which has no entry in Methods.weights")
+            raise ProgramError(f"the graph reads '{weight}', which has no entry in Fused.weights")
         builder.environment[node] = builder.weight(builder.table.specs[weight])
 
 

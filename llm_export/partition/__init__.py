@@ -15,18 +15,8 @@ from llm_export.partition.backend import Backend, Subgraph, Unsupported
 from llm_export.partition.extract import Island, extract, replace_islands
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands
-from llm_export.program.instructions import CPU, DelegateSpec, LoweredMethod, LoweredProgram
-
-
-@dataclass(frozen=True)
-class Target:
-    """A way to run the whole program: these backends, the first one first, and the CPU's kernels for the rest."""
-
-    backends: tuple[Backend, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return "+".join(backend.name for backend in self.backends) or CPU
+from llm_export.partition.targets import Target
+from llm_export.program.instructions import DelegateSpec, Lowered, LoweredMethod, Program
 
 
 @dataclass(frozen=True)
@@ -41,30 +31,31 @@ class Refusal:
     reason: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class Partitioned:
-    """What `partition` returns.
+    """What `partition` returns: every method once a target.
 
     num_delegated: (target, label of a method) to the instructions in delegates and those in all, views not counted
     embedded: indices of the weights that embeddings read
     """
 
-    program: LoweredProgram
+    program: Program
     refusals: list[Refusal] = field(default_factory=list)
     num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     embedded: frozenset[int] = frozenset()
 
 
-def partition(program: LoweredProgram, targets: Sequence[Target]) -> Partitioned:
-    """Returns a program that has every method once a target, over the same weights and states.
+def partition(lowered: Lowered, targets: Sequence[Target]) -> Partitioned:
+    """Has the backends of each target take their parts of every method; weights and states stay as they are.
 
-    program: what `lower` gave   targets: in order of preference
+    targets: in order of preference
     Errors: ProgramError if a backend takes the instructions of an island one by one and not together, or for token
         counts that cannot be
     """
-    result = Partitioned(replace(program, methods=[], delegates=[]), embedded=_embedded(program))
+    program = Program([], lowered.states, lowered.weights, lowered.constants)
+    result = Partitioned(program, embedded=_embedded(lowered))
     for target in targets:
-        works = [_Work(MethodGraph(method)) for method in _methods(program, target)]
+        works = [_Work(MethodGraph(method)) for method in _methods(lowered, target)]
         for backend in target.backends:
             _take(result, target, backend, works)
         for work in works:
@@ -72,7 +63,7 @@ def partition(program: LoweredProgram, targets: Sequence[Target]) -> Partitioned
     return result
 
 
-def _methods(program: LoweredProgram, target: Target) -> list[LoweredMethod]:
+def _methods(lowered: Lowered, target: Target) -> list[LoweredMethod]:
     """The methods of a target: one for each length that its backends ask for."""
     asked = {tuple(backend.token_counts): backend.name for backend in target.backends if backend.token_counts}
     if len(asked) > 1:
@@ -80,13 +71,13 @@ def _methods(program: LoweredProgram, target: Target) -> list[LoweredMethod]:
         raise ProgramError(f"{target.name}: its backends ask for different token counts: {lengths}")
     counts = sorted(next(iter(asked), ()))
     if not counts:
-        return program.methods
-    most = min(method.max_tokens for method in program.methods if not method.is_fixed)
+        return lowered.methods
+    most = min(method.max_tokens for method in lowered.methods if not method.is_fixed)
     if counts[0] < 2 or counts[-1] > most or len(set(counts)) < len(counts):
         given = f"{target.name}: token_counts = {tuple(counts)}"
         raise ProgramError(f"{given}: must be different numbers from 2 to {most}")
     methods: list[LoweredMethod] = []
-    for method in program.methods:
+    for method in lowered.methods:
         methods += [method] if method.is_fixed else [specialize(method, method.name, count) for count in counts]
     return methods
 
@@ -124,17 +115,15 @@ def _take(result: Partitioned, target: Target, backend: Backend, works: Sequence
                 nodes.discard(node)
                 refused[index, node] = "not all that touches its state is taken"
     for index, (work, islands) in enumerate(zip(works, found, strict=True)):
-        for nodes in islands:
-            if nodes[0] in kept[index]:
-                work.islands.append((backend, extract(work.graph, nodes)))
+        for island in islands:
+            if island[0] in kept[index]:
+                work.islands.append((backend, extract(work.graph, island)))
             else:
-                reason = f"too few to be worth a call: {len(nodes)} together, fewer than {backend.min_instructions}"
-                refused.update({(index, node): reason for node in nodes})
+                reason = f"too few to be worth a call: {len(island)} together, fewer than {backend.min_instructions}"
+                refused.update({(index, node): reason for node in island})
         work.left -= kept[index]
-    result.refusals += [
-        _refusal(target, backend, works[index].graph, node, reason)
-        for (index, node), reason in sorted(refused.items())
-    ]
+    for (index, node), reason in sorted(refused.items()):
+        result.refusals.append(_refusal(target, backend, works[index].graph, node, reason))
 
 
 def _taken(result: Partitioned, target: Target, backend: Backend, work: _Work) -> set[int]:
@@ -170,19 +159,24 @@ def _worth_a_call(backend: Backend, islands: Sequence[Sequence[int]]) -> set[int
 
 def _state(graph: MethodGraph, node: int) -> int | None:
     state = graph.instruction(node).attributes.get("state")
-    return None if state is None else state[0].constant
+    return state[0].constant if isinstance(state, tuple) else None
 
 
 def _partly_taken(works: Sequence[_Work], kept: Sequence[set[int]]) -> set[int]:
     """States that some of the kept nodes touch, and some of the others."""
-    inside = {_state(work.graph, node) for work, nodes in zip(works, kept, strict=True) for node in nodes}
+    inside = {
+        state
+        for work, nodes in zip(works, kept, strict=True)
+        for node in nodes
+        if (state := _state(work.graph, node)) is not None
+    }
     outside = {
         _state(work.graph, node)
         for work, nodes in zip(works, kept, strict=True)
         for node in work.graph.nodes
         if node not in nodes
     }
-    return (inside & outside) - {None}
+    return inside & outside
 
 
 def _replace(result: Partitioned, target: Target, work: _Work) -> LoweredMethod:
@@ -216,10 +210,10 @@ def _subgraph(result: Partitioned, island: Island) -> Subgraph:
     return Subgraph(island.method, program.weights, program.constants, result.embedded, program.states)
 
 
-def _embedded(program: LoweredProgram) -> frozenset[int]:
+def _embedded(lowered: Lowered) -> frozenset[int]:
     return frozenset(
         method.values[instruction.inputs[1]].weight
-        for method in program.methods
+        for method in lowered.methods
         for instruction in method.instructions
         if instruction.op == "mote.embedding"
     )

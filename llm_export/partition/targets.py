@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from llm_export.errors import ArgumentError
-from llm_export.partition import Target
 from llm_export.partition.backend import Backend
 from llm_export.program.instructions import CPU
 
 # The class of each backend, in a module of llm_export.backends.
 CLASSES = {"xnnpack": ("xnnpack.lowering", "XnnpackBackend")}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A way to run the whole program: these backends, the first one first, and the CPU's kernels for the rest."""
+
+    backends: tuple[Backend, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "+".join(backend.name for backend in self.backends) or CPU
 
 
 def find_backend(name: str) -> Backend:

@@ -1,9 +1,12 @@
-"""Graph passes: each is a function (ExportedProgram, Methods) -> ExportedProgram that keeps what the graph computes."""
+"""Graph passes: each is a function (ExportedProgram, Methods) -> ExportedProgram that keeps what the graph computes.
+
+A pass may add to the weights and constants of the Methods, which no other stage sees.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 
 from torch.export import ExportedProgram
 
@@ -24,6 +27,7 @@ from llm_export.passes.remove_noops import remove_noops
 from llm_export.passes.residual import fuse_residual
 from llm_export.passes.rope_table import rope_table
 from llm_export.passes.simplify_views import simplify_views
+from llm_export.quantize import Quantized
 
 Pass = Callable[[ExportedProgram, Methods], ExportedProgram]
 
@@ -48,26 +52,26 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def run_passes(methods: Methods) -> Methods:
-    """Rewrites `verify` into fused `mote::` ops and adds `prefill`.
+@dataclass(frozen=True)
+class Fused(Methods):
+    """What `fuse` returns: `prefill` and `verify` in fused `mote::` ops, and the weights that these still read."""
 
-    methods: as captured, weights already assigned their formats; stays as it is
-    Returns: Methods with `prefill` and `verify`, and the weights that these still read.
-    """
-    result = replace(methods, programs={}, weights=dict(methods.weights), constants=dict(methods.constants))
-    program = copy_program(methods.programs["verify"])
+
+def fuse(quantized: Quantized) -> Fused:
+    """Rewrites `verify` into fused `mote::` ops and adds `prefill`; what it is given stays as it is."""
+    work = Methods({}, quantized.states, dict(quantized.weights), dict(quantized.constants))
+    program = copy_program(quantized.programs["verify"])
     for rewrite in PASSES:
-        program = rewrite(program, result)
-    result.programs = {"prefill": last_position(program, result), "verify": program}
-    return _without_unused(result)
-
-
-def _without_unused(methods: Methods) -> Methods:
-    used = set()
-    for program in methods.programs.values():
-        editor = Editor(program, methods)
-        used.update(filter(None, (editor.weight_name(node) for node in program.graph.find_nodes(op="placeholder"))))
-    weights = {name: spec for name, spec in methods.weights.items() if name in used}
+        program = rewrite(program, work)
+    programs = {"prefill": last_position(program, work), "verify": program}
+    used = {name for program in programs.values() for name in _weight_names(program, work)}
+    weights = {name: spec for name, spec in work.weights.items() if name in used}
     sources = {source for spec in weights.values() for source in spec.sources}
-    constants = {name: value for name, value in methods.constants.items() if name in sources}
-    return replace(methods, weights=weights, constants=constants)
+    constants = {name: value for name, value in work.constants.items() if name in sources}
+    return Fused(programs, work.states, weights, constants, quantized.max_tokens, quantized.model_type)
+
+
+def _weight_names(program: ExportedProgram, methods: Methods) -> set[str]:
+    editor = Editor(program, methods)
+    names = (editor.weight_name(node) for node in program.graph.find_nodes(op="placeholder"))
+    return {name for name in names if name is not None}

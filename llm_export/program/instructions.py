@@ -46,7 +46,7 @@ class Value:
     kind: str  # "activation", "input" or "weight"
     dtype: torch.dtype
     shape: tuple[Dim, ...]
-    weight: int = -1  # kind "weight": index into LoweredProgram.weights
+    weight: int = -1  # kind "weight": index into Program.weights
     alias_of: int = -1  # a view: index of the value that it views, which may itself be a view
 
 
@@ -92,22 +92,32 @@ class LoweredMethod:
 
 @dataclass(frozen=True)
 class DelegateSpec:
-    """What a backend made of a part of a method; `mote.delegate` has its index in `LoweredProgram.delegates`."""
+    """What a backend made of a part of a method; `mote.delegate` has its index in `Program.delegates`."""
 
     backend: str
     blob: bytes
-    weights: tuple[int, ...]  # indices into LoweredProgram.weights, in the order in which the blob refers to them
+    weights: tuple[int, ...]  # indices into Program.weights, in the order in which the blob refers to them
     ops: Mapping[str, int] = field(default_factory=dict)  # of its instructions, views not counted: how many of each
 
 
-@dataclass
-class LoweredProgram:
+@dataclass(frozen=True)
+class Lowered:
     """What `lower` returns: every method as instructions over one weights table."""
 
     methods: list[LoweredMethod]
     states: list[StateSpec]
     weights: list[WeightSpec]
     constants: dict[str, torch.Tensor]  # real values of the weights whose one source is a key here
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a file holds: every method once a target, over one weights table; fields as in Lowered."""
+
+    methods: list[LoweredMethod]
+    states: list[StateSpec]
+    weights: list[WeightSpec]
+    constants: dict[str, torch.Tensor]
     delegates: list[DelegateSpec] = field(default_factory=list)
 
 
@@ -133,7 +143,7 @@ class MethodPlan:
 class MemoryPlan:
     """What `plan` returns: the program with a place for every activation of every method."""
 
-    program: LoweredProgram
+    program: Program
     methods: tuple[MethodPlan, ...]  # of each of the program's methods
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from llm_export.errors import FileError, ProgramError
-from llm_export.program.flat import SegmentRecord, build, delegate_offsets, weight_offsets
+from llm_export.errors import ProgramError
+from llm_export.program.flat import (
+    SEGMENT_KINDS,
+    SegmentRecord,
+    build,
+    delegate_offsets,
+    inverse,
+    parse,
+    weight_offsets,
+)
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import MemoryPlan, Metadata
 from llm_export.program.specs import WeightSpec
@@ -24,63 +30,43 @@ Chunk = bytes | bytearray | memoryview  # or anything with the buffer protocol, 
 WeightBytes = Callable[[WeightSpec], Iterable[Chunk]]
 
 
-def write_program(
-    path: str | Path,
-    planned: MemoryPlan,
-    metadata: Metadata,
-    weight_bytes: WeightBytes,
-    progress: Callable[[int, int], None] | None = None,
-) -> int:
-    """Writes a whole program file, or nothing: it appears under its name only when it is complete and on the disk.
+def write_program(path: Path, planned: MemoryPlan, metadata: Metadata, weight_bytes: WeightBytes) -> int:
+    """Writes a program file: to a name that `replacing` gives, if the file shall appear whole or not at all.
 
     weight_bytes: gives a weight's stored bytes in chunks,
     formats.stored_bytes(spec) in all; called once for each weight, in order
-    progress: called with (weights bytes written, weights bytes in all)
-    Returns: the size of the file. Errors: FileError if it cannot be written. Cost: memory for one chunk
+    Returns: the size of the file. Cost: memory for one chunk
     """
-    path = Path(path)
-    with _replacing(path) as file:
-        writer = _SegmentWriter(file, planned, metadata, progress)
-        return writer.write(weight_bytes)
+    with open(path, "wb") as file:
+        return _SegmentWriter(file, planned, metadata).write(weight_bytes)
 
 
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Opens a temporary file beside `path` that takes its name if the block succeeds, and is removed if not."""
-    temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
-    if path.is_dir():
-        raise FileError(f"{path}: is a folder: give the name of a file to write")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+def replace_metadata(path: Path, planned: MemoryPlan, metadata: Metadata) -> None:
+    """Writes other metadata, which must not be larger, into a file that `write_program` wrote."""
+    with open(path, "rb+") as file:
+        _, _, _, old_bytes, file_bytes, _, _ = HEADER.unpack(file.read(HEADER.size))
+        segments = [
+            SegmentRecord(inverse(SEGMENT_KINDS)[segment.kind], segment.offset, segment.bytes, segment.crc32)
+            for segment in parse(file.read(old_bytes)).segments
+        ]
+        program = build(planned, metadata, segments)
+        if len(program) > old_bytes:
+            raise ProgramError(f"{path}: the metadata takes {len(program) - old_bytes} bytes more than was reserved")
+        _write_start(file, program, file_bytes)
+        file.write(bytes(old_bytes - len(program)))
 
 
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name itself survive a crash; not every system can sync a folder."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _write_start(file: BinaryIO, program: bytes, file_bytes: int) -> None:
+    file.seek(0)
+    file.write(HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28)))
+    file.write(program)
 
 
 class _SegmentWriter:
     """Streams segments behind the space that the flatbuffer will take, then writes the flatbuffer and the header."""
 
-    def __init__(
-        self, file: BinaryIO, planned: MemoryPlan, metadata: Metadata, progress: Callable[[int, int], None] | None
-    ):
-        self.file, self.planned, self.metadata, self.progress = file, planned, metadata, progress
+    def __init__(self, file: BinaryIO, planned: MemoryPlan, metadata: Metadata):
+        self.file, self.planned, self.metadata = file, planned, metadata
         self.segments: list[SegmentRecord] = []
 
     def write(self, weight_bytes: WeightBytes) -> int:
@@ -103,11 +89,7 @@ class _SegmentWriter:
             raise ProgramError(
                 f"the program takes {len(program)} bytes, more than the {start - HEADER.size} reserved for it"
             )
-        self.file.seek(0)
-        self.file.write(
-            HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28))
-        )
-        self.file.write(program)
+        _write_start(self.file, program, file_bytes)
         return file_bytes
 
     def _segment(self, kind: str, chunks: Iterable[Chunk]) -> None:
@@ -130,7 +112,7 @@ class _SegmentWriter:
 
     def _weights(self, weight_bytes: WeightBytes) -> Iterator[Chunk]:
         weights = self.planned.program.weights
-        offsets, total = weight_offsets(weights)
+        offsets, _ = weight_offsets(weights)
         position = 0
         for spec, offset in zip(weights, offsets, strict=True):
             yield bytes(offset - position)
@@ -139,8 +121,6 @@ class _SegmentWriter:
                 view = memoryview(chunk).cast("B")
                 position += view.nbytes
                 yield view
-                if self.progress is not None:
-                    self.progress(position, total)
             if position != offset + stored_bytes(spec):
                 raise ProgramError(
                     f"{spec.name}: {position - offset} bytes were produced, the format needs {stored_bytes(spec)}"

@@ -4,39 +4,54 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
-from llm_export.capture.methods import Methods
+from llm_export.capture.methods import Captured, Methods
 from llm_export.program.formats import GROUP_SIZES
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.recipes import CHANNEL, SCHEMES, Override, Recipe, check_overrides
+from llm_export.quantize.recipes import CHANNEL, SCHEMES, Override, Recipe, check_overrides, describe
 from llm_export.quantize.uses import Use, weight_uses
 
-__all__ = ["Override", "QuantizationWarning", "Recipe", "quantize"]
+__all__ = ["Override", "QuantizationWarning", "Quantized", "Recipe", "quantize"]
 
 
 class QuantizationWarning(UserWarning):
     """Names weights that a recipe could not treat as asked."""
 
 
-def quantize(methods: Methods, recipe: Recipe, overrides: Sequence[Override] = ()) -> Methods:
+@dataclass(frozen=True, kw_only=True)
+class Quantized(Methods):
+    """What `quantize` returns: the captured graph, and weights that have the formats in which they are stored."""
+
+    recipe: str  # in words, for people who read the file
+
+
+def quantize(captured: Captured, recipe: Recipe, overrides: Sequence[Override] = ()) -> Quantized:
     """Gives each weight its format; no weight is read.
 
     overrides: the last one that matches a weight counts
-    Returns: the same graphs with new WeightSpecs   Errors: ArgumentError if an override matches nothing
+    Errors: ArgumentError if an override matches nothing
     """
-    uses = weight_uses(methods)
+    uses = weight_uses(captured)
     check_overrides(overrides, [use.names for use in uses.values() if use.kind != "other"])
     changed: dict[tuple[str, ...], WeightSpec] = {}
     notes: dict[str, list[str]] = {}
-    for spec in methods.weights.values():
+    for spec in captured.weights.values():
         if spec.sources not in changed:
             changed[spec.sources] = _with_format(spec, uses[spec.sources], recipe, overrides, notes)
     for note, names in notes.items():
         warnings.warn(f"{note}: {_shorten(names)}", QuantizationWarning, stacklevel=2)
-    return replace(methods, weights={name: changed[spec.sources] for name, spec in methods.weights.items()})
+    return Quantized(
+        captured.programs,
+        captured.states,
+        {name: changed[spec.sources] for name, spec in captured.weights.items()},
+        captured.constants,
+        captured.max_tokens,
+        captured.model_type,
+        recipe=describe(recipe, overrides),
+    )
 
 
 def _with_format(
@@ -51,7 +66,7 @@ def _with_format(
         return replace(spec, dtype=torch.float32) if spec.dtype == torch.float64 else spec
     columns = use.in_features(spec.shape)
     per_channel = wanted == CHANNEL
-    most = GROUP_SIZES[-1] if per_channel else wanted
+    most = GROUP_SIZES[-1] if isinstance(wanted, str) else wanted
     group_size = max((size for size in GROUP_SIZES if size <= most and columns % size == 0), default=0)
     if group_size == 0:
         notes.setdefault(f"left unquantised, in_features is not a multiple of {GROUP_SIZES[0]}", []).append(spec.name)

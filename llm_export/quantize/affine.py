@@ -28,7 +28,7 @@ TRIED_OF_ROWS = {
 }  # fmt: skip
 
 
-class Quantized(NamedTuple):
+class QuantizedWeight(NamedTuple):
     """Whole rows of a weight.
 
     codes: int8 [N, K], of 1 bit only -1 and 1   multipliers: uint8 [N, K / group_size]   scales: float32 [N]
@@ -48,14 +48,14 @@ class Quantized(NamedTuple):
         return (groups * self.scales[:, None, None]).view(self.codes.shape)
 
 
-def quantize_for(spec: WeightSpec, rows: Tensor) -> Quantized:
+def quantize_for(spec: WeightSpec, rows: Tensor) -> QuantizedWeight:
     """Quantises whole rows of a weight as its spec says. Errors: as quantize_rows"""
     return quantize_rows(rows, spec.bits, spec.group_size, spec.name, per_channel=spec.per_channel)
 
 
 def quantize_rows(
     rows: Tensor, bits: int, group_size: int, name: str = "weight", *, per_channel: bool = False
-) -> Quantized:
+) -> QuantizedWeight:
     """Quantises whole rows.
 
     rows: floating point [N, K], K a multiple of group_size
@@ -73,7 +73,8 @@ def quantize_rows(
     scales = _row_scales(rows, wanted, 1 if per_channel else FORMATS[bits].max_multiplier)
     while True:
         multipliers = (wanted > 0).float() if per_channel else _multipliers(groups, wanted, scales, bits)
-        quantized = Quantized(_codes(rows, multipliers * scales[:, None], bits), multipliers.to(torch.uint8), scales)
+        codes = _codes(rows, multipliers * scales[:, None], bits)
+        quantized = QuantizedWeight(codes, multipliers.to(torch.uint8), scales)
         largest = _largest_sums(quantized)
         if bool((largest <= MAX_SUM).all()):
             return quantized
@@ -145,7 +146,7 @@ def _codes(rows: Tensor, scales: Tensor, bits: int) -> Tensor:
     return quantize_affine(rows, block, scales, torch.zeros_like(scales, dtype=torch.int8), torch.int8, **limits)
 
 
-def _largest_sums(weight: Quantized) -> Tensor:
+def _largest_sums(weight: QuantizedWeight) -> Tensor:
     """Returns the larger of the sums of positive and of negative multiplier * code of each row, float64 [N]."""
     codes = weight.codes.view(*weight.multipliers.shape, -1)
     sums = [side.sum(-1, dtype=torch.int32) for side in (codes.clamp(min=0), codes.clamp(max=0))]

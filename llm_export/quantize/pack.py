@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from llm_export.program.formats import FORMATS, ROW_SCALE_BYTES, TILE_ROWS, padded_rows
-from llm_export.quantize.affine import Quantized
+from llm_export.quantize.affine import QuantizedWeight
 
 
-def pack(weight: Quantized, bits: int) -> Tensor:
+def pack(weight: QuantizedWeight, bits: int) -> Tensor:
     """Packs whole rows into tiles; rows beyond the last multiple of 16 have multipliers and scales of zero.
 
     Returns: uint8 [ceil(N / 16), block_bytes], contiguous
@@ -40,7 +40,7 @@ def pack(weight: Quantized, bits: int) -> Tensor:
     return blocks
 
 
-def unpack(blocks: Tensor, bits: int, group_size: int, num_rows: int) -> Quantized:
+def unpack(blocks: Tensor, bits: int, group_size: int, num_rows: int) -> QuantizedWeight:
     """Inverse of `pack`. blocks: uint8 [ceil(num_rows / 16), block_bytes]"""
     row_blocks = blocks.shape[0]
     num_groups = (blocks.shape[1] - TILE_ROWS * ROW_SCALE_BYTES) // FORMATS[bits].tile_bytes(group_size)
@@ -55,7 +55,7 @@ def unpack(blocks: Tensor, bits: int, group_size: int, num_rows: int) -> Quantiz
     codes = 2 * digits.to(torch.int8) - 1 if bits == 1 else (digits - 2 ** (bits - 1)).view(torch.int8)
     multipliers = tiles[..., -TILE_ROWS:].permute(0, 2, 1).reshape(rows, num_groups)
     scales = blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].contiguous().view(torch.float32).flatten()
-    return Quantized(codes[:num_rows], multipliers[:num_rows].contiguous(), scales[:num_rows])
+    return QuantizedWeight(codes[:num_rows], multipliers[:num_rows].contiguous(), scales[:num_rows])
 
 
 def _tiles(blocks: Tensor, num_groups: int) -> Tensor:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from llm_export import api
-from llm_export.capture.eager import EagerProgram
 from llm_export.checkpoint import open_checkpoint
 from llm_export.cli import main
 from llm_runner import Model, ProgramError
@@ -17,6 +16,7 @@ from tests.contracts.architectures import ROWS, Row, generators, save_tiny_check
 from tests.contracts.batch import check_batch
 from tests.contracts.reference import reference_logits
 from tests.contracts.tokenizer import save_tiny_tokenizer
+from tests.llm_export.eager import EagerProgram
 
 PREFILL, CHUNK, DECODE, VERIFY = 7, 4, 8, 4
 CALLS = [4, 3] + [1] * DECODE + [VERIFY]

@@ -17,9 +17,9 @@ from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
     DelegateSpec,
     GoldenSample,
-    LoweredProgram,
     MemoryPlan,
     Metadata,
+    Program,
     Provenance,
 )
 from llm_export.program.specs import StateSpec, WeightSpec
@@ -84,10 +84,10 @@ def read_program(path: str | Path) -> ProgramFile:
         flat.SegmentRecord(flat.inverse(flat.SEGMENT_KINDS)[s.kind], s.offset, s.bytes, s.crc32)
         for s in program.segments
     )
-    lowered = LoweredProgram(
+    read = Program(
         list(methods), [_state(item) for item in program.states], weights, {}, _delegates(program, segments, contents)
     )
-    planned = MemoryPlan(lowered, plans)
+    planned = MemoryPlan(read, plans)
     offsets = tuple(item.offset for item in program.weights)
     return ProgramFile(path, planned, _metadata(program, segments, contents), segments, offsets, contents)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llm_export.cli import cli, main
-from llm_export.program.reader import read_program
+from tests.llm_export.program_reader import read_program
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 

@@ -10,14 +10,17 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from llm_export.capture import capture
-from llm_export.capture.eager import materialize
 from llm_export.capture.methods import Methods
 from llm_export.checkpoint import Checkpoint, open_checkpoint
 from llm_export.instructions import lower
-from llm_export.passes import run_passes
+from llm_export.partition import partition
+from llm_export.partition.targets import Target
+from llm_export.passes import Fused, fuse
 from llm_export.plan import plan
-from llm_export.program.instructions import MemoryPlan
+from llm_export.program.instructions import Lowered, MemoryPlan
+from llm_export.quantize import Recipe, quantize
 from tests.contracts.architectures import randomize
+from tests.llm_export.eager import materialize
 from tests.llm_export.interpreter import Interpreter
 
 
@@ -25,8 +28,9 @@ from tests.llm_export.interpreter import Interpreter
 class Tiny:
     model: PreTrainedModel  # HF eager
     checkpoint: Checkpoint
-    methods: Methods  # after the passes
-    planned: MemoryPlan
+    fused: Fused
+    lowered: Lowered
+    planned: MemoryPlan  # on the CPU alone
 
     def weights(self) -> list[Tensor]:
         program = self.planned.program
@@ -52,8 +56,9 @@ def save_tiny(config: PretrainedConfig, folder: Path, seed: int = 0) -> PreTrain
 def export_tiny(config: PretrainedConfig, folder: Path) -> Tiny:
     model = save_tiny(config, folder)
     checkpoint = open_checkpoint(folder)
-    methods = run_passes(capture(checkpoint))
-    return Tiny(model, checkpoint, methods, plan(lower(methods, config.model_type)))
+    fused = fuse(quantize(capture(checkpoint), Recipe("none")))
+    lowered = lower(fused)
+    return Tiny(model, checkpoint, fused, lowered, plan(partition(lowered, [Target()])))
 
 
 def relative_error(actual: Tensor, expected: Tensor) -> float:

@@ -59,9 +59,9 @@ def eager():
 @pytest.fixture(scope="session")
 def with_metadata(demo_path, tmp_path_factory):
     """with_metadata(field=value, ...) -> the demo model with other fields in its file's metadata."""
-    from llm_export.program.reader import read_program
     from llm_export.program.writer import write_program
     from llm_runner import Model
+    from tests.llm_export.program_reader import read_program
 
     file = read_program(demo_path)
     folder = tmp_path_factory.mktemp("metadata")

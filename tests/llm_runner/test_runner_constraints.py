@@ -631,9 +631,9 @@ PERSON = {
 @pytest.fixture(scope="session")
 def random_weights(demo_path, tmp_path_factory):
     """The demo model with random numbers for weights."""
-    from llm_export.program.reader import read_program
     from llm_export.program.writer import write_program
     from llm_runner import Model
+    from tests.llm_export.program_reader import read_program
 
     file = read_program(demo_path)
     index = {spec.name: i for i, spec in enumerate(file.weights)}

@@ -52,8 +52,8 @@ def demo(demo_path) -> Model:
 @pytest.fixture(scope="session")
 def with_template(demo_path, tmp_path_factory):
     """with_template(source) -> the demo model with another chat template in its file"""
-    from llm_export.program.reader import read_program
     from llm_export.program.writer import write_program
+    from tests.llm_export.program_reader import read_program
 
     file = read_program(demo_path)
     index = {spec.name: i for i, spec in enumerate(file.weights)}

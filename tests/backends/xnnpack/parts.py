@@ -17,7 +17,7 @@ from backends.xnnpack.lowering import XnnpackBackend
 from llm_export.partition.backend import Blob, Subgraph
 from llm_export.program.instructions import Attribute, Dim, Instruction, LoweredMethod, Numbers, Value
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.affine import Quantized, quantize_rows
+from llm_export.quantize.affine import QuantizedWeight, quantize_rows
 from llm_export.quantize.pack import pack
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,7 +43,7 @@ class Part:
         attributes: Mapping[str, Attribute] | None = None,
         dtype: torch.dtype = torch.float32,
     ):
-        self.stored: list[Tensor | Quantized] = []
+        self.stored: list[Tensor | QuantizedWeight] = []
         self.specs: list[WeightSpec] = []
         self.constants: dict[str, Tensor] = {}
         values = [self._value(operand, dtype) for operand in operands if operand is not None]
@@ -57,14 +57,14 @@ class Part:
         self.subgraph = Subgraph(method, self.specs, self.constants)
 
     def _value(self, operand, dtype: torch.dtype) -> Value:
-        if isinstance(operand, tuple) and not isinstance(operand, Quantized):
+        if isinstance(operand, tuple) and not isinstance(operand, QuantizedWeight):
             return Value("input", dtype, dims(*operand))
         name = f"w{len(self.specs)}"
         if isinstance(operand, float):
             operand = torch.tensor(operand)
             self.constants[name] = operand
         self.stored.append(operand)
-        if isinstance(operand, Quantized):
+        if isinstance(operand, QuantizedWeight):
             n, k = operand.codes.shape
             bits = operand.bits
             group_size = k // operand.multipliers.shape[1]
@@ -86,7 +86,7 @@ class Part:
         return run_blob(blob, weights, tokens, inputs, [shape])[0]
 
 
-class Rows(Quantized):
+class Rows(QuantizedWeight):
     """Quantised rows that know how they were."""
 
     bits: int
@@ -133,9 +133,9 @@ def _run_part(request: bytes, environment: Mapping[str, str] | None = None) -> s
     return subprocess.run([RUN_PART], input=request, capture_output=True, cwd=ROOT, env=environment, timeout=60)
 
 
-def stored_weight(spec: WeightSpec, value: Tensor | Quantized) -> bytes:
+def stored_weight(spec: WeightSpec, value: Tensor | QuantizedWeight) -> bytes:
     """A weight of a program as `run_blob` takes it."""
-    data = pack(value, spec.bits) if isinstance(value, Quantized) else value.contiguous()
+    data = pack(value, spec.bits) if isinstance(value, QuantizedWeight) else value.contiguous()
     raw = (data if data.dim() else data[None]).view(torch.uint8).numpy().tobytes()
     head = (DTYPES[spec.dtype], spec.bits, spec.group_size, len(spec.shape), *spec.shape, len(raw))
     return _integers(*head) + _padded(raw)

@@ -14,7 +14,7 @@ import pytest
 from llm_export import api
 from llm_export.commands import runner_binary
 from llm_export.commands.export import refusal_table, summary
-from llm_export.program.reader import read_program
+from tests.llm_export.program_reader import read_program
 
 
 @pytest.fixture(scope="module")

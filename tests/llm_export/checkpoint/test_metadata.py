@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 from llm_export.checkpoint.metadata import max_positions, self_contained_template
 from llm_runner import render_chat_template
 
-DEMO = Path(__file__).parents[2] / "examples" / "demo"
+DEMO = Path(__file__).parents[3] / "examples" / "demo"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 import torch
 from transformers import GPT2Config, LlamaConfig
 
-from llm_export.partition import Refusal, Target, partition
+from llm_export.partition import Refusal, partition
 from llm_export.partition.backend import Unsupported
+from llm_export.partition.targets import Target
 from llm_export.plan import plan
 from llm_export.program.instructions import Instruction
 from tests.llm_export.interpreter import Interpreter
@@ -41,9 +42,9 @@ def logits(tiny: Tiny, planned, backends) -> list[torch.Tensor]:
 
 
 def check_same(tiny: Tiny, *backends: KeepingBackend):
-    partitioned = partition(tiny.planned.program, [Target(backends)])
+    partitioned = partition(tiny.lowered, [Target(backends)])
     for ours, theirs in zip(
-        logits(tiny, plan(partitioned.program), backends), logits(tiny, tiny.planned, ()), strict=True
+        logits(tiny, plan(partitioned), backends), logits(tiny, tiny.planned, ()), strict=True
     ):
         assert torch.equal(ours, theirs)
     return partitioned
@@ -110,7 +111,7 @@ def test_a_backend_that_owns_no_states_is_not_given_them(tiny):
 
 
 def test_a_state_belongs_to_one_side_in_all_methods(tiny):
-    decode = tiny.planned.program.methods[1]
+    decode = tiny.lowered.methods[1]
     state = next(i.attributes["state"] for i in decode.instructions if "state" in i.attributes)
 
     class Partly(KeepingBackend):
@@ -131,16 +132,16 @@ def test_a_state_belongs_to_one_side_in_all_methods(tiny):
 
 def test_targets_stand_side_by_side_over_the_same_weights(tiny):
     backend = KeepingBackend("most", everything_but_states)
-    program = partition(tiny.planned.program, [Target((backend,)), Target()]).program
+    program = partition(tiny.lowered, [Target((backend,)), Target()]).program
     assert [(m.target, m.name) for m in program.methods] == [
-        (target, m.name) for target in ("most", "cpu") for m in tiny.planned.program.methods
+        (target, m.name) for target in ("most", "cpu") for m in tiny.lowered.methods
     ]
-    assert program.methods[len(tiny.planned.program.methods) :] == tiny.planned.program.methods
-    assert program.weights is tiny.planned.program.weights
+    assert program.methods[len(tiny.lowered.methods) :] == tiny.lowered.methods
+    assert program.weights is tiny.lowered.weights
 
 
 def test_a_refusal_names_everything(tiny):
-    partitioned = partition(tiny.planned.program, [Target((KeepingBackend("none", lambda _: False),))])
+    partitioned = partition(tiny.lowered, [Target((KeepingBackend("none", lambda _: False),))])
     assert not partitioned.program.delegates
     refusal = next(r for r in partitioned.refusals if r.op == "mote.attention" and r.method == "decode")
     assert refusal == Refusal("none", "decode", "mote.attention", refusal.origin, "none", "not mote.attention")

@@ -12,10 +12,10 @@ from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
 
 import llm_export.capture.ops  # noqa: F401  (registers mote::)
-from llm_export.capture.eager import materialize
 from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor
 from llm_export.program.specs import WeightSpec
+from tests.llm_export.eager import materialize
 
 
 class Captured:

@@ -1,12 +1,14 @@
 """What is written is read back, and nothing half-written is left behind."""
 
-import os
+import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from llm_export.errors import FileError, ProgramError
 from llm_export.instructions.dims import constant
+from llm_export.partition import Partitioned
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
@@ -14,15 +16,15 @@ from llm_export.program.instructions import (
     GoldenSample,
     Instruction,
     LoweredMethod,
-    LoweredProgram,
     Metadata,
     Numbers,
+    Program,
     Provenance,
     Value,
 )
-from llm_export.program.reader import read_program
 from llm_export.program.specs import StateSpec, WeightSpec
-from llm_export.program.writer import PAGE_BYTES, write_program
+from llm_export.program.writer import PAGE_BYTES, replace_metadata, write_program
+from tests.llm_export.program_reader import read_program
 
 WEIGHTS = [
     WeightSpec(("a.weight", "b.weight"), (3, 5), torch.float32),
@@ -62,7 +64,7 @@ def planned():
     ]
     method = LoweredMethod("verify", values, [0], ["input_ids"], [3], instructions, 1, 99)
     states = [StateSpec("layers.0", "kv_cache", 2, 16, 8, window=4), StateSpec("mixer", "recurrent", shape=(2, 3))]
-    return plan(LoweredProgram([method], states, list(WEIGHTS), {}))
+    return plan(Partitioned(Program([method], states, list(WEIGHTS), {})))
 
 
 @pytest.fixture
@@ -100,30 +102,25 @@ def test_segments_and_weights_are_aligned(tmp_path, planned, metadata):
     assert file.segments[-1].offset + file.segments[-1].bytes == len(file.contents)
 
 
-def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, planned, metadata):
-    path = tmp_path / "m.mote"
-    path.write_bytes(b"old")
-
-    def failing(spec):
-        yield b"x"
-        raise RuntimeError("no more")
-
-    with pytest.raises(RuntimeError):
-        write_program(path, planned, metadata, failing)
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["m.mote"]
-
-
 def test_a_weight_of_the_wrong_size_is_refused(tmp_path, planned, metadata):
     with pytest.raises(ProgramError, match=r"a\.weight\+b\.weight: 3 bytes were produced, the format needs 60"):
         write_program(tmp_path / "m.mote", planned, metadata, lambda spec: [b"abc"])
-    assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["missing/m.mote", "."])
-def test_unwritable_output_is_a_file_error(tmp_path, planned, metadata, name):
-    with pytest.raises(FileError):
-        write_program(tmp_path / name, planned, metadata, chunks)
+def test_metadata_is_replaced_in_place(tmp_path, planned, metadata):
+    path = tmp_path / "m.mote"
+    size = write_program(path, planned, metadata, chunks)
+    other = replace(metadata, golden_samples=(replace(metadata.golden_samples[0], text="hi", expected_ids=(9,)),))
+    replace_metadata(path, planned, replace(other, generation_config="{}"))
+    file = read_program(path)
+    file.check_segments()
+    assert path.stat().st_size == size
+    assert (file.metadata.golden_samples[0].expected_ids, file.metadata.generation_config) == ((9,), "{}")
+    assert bytes(file.weight_bytes(0)) == content(WEIGHTS[0])
+    written = path.read_bytes()
+    with pytest.raises(ProgramError, match=r"m\.mote: the metadata takes \d+ bytes more than was reserved"):
+        replace_metadata(path, planned, replace(metadata, generation_config=json.dumps({"x": "y" * 4096})))
+    assert path.read_bytes() == written
 
 
 @pytest.mark.parametrize("damage", ["truncate", "append", "flip", "magic", "version", "empty"])

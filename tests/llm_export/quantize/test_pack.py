@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llm_export.program.formats import stored_bytes
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.affine import Quantized
+from llm_export.quantize.affine import QuantizedWeight
 from llm_export.quantize.pack import pack, unpack
 
 
@@ -17,7 +17,7 @@ def random_matrix(bits, rows, groups, group_size, seed):
     low, high = (0, 2) if bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     codes = torch.randint(low, high, (rows, groups * group_size), generator=generator, dtype=torch.int8)
     multipliers = torch.randint(0, 256, (rows, groups), generator=generator, dtype=torch.uint8)
-    return Quantized(2 * codes - 1 if bits == 1 else codes, multipliers, torch.rand(rows, generator=generator))
+    return QuantizedWeight(2 * codes - 1 if bits == 1 else codes, multipliers, torch.rand(rows, generator=generator))
 
 
 @settings(max_examples=60, deadline=None)

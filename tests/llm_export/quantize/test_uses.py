@@ -6,7 +6,7 @@ import pytest
 
 from llm_export.capture import capture
 from llm_export.checkpoint import open_checkpoint
-from llm_export.passes import run_passes
+from llm_export.passes import fuse
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.recipes import CHANNEL
 from llm_export.quantize.uses import weight_uses
@@ -58,7 +58,7 @@ def test_transposed_experts_are_grouped_along_their_inputs(captured):
     assert inner % 64 != 0 and outer % 64 == 0  # groups of 64 would only fit along the outputs
     spec = quantize(captured, Recipe(group_size=64)).weights[name]
     assert (spec.bits, spec.group_size) == (4, 32)
-    stored = run_passes(quantize(captured, Recipe())).weights[f"{name}.T"]
+    stored = fuse(quantize(captured, Recipe())).weights[f"{name}.T"]
     assert (stored.shape[1:], stored.transpose, stored.bits) == ((outer, inner), True, 4)
 
 
@@ -68,7 +68,7 @@ def test_a_row_has_one_scale_whatever_group_its_length_allows(captured):
     with warnings.catch_warnings():
         warnings.simplefilter("error", QuantizationWarning)
         methods = quantize(captured, Recipe(group_size=CHANNEL), overrides)
-    specs = run_passes(methods).weights.values()
+    specs = fuse(methods).weights.values()
     assert {spec.per_channel for spec in specs if spec.bits == 4} == {True}
     assert {spec.per_channel for spec in specs if spec.name.endswith("down_proj.weight")} == {False}
 
