@@ -1,7 +1,4 @@
-#include <nlohmann/json.hpp>
-
 #include "runner/capi/conversation.h"
-#include "runner/model/json_tree.h"
 
 using mote::Code;
 using mote::Status;
@@ -23,61 +20,26 @@ int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_ch
 void mote_chat_template_close(mote_chat_template* chat_template) { mote::capi::close(chat_template); }
 
 namespace mote::capi {
-namespace {
 
-using Json = nlohmann::json;
-
-constexpr size_t kMaxDepth = 64;  // the template engine's own
-
-// The text of a special token as JSON; "": there is none.
-std::string token_json(const Tokenizer& tokenizer, int32_t id) {
-  if (id < 0) return "";
-  return Json(tokenizer.decode({id}, false)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// Text that is no JSON object stays as it is: the template engine says what is wrong with it.
-Result<std::string> with_special_tokens(const Model& model, std::string_view variables) {
-  const auto given = parse_json_tree(variables.empty() ? "{}" : variables, kMaxDepth);
-  if (!given.has_value() || given->kind != JsonTree::Kind::kObject || !model.has_tokenizer())
-    return std::string(variables);
-  MOTE_ASSIGN(const Tokenizer* tokenizer, model.require_tokenizer());
-  const int32_t eos = model.eos_token_ids().empty() ? -1 : model.eos_token_ids()[0];
-  const std::pair<const char*, int32_t> tokens[] = {{"bos_token", model.bos_token_id()}, {"eos_token", eos}};
-  std::string added;
-  for (const auto& [name, id] : tokens) {
-    const std::string text = token_json(*tokenizer, id);
-    if (!text.empty() && given->find(name) == nullptr)
-      added += (added.empty() ? "" : ", ") + Json(name).dump() + ": " + text;
-  }
-  if (given->children.empty()) return "{" + added + "}";
-  const std::string rest(variables.substr(variables.find('{') + 1));
-  return "{" + added + (added.empty() ? "" : ", ") + rest;
-}
-
-}  // namespace
-
-Result<Prompt> render_with_own(const Model& model, const mote_conversation& conversation) {
-  MOTE_ASSIGN(const auto chat_template, chat_template_of(model));
-  mote_conversation given{};
-  MOTE_RETURN_IF_ERROR(read_struct(&conversation, given));
-  MOTE_ASSIGN(const std::string variables, with_special_tokens(model, text_or_empty(given.variables)));
-  given.struct_size = sizeof given;
-  given.variables = variables.c_str();
-  return render(*chat_template, given);
-}
-
-Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation& conversation) {
+Result<TemplateInput> read_conversation(const mote_conversation& conversation) {
   mote_conversation given{};
   MOTE_RETURN_IF_ERROR(read_struct(&conversation, given));
   MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
-  Conversation chat;
-  chat.messages = given.messages;
-  chat.tools = text_or_empty(given.tools);
-  chat.documents = text_or_empty(given.documents);
-  chat.variables = text_or_empty(given.variables);
-  chat.add_generation_prompt = given.add_generation_prompt != 0;
-  chat.continue_field = text_or_empty(given.continue_final_message);
-  return chat_template.render(chat);
+  TemplateInput input;
+  input.messages = given.messages;
+  input.tools = text_or_empty(given.tools);
+  input.documents = text_or_empty(given.documents);
+  input.variables = text_or_empty(given.variables);
+  input.add_generation_prompt = given.add_generation_prompt != 0;
+  input.continue_field = text_or_empty(given.continue_final_message);
+  return input;
+}
+
+Result<Prompt> render_with_own(const Model& model, const mote_conversation& conversation) {
+  MOTE_ASSIGN(const auto chat_template, chat_template_of(model));
+  MOTE_ASSIGN(TemplateInput input, read_conversation(conversation));
+  MOTE_ASSIGN(input.special_tokens, special_tokens_of(model));
+  return chat_template->render(input);
 }
 
 }  // namespace mote::capi
@@ -89,7 +51,8 @@ int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_c
     *out = nullptr;
     MOTE_ASSIGN(const auto chat_template, share(handle));
     MOTE_REQUIRE_POINTER(conversation);
-    MOTE_ASSIGN(mote::Prompt prompt, mote::capi::render(*chat_template->chat_template, *conversation));
+    MOTE_ASSIGN(const mote::TemplateInput input, mote::capi::read_conversation(*conversation));
+    MOTE_ASSIGN(mote::Prompt prompt, chat_template->chat_template->render(input));
     return give(out, std::move(prompt));
   });
 }

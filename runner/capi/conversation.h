@@ -5,11 +5,10 @@
 
 namespace mote::capi {
 
-// Errors: kInvalidArgument naming the field, those of the template.
-Result<Prompt> render(const ChatTemplate& chat_template, const mote_conversation& conversation);
+// Points into the conversation. Errors: kInvalidArgument naming the field.
+Result<TemplateInput> read_conversation(const mote_conversation& conversation);
 
-// The template sees bos_token and eos_token as it does in transformers, unless the conversation's variables name them:
-// as text, undefined where the model has none. Errors: those of `render`; kInvalidArgument if the file has no template.
+// Errors: those of the template and of the conversation; kInvalidArgument if the file has no template.
 Result<Prompt> render_with_own(const Model& model, const mote_conversation& conversation);
 
 }  // namespace mote::capi

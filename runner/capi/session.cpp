@@ -18,6 +18,7 @@ mote_session_options default_options() {
   mote_session_options options{};
   options.struct_size = sizeof options;
   options.kv_type = MOTE_KV_FLOAT32;
+  options.num_keep = mote::kKeepSystem;
   return options;
 }
 

@@ -34,6 +34,10 @@ bool is_word(std::string_view text) {
   });
 }
 
+void set_text(Interpreter& interpreter, const char* name, const std::optional<std::string>& text) {
+  if (text.has_value()) interpreter.set_variable(name, Value::of(copy_text(interpreter.arena(), *text)));
+}
+
 Value read(Interpreter& interpreter, const char* name, std::string_view json, bool is_marked) {
   if (json.empty()) return Value::none();
   try {
@@ -44,26 +48,28 @@ Value read(Interpreter& interpreter, const char* name, std::string_view json, bo
 // Renders one conversation.
 class Rendering {
  public:
-  Rendering(const Conversation& conversation, std::string_view source) : conversation_(conversation), source_(source) {}
+  Rendering(const TemplateInput& input, std::string_view source) : input_(input), source_(source) {}
 
   void prepare(Interpreter& interpreter) {
-    Value messages = read(interpreter, "messages", conversation_.messages, true);
+    Value messages = read(interpreter, "messages", input_.messages, true);
     if (!messages.is(Kind::kList)) fail("messages: must be a JSON list of objects");
     for (size_t i = 0; i < messages.list->size; ++i)
       messages.list->items[i] = prepare_message(interpreter, messages.list->items[i]);
-    if (!conversation_.continue_field.empty()) add_continue_tag(interpreter, *messages.list);
+    if (!input_.continue_field.empty()) add_continue_tag(interpreter, *messages.list);
     interpreter.set_variable("messages", messages);
-    interpreter.set_variable("tools", read(interpreter, "tools", conversation_.tools, true));
-    interpreter.set_variable("documents", read(interpreter, "documents", conversation_.documents, true));
-    interpreter.set_variable("add_generation_prompt", Value::of(conversation_.add_generation_prompt));
-    const Value variables = read(interpreter, "variables", conversation_.variables, false);
+    interpreter.set_variable("tools", read(interpreter, "tools", input_.tools, true));
+    interpreter.set_variable("documents", read(interpreter, "documents", input_.documents, true));
+    interpreter.set_variable("add_generation_prompt", Value::of(input_.add_generation_prompt));
+    set_text(interpreter, "bos_token", input_.special_tokens.bos_token);
+    set_text(interpreter, "eos_token", input_.special_tokens.eos_token);
+    const Value variables = read(interpreter, "variables", input_.variables, false);
     if (variables.is_none()) return;
     if (!variables.is(Kind::kDict)) fail("variables: must be a JSON object");
     for (const Dict::Entry& entry : *variables.dict) interpreter.set_variable(entry.key.string(), entry.value);
   }
 
   Text finish(Interpreter& interpreter, const Text& text) {
-    if (conversation_.continue_field.empty()) return text;
+    if (input_.continue_field.empty()) return text;
     const Text wanted = strip(interpreter, final_text_, Value::none(), true, true);
     const size_t tag = text.view().rfind(kStrippedTag);
     if (text.view().find(wanted.view()) == std::string_view::npos || tag == std::string_view::npos) {
@@ -111,7 +117,7 @@ class Rendering {
   }
 
   void add_continue_tag(Interpreter& interpreter, const List& messages) {
-    const std::string field(conversation_.continue_field);
+    const std::string field(input_.continue_field);
     if (messages.size == 0) fail("continue_final_message is set but the conversation is empty!");
     Dict& last = *messages.items[messages.size - 1].dict;
     const Value* found = last.find(field);
@@ -154,7 +160,7 @@ class Rendering {
     fail("continue_final_message is set but we could not find any text to continue in the final message!");
   }
 
-  const Conversation& conversation_;
+  const TemplateInput& input_;
   std::string_view source_;
   Text final_text_;
 };
@@ -166,11 +172,25 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::parse(std::string_view
   return std::shared_ptr<const ChatTemplate>(new ChatTemplate(std::move(parsed)));
 }
 
-Result<Prompt> ChatTemplate::render(const Conversation& conversation, const jinja::RenderOptions& options) const {
-  Rendering rendering(conversation, template_->source());
+Result<Prompt> ChatTemplate::render(const TemplateInput& input, const jinja::RenderOptions& options) const {
+  Rendering rendering(input, template_->source());
   return template_->render_with(
       [&](Interpreter& interpreter) { rendering.prepare(interpreter); },
       [&](Interpreter& interpreter, const Text& text) { return rendering.finish(interpreter, text); }, options);
+}
+
+const TemplateHabits& ChatTemplate::habits() const {
+  std::call_once(habits_once_, [&] { habits_ = habits_of(*this); });
+  return habits_;
+}
+
+Result<SpecialTokens> special_tokens_of(const Model& model) {
+  SpecialTokens tokens;
+  MOTE_ASSIGN(const Tokenizer* tokenizer, model.tokenizer());
+  if (tokenizer == nullptr) return tokens;
+  if (model.bos_token_id() >= 0) tokens.bos_token = tokenizer->decode({model.bos_token_id()}, false);
+  if (!model.eos_token_ids().empty()) tokens.eos_token = tokenizer->decode({model.eos_token_ids()[0]}, false);
+  return tokens;
 }
 
 Result<std::shared_ptr<const ChatTemplate>> chat_template_of(const Model& model) {

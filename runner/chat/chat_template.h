@@ -3,23 +3,35 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "runner/chat/template_habits.h"
 #include "runner/model/model.h"
 #include "runner/templates/template.h"
 #include "tokenizer/tokenizer.h"
 
 namespace mote {
 
-// JSON texts. Empty: not given, which templates see as none.
-struct Conversation {
-  std::string_view messages;   // a list of objects
-  std::string_view tools;      // a list of objects
-  std::string_view documents;  // a list of objects
-  std::string_view variables;  // an object: further variables, such as enable_thinking and bos_token
+// As text, undefined in the template where there is none, as in transformers.
+struct SpecialTokens {
+  std::optional<std::string> bos_token{};
+  std::optional<std::string> eos_token{};
+};
+// Errors: kInvalidTokenizer.
+Result<SpecialTokens> special_tokens_of(const Model& model);
+
+// What a template renders: JSON texts. Empty: not given, which templates see as none.
+struct TemplateInput {
+  std::string_view messages;     // a list of objects
+  std::string_view tools;        // a list of objects
+  std::string_view documents;    // a list of objects
+  std::string_view variables;    // an object: further variables, such as enable_thinking
+  SpecialTokens special_tokens;  // which `variables` may name otherwise
   bool add_generation_prompt = false;
   std::string_view continue_field;  // the field of the last message that the model is to go on with; empty: none
 };
@@ -35,12 +47,18 @@ class ChatTemplate {
 
   // The roles of messages count as the template's own text if they are words: templates make control tokens of them.
   // Errors: kInvalidTemplate with the message of jinja2 or transformers, or saying which budget is spent.
-  Result<Prompt> render(const Conversation& conversation, const jinja::RenderOptions& options = {}) const;
+  Result<Prompt> render(const TemplateInput& input, const jinja::RenderOptions& options = {}) const;
+
+  // Cost: the first call renders a few messages.
+  const TemplateHabits& habits() const;
+  std::string_view source() const { return template_->source(); }
 
  private:
   explicit ChatTemplate(std::shared_ptr<const jinja::Template> parsed) : template_(std::move(parsed)) {}
 
   std::shared_ptr<const jinja::Template> template_;
+  mutable std::once_flag habits_once_;
+  mutable TemplateHabits habits_;
 };
 
 // A model's own, parsed when it is first asked for. Errors: kInvalidArgument if the file has none, kInvalidTemplate.

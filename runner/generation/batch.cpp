@@ -16,6 +16,17 @@ auto without_throwing(const Body& body) -> decltype(body()) {
   } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "out of memory"); }
 }
 
+// Calls `body` at its end.
+template <typename Body>
+class Finally {
+ public:
+  explicit Finally(Body body) : body_(std::move(body)) {}
+  ~Finally() { body_(); }
+
+ private:
+  Body body_;
+};
+
 }  // namespace
 
 struct Batch::Sequence {
@@ -72,7 +83,7 @@ Status Batch::prepare() {
 }
 
 Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions& options,
-                           std::shared_ptr<Session> session) {
+                           std::shared_ptr<Session> session, PieceDelivery delivery) {
   auto sequence = std::make_unique<Sequence>();
   if (session == nullptr) {
     MOTE_ASSIGN(sequence->session, Session::open(model_, options_.session, &engine_));
@@ -88,11 +99,13 @@ Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions&
   }
   MOTE_ASSIGN(sequence->generation, Generation::begin(*sequence->session, std::move(prompt), options));
   sequence->number = num_added_;
-  sessions_.emplace(num_added_, sequence->session);
   try {
+    sessions_.emplace(num_added_, sequence->session);
+    if (delivery == PieceDelivery::kByNext) delivered_[num_added_];
     added_.push_back(std::move(sequence));
   } catch (...) {
     sessions_.erase(num_added_);
+    delivered_.erase(num_added_);
     throw;
   }
   return num_added_++;
@@ -111,6 +124,11 @@ void Batch::cancel(int64_t sequence) {
   if (found != sessions_.end()) found->second->cancel();
 }
 
+void Batch::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [sequence, session] : sessions_) session->cancel();
+}
+
 size_t Batch::num_sequences() const {
   const std::lock_guard lock(mutex_);
   return sessions_.size();
@@ -119,13 +137,81 @@ size_t Batch::num_sequences() const {
 Result<std::span<const BatchPiece>> Batch::step() {
   const std::unique_lock lock(step_mutex_, std::try_to_lock);
   MOTE_REQUIRE(lock.owns_lock(), Code::kInvalidArgument, "another thread is in a step of this batch");
+  if (take_unclaimed()) return std::span<const BatchPiece>(pieces_);
+  compute_step();
+  return std::span<const BatchPiece>(pieces_);
+}
+
+// Those that calls of next computed, the first of each sequence.
+bool Batch::take_unclaimed() {
+  pieces_.clear();
+  const auto is_first = [&](const BatchPiece& piece) {
+    return std::ranges::find(pieces_, piece.sequence, &BatchPiece::sequence) == pieces_.end();
+  };
+  pieces_.reserve(unclaimed_.size());
+  std::erase_if(unclaimed_, [&](BatchPiece& piece) {
+    if (!is_first(piece)) return false;
+    pieces_.push_back(std::move(piece));
+    return true;
+  });
+  return !pieces_.empty();
+}
+
+void Batch::compute_step() {
   pieces_.clear();
   admit();
   start_without_prompt();
   read_prompts();
   decode();
   std::erase_if(running_, [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_over; });
-  return std::span<const BatchPiece>(pieces_);
+  deliver();
+}
+
+// The pieces that next hands out leave those of the step.
+void Batch::deliver() {
+  const std::lock_guard lock(mutex_);
+  if (delivered_.empty()) return;
+  std::erase_if(pieces_, [&](BatchPiece& piece) {
+    const auto found = delivered_.find(piece.sequence);
+    if (found == delivered_.end()) return false;
+    found->second.push_back(std::move(piece));
+    return true;
+  });
+  stepped_.notify_all();
+}
+
+BatchPiece Batch::next(int64_t sequence) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const auto found = delivered_.find(sequence);
+    if (found == delivered_.end())
+      return {sequence, {}, Status(Code::kInvalidArgument, "the sequence is over"), Statistics()};
+    if (!found->second.empty()) {
+      BatchPiece piece = std::move(found->second.front());
+      found->second.pop_front();
+      if (piece.is_last()) delivered_.erase(found);
+      return piece;
+    }
+    if (is_in_next_) {
+      stepped_.wait(lock);
+    } else {
+      step_for_next(lock);
+    }
+  }
+}
+
+void Batch::step_for_next(std::unique_lock<std::mutex>& lock) {
+  is_in_next_ = true;
+  const Finally finally([&] {
+    lock.lock();
+    is_in_next_ = false;
+    stepped_.notify_all();
+  });
+  lock.unlock();
+  const std::lock_guard step_lock(step_mutex_);
+  compute_step();
+  for (BatchPiece& piece : pieces_) unclaimed_.push_back(std::move(piece));
+  pieces_.clear();
 }
 
 void Batch::admit() {

@@ -147,6 +147,12 @@ constexpr Rule kLlama[] = {
     {kAfter, kAny, kContent, kAgain},
 };
 
+constexpr Rule kOneCall[] = {
+    {kStart, "{", kObject, kAgain},
+    {kStart, kAny, kContent, kAgain},
+    {kObject, kComplete, kContent, kEnd},
+};
+
 // ---- a name, then arguments as one value
 
 constexpr Rule kMistralArguments[] = {
@@ -335,6 +341,8 @@ constexpr Marks kFunctoolsSigns[] = {"functools["};
 constexpr Marks kHermesSigns[] = {"<tool_call>"};
 constexpr Marks kLlamaSigns[] = {"<|start_header_id|>", "\"parameters\": "};
 constexpr Marks kGemmaSigns[] = {"<start_of_turn>"};
+// The reply is one call as JSON, because a grammar says so.
+constexpr Marks kNoTemplate[] = {Marks("\0", 1)};
 constexpr Marks kThinkSigns[] = {"</think>"};
 
 constexpr Marks kBlank = " \t\r\n";
@@ -525,6 +533,7 @@ std::span<const Format> formats() {
        .trims = kLineBreaks,
        .trims_reasoning = kLineBreaks,
        .ends = kTurnEnds},
+      {.name = "call", .signs = kNoTemplate, .reasoning = {}, .calls = kOneCall, .start = kStart},
       {.name = "text", .signs = {}, .reasoning = {}, .calls = {}},
   };
   return table;

@@ -98,13 +98,14 @@ void Message::emit(EventKind kind, std::string_view text, std::string_view id) {
   events_->push_back({kind, is_of_call ? calls_.size() : 0, std::string(text), std::string(id)});
 }
 
-std::string Message::json() const {
+std::string Message::json(std::span<const std::string> call_ids) const {
   std::string json = R"({"role": "assistant", "content": )" + json_string(content_.text());
   if (!reasoning_.empty()) json += ", \"reasoning_content\": " + json_string(reasoning_.text());
   for (size_t i = 0; i < calls_.size(); ++i) {
     json += i == 0 ? R"(, "tool_calls": [)" : ", ";
     json += R"({"type": "function", )";
-    if (!calls_[i].id.empty()) json += "\"id\": " + json_string(calls_[i].id) + ", ";
+    const std::string& id = calls_[i].id.empty() && i < call_ids.size() ? call_ids[i] : calls_[i].id;
+    if (!id.empty()) json += "\"id\": " + json_string(id) + ", ";
     json +=
         "\"function\": {\"name\": " + json_string(calls_[i].name) + ", \"arguments\": " + calls_[i].arguments + "}}";
   }

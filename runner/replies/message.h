@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,8 +79,10 @@ class Message {
 
   // Where events go; they are merged where they can be.
   void set_events(std::vector<Event>* events) { events_ = events; }
-  // {"role", "content", "reasoning_content", "tool_calls"}, the last two only where there are any.
-  std::string json() const;
+  // {"role", "content", "reasoning_content", "tool_calls"}, the last two only where there are any. call_ids: of the
+  // calls that have none; may be fewer.
+  std::string json(std::span<const std::string> call_ids) const;
+  size_t num_calls() const { return calls_.size(); }
 
  private:
   struct Call {

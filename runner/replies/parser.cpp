@@ -64,8 +64,9 @@ Result<std::unique_ptr<ReplyParser>> ReplyParser::make(const ReplyOptions& optio
   MOTE_ASSIGN(reply::ToolTypes types, reply::ToolTypes::read(options.tools));
   std::unique_ptr<ReplyParser> parser(new ReplyParser(*format, std::move(types)));
   const reply::Beginning beginning = reply::beginning_after(*format, options.prompt);
-  parser->state_ = beginning.state;
-  if (beginning.follows_mark) parser->message_.content().mark();
+  const bool is_reasoning = options.is_reasoning && !format->reasoning.empty();
+  parser->state_ = is_reasoning ? reply::State::kReasoning : beginning.state;
+  if (beginning.follows_mark && !is_reasoning) parser->message_.content().mark();
   return parser;
 }
 

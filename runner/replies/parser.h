@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct ReplyOptions {
   std::string_view chat_template;  // its source
   std::string_view prompt;         // what the reply follows, or the end of it: it may have begun the reasoning
   std::string_view tools;          // JSON, as templates take them: which parameters are strings; empty: not known
+  bool is_reasoning = false;       // it goes on with reasoning that the prompt ends in
 };
 
 using ReplyEvent = reply::Event;
@@ -43,8 +45,10 @@ class ReplyParser {
   void finish(std::vector<ReplyEvent>& events);
 
   // What was read so far, as transformers has messages: a JSON object {"role", "content", "reasoning_content",
-  // "tool_calls"}, the last two only where there are any.
-  std::string message() const { return message_.json(); }
+  // "tool_calls"}, the last two only where there are any. call_ids: of the calls that the model gave none; may be
+  // fewer.
+  std::string message(std::span<const std::string> call_ids = {}) const { return message_.json(call_ids); }
+  size_t num_calls() const { return message_.num_calls(); }
   // NUL-terminated; lives as long as the process.
   std::string_view format_name() const { return format_.name; }
 

@@ -40,9 +40,9 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   options.context_length = std::min(context_length, longest);
   if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
   options.prefill_chunk = std::min(options.prefill_chunk, options.context_length);
-  MOTE_REQUIRE(options.num_keep >= 0 && options.num_keep < options.context_length, Code::kInvalidArgument,
-               "num_keep = %lld: must be 0..%lld, below the context_length", static_cast<long long>(options.num_keep),
-               static_cast<long long>(options.context_length - 1));
+  MOTE_REQUIRE(options.num_keep >= kKeepSystem && options.num_keep < options.context_length, Code::kInvalidArgument,
+               "num_keep = %lld: must be 0..%lld, below the context_length, or -1 for a chat's system message",
+               static_cast<long long>(options.num_keep), static_cast<long long>(options.context_length - 1));
   options.prefill_chunk = std::min(options.prefill_chunk, longest_call(*model.bound()));
   return options;
 }
@@ -82,7 +82,7 @@ Status Session::prepare_methods(const Engine* engine) {
 }
 
 size_t Session::room() const {
-  const int64_t stays = options_.overflow == Overflow::kShift ? std::min(options_.num_keep, position()) : position();
+  const int64_t stays = options_.overflow == Overflow::kShift ? std::min(num_keep_, position()) : position();
   return static_cast<size_t>(context_length() - stays);
 }
 
@@ -123,7 +123,7 @@ Status Session::make_room(size_t count) {
   MOTE_RETURN_IF_ERROR(require_room(count));
   const int64_t missing = position() + static_cast<int64_t>(count) - context_length();
   if (missing <= 0) return {};
-  const int64_t keep = std::min(options_.num_keep, position());
+  const int64_t keep = std::min(num_keep_, position());
   const int64_t forgotten = std::max(missing, (position() - keep + 1) / 2);
   const std::vector<int32_t> rest = copy(tokens().subspan(static_cast<size_t>(keep + forgotten)));
   MOTE_RETURN_IF_ERROR(rewind(keep));
@@ -372,6 +372,7 @@ Status Session::rewind(int64_t to) {
 Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
   MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_, engine));
+  session->num_keep_ = num_keep_;
   if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
   return session;
 }

@@ -1,6 +1,7 @@
 // One sequence of tokens on a model: its caches, its threads, its position.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,9 @@ namespace mote {
 
 enum class Overflow : int32_t { kRefuse = 0, kShift = 1 };
 
+// As num_keep: in a chat the tokens of the system message and the tools, else none.
+inline constexpr int64_t kKeepSystem = -1;
+
 struct SessionOptions {
   int64_t context_length = 0;  // 0: min(4096, the model's maximum)
   KvType kv_type = KvType::kFloat32;
@@ -35,7 +39,7 @@ struct SessionOptions {
   // What a full context does to the next token: kShift forgets the oldest tokens behind the first num_keep, half of
   // those that are there, and computes the others again.
   Overflow overflow = Overflow::kRefuse;
-  int64_t num_keep = 0;
+  int64_t num_keep = kKeepSystem;
   std::shared_ptr<PrefixCache>
       prefix_cache{};  // where the session looks for what others have computed; nullptr: nowhere
 };
@@ -107,6 +111,10 @@ class Session {
   int64_t position() const { return position_.count(); }
   int num_threads() const { return engine_.threads->num_threads(); }
   int64_t prefill_chunk() const { return options_.prefill_chunk; }
+  // First tokens that kShift never forgets: those of the options, or of the last chat with kKeepSystem.
+  int64_t num_keep() const { return num_keep_; }
+  bool keeps_system() const { return options_.num_keep == kKeepSystem; }
+  void set_num_keep(int64_t count) { num_keep_ = count; }
   // Tokens that kShift has forgotten since the session was opened.
   int64_t forgotten_tokens() const { return position_.num_forgotten(); }
   // The ids at all positions so far.
@@ -175,7 +183,10 @@ class Session {
 
  private:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
-      : model_(std::move(model)), options_(options), states_(std::move(states)) {}
+      : model_(std::move(model)),
+        options_(options),
+        num_keep_(std::max<int64_t>(options.num_keep, 0)),
+        states_(std::move(states)) {}
   Status prepare_methods(const Engine* engine);
   Status check_call(std::span<const int32_t> ids);
   Result<SequenceStates> begin_chunk(int64_t tokens);
@@ -203,6 +214,7 @@ class Session {
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
+  int64_t num_keep_;
   StateMemory states_;
   Engine engine_;
   bool shares_engine_ = false;  // others may make calls with it between two calls of this session

@@ -37,7 +37,7 @@ Status check(const Prompt& prompt) {
 Status run_template(std::string_view input) {
   const size_t separator = std::min(input.find('\0'), input.size());
   MOTE_ASSIGN(const std::shared_ptr<const ChatTemplate> parsed, ChatTemplate::parse(input.substr(0, separator)));
-  Conversation conversation;
+  TemplateInput conversation;
   conversation.messages = separator < input.size() ? input.substr(separator + 1) : kMessages;
   conversation.tools = kTools;
   conversation.variables = kVariables;

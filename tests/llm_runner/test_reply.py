@@ -225,6 +225,7 @@ REPLIES = {
         [call("f", NESTED), call("g", {})],
     ),
     "think": ("<think>\nR\n</think>\n\nHi <tool_call>", "Hi <tool_call>", "R", []),
+    "call": ('{"name": "f", "arguments": ' + json.dumps(NESTED) + "}", "", "", [call("f", NESTED)]),
     "text": ("<think>\nR\n</think>\n\nHi<|im_end|>", "<think>\nR\n</think>\n\nHi<|im_end|>", "", []),
 }
 

@@ -16,7 +16,7 @@ using Ids = std::vector<int32_t>;
 
 Result<Prompt> render(std::string_view source, std::string_view messages, std::string_view variables = {}) {
   MOTE_ASSIGN(const auto parsed, ChatTemplate::parse(source));
-  Conversation conversation;
+  TemplateInput conversation;
   conversation.messages = messages;
   conversation.variables = variables;
   return parsed->render(conversation);
@@ -67,7 +67,7 @@ TEST(ChatTemplate, limits_can_be_lower) {
   const Result<std::shared_ptr<const ChatTemplate>> parsed =
       ChatTemplate::parse("{% for i in range(1000) %}x{% endfor %}");
   ASSERT_TRUE(parsed.ok());
-  Conversation conversation;
+  TemplateInput conversation;
   conversation.messages = "[]";
   jinja::RenderOptions options;
   EXPECT_TRUE((*parsed)->render(conversation, options).ok());
@@ -87,7 +87,7 @@ TEST(ChatTemplate, threads_share_a_template) {
   std::vector<std::thread> threads;
   for (std::string& text : texts) {
     threads.emplace_back([&] {
-      Conversation conversation;
+      TemplateInput conversation;
       conversation.messages = R"([{"content": "a"}, {"content": "b"}])";
       for (int i = 0; i < 50; ++i) text = (*parsed)->render(conversation)->text;
     });

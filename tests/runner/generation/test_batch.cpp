@@ -297,5 +297,52 @@ TEST_F(BatchTest, takes_sequences_from_any_thread_during_a_step) {
   for (const auto& [number, output] : outputs) { EXPECT_TRUE(output.finish_reason.has_value()) << number; }
 }
 
+// Each thread asks for its own pieces, and whoever comes first makes the step; one steps besides.
+TEST_F(BatchTest, threads_take_the_pieces_of_their_own_sequences) {
+  const auto batch = open_batch(model_, {.max_sequences = 3, .session = {.context_length = 64, .num_threads = 2}});
+  constexpr int kThreads = 3, kEach = 6;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < kEach; ++i) {
+        Request request = random_request(random);
+        request.session.kv_type = KvType::kFloat32;
+        const auto number = batch->add(request.prompt, request.options, nullptr, PieceDelivery::kByNext);
+        ASSERT_TRUE(number.ok());
+        Output output;
+        if (i % 4 == 3) batch->cancel(*number);
+        while (!output.finish_reason.has_value()) {
+          const BatchPiece piece = batch->next(*number);
+          ASSERT_EQ(piece.sequence, *number);
+          output.add(piece.piece);
+        }
+        if (i % 4 == 3) {
+          EXPECT_EQ(output.finish_reason, FinishReason::kCancelled);
+        } else {
+          EXPECT_EQ(output, alone(model_, request));
+        }
+        EXPECT_FALSE(batch->next(*number).status.ok());
+      }
+    });
+  }
+  std::mt19937 random(99);
+  std::map<int64_t, Request> requests;
+  std::map<int64_t, Output> outputs;
+  for (int i = 0; i < kEach; ++i) {
+    Request request = random_request(random);
+    request.session.kv_type = KvType::kFloat32;
+    requests.emplace(*batch->add(request.prompt, request.options), request);
+  }
+  const auto is_over = [](const auto& entry) { return entry.second.finish_reason.has_value(); };
+  while (std::ranges::count_if(outputs, is_over) < kEach) {
+    const auto pieces = batch->step();
+    if (!pieces.ok()) continue;  // a thread is in a step
+    for (const BatchPiece& piece : *pieces) outputs[piece.sequence].add(piece.piece);
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& [number, request] : requests) EXPECT_EQ(outputs[number], alone(model_, request)) << number;
+}
+
 }  // namespace
 }  // namespace mote

@@ -202,5 +202,25 @@ TEST(ReplyParser, errors_name_what_is_wrong) {
   EXPECT_TRUE(events.empty());
 }
 
+TEST(ReplyParser, reasoning_that_the_prompt_ends_in_goes_on) {
+  ReplyOptions options;
+  options.format = "hermes";
+  options.is_reasoning = true;
+  const auto parser = std::move(*ReplyParser::make(options));
+  std::vector<ReplyEvent> events;
+  ASSERT_TRUE(parser->push("and so</think>Yes", events).ok());
+  parser->finish(events);
+  EXPECT_EQ(parser->message(), R"({"role": "assistant", "content": "Yes", "reasoning_content": "and so"})");
+}
+
+TEST(ReplyParser, calls_without_an_id_get_one_that_is_given) {
+  const auto parser = parser_of("hermes");
+  std::vector<ReplyEvent> events;
+  ASSERT_TRUE(parser->push(kCall, events).ok());
+  const std::string ids[] = {"one"};
+  EXPECT_NE(parser->message(ids).find(R"("id": "one")"), std::string::npos);
+  EXPECT_EQ(parser->message().find("\"id\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mote

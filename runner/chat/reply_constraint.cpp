@@ -1,0 +1,151 @@
+#include "runner/chat/reply_constraint.h"
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "runner/chat/messages.h"
+#include "runner/generation/vocabulary.h"
+
+namespace mote {
+namespace {
+
+using constraints::Grammar;
+using Kind = JsonTree::Kind;
+
+constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxGrammars = 32;
+
+// The last schemas that a model's replies were to follow, compiled. Thread safety: any thread.
+class SchemaGrammars {
+ public:
+  Result<std::shared_ptr<const Grammar>> get(const Model& model, const std::string& schema) const {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
+        if (entry->first != schema) continue;
+        Entry found = *entry;
+        kept_.erase(entry);
+        kept_.push_front(std::move(found));
+        return kept_.front().second;
+      }
+    }
+    MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
+    MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, schema, {}));
+    const std::lock_guard lock(mutex_);
+    kept_.emplace_front(schema, grammar);
+    if (kept_.size() > kMaxGrammars) kept_.pop_back();
+    return grammar;
+  }
+
+ private:
+  using Entry = std::pair<std::string, std::shared_ptr<const Grammar>>;
+  mutable std::mutex mutex_;
+  mutable std::deque<Entry> kept_;
+};
+
+Result<std::shared_ptr<const Grammar>> grammar_of(const Model& model, const std::string& field,
+                                                  const std::string& schema) {
+  MOTE_ASSIGN(const auto grammars, model.derived<SchemaGrammars>([]() -> Result<std::shared_ptr<const SchemaGrammars>> {
+    return std::make_shared<const SchemaGrammars>();
+  }));
+  auto grammar = grammars->get(model, schema);
+  if (!grammar.ok()) return Status(grammar.status().code(), field + ": " + grammar.status().message());
+  return grammar;
+}
+
+// The tools' own part, whether they are wrapped in {"function": ..} or not.
+Result<std::vector<JsonTree>> functions_of(std::string_view tools) {
+  std::vector<JsonTree> functions;
+  if (tools.empty()) return functions;
+  const auto list = parse_json_tree(tools, kMaxDepth);
+  MOTE_REQUIRE(list.has_value() && list->kind == Kind::kArray, Code::kInvalidArgument,
+               "tools: must be a JSON list of objects");
+  for (size_t i = 0; i < list->children.size(); ++i) {
+    const JsonTree* function = list->children[i].find("function");
+    functions.push_back(function != nullptr ? *function : list->children[i]);
+    MOTE_REQUIRE(!text_of(functions.back().find("name")).empty(), Code::kInvalidArgument,
+                 "tools[%zu]: must be {\"type\": \"function\", \"function\": {\"name\": ..., \"parameters\": ...}}", i);
+  }
+  return functions;
+}
+
+std::string call_schema(const JsonTree& function) {
+  const JsonTree* parameters = function.find("parameters");
+  const bool has_parameters = parameters != nullptr && parameters->kind == Kind::kObject;
+  return R"({"type": "object", "properties": {"name": {"const": )" + function.find("name")->dump() +
+         R"(}, "arguments": )" + (has_parameters ? parameters->dump() : R"({"type": "object"})") +
+         R"(}, "required": ["name", "arguments"], "additionalProperties": false})";
+}
+
+Result<std::string> calls_schema(const ToolChoiceAndName& choice, std::string_view tools) {
+  MOTE_ASSIGN(const std::vector<JsonTree> functions, functions_of(tools));
+  MOTE_REQUIRE(!functions.empty() || choice.choice != ToolChoice::kRequired, Code::kInvalidArgument,
+               "tool_choice: required needs tools");
+  std::string schemas;
+  size_t count = 0;
+  for (const JsonTree& function : functions) {
+    if (choice.choice == ToolChoice::kNamed && text_of(function.find("name")) != choice.name) continue;
+    schemas += (count++ == 0 ? "" : ", ") + call_schema(function);
+  }
+  MOTE_REQUIRE(count > 0, Code::kInvalidArgument, "tool_choice: \"%s\" is not one of the tools",
+               beginning(choice.name).c_str());
+  return count == 1 ? schemas : "{\"anyOf\": [" + schemas + "]}";
+}
+
+struct WantedSchema {
+  std::string field;
+  std::string schema;  // empty: any text
+};
+
+Result<WantedSchema> wanted_schema(std::string_view response_format) {
+  if (response_format.empty()) return WantedSchema{};
+  const auto wanted = parse_json_tree(response_format, kMaxDepth);
+  MOTE_REQUIRE(wanted.has_value() && wanted->kind == Kind::kObject, Code::kInvalidArgument,
+               "response_format: must be a JSON object with a \"type\"");
+  const std::string_view type = text_of(wanted->find("type"));
+  if (type == "text") return WantedSchema{};
+  if (type == "json_object") return WantedSchema{"response_format", R"({"type": "object"})"};
+  MOTE_REQUIRE(type == "json_schema", Code::kInvalidArgument,
+               "response_format.type = \"%s\": must be text, json_object or json_schema", beginning(type).c_str());
+  const JsonTree* json_schema = wanted->find("json_schema");
+  MOTE_REQUIRE(json_schema != nullptr && json_schema->kind == Kind::kObject, Code::kInvalidArgument,
+               "response_format.json_schema: is required, an object with a \"schema\"");
+  const JsonTree* schema = json_schema->find("schema");
+  return WantedSchema{"response_format.json_schema.schema", schema != nullptr ? schema->dump() : "{}"};
+}
+
+}  // namespace
+
+Result<ToolChoiceAndName> read_tool_choice(std::string_view text) {
+  if (text.empty()) return ToolChoiceAndName{};
+  const auto tree = parse_json_tree(text, kMaxDepth);
+  const std::string_view word = tree.has_value() ? text_of(&*tree) : text;
+  if (word == "auto") return ToolChoiceAndName{};
+  if (word == "none") return ToolChoiceAndName{ToolChoice::kNone, ""};
+  if (word == "required") return ToolChoiceAndName{ToolChoice::kRequired, ""};
+  const JsonTree* function = tree.has_value() ? tree->find("function") : nullptr;
+  const std::string_view name = function != nullptr ? text_of(function->find("name")) : std::string_view();
+  MOTE_REQUIRE(!name.empty(), Code::kInvalidArgument,
+               "tool_choice = %s: must be auto, none, required or {\"type\": \"function\", \"function\": {\"name\": "
+               "...}}",
+               beginning(text).c_str());
+  return ToolChoiceAndName{ToolChoice::kNamed, std::string(name)};
+}
+
+Result<ReplyConstraint> reply_constraint(const Model& model, const ToolChoiceAndName& choice, std::string_view tools,
+                                         std::string_view response_format) {
+  MOTE_ASSIGN(const WantedSchema wanted, wanted_schema(response_format));
+  if (choice.choice == ToolChoice::kRequired || choice.choice == ToolChoice::kNamed) {
+    MOTE_REQUIRE(wanted.schema.empty(), Code::kInvalidArgument,
+                 "response_format: cannot be met by a reply that must call a tool: leave it or tool_choice out");
+    MOTE_ASSIGN(const std::string schema, calls_schema(choice, tools));
+    MOTE_ASSIGN(auto grammar, grammar_of(model, "tools", schema));
+    return ReplyConstraint{std::move(grammar), true};
+  }
+  if (wanted.schema.empty()) return ReplyConstraint{};
+  MOTE_ASSIGN(auto grammar, grammar_of(model, wanted.field, wanted.schema));
+  return ReplyConstraint{std::move(grammar), false};
+}
+
+}  // namespace mote
