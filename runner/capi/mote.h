@@ -356,7 +356,11 @@ MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids,
                                       mote_error* error);
 /* The same without the logits; no ids: nothing is done. */
 MOTE_API int32_t mote_session_append(mote_session* session, const int32_t* ids, size_t count, mote_error* error);
-/* The same for a text, with BOS and such only at the session's start. parse_special: as mote_tokenize. */
+/* As mote_tokenize for a text that the session goes on with: BOS and such, as the tokenizer asks, only at its start. */
+MOTE_API int32_t mote_session_tokenize(mote_session* session, const char* text, size_t text_bytes,
+                                       int32_t parse_special, int32_t* ids, size_t capacity, size_t* count,
+                                       mote_error* error);
+/* Appends the ids that mote_session_tokenize gives. */
 MOTE_API int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes,
                                           int32_t parse_special, mote_error* error);
 /* Makes `ids` (at least 1) the tokens of the session: what it has of them from the first on is kept, what it has beyond

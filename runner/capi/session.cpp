@@ -127,15 +127,29 @@ int32_t mote_session_append(mote_session* handle, const int32_t* ids, size_t cou
   });
 }
 
+int32_t mote_session_tokenize(mote_session* handle, const char* text, size_t text_bytes, int32_t parse_special,
+                              int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto session, enter(handle));
+    MOTE_REQUIRE_POINTER(count);
+    *count = 0;
+    if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
+    if (capacity > 0) MOTE_REQUIRE_POINTER(ids);
+    MOTE_ASSIGN(const std::vector<int32_t> encoded,
+                session->session->encode({text_bytes > 0 ? text : "", text_bytes}, parse_special != 0));
+    *count = encoded.size();
+    std::copy_n(encoded.begin(), std::min(capacity, encoded.size()), ids);
+    return {};
+  });
+}
+
 int32_t mote_session_append_text(mote_session* handle, const char* text, size_t text_bytes, int32_t parse_special,
                                  mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
-    MOTE_ASSIGN(const mote::Tokenizer* tokenizer, session->session->model().require_tokenizer());
-    const bool is_start = session->session->position() == 0;
     MOTE_ASSIGN(const std::vector<int32_t> ids,
-                tokenizer->encode({text_bytes > 0 ? text : "", text_bytes}, {is_start, parse_special != 0}));
+                session->session->encode({text_bytes > 0 ? text : "", text_bytes}, parse_special != 0));
     return session->session->append(ids);
   });
 }

@@ -52,6 +52,22 @@ void append_text(Session& session, const std::string& text, bool parse_special) 
   });
 }
 
+std::vector<int32_t> tokenize(Session& session, const std::string& text, bool parse_special) {
+  std::vector<int32_t> ids(text.size() + 16);
+  size_t count = 0;
+  const auto fill = [&](mote_session* handle, mote_error* error) {
+    return mote_session_tokenize(handle, text.data(), text.size(), parse_special, ids.data(), ids.size(), &count,
+                                 error);
+  };
+  run(session, fill);
+  if (count > ids.size()) {  // normalisation can lengthen a text
+    ids.resize(count);
+    run(session, fill);
+  }
+  ids.resize(count);
+  return ids;
+}
+
 int64_t set_tokens(Session& session, const std::vector<int32_t>& ids) {
   int64_t kept = 0;
   run(session, [&](mote_session* handle, mote_error* error) {
@@ -194,10 +210,10 @@ SessionOptions::SessionOptions(const py::dict& given) {
   };
 #define MOTE_READ(name) read(#name, options_.name);
   MOTE_READ(context_length)
-  MOTE_READ(kv_type) MOTE_READ(num_threads) MOTE_READ(prefill_chunk) MOTE_READ(priority) MOTE_READ(overflow)
-      MOTE_READ(num_keep)
+  MOTE_READ(kv_type)
+  MOTE_READ(num_threads) MOTE_READ(prefill_chunk) MOTE_READ(priority) MOTE_READ(overflow) MOTE_READ(num_keep)
 #undef MOTE_READ
-          read("cpus", cpus_);
+      read("cpus", cpus_);
   if (!cpus_.empty()) options_.cpus = cpus_.c_str();
   read("prefix_cache", prefix_cache_);
   if (prefix_cache_ != nullptr) options_.prefix_cache = prefix_cache_->get();
@@ -238,6 +254,7 @@ void bind_session(py::module_& module) {
       .def("verify", &verify, py::arg("ids"))
       .def("score", &score, py::arg("ids"))
       .def("append", &append, py::arg("ids"))
+      .def("tokenize", &tokenize, py::arg("text"), py::arg("parse_special"))
       .def("append_text", &append_text, py::arg("text"), py::arg("parse_special"))
       .def("set_tokens", &set_tokens, py::arg("ids"))
       .def("rewind_to_prefix", &rewind_to_prefix, py::arg("ids"))

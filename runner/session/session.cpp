@@ -259,6 +259,11 @@ Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
 
 Status Session::append(std::span<const int32_t> ids) { return ids.empty() ? Status() : prefill(ids).status(); }
 
+Result<std::vector<int32_t>> Session::encode(std::string_view text, bool parse_special) const {
+  MOTE_ASSIGN(const Tokenizer* tokenizer, model_->require_tokenizer());
+  return tokenizer->encode(text, {position() == 0, parse_special});
+}
+
 Result<int64_t> Session::keep_prefix(std::span<const int32_t> ids) {
   position_.drop_deferred();
   const auto common = std::ranges::mismatch(ids, tokens()).in1 - ids.begin();

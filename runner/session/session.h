@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -73,6 +74,9 @@ class Session {
   bool is_drafted(int32_t id) const { return !position_.drafted().empty() && position_.drafted().front() == id; }
   // As prefill, for when the logits are not needed yet. No ids: nothing is done.
   Status append(std::span<const int32_t> ids);
+  // The ids of a text that goes on where the session is: BOS and such, as the tokenizer asks, only at its start.
+  // parse_special: special tokens spelled in it become their ids. Errors: those of Model::require_tokenizer.
+  Result<std::vector<int32_t>> encode(std::string_view text, bool parse_special) const;
   // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors:
   // those of rewind.
   Status defer(std::span<const int32_t> ids);

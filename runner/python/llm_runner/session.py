@@ -197,6 +197,10 @@ class Session:
         """
         return self._core.score(checked_ids(ids))
 
+    def _ids_of(self, prompt: str | Sequence[int]) -> Sequence[int]:
+        """Returns the ids of what the session goes on with: BOS and such only at its start."""
+        return self._core.tokenize(prompt.encode("utf-8", "replace"), True) if isinstance(prompt, str) else prompt
+
     def generate(
         self,
         prompt: str | Sequence[int] = (),
@@ -209,7 +213,7 @@ class Session:
 
         The session keeps all but the last token.
         """
-        ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
+        ids = self._ids_of(prompt)
         generation = self._start(ids, stop_strings, options)
         if streamer is not None:
             generation.stream_to(streamer, ids)
@@ -288,7 +292,7 @@ class Session:
         Returns: the best first; the session then has the first one but for its last token
         Errors: ArgumentError naming the option; ContextFullError   Cost of a step: num_beams decode steps
         """
-        ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
+        ids = self._ids_of(prompt)
         native = native_options_for(self._model, options)
         return beam_search(self, ids, native, num_beams, num_return_sequences, length_penalty, early_stopping)
 

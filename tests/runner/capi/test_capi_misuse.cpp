@@ -112,6 +112,10 @@ class CApiMisuse : public CApi {
     return {[&](auto* h) { return mote_session_prefill(h, &id_, 1, nullptr, &error_); },
             [&](auto* h) { return mote_session_append(h, &id_, 1, &error_); },
             [&](auto* h) { return mote_session_append_text(h, "a", 1, 0, &error_); },
+            [&](auto* h) {
+              size_t count = 0;
+              return mote_session_tokenize(h, "a", 1, 0, nullptr, 0, &count, &error_);
+            },
             [&](auto* h) { return mote_session_append_messages(h, &conversation_, nullptr, &error_); },
             [&](auto* h) { return mote_session_set_tokens(h, &id_, 1, nullptr, &error_); },
             [&](auto* h) { return mote_session_logits(h, logits_.data(), &error_); },

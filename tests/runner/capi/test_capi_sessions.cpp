@@ -1,9 +1,55 @@
+#include <cstring>
 #include <vector>
 
 #include "tests/runner/capi/fixture.h"
 
 namespace mote {
 namespace {
+
+// <eos> (0) is what this tokenizer begins a text with.
+test::ProgramBuilder with_bos() {
+  test::ProgramBuilder builder = test::tiny_program();
+  test::TinyTokenizer tokenizer;
+  tokenizer.post_processor =
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<eos>", "type_id": 0}},
+      {"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+      {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {"<eos>": {"id": "<eos>", "ids": [0],
+      "tokens": ["<eos>"]}}})";
+  builder.tokenizer = tokenizer.compiled();
+  return builder;
+}
+
+TEST(CApiSessionText, special_tokens_are_added_only_where_the_text_of_a_session_begins) {
+  const test::TinyFile file(with_bos());
+  auto error = sized<mote_error>();
+  mote_model* model = nullptr;
+  mote_session* session = nullptr;
+  ASSERT_EQ(mote_model_open(file.path().c_str(), nullptr, &model, &error), MOTE_OK) << error.message;
+  ASSERT_EQ(mote_session_open(model, nullptr, &session, &error), MOTE_OK) << error.message;
+  const auto ids_of = [&](const char* text) {
+    std::vector<int32_t> ids(8);
+    size_t count = 0;
+    EXPECT_EQ(mote_session_tokenize(session, text, std::strlen(text), 1, ids.data(), ids.size(), &count, &error),
+              MOTE_OK);
+    ids.resize(count);
+    return ids;
+  };
+  EXPECT_EQ(ids_of("ab"), (std::vector<int32_t>{0, 9}));
+  size_t count = 0;
+  EXPECT_EQ(mote_session_tokenize(session, "ab", 2, 1, nullptr, 0, &count, &error), MOTE_OK);
+  EXPECT_EQ(count, 2u);
+  ASSERT_EQ(mote_session_append_text(session, "ab", 2, 1, &error), MOTE_OK) << error.message;
+  EXPECT_EQ(ids_of("ab<eos>"), (std::vector<int32_t>{9, 0}));
+  ASSERT_EQ(mote_session_append_text(session, "c", 1, 1, &error), MOTE_OK);
+  std::vector<int32_t> all(8);
+  ASSERT_EQ(mote_session_tokens(session, all.data(), all.size(), &count, &error), MOTE_OK);
+  all.resize(count);
+  EXPECT_EQ(all, (std::vector<int32_t>{0, 9, 3}));
+  ASSERT_EQ(mote_session_reset(session, &error), MOTE_OK);
+  EXPECT_EQ(ids_of(""), (std::vector<int32_t>{0}));
+  mote_session_close(session);
+  mote_model_close(model);
+}
 
 TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
   const int32_t id = 1;
@@ -24,6 +70,10 @@ TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
       mote_session_tokens(nullptr, nullptr, 0, &count, &error_),
       mote_session_append(nullptr, &id, 1, &error_),
       mote_session_append_text(nullptr, "a", 1, 0, &error_),
+      mote_session_tokenize(nullptr, "a", 1, 0, nullptr, 0, &count, &error_),
+      mote_session_tokenize(session_, nullptr, 1, 0, nullptr, 0, &count, &error_),
+      mote_session_tokenize(session_, "a", 1, 0, nullptr, 1, &count, &error_),
+      mote_session_tokenize(session_, "a", 1, 0, nullptr, 0, nullptr, &error_),
       mote_session_append_messages(nullptr, nullptr, nullptr, &error_),
       mote_session_set_tokens(nullptr, &id, 1, nullptr, &error_),
       mote_session_rewind_to_prefix(nullptr, &id, 1, nullptr, &error_),
