@@ -1,6 +1,7 @@
 """The command `mote`: help, bad input, exit status, and no traceback unless asked for."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from llm_export.cli import cli, main
+from llm_export.errors import UnsupportedError
+from tests.contracts.architectures import save_tiny_checkpoint
 from tests.llm_export.program_reader import read_program
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
@@ -170,3 +173,20 @@ def test_eval_of_text_that_is_not_utf8(capsys, tmp_path):
     text = tmp_path / "text.txt"
     text.write_bytes(b"abc\xff")
     assert "not UTF-8 text (byte 3)" in fails(capsys, "eval", tmp_path / "missing.mote", "--text", text)
+
+
+def test_a_refusal_is_all_that_is_said(tmp_path):
+    save_tiny_checkpoint("dbrx", tmp_path / "dbrx")  # torch.export gives up and prints the graph so far
+    run = [sys.executable, "-m", "llm_export.cli", "export", "dbrx"]
+    refused = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert refused.returncode == 2 and refused.stdout == ""
+    sentence = r"error: model type 'dbrx' cannot be exported: torch.export stops at modeling_dbrx\.py:\d+ .{,400}\n"
+    assert re.fullmatch(sentence, refused.stderr, re.DOTALL), refused.stderr
+    assert "def forward" not in refused.stderr
+
+
+def test_debug_shows_what_pytorch_printed(tmp_path):
+    save_tiny_checkpoint("dbrx", tmp_path)
+    with pytest.raises(UnsupportedError) as caught:
+        main(["export", str(tmp_path), "--debug"])
+    assert any("torch.ops.aten" in note for note in caught.value.__cause__.__notes__)

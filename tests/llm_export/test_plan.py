@@ -26,11 +26,24 @@ def test_storages_that_live_together_do_not_overlap(items):
 
 
 @given(storages)
-def test_memory_is_reused(items):
+def test_no_more_than_the_storages_take_and_no_less_than_what_lives_at_once(items):
     _, total = place(items)
     assert total <= sum(item.bytes for item in items)
-    peak = max((sum(i.bytes for i in items if i.first <= t <= i.last) for t in range(45)), default=0)
-    assert total >= peak
+    assert total >= max((sum(i.bytes for i in items if i.first <= t <= i.last) for t in range(45)), default=0)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=20))
+def test_storages_that_follow_each_other_take_the_room_of_the_largest(sizes):
+    _, total = place([Storage(size * ALIGNMENT, 2 * i, 2 * i + 1) for i, size in enumerate(sizes)])
+    assert total == max(sizes) * ALIGNMENT
+
+
+def test_the_tightest_gap_is_taken():
+    throughout, early, late = (0, 9), (0, 4), (5, 9)
+    lives = [(10, throughout), (8, early), (6, throughout), (5, early), (4, throughout), (3, late)]
+    offsets, total = place([Storage(size * ALIGNMENT, *life) for size, life in lives])
+    assert [offset // ALIGNMENT for offset in offsets] == [0, 10, 18, 24, 29, 24]
+    assert total == 33 * ALIGNMENT
 
 
 def chain(*shapes):

@@ -5,18 +5,22 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from llm_export.capture import capture
 from llm_export.check import oracle as oracle_module
-from llm_export.check.oracle import Oracle
+from llm_export.check.oracle import Oracle, build_eager_model
 from llm_export.checkpoint import open_checkpoint
 from llm_export.quantize import Recipe, quantize
-from tests.contracts.architectures import save_tiny_checkpoint
+from tests.captures import captured
+from tests.contracts.architectures import find, save_tiny_checkpoint
 from tests.llm_export.check.test_quantized_logits import by_torchao, quantize_module
 
 IDS = torch.randint(3, 120, (2, 9), generator=torch.Generator().manual_seed(4))
 
 
-@pytest.fixture(scope="module", params=["llama", "gpt2", "mixtral", "gemma2"])
+# A stored buffer (deepseek_v3), an embedding that computes its ids itself (opt), products of its own (falcon).
+NAMES = ["llama", "gpt2", "mixtral", "gemma2", "deepseek_v3", "opt", "falcon", "falcon-alibi"]
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def folder(request, tmp_path_factory):
     path = tmp_path_factory.mktemp(request.param)
     save_tiny_checkpoint(request.param, path)
@@ -25,8 +29,9 @@ def folder(request, tmp_path_factory):
 
 @pytest.mark.parametrize("keep", [True, False])
 @torch.no_grad()
-def test_unquantised_equals_transformers(folder, keep):
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+def test_unquantised_equals_transformers(request, folder, keep):
+    attention = find(request.node.callspec.params["folder"]).attention
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).eval()
     expected = model(IDS, use_cache=False).logits
     oracle = Oracle(open_checkpoint(folder), keep=keep)
     for _ in range(2):
@@ -47,8 +52,26 @@ def test_quantised_equals_torchao(tmp_path, keep, recipe, monkeypatch):
     save_tiny_checkpoint("llama", tmp_path)
     expected = by_torchao(tmp_path, recipe, 32, 8)(IDS, use_cache=False).logits
     checkpoint = open_checkpoint(tmp_path)
-    weights = quantize(capture(checkpoint), Recipe(recipe)).weights
+    weights = quantize(captured(checkpoint), Recipe(recipe)).weights
     found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_product_of_the_module_itself_equals_torchao(tmp_path, keep, monkeypatch):
+    def build(checkpoint):
+        model = build_eager_model(checkpoint)
+        for module in model.modules():
+            if type(module).__name__ == "FalconLinear":
+                module.__class__ = nn.Linear  # the same product by the op that torchao's tensor computes
+        return model
+
+    save_tiny_checkpoint("falcon", tmp_path)
+    checkpoint = open_checkpoint(tmp_path)
+    weights = quantize(captured(checkpoint), Recipe("8da4w")).weights
+    found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
+    monkeypatch.setattr(oracle_module, "build_eager_model", build)
+    expected = Oracle(checkpoint, weights, keep=keep).logits(IDS)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -65,7 +88,7 @@ def test_transposed_experts_equal_torchao(tmp_path, keep):
                 quantize_module(linear, 4, False, 32)
                 matrix.copy_(linear.weight.dequantize().t())
     checkpoint = open_checkpoint(tmp_path)
-    weights = quantize(capture(checkpoint), Recipe("4w")).weights
+    weights = quantize(captured(checkpoint), Recipe("4w")).weights
     assert weights["model.layers.0.mlp.experts.down_proj"].bits == 4
     found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
     torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
