@@ -14,7 +14,7 @@ from llm_export.api import export
 from tests.docs.page_runner import ROOT, PageRunner
 
 CHECKPOINT = ROOT / "examples" / "demo"
-MODELS = ("qwen3.mote", "model.mote")
+MODELS = ("qwen3.mote", "model.mote", "out/demo.mote")
 HUB_ID, COMMIT = "Qwen/Qwen3-0.6B", "0" * 40
 WEATHER = {
     "type": "function",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 
@@ -15,13 +16,24 @@ LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=Tr
 PAGES = {name: (ROOT / name).read_text() for name in LISTED.split() if (ROOT / name).is_file()}
 BLOCKS = {name: blocks_of(name, source) for name, source in PAGES.items()}
 RUN = {name: [b for b in blocks if b.kind != "text" and not b.not_run] for name, blocks in BLOCKS.items()}
-COMMAND = re.compile(r"(mote|mote-runner|make|cmake|ctest|pip|python|pytest) [a-z-]")
+COMMAND = re.compile(r"(?:\.venv/bin/)?(mote|mote-runner|make|cmake|ctest|pip|python|pytest) [a-z-]")
 
 
 @pytest.mark.parametrize("page", [name for name, blocks in RUN.items() if blocks])
 def test_examples_run(page, page_runner):
     for block in RUN[page]:
         page_runner.run(block)
+
+
+@pytest.mark.parametrize(("features", "threads"), [("none", 1), ("avx2", 3)])
+def test_the_transcript_is_the_same_on_other_cpus(features, threads, request, monkeypatch):
+    monkeypatch.setenv("MOTE_CPU_FEATURES", features)
+    runner = request.getfixturevalue("page_runner")
+    transcript = next(block for block in BLOCKS["README.md"] if block.text.startswith("$ "))
+    commands = [(command, shown) for command, shown in commands_of(transcript.text) if "| mote" in command]
+    assert len(commands) == 2
+    for command, shown in commands:
+        runner.run(dataclasses.replace(transcript, text=f"$ {command} --threads {threads}\n{shown}"))
 
 
 @pytest.mark.parametrize("page", PAGES)
