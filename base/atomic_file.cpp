@@ -19,7 +19,7 @@ namespace mote {
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp-";
-constexpr std::time_t kYoungSeconds = 60;  // its writer may not have locked it yet
+constexpr std::time_t kYoungSeconds = 60;  // a file this young may not be locked by its writer yet
 
 void remove_if_left(const std::filesystem::path& temporary) {
   const int file = ::open(temporary.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -31,7 +31,7 @@ void remove_if_left(const std::filesystem::path& temporary) {
   ::close(file);
 }
 
-// What writers of the same file left that ended before they could remove it.
+// Removes the temporary files of writers of the same file that ended before they could do so.
 void remove_left(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string prefix = file.filename().string() + std::string(kTemporary);
@@ -74,7 +74,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   remove_left(path);
   state->file = ::open(state->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (state->file < 0) return state->failed("cannot be written");
-  (void)::flock(state->file, LOCK_EX | LOCK_NB);  // says that it is being written
+  (void)::flock(state->file, LOCK_EX | LOCK_NB);  // tells other writers that this file is being written
   return AtomicFile(std::move(state));
 }
 

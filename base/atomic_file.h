@@ -11,8 +11,8 @@
 
 namespace mote {
 
-// Written under another name in the same folder; without commit nothing is left of it. What a process left that was
-// killed meanwhile, the next one that writes the file removes.
+// It is written under another name in the same folder and takes its own name at commit; without commit it is removed.
+// If the process is killed before that, the next writer of the same file removes what was left.
 class AtomicFile {
  public:
   // Errors, here and below: kFileUnwritable naming the file and what the system says.
@@ -22,11 +22,11 @@ class AtomicFile {
   ~AtomicFile();
 
   Status write(std::span<const std::byte> bytes);
-  // Over what the file starts with.
+  // Replaces the first bytes of what was written.
   Status overwrite_start(std::span<const std::byte> bytes);
-  // For reading what was written; -1 once it is committed.
+  // A descriptor that reads what was written; -1 once the file is committed.
   int descriptor() const;
-  // Synced, then renamed.
+  // Syncs the file, then gives it its name.
   Status commit();
 
  private:

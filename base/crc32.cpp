@@ -8,7 +8,8 @@ namespace {
 constexpr uint32_t kPolynomial = 0xEDB88320u;
 constexpr size_t kSlices = 8;
 
-// tables[s][b]: what byte b does to the checksum when s more bytes follow it. Eight bytes a step instead of one.
+// tables[s][b] is what byte b does to the checksum when s more bytes follow it, so that a step takes eight bytes
+// instead of one.
 constexpr std::array<std::array<uint32_t, 256>, kSlices> make_tables() {
   std::array<std::array<uint32_t, 256>, kSlices> tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -8,7 +8,8 @@
 
 namespace mote {
 
-// `state` is the generation, which a handle must have, above whether the handle is open, above the number of pins.
+// `state` holds three fields, from the highest bits to the lowest: the generation, which a handle must have too;
+// whether the handle is open; the number of pins.
 struct HandleSlot {
   static constexpr uint64_t kPins = (uint64_t{1} << 31) - 1;
   static constexpr uint64_t kOpen = kPins + 1;
@@ -27,7 +28,8 @@ struct HandleSlot {
 
 namespace {
 
-// A handle is generation, index and a 1, from the highest bit to the lowest: no address of an object is odd.
+// A handle is generation, index and a 1, from the highest bit to the lowest. The 1 tells it from the address of an
+// object, which is never odd.
 constexpr int kIndexBits = sizeof(void*) >= 8 ? 24 : 14;
 constexpr int kGenerationBits = sizeof(void*) >= 8 ? 32 : 17;
 constexpr uint32_t kMaxSlots = uint32_t{1} << kIndexBits;
@@ -42,7 +44,7 @@ constexpr size_t kMaxBlocks = kIndexBits - 5;
 
 struct Table {
   std::array<std::atomic<HandleSlot*>, kMaxBlocks> blocks{};
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   uint32_t num_slots = 0;
   uint32_t first_free = kNone;
   size_t num_used = 0;
@@ -66,7 +68,7 @@ HandleSlot* slot_at(uint32_t index) {
   return slots == nullptr ? nullptr : slots + (index - first_index(block));
 }
 
-// With the table's mutex held. nullptr: there are as many as a handle can tell apart.
+// The caller holds the table's mutex. nullptr: there are as many slots as handles can tell apart.
 HandleSlot* take_slot() {
   Table& all = table();
   if (all.first_free != kNone) {
@@ -118,7 +120,7 @@ void HandleSlot::unpin() {
   if ((before & (kOpen | kPins)) == 1) clear();
 }
 
-// By a thread that has a pin. False if another thread was first.
+// The calling thread has a pin. False if another thread closed the handle first.
 bool HandleSlot::close() { return (state.fetch_and(~kOpen, std::memory_order_acq_rel) & kOpen) != 0; }
 
 // A slot whose generations are used up is never used again, so that no old handle becomes a new one.

@@ -1,5 +1,5 @@
-// Handles of C APIs: values that are looked up and never dereferenced, so that one that is closed, of another kind or
-// no handle at all gives an error. docs/decisions/0008-capi-handles.md tells how.
+// Handles of C APIs. They are looked up and never dereferenced, so that a call with a closed handle, with one of
+// another kind or with any other pointer gives an error. docs/decisions/0008-capi-handles.md tells how.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace mote {
 
-// What a handle is of; told apart by its address.
+// The kind of object behind a handle. Kinds are told apart by their addresses.
 struct HandleKind {
   const char* name;
   void (*destroy)(void* object);
 };
 
-// Keeps the object of a handle alive, also when the handle is closed meanwhile.
+// Keeps the object of a handle alive, even if the handle is closed meanwhile.
 class Pin {
  public:
   Pin() = default;
@@ -25,10 +25,11 @@ class Pin {
     std::swap(slot_, other.slot_);
     return *this;
   }
-  // The last one of a closed handle destroys the object.
+  // The last pin of a closed handle destroys the object.
   ~Pin();
 
-  // Empty if `handle` is no open one of that kind. May be called in signal handlers: no lock, no allocation.
+  // Empty if `handle` is not an open handle of that kind. May be called in signal handlers: it neither locks nor
+  // allocates.
   static Pin find(const HandleKind& kind, const void* handle) noexcept;
 
   explicit operator bool() const { return slot_ != nullptr; }
@@ -38,13 +39,14 @@ class Pin {
   struct HandleSlot* slot_ = nullptr;
 };
 
-// A value that stands for `object`, which from then on belongs to it. Errors: kOutOfMemory; throws std::bad_alloc.
+// A new handle of `object`, which owns the object from then on. Errors: kOutOfMemory; throws std::bad_alloc.
 Result<void*> open_handle(const HandleKind& kind, void* object);
-// The object goes once no call uses it. Nothing if `handle` is no open one of that kind.
+// Closes the handle; the object is destroyed once no call uses it. Does nothing if `handle` is not an open handle of
+// that kind.
 void close_handle(const HandleKind& kind, const void* handle) noexcept;
-// kInvalidArgument saying why find() found nothing.
+// A status of kInvalidArgument that says why find() found nothing.
 Status refuse_handle(const HandleKind& kind, const void* handle);
-// Objects that live: their handles are open or a call uses them.
+// The number of objects that are alive because their handles are open or a call uses them.
 size_t num_handle_objects();
 
 // The same with types. Object::kName is the name of its kind.

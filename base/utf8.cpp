@@ -8,7 +8,7 @@ namespace mote {
 namespace {
 
 struct Sequence {
-  size_t length = 0;          // bytes that the lead byte asks for; 0: no lead byte
+  size_t length = 0;          // bytes of a character that begins so; 0: this is no lead byte
   uint8_t second_low = 0x80;  // range of the second byte (Unicode standard, table 3-7)
   uint8_t second_high = 0xBF;
 };

@@ -1,4 +1,4 @@
-// Text of token ids as they come, one after another.
+// The text of token ids that come one after another.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace mote {
 
-// All that push and finish returned, joined, is what the ids decode to behind the context, and every part is whole
+// What push and finish return, joined, is what the ids decode to behind the context. Every part consists of whole
 // characters. Source: tokenizers tokenizer/mod.rs (DecodeStream)
 class TextStream {
  public:
@@ -19,9 +19,9 @@ class TextStream {
   // only dropped at the start of a text
   explicit TextStream(const Tokenizer* tokenizer, bool skip_special = false, std::span<const int32_t> context = {});
 
-  // The characters that are complete now.
+  // Adds an id and returns the characters that are complete now.
   std::string push(int32_t id);
-  // What was held back: U+FFFD for the beginning of a character.
+  // Returns what was held back, with U+FFFD for the beginning of a character.
   std::string finish();
 
  private:

@@ -21,20 +21,20 @@ class Pipeline;
 }  // namespace tokenizer
 
 struct EncodeOptions {
-  bool add_special = true;             // BOS and such, as the post-processor asks
+  bool add_special = true;             // special tokens around the text, such as BOS, as the post-processor asks
   bool parse_special = true;           // special tokens spelled in the text become their ids
-  std::span<const TextRange> plain{};  // ascending; where added tokens, special or not, are ordinary text
+  std::span<const TextRange> plain{};  // ascending; ranges in which the spellings of added tokens are ordinary text
 };
 
 enum class OffsetUnit { kBytes, kCharacters };
 
-// Immutable; may be used from any number of threads.
+// A tokenizer. Thread safety: immutable.
 class Tokenizer {
  public:
   // Uses a compiled segment where it lies; it must outlive the tokenizer and start at a multiple of 8 bytes.
   // Errors: kInvalidTokenizer naming the field. Cost: reads a few pages.
   static Result<Tokenizer> open(std::span<const std::byte> segment);
-  // The same, keeping the bytes.
+  // The same, but the tokenizer owns the bytes.
   static Result<Tokenizer> open(std::vector<std::byte> segment);
 
   // Ill-formed UTF-8 in `text` is read as U+FFFD.
@@ -48,7 +48,7 @@ class Tokenizer {
   Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options,
                                OffsetUnit unit) const;
 
-  // Ids that no token has are passed over.
+  // The text of ids. Ids that no token has are left out.
   std::string decode(std::span<const int32_t> ids, bool skip_special) const;
   std::string decode(std::initializer_list<int32_t> ids, bool skip_special) const {
     return decode(std::span<const int32_t>(ids.begin(), ids.size()), skip_special);
@@ -64,15 +64,15 @@ class Tokenizer {
   // an id that no token has.
   std::string_view token_bytes(int32_t id) const;
   bool is_special(int32_t id) const;
-  // By id, what each token adds to a text that something stands before, which need not be whole characters; empty for
-  // special and unknown tokens and ids that no token has. Errors: kInvalidArgument if that depends on the tokens beside
-  // it. Cost: the whole vocabulary.
+  // For each id, the bytes that its token adds to a text that is not empty; they need not be whole characters. Empty
+  // for special and unknown tokens and for ids that no token has. Errors: kInvalidArgument if the bytes depend on the
+  // tokens beside it. Cost: the whole vocabulary.
   Result<std::vector<std::string>> token_texts() const;
   // One more than the largest id.
   int32_t num_ids() const;
-  // Whether text is the bytes of its tokens one behind another.
+  // Whether a text is the bytes of its tokens, joined.
   bool is_byte_level() const;
-  // For people: "byte-level BPE".
+  // The kind of tokenizer as text for people, such as "byte-level BPE".
   std::string_view kind() const;
 
  private:

@@ -14,7 +14,7 @@ struct Threadpool;
 
 enum class XnnStatus : int { kSuccess = 0, kUnsupportedHardware = 5, kOutOfMemory = 6 };
 
-// The same in every version that has them.
+// These numbers are the same in every version of XNNPACK that has the type.
 enum class Datatype : int {
   kFloat32 = 1,
   kFloat16 = 2,
@@ -24,7 +24,8 @@ enum class Datatype : int {
   kBlockwiseInt4 = 12
 };
 
-// Versions up to February 2025 number them differently: a library is asked to prove these (library.h).
+// Versions up to February 2025 number these differently, so a library is tested for the numbers before it is used
+// (library.h).
 enum class Unary : int {
   kAbs = 0,
   kApproximateGelu,

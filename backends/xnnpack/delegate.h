@@ -1,4 +1,4 @@
-// What XNNPACK made of the parts of a file, and a session's share of it.
+// The parts of a file that XNNPACK runs: a program that the sessions of a model share, and a delegate for each session.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
 
  private:
   Program(const Api& api, std::unique_ptr<PackedWeights> weights) : api_(api), weights_(std::move(weights)) {}
-  // failure: what made of a cache the error, or else empty
+  // failure: set to what went wrong with the cache of packed weights, if that is why the load failed; else empty
   static Result<std::shared_ptr<const Program>> load_with(const Api& api, const DelegateSource& source,
                                                           std::unique_ptr<PackedWeights> weights, std::string* failure);
   Status load_part(const DelegatePart& part);

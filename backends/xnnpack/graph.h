@@ -1,4 +1,4 @@
-// A blob that was verified: every index, size and enum of it holds for any number of tokens.
+// A blob of this backend, verified: every index, size and enum in it is valid for any number of tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mote::xnnpack {
 
-// tokens * T + constant, at least 1 for every T from 1 on.
+// The size tokens * T + constant, which is at least 1 for every T from 1 on.
 struct LinearSize {
   int64_t tokens = 0;
   int64_t constant = 0;

@@ -1,4 +1,4 @@
-// The XNNPACK of the process: linked or found at run time, and asked to prove itself.
+// The XNNPACK library that this process uses. It is linked, or found at run time, and tested before it is used.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace mote::xnnpack {
 
-// The first call finds the functions and asks the library to prove that it computes what this backend expects; later
-// ones return the same. It is never unloaded. Errors: kInvalidArgument naming the library and what it lacks. Thread
+// The first call finds the functions and tests that the library computes what this backend expects; later calls return
+// what the first one did. It is never unloaded. Errors: kInvalidArgument naming the library and what it lacks. Thread
 // safety: any thread.
 Result<const Api*> library();
 

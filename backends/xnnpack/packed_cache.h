@@ -34,8 +34,8 @@ struct CachePlace {
   std::string path;
   CacheIdentity identity;
 
-  // Nothing where they are not to be kept: MOTE_XNNPACK_CACHE=0, a program without a place, a library that cannot be
-  // read.
+  // Nothing if packed weights are not to be kept: with MOTE_XNNPACK_CACHE=0, for a program that is not a file, and for
+  // a library that cannot be read.
   static std::optional<CachePlace> find(const Api& api, const DelegateSource& source);
 };
 
@@ -45,7 +45,7 @@ struct PackedName {
   auto operator<=>(const PackedName&) const = default;
 };
 
-// Pages of a file, with as much again and more behind them that reads as zeros.
+// A mapping of pages of a file. Behind them lie at least as many pages that read as zeros.
 class CacheMapping {
  public:
   static Result<CacheMapping> make(const std::string& path, int descriptor, uint64_t bytes);
@@ -64,17 +64,18 @@ class CacheMapping {
   size_t readable_bytes_;
 };
 
-// A file that was read: its table and checksums hold. What its bytes mean is as good as whoever may write to its
-// folder. Thread safety: any thread.
+// A file that was read and whose table and checksums are right. Whoever may write to its folder can still put other
+// weights into it. Thread safety: any thread.
 class PackedCache {
  public:
   // Errors: kFileNotFound, kFileUnreadable, kFileChanged for another identity or a damaged file; each says what is
   // wrong. Cost: a checksum over the file, on several threads.
   static Result<PackedCache> open(const CachePlace& place);
 
-  // Whether there is something by this key, for any kernel.
+  // Whether the file has a weight by this key, packed for any kernel.
   bool has(const std::string& key) const;
-  // Memory of which at least max_bytes can be read; nothing if the file has no such weight or it has more bytes.
+  // The bytes of a packed weight, in memory of which at least max_bytes can be read. Empty if the file has no such
+  // weight, or one with more bytes.
   std::span<const std::byte> find(const PackedName& name, uint64_t max_bytes) const;
 
  private:
@@ -98,9 +99,9 @@ class PackedCacheWriter {
   static Result<PackedCacheWriter> create(const CachePlace& place);
   // Returns: where in the file it begins
   Result<uint64_t> append(const PackedName& name, std::span<const std::byte> bytes);
-  // What was written so far, which stays readable whatever becomes of the file.
+  // Maps what was written so far. It stays readable whatever becomes of the file.
   Result<CacheMapping> map() const;
-  // The file appears under its name.
+  // Gives the file its name.
   Status commit();
 
  private:

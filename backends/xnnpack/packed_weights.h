@@ -1,4 +1,4 @@
-// What the parts of a program share: static tensors, and weights packed by XNNPACK, each once.
+// The static tensors and the weights packed by XNNPACK that the parts of a program share. Each is kept once.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Pages {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  // From here on the pages read as zeros and take no memory.
+  // Gives the memory back. From then on the pages read as zeros.
   void drop();
 
  private:
@@ -58,12 +58,13 @@ class PackedWeights {
   // The static values of a part's graph, an element each value; those of kernels as if not yet packed.
   // Errors: kInvalidProgram naming the value, kOutOfMemory.
   Result<std::vector<StaticTensor>> add(const DelegatePart& part, const Graph& graph);
-  // A runtime of the part exists, so its kernels are packed and their content is dropped.
+  // To be called when a runtime of the part was made: its kernels are packed now, so what they were packed from is
+  // dropped.
   void finish_part();
-  // Nothing is packed any more: what is not found is an error.
+  // To be called when all runtimes were made: from then on a weight that is not found is an error and is not packed.
   // Errors: kOutOfMemory if something could not be kept, kFileUnreadable for what was written and cannot be mapped.
   Status finish();
-  // Why an error of it or of a runtime may not come again without the cache or the writer; empty: it would.
+  // What went wrong with the cache or the writer, so that a load that failed may succeed without them; empty: nothing.
   const std::string& cache_failure() const { return cache_failure_; }
 
   WeightsCacheProvider* provider() { return &provider_; }

@@ -18,7 +18,7 @@ namespace mote::xnnpack {
 // time.
 class Threads {
  public:
-  // nullptr where there is no memory.
+  // nullptr: there is no memory.
   static std::unique_ptr<Threads> make(const Api& api, ThreadPool* pool);
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;

@@ -1,4 +1,4 @@
-// Weights of the file in XNNPACK's layouts.
+// Turns weights of the file into XNNPACK's layouts.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ struct State {
   bool is_tail() const { return is_final && num_bytes == 0 && num_calls == 0; }
 };
 
-// Every rule needs at least one byte; from every state an end can be reached; and no rule begins with itself, so that
-// calls at one place come in the order of the rules. Immutable.
+// Every rule takes at least one byte; an end can be reached from every state; no rule begins with a call of itself. So
+// the rules can be put into an order in which a rule that begins with a call of another comes before it. Immutable.
 class Automaton {
  public:
   // Errors: kInvalidArgument if nothing can match or the grammar is too large.
@@ -36,10 +36,10 @@ class Automaton {
     return {calls_.data() + state.first_call, state.num_calls};
   }
 
-  // A rule is named by its place in the order: callers at the start of a rule come before what they call.
+  // The state in which a rule starts. Rules are numbered in that order.
   uint32_t rule_start(RuleId rule) const { return starts_[rule]; }
   RuleId root() const { return root_; }
-  bool has_texts() const { return !starts_.empty(); }  // besides the empty one
+  bool has_texts() const { return !starts_.empty(); }  // whether any text but the empty one matches
   bool accepts_empty() const { return accepts_empty_; }
 
  private:

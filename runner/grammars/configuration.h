@@ -1,4 +1,5 @@
-// Where a text stands in a grammar: the states that it may be in, each with what is to come after its rule.
+// How far a text has come in a grammar: the states that it may be in, each with what must follow the rule of that
+// state.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace mote::constraints {
 struct Stack;
 using StackPointer = std::shared_ptr<const Stack>;
 
-// Where a rule returns to.
+// Where the text goes on after a rule: in a state of the rule that called it.
 struct Return {
   uint32_t state = 0;
   StackPointer rest;
@@ -34,24 +35,24 @@ struct Item {
 // Cheap to copy: stacks are shared.
 struct Configuration {
   std::vector<Item> items;  // at most one for each state
-  size_t num_kernel = 0;    // of them in front: those that are not there by a call from another
+  size_t num_kernel = 0;    // the first ones, which were reached by a byte and not by the call of a rule
   bool may_end = false;     // the text may end here
   bool exhausted = false;   // the grammar is too ambiguous to follow this text
 
   bool is_empty() const { return items.empty() && !may_end; }
 };
 
-StackPointer bottom();  // the text ends
+StackPointer bottom();  // the stack of the root rule, after which the text ends
 
-// At the beginning of a text.
+// The configuration at the beginning of a text.
 Configuration begin(const Automaton& automaton);
-// In `state`, before any byte, with `stack` to come after its rule.
+// The configuration in `state`, with `stack` for what follows its rule.
 Configuration at_state(const Automaton& automaton, uint32_t state, const StackPointer& stack);
-// After one byte more; empty if no text goes on so.
+// The configuration after one byte more; empty if no text of the grammar goes on with it.
 Configuration step(const Automaton& automaton, const Configuration& from, uint8_t byte);
-// The only byte that a text can go on with, -1 if there are several, or it may end.
+// The only byte that the text can go on with; -1 if there are several, or if it may end.
 int only_byte(const Automaton& automaton, const Configuration& from);
-// The state that one byte leads to; false: none.
+// Finds the state that one byte leads to. False: there is none.
 bool find_edge(const Automaton& automaton, const State& state, uint8_t byte, uint32_t* target);
 
 }  // namespace mote::constraints

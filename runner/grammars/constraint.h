@@ -14,26 +14,27 @@ namespace mote {
 
 using constraints::Grammar;
 
-// A value: copies are cheap and go their own ways, so to try tokens and to go back is to keep a copy.
-// Thread safety: one thread at a time, copies are apart. Cost of a token: its bytes, and a union of kept masks.
+// Copies are cheap and independent of each other, so whoever tries tokens keeps a copy to go back to. Thread safety:
+// one thread at a time for each copy. Cost of a token: a step for each of its bytes, and a union of masks that are
+// kept.
 class Constraint {
  public:
   explicit Constraint(std::shared_ptr<const Grammar> grammar);
 
   const Grammar& grammar() const { return *grammar_; }
 
-  // The text so far is one of the grammar.
+  // Whether the text so far is one of the grammar.
   bool may_end() const { return !ended_ && at_.may_end; }
-  // Nothing may follow but the end, or it has come.
+  // Whether nothing but the end may follow, or the end has come.
   bool is_complete() const { return ended_ || at_.items.empty(); }
 
-  // One bit for each id: whether the token may come next; those that end the text only where may_end().
-  // `mask`: grammar().vocabulary().mask_words() words.
-  // Errors: kInvalidArgument if no token can go on with a text that may not end, or the grammar is too ambiguous.
+  // Sets a bit for each id whose token may come next. Tokens that end the text may come where may_end(). `mask`:
+  // grammar().vocabulary().mask_words() words. Errors: kInvalidArgument if no token can go on with a text that may not
+  // end, or the grammar is too ambiguous.
   Status fill_mask(std::span<uint32_t> mask) const;
   // Whether one token may come next.
   bool allows(int32_t id) const;
-  // The token that has come. Errors: kInvalidArgument if it may not, and nothing changes.
+  // Goes on with a token. Errors: kInvalidArgument if it may not come next; then nothing changes.
   Status accept(int32_t id);
 
   // The token that comes next if there is no choice: the longest that spells what the text must go on with, unless a

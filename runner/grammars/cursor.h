@@ -17,23 +17,23 @@ class Cursor {
   bool at_end() const { return position_ >= text_.size(); }
   size_t position() const { return position_; }
   void seek(size_t position) { position_ = position; }
-  // The byte that many further on, 0 behind the end.
+  // The byte `offset` bytes further on; 0 behind the end.
   char peek(size_t offset = 0) const { return position_ + offset < text_.size() ? text_[position_ + offset] : '\0'; }
   void skip(size_t count = 1) { position_ += count; }
-  // Whether `text` comes next; if so it is passed.
+  // Whether `text` comes next; if so the cursor passes it.
   bool take(std::string_view text);
   bool comes(std::string_view text) const { return text_.substr(position_).starts_with(text); }
-  // The next character. Not at the end.
+  // Passes the next character and returns it. Not to be called at the end.
   char32_t take_character();
-  // 2, 4 or 8 hexadecimal digits. Errors: kInvalidArgument unless they are there and name a character.
+  // Reads 2, 4 or 8 hexadecimal digits. Errors: kInvalidArgument unless they are there and name a character.
   Result<char32_t> take_hexadecimal(int num_digits);
-  // A decimal number of at most 6 digits; kInvalidArgument for a longer one or none.
+  // Reads a decimal number. Errors: kInvalidArgument if there is none or it has more than 6 digits.
   Result<uint32_t> take_number();
   std::string_view since(size_t position) const { return text_.substr(position, position_ - position); }
 
-  // kInvalidArgument: "GBNF: line 3, column 7: ..."
+  // An error at the cursor, such as "GBNF: line 3, column 7: ...".
   Status error(const std::string& message) const;
-  // The next character as errors show it.
+  // The next character in the form that errors show.
   std::string shown() const;
 
  private:

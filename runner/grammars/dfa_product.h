@@ -7,7 +7,7 @@ namespace mote::constraints {
 
 // Errors: kInvalidArgument if the budget is spent.
 Result<Dfa> intersect(const Dfa& a, const Dfa& b, Budget& budget);
-// The texts of `a` that `b` has not.
+// The texts of `a` that are not texts of `b`.
 Result<Dfa> subtract(const Dfa& a, const Dfa& b, Budget& budget);
 
 }  // namespace mote::constraints

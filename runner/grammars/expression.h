@@ -1,4 +1,4 @@
-// What every front end makes of its input: rules over bytes, not yet compiled.
+// Rules over bytes, not yet compiled. Every syntax of grammars is read into them.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ struct Expression {
   uint32_t high = 0;  // likewise; kUnbounded
 };
 
-// Ascending, disjoint, without surrogates.
+// The same characters as ascending, disjoint ranges without surrogates.
 std::vector<CodePointRange> normalized(std::vector<CodePointRange> ranges);
-// Every code point that `ranges` (normalized) has not.
+// Every code point that is not in `ranges`, which are normalized.
 std::vector<CodePointRange> complement(std::span<const CodePointRange> ranges);
 
 // Rules under construction; rule 0 is the root. Expressions refer to expressions made before them, so they are no
@@ -67,7 +67,7 @@ class Rules {
   ExpressionId empty() { return sequence({}); }
   ExpressionId never() { return choice({}); }
   ExpressionId rule(RuleId rule);
-  // Of parts without recursion: the texts of both, or those of the first that the second has not.
+  // The texts that match both, or match `a` and not `b`. Neither may be recursive.
   ExpressionId intersection(ExpressionId a, ExpressionId b);
   ExpressionId difference(ExpressionId a, ExpressionId b);
 

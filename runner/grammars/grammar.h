@@ -46,7 +46,7 @@ class Grammar {
   Masks masks_;
 };
 
-// The rules of a source, without a vocabulary. Errors: as compile.
+// Reads a source into rules, without a vocabulary. Errors: those of compile.
 Result<Rules> parse_grammar(std::string_view source, const GrammarOptions& options);
 
 }  // namespace mote::constraints

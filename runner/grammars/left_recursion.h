@@ -1,4 +1,4 @@
-// Rules that begin with themselves, rewritten into rules that repeat.
+// Rewrites rules that begin with a call of themselves into rules that repeat.
 #pragma once
 
 #include <vector>

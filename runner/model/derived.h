@@ -1,4 +1,4 @@
-// Values that are made of something at most once, by whoever needs them first.
+// Values that are computed from something when they are first needed, and then kept.
 #pragma once
 
 #include <map>
@@ -10,10 +10,12 @@
 
 namespace mote {
 
-// One value of each type. Thread safety: any thread; who asks for a value that another thread makes waits for it.
+// Keeps one value of each type. Thread safety: any thread; a thread that asks for a value that another one is making
+// waits for it.
 class Derived {
  public:
-  // `make` returns Result<std::shared_ptr<const T>>; what it returned first, also an error, is returned from then on.
+  // `make` returns a Result<std::shared_ptr<const T>>. What the first call made, a value or an error, is returned by
+  // this call and all later ones.
   template <typename T, typename Make>
   Result<std::shared_ptr<const T>> get(const Make& make) const {
     Entry& entry = entry_of(&kKey<T>);

@@ -25,7 +25,7 @@ Json provenance(const fb::Provenance& from) {
           {"license", from.license()->str()}};
 }
 
-// "2*T+1", "T", "7"
+// A dimension as text, such as "2*T+1", "T" or "7".
 std::string dim_text(const fb::Dim& dim) {
   if (dim.tokens() == 0) return std::to_string(dim.constant());
   const std::string tokens = dim.tokens() == 1 ? "T" : std::to_string(dim.tokens()) + "*T";
@@ -80,7 +80,8 @@ int64_t num_delegate_ops(const fb::Delegate& from) {
   return total;
 }
 
-// Who runs how much of a step, and how often it goes from one to another: tokens come from the CPU, logits go to it.
+// How many of a step's instructions each backend runs, and how often the work passes from one to another. The CPU
+// counts at both ends, since it has the tokens and needs the logits.
 Json division(const fb::Program& program, const fb::Method& method) {
   std::map<std::string, int64_t> num_run;
   int64_t num_delegates = 0, num_crossings = 0;
@@ -205,7 +206,8 @@ Json list(const Vector& items, Convert convert) {
   return result;
 }
 
-// Every way to run the file, and why another was chosen; null: this one was, or nobody asked.
+// Every lowering of the file, each with the reason why another was chosen; null where it was chosen itself or nothing
+// was to be chosen.
 Json targets(const fb::Program& program, const std::vector<PassedOver>& passed_over) {
   Json result = Json::object();
   for (const std::string_view name : targets_of(program)) result[std::string(name)] = nullptr;

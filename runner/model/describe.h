@@ -16,7 +16,7 @@ namespace mote {
 Result<std::string> describe(const Verified& verified, std::string_view target,
                              const std::vector<PassedOver>& passed_over);
 
-// The same of a file that may work on other devices only. Errors: those of map and verify too.
+// The same for a file that perhaps works on other devices only. Errors: those of map and verify too.
 Result<std::string> describe_file(const std::string& path);
 
 }  // namespace mote

@@ -1,4 +1,4 @@
-// generation_config.json of the checkpoint as the file has it.
+// The checkpoint's generation_config.json, which a .mote file carries unchanged.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mote {
 
-// Errors: kInvalidProgram if it is not a JSON object, or a very deep one.
+// Parses it. Errors: kInvalidProgram if it is not a JSON object, or nests too deeply.
 Result<JsonTree> parse_generation_config(std::string_view json);
 
 // The object as JSON, with eos_token_id as the list of these ids. Errors: the same.

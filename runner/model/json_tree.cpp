@@ -45,7 +45,7 @@ class Builder : public nlohmann::json_sax<Json> {
     place(std::move(value));
     return true;
   }
-  // What is open does not move: only the innermost gets children.
+  // Pointers to the open values stay valid, because only the innermost of them gets children.
   bool open(Kind kind) {
     if (open_.size() == max_depth_) return false;
     open_.push_back(&place({kind, 0.0, {}, {}, {}}));

@@ -1,5 +1,5 @@
-// JSON as a tree that goes without allocating. nlohmann's own keeps its children in a list while it goes, and ends the
-// process if there is no memory for that, so no model is opened through it.
+// JSON as a tree whose destructor does not allocate. That of nlohmann's tree does, and ends the process if there is no
+// memory, so what opens a model does not use it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct JsonTree {
   std::vector<JsonTree> children;
 
   bool is_number() const { return kind == Kind::kInteger || kind == Kind::kFloat; }
-  // nullptr if there is none; of several the last.
+  // The member of that name, the last if there are several; nullptr if there is none.
   const JsonTree* find(std::string_view name) const;
   std::string dump() const;
 };

@@ -17,7 +17,7 @@
 
 namespace mote {
 
-// Whether the text of a tokenizer.json is one that a .mote file may hold, compiled. Errors: kInvalidTokenizer naming
+// Whether the text of a tokenizer.json can be compiled into what a .mote file holds. Errors: kInvalidTokenizer naming
 // the field.
 Status check_tokenizer_json(std::string_view json);
 
@@ -28,7 +28,7 @@ struct OpenOptions {
   Progress progress{};
 };
 
-// Shared by its sessions. Thread safety: immutable.
+// A model, which its sessions share. Thread safety: immutable.
 class Model {
  public:
   // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
@@ -48,14 +48,15 @@ class Model {
   std::string_view generation_config() const { return program().generation_config()->string_view(); }
 
   bool has_tokenizer() const { return !segment_text(fb::SegmentKind::tokenizer).empty(); }
-  // nullptr: the file has none. Errors: kInvalidTokenizer.
-  // Cost: the first call opens the tokenizer, which is used where it is mapped.
+  // nullptr: the file has no tokenizer. Errors: kInvalidTokenizer. Cost: the first call opens it, in the mapped file
+  // and without a copy.
   Result<const Tokenizer*> tokenizer() const;
-  // The same; kInvalidArgument if the file has none.
+  // The same, but kInvalidArgument if the file has no tokenizer.
   Result<const Tokenizer*> require_tokenizer() const;
   std::string_view chat_template() const { return segment_text(fb::SegmentKind::chat_template); }
 
-  // What another room makes of the model, once: a T, as `make` gives it or the error that it gives.
+  // A T that a part above this one makes of the model. `make` is called once; its value or its error is kept and
+  // returned from then on.
   template <typename T, typename Make>
   Result<std::shared_ptr<const T>> derived(const Make& make) const {
     auto made = derived_.get<T>(make);
@@ -68,7 +69,7 @@ class Model {
   // Errors: kInvalidProgram naming the segment whose checksum is wrong. Cost: reads the whole file.
   Status check_segments() const;
 
-  // As describe() of describe.h.
+  // The description that describe() of describe.h gives.
   Result<std::string> describe() const;
 
  private:

@@ -32,7 +32,7 @@ std::string place(const Bound& bound, const fb::Method& method, uint32_t index) 
                 instruction.op()->c_str(), instruction.origin()->c_str());
 }
 
-// An output aliases exactly where the op is a view.
+// An instruction's output shares memory with an input if its op is a view, and only then.
 Status check_views(const Bound& bound, const fb::Method& method, uint32_t index, const Op& op) {
   const fb::Instruction& instruction = *method.instructions()->Get(index);
   for (const int32_t output : *instruction.outputs()) {
@@ -73,7 +73,7 @@ Status check_calls(const Bound& bound, uint32_t index) {
   return {};
 }
 
-// Which states the instructions of a verified method name.
+// For each state, whether the instructions of a verified method name it.
 std::vector<bool> states_of(const fb::Method& method, size_t num_states) {
   std::vector<bool> named(num_states);
   for (const fb::Instruction* instruction : *method.instructions()) {
@@ -117,7 +117,8 @@ Status Bound::load_backends(const BindOptions& options) {
   return {};
 }
 
-// What keeps a state keeps it in all methods: keys that prefill gave a delegate are not there for a kernel in decode.
+// A state must be kept by delegates in all methods or in none: a CPU kernel in decode would not find the keys that a
+// delegate got in prefill.
 Status Bound::find_used_states() {
   uses_state_.assign(state_shapes_.size(), false);
   for (const Method& method : methods_) {

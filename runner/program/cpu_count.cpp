@@ -33,7 +33,7 @@ int physical_cores() {
   return static_cast<int>(cores.size());
 }
 
-// Cores' worth of time that the control group allows; 0: no limit.
+// The number of cores whose time the control group allows; 0: no limit.
 int quota_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   double quota = 0.0;

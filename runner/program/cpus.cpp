@@ -19,7 +19,7 @@
 namespace mote {
 namespace {
 
-// "0-1,4"
+// A list of CPUs as text, such as "0-1,4".
 std::string text_of_list(std::span<const int> cpus) {
   std::string text;
   for (size_t i = 0; i < cpus.size();) {
@@ -56,7 +56,8 @@ Status malformed(std::string_view text) {
 }
 
 #if defined(__linux__)
-// Nice values that Android gives to background and to display threads; what goes further already stays.
+// The nice values that Android gives to background and to display threads. A thread whose own value goes further in
+// that direction keeps it.
 int nice_value(ThreadPriority priority, int now) {
   return priority == ThreadPriority::kLow ? std::max(now, 10) : std::min(now, -8);
 }

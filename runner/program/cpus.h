@@ -12,20 +12,22 @@ namespace mote {
 
 enum class ThreadPriority : uint8_t { kNormal = 0, kLow, kHigh };
 
-// What the calling thread may run on, ascending; empty where the system does not tell.
+// The CPUs that the calling thread may run on, ascending; empty where the system does not tell.
 std::vector<int> usable_cpus();
 
-// How many of them there are; where the system does not tell, how many the machine has. At least 1.
+// The number of CPUs that the calling thread may run on; where the system does not tell, the number that the machine
+// has. At least 1.
 int num_usable_cpus();
 
-// Reads "0-3,6": numbers and ranges, each CPU usable, in ascending order without repetition.
-// Errors: kInvalidArgument naming what was read and which CPUs there are, or that the system cannot bind threads.
+// Reads "0-3,6": numbers and ranges, each CPU usable, in ascending order without repetition. Errors: kInvalidArgument
+// naming what was read and the CPUs that can be used, or saying that the system cannot bind threads.
 Result<std::vector<int>> parse_cpu_list(std::string_view text);
 
 // From now on the calling thread runs on these CPUs only. Errors: kInvalidArgument if the system refuses.
 Status bind_this_thread(std::span<const int> cpus);
 
-// Errors: kInvalidArgument if the system refuses, as it does a higher priority to most users.
+// Gives the calling thread this priority. Errors: kInvalidArgument if the system refuses it, as it refuses most users a
+// higher priority.
 Status set_this_threads_priority(ThreadPriority priority);
 
 // Binds the calling thread while it lives. Empty `cpus`: does nothing. Cost: three system calls.

@@ -16,7 +16,7 @@
 
 namespace mote {
 
-// A weight that a part reads, as kernels get it: `tensor.data` lies in the file and is never written.
+// A weight that a part reads, in the form that kernels get: `tensor.data` lies in the file and is never written.
 struct DelegateWeight {
   uint32_t index = 0;  // in the file: parts that read the same weight have the same index
   std::string_view name;
@@ -50,9 +50,10 @@ struct DelegateOptions {
 class DelegateSnapshot {
  public:
   virtual ~DelegateSnapshot() = default;
-  // Memory that it holds, for caches that must not outgrow theirs.
+  // Bytes of memory that it holds. Caches of snapshots count them.
   virtual uint64_t held_bytes() const = 0;
-  // What Delegate::import makes a snapshot of; empty: a file cannot hold it, so the tokens are computed again.
+  // The bytes that Delegate::import makes a snapshot of again. Empty: a file cannot hold the state, so whoever opens
+  // the file computes the tokens again.
   virtual Result<std::vector<std::byte>> to_bytes() const { return std::vector<std::byte>(); }
 };
 
@@ -66,36 +67,40 @@ class Delegate {
   // inputs are contiguous, `data` is not yet known. Returns the scratch memory that execute needs, in bytes. Errors:
   // kInvalidProgram where the sizes are not those that the part takes and gives, kOutOfMemory.
   virtual Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) = 0;
-  // Runs a prepared part: reads inputs, writes every element of the outputs. No allocation where that can be had.
+  // Runs a prepared part: reads inputs, writes every element of the outputs. Avoids allocation where it can.
   virtual Status execute(size_t part, const Call& call, KernelContext& context) = 0;
 
-  // Bytes of memory of its own, beside what its parts share between sessions.
+  // Bytes of memory that belong to this delegate alone, without those that sessions share.
   virtual uint64_t held_bytes() const { return 0; }
 
-  // State, for those whose program has_state. The others have none: every position is as good.
-  // Whether it can go back to `position` at once; if not, nothing changes and the session computes its tokens again
-  // from position 0. It always can to 0, and to any position of the latest call.
+  // The calls from here on are about the delegate's state, and are for delegates whose program has_state. seek goes
+  // back to `position`. False: it cannot, nothing has changed, and the session computes its tokens again from position
+  // 0. Position 0 and every position of the latest call can always be reached. A delegate without a state can go
+  // anywhere.
   virtual bool seek(int64_t position) { return position >= 0; }
-  // nullptr: it cannot, so others compute the tokens again.
+  // nullptr: it cannot make one, so whoever wants the tokens computes them again.
   virtual Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const {
     return std::shared_ptr<const DelegateSnapshot>();
   }
-  // From a snapshot of any delegate of the same program. After an error it is at position 0.
+  // Takes over the state of a snapshot of any delegate of the same program. After an error the delegate is at position
+  // 0.
   virtual Status restore(const DelegateSnapshot&) { return {Code::kInternal, "the backend restores no snapshots"}; }
-  // Errors: kInvalidSession for bytes that to_bytes has not made; they come from a file, and so from anyone.
+  // Makes a snapshot of bytes that to_bytes made. They come from a file, and so from anyone. Errors: kInvalidSession
+  // for other bytes.
   virtual Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte>) const {
     return Status(Code::kInvalidSession, "the backend reads no saved states");
   }
 };
 
-// What a backend made of its parts of one file: verified blobs, packed weights. Shared by the sessions of a model.
-// Thread safety: any thread.
+// What a backend has made of its parts of one file, such as packed weights. The sessions of a model share it. Thread
+// safety: any thread.
 class DelegateProgram {
  public:
   virtual ~DelegateProgram() = default;
-  // Errors: kOutOfMemory, what the device reports.
+  // The delegate of one session. Errors: kOutOfMemory, or what the device reports.
   virtual Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const = 0;
-  // Whether its delegates keep states of the model: each session then has its own, also where sessions share an engine.
+  // Whether its delegates keep states of the model. Each session then has a delegate of its own, even where sessions
+  // share an engine.
   virtual bool has_state() const { return false; }
   // Bytes of private memory that the sessions share, and of memory backed by files.
   virtual uint64_t private_bytes() const { return 0; }
@@ -107,23 +112,23 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // Whether it works on this device; an error says what is missing and what to do about it. Asked once a load, so
-  // quick.
+  // Whether the backend works on this device. An error says what is missing and what to do about it. Each load asks
+  // once, so the answer must be quick.
   virtual Status check_device() const = 0;
-  // Why `auto` should prefer the CPU kernels to it for these parts on this device; empty: it should not. Asked before
-  // `load`, of parts as untrusted as there, so quick.
+  // Why `auto` should prefer the CPU kernels to this backend for these parts on this device; empty: it should not. The
+  // answer must be quick. It is asked before `load`, with parts that are as untrusted as there.
   virtual std::string why_not(const DelegateSource&) const { return {}; }
-  // Reads every blob and all that a load can prove of it, and packs what has to be packed. Nothing may crash, hang or
-  // read outside of what it is given, whatever a blob holds. Errors: kInvalidProgram naming the part's place, the field
-  // and what would be accepted; kOutOfMemory.
+  // Reads and checks every blob, and packs the weights that have to be packed. Nothing may crash, hang or read outside
+  // of what it is given, whatever a blob holds. Errors: kInvalidProgram naming the part's place, the field and what
+  // would be accepted; kOutOfMemory.
   virtual Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const = 0;
-  // Whether load would take the parts, as far as that shows without making anything of them: for who only looks at a
-  // file.
+  // Whether load would take the parts, as far as that can be told without packing anything. For callers that only
+  // describe a file.
   virtual Status check(const DelegateSource& source) const { return load(source).status(); }
 };
 
 void register_backend(const Backend* backend);
-// By name. nullptr: it is not in this build.
+// The backend of that name; nullptr: it is not in this build.
 const Backend* find_backend(std::string_view name);
 std::vector<const Backend*> all_backends();
 

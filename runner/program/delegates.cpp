@@ -31,7 +31,7 @@ std::string backend_names() {
   return names;
 }
 
-// `file`: for messages.
+// `file`: its name, for messages.
 Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source,
                                    Purpose purpose) {
   const Backend* backend = find_backend(name);

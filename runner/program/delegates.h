@@ -17,7 +17,7 @@ inline constexpr std::string_view kDelegateOp = "mote.delegate";
 // the folder. Empty: nowhere, because it has no path and there is no folder.
 std::string cache_prefix(const std::string& name, bool has_path, const std::string& cache_dir, uint32_t program_crc32);
 
-// Gathers the parts of each backend while instructions are looked through.
+// Collects the parts of each backend from the instructions of a lowering, one by one.
 class DelegateParts {
  public:
   // cache_dir: a folder where backends may keep what they pack, instead of beside the file; empty: that of
@@ -25,12 +25,13 @@ class DelegateParts {
   DelegateParts(const Verified& verified, std::string_view target, std::string cache_dir = {})
       : verified_(verified), target_(target), cache_dir_(std::move(cache_dir)) {}
 
-  // The call of a verified instruction; no two may run the same delegate. Errors: kInvalidProgram.
+  // Adds a verified instruction and returns the call that runs it. No two instructions may run the same delegate.
+  // Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
-  // Errors: kUnsupportedBackend, what Backend::load says, or Backend::check where nothing is to run: no programs are
-  // made then.
+  // Has each backend load its parts, or only check them where nothing is to run. Errors: kUnsupportedBackend, and what
+  // Backend::load or Backend::check says.
   Result<std::vector<LoadedBackend>> load(Purpose purpose, const Progress& progress = {});
-  // What Backend::why_not says of the first that says anything.
+  // What Backend::why_not says of the first backend that has a reason; empty: none has.
   std::string why_not() const;
 
  private:
@@ -55,10 +56,10 @@ struct NamedSnapshot {
   std::shared_ptr<const DelegateSnapshot> snapshot;
 };
 
-// Thread safety: one thread at a time.
+// The delegates of one session, one for each backend. Thread safety: one thread at a time.
 class Delegates {
  public:
-  // Errors: what DelegateProgram::open says. `threads` outlives it.
+  // Opens them. The options' `threads` outlive the delegates. Errors: what DelegateProgram::open says.
   static Result<Delegates> open(std::span<const LoadedBackend> backends, const DelegateOptions& options);
 
   // Delegate::prepare and execute of the part that `call` names.
@@ -67,13 +68,14 @@ class Delegates {
 
   uint64_t held_bytes() const;
 
-  // The state calls of those that have a state.
+  // The calls below go to all delegates that have a state.
   bool seek(int64_t position);
-  // One for each, in the order of the backends; empty: one of them cannot.
+  // A snapshot of each, in the order of the backends; empty: one of them cannot make one.
   Result<std::vector<NamedSnapshot>> snapshot() const;
-  // False: these are not the snapshots of such delegates. After an error, or where false, all are at position 0.
+  // False: the snapshots are not those of delegates like these. After that, or an error, all are at position 0.
   Result<bool> restore(std::span<const NamedSnapshot> snapshots);
-  // Errors: what Delegate::import says; kInvalidSession if no such delegate has a state.
+  // As Delegate::import. Errors: those of Delegate::import; kInvalidSession if that backend has no delegate with a
+  // state.
   Result<NamedSnapshot> import(std::string_view backend, std::span<const std::byte> bytes) const;
 
  private:

@@ -18,7 +18,7 @@ struct FreeDeleter {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-// Working memory of a session.
+// A block of a session's working memory.
 struct Memory {
   std::unique_ptr<std::byte, FreeDeleter> data;
   size_t bytes = 0;
@@ -33,7 +33,7 @@ struct Memory {
   }
 };
 
-// The instructions of a method and who runs them.
+// The instructions of a method, and what runs each of them.
 struct Instructions {
   std::span<const Op* const> ops;
   std::span<const std::optional<DelegateCall>> delegate_calls;
@@ -46,7 +46,7 @@ struct Instructions {
   }
 };
 
-// Runs a method's instructions in order and calls after(index) behind each that is no view.
+// Runs a method's instructions in order and calls after(index) after each one that is not a view.
 template <typename After>
 Status run_instructions(const Invocation& invocation, const Instructions& instructions, const KernelContext& memory,
                         const std::atomic<bool>& cancelled, const After& after) {
@@ -63,7 +63,7 @@ Status run_instructions(const Invocation& invocation, const Instructions& instru
   return {};
 }
 
-// The end of one instruction is the start of the next, so that one look at the clock is enough for both.
+// The end of one instruction counts as the start of the next, so that the clock is read once for both.
 Status run_profiled(const Invocation& invocation, const Instructions& instructions, const KernelContext& context,
                     const std::atomic<bool>& cancelled, uint32_t method, Profile& profile) {
   Profile::Call& call = profile.begin_call(method, invocation.tokens());
@@ -111,7 +111,7 @@ struct Executor::State {
     return {};
   }
 
-  // Scratch memory of the kernels, then the maxima.
+  // The scratch memory holds that of the kernels, and behind it the maxima.
   static size_t maxima_offset(const Invocation& invocation) {
     return static_cast<size_t>(Size(invocation.scratch_bytes()).align_up(kAlignment).unsigned_value());
   }

@@ -19,7 +19,8 @@ struct ExecutorOptions {
                              << 30;  // more than this for activations and scratch is kOutOfMemory, unallocated
 };
 
-// What instructions read and write across calls; indexed by state, entries of the other kind unused.
+// The states that instructions read and write from call to call. Both lists are indexed by state; a state has an entry
+// in each and uses the one of its kind.
 struct States {
   std::span<KvCache> kv_caches;
   std::span<RecurrentState> recurrent_states;
@@ -46,10 +47,10 @@ class Executor {
   std::span<int64_t> input(uint32_t method, size_t index);
   // Contiguous float32, valid until the next run of any method.
   std::span<const float> output(uint32_t method, size_t index) const;
-  // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as that is;
-  // empty if the op that makes it does not find them.
+  // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as long as the
+  // output. Empty if the op that makes the output does not find them.
   std::span<const float> maxima(uint32_t method) const;
-  // What the op that makes output 0 reads, [rows, width], valid as that is; empty where maxima is.
+  // The input of the op that makes output 0, [rows, width], valid as long as the output. Empty where maxima is.
   std::span<const float> source(uint32_t method) const;
 
   // Runs the prepared method for one sequence. `cancelled` is looked at before every instruction. No allocation of its
@@ -61,7 +62,7 @@ class Executor {
   Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
                       Profile* profile = nullptr);
 
-  // Whose state calls the session makes.
+  // The session's delegates, whose states the session moves along with its own.
   Delegates& delegates();
   const Delegates& delegates() const;
 

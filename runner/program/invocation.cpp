@@ -10,7 +10,8 @@ namespace {
 
 static_assert(sizeof(double) == 8 && alignof(double) <= 8, "numbers are read in place");
 
-// An expanded view has no memory of its own, so nothing else bounds how long a kernel works on it.
+// The most elements of an expanded view. It has no memory of its own, so nothing else bounds how long a kernel works on
+// it.
 constexpr int64_t kMaxViewElements = int64_t{1} << 32;
 
 // How long the flat lists of a method's operands are.

@@ -39,16 +39,16 @@ class Invocation {
     return tensors_[static_cast<size_t>(method_.outputs()->Get(static_cast<uint32_t>(index)))];
   }
   const fb::Method& method() const { return method_; }
-  // The instruction that makes output 0, if it finds the maxima of what it writes (kernels/op.h), and how many these
-  // are.
+  // The instruction that makes output 0, if its op finds the maxima of what it writes (kernels/op.h), and the number of
+  // these.
   std::optional<size_t> maxima_source() const { return maxima_source_; }
   int64_t count_maxima() const;
 
-  // "model.mote: decode: instructions[7] (aten.add, model.layers.0)"
+  // The place of an instruction for messages, such as "model.mote: decode: instructions[7] (aten.add, model.layers.0)".
   std::string place(size_t instruction) const;
 
  private:
-  // Storage that a value starts in: its own, or that of the value whose view it is.
+  // Where a value lies: in storage of its own, or in that of the value that it is a view of.
   struct Storage {
     Size offset_bytes;  // of the value's first element
     Size bytes;         // of the value that owns it

@@ -1,4 +1,4 @@
-// What the keys and values of a state take.
+// How much memory the keys and values of a state take.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mote {
 
-// Positions that a KV cache holds: all of them, or for a layer with a window its sinks and a ring.
+// The number of positions that a KV cache holds: the whole context, or for a layer with a window its sinks and a ring.
 int64_t kv_capacity(const fb::State& state, int64_t context_length, int64_t prefill_chunk);
 // Bytes of keys and values for one position.
 Size kv_position_bytes(const fb::State& state, KvType type);

@@ -8,11 +8,12 @@
 
 namespace mote {
 
-// num_threads: 0: the physical cores. Errors: kInvalidArgument, kOutOfMemory. Cost: about a second.
+// Measures what the machine can do at most. num_threads = 0: the physical cores. Errors: kInvalidArgument,
+// kOutOfMemory. Cost: about a second.
 Result<Limits> measure_machine(int num_threads);
 
-// Every kernel of this build and what was chosen so far in this process, as a JSON object (runner/capi/mote.h has its
-// form). Errors: kInvalidArgument if MOTE_CPU_FEATURES names no feature.
+// Every kernel of this build, and which ones this process has chosen so far, as a JSON object (runner/capi/mote.h has
+// its form). Errors: kInvalidArgument if MOTE_CPU_FEATURES names no feature.
 Result<std::string> describe_kernels();
 
 }  // namespace mote

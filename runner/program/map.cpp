@@ -43,14 +43,14 @@ struct FreeDeleter {
 };
 using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
 
-// At a multiple of 64; nullptr when the system has no memory.
+// Memory at a multiple of 64; nullptr if the system has none.
 Buffer allocate_aligned(size_t bytes) {
   const Size rounded = (Size(bytes) + 1).align_up(kAlignment);
   if (!rounded.valid()) return nullptr;
   return Buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
 }
 
-// What tells one version of a file from another.
+// What tells one version of a file on disk from another.
 struct Identity {
   uint64_t device = 0;
   uint64_t inode = 0;

@@ -14,8 +14,8 @@
 
 namespace mote {
 
-// Whether the system reads pages of the file when they are needed, and may drop them again, or all of it is read at
-// once into memory of the process: for file systems that are slow or may vanish.
+// kMap: the system reads pages of the file when they are needed, and may drop them again. kRead: the whole file is read
+// at once into memory of the process, for file systems that are slow or may vanish.
 enum class LoadMode { kMap, kRead };
 
 // A part of an open file, such as an asset of a package.
@@ -51,7 +51,7 @@ class Mapped {
   std::span<const std::byte> program_bytes() const;  // the flatbuffer, 64-byte aligned
 
   // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity); of a part, if
-  // the file that it is in was changed. One that was read may change.
+  // the file that it is in was changed. A file that was read into memory may change.
   Status check_unchanged() const;
 
  private:

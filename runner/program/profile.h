@@ -1,4 +1,4 @@
-// What a session's instructions took, kept in memory that is allocated once.
+// How long a session's instructions took. The memory for that is allocated once.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace mote {
 
-// The last `capacity` entries that were added.
+// Keeps the last `capacity` entries that were added.
 template <typename Entry>
 class Ring {
  public:
@@ -19,7 +19,7 @@ class Ring {
   Entry& add() { return entries_[static_cast<size_t>(num_added_++ % entries_.size())]; }
   uint64_t num_added() const { return num_added_; }
   uint64_t first() const { return num_added_ < entries_.size() ? 0 : num_added_ - entries_.size(); }
-  // The index-th that was added; first() <= index < num_added().
+  // The entry that was added as number `index`, first() <= index < num_added().
   const Entry& operator[](uint64_t index) const { return entries_[static_cast<size_t>(index % entries_.size())]; }
 
  private:
@@ -53,7 +53,7 @@ class Profile {
     call = {method, tokens, Clock::now(), {}};
     return call;
   }
-  // An instruction of the call that began last.
+  // Adds an instruction of the call that began last.
   void add(uint32_t instruction, Clock::time_point start, Clock::time_point end, Cost cost) {
     events_.add() = {calls_.num_added() - 1, instruction, start, end, cost};
   }

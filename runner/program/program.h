@@ -28,7 +28,7 @@ struct BindOptions {
   Progress progress{};
 };
 
-// What runs an instruction that is no op of the CPU's.
+// The part of a backend that runs an instruction instead of a CPU kernel.
 struct DelegateCall {
   size_t backend = 0;  // index into Bound::backends()
   size_t part = 0;     // of its parts
@@ -49,14 +49,14 @@ class Bound {
   Result<uint32_t> method_index(std::string_view name) const;
   // The op of each instruction of a method.
   std::span<const Op* const> ops(uint32_t method) const { return methods_[method].ops; }
-  // What runs each instruction of a method beside the CPU; empty: nothing does.
+  // For each instruction of a method the delegate that runs it, if one does; empty: the CPU runs all of them.
   std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const {
     return methods_[method].delegate_calls;
   }
   std::span<const LoadedBackend> backends() const { return backends_; }
   // Whether delegates keep states of the model.
   bool has_delegate_state() const;
-  // Whether the CPU's kernels touch a state. Those that they do not are delegates', and need no memory of the runner.
+  // Whether the CPU kernels use a state. Delegates keep the other states, which need no memory of the runner.
   bool uses_state(size_t state) const { return uses_state_[state]; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
@@ -89,11 +89,11 @@ class Bound {
 // that a file whose instructions do not fit the kernels is refused here; then has the target's backends load their
 // parts. Errors: what `progress` gives; kInvalidArgument if the file has no such target; kUnsupportedOp naming op and
 // origin; kInvalidProgram naming the instruction and what its op says; kUnsupportedBackend naming a backend that is not
-// in this build or does not work on this device; what a backend says of its parts. To be described a target is not
-// made ready to run: nothing is packed.
+// in this build or does not work on this device; what a backend says of its parts. A target that is only to be
+// described is not made ready to run: nothing is packed.
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                           const BindOptions& options = {});
-// In the first of the file's targets.
+// Binds the first of the file's targets.
 Result<std::shared_ptr<const Bound>> bind(Verified verified);
 
 }  // namespace mote

@@ -28,7 +28,8 @@ class Shares {
     return num_units;
   }
 
-  // Calls body(begin, end, thread) until nothing is left that is not some other thread's current piece.
+  // Calls body(begin, end, thread) for pieces of the loop until every index is done or in a piece that another thread
+  // is working on.
   template <typename Body>
   void run(int thread, const Body& body) {
     int64_t begin = 0;
@@ -42,8 +43,8 @@ class Shares {
   static constexpr int64_t kMaxUnits = int64_t{1} << 31;
   static constexpr int64_t kPieces = 4;  // a piece is this part of what is left
 
-  // Units [low half, high half). One word, so that owner and thieves agree by compare-and-exchange; a word says all
-  // there is to know, hence a value that came back is as good as one that never changed.
+  // The units that are left of a share, as [low half, high half) of one word, so that owner and thieves agree by
+  // compare-and-exchange. The word is the whole state, so it does no harm if it changed and changed back meanwhile.
   struct alignas(64) Share {
     std::atomic<uint64_t> range{0};
   };

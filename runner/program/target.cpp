@@ -9,7 +9,8 @@
 namespace mote {
 namespace {
 
-// Why another target goes first; empty: nothing is known against this one. What bind would refuse is left to it.
+// Why other targets should be tried before this one; empty: there is no reason. A target that bind refuses is left to
+// bind.
 std::string why_later(const Verified& verified, std::string_view target) {
   DelegateParts parts(verified, target);
   for (const fb::Method* method : *verified.program().methods()) {
@@ -21,7 +22,7 @@ std::string why_later(const Verified& verified, std::string_view target) {
   return parts.why_not();
 }
 
-// Of a status that begins with the file's name, what follows it.
+// The message of a status, without the file's name if it begins with that.
 std::string reason(const Verified& verified, const Status& status) {
   const std::string file = verified.file().name() + ": ";
   return status.message().starts_with(file) ? status.message().substr(file.size()) : status.message();

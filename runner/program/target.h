@@ -23,8 +23,8 @@ struct Chosen {
   std::vector<PassedOver> passed_over;
 };
 
-// Binds the first target that works: in the file's order, but those whose backend says that the CPU kernels are
-// faster here come last. Errors: what `progress` gives.
+// Binds the first target that works. They are tried in the file's order, but those come last whose backend says that
+// the CPU kernels are faster on this device. Errors: what `progress` gives.
 Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, const BindOptions& options = {});
 
 // Binds the target that is wanted by name, or with "auto" the one that choose_target takes, and logs that

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// Longer than the serial work between two loops of a decode step, short beside a step.
+// Longer than the serial work between two loops of a decode step, and short compared with the step.
 constexpr nanoseconds kLongestSpin{50'000};
 constexpr int kPausesPerLook = 8;
 
@@ -44,7 +44,8 @@ bool spin(nanoseconds limit, const Done& done) {
   return done();
 }
 
-// How long a thread should spin: twice what would have been enough the last time, less each time that nothing would.
+// How long a thread should spin: twice as long as would have been enough the last time, and less each time that no
+// spinning would have been enough.
 class SpinTime {
  public:
   nanoseconds limit() const { return limit_; }

@@ -51,7 +51,8 @@ struct TokenRange {
   int64_t max = 1;
 };
 
-// What a T of `range` makes of a Dim lies between its two ends, because a Dim is linear.
+// Checks that a Dim is within its bounds for every T of `range`. It suffices to look at the two ends of the range,
+// because a Dim is linear in T.
 Status check_dim(const Path& path, const fb::Dim& dim, const TokenRange& range, int64_t low, int64_t high);
 int64_t evaluate(const fb::Dim& dim, int64_t tokens);  // of a checked Dim
 

@@ -12,10 +12,10 @@
 
 namespace mote {
 
-// T of any call, whatever a method's max_tokens says.
+// The most tokens of any call, whatever a method's max_tokens says.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
 
-// Only `verify` makes one. Thread safety: immutable.
+// A program that was verified; only `verify` makes one. Thread safety: immutable.
 class Verified {
  public:
   const Mapped& file() const { return mapped_; }
@@ -25,7 +25,7 @@ class Verified {
   std::span<const std::byte> segment(fb::SegmentKind kind) const;
   // The bytes of weights[index]; index < program().weights()->size().
   std::span<const std::byte> weight(uint32_t index) const;
-  // The same as kernels see it; nothing may write to it.
+  // The same weight as a tensor for kernels; nothing may write to it.
   Tensor weight_tensor(uint32_t index) const;
   // The bytes of delegates[index].
   std::span<const std::byte> delegate(uint32_t index) const;

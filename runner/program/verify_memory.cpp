@@ -50,7 +50,7 @@ Status verify_memory(const Path& path, const fb::Method& method, const std::vect
   Occupied occupied[2];
   size_t next_end = 0;
   for (const uint32_t index : starts) {
-    // What ends at the instruction that defines `index` still lives while it runs.
+    // A value whose last use is the instruction that defines `index` still lives while that instruction runs.
     for (; next_end < ends.size() && live[ends[next_end]].last < live[index].first; ++next_end) {
       const fb::Value& ended = *method.values()->Get(ends[next_end]);
       occupied[static_cast<size_t>(ended.arena())].remove(ended.offset(), ended.bytes());

@@ -362,7 +362,7 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
   return {};
 }
 
-// That a target has the methods that the runner calls.
+// Checks that a target has the methods that the runner calls.
 Status verify_target(const Path& file, const fb::Program& program, std::string_view target) {
   const auto& methods = *program.methods();
   for (const std::string_view name : {"prefill", "decode", "verify"}) {
@@ -381,7 +381,7 @@ Status verify_target(const Path& file, const fb::Program& program, std::string_v
 
 bool is_fixed(const fb::Method& method) { return method.min_tokens() == method.max_tokens(); }
 
-// Methods of one name and target must differ by the one length of their calls.
+// Methods of one name in one target must each take calls of one length, and no two of them the same.
 bool are_distinct(const fb::Method& a, const fb::Method& b) {
   if (text_of(*a.name()) != text_of(*b.name()) || target_of(a) != target_of(b)) return true;
   return is_fixed(a) && is_fixed(b) && a.max_tokens() != b.max_tokens();

@@ -73,7 +73,7 @@ Size bytes_of_segment(const fb::Program& program, fb::SegmentKind kind) {
   return 0;
 }
 
-// Bytes that shape, dtype, bits and group imply; invalid on overflow.
+// Bytes of a weight with this shape, dtype, number of bits and group; invalid on overflow.
 Size weight_bytes(const fb::Weight& weight) {
   Size elements = 1;
   if (weight.bits() == 0) {

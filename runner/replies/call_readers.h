@@ -1,4 +1,4 @@
-// What stands inside of the marks of a call, read byte by byte into a message.
+// Readers of what stands between the marks of a call. They take it byte by byte and write it into a message.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,17 @@ class CallReader {
   virtual Step feed(char c) = 0;
 };
 
-// The arguments of a call that is begun: one value.
+// Reads the arguments of a call, whose name is known, as one value.
 std::unique_ptr<CallReader> make_arguments_reader(Message& message, const ValueSyntax& syntax);
-// {"name": .., "arguments": {..}}, also "tool_name" and "parameters". is_bare: no mark said that it is a call, so an
-// object with other keys, or arguments that are no object, is none.
+// Reads a call as {"name": .., "arguments": {..}}, with "tool_name" and "parameters" as other names of these keys.
+// is_bare: no mark said that this is a call, so an object with other keys, or with arguments that are not an object, is
+// not one.
 std::unique_ptr<CallReader> make_object_reader(Message& message, bool is_bare);
-// name(key=value, ..) in Python.
+// Reads a call as Python writes it: name(key=value, ..).
 std::unique_ptr<CallReader> make_python_reader(Message& message);
-// The value of a parameter as elements, up to the end of element `key`; before every tag stands `prefix`. Items of
-// lists are elements called "item"; numbers, true, false and null are such, other text is a string.
+// Reads the value of a parameter that is written as elements, up to the end of the element `key`. `prefix` stands
+// before the name in every tag. Items of lists are elements called "item". Numbers, true, false and null are read as
+// such, any other text as a string.
 std::unique_ptr<CallReader> make_nested_reader(Message& message, std::string_view prefix, std::string_view key,
                                                bool is_text);
 

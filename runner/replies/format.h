@@ -1,4 +1,5 @@
-// How models write replies: a table. A format is a set of states and the marks that lead from one to the next.
+// The table of the formats in which models write replies. A format is a set of states and the marks that lead from one
+// to the next.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@
 
 namespace mote::reply {
 
-// What the text in a state is.
+// What the text is that comes in a state.
 enum class State : uint8_t {
   kContent,
   kAnswer,  // content that has a mark at its end
   kReasoning,
-  kStart,       // nothing yet: white space is content, other text goes where the rule for any text says
-  kOutside,     // between parts: white space is nothing
+  kStart,       // before any text: white space is content; other text leads on as the rule for kAny says
+  kOutside,     // between parts: white space is dropped
   kHeader,      // of a part: names, which the mark at its end reads
   kSection,     // between calls: white space only
   kParameters,  // between parameters: likewise
@@ -42,7 +43,7 @@ enum Effect : uint8_t {
   kRoute = 16,  // the header says what follows
 };
 
-// Marks that are no text.
+// Marks that stand for no text of their own.
 inline constexpr std::string_view kAny = "";           // any text but white space
 inline constexpr std::string_view kComplete("\0", 1);  // the value or the call is complete
 
@@ -53,7 +54,7 @@ struct Rule {
   uint8_t effects = kNothing;
 };
 
-// The first whose word is in a header.
+// Where a header leads: the first route whose word is in it is taken.
 struct Route {
   std::string_view word;
   State to;
@@ -69,24 +70,24 @@ struct Format {
   // Characters that the template writes around marks: at the edges of content and of reasoning they are dropped.
   std::string_view trims = "";
   std::string_view trims_reasoning = "";
-  bool trims_end = false;                       // also at the end of a reply that is content
+  bool trims_end = false;  // white space is dropped also at the end of a reply that ends in content
   std::span<const std::string_view> ends = {};  // marks that are dropped if the reply ends in them
-  const ValueSyntax* syntax = &kJsonSyntax;     // of kArguments and kTyped
+  const ValueSyntax* syntax = &kJsonSyntax;     // for the values of kArguments and kTyped
   bool has_padded_values = false;               // a line break before and after a parameter
-  std::string_view name_prefix = "";            // of a tool's name, not part of it
-  bool name_is_id = false;                      // name:number, all of which is the call's id
+  std::string_view name_prefix = "";            // written before a tool's name, and not part of it
+  bool name_is_id = false;                      // a name is written as name:number, and the whole is the call's id
   std::string_view default_name = "";           // of a call that names no tool
   std::string_view element_prefix = "";         // of kNested
   std::span<const Route> routes = {};
 };
 
-// In the order in which templates are compared with them; the last fits any.
+// All formats, in the order in which a template is compared with them. The last fits any template.
 std::span<const Format> formats();
-// nullptr: there is none of that name.
+// The format of that name; nullptr: there is none.
 const Format* find_format(std::string_view name);
 const Format& recognise_format(std::string_view chat_template);
 
-// Where a reply begins, by the end of its prompt.
+// The state in which a reply begins, which follows from the end of its prompt.
 struct Beginning {
   State state;
   bool follows_mark;  // white space at the beginning belongs to the prompt's last mark

@@ -15,21 +15,21 @@ namespace mote {
 
 struct EngineOptions {
   int num_threads = 0;  // 0: the physical cores that the process may use, or one for each of `cpus`
-  // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
+  // The CPUs that the threads may run on, and the calling thread during a call, such as "0-3,6"; absent: any.
   std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
   int64_t max_tokens = 256;                           // of a call
   int64_t context_length = 0;                         // for delegates that keep states
 };
 
-// A session's own, or shared by sessions that take turns. Thread safety: one thread at a time.
+// It belongs to one session, or to several that take turns. Thread safety: one thread at a time.
 struct Engine {
   std::vector<int> cpus;  // empty: any
   std::shared_ptr<ThreadPool> threads;
   std::shared_ptr<Executor> executor;
 };
 
-// Errors: kInvalidArgument naming the option; kOutOfMemory.
+// Starts the threads and makes the executor. Errors: kInvalidArgument naming the option; kOutOfMemory.
 Result<Engine> make_engine(std::shared_ptr<const Bound> bound, const EngineOptions& options);
 
 }  // namespace mote

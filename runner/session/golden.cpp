@@ -8,7 +8,7 @@
 namespace mote {
 namespace {
 
-// One sample being replayed.
+// Replays one sample.
 class Replay {
  public:
   Replay(Session& session, const Tokenizer* tokenizer, const fb::GoldenSample& sample)

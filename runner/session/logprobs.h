@@ -12,10 +12,11 @@ struct TokenLogprob {
   float logprob = 0.0f;  // natural logarithm, at most 0; -infinity: impossible, or a logit that is not a number
 };
 
-// ln of the sum of e^logit; +-infinity where a logit is +infinity or none is above -infinity. Cost: two passes.
+// The natural logarithm of the sum of e^logit: infinity if a logit is infinite, -infinity if all are -infinity. Cost:
+// two passes.
 double log_sum_exp(std::span<const float> logits);
 
-// That of one id. `total`: log_sum_exp of all logits.
+// The log-probability of the id with this logit. `total`: log_sum_exp of all logits.
 float log_probability(float logit, double total);
 
 }  // namespace mote

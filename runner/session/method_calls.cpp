@@ -55,8 +55,8 @@ MethodCall MethodCalls::next(const std::vector<Variant>& variants, size_t count,
   const auto wanted = static_cast<int64_t>(count);
   const auto exact = std::ranges::find_if(variants, [&](const Variant& v) { return v.min_tokens <= wanted; });
   const int64_t taken = exact == variants.end() ? 0 : std::min(wanted, exact->max_tokens);
-  // One call that is filled up costs less than several, but the head's logits of every token are those that it then
-  // needs.
+  // One call of `verify` that is filled up with further tokens costs less than several calls without, although its head
+  // computes the logits of every token.
   if (can_pad_ && taken < wanted && wanted > 1) {
     const auto padded = std::ranges::find_if(verify_.rbegin(), verify_.rend(),
                                              [&](const Variant& v) { return v.max_tokens >= wanted; });

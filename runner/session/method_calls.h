@@ -13,7 +13,7 @@ namespace mote {
 struct MethodCall {
   uint32_t method = 0;
   int64_t tokens = 1;      // of the call
-  size_t count = 1;        // of these the first ones are the sequence's, the others fill it up and are forgotten
+  size_t count = 1;        // the first ones, which are the sequence's; the others fill the call up
   bool every_row = false;  // logits after each token, or after the last only
 
   size_t num_rows() const { return every_row ? static_cast<size_t>(tokens) : 1; }
@@ -25,14 +25,14 @@ struct MethodCall {
 class MethodCalls {
  public:
   MethodCalls() = default;
-  // `chunk`: the most tokens of a call. Errors: those of Bound::method_index.
+  // Finds the methods of a program. `chunk`: the most tokens of a call. Errors: those of Bound::method_index.
   static Result<MethodCalls> find(const Bound& bound, int64_t chunk);
 
   MethodCall decode() const { return {decode_, 1, 1, false}; }
-  // The call for the first of `count` tokens, or all of them, with the logits of the last. `room`: positions that there
-  // are.
+  // A call that computes `count` tokens, or as many of the first as fit into one call, with the logits of the last.
+  // `room`: positions that are free, which a call that is filled up needs too.
   MethodCall prefill(size_t count, int64_t room) const { return next(prefill_, count, room, false); }
-  // The same with the logits of each.
+  // The same with the logits of each token.
   MethodCall verify(size_t count, int64_t room) const { return next(verify_, count, room, true); }
   // The most tokens whose logits one call gives.
   int64_t longest_verify() const;
@@ -59,7 +59,7 @@ bool has_recurrent_state(const fb::Program& program);
 // The most tokens of a prefill call, and of one that verifies, in any of the target's methods.
 int64_t longest_call(const Bound& bound);
 
-// Whether what a token becomes follows also from the largest position of its call, as in some RoPE types.
+// Whether what is computed for a token depends on the largest position in its call, as with some RoPE types.
 bool depends_on_call(const fb::Method& method);
 
 }  // namespace mote

@@ -30,10 +30,10 @@ struct LogitsRow {
 // Thread safety: one thread at a time, but for count.
 class Position {
  public:
-  // So that no transition allocates, but for adopt, while there are no more ids and drafted ids than that.
+  // Makes room, so that no transition but adopt allocates while there are no more ids and drafted ids than that.
   void reserve(size_t ids, size_t drafted);
 
-  // Of all ids. Any thread, also during a transition.
+  // The number of all ids. Any thread, also during a transition.
   int64_t count() const { return count_.load(std::memory_order_relaxed); }
   std::span<const int32_t> ids() const { return ids_; }
   int64_t num_computed() const { return static_cast<int64_t>(ids_.size() - num_deferred_); }
@@ -42,19 +42,19 @@ class Position {
   // Positions that the states hold.
   int64_t num_held() const { return num_computed() + static_cast<int64_t>(drafted().size()); }
   bool is_interrupted() const { return is_interrupted_; }
-  // That shifts took away since the session was opened.
+  // Ids that shifts took away since the session was opened.
   int64_t num_forgotten() const { return num_forgotten_; }
 
   // Whether the logits after the last id are row().
   bool has_row() const { return has_row_; }
-  // The logits after the last id, where no call has them; empty: not known, or in row().
+  // The logits after the last id where they are not in the output of a call; empty: they are not known, or in row().
   const std::vector<float>& kept_logits() const { return kept_logits_; }
-  // What the session returned last, while the next call has not overwritten it.
+  // Where the logits are that the session returned last, until the next call overwrites them.
   const LogitsRow& row() const { return row_; }
 
   // The transitions.
 
-  // There are no ids, and the states are as new.
+  // There are no ids any more, and the states are empty.
   void reset();
   // The states hold `ids`, which were computed elsewhere, with the logits after them; no logits: they are not known.
   void adopt(std::span<const int32_t> ids, std::vector<float> logits);
@@ -67,7 +67,7 @@ class Position {
   // A call begins to change the states, for which nothing may be deferred or drafted. If it fails it leaves them as
   // they were, or interrupted where they cannot go back.
   void begin_call(bool can_go_back);
-  // The call that began has computed `ids`; who made it has the logits.
+  // The call that began has computed `ids`. It was made by others, who have the logits.
   void end_call(std::span<const int32_t> ids);
   // The call that began has computed `ids` and behind them `drafted`. `row` has the logits after the last of `ids`, and
   // with is_lasting until the session's next call, which drafted ids need.
@@ -78,7 +78,7 @@ class Position {
   void drop_drafted();
   // The first `count` ids stay. None may be drafted.
   void truncate(int64_t count);
-  // A shift took `count` ids away, beside what is said otherwise.
+  // Counts `count` ids that a shift took away; truncate and defer say what became of the ids.
   void count_forgotten(int64_t count) { num_forgotten_ += count; }
 
  private:

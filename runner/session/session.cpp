@@ -144,7 +144,8 @@ Result<std::span<const float>> Session::compute_if_possible(std::span<const int3
   return compute(ids);
 } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "out of memory"); }
 
-// What was deferred and then `ids`, together. What of the deferred is not reached stays so.
+// Computes the deferred ids and then `ids`, together. Where that fails half-way, the deferred ids that were not reached
+// stay deferred.
 Result<std::span<const float>> Session::compute_deferred(std::span<const int32_t> ids) {
   const size_t count = position_.deferred().size();
   std::vector<int32_t> all = copy(position_.deferred());
@@ -233,7 +234,7 @@ bool Session::go_back(int64_t from, int64_t to) {
   return from == to || (states_.rewind(from, to) && (!has_delegate_state() || executor().delegates().seek(to)));
 }
 
-// A ring has room for a whole call beside its window, so there is always a way back.
+// Going back cannot fail: a ring has room for a whole call beside its window, so what the window had is still there.
 void Session::forget_draft() {
   if (!position_.drafted().empty()) (void)go_back(position_.num_held(), position());
   position_.drop_drafted();
@@ -416,7 +417,7 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   return {};
 }
 
-// False: computed again from position 0.
+// False: the delegates cannot take their part of the snapshot, and the tokens must be computed again.
 bool Session::adopt_delegates(const SessionSnapshot& snapshot, int64_t to) {
   const Result<bool> restored = executor().delegates().restore(snapshot.delegates);
   if (!restored.ok() || !*restored) return false;
@@ -428,14 +429,14 @@ size_t Session::reuse(std::span<const int32_t> ids) {
   return static_cast<size_t>(position());
 }
 
-// Takes from the prefix cache what is longer than `least`.
+// Takes the longest beginning of `ids` from the prefix cache, if it is longer than `least`.
 bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) {
   if (options_.prefix_cache == nullptr || static_cast<int64_t>(ids.size()) <= least) return false;
   const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), ids, states_, least);
   return match.snapshot != nullptr && adopt(*match.snapshot, match.length).ok();
 }
 
-// Where there is no memory for it, others compute it again.
+// Without memory for a snapshot nothing is kept, and other sessions compute the tokens themselves.
 void Session::remember() {
   if (options_.prefix_cache == nullptr || position_.is_interrupted() || position() < kLeastPrefix) return;
   try {

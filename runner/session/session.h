@@ -34,11 +34,11 @@ struct SessionOptions {
   KvType kv_type = KvType::kFloat32;
   int num_threads = 0;        // 0: the physical cores that the process may use, or one for each of `cpus`
   int64_t prefill_chunk = 0;  // tokens of a prefill call; 0: 256
-  // "0-3,6": what the threads may run on, also the calling one during a call; absent: anything
+  // The CPUs that the threads may run on, and the calling thread during a call, such as "0-3,6"; absent: any.
   std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
-  // What a full context does to the next token: kShift forgets the oldest tokens behind the first num_keep, half of
-  // those that are there, and computes the others again.
+  // What happens when the context is full and a token is to be added. kShift keeps the first num_keep tokens, forgets
+  // the older half of the others, and computes the newer half again.
   Overflow overflow = Overflow::kRefuse;
   int64_t num_keep = kKeepSystem;
   std::shared_ptr<PrefixCache>
@@ -48,15 +48,14 @@ struct SessionOptions {
 // `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
 Result<SessionOptions> resolve(const Model& model, SessionOptions options);
 
-// Thread safety: one thread at a time, but for cancel and position. Keeps its model alive.
+// A session keeps its model alive. Thread safety: one thread at a time, but for cancel and position.
 class Session {
  public:
-  // Errors: kInvalidArgument naming the option; kOutOfMemory.
-  // `engine`: what computes, shared with other sessions of the model that have no call at the same time; nullptr: its
-  // own.
+  // `engine`: computes for this session and for others of the model, which have no call at the same time; nullptr: the
+  // session makes an engine of its own. Errors: kInvalidArgument naming the option; kOutOfMemory.
   static Result<std::unique_ptr<Session>> open(std::shared_ptr<const Model> model, const SessionOptions& options,
                                                const Engine* engine = nullptr);
-  // Its tokens go to the prefix cache.
+  // What the session has computed goes to the prefix cache, if it has one.
   ~Session();
 
   // Appends `ids` (at least one) in chunks. Returns the logits after the last, [vocab_size], valid until the next call.
@@ -64,41 +63,42 @@ class Session {
   // A failed call, or one that throws std::bad_alloc, leaves the chunks before the failed one in place.
   Result<std::span<const float>> prefill(std::span<const int32_t> ids);
   Result<std::span<const float>> decode(int32_t id);
-  // The same, and in that call what follows if `draft` comes next: decoding these ids in their order then costs
-  // nothing. Until that is done they are not at any position; a call that does something else forgets them. Errors:
-  // also kInvalidArgument for more than longest_draft() ids.
+  // As decode(id), with the logits after each id of `draft` computed in the same call: decoding these ids next, in
+  // their order, then costs nothing. Until they are decoded they are at no position; any other call forgets them.
+  // Errors: also kInvalidArgument for more than longest_draft() ids.
   Result<std::span<const float>> decode(int32_t id, std::span<const int32_t> draft);
-  // 0 for a model with recurrent states, which cannot forget, and where others use the engine in between.
+  // The most ids of a draft: 0 for a model with recurrent states, which cannot go back, and for a session that shares
+  // its engine.
   size_t longest_draft() const;
   // Whether decode(id) costs nothing.
   bool is_drafted(int32_t id) const { return !position_.drafted().empty() && position_.drafted().front() == id; }
-  // As prefill, for when the logits are not needed yet. No ids: nothing is done.
+  // As prefill, for callers that do not need the logits yet. Without ids it does nothing.
   Status append(std::span<const int32_t> ids);
   // The ids of a text that goes on where the session is: BOS and such, as the tokenizer asks, only at its start.
   // parse_special: special tokens spelled in it become their ids. Errors: those of Model::require_tokenizer.
   Result<std::vector<int32_t>> encode(std::string_view text, bool parse_special) const;
-  // As append, but what the model makes of the ids is computed with the next call that asks for it, or never. Errors:
-  // those of rewind.
+  // As append, but the ids are computed only when a later call needs that. Errors: those of rewind.
   Status defer(std::span<const int32_t> ids);
   bool has_deferred() const { return !position_.deferred().empty(); }
-  // Makes `ids` (at least one) the tokens of the session. What it already holds of them from the first on, or the
-  // prefix cache, is kept; only the rest is computed. Returns how many were kept. Errors: those of rewind and prefill.
+  // Makes `ids` (at least one) the tokens of the session. The longest beginning of them that the session holds or the
+  // prefix cache has is kept, and only the rest is computed. Returns how many ids were kept. Errors: those of rewind
+  // and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
-  // The same without computing: goes back or forth to the longest beginning of a text, but for its last id, that the
-  // session holds or the prefix cache has, and returns its length. What then continues the text are the ids behind it.
+  // As set_tokens, but computes nothing: afterwards the session has the longest beginning of `ids`, without the last
+  // id, that it held or the prefix cache has. Returns its length; the caller goes on with the ids behind it.
   Result<int64_t> rewind_to_prefix(std::span<const int32_t> ids);
-  // Takes the longest beginning of a text that the prefix cache has, but for the last id, into a session that is empty.
-  // Returns how many ids that are. prefill does so too; this is for callers that give a text in parts.
+  // Takes the longest beginning of `ids`, without the last id, from the prefix cache, if the session is empty. Returns
+  // its length. prefill does that itself; this is for callers that give a text in parts.
   size_t reuse(std::span<const int32_t> ids);
-  // The logits after the last token, valid as those of prefill; computed again where it is not the last call's.
-  // Errors: kInvalidArgument at position 0, those of prefill.
+  // The logits after the last token, valid until the next call. They are computed again where the session no longer has
+  // them. Errors: kInvalidArgument at position 0, those of prefill.
   Result<std::span<const float>> logits();
-  // Of the logits that the last prefill, decode or logits() returned, and valid as long: the largest of every
-  // kMaximaBlock ids, found by the head as it wrote them; empty for a model that changes its logits after the head, and
-  // for logits of a fork or a file.
+  // The largest logit of every kMaximaBlock ids among the logits that the last prefill, decode or logits() returned,
+  // valid as long as these. The output head finds them as it writes the logits. Empty for a model that changes its
+  // logits after the head, and where the logits came from a fork or a file.
   std::span<const float> logit_maxima() const;
-  // What the head made these logits of, [hidden_size], valid as long; before the last norm where that is part of the
-  // head. Empty where logit_maxima is.
+  // The hidden state that the output head computed the same logits from, [hidden_size], valid as long as these. If the
+  // last norm is part of the head, it is the state before that norm. Empty where logit_maxima is.
   std::span<const float> hidden_state() const;
   // As prefill, with the logits after each id written to `logits`, [ids, vocab_size].
   Status verify(std::span<const int32_t> ids, float* logits);
@@ -108,10 +108,10 @@ class Session {
   Status score(std::span<const int32_t> ids, float* logprobs);
 
   const Model& model() const { return *model_; }
-  // With every default filled in.
+  // The options of the session, with every default filled in.
   const SessionOptions& options() const { return options_; }
   int64_t context_length() const { return options_.context_length; }
-  // Any thread, also while a call runs.
+  // How many tokens the session has. Any thread, also while a call runs.
   int64_t position() const { return position_.count(); }
   int num_threads() const { return engine_.threads->num_threads(); }
   int64_t prefill_chunk() const { return options_.prefill_chunk; }
@@ -123,43 +123,42 @@ class Session {
   int64_t forgotten_tokens() const { return position_.num_forgotten(); }
   // The ids at all positions so far.
   std::span<const int32_t> tokens() const { return position_.ids(); }
-  // Bytes of the caches when the context is full, and of those that tokens have reached, shared ones included.
+  // Bytes that the caches take when the context is full, and bytes that they hold now, shared ones included.
   uint64_t state_bytes() const { return states_.bytes(); }
   uint64_t held_state_bytes() const { return states_.held_bytes(); }
   uint64_t arena_bytes() const {
     return executor().arena_bytes() + executor().scratch_bytes() + executor().delegate_bytes();
   }
 
-  // A call that others compute, together with those of other sessions: begin_call checks it and gives what it reads and
-  // writes of this session, end_call tells what became of it. Errors: those of prefill; where the session was
-  // cancelled, kCancelled.
+  // For callers that compute a call of this session together with those of others: begin_call checks the ids and
+  // returns the states that the call reads and writes; end_call tells the session how the call ended. Errors: those of
+  // prefill; where the session was cancelled, kCancelled.
   Result<SequenceStates> begin_call(std::span<const int32_t> ids);
   void end_call(std::span<const int32_t> ids, const Status& status);
 
-  // How many more ids can be given at once: what is free, or with kShift can be freed.
+  // The most ids that a call can take: the positions that are free, and with kShift also those that can be freed.
   size_t room() const;
   // kContextFull unless `count` more ids fit.
   Status require_room(size_t count) const;
-  // Every id lies in the vocabulary.
+  // Errors: kInvalidArgument naming the id that is not in the vocabulary.
   Status check_ids(std::span<const int32_t> ids) const;
 
   // Forgets every position.
   void reset();
 
-  // Goes back to the first `position` ids. Cost: none to speak of, but where a sliding window has moved on too far or a
-  // state is recurrent the ids that stay are computed again. Errors: kInvalidArgument beyond the present position;
-  // those of prefill, after which the session is at a position before it.
+  // Goes back to the first `position` ids. Cost: little; but if a sliding window has moved on too far, or a state is
+  // recurrent, the ids that stay are computed again. Errors: kInvalidArgument beyond the present position; those of
+  // prefill, after which the session is at a position before it.
   Status rewind(int64_t position);
 
-  // Another session with the same options and tokens. Both go on by themselves; what they have in common is one memory
-  // until it is written. Cost: that of opening a session, which an engine spares (as for open). Errors: those of open;
-  // kInvalidArgument after an interrupted call.
+  // Another session with the same options and tokens. From then on the two are independent. Their caches share memory
+  // until one of them writes to it. Cost: that of opening a session; with an `engine`, as for open, little. Errors:
+  // those of open; kInvalidArgument after an interrupted call.
   Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr);
-  // The session as it is now, for adopt.
+  // The tokens and states of the session as they are now, for adopt.
   Result<std::shared_ptr<const SessionSnapshot>> snapshot();
-  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: none to speak of where the options
-  // are the same; else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of
-  // prefill.
+  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: little if the options are the same;
+  // else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of prefill.
   Status adopt(const SessionSnapshot& snapshot, int64_t position);
 
   // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an
@@ -172,17 +171,17 @@ class Session {
 
   // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.
   void start_profile() { profile_ = std::make_unique<Profile>(); }
-  // Ends that and returns what was measured; nullptr if it was not started.
+  // Ends the measuring and returns its results; nullptr if it was not started.
   std::unique_ptr<Profile> stop_profile() { return std::move(profile_); }
 
   // From any thread: the running or the next call returns kCancelled.
   void cancel() { cancelled_->store(true); }
-  // A cancel that no call has seen yet is taken back.
+  // Takes back a cancel that no call has seen yet.
   void forget_cancel() { cancelled_->store(false); }
-  // Whether there was a cancel that no call has reported; from now on there was none.
+  // Whether there was a cancel that no call has reported, which this call takes back.
   bool take_cancel() { return cancelled_->exchange(false); }
   bool shares_engine() const { return shares_engine_; }
-  // From now on a cancel of either ends the call that either has under way, or the next.
+  // From now on a cancel of either session ends the running or the next call of whichever comes to see it.
   void share_cancel(const Session& other) { cancelled_ = other.cancelled_; }
 
  private:
@@ -205,12 +204,14 @@ class Session {
   void remember();
   Result<std::span<const float>> run(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted = 0);
   Executor& executor() const { return *engine_.executor; }
-  // Of what the last call wrote for each of its rows, what belongs to the logits that were returned last.
+  // The part of `rows`, which the last call wrote for each of its rows of logits, that belongs to the logits returned
+  // last.
   std::span<const float> row_of(std::span<const float> rows) const;
   std::span<const float> returned_logits() const;
   void forget_draft();
   bool has_delegate_state() const { return model_->bound()->has_delegate_state(); }
-  // Of the states: from `from` positions to the first `to`. False: they must be computed again.
+  // Takes the states from `from` positions back to the first `to`. False: they cannot go back, and must be computed
+  // again.
   bool go_back(int64_t from, int64_t to);
   bool adopt_delegates(const SessionSnapshot& snapshot, int64_t to);
   // Appends ids in chunks and calls body(index, logits) with those after each.

@@ -1,4 +1,4 @@
-"""Reads `.mote` files back in Python, for tests and evaluation. Devices use the C++ loader, which checks everything."""
+"""Reads `.mote` files back in Python. Devices use the C++ loader, which checks everything."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// What becomes of the matches that a text is cut at.
-// Source: tokenizers tokenizer/normalizer.rs (SplitDelimiterBehavior)
+// What happens to the matches at which a text is cut. Source: tokenizers tokenizer/normalizer.rs
+// (SplitDelimiterBehavior)
 #pragma once
 
 #include <vector>

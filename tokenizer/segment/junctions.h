@@ -1,6 +1,6 @@
-// Where no merge can lead across: a filter of the characters that the merges of a byte pair encoding join. A text that
-// is cut where the filter says no gives the same tokens in parts, and its parts repeat themselves more often than it
-// does.
+// A filter that tells between which characters the merges of a byte pair encoding can join tokens. A text can be cut
+// where they cannot: its parts give the same tokens, and recur more often than whole texts do, so that a cache of parts
+// pays.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline uint64_t junction_hash(std::string_view left, std::string_view right) {
   return mix(mix(key ^ static_cast<uint64_t>(right.size()) << 62));
 }
 
-// A bit for how much of each character a token has: 0: all of it, else the number of bytes.
+// A bit for how many bytes of each of the two characters a token has; 0 stands for the whole character.
 inline uint32_t junction_kind(uint32_t left, uint32_t right) { return uint32_t{1} << (4 * left + right); }
 
 class JunctionsView {

@@ -11,13 +11,13 @@
 
 namespace mote::tokenizer {
 
-// Ids are below this; it bounds tables that are indexed by id.
+// The largest id that a token may have. It bounds the tables that are indexed by id.
 inline constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 enum TokenFlag : uint8_t {
   kTokenPresent = 1,  // some token has this id
   kTokenSpecial = 2,
-  kTokenUnspelled = 4,  // stored as bytes; files spell it in the byte-level alphabet
+  kTokenUnspelled = 4,  // stored as bytes, while tokenizer files spell it in the byte-level alphabet
   kTokenWhole = 8,      // BPE turns its text into this one id
 };
 

@@ -1,4 +1,4 @@
-// The first look at a compiled tokenizer.
+// The checks that a compiled tokenizer passes when it is opened.
 #pragma once
 
 #include <cstddef>

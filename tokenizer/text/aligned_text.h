@@ -28,14 +28,15 @@ class AlignedText {
   uint32_t origin_begin() const { return origin_begin_; }
   Origin origin(size_t index) const { return origins_[index]; }
   size_t size() const { return text_.size(); }
-  // How long it may become.
+  // The most bytes that the text may grow to.
   size_t limit() const { return limit_; }
 
   // A copy of the bytes [begin, end) with their origins. Source: NormalizedString::slice
   AlignedText slice(size_t begin, size_t end) const;
   // Puts `prefix` in front, with the origin of the first character. Does nothing to an empty text.
   void prepend(std::string_view prefix);
-  // What Hugging Face's `Prepend` of nothing does: the first character is one that was put in front.
+  // Does what Hugging Face's `Prepend` does with an empty prefix: the first character counts as one that was put in
+  // front.
   void forget_first_origin();
   void append(const AlignedText& other);
 
@@ -63,7 +64,7 @@ class TextEditor {
   // Writes `c` behind what was read so far, whose origin it shares.
   void insert(char32_t c);
   void insert(std::string_view text);
-  // Reads on without writing.
+  // Passes over bytes without writing.
   void skip(size_t bytes) { position_ += bytes; }
   void skip_character();
   // Copies bytes as they are.

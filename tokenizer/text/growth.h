@@ -7,8 +7,8 @@
 
 namespace mote::tokenizer {
 
-// Far above what any real tokenizer does; a file whose replacements feed each other would else fill the memory from a
-// few bytes.
+// The limit is far above what any real tokenizer needs. Without it, a file whose replacements feed each other could
+// fill the memory from a few bytes.
 constexpr size_t growth_limit(size_t bytes) { return 256 * bytes + (size_t{1} << 20); }
 
 // Errors: kInvalidTokenizer.

@@ -1,4 +1,4 @@
-// Schemas without references and choices, from those that have them.
+// Turns schemas with references and choices into lists of schemas without.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,10 @@
 
 namespace mote::constraints {
 
-// Replaces $ref, allOf, anyOf and oneOf: a value is accepted by all of `schemas` if it is by all of one of the results.
-// Left out are schemas `false`, and branches that lead back to the schema whose branches they are: those accept nothing
-// more. Errors: kInvalidArgument, also for a schema that is nothing but itself.
+// Replaces $ref, allOf, anyOf and oneOf: all of `schemas` accept a value if and only if all schemas of one of the
+// results do. Results that accept nothing are left out: those with a schema `false`, and those with a branch that leads
+// back to the schema that it is a branch of. Errors: kInvalidArgument, also for a schema that refers to nothing but
+// itself.
 Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjunction& schemas);
 
 }  // namespace mote::constraints

@@ -1,4 +1,4 @@
-// Makes a rule of every set of schemas that a value must be accepted by.
+// Makes a rule for each set of schemas that must all accept a value.
 #pragma once
 
 #include <map>

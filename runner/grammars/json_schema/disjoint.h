@@ -9,8 +9,8 @@
 
 namespace mote::constraints {
 
-// Remembers what it has found out. Cost: bounded over the life of the object; what would take longer counts as not
-// disjoint.
+// Remembers what it has found out. Cost: bounded over the life of the object. Schemas for which that does not suffice
+// count as not disjoint.
 class Disjointness {
  public:
   explicit Disjointness(const Json& document) : document_(document) {}

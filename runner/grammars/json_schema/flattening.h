@@ -1,4 +1,4 @@
-// What schemas ask for at once when references, allOf and the branches chosen so far are followed.
+// What several schemas ask for together, once references, allOf and the branches chosen so far are followed.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace mote::constraints {
 
-// An anyOf or oneOf.
+// An anyOf or oneOf, of whose branches one is to be chosen.
 struct Choice {
   Schema schema;
   const char* keyword = nullptr;
@@ -20,7 +20,7 @@ struct Choice {
 
 class Flattening {
  public:
-  // anyOf and oneOf -> the branch that was chosen.
+  // For each anyOf and oneOf the branch that was chosen.
   using Chosen = std::map<const Json*, size_t>;
 
   Flattening(const Json& document, const Chosen& chosen) : document_(document), chosen_(chosen) {}

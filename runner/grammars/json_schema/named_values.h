@@ -1,4 +1,4 @@
-// Values that a schema names: enum and const.
+// The values that a schema names with enum and const.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace mote::constraints {
 
-// Those of enum and const that all the schemas accept; nullopt: no schema names any.
-// Errors: kInvalidArgument if a keyword beside them would have to be checked that cannot be.
+// The named values that all the schemas accept; nullopt: no schema names any. Errors: kInvalidArgument for a keyword
+// beside enum or const that named values cannot be checked against.
 Result<std::optional<std::vector<const Json*>>> accepted_values(const Conjunction& schemas);
 
 }  // namespace mote::constraints

@@ -16,10 +16,10 @@ struct Bound {
   bool is_exclusive = false;
 };
 
-// "-12.5e-1" to a bound; nullopt: its digits are more than 40.
+// Reads a number such as "-12.5e-1"; nullopt: it has more than 40 digits.
 std::optional<Bound> make_bound(const std::string& number, bool is_exclusive);
 
-// Whether a lies above b, or at it.
+// Whether the lower bound a is above b, or excludes the number at which both are.
 bool is_tighter_low(const Bound& a, const Bound& b);
 
 // Whole numbers, or with a fraction too, of which each is at least `low` and at most `high` where there are such.

@@ -17,7 +17,7 @@ struct Schema {
   std::string pointer{};
 };
 
-// A value must be accepted by all of them; of none: any value.
+// Schemas that must all accept a value; if there are none, any value is accepted.
 using Conjunction = std::vector<Schema>;
 
 enum JsonType : uint32_t {
@@ -31,7 +31,7 @@ enum JsonType : uint32_t {
   kAllTypes = kNull | kBoolean | kNumber | kString | kArray | kObject,
 };
 
-// kInvalidArgument: "JSON Schema: #/properties/a/type = 3: must be ..."
+// An error such as "JSON Schema: #/properties/a/type = 3: must be ...".
 Status schema_error(const Schema& at, const char* keyword, const std::string& message);
 
 // A part of a schema: schema.json->at(keyword), which exists.
@@ -39,16 +39,16 @@ Schema child(const Schema& schema, const char* keyword);
 Schema child(const Schema& schema, const std::string& key);
 Schema child(const Schema& schema, size_t index);
 
-// The keyword's value, nullptr: not there.
+// The value of a keyword; nullptr: the schema does not have it.
 const Json* find(const Schema& schema, const char* keyword);
 
-// That every keyword is one that is understood, with a value of the right kind. Errors: kInvalidArgument.
+// Checks that every keyword is one that is understood, with a value of the right kind. Errors: kInvalidArgument.
 Status check_keywords(const Schema& schema);
 
-// A count such as minLength, `otherwise` if it is not there.
+// The value of a keyword such as minLength; `otherwise` if the schema does not have it.
 uint32_t count_of(const Schema& schema, const char* keyword, uint32_t otherwise);
 
-// What `type` says; all types if there is none.
+// The types that the schema's `type` allows; all of them if it has none.
 uint32_t types_of(const Schema& schema);
 uint32_t type_of_value(const Json& value);
 

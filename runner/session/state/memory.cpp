@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Gives out consecutive aligned parts of a block; first without one, to learn how large it must be.
+// Gives out consecutive aligned parts of a block. Without a block it gives out nothing and counts how large one must
+// be.
 class Carver {
  public:
   explicit Carver(std::byte* block) : block_(block) {}
@@ -51,14 +52,14 @@ void place_recurrent(const fb::State& state, Carver& carver, Tensor& tensor) {
   tensor.data = carver.take<float>(elements);
 }
 
-// Where a ring with its sinks keeps a position; num_slots as KvCache::num_slots.
+// The slot in which a ring with sinks keeps a position, counted as KvCache counts slots.
 int64_t ring_slot(const StateSnapshot::Group& group, int64_t position) {
   if (position < group.num_sinks) return position;
   const int64_t sink_slots = KvCache::whole_blocks(group.num_sinks);
   return sink_slots + position % (group.num_slots - sink_slots);
 }
 
-// Calls body(p) for the positions before `position` that a token there sees through a window.
+// Whether is_there(p) holds for all positions p that a token at `position` sees through a window, sinks left out.
 template <typename Body>
 bool all_seen(int64_t position, int64_t window, int64_t num_sinks, const Body& is_there) {
   for (int64_t p = std::max(num_sinks, position - window + 1); p < position; ++p) {
@@ -125,7 +126,7 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
   return memory;
 }
 
-// A context that the system cannot ever hold is refused before it is half full.
+// Refuses at once a context that the system cannot hold, which else would fail when it is half full.
 Status StateMemory::check_size(int64_t context_length) const {
   const auto bytes = static_cast<size_t>(std::max<uint64_t>(bytes_, 1));
   std::byte* probe = reserve_pages(bytes);
@@ -213,7 +214,7 @@ bool StateMemory::rewind(int64_t from, int64_t to) {
       if (held == p) held = -1;
     }
     if (cache.window != 0) continue;
-    // The page of the next position stays, so that going to and fro at its start costs nothing.
+    // The page of the next position stays, so that going back and on again at its start costs nothing.
     for (auto page = static_cast<size_t>(to / kKvPageSlots) + 1; page < group.slabs.size() && group.slabs[page];
          ++page) {
       set_slab(group, page, Slab());

@@ -19,12 +19,12 @@ struct StateMemoryOptions {
   int64_t context_length = 0;
   int64_t prefill_chunk = 0;  // the most tokens of a call
   KvType kv_type = KvType::kFloat32;
-  std::vector<bool> is_elsewhere{};  // [states], those that delegates keep; empty: none
+  std::vector<bool> is_elsewhere{};  // [states], true: a delegate keeps the state; empty: none
 };
 
-// What the states hold after `position` tokens, shared with the memory that it was taken from.
+// What the states hold after `position` tokens. Its pages are shared with the memory that it was taken from.
 struct StateSnapshot {
-  // Caches of one shape in time; their page i lies in slabs[i].
+  // Caches with the same window and sinks; page i of all of them lies in slabs[i].
   struct Group {
     int64_t window = 0;
     int64_t num_sinks = 0;
@@ -44,26 +44,28 @@ struct UnmapBlock {
   void operator()(std::byte* block) const { release_pages(block, bytes); }
 };
 
-// Pages that no token has reached take no memory, and those of snapshots are shared until they are written.
+// A page that no token has reached takes no memory. A page that a snapshot has too is shared until a token is to be
+// written to it, and copied then.
 class StateMemory {
  public:
-  // Errors: kOutOfMemory naming the bytes.
+  // Memory without tokens. Errors: kOutOfMemory naming the bytes.
   static Result<StateMemory> allocate(const fb::Program& program, const StateMemoryOptions& options);
 
   std::vector<KvCache>& kv_caches() { return kv_caches_; }
   std::vector<RecurrentState>& recurrent_states() { return recurrent_states_; }
-  // Also of those that are elsewhere.
+  // Whether a state is recurrent, those that delegates keep included.
   bool has_recurrent() const { return has_recurrent_; }
-  // Of caches and recurrent states when the context is full.
+  // Bytes of caches and recurrent states when the context is full.
   uint64_t bytes() const { return bytes_; }
-  // Of the pages that there are, shared ones included; the system has given memory to the touched part of them.
+  // Bytes of the pages that exist now, shared ones included. The system gives memory only to the parts of them that
+  // were touched.
   uint64_t held_bytes() const;
 
-  // To be called before tokens [position, position + tokens) are: what they will be written to is there and nobody
-  // else's. Errors: kOutOfMemory, after which nothing has changed for the tokens before.
+  // To be called before the tokens [position, position + tokens) are computed: makes the pages that they are written
+  // to, and copies those that are shared. Errors: kOutOfMemory, after which nothing has changed for the tokens before.
   Status reserve(int64_t position, int64_t tokens);
 
-  // As newly allocated.
+  // Forgets all tokens and gives their pages back.
   void clear();
 
   // Goes back from `from` positions to the first `to`, of at least 1. False, and nothing changes, where that is more
@@ -73,12 +75,12 @@ class StateMemory {
   StateSnapshot snapshot(int64_t position) const;
   // Whether adopt(snapshot, position) is possible, of at least 1 and at most snapshot.position positions.
   bool can_adopt(const StateSnapshot& snapshot, int64_t position) const;
-  // Holds the first `position` tokens of the snapshot and nothing else. Cost: none to speak of.
+  // Afterwards the memory holds the first `position` tokens of the snapshot and nothing else. Cost: no copy of pages.
   void adopt(const StateSnapshot& snapshot, int64_t position);
 
-  // Memory of a snapshot with these slabs.
+  // Bytes of one slab of a group.
   uint64_t slab_bytes(size_t group) const { return groups_[group].slab_bytes; }
-  // The pieces of a page that its first `slots` slots use: body(offset in the slab, bytes).
+  // Calls body(offset in the slab, bytes) for the pieces of a page that its first `slots` slots use.
   template <typename Body>
   void for_each_piece(size_t group, int64_t slots, const Body& body) const {
     const int64_t blocks = KvCache::whole_blocks(slots) / kKvBlockSlots;
@@ -93,7 +95,7 @@ class StateMemory {
       }
     }
   }
-  // Slots of page `page` of a group that the first `position` tokens use.
+  // How many slots of a page of a group the first `position` tokens use.
   int64_t used_slots(size_t group, int64_t page, int64_t position) const;
   int64_t slot_of(size_t group, int64_t position) const { return shape(groups_[group]).slot_of(position); }
   size_t num_groups() const { return groups_.size(); }

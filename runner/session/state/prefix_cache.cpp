@@ -10,7 +10,7 @@ int64_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
   return std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(count), b.begin()).first - a.begin();
 }
 
-// Whether any number of its first tokens can be adopted.
+// Whether a session can adopt any number of its first tokens, or all of them only.
 bool can_be_cut(const SessionSnapshot& snapshot) {
   const StateSnapshot& states = snapshot.states;
   return snapshot.delegates.empty() && states.recurrent.empty() &&

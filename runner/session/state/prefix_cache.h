@@ -1,4 +1,4 @@
-// What sessions have computed, kept for others whose text begins alike: a system prompt, a conversation that goes on.
+// Keeps what sessions have computed for other sessions whose texts begin alike, such as with one system prompt.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 
 namespace mote {
 
-// Holds snapshots, the least recently used of which go first. Pages that several share count once.
-// Thread safety: any number of threads.
+// Holds snapshots up to a number of bytes and drops the least recently used ones first. Pages that several snapshots
+// share count once. Thread safety: any number of threads.
 class PrefixCache {
  public:
   explicit PrefixCache(uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
   struct Match {
     std::shared_ptr<const SessionSnapshot> snapshot;  // nullptr: nothing fits
-    int64_t length = 0;                               // tokens of it that are those of the text
+    int64_t length = 0;                               // how many of its first tokens are those of the text
   };
-  // The snapshot of the same model with the longest common beginning of more than `least` tokens that `states` can
-  // take, which is cut by as little as that needs.
+  // The snapshot of the same model that has the longest beginning in common with `ids`, among those that `states` can
+  // adopt at that length. Nothing fits if it is no longer than `least`.
   Match find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states, int64_t least);
 
-  // Snapshots that are a beginning of `snapshot` make room for it, if it can be cut. One that is larger than everything
-  // that may be held is not kept.
+  // If `snapshot` can be cut anywhere, those that are a beginning of it are dropped. A snapshot larger than max_bytes
+  // is not kept.
   void insert(std::shared_ptr<const SessionSnapshot> snapshot);
   void clear();
 
@@ -52,7 +52,7 @@ class PrefixCache {
   const uint64_t max_bytes_;
   mutable std::mutex mutex_;
   Entries entries_;
-  std::unordered_map<const void*, int64_t> owners_;  // snapshots that hold a slab
+  std::unordered_map<const void*, int64_t> owners_;  // by address of a part: how many snapshots hold it
   Statistics statistics_;
 };
 

@@ -45,7 +45,7 @@ flatbuffers::Offset<fb::SavedGroup> describe_group(flatbuffers::FlatBufferBuilde
                               builder.CreateVector(pages), builder.CreateVector(group.positions));
 }
 
-// Empty where a backend gives no bytes, or more than a description can hold.
+// The states that delegates keep, as bytes. Empty if a backend gives no bytes, or more than a description can hold.
 Result<std::vector<SavedDelegate>> export_delegates(const SessionSnapshot& snapshot) {
   std::vector<SavedDelegate> saved;
   uint64_t total = 0;
@@ -79,7 +79,8 @@ void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const
                                         builder.CreateVector(groups), builder.CreateVector(delegates)));
 }
 
-// Calls body(group, slab, offset, bytes) for all that the file holds of the pages, in its order, while it succeeds.
+// Calls body(address, bytes) for each piece of a page that the file holds, in the order of the file, while that
+// succeeds.
 template <typename Body>
 Status for_each_piece(const StateSnapshot& snapshot, const StateMemory& states, const Body& body) {
   Status status;
@@ -205,7 +206,7 @@ class Reader {
     }
   }
 
-  // Whether the pages are those of a session as this one.
+  // Whether the saved pages have the layout that this session's pages have.
   bool has_layout() const {
     const auto& groups = *session_->groups();
     if (session_->tokens()->size() == 0 || groups.size() != states_.num_groups()) return false;
@@ -249,7 +250,8 @@ class Reader {
     return snapshot;
   }
 
-  // Memory for the pages, which the size of the file bounds: it is only touched where the file has something.
+  // Makes the pages of a group. That a file claims many costs nothing: pages take memory only when they are touched,
+  // and only what the file holds is written to them.
   Status make_group(uint32_t index, StateSnapshot& snapshot) const {
     const fb::SavedGroup& saved = *session_->groups()->Get(index);
     StateSnapshot::Group& group = snapshot.groups[index];

@@ -11,12 +11,12 @@
 
 namespace mote {
 
-// `states` is the memory that the snapshot was taken from. Written beside `path`, synced and renamed, so that `path` is
-// always a whole file. Errors: kFileUnwritable.
+// `states` is the memory that the snapshot was taken from. The file is written beside `path`, synced and renamed, so
+// that `path` is always a whole file. Errors: kFileUnwritable.
 Status write_session_file(const std::string& path, const Model& model, const SessionSnapshot& snapshot,
                           const StateMemory& states);
 
-// What a backend makes its delegate's state of again.
+// The bytes of a delegate's state, which its backend restores the state from.
 struct SavedDelegate {
   std::string backend;
   std::vector<std::byte> bytes;

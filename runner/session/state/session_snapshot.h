@@ -1,4 +1,4 @@
-// A session at one moment, shared with it and never changed.
+// What a session held at one moment. It shares the session's memory and never changes.
 #pragma once
 
 #include <cstdint>
