@@ -149,6 +149,7 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   for (const fb::Method* method : *bound->program().methods()) {
     if (lowering_of(*method) == lowering) bound->methods_.push_back({method, {}, {}});
   }
+  MOTE_RETURN_IF_ERROR(check_ops());
   MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no lowering %.*s: it has %s",
                bound->file().name().c_str(), static_cast<int>(lowering.size()), lowering.data(),
                joined(lowerings_of(bound->program())).c_str());
