@@ -52,6 +52,13 @@ constexpr int64_t block_bytes(int bits, int64_t group_size, int64_t groups) {
   return groups * tile_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kFloat32);
 }
 
+// A weight's last two dimensions as they are stored: rows of tiles are padded to a multiple of 16.
+inline int64_t matrix_bytes(const Tensor& weight) {
+  const int64_t rows = weight.size(-2), columns = weight.size(-1);
+  if (weight.bits == 0) return rows * columns * dtype_bytes(weight.dtype);
+  return (rows + kTileRows - 1) / kTileRows * block_bytes(weight.bits, weight.group_size, columns / weight.group_size);
+}
+
 // Whether multiplier * code is a signed byte, so that a row is a row of bytes with one scale.
 constexpr bool products_fit_bytes(int bits) { return bits <= 4; }
 static_assert([] {

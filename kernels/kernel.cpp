@@ -82,6 +82,17 @@ std::vector<const Kernel*> all_kernels() {
   return kernels;
 }
 
+Status check_kernels() {
+  std::vector<std::string_view> names;
+  for (const Kernel* kernel : registry()) names.push_back(kernel->name);
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::adjacent_find(names);
+  MOTE_REQUIRE(repeated == names.end(), Code::kInternal,
+               "this build registers the kernel '%.*s' twice: a name must be one kernel's",
+               static_cast<int>(repeated->size()), repeated->data());
+  return Status();
+}
+
 Status check_rules(const KernelRules& rules) {
   for (std::string_view list = rules.pinned; !list.empty();) {
     const std::string_view name = list.substr(0, list.find(','));
@@ -111,7 +122,8 @@ Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& forma
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens) {
   if (!cpu_features().ok()) return cpu_features().status();
   static const KernelRules rules = {*cpu_features(), pinned_kernels()};
-  static const Status checked = check_rules(rules);
+  static const Status unique = check_kernels(), checked = check_rules(rules);
+  MOTE_RETURN_IF_ERROR(unique);
   MOTE_RETURN_IF_ERROR(checked);
   MOTE_ASSIGN(const Kernel* kernel, find_kernel(role, format, tokens, rules));
   if (const std::string reason = remember(*kernel, format, tokens, rules); !reason.empty()) {

@@ -34,14 +34,15 @@ struct Kernel {
   const void* functions = nullptr;                    // a struct that the role's header declares
 };
 
-// Registration happens before main; everything else is read-only afterwards. `kernel` is never freed.
+// Registration happens before main; everything else is read-only afterwards. `kernel` is never freed. A name is one
+// kernel's, whatever the role, because MOTE_KERNEL holds names; select_kernel looks.
 void register_kernel(const Kernel* kernel);
 std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 
 // The kernel of the highest rank that takes the format and this many rows of activations and needs only `features`;
 // one that MOTE_KERNEL names (a list separated by commas) goes first. A new answer is logged (MOTE_LOG=info). For use
-// before a step, not in it. Thread safety: any thread.
-// Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES names what does not exist; kUnsupportedOp if none fits.
+// before a step, not in it. Thread safety: any thread. Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES
+// names what does not exist; kUnsupportedOp if none fits; kInternal if this build registers a name twice.
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens);
 
 // What select_kernel goes by: what MOTE_CPU_FEATURES leaves of this CPU's features, and MOTE_KERNEL.
@@ -54,6 +55,9 @@ Status check_rules(const KernelRules& rules);
 // select_kernel by these rules, which passed check_rules. Errors: kUnsupportedOp if none fits.
 Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
                                   const KernelRules& rules);
+
+// Errors: kInternal naming a kernel that was registered twice.
+Status check_kernels();
 
 // What select_kernel answered so far, in order of the first question.
 struct KernelChoice {

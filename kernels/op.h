@@ -1,4 +1,5 @@
-// An op: its contract (check), its working memory (scratch_bytes) and its kernel (run). docs/ops.md lists them all.
+// An op: its contract (check), its working memory (scratch_bytes), its kernel (run), its rule for rows (token_axis) and
+// its cost. docs/ops.md lists them all.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include "kernels/state.h"
 #include "kernels/tensor.h"
 #include "kernels/thread_pool.h"
+#include "kernels/token_axis.h"
 
 namespace mote {
 
@@ -80,6 +82,9 @@ struct Cost {
   int64_t macs = 0;
 };
 
+// Every operand read or written once, no products.
+Cost operand_cost(const Call& call, const KernelContext& context);
+
 struct Op {
   std::string_view name;
   bool is_view =
@@ -92,15 +97,20 @@ struct Op {
   Status (*check)(Call& call) = nullptr;
   size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
   Status (*run)(const Call& call, KernelContext& context) = nullptr;
-  Cost (*cost)(const Call& call,
-               const KernelContext& context) = nullptr;  // nullptr: its operands' bytes (kernels/cost.h)
-  bool finds_maxima = false;                             // writes context.maxima, with the elements still at hand
+  // The rule for rows. Ops with a state see to their own part of it. nullptr: a row may depend on any token of the
+  // call.
+  OutputAxis (*token_axis)(const SymbolicCall& call) = nullptr;
+  // For the profiler, after the instruction has run. Cost: a few dozen operations, no allocation.
+  Cost (*cost)(const Call& call, const KernelContext& context) = operand_cost;
+  bool finds_maxima = false;  // writes context.maxima, with the elements still at hand
 };
 
-// Registration happens before main; lookup is read-only afterwards.
+// Registration happens before main; lookup is read-only afterwards. Of two ops of one name the first to register stays,
+// and check_ops says so: nothing may be refused before main.
 void register_op(const Op& op);
 const Op* find_op(std::string_view name);
 std::vector<const Op*> all_ops();  // sorted by name
+Status check_ops();                // kInternal naming an op that was registered twice
 
 struct OpRegistration {
   explicit OpRegistration(const Op& op) { register_op(op); }

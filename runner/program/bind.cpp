@@ -150,6 +150,7 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   for (const fb::Method* method : *bound->program().methods()) {
     if (target_of(*method) == target) bound->methods_.push_back({method, {}, {}});
   }
+  MOTE_RETURN_IF_ERROR(check_ops());
   MOTE_REQUIRE(!bound->methods_.empty(), Code::kInvalidArgument, "%s: has no target %.*s: it has %s",
                bound->file().name().c_str(), static_cast<int>(target.size()), target.data(),
                joined(targets_of(bound->program())).c_str());

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/size.h"
-#include "kernels/cost.h"
 #include "runner/program/invocation.h"
 
 namespace mote {
@@ -70,7 +69,7 @@ Status run_profiled(const Invocation& invocation, const Instructions& instructio
   Profile::Clock::time_point start = call.start;
   const Status status = run_instructions(invocation, instructions, context, cancelled, [&](size_t i) {
     const Profile::Clock::time_point end = Profile::Clock::now();
-    profile.add(static_cast<uint32_t>(i), start, end, cost_of(*instructions.ops[i], invocation.calls()[i], context));
+    profile.add(static_cast<uint32_t>(i), start, end, instructions.ops[i]->cost(invocation.calls()[i], context));
     start = end;
   });
   call.end = Profile::Clock::now();

@@ -1,10 +1,11 @@
 // mote.attention: appends keys and values to the cache, then attends over it.
 #include <limits>
 
-#include "kernels/cost.h"
 #include "kernels/kernel.h"
 #include "kernels/ops/attention/tasks.h"
 #include "kernels/support/contract.h"
+#include "kernels/support/cost.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -122,9 +123,48 @@ Status run_attention(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis attention_axis(const SymbolicCall& call) { return tokens_at(call, {2, 2, 2, 1}); }
+
+// Keys or values of `elements` numbers, with their scales.
+int64_t cached_bytes(KvType type, int64_t elements) {
+  switch (type) {
+    case KvType::kFloat32: return 4 * elements;
+    case KvType::kFloat16: return 2 * elements;
+    case KvType::kInt8: return elements + 4 * elements / kKvGroup;
+    case KvType::kInt4: return elements / 2 + 4 * elements / kKvGroup;
+  }
+  return 0;
+}
+
+// The keys and values that are seen.
+Cost attention_cost(const Call& call, const KernelContext& context) {
+  const Tensor& q = *call.inputs[kQuery];
+  Cost cost{operand_bytes(call), 0};
+  if (q.size(2) == 0) return cost;
+  const AttentionParams& params = call.get_params<AttentionParams>();
+  int64_t begin = 0;
+  for (const SequenceStates& sequence : context.sequences) {
+    const KvCache& cache = sequence.kv_caches[static_cast<size_t>(params.state)];
+    const int64_t limit = params.window > 0 ? params.window + cache.num_sinks : INT64_MAX;
+    const int64_t width = int64_t{cache.head_dim} + cache.value_head_dim;
+    int64_t seen = 0;  // by all queries
+    int64_t last = 0;
+    for (int64_t t = begin; t < begin + sequence.tokens; ++t) {
+      const int64_t position = position_at(*call.inputs[kPositions], t);
+      seen += std::min(position + 1, limit);
+      last = std::max(last, position + 1);
+    }
+    const int64_t rows = limit == INT64_MAX ? last : std::min(last, limit + sequence.tokens - 1);
+    cost.bytes += cached_bytes(cache.type, rows * cache.num_heads * width);
+    cost.macs += seen * q.size(1) * width;
+    begin += sequence.tokens;
+  }
+  return cost;
+}
+
 }  // namespace
 
 MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes,
-                 .run = run_attention, .cost = attention_cost);
+                 .run = run_attention, .token_axis = attention_axis, .cost = attention_cost);
 
 }  // namespace mote

@@ -46,6 +46,11 @@ Status run_triangle(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis triangle_axis(const SymbolicCall& call) {
+  const TokenAxis x = call.axis(0);
+  return x.exists() && x.dim >= call.rank(0) - 2 ? OutputAxis(kMixesTokens) : x;
+}
+
 // Sizes of the three inputs broadcast together.
 Result<Sizes> broadcast_sizes(const Call& call) {
   int rank = 0;
@@ -99,8 +104,8 @@ Status run_where(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.tril", .check = check_triangle, .run = run_triangle<true>);
-MOTE_REGISTER_OP(.name = "aten.triu", .check = check_triangle, .run = run_triangle<false>);
-MOTE_REGISTER_OP(.name = "aten.where", .check = check_where, .run = run_where);
+MOTE_REGISTER_OP(.name = "aten.tril", .check = check_triangle, .run = run_triangle<true>, .token_axis = triangle_axis);
+MOTE_REGISTER_OP(.name = "aten.triu", .check = check_triangle, .run = run_triangle<false>, .token_axis = triangle_axis);
+MOTE_REGISTER_OP(.name = "aten.where", .check = check_where, .run = run_where, .token_axis = broadcast_axis);
 
 }  // namespace mote

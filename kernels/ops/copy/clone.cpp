@@ -129,7 +129,7 @@ Status run_to_copy(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.clone", .check = check_clone, .run = run_clone);
-MOTE_REGISTER_OP(.name = "aten._to_copy", .check = check_to_copy, .run = run_to_copy);
+MOTE_REGISTER_OP(.name = "aten.clone", .check = check_clone, .run = run_clone, .token_axis = same_axis);
+MOTE_REGISTER_OP(.name = "aten._to_copy", .check = check_to_copy, .run = run_to_copy, .token_axis = same_axis);
 
 }  // namespace mote

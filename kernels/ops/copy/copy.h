@@ -3,6 +3,7 @@
 
 #include "kernels/support/contract.h"
 #include "kernels/support/strided_loop.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -22,6 +23,9 @@ void with_element_type(DType dtype, const Body& body) {
     default: body.template operator()<uint8_t>(); break;
   }
 }
+
+// The rule for rows where inputs that are alike are joined or written into each other along the attribute `dim`.
+OutputAxis joined_axis(const SymbolicCall& call);
 
 // Dense, of any dtype.
 inline Status expect_dense(const Tensor& tensor, const char* name) {

@@ -72,6 +72,8 @@ Status run_full(const Call& call, KernelContext&) {
   return Status();
 }
 
+OutputAxis full_axis(const SymbolicCall& call) { return axis_of(call.output); }
+
 struct ArangeParams {
   int64_t start;
   int64_t step;
@@ -100,9 +102,18 @@ Status run_arange(const Call& call, KernelContext&) {
   return Status();
 }
 
+// Counting tokens of a call numbers those of another sequence on.
+OutputAxis arange_axis(const SymbolicCall& call) {
+  for (const char* name : {"start", "end", "step"}) {
+    const SymbolicCall::Attribute* bound = call.find(name);
+    if (bound != nullptr && bound->dims[0].tokens != 0) return kMixesTokens;
+  }
+  return TokenAxis();
+}
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.full", .check = check_full, .run = run_full);
-MOTE_REGISTER_OP(.name = "aten.arange", .check = check_arange, .run = run_arange);
+MOTE_REGISTER_OP(.name = "aten.full", .check = check_full, .run = run_full, .token_axis = full_axis);
+MOTE_REGISTER_OP(.name = "aten.arange", .check = check_arange, .run = run_arange, .token_axis = arange_axis);
 
 }  // namespace mote

@@ -93,6 +93,13 @@ Status run_select(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis select_axis(const SymbolicCall& call) {
+  const auto dim = static_cast<int>(call.integer("dim", -1));
+  const TokenAxis x = call.axis(0), index = call.axis(1);
+  if (!index.exists()) return x.exists() && x.dim == dim ? OutputAxis(kMixesTokens) : x;
+  return x.exists() ? OutputAxis(kMixesTokens) : index.at(dim);
+}
+
 // `index` has x's rank and lies within x in every dimension but `dim`.
 Result<int> check_index(const Call& call) {
   const Tensor& x = *call.inputs[0];
@@ -146,6 +153,12 @@ Status run_gather(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis gather_axis(const SymbolicCall& call) {
+  const TokenAxis x = call.axis(0), index = call.axis(1);
+  if (!x.exists()) return index;
+  return x == index && x.dim != call.integer("dim", -1) ? OutputAxis(x) : kMixesTokens;
+}
+
 Status check_scatter(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 3, 3, 1));
   MOTE_ASSIGN(const int dim, check_index(call));
@@ -190,8 +203,8 @@ Status run_scatter(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.index_select", .check = check_select, .run = run_select);
-MOTE_REGISTER_OP(.name = "aten.gather", .check = check_gather, .run = run_gather);
-MOTE_REGISTER_OP(.name = "aten.scatter", .check = check_scatter, .run = run_scatter);
+MOTE_REGISTER_OP(.name = "aten.index_select", .check = check_select, .run = run_select, .token_axis = select_axis);
+MOTE_REGISTER_OP(.name = "aten.gather", .check = check_gather, .run = run_gather, .token_axis = gather_axis);
+MOTE_REGISTER_OP(.name = "aten.scatter", .check = check_scatter, .run = run_scatter, .token_axis = joined_axis);
 
 }  // namespace mote

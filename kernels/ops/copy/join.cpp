@@ -138,6 +138,18 @@ Status run_pad(const Call& call, KernelContext& context) {
   return Status();
 }
 
+// Tokens may be neither moved nor cropped.
+OutputAxis pad_axis(const SymbolicCall& call) {
+  const TokenAxis from = call.axis(0);
+  const SymbolicCall::Attribute* pad = call.find("pad");
+  if (!from.exists() || pad == nullptr) return from;
+  const auto first = 2 * static_cast<size_t>(call.rank(0) - 1 - from.dim);  // pairs begin with the last dimension
+  for (size_t i = first; i < first + 2 && i < pad->dims.size(); ++i) {
+    if (pad->dims[i].tokens != 0 || pad->dims[i].constant != 0) return kMixesTokens;
+  }
+  return from;
+}
+
 struct RepeatParams {
   int dim;
   int64_t repeats;
@@ -176,10 +188,21 @@ Status run_repeat(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis repeat_axis(const SymbolicCall& call) {
+  TokenAxis axis = call.axis(0);
+  if (axis.exists() && call.integer("dim", -1) == axis.dim) axis.after *= call.integer("repeats", 1);
+  return axis;
+}
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.cat", .check = check_cat, .run = run_cat);
-MOTE_REGISTER_OP(.name = "aten.constant_pad_nd", .check = check_pad, .run = run_pad);
-MOTE_REGISTER_OP(.name = "aten.repeat_interleave", .check = check_repeat, .run = run_repeat);
+OutputAxis joined_axis(const SymbolicCall& call) {
+  const OutputAxis all = same_axis(call);
+  return all.has_value() && all->exists() && all->dim == call.integer("dim", -1) ? kMixesTokens : all;
+}
+
+MOTE_REGISTER_OP(.name = "aten.cat", .check = check_cat, .run = run_cat, .token_axis = joined_axis);
+MOTE_REGISTER_OP(.name = "aten.constant_pad_nd", .check = check_pad, .run = run_pad, .token_axis = pad_axis);
+MOTE_REGISTER_OP(.name = "aten.repeat_interleave", .check = check_repeat, .run = run_repeat, .token_axis = repeat_axis);
 
 }  // namespace mote

@@ -1,10 +1,10 @@
 // mote.embedding: rows of a dense or quantised table.
 #include <atomic>
 
-#include "kernels/cost.h"
 #include "kernels/formats.h"
 #include "kernels/ops/linear/matrix.h"
 #include "kernels/support/contract.h"
+#include "kernels/support/cost.h"
 #include "kernels/support/float_bits.h"
 #include "kernels/support/rows.h"
 
@@ -67,8 +67,22 @@ Status run_embedding(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis embedding_axis(const SymbolicCall& call) {
+  return call.same_for_all_tokens(1) ? OutputAxis(call.axis(0)) : kMixesTokens;
+}
+
+// The rows that are read, not the table.
+Cost embedding_cost(const Call& call, const KernelContext&) {
+  const Tensor& table = *call.inputs[1];
+  const int64_t rows = call.inputs[0]->num_elements();
+  return {tensor_bytes(*call.inputs[0]) + tensor_bytes(*call.outputs[0]) +
+              rows * tensor_bytes(table) / std::max<int64_t>(1, table.size(0)),
+          0};
+}
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.embedding", .check = check_embedding, .run = run_embedding, .cost = embedding_cost);
+MOTE_REGISTER_OP(.name = "mote.embedding", .check = check_embedding, .run = run_embedding, .token_axis = embedding_axis,
+                 .cost = embedding_cost);
 
 }  // namespace mote

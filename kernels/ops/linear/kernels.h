@@ -1,4 +1,4 @@
-// What the variants of a product supply; linear.h calls them. Plain structs only: files for newer CPUs include this.
+// What the variants of a product supply; product.h calls them. Plain structs only: files for newer CPUs include this.
 #pragma once
 
 #include <cstddef>

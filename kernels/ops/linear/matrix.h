@@ -23,13 +23,6 @@ struct Matrix {
   int64_t block_bytes() const { return mote::block_bytes(bits, group_size, columns / group_size); }
 };
 
-// Bytes of a matrix as it is stored: rows of tiles are padded to a multiple of 16.
-inline int64_t matrix_bytes(const Tensor& weight) {
-  const int64_t rows = weight.size(-2), columns = weight.size(-1);
-  if (weight.bits == 0) return rows * columns * dtype_bytes(weight.dtype);
-  return (rows + kTileRows - 1) / kTileRows * block_bytes(weight.bits, weight.group_size, columns / weight.group_size);
-}
-
 // Matrix `index` of a weight [.., rows, columns].
 inline Matrix matrix_of(const Tensor& weight, int64_t index) {
   return {weight.as<const std::byte>() + index * matrix_bytes(weight),

@@ -2,10 +2,10 @@
 // block k in ascending order with fused products, so a row depends neither on the others nor on threads or layout.
 #include <algorithm>
 
-#include "kernels/cost.h"
 #include "kernels/kernel.h"
 #include "kernels/ops/matmul/panel.h"
 #include "kernels/support/contract.h"
+#include "kernels/support/cost.h"
 
 namespace mote {
 
@@ -111,8 +111,22 @@ Status run(const Call& call, KernelContext& context) {
   return Status();
 }
 
+// Rows of a, columns of b, or a matrix for each token.
+OutputAxis bmm_axis(const SymbolicCall& call) {
+  const TokenAxis a = call.axis(0), b = call.axis(1);
+  const int rank = call.rank(0);
+  if (a.exists() && b.exists()) return a == b && a.dim < rank - 2 ? OutputAxis(a) : kMixesTokens;
+  if (a.exists()) return a.dim == rank - 2 ? OutputAxis(a) : kMixesTokens;
+  if (b.exists()) return b.dim == rank - 1 ? OutputAxis(b) : kMixesTokens;
+  return a;
+}
+
+Cost bmm_cost(const Call& call, const KernelContext&) {
+  return {operand_bytes(call), call.outputs[0]->num_elements() * call.inputs[0]->size(-1)};
+}
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.bmm", .check = check, .run = run, .cost = matmul_cost);
+MOTE_REGISTER_OP(.name = "aten.bmm", .check = check, .run = run, .token_axis = bmm_axis, .cost = bmm_cost);
 
 }  // namespace mote

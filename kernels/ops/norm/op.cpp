@@ -3,6 +3,7 @@
 #include "kernels/ops/norm/norm.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/rows.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -80,7 +81,7 @@ Status run_layer_norm(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.rms_norm", .check = check_rms_norm, .run = run_rms_norm);
-MOTE_REGISTER_OP(.name = "mote.layer_norm", .check = check_layer_norm, .run = run_layer_norm);
+MOTE_REGISTER_OP(.name = "mote.rms_norm", .check = check_rms_norm, .run = run_rms_norm, .token_axis = row_axis);
+MOTE_REGISTER_OP(.name = "mote.layer_norm", .check = check_layer_norm, .run = run_layer_norm, .token_axis = row_axis);
 
 }  // namespace mote

@@ -6,6 +6,7 @@
 
 #include "kernels/ops/pointwise/vectorised.h"
 #include "kernels/support/contract.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote::pointwise {
 
@@ -79,8 +80,10 @@ constexpr BlockFunction member(const Vectorised& functions, const Parameters&) {
 // Registers every row of a table, which has static storage: `check` finds its row by template argument.
 template <const auto& Rows, size_t Inputs, size_t... Index>
 void register_rows(std::index_sequence<Index...>) {
-  (register_op(
-       Op{.name = Rows[Index].name, .check = [](Call& call) { return check(call, Rows[Index], Inputs); }, .run = run}),
+  (register_op(Op{.name = Rows[Index].name,
+                  .check = [](Call& call) { return check(call, Rows[Index], Inputs); },
+                  .run = run,
+                  .token_axis = broadcast_axis}),
    ...);
 }
 

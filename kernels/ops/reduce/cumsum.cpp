@@ -1,6 +1,7 @@
 // cumsum: every line in its own order, so it depends on no other.
 #include "kernels/support/contract.h"
 #include "kernels/support/lines.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -53,6 +54,6 @@ Status run(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.cumsum", .check = check, .run = run);
+MOTE_REGISTER_OP(.name = "aten.cumsum", .check = check, .run = run, .token_axis = along_axis);
 
 }  // namespace mote

@@ -6,6 +6,7 @@
 #include "kernels/simd/simd.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/strided_loop.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -222,12 +223,12 @@ Status run(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.sum", .check = check<accumulate<Sum>, false>, .run = run);
-MOTE_REGISTER_OP(.name = "aten.prod", .check = check<accumulate<Prod>, false>, .run = run);
-MOTE_REGISTER_OP(.name = "aten.mean", .check = check<mean, false>, .run = run);
-MOTE_REGISTER_OP(.name = "aten.amax", .check = check<extreme<Amax>, true>, .run = run);
-MOTE_REGISTER_OP(.name = "aten.amin", .check = check<extreme<Amin>, true>, .run = run);
-MOTE_REGISTER_OP(.name = "aten.any", .check = check<logical<Any>, false>, .run = run);
-MOTE_REGISTER_OP(.name = "aten.all", .check = check<logical<All>, false>, .run = run);
+MOTE_REGISTER_OP(.name = "aten.sum", .check = check<accumulate<Sum>, false>, .run = run, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.prod", .check = check<accumulate<Prod>, false>, .run = run, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.mean", .check = check<mean, false>, .run = run, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.amax", .check = check<extreme<Amax>, true>, .run = run, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.amin", .check = check<extreme<Amin>, true>, .run = run, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.any", .check = check<logical<Any>, false>, .run = run, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.all", .check = check<logical<All>, false>, .run = run, .token_axis = reduced_axis);
 
 }  // namespace mote

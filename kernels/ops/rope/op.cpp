@@ -4,6 +4,7 @@
 #include "kernels/support/contract.h"
 #include "kernels/support/math.h"
 #include "kernels/support/rows.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -58,6 +59,8 @@ Status run_rope_table(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis rope_table_axis(const SymbolicCall& call) { return tokens_at(call, {1}); }
+
 struct RopeParams {
   RopeLayout layout;
   const RopeKernel* kernel;
@@ -109,9 +112,14 @@ Status run_rope(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis rope_axis(const SymbolicCall& call) {
+  return tokens_at(call, {2, 1, 1}).has_value() ? OutputAxis(call.axis(0)) : kMixesTokens;
+}
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.rope_table", .check = check_rope_table, .run = run_rope_table);
-MOTE_REGISTER_OP(.name = "mote.rope", .check = check_rope, .run = run_rope);
+MOTE_REGISTER_OP(.name = "mote.rope_table", .check = check_rope_table, .run = run_rope_table,
+                 .token_axis = rope_table_axis);
+MOTE_REGISTER_OP(.name = "mote.rope", .check = check_rope, .run = run_rope, .token_axis = rope_axis);
 
 }  // namespace mote

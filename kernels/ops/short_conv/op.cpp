@@ -2,6 +2,7 @@
 #include "kernels/support/contract.h"
 #include "kernels/support/recurrent.h"
 #include "kernels/support/rows.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -79,8 +80,11 @@ Status run_short_conv(const Call& call, KernelContext& context) {
   return Status();
 }
 
+OutputAxis short_conv_axis(const SymbolicCall& call) { return tokens_at(call, {1}); }
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.short_conv", .check = check_short_conv, .run = run_short_conv);
+MOTE_REGISTER_OP(.name = "mote.short_conv", .check = check_short_conv, .run = run_short_conv,
+                 .token_axis = short_conv_axis);
 
 }  // namespace mote

@@ -4,6 +4,7 @@
 #include "kernels/support/contract.h"
 #include "kernels/support/lines.h"
 #include "kernels/support/math.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -74,7 +75,9 @@ Status run(const Call& call, KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.softmax", .check = check, .scratch_bytes = scratch_bytes, .run = run<softmax>);
-MOTE_REGISTER_OP(.name = "aten.log_softmax", .check = check, .scratch_bytes = scratch_bytes, .run = run<log_softmax>);
+MOTE_REGISTER_OP(.name = "aten.softmax", .check = check, .scratch_bytes = scratch_bytes, .run = run<softmax>,
+                 .token_axis = along_axis);
+MOTE_REGISTER_OP(.name = "aten.log_softmax", .check = check, .scratch_bytes = scratch_bytes, .run = run<log_softmax>,
+                 .token_axis = along_axis);
 
 }  // namespace mote

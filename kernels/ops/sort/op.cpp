@@ -3,6 +3,7 @@
 
 #include "kernels/support/contract.h"
 #include "kernels/support/lines.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -184,10 +185,13 @@ Status check_extreme(Call& call) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.sort", .check = check_sort, .scratch_bytes = scratch_bytes, .run = run_sort);
-MOTE_REGISTER_OP(.name = "aten.topk", .check = check_topk, .scratch_bytes = scratch_bytes, .run = run_sort);
-MOTE_REGISTER_OP(.name = "aten.argmax", .check = check_extreme<1>, .run = run_extreme<true>);
-MOTE_REGISTER_OP(.name = "aten.max", .check = check_extreme<2>, .run = run_extreme<true>);
-MOTE_REGISTER_OP(.name = "aten.min", .check = check_extreme<2>, .run = run_extreme<false>);
+MOTE_REGISTER_OP(.name = "aten.sort", .check = check_sort, .scratch_bytes = scratch_bytes, .run = run_sort,
+                 .token_axis = along_axis);
+MOTE_REGISTER_OP(.name = "aten.topk", .check = check_topk, .scratch_bytes = scratch_bytes, .run = run_sort,
+                 .token_axis = along_axis);
+MOTE_REGISTER_OP(.name = "aten.argmax", .check = check_extreme<1>, .run = run_extreme<true>,
+                 .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.max", .check = check_extreme<2>, .run = run_extreme<true>, .token_axis = reduced_axis);
+MOTE_REGISTER_OP(.name = "aten.min", .check = check_extreme<2>, .run = run_extreme<false>, .token_axis = reduced_axis);
 
 }  // namespace mote

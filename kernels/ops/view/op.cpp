@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/support/contract.h"
+#include "kernels/support/token_axes.h"
 
 namespace mote {
 
@@ -79,6 +80,28 @@ Status check_view(Call& call) {
   return finish(call, sizes, strides);
 }
 
+// Elements of one step along the dimension; those after it must not grow with T.
+int64_t stride_of(std::span<const Dim> shape, int dim) {
+  int64_t stride = 1;
+  for (auto i = static_cast<size_t>(dim) + 1; i < shape.size(); ++i) stride *= shape[i].constant;
+  return stride;
+}
+
+OutputAxis view_axis(const SymbolicCall& call) {
+  const TokenAxis from = call.axis(0);
+  if (!from.exists()) return axis_of(call.output);
+  const int64_t after = from.after * stride_of(call.inputs[0].shape, from.dim);
+  for (int dim = 0; dim < call.output_rank(); ++dim) {
+    const int64_t size = call.output[static_cast<size_t>(dim)].tokens;
+    if (size == 0) continue;
+    const int64_t stride = stride_of(call.output, dim);
+    if (stride == 0 || after % stride != 0 || after == 0) return kMixesTokens;
+    const int64_t own = after / stride;
+    return size % own == 0 ? OutputAxis(TokenAxis{dim, size / own, own}) : kMixesTokens;
+  }
+  return kMixesTokens;
+}
+
 Status check_permute(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_view_operands(call));
   const Tensor& x = *call.inputs[0];
@@ -95,6 +118,16 @@ Status check_permute(Call& call) {
     strides.push(x.stride(static_cast<int>(dim)));
   }
   return finish(call, sizes, strides);
+}
+
+OutputAxis permute_axis(const SymbolicCall& call) {
+  const TokenAxis from = call.axis(0);
+  const SymbolicCall::Attribute* dims = call.find("dims");
+  if (!from.exists() || dims == nullptr) return from;
+  for (size_t i = 0; i < dims->dims.size(); ++i) {
+    if (dims->dims[i].constant == from.dim) return from.at(static_cast<int>(i));
+  }
+  return kMixesTokens;
 }
 
 Status check_unsqueeze(Call& call) {
@@ -116,6 +149,11 @@ Status check_unsqueeze(Call& call) {
   return finish(call, sizes, strides);
 }
 
+OutputAxis unsqueeze_axis(const SymbolicCall& call) {
+  const TokenAxis from = call.axis(0);
+  return from.exists() && call.integer("dim", 0) <= from.dim ? from.at(from.dim + 1) : from;
+}
+
 // Dimensions that are not 1 stay, as in PyTorch.
 Status check_squeeze(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_view_operands(call));
@@ -129,6 +167,8 @@ Status check_squeeze(Call& call) {
   }
   return finish(call, sizes, strides);
 }
+
+OutputAxis squeeze_axis(const SymbolicCall& call) { return removed_axis(call, "dims"); }
 
 Status check_expand(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_view_operands(call));
@@ -163,6 +203,17 @@ Status check_slice(Call& call) {
   return finish(call, sizes, strides, sizes[dim] == 0 ? 0 : start * x.stride(dim));
 }
 
+// The dimension of the tokens must stay whole.
+OutputAxis slice_axis(const SymbolicCall& call) {
+  const TokenAxis from = call.axis(0);
+  if (!from.exists() || call.integer("dim", -1) != from.dim) return from;
+  const SymbolicCall::Attribute *start = call.find("start"), *end = call.find("end");
+  if (start == nullptr || end == nullptr) return kMixesTokens;
+  const bool from_first = start->dims[0].tokens == 0 && start->dims[0].constant == 0;
+  const bool to_last = end->dims[0].tokens == from.before * from.after && end->dims[0].constant == 0;
+  return from_first && to_last && call.integer("step", 1) == 1 ? OutputAxis(from) : kMixesTokens;
+}
+
 Status check_select(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_view_operands(call));
   const Tensor& x = *call.inputs[0];
@@ -178,14 +229,16 @@ Status check_select(Call& call) {
   return finish(call, sizes, strides, index * x.stride(at));
 }
 
+OutputAxis select_axis(const SymbolicCall& call) { return removed_axis(call, "dim"); }
+
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "aten.view", .is_view = true, .check = check_view);
-MOTE_REGISTER_OP(.name = "aten.permute", .is_view = true, .check = check_permute);
-MOTE_REGISTER_OP(.name = "aten.unsqueeze", .is_view = true, .check = check_unsqueeze);
-MOTE_REGISTER_OP(.name = "aten.squeeze", .is_view = true, .check = check_squeeze);
-MOTE_REGISTER_OP(.name = "aten.expand", .is_view = true, .check = check_expand);
-MOTE_REGISTER_OP(.name = "aten.slice", .is_view = true, .check = check_slice);
-MOTE_REGISTER_OP(.name = "aten.select", .is_view = true, .check = check_select);
+MOTE_REGISTER_OP(.name = "aten.view", .is_view = true, .check = check_view, .token_axis = view_axis);
+MOTE_REGISTER_OP(.name = "aten.permute", .is_view = true, .check = check_permute, .token_axis = permute_axis);
+MOTE_REGISTER_OP(.name = "aten.unsqueeze", .is_view = true, .check = check_unsqueeze, .token_axis = unsqueeze_axis);
+MOTE_REGISTER_OP(.name = "aten.squeeze", .is_view = true, .check = check_squeeze, .token_axis = squeeze_axis);
+MOTE_REGISTER_OP(.name = "aten.expand", .is_view = true, .check = check_expand, .token_axis = broadcast_axis);
+MOTE_REGISTER_OP(.name = "aten.slice", .is_view = true, .check = check_slice, .token_axis = slice_axis);
+MOTE_REGISTER_OP(.name = "aten.select", .is_view = true, .check = check_select, .token_axis = select_axis);
 
 }  // namespace mote

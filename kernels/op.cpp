@@ -7,10 +7,15 @@ namespace mote {
 
 namespace {
 
+struct Registry {
+  std::map<std::string_view, Op> ops;
+  std::string_view repeated;  // a name that came twice
+};
+
 // Constructed on first use: registrations run in no particular order before main.
-std::map<std::string_view, Op>& registry() {
-  static std::map<std::string_view, Op> ops;
-  return ops;
+Registry& registry() {
+  static Registry all;
+  return all;
 }
 
 Status missing(std::string_view name, const char* kind) {
@@ -20,17 +25,26 @@ Status missing(std::string_view name, const char* kind) {
 
 }  // namespace
 
-void register_op(const Op& op) { registry().emplace(op.name, op); }
+void register_op(const Op& op) {
+  if (!registry().ops.emplace(op.name, op).second) registry().repeated = op.name;
+}
 
 const Op* find_op(std::string_view name) {
-  const auto found = registry().find(name);
-  return found == registry().end() ? nullptr : &found->second;
+  const auto found = registry().ops.find(name);
+  return found == registry().ops.end() ? nullptr : &found->second;
 }
 
 std::vector<const Op*> all_ops() {
   std::vector<const Op*> ops;
-  for (const auto& [name, op] : registry()) ops.push_back(&op);
+  for (const auto& [name, op] : registry().ops) ops.push_back(&op);
   return ops;
+}
+
+Status check_ops() {
+  const std::string_view name = registry().repeated;
+  MOTE_REQUIRE(name.empty(), Code::kInternal, "this build registers the op '%.*s' twice: a name must be one op's",
+               static_cast<int>(name.size()), name.data());
+  return Status();
 }
 
 const Attribute* Call::find(std::string_view name) const {

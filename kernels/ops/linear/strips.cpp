@@ -1,0 +1,173 @@
+#include "kernels/ops/linear/strips.h"
+
+#include <algorithm>
+
+#include "kernels/support/contract.h"
+#include "kernels/support/rows.h"
+#include "kernels/support/scan.h"
+
+namespace mote {
+
+namespace {
+
+constexpr int64_t kTokensAtOnce = 256;                // as many rows of results as a thread buffers
+constexpr int64_t kGrainProducts = int64_t{1} << 19;  // fewer are not worth waking a thread
+constexpr int64_t kRowsAhead = 8;
+constexpr int64_t kWide = kMaxStreams * kTileRows;
+static_assert(kWide == kMaximaBlock, "a strip of rows has one maximum");
+
+int64_t token_blocks(int64_t tokens) { return (tokens + kTokenBlock - 1) / kTokenBlock; }
+
+// What one thread needs: results of one strip, and the kernel's own.
+size_t buffer_bytes(const Matrix& matrix, const Product& product, int64_t tokens) {
+  return array_bytes<float>(std::min(tokens, kTokensAtOnce) * kWide) +
+         array_bytes<std::byte>(static_cast<int64_t>(product.scratch_bytes(matrix)));
+}
+
+// Rows of results lie far apart: the caches are told of them some rows ahead.
+void expect_store(const float* to, int64_t width) {
+  for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(to + i, 1);
+}
+
+const float* data_or_null(const Tensor* tensor) { return tensor == nullptr ? nullptr : tensor->as<float>(); }
+
+// What the two ops share: activations ready to be multiplied, and a buffer for each thread.
+class Run {
+ public:
+  Run(const Call& call, KernelContext& context)
+      : params_(call.get_params<LinearParams>()),
+        matrix_(matrix_of(*call.inputs[kWeight], 0)),
+        threads_(*context.threads) {
+    Scratch scratch(context.scratch);
+    FusedNorm norm = params_.norm;
+    norm.weight = data_or_null(optional_input(call, params_.norm_input));
+    x_ = prepare_activations(params_.product.x, *call.inputs[kX], norm, matrix_, nullptr, scratch, threads_);
+    buffer_bytes_ = buffer_bytes(matrix_, params_.product, x_.count);
+    buffers_ = scratch.take<std::byte>(static_cast<int64_t>(buffer_bytes_) * threads_.num_threads());
+  }
+
+  const LinearParams& params() const { return params_; }
+  const Matrix& matrix() const { return matrix_; }
+  int64_t tokens() const { return x_.count; }
+
+  // body(strip, first token, tokens, buffer) for each of `strips` strips of about kWide rows and each block of tokens.
+  template <typename Body>
+  void for_each_strip(int64_t strips, const Body& body) const {
+    const int64_t products = kWide * std::max<int64_t>(x_.count, 1) * std::max<int64_t>(matrix_.columns, 1);
+    threads_.parallel_for(
+        strips, std::max<int64_t>(1, kGrainProducts / products), [&](int64_t begin, int64_t end, int thread) {
+          float* buffer = reinterpret_cast<float*>(buffers_ + static_cast<int64_t>(buffer_bytes_) * thread);
+          for (int64_t strip = begin; strip < end; ++strip) {
+            for (int64_t first = 0; first < x_.count; first += kTokensAtOnce) {
+              body(strip, first, std::min(kTokensAtOnce, x_.count - first), buffer);
+            }
+          }
+        });
+  }
+
+  // Rows of results for tokens [first, first + count), from the strip's first on.
+  void multiply(const Streams& streams, int64_t first, int64_t count, float* y, int64_t stride, float* buffer) const {
+    auto* scratch =
+        reinterpret_cast<std::byte*>(buffer) + array_bytes<float>(std::min(x_.count, kTokensAtOnce) * kWide);
+    multiply_streams(params_.product, matrix_, streams, x_, first / kTokenBlock, token_blocks(count), y, stride,
+                     scratch);
+  }
+
+ private:
+  LinearParams params_;
+  Matrix matrix_;
+  ThreadPool& threads_;
+  Activations x_;
+  size_t buffer_bytes_ = 0;
+  std::byte* buffers_ = nullptr;
+};
+
+// Elements [n, n + width) of a row of the residual, copied to `buffer` if they are strided.
+const float* residual_part(const Tensor* residual, int64_t row, int64_t n, int64_t width, float* buffer) {
+  if (residual == nullptr) return nullptr;
+  const int64_t stride = residual->stride(-1);
+  const float* from = residual->as<float>() + row_offset(*residual, row) + n * stride;
+  if (stride == 1) return from;
+  for (int64_t i = 0; i < width; ++i) buffer[i] = from[i * stride];
+  return buffer;
+}
+
+// Where gates and ups of a strip lie in a row of its products.
+struct GatedStrip {
+  Streams streams;
+  int64_t up = 0;
+};
+
+// Up rows that do not begin with a block of tiles are cut out of two blocks.
+GatedStrip gated_strip(const Matrix& matrix, int64_t n, int64_t width) {
+  const int64_t features = matrix.rows / 2;
+  GatedStrip strip;
+  for (int64_t i = 0; i < width; i += kTileRows) strip.streams.add(n + i);
+  const int64_t shift = matrix.bits == 0 ? 0 : (features + n) % kTileRows;
+  strip.up = strip.streams.count * kTileRows + shift;
+  for (int64_t row = features + n - shift; row < features + n + width; row += kTileRows) strip.streams.add(row);
+  return strip;
+}
+
+}  // namespace
+
+size_t linear_scratch_bytes(const Call& call, int num_threads) {
+  const LinearParams& params = call.get_params<LinearParams>();
+  const Matrix matrix = matrix_of(*call.inputs[kWeight], 0);
+  const int64_t tokens = num_rows(*call.inputs[kX]);
+  return activations_bytes(params.product.x, matrix, tokens, token_blocks(tokens), num_threads) +
+         static_cast<size_t>(num_threads) * buffer_bytes(matrix, params.product, tokens);
+}
+
+Status run_linear(const Call& call, KernelContext& context) {
+  const Run run(call, context);
+  const int64_t rows = run.matrix().rows;
+  const float* bias = data_or_null(optional_input(call, kBias));
+  const Tensor* residual = optional_input(call, kResidual);
+  float* y = call.outputs[0]->as<float>();
+  const auto maximum = scan_functions().maximum;
+  const int64_t strips = num_maxima(rows);
+  run.for_each_strip(strips, [&](int64_t strip, int64_t first, int64_t count, float* buffer) {
+    const int64_t n = strip * kWide, width = std::min(kWide, rows - n);
+    Streams streams;
+    for (int64_t row = n; row < n + width; row += kTileRows) streams.add(row);
+    float* to = y + first * rows + n;
+    // Sums wait in the buffer: rows of y often lie a power of two apart, where caches keep few of them.
+    run.multiply(streams, first, count, buffer, kWide, buffer);
+    for (int64_t t = 0; t < count; ++t) {
+      if (t + kRowsAhead < count) expect_store(to + (t + kRowsAhead) * rows, width);
+      float gathered[kWide];
+      const float* added = residual_part(residual, first + t, n, width, gathered);
+      run.params().product.x.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width,
+                                          to + t * rows);
+      if (context.maxima != nullptr) context.maxima[(first + t) * strips + strip] = maximum(to + t * rows, width);
+    }
+  });
+  return Status();
+}
+
+Status run_gated_linear(const Call& call, KernelContext& context) {
+  const Run run(call, context);
+  const int64_t features = run.matrix().rows / 2;
+  const float* bias = data_or_null(optional_input(call, kBias));
+  float* y = call.outputs[0]->as<float>();
+  const bool is_aligned = run.matrix().bits == 0 || features % kTileRows == 0;
+  const int64_t wide = is_aligned ? kWide / 2 : kTileRows;
+  run.for_each_strip((features + wide - 1) / wide, [&](int64_t strip, int64_t first, int64_t count, float* buffer) {
+    const int64_t n = strip * wide, width = std::min(wide, features - n);
+    const GatedStrip parts = gated_strip(run.matrix(), n, width);
+    run.multiply(parts.streams, first, count, buffer, kWide, buffer);
+    const float* gate_bias = bias == nullptr ? nullptr : bias + n;
+    const float* up_bias = bias == nullptr ? nullptr : bias + features + n;
+    for (int64_t t = 0; t < count; ++t) {
+      float* to = y + (first + t) * features + n;
+      if (t + kRowsAhead < count) expect_store(to + kRowsAhead * features, width);
+      const float* row = buffer + t * kWide;
+      run.params().product.x.rows->gate(static_cast<int>(run.params().function), row, gate_bias, row + parts.up,
+                                        up_bias, width, to);
+    }
+  });
+  return Status();
+}
+
+}  // namespace mote

@@ -1,0 +1,217 @@
+#include "kernels/ops/moe/experts.h"
+
+#include "kernels/ops/moe/routing.h"
+#include "kernels/support/contract.h"
+#include "kernels/support/math.h"
+#include "kernels/support/rows.h"
+
+namespace mote {
+
+namespace {
+
+constexpr int64_t kBlocksAtOnce = kTokensAtOnce / kTokenBlock;
+constexpr int64_t kWide = kMaxStreams * kTileRows;
+
+// One thread's results of a strip of rows, and the kernels' own memory.
+size_t thread_bytes(const Call& call) {
+  const MoeParams& params = call.get_params<MoeParams>();
+  const size_t own = std::max(params.gate_up.scratch_bytes(matrix_of(*call.inputs[kGateUp], 0)),
+                              params.down.scratch_bytes(matrix_of(*call.inputs[kDown], 0)));
+  return array_bytes<float>(kTokensAtOnce * kWide) + array_bytes<std::byte>(static_cast<int64_t>(own));
+}
+
+float gated(const MoeParams& params, float gate, float up) {
+  gate = gate > params.limit && params.limit != 0 ? params.limit : gate;
+  if (params.limit != 0) up = up > params.limit ? params.limit : (up < -params.limit ? -params.limit : up);
+  return (up + 1.0f) * gate * math::sigmoid(gate * params.alpha);
+}
+
+// Working memory of each thread.
+struct Buffers {
+  std::byte* bytes = nullptr;
+  int64_t stride = 0;
+
+  float* results(int thread) const { return reinterpret_cast<float*>(bytes + thread * stride); }
+  std::byte* scratch(int thread) const { return bytes + thread * stride + array_bytes<float>(kTokensAtOnce * kWide); }
+};
+
+// Some sorted choices of one expert.
+struct Part {
+  int64_t expert;
+  int64_t first;  // choice
+  int64_t count;  // at most kTokensAtOnce
+  int64_t first_block;
+  int64_t num_blocks;
+  int thread;
+};
+
+// 16 features of the hidden layer: where their gates and ups lie in a row of products.
+struct GateStreams {
+  Streams streams;
+  int64_t up = 0;
+};
+
+GateStreams gate_streams(GateLayout layout, const Matrix& matrix, int64_t features, int64_t n) {
+  GateStreams parts;
+  if (layout == GateLayout::kInterleaved) {
+    // Rows 2 n .. 2 n + 31, even ones gate; the second block may lie past the end.
+    for (int64_t row = 2 * n; row < std::min(matrix.rows, 2 * n + 2 * kTileRows); row += kTileRows)
+      parts.streams.add(row);
+    return parts;
+  }
+  parts.streams.add(n);
+  if (layout == GateLayout::kSingle) return parts;
+  const int64_t shift = matrix.bits == 0 ? 0 : (features + n) % kTileRows;
+  const int64_t last = features + std::min(n + kTileRows, features);
+  parts.up = kTileRows + shift;
+  for (int64_t row = features + n - shift; row < last; row += kTileRows) parts.streams.add(row);
+  return parts;
+}
+
+void finish_hidden(const MoeParams& params, const float* row, int64_t up, const float* bias, int64_t features,
+                   int64_t n, int64_t width, float* to) {
+  float gates[kTileRows], ups[kTileRows];
+  const bool interleaved = params.layout == GateLayout::kInterleaved, single = params.layout == GateLayout::kSingle;
+  for (int64_t r = 0; r < width; ++r) {
+    gates[r] = row[interleaved ? 2 * r : r];
+    ups[r] = single ? 1.0f : row[interleaved ? 2 * r + 1 : up + r];
+    if (bias == nullptr) continue;
+    gates[r] += bias[interleaved ? 2 * (n + r) : n + r];
+    if (!single) ups[r] += bias[interleaved ? 2 * (n + r) + 1 : features + n + r];
+  }
+  if (params.alpha != 0 || params.limit != 0) {
+    for (int64_t r = 0; r < width; ++r) to[r] = gated(params, gates[r], ups[r]);
+  } else {
+    params.gate_up.few.x.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr,
+                                    width, to);
+  }
+}
+
+// Features [16 block, ...) of the hidden layer for some choices of an expert.
+void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bias, const Activations& x,
+                  const Part& part, int64_t block, float* hidden, int64_t features, const Buffers& buffers) {
+  const int64_t n = block * kTileRows, width = std::min<int64_t>(kTileRows, features - n);
+  const GateStreams parts = gate_streams(params.layout, matrix, features, n);
+  float* results = buffers.results(part.thread);
+  multiply_streams(params.gate_up.of(part.count), matrix, parts.streams, x, part.first_block, part.num_blocks, results,
+                   kWide, buffers.scratch(part.thread));
+  for (int64_t i = 0; i < part.count; ++i) {
+    finish_hidden(params, results + i * kWide, parts.up, bias, features, n, width,
+                  hidden + (part.first + i) * features + n);
+  }
+}
+
+// body(part, block of 16 rows) for each chosen expert, block of its output rows, some of its choices.
+template <typename Body>
+void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work, ThreadPool& threads,
+                           const Body& body) {
+  const int64_t blocks = (outputs + kTileRows - 1) / kTileRows;
+  threads.parallel_for(routing.num_active * blocks, row_grain(work), [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t expert = routing.active[index / blocks], last = routing.first_block[expert + 1];
+      for (int64_t first = routing.first_block[expert]; first < last; first += kBlocksAtOnce) {
+        const int64_t end_block = std::min(first + kBlocksAtOnce, last);
+        const int64_t choice = routing.blocks[first];
+        body(Part{expert, choice, routing.blocks[end_block] - choice, first, end_block - first, thread},
+             index % blocks);
+      }
+    }
+  });
+}
+
+const float* expert_bias(const Tensor* bias, int64_t expert) {
+  return bias == nullptr ? nullptr : bias->as<float>() + expert * bias->size(1);
+}
+
+void compute_hidden(const Call& call, const Routing& routing, const Activations& x, float* hidden,
+                    const Buffers& buffers, ThreadPool& threads) {
+  const MoeParams& params = call.get_params<MoeParams>();
+  const int64_t features = call.inputs[kDown]->size(2);
+  for_each_expert_block(routing, features, x.width, threads, [&](const Part& part, int64_t block) {
+    hidden_block(params, matrix_of(*call.inputs[kGateUp], part.expert),
+                 expert_bias(optional_input(call, kGateUpBias), part.expert), x, part, block, hidden, features,
+                 buffers);
+  });
+}
+
+void compute_outputs(const Call& call, const Routing& routing, const Activations& hidden, float* outputs,
+                     const Buffers& buffers, ThreadPool& threads) {
+  const MoeParams& params = call.get_params<MoeParams>();
+  const int64_t width = call.inputs[kX]->size(1);
+  for_each_expert_block(routing, width, hidden.width, threads, [&](const Part& part, int64_t block) {
+    const float* bias = expert_bias(optional_input(call, kDownBias), part.expert);
+    const int64_t n = block * kTileRows, rows = std::min<int64_t>(kTileRows, width - n);
+    float* results = buffers.results(part.thread);
+    Streams streams;
+    streams.add(n);
+    multiply_streams(params.down.of(part.count), matrix_of(*call.inputs[kDown], part.expert), streams, hidden,
+                     part.first_block, part.num_blocks, results, kWide, buffers.scratch(part.thread));
+    for (int64_t i = 0; i < part.count; ++i) {
+      params.down.few.x.rows->finish(results + i * kWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
+                                     outputs + (part.first + i) * width + n);
+    }
+  });
+}
+
+// y[t] = sum over its choices, in their order, of weight * output.
+void combine(const Call& call, const Routing& routing, const float* outputs, ThreadPool& threads) {
+  const Tensor& weights = *call.inputs[kWeights];
+  const Tensor& y = *call.outputs[0];
+  const int64_t per_token = weights.size(1), width = y.size(1);
+  threads.parallel_for(y.size(0), row_grain(per_token * width), [&](int64_t begin, int64_t end, int) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* row = y.as<float>() + t * width;
+      std::fill(row, row + width, 0.0f);
+      for (int64_t slot = 0; slot < per_token; ++slot) {
+        const float weight = weights.as<float>()[t * weights.stride(0) + slot * weights.stride(1)];
+        const float* from = outputs + routing.places[t * per_token + slot] * width;
+        for (int64_t d = 0; d < width; ++d) row[d] += weight * from[d];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+size_t moe_scratch_bytes(const Call& call, int num_threads) {
+  const MoeParams& params = call.get_params<MoeParams>();
+  const int64_t width = call.inputs[kX]->size(1), experts = call.inputs[kGateUp]->size(0);
+  const int64_t choices = call.inputs[kIndices]->num_elements(), features = call.inputs[kDown]->size(2);
+  const int64_t blocks = most_blocks(choices, experts);
+  const auto rows = [&](const ExpertProducts& products, size_t weight) {
+    return activations_bytes(products.many.x, matrix_of(*call.inputs[weight], 0), choices, blocks, num_threads);
+  };
+  return routing_bytes(choices, experts) + rows(params.gate_up, kGateUp) + array_bytes<float>(choices * features) +
+         rows(params.down, kDown) + array_bytes<float>(choices * width) +
+         static_cast<size_t>(num_threads) * thread_bytes(call);
+}
+
+Status run_moe(const Call& call, KernelContext& context) {
+  const MoeParams& params = call.get_params<MoeParams>();
+  const int64_t choices = call.inputs[kIndices]->num_elements(), features = call.inputs[kDown]->size(2);
+  Scratch scratch(context.scratch);
+  Routing routing;
+  MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
+  const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
+  const Activations x =
+      prepare_activations(params.gate_up.many.x, *call.inputs[kX], FusedNorm(), matrix_of(*call.inputs[kGateUp], 0),
+                          &token_rows, scratch, *context.threads);
+  Tensor hidden;
+  hidden.rank = 2;
+  hidden.sizes = {choices, features};
+  hidden.set_contiguous_strides();
+  hidden.data = scratch.take<float>(choices * features);
+  float* outputs = scratch.take<float>(choices * call.inputs[kX]->size(1));
+  Buffers buffers;
+  buffers.stride = static_cast<int64_t>(thread_bytes(call));
+  buffers.bytes = scratch.take<std::byte>(buffers.stride * context.threads->num_threads());
+  compute_hidden(call, routing, x, hidden.as<float>(), buffers, *context.threads);
+  const Activations rows =
+      prepare_activations(params.down.many.x, hidden, FusedNorm(), matrix_of(*call.inputs[kDown], 0), &choice_rows,
+                          scratch, *context.threads);
+  compute_outputs(call, routing, rows, outputs, buffers, *context.threads);
+  combine(call, routing, outputs, *context.threads);
+  return Status();
+}
+
+}  // namespace mote

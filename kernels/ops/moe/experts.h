@@ -1,0 +1,44 @@
+// What runs mote.moe_experts. Choices are sorted by expert, so that each expert's tiles are read once for all of its
+// tokens.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/op.h"
+#include "kernels/ops/linear/product.h"
+#include "kernels/support/gate_function.h"
+
+namespace mote {
+
+enum MoeInput : size_t { kX = 0, kIndices, kWeights, kGateUp, kDown, kGateUpBias, kDownBias };
+
+inline constexpr int64_t kFewTokens = 4;      // of one expert
+inline constexpr int64_t kTokensAtOnce = 32;  // of one expert, in one product
+
+enum class GateLayout : int { kConcatenated = 0, kInterleaved, kSingle };
+
+// The kernels for experts that few tokens chose, and for the others.
+struct ExpertProducts {
+  Product few;
+  Product many;
+
+  // Activations are laid out before it is known which expert gets how many.
+  const Product& of(int64_t count) const { return count <= kFewTokens && few.x == many.x ? few : many; }
+  size_t scratch_bytes(const Matrix& matrix) const {
+    return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix));
+  }
+};
+
+struct MoeParams {
+  ExpertProducts gate_up;
+  ExpertProducts down;
+  GateFunction function = GateFunction::kSilu;
+  GateLayout layout = GateLayout::kConcatenated;
+  float limit = 0;
+  float alpha = 0;
+};
+
+size_t moe_scratch_bytes(const Call& call, int num_threads);
+Status run_moe(const Call& call, KernelContext& context);
+
+}  // namespace mote
