@@ -48,9 +48,9 @@ void GrammarFlags::add_to(CLI::App& app) {
 
 std::optional<GrammarSource> GrammarFlags::source() const {
   if (json_schema_option_->count() > 0) {
-    const int32_t whitespace = whitespace_ == "compact"  ? MOTE_JSON_WHITESPACE_COMPACT
-                               : whitespace_ == "spaced" ? MOTE_JSON_WHITESPACE_SPACED
-                                                         : MOTE_JSON_WHITESPACE_FLEXIBLE;
+    const mote_json_whitespace whitespace = whitespace_ == "compact"  ? MOTE_JSON_WHITESPACE_COMPACT
+                                            : whitespace_ == "spaced" ? MOTE_JSON_WHITESPACE_SPACED
+                                                                      : MOTE_JSON_WHITESPACE_FLEXIBLE;
     return GrammarSource{read_schema(json_schema_), MOTE_SYNTAX_JSON_SCHEMA, whitespace};
   }
   if (regex_option_->count() > 0) return GrammarSource{regex_, MOTE_SYNTAX_REGEX};

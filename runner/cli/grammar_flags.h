@@ -14,8 +14,8 @@ using Grammar = std::unique_ptr<mote_grammar, Closer<mote_grammar_close>>;
 
 struct GrammarSource {
   std::string text;
-  int32_t syntax = 0;           // MOTE_SYNTAX_*
-  int32_t json_whitespace = 0;  // MOTE_JSON_WHITESPACE_*
+  mote_syntax syntax = MOTE_SYNTAX_JSON_SCHEMA;
+  mote_json_whitespace json_whitespace = MOTE_JSON_WHITESPACE_FLEXIBLE;
   friend bool operator==(const GrammarSource&, const GrammarSource&) = default;
 
   Grammar compile(const Model& model) const;

@@ -31,10 +31,10 @@ std::unique_ptr<Grammar> compile(const Vocabulary& vocabulary, int32_t syntax, c
                                  int32_t whitespace) {
   const auto text = static_cast<std::string_view>(source);
   auto options = sized<mote_grammar_options>();
-  options.syntax = syntax;
+  options.syntax = static_cast<mote_syntax>(syntax);
   options.source = text.data();
   options.source_bytes = text.size();
-  options.json_whitespace = whitespace;
+  options.json_whitespace = static_cast<mote_json_whitespace>(whitespace);
   mote_grammar* handle = nullptr;
   check_without_gil([&](mote_error* error) { return mote_grammar_open(vocabulary.get(), &options, &handle, error); });
   return std::make_unique<Grammar>(handle);

@@ -25,7 +25,7 @@ class CApiGrammar : public testing::Test {
     auto options = sized<mote_grammar_options>();
     options.source = source;
     options.source_bytes = std::strlen(source);
-    options.syntax = syntax;
+    options.syntax = static_cast<mote_syntax>(syntax);
     return mote_grammar_open(vocabulary_, &options, grammar, &error_);
   }
 
