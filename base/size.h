@@ -1,4 +1,5 @@
-// Size: a byte or element count whose arithmetic cannot wrap. Numbers from a file become lengths only through it.
+// Size is a count of bytes or elements whose arithmetic cannot wrap. A number from a file becomes a length only through
+// a Size.
 #pragma once
 
 #include <concepts>
@@ -20,7 +21,7 @@ class Size {
   constexpr bool at_most(Size limit) const { return valid() && limit.valid() && value_ <= limit.value_; }
   constexpr bool is_multiple_of(int64_t alignment) const { return valid() && alignment > 0 && value_ % alignment == 0; }
 
-  // Meaningful only when valid(); an invalid Size gives -1, which no caller takes for a length.
+  // The count, if valid(); else -1, which no caller takes for a length.
   constexpr int64_t value() const { return value_; }
   constexpr uint64_t unsigned_value() const { return valid() ? static_cast<uint64_t>(value_) : 0; }
 

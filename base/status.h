@@ -30,8 +30,6 @@ enum class Code : int32_t {
   kInternal = 70,
 };
 
-const char* code_name(Code code);
-
 // Success, or a code and one sentence that says what, where and what would be accepted.
 class [[nodiscard]] Status {
  public:

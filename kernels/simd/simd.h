@@ -64,12 +64,6 @@ inline void dot_rows(const float* a, const float* const* b, int64_t n, float* su
   for (int m = 0; m < Rows; ++m) sums[m] = lanes[m].sum();
 }
 
-inline float dot(const float* a, const float* b, int64_t n) {
-  float sum = 0;
-  dot_rows<1>(a, &b, n, &sum);
-  return sum;
-}
-
 // Lane i: a[2i] * b[2i] + a[2i + 1] * b[2i + 1], exact.
 inline Int4 multiply_add_pairs(Short8 a, Short8 b) {
 #if defined(__SSE2__)

@@ -26,8 +26,6 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-inline constexpr int kLanes16 = 16;
-
 // The first `count` of 16 floats, the others 0. 0 <= count <= 16.
 MOTE_INLINE F32x16 load_part(const float* from, int64_t count) {
   float all[16] = {};

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/code_name.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/run_program.h"
 #include "tests/runner/program/tiny_model.h"

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/code_name.h"
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/run_template.h"
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/backends/xnnpack/harness.h"
+#include "tests/fuzz/code_name.h"
 
 namespace mote::xnnpack::test {
 namespace {
