@@ -13,9 +13,12 @@ from llm_export.errors import ArgumentError, FileError
 
 
 def run(model, text_path, checkpoint, context, stride, max_tokens, threads, backend, as_json, debug):
-    from llm_export.check.evaluate import evaluate, file_scorer, windows
     from llm_export.progress import Progress
+    from llm_export.quiet import quiet_imports
     from llm_runner import Model
+
+    with quiet_imports():
+        from llm_export.check.evaluate import evaluate, file_scorer, windows
 
     text = read_text(text_path)
     loaded = Model.load(model, backend=backend)
@@ -65,11 +68,8 @@ def _checkpoint_scorer(source: str, model):
     """Returns the scorer of a checkpoint, unquantised; a layer at a time if it is large."""
     import torch
 
-    from llm_export.quiet import quiet_imports
-
-    with quiet_imports():
-        from llm_export.check.oracle import Oracle, fits_memory
-        from llm_export.checkpoint import open_checkpoint
+    from llm_export.check.oracle import Oracle, fits_memory
+    from llm_export.checkpoint import open_checkpoint
 
     checkpoint = open_checkpoint(source)
     oracle = Oracle(checkpoint, keep=fits_memory(checkpoint))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from llm_export import api
-from llm_export.check import check_lowerings
+from llm_export.check import check_targets
 from llm_export.check.golden import make_prompts
 from llm_export.check.oracle import Oracle
 from llm_export.checkpoint import open_checkpoint
@@ -79,7 +79,7 @@ def files(tmp_path_factory):
 
 def check(file, weights, checkpoint):
     prompts = make_prompts(checkpoint, checkpoint.config.vocab_size, 64)
-    return check_lowerings(file, ["cpu"], Oracle(checkpoint, weights, keep=True), prompts, "full", 64)
+    return check_targets(file, ["cpu"], Oracle(checkpoint, weights, keep=True), prompts, "full", 64)
 
 
 @pytest.mark.parametrize(("name", "change"), CASES)
