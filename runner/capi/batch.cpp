@@ -56,11 +56,15 @@ int32_t mote_batch_open(mote_model* handle, const mote_batch_options* requested,
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(const mote::BatchOptions options, read_options(requested));
     MOTE_ASSIGN(auto batch, mote::Batch::open(model->model, options));
-    return give(out, std::vector<mote::capi::LentSession>(), std::move(batch));
+    return give(out, std::vector<mote::capi::LentSession>(), std::shared_ptr<mote::Batch>(std::move(batch)));
   });
 }
 
-void mote_batch_close(mote_batch* batch) { mote::capi::close(batch); }
+void mote_batch_close(mote_batch* handle) {
+  // Sessions may keep the batch.
+  if (const auto batch = Shared<mote_batch>::find(handle)) batch->batch->cancel_those_of_next();
+  mote::capi::close(handle);
+}
 
 int32_t mote_batch_add(mote_batch* handle, mote_session* session, const int32_t* ids, size_t count,
                        const mote_generation_options* requested, int64_t* sequence, mote_error* error) {

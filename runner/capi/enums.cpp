@@ -2,6 +2,7 @@
 // misses a case, which is an error; a test reads mote.h for values that do not stand here.
 #include "base/log.h"
 #include "runner/capi/mote.h"
+#include "runner/chat/chat_turn.h"
 #include "runner/generation/generation.h"
 #include "runner/grammars/grammar.h"
 #include "runner/replies/parser.h"
@@ -95,6 +96,34 @@ const char* name_of(mote::Code code) {
     MOTE_SAME(MOTE_FINISH_CANCELLED, kCancelled);
     MOTE_SAME(MOTE_FINISH_STOP_TOKEN, kStopToken);
     MOTE_SAME(MOTE_FINISH_TIME, kTime);
+  }
+}
+
+[[maybe_unused]] void same(mote::ChatField field) {
+  using enum mote::ChatField;
+  switch (field) {
+    MOTE_SAME(MOTE_CHAT_MESSAGES, kMessages);
+    MOTE_SAME(MOTE_CHAT_TOOLS, kTools);
+    MOTE_SAME(MOTE_CHAT_DOCUMENTS, kDocuments);
+    MOTE_SAME(MOTE_CHAT_VARIABLES, kVariables);
+    MOTE_SAME(MOTE_CHAT_TEMPLATE, kChatTemplate);
+    MOTE_SAME(MOTE_CHAT_CONTINUE_FINAL_MESSAGE, kContinueFinalMessage);
+    MOTE_SAME(MOTE_CHAT_TOOL_CHOICE, kToolChoice);
+    MOTE_SAME(MOTE_CHAT_RESPONSE_FORMAT, kResponseFormat);
+  }
+}
+
+[[maybe_unused]] void same(mote::ChatEventKind kind) {
+  using enum mote::ChatEventKind;
+  switch (kind) {
+    MOTE_SAME(MOTE_CHAT_NONE, kNone);
+    MOTE_SAME(MOTE_CHAT_CONTENT, kContent);
+    MOTE_SAME(MOTE_CHAT_REASONING, kReasoning);
+    MOTE_SAME(MOTE_CHAT_CALL_BEGIN, kCallBegin);
+    MOTE_SAME(MOTE_CHAT_CALL_ARGUMENTS, kCallArguments);
+    MOTE_SAME(MOTE_CHAT_CALL_END, kCallEnd);
+    MOTE_SAME(MOTE_CHAT_CALL_DISCARDED, kCallDiscarded);
+    MOTE_SAME(MOTE_CHAT_DONE, kDone);
   }
 }
 

@@ -89,17 +89,16 @@ mote::Result<mote::GenerationOptions> generation_options(const mote::Model& mode
   return options;
 }
 
-// Tells the session of the call that comes, unless another one came between.
-Status check_unchanged(Object<mote_generation>& generation) {
-  if (generation.finish_reason >= 0) return {};
-  MOTE_REQUIRE(
-      generation.num_changes == generation.session->num_changes, Code::kInvalidState,
-      "another call changed the session of the generation: end the generation and begin one that goes on from there");
-  generation.num_changes = ++generation.session->num_changes;
+}  // namespace
+
+Status mote::capi::TextSession::change() {
+  if (is_of_batch_) return {};
+  MOTE_REQUIRE(num_changes_ == session_->num_changes, Code::kInvalidState,
+               "another call changed the session of the %s: end it and begin another one that goes on from there",
+               name_);
+  num_changes_ = ++session_->num_changes;
   return {};
 }
-
-}  // namespace
 
 mote::Result<mote::GenerationOptions> mote::capi::read_generation_options(const Model& model,
                                                                           const mote_generation_options* requested) {
@@ -167,14 +166,14 @@ int32_t mote_generation_begin(mote_session* handle, const int32_t* ids, size_t c
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
-    MOTE_ASSIGN(const auto session, enter(handle));
+    MOTE_ASSIGN(auto session, enter(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::GenerationOptions resolved,
                 mote::capi::read_generation_options(session->session->model(), requested));
     MOTE_ASSIGN(auto kept, share(handle));
-    MOTE_ASSIGN(auto generation, mote::Generation::begin(*session->session, std::vector<int32_t>(ids, ids + count),
-                                                         resolved, session->speculator));
-    return give(out, std::move(kept), std::move(generation));
+    MOTE_ASSIGN(auto stream,
+                mote::begin_stream(mote::capi::place_of(*session), std::vector<int32_t>(ids, ids + count), resolved));
+    return give(out, mote::capi::TextSession(std::move(kept), std::move(session), "generation"), std::move(stream));
   });
 }
 
@@ -182,23 +181,25 @@ int32_t mote_generation_next(mote_generation* handle, mote_piece* piece, mote_er
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto generation, enter(handle));
     MOTE_REQUIRE_POINTER(piece);
-    MOTE_RETURN_IF_ERROR(check_unchanged(*generation));
-    MOTE_ASSIGN(mote::Piece next, generation->generation->next());
-    if (next.finish_reason.has_value())
-      generation->finish_reason = static_cast<mote_finish_reason>(*next.finish_reason);
-    return mote::capi::write_piece(std::move(next), generation->piece, piece);
+    if (generation->finish_reason < 0) MOTE_RETURN_IF_ERROR(generation->session.change());
+    auto next = generation->stream->next();
+    if (!next.ok() || next->finish_reason.has_value()) generation->session.leave();
+    MOTE_RETURN_IF_ERROR(next.status());
+    if (next->finish_reason.has_value())
+      generation->finish_reason = static_cast<mote_finish_reason>(*next->finish_reason);
+    return mote::capi::write_piece(*std::move(next), generation->piece, piece);
   });
 }
 
 void mote_generation_cancel(mote_generation* handle) {
-  if (const auto generation = Shared<mote_generation>::find(handle)) generation->generation->cancel();
+  if (const auto generation = Shared<mote_generation>::find(handle)) generation->stream->cancel();
 }
 
 int32_t mote_generation_statistics(const mote_generation* handle, mote_statistics* statistics, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto generation, enter(handle));
     MOTE_REQUIRE_POINTER(statistics);
-    return mote::capi::write_statistics(generation->generation->statistics(), generation->finish_reason, statistics);
+    return mote::capi::write_statistics(generation->stream->statistics(), generation->finish_reason, statistics);
   });
 }
 

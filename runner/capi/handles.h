@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -13,7 +14,7 @@
 #include "runner/capi/boundary.h"
 #include "runner/capi/occupancy.h"
 #include "runner/capi/options.h"
-#include "runner/chat/chat_template.h"
+#include "runner/chat/chat_turn.h"
 #include "runner/generation/batch.h"
 #include "runner/generation/generation.h"
 #include "runner/grammars/constraint.h"
@@ -82,7 +83,9 @@ struct Object<mote_session> {
   static constexpr const char* kName = "session";
   std::shared_ptr<Session> session;
   std::shared_ptr<Speculator> speculator = std::make_shared<Speculator>();
-  uint64_t num_changes = 0;  // calls that may have changed its tokens
+  std::shared_ptr<ContextWindow> window = std::make_shared<ContextWindow>();  // of its chats
+  std::shared_ptr<Batch> batch{};                                             // that continues it; nullptr: none
+  uint64_t num_changes = 0;                                                   // calls that may have changed its tokens
   Occupancy occupancy{kName};
 };
 
@@ -99,15 +102,67 @@ struct Object<mote_prefix_cache> {
   std::shared_ptr<PrefixCache> cache;
 };
 
+// What runs the model for texts of the session.
+inline ChatPlace place_of(const Object<mote_session>& session) {
+  return {{session.session, session.speculator, session.batch}, session.window};
+}
+
+// The session of a text that is generated, kept alive for it.
+class TextSession {
+ public:
+  // `entered`: by the call that begins the text. Where a batch continues the session, it has no other calls until
+  // leave.
+  TextSession(Shared<mote_session> session, Entered<mote_session> entered, const char* name)
+      : session_(std::move(session)),
+        name_(name),
+        num_changes_(session_->num_changes),
+        own_(std::make_unique<Occupancy>(name)) {
+    if (session_->batch == nullptr) return;
+    session_->occupancy.lend_to_batch();
+    lent_.emplace(std::move(entered));
+    is_of_batch_ = true;
+  }
+
+  Occupancy& occupancy() { return is_of_batch_ ? *own_ : session_->occupancy; }
+  // Tells the session of the call that comes. Errors: kInvalidState if another one came between.
+  Status change();
+  // The text is over.
+  void leave() { lent_.reset(); }
+
+ private:
+  Shared<mote_session> session_;
+  const char* name_;
+  uint64_t num_changes_;  // of the session, when the text last saw it
+  std::unique_ptr<Occupancy> own_;
+  bool is_of_batch_ = false;
+  std::optional<Entered<mote_session>> lent_;
+};
+
 template <>
 struct Object<mote_generation> {
   static constexpr const char* kName = "generation";
-  Shared<mote_session> session;  // kept alive for `generation`
-  std::unique_ptr<Generation> generation;
-  Occupancy& occupancy = session->occupancy;
-  uint64_t num_changes = session->num_changes;  // of the session, when the generation last saw it
-  PieceMemory piece{};                          // of the last one
+  TextSession session;
+  std::unique_ptr<PieceStream> stream;
+  Occupancy& occupancy = session.occupancy();
+  PieceMemory piece{};  // of the last one
   mote_finish_reason finish_reason = MOTE_FINISH_NONE;
+};
+
+template <>
+struct Object<mote_chat> {
+  static constexpr const char* kName = "chat";
+  Conversation conversation;
+  Occupancy occupancy{kName};
+};
+
+template <>
+struct Object<mote_chat_turn> {
+  static constexpr const char* kName = "chat turn";
+  TextSession session;
+  std::unique_ptr<ChatTurn> turn;
+  Occupancy& occupancy = session.occupancy();
+  ChatEvent event{};  // the last one
+  std::vector<mote_token_logprob> top_logprobs{};
 };
 
 // Of a sequence that is not over.
@@ -120,7 +175,7 @@ template <>
 struct Object<mote_batch> {
   static constexpr const char* kName = "batch";
   std::vector<LentSession> lent;
-  std::unique_ptr<Batch> batch;
+  std::shared_ptr<Batch> batch;
   std::mutex lent_mutex{};
   std::span<const BatchPiece> pieces{};  // of the last step
   std::vector<PieceMemory> memory{};

@@ -6,14 +6,14 @@
  * addresses: one that was closed, also by another thread, or is of another kind or was never given is
  * MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle was closed of lives until the calls on it
  * have returned. Threads: models, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used
- * from any number of threads. Sessions, generations, constraints and replies take one call at a time, a generation and
- * its session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a
- * session that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel and mote_session_position
- * may come at any time; mote_session_cancel may be called in a signal handler. A batch: see there. Errors: functions
- * return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
- * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of
- * NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size, set by the caller to sizeof; fields
- * are only ever added at the end. */
+ * from any number of threads. Sessions, generations, constraints, replies, chats and turns take one call at a time, a
+ * generation or a turn and its session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE,
+ * and so is one on a session that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel,
+ * mote_chat_turn_cancel and mote_session_position may come at any time; mote_session_cancel may be called in a signal
+ * handler. A batch: see there. Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it.
+ * NULL where a pointer is needed is MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a
+ * handle that may not be used as of NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size,
+ * set by the caller to sizeof; fields are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
 
@@ -52,6 +52,8 @@ typedef struct mote_batch mote_batch;
 typedef struct mote_chat_template mote_chat_template;
 typedef struct mote_prompt mote_prompt;
 typedef struct mote_reply mote_reply;
+typedef struct mote_chat mote_chat;
+typedef struct mote_chat_turn mote_chat_turn;
 
 /* 0..999 */
 typedef enum MOTE_ENUM(mote_error_code) {
@@ -653,7 +655,7 @@ typedef struct {
  * tokens depend on each other otherwise than through their caches. */
 MOTE_API int32_t mote_batch_open(mote_model* model, const mote_batch_options* options, mote_batch** out,
                                  mote_error* error);
-/* Its sequences end here, or when a call that runs has returned. */
+/* Its sequences end here, or when a call that runs has returned; those of mote_session_set_batch are cancelled. */
 MOTE_API void mote_batch_close(mote_batch* batch);
 /* A new sequence, which the next steps compute; computes nothing itself. session: what the sequence continues, with its
  * own context_length and kv_type; it may be closed, but has no other calls until its sequence's last piece. NULL: a new
@@ -680,6 +682,121 @@ MOTE_API int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequ
 /* Of the sequence of the index-th piece of the last step, which is its last. */
 MOTE_API int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics,
                                        mote_error* error);
+
+/* From now on the generations and chat turns of the session are sequences of the batch: they decode together with those
+ * of other sessions, and each has what it would have alone. Whoever asks for a next piece or event makes a step, unless
+ * another thread is in one, which it waits for; nobody needs to call mote_batch_step. While one goes on, other calls on
+ * the session give MOTE_ERROR_INVALID_STATE. NULL: alone again. The session computes its other calls by itself. Errors:
+ * MOTE_ERROR_INVALID_ARGUMENT for a batch of another model. */
+MOTE_API int32_t mote_session_set_batch(mote_session* session, mote_batch* batch, mote_error* error);
+
+/* ---- chats ----
+ *
+ * A chat is a conversation: messages, tools and what else a prompt is made of. A turn is a reply to it: it is rendered,
+ * the session goes back to what it shares with the prompt and reads the rest, the reply is split while it is written.
+ * Messages are those of OpenAI's API: contents are text or parts of type "text", the arguments of calls objects or the
+ * text of one. A chat belongs to one thread at a time, a turn likewise, together with its session. */
+
+typedef enum MOTE_ENUM(mote_chat_field) {
+  MOTE_CHAT_MESSAGES = 0,  /* a JSON list of objects */
+  MOTE_CHAT_TOOLS = 1,     /* likewise */
+  MOTE_CHAT_DOCUMENTS = 2, /* likewise */
+  MOTE_CHAT_VARIABLES = 3, /* a JSON object: further variables of the template, {"enable_thinking": false} */
+  MOTE_CHAT_TEMPLATE = 4,  /* the source of another template than the model's */
+  MOTE_CHAT_CONTINUE_FINAL_MESSAGE = 5, /* the last message's field that the reply goes on with, such as content */
+  MOTE_CHAT_TOOL_CHOICE = 6, /* auto, none, required, or {"type": "function", "function": {"name": ..}} to be called */
+  MOTE_CHAT_RESPONSE_FORMAT = 7 /* {"type": "text" | "json_object"} or {"type": "json_schema", "json_schema": {"schema":
+                                   ..}} */
+} mote_chat_field;
+
+/* Errors: MOTE_ERROR_INVALID_ARGUMENT if the file has no tokenizer. */
+MOTE_API int32_t mote_chat_open(const mote_model* model, mote_chat** out, mote_error* error);
+MOTE_API void mote_chat_close(mote_chat* chat);
+/* No text: the field is not set any more. What is wrong with a field may be told by the turn. */
+MOTE_API int32_t mote_chat_set(mote_chat* chat, mote_chat_field field, const char* text, size_t text_bytes,
+                               mote_error* error);
+/* Adds a message, a JSON object. */
+MOTE_API int32_t mote_chat_append(mote_chat* chat, const char* message, size_t message_bytes, mote_error* error);
+/* Replaces the index-th message and drops those that followed. */
+MOTE_API int32_t mote_chat_edit(mote_chat* chat, size_t index, const char* message, size_t message_bytes,
+                                mote_error* error);
+/* Keeps the first `count` messages. */
+MOTE_API int32_t mote_chat_truncate(mote_chat* chat, size_t count, mote_error* error);
+/* *json is the list of messages; count (may be NULL): how many there are. */
+MOTE_API int32_t mote_chat_messages(const mote_chat* chat, char** json, size_t* count, mote_error* error);
+/* The prompt of the next reply: *count ids, of which at most `capacity` are written. Errors: MOTE_ERROR_TEMPLATE with
+ * the message of jinja2 or transformers; MOTE_ERROR_INVALID_ARGUMENT naming the field. */
+MOTE_API int32_t mote_chat_prompt(mote_chat* chat, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+
+/* Begins a reply. The next mote_chat_next reads the prompt. Where the session shifts (MOTE_OVERFLOW_SHIFT) without a
+ * num_keep, the system message and the tools stay. A cancel of the session from before does not count. options may be
+ * NULL: the model's defaults; skip_special_tokens 0 shows special tokens that are no marks. Errors: those of
+ * mote_chat_prompt and mote_generation_begin. */
+MOTE_API int32_t mote_chat_reply(mote_chat* chat, mote_session* session, const mote_generation_options* options,
+                                 mote_chat_turn** out, mote_error* error);
+/* The same after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if there is
+ * nothing to reply to. */
+MOTE_API int32_t mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_generation_options* options,
+                                      mote_chat_turn** out, mote_error* error);
+/* The same, going on with the last message, a reply that was cut off. Errors: also MOTE_ERROR_INVALID_STATE if the last
+ * message is none. */
+MOTE_API int32_t mote_chat_continue(mote_chat* chat, mote_session* session, const mote_generation_options* options,
+                                    mote_chat_turn** out, mote_error* error);
+/* Appends the message of a turn, or adds it to the message that the turn went on with. */
+MOTE_API int32_t mote_chat_take_reply(mote_chat* chat, const mote_chat_turn* turn, mote_error* error);
+
+typedef enum MOTE_ENUM(mote_chat_event_kind) {
+  MOTE_CHAT_NONE = 0,           /* a token of which nothing is known yet: its text may be part of a mark */
+  MOTE_CHAT_CONTENT = 1,        /* text: what was added */
+  MOTE_CHAT_REASONING = 2,      /* likewise */
+  MOTE_CHAT_CALL_BEGIN = 3,     /* text: the tool's name; call_id */
+  MOTE_CHAT_CALL_ARGUMENTS = 4, /* text: a piece of the arguments as JSON */
+  MOTE_CHAT_CALL_END = 5,       /* call_id: as the message has it, also where the model wrote one behind the name */
+  MOTE_CHAT_CALL_DISCARDED = 6, /* the call that was begun is malformed: what was written of it follows as content */
+  MOTE_CHAT_DONE = 7            /* finish_reason */
+} mote_chat_event_kind;
+
+typedef struct {
+  uint32_t struct_size;
+  mote_chat_event_kind kind;
+  int32_t call_index;  /* of a call, from 0; the call after one that was discarded has its index */
+  int32_t num_pending; /* events that follow without computing */
+  const char* text;    /* whole UTF-8 characters, NUL-terminated; lives until the next call on the turn */
+  size_t text_bytes;
+  const char* call_id;                    /* likewise */
+  int32_t token_id;                       /* the first event of a step has its token; -1: none */
+  float logprob;                          /* of the token, 0 unless options.logprobs or options.top_logprobs */
+  const mote_token_logprob* top_logprobs; /* likeliest first; lives until the next call on the turn */
+  size_t num_top_logprobs;
+  mote_finish_reason finish_reason; /* of MOTE_CHAT_DONE; MOTE_FINISH_NONE after an error */
+} mote_chat_event;
+
+/* At most one step of the model. After MOTE_CHAT_DONE it comes again. Errors: those of mote_generation_next; the turn
+ * is then over and its message is what was written. */
+MOTE_API int32_t mote_chat_turn_next(mote_chat_turn* turn, mote_chat_event* event, mote_error* error);
+/* From any thread: the step under way, or the next one, ends the turn with MOTE_FINISH_CANCELLED. */
+MOTE_API void mote_chat_turn_cancel(mote_chat_turn* turn);
+/* Ends the turn here, without its further events: the message is what was written. */
+MOTE_API int32_t mote_chat_turn_stop(mote_chat_turn* turn, mote_error* error);
+/* What was written so far, a JSON object to append to the conversation: "role", "content", and where there are any
+ * "reasoning_content" and "tool_calls": [{"type": "function", "id": .., "function": {"name": .., "arguments": {..}}}].
+ */
+MOTE_API int32_t mote_chat_turn_message(const mote_chat_turn* turn, char** json, mote_error* error);
+
+typedef struct {
+  uint32_t struct_size;
+  int64_t prompt_tokens;
+  int64_t kept_tokens;      /* of the prompt, that needed no computation */
+  int64_t forgotten_tokens; /* of the conversation, because the context was full */
+  int64_t position;         /* of the session */
+  int64_t context_length;
+} mote_chat_statistics;
+
+/* Each may be NULL. Those of the generation count the tokens of the prompt that were not kept. */
+MOTE_API int32_t mote_chat_turn_statistics(const mote_chat_turn* turn, mote_chat_statistics* of_chat,
+                                           mote_statistics* of_generation, mote_error* error);
+/* May come before MOTE_CHAT_DONE. */
+MOTE_API void mote_chat_turn_close(mote_chat_turn* turn);
 
 /* ---- beam search ---- */
 

@@ -324,6 +324,21 @@ int32_t mote_session_set_draft_model(mote_session* handle, mote_model* draft_mod
   });
 }
 
+int32_t mote_session_set_batch(mote_session* handle, mote_batch* batch_handle, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto session, enter(handle));
+    std::shared_ptr<mote::Batch> batch;
+    if (batch_handle != nullptr) {
+      MOTE_ASSIGN(const auto found, share(batch_handle));
+      batch = found->batch;
+      MOTE_REQUIRE(&batch->model() == &session->session->model(), Code::kInvalidArgument,
+                   "the session is of another model than the batch");
+    }
+    session->batch = std::move(batch);
+    return {};
+  });
+}
+
 int32_t mote_session_check_golden(mote_session* handle, char** report, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));

@@ -96,6 +96,16 @@ Status ChatTurn::stop() {
 }
 
 Status ChatTurn::step() {
+  if (std::exchange(is_incomplete_, true)) {
+    end();
+    return Status(Code::kInvalidState, "the system had no memory for this turn's last event: its message ends before");
+  }
+  MOTE_RETURN_IF_ERROR(take_piece());
+  is_incomplete_ = false;
+  return {};
+}
+
+Status ChatTurn::take_piece() {
   auto piece = stream_->next();
   if (!piece.ok()) {
     end();

@@ -89,6 +89,7 @@ class ChatTurn {
   Result<std::vector<int32_t>> fitting(Conversation& conversation) const;
   Status start(Conversation& conversation, GenerationOptions options);
   Status step();
+  Status take_piece();
   void add(std::vector<ReplyEvent> events);
   void end();
 
@@ -100,6 +101,7 @@ class ChatTurn {
   std::deque<ChatEvent> events_;
   std::optional<FinishReason> finish_reason_;
   bool is_over_ = false;
+  bool is_incomplete_ = false;  // a step was left by an exception
   ChatStatistics statistics_;
   int64_t forgotten_before_ = 0;  // by the session, when the turn began
 };

@@ -86,13 +86,24 @@ Status Conversation::drop_reply() {
   return truncate(count - 1);
 }
 
+Status Conversation::continue_reply() {
+  MOTE_REQUIRE(!messages_.empty() && has_role(messages_.back(), "assistant"), Code::kInvalidState,
+               "the last message is no reply: there is nothing to go on with");
+  const JsonTree& last = messages_.back();
+  const JsonTree* content = last.find("content");
+  const bool has_content = content != nullptr && (!content->text.empty() || !content->children.empty());
+  const bool has_reasoning = !text_of(last.find("reasoning_content")).empty();
+  return set(ChatField::kContinueFinalMessage, !has_content && has_reasoning ? "reasoning_content" : "content");
+}
+
 Status Conversation::take_reply(std::string_view json) {
   MOTE_ASSIGN(JsonTree reply, read_message(json));
-  const std::string& continued_field = field(ChatField::kContinueFinalMessage);
+  std::string& continued_field = fields_[static_cast<size_t>(ChatField::kContinueFinalMessage)];
   if (continued_field.empty() || messages_.empty()) {
     messages_.push_back(std::move(reply));
   } else {
     messages_.back() = continued(std::move(messages_.back()), continued_field, std::move(reply));
+    continued_field.clear();
   }
   plan_ = nullptr;
   return {};

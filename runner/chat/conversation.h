@@ -59,7 +59,11 @@ class Conversation {
   // Drops the last reply and what followed it, so that another can be given; nothing where the conversation waits for a
   // reply. Errors: kInvalidState if there is nothing to reply to.
   Status drop_reply();
-  // The reply of a turn that this conversation had: appended, or added to the message that it went on with.
+  // The next reply goes on with the last message, which was cut off: with its reasoning, where it has nothing else yet.
+  // Errors: kInvalidState if that is no reply.
+  Status continue_reply();
+  // The reply of a turn that this conversation had: appended, or added to the message that it went on with, which then
+  // is not gone on with any more.
   Status take_reply(std::string_view message);
 
   // Kept until a field or a message changes. Errors: kInvalidArgument naming the field, kInvalidTemplate with the

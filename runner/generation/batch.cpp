@@ -124,9 +124,11 @@ void Batch::cancel(int64_t sequence) {
   if (found != sessions_.end()) found->second->cancel();
 }
 
-void Batch::cancel_all() {
+void Batch::cancel_those_of_next() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [sequence, session] : sessions_) session->cancel();
+  for (const auto& [sequence, session] : sessions_) {
+    if (delivered_.contains(sequence)) session->cancel();
+  }
 }
 
 size_t Batch::num_sequences() const {

@@ -58,7 +58,8 @@ class Batch {
   Result<int64_t> add_fork(Session& session, std::vector<int32_t> prompt, const GenerationOptions& options);
   // The sequence's next piece is its last, at the end of the step that runs. Nothing happens if it is over.
   void cancel(int64_t sequence);
-  void cancel_all();
+  // The same for all whose pieces next hands out.
+  void cancel_those_of_next();
   // Sequences that are not over.
   size_t num_sequences() const;
 

@@ -94,20 +94,23 @@ TEST(ChatTurn, replies_go_on_where_they_were_cut_off) {
   ScriptedModel scripted;
   Conversation conversation =
       scripted.conversation(R"([{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Ye"}])");
-  ASSERT_TRUE(conversation.set(ChatField::kContinueFinalMessage, "content").ok());
+  ASSERT_TRUE(conversation.continue_reply().ok());
   EXPECT_TRUE((*conversation.plan())->text.ends_with("<assistant>Ye"));
   const auto turn = begin(conversation, scripted.place, scripted.saying("s, yes"));
   EXPECT_EQ(written(*turn), "content s, yes");
   ASSERT_TRUE(conversation.take_reply(turn->message()).ok());
   EXPECT_EQ(conversation.messages(),
             R"([{"role":"user","content":"Hello"}, {"role":"assistant","content":"Yes, yes"}])");
+  ASSERT_TRUE(conversation.append(R"({"role": "user", "content": "And"})").ok());
+  EXPECT_EQ(conversation.continue_reply().code(), Code::kInvalidState);
+  EXPECT_TRUE((*conversation.plan())->text.ends_with("And<eos><assistant>"));
 }
 
 TEST(ChatTurn, reasoning_goes_on_too) {
   ScriptedModel scripted;
   Conversation conversation = scripted.conversation(
       R"([{"role": "user", "content": "Hello"}, {"role": "assistant", "reasoning_content": "h", "content": ""}])");
-  ASSERT_TRUE(conversation.set(ChatField::kContinueFinalMessage, "reasoning_content").ok());
+  ASSERT_TRUE(conversation.continue_reply().ok());
   const auto turn = begin(conversation, scripted.place, scripted.saying("m</think>Yes"));
   EXPECT_EQ(written(*turn), "reasoning m\ncontent Yes");
   ASSERT_TRUE(conversation.take_reply(turn->message()).ok());
