@@ -6,8 +6,8 @@
 namespace mote {
 namespace {
 
-static_assert(static_cast<int>(ChatEventKind::kContent) == static_cast<int>(ReplyEventKind::kContent) + 1);
-static_assert(static_cast<int>(ChatEventKind::kCallDiscarded) == static_cast<int>(ReplyEventKind::kCallDiscarded) + 1);
+static_assert(static_cast<int>(ChatEventKind::kContent) == static_cast<int>(ReplyEventKind::kContent));
+static_assert(static_cast<int>(ChatEventKind::kCallDiscarded) == static_cast<int>(ReplyEventKind::kCallDiscarded));
 
 // Once more from the start where the session cannot go back: a call that failed may have left a recurrent state broken.
 Result<int64_t> go_to_prefix(Session& session, std::span<const int32_t> ids) {
@@ -139,7 +139,7 @@ Status ChatTurn::take_piece() {
 void ChatTurn::add(std::vector<ReplyEvent> events) {
   for (ReplyEvent& from : events) {
     ChatEvent event;
-    event.kind = static_cast<ChatEventKind>(static_cast<int32_t>(from.kind) + 1);
+    event.kind = static_cast<ChatEventKind>(from.kind);
     event.call_index = from.index;
     event.text = std::move(from.text);
     event.call_id = std::move(from.id);
