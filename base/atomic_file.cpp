@@ -31,13 +31,24 @@ void remove_if_left(const std::filesystem::path& temporary) {
   ::close(file);
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : ".";
+}
+
+// So that a new name survives a crash; not every system can sync a folder.
+void sync_folder(const std::filesystem::path& folder) {
+  const int opened = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+  if (opened < 0) return;
+  (void)::fsync(opened);
+  ::close(opened);
+}
+
 // Removes the temporary files of writers of the same file that ended before they could do so.
 void remove_left(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string prefix = file.filename().string() + std::string(kTemporary);
   std::error_code error;
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(folder_of(file), error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().filename().string().starts_with(prefix)) remove_if_left(entry->path());
   }
 }
@@ -99,6 +110,7 @@ Status AtomicFile::commit() {
   if (::fsync(state_->file) != 0) return state_->failed("cannot be synced");
   if (::rename(state_->temporary.c_str(), state_->path.c_str()) != 0) return state_->failed("cannot be replaced");
   ::close(std::exchange(state_->file, -1));
+  sync_folder(folder_of(state_->path));
   return {};
 }
 

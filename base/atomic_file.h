@@ -26,7 +26,7 @@ class AtomicFile {
   Status overwrite_start(std::span<const std::byte> bytes);
   // A descriptor that reads what was written; -1 once the file is committed.
   int descriptor() const;
-  // Syncs the file, then gives it its name.
+  // Syncs the file, gives it its name and syncs the folder, so that the name survives a crash.
   Status commit();
 
  private:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import torch
 
-from llm_export.partition.backend import Subgraph, Unsupported
+from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, Numbers
 from llm_export.program.specs import WeightSpec
 
 from .blob import DType, Function, Graph, Node, Op, Value, ValueKind, WeightForm
+from .refusals import MAX_CONSTANT_ELEMENTS, MAX_RANK, Refusal
 
-MAX_RANK = 6
-MAX_CONSTANT_ELEMENTS = 64
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 Shape = tuple[Dim, ...]
 
@@ -26,7 +25,7 @@ def fixed(size: int) -> Dim:
 def integers(instruction: Instruction, name: str) -> list[int]:
     dims = instruction.attributes[name]
     if any(dim.tokens for dim in dims):
-        raise Unsupported(f"{name} grows with T")
+        raise Refusal.GROWING_ATTRIBUTE.of(attribute=name)
     return [dim.constant for dim in dims]
 
 
@@ -56,7 +55,7 @@ class GraphBuilder:
             self._of[index] = self._add(Value(ValueKind.input, self.shape(index)))
         for index in self.method.outputs:
             if index in self._of or index in self._outputs:
-                raise Unsupported("a value is given out twice")
+                raise Refusal.OUTPUT_TWICE.of()
             self._outputs[index] = self._add(Value(ValueKind.output, self.shape(index)))
 
     # Values of the method.
@@ -65,12 +64,12 @@ class GraphBuilder:
         """The shape of a float32 activation of the method."""
         value = self.method.values[index]
         if value.dtype != torch.float32:
-            raise Unsupported(f"dtype {str(value.dtype).removeprefix('torch.')}")
+            raise Refusal.DTYPE.of(dtype=_name(value.dtype))
         if not 1 <= len(value.shape) <= MAX_RANK:
-            raise Unsupported(f"rank {len(value.shape)}: must be 1 to {MAX_RANK}")
+            raise Refusal.RANK.of(rank=len(value.shape))
         for size in value.shape:
             if size.tokens < 0 or size.at(1) < 1:
-                raise Unsupported(f"size {size}")
+                raise Refusal.SIZE.of(size=size)
         return tuple(value.shape)
 
     def is_weight(self, index: int) -> bool:
@@ -79,12 +78,12 @@ class GraphBuilder:
     def spec(self, index: int) -> WeightSpec:
         value = self.method.values[index]
         if value.kind != "weight":
-            raise Unsupported("a weight that is computed")
+            raise Refusal.COMPUTED_WEIGHT.of()
         return self.subgraph.weights[value.weight]
 
     def activation(self, index: int) -> int:
         if index not in self._of:
-            raise Unsupported("a weight where an activation is needed")
+            raise Refusal.WEIGHT_OPERAND.of()
         return self._of[index]
 
     def operand(self, index: int) -> int:
@@ -137,12 +136,12 @@ class GraphBuilder:
         """shared: False for what becomes part of a packed weight, of which each node has its own"""
         spec = self.spec(index)
         if spec.bits:
-            raise Unsupported(f"a weight of {spec.bits} bits where a dense one is needed")
+            raise Refusal.QUANTIZED_OPERAND.of(bits=spec.bits)
         tensor = self.subgraph.constants.get(spec.sources[0]) if len(spec.sources) == 1 else None
         if tensor is not None and tensor.numel() <= MAX_CONSTANT_ELEMENTS and rows is None:
             return self.constant([float(x) + offset for x in tensor.flatten()], spec.shape or (1,))
         if spec.dtype not in DENSE or not 1 <= len(spec.shape) <= MAX_RANK:
-            raise Unsupported(f"a weight of dtype {str(spec.dtype).removeprefix('torch.')} and rank {len(spec.shape)}")
+            raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
         shape = (spec.shape[0] if rows is None else rows, *spec.shape[1:])
         return self.weight(index, shape, form, first_row, offset, shared=shared)
 
@@ -187,11 +186,11 @@ class GraphBuilder:
     def binary(self, function: Function, a: int, b: int, output: int | None = None) -> int:
         statics = (ValueKind.weight, ValueKind.constant)
         if all(self.graph.values[x].kind in statics for x in (a, b)):
-            raise Unsupported("two constants")
+            raise Refusal.CONSTANTS.of()
         if output is None:
             output = self.new(broadcast(self.shape_of(a), self.shape_of(b)))
         elif broadcast(self.shape_of(a), self.shape_of(b)) != self.shape_of(output):
-            raise Unsupported("a broadcast that changes the rank")
+            raise Refusal.BROADCAST_RANK.of()
         return self.node(Op.binary, (a, b), output, function=function)
 
     def convert(self, x: int, dtype: DType) -> int:
@@ -206,7 +205,7 @@ class GraphBuilder:
     def reshape(self, x: int, output: int) -> int:
         before, after = self.shape_of(x), self.shape_of(output)
         if max(_num_growing(before), _num_growing(after)) > 1 or _elements(before) != _elements(after):
-            raise Unsupported("a reshape in which several sizes grow with T")
+            raise Refusal.RESHAPE.of()
         return self.node(Op.reshape, (x,), output)
 
     def slice(self, x: int, axis: int, begin: Dim, end: Dim, output: int | None = None) -> int:
@@ -214,9 +213,9 @@ class GraphBuilder:
         length = Dim(end.tokens - begin.tokens, end.constant - begin.constant)
         for bound in (begin, end):
             if bound.tokens not in (0, shape[axis].tokens):
-                raise Unsupported(f"a slice at {bound} of {shape[axis]}")
+                raise Refusal.SLICE_BOUND.of(bound=bound, size=shape[axis])
         if length.tokens < 0 or length.at(1) < 1:
-            raise Unsupported(f"a slice of length {length}")
+            raise Refusal.SLICE_LENGTH.of(length=length)
         output = self.new((*shape[:axis], length, *shape[axis + 1 :])) if output is None else output
         return self.node(Op.slice, (x,), output, axes=(axis,), begin=begin, end=end)
 
@@ -234,8 +233,12 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     a, b = ((fixed(1),) * (rank - len(x)) + tuple(x) for x in (a, b))
     for x, y in zip(a, b, strict=True):
         if x != y and fixed(1) not in (x, y):
-            raise Unsupported(f"sizes {x} and {y}")
+            raise Refusal.BROADCAST_SIZES.of(first=x, second=y)
     return tuple(y if x == fixed(1) else x for x, y in zip(a, b, strict=True))
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _num_growing(shape: Shape) -> int:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
+from llm_export.partition.backend import Backend, Blob, Subgraph
 from llm_export.program.instructions import Dim, Instruction
 
 from .blob import DType, Function, Op, WeightForm
-from .graph_builder import MAX_CONSTANT_ELEMENTS, GraphBuilder, fixed, integers, number
+from .graph_builder import GraphBuilder, fixed, integers, number
+from .refusals import MAX_CONSTANT_ELEMENTS, MAX_POWER, Refusal
 
 MAX_CONCATENATED = 5
 Lower = Callable[[GraphBuilder, Instruction], None]
-OPS: dict[str, Lower] = {}
+
+
+@dataclass(frozen=True)
+class OpEntry:
+    """refuses: its reasons beside those that any op may have"""
+
+    lower: Lower
+    refuses: tuple[Refusal, ...]
+
+
+OPS: dict[str, OpEntry] = {}
+PRODUCT = (Refusal.MATRIX_RANK, Refusal.TIED, Refusal.INT8_WITH_DENSE, Refusal.SHAPE)  # of `multiply` and `finish`
 
 
 class XnnpackBackend(Backend):
@@ -33,17 +46,17 @@ class XnnpackBackend(Backend):
 
     def lower(self, subgraph: Subgraph) -> Blob:
         if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
-            raise Unsupported("XNNPACK has no such op")
+            raise Refusal.OP.of()
         prefers_int8 = self.weights == "int8"
         graph = GraphBuilder(subgraph, prefers_int8=prefers_int8, half=self.half, takes_tied=self.takes_tied)
         for instruction in subgraph.method.instructions:
-            OPS[instruction.op](graph, instruction)
+            OPS[instruction.op].lower(graph, instruction)
         return Blob(graph.graph.build(), tuple(graph.weights))
 
 
-def op(*names: str) -> Callable[[Lower], Lower]:
+def op(*names: str, refuses: tuple[Refusal, ...] = ()) -> Callable[[Lower], Lower]:
     def register(function: Lower) -> Lower:
-        OPS.update(dict.fromkeys(names, function))
+        OPS.update(dict.fromkeys(names, OpEntry(function, refuses)))
         return function
 
     return register
@@ -62,7 +75,6 @@ BINARY = {
     "maximum": Function.maximum, "minimum": Function.minimum,
 }  # fmt: skip
 ROOTS = {0.5: Function.sqrt, -0.5: Function.rsqrt}
-MAX_POWER = 8
 
 
 @op(*(f"aten.{name}" for name in UNARY))
@@ -83,11 +95,11 @@ def relu(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.unary(Function.clamp, x, graph.result(instruction.outputs[0]), (0.0, math.inf))
 
 
-@op("aten.clamp")
+@op("aten.clamp", refuses=(Refusal.BOUNDS,))
 def clamp(graph: GraphBuilder, instruction: Instruction) -> None:
     least, most = number(instruction, "min", -math.inf), number(instruction, "max", math.inf)
     if not least < most:
-        raise Unsupported("bounds that do not ascend")
+        raise Refusal.BOUNDS.of()
     x = graph.activation(instruction.inputs[0])
     graph.unary(Function.clamp, x, graph.result(instruction.outputs[0]), (least, most))
 
@@ -119,16 +131,14 @@ def reciprocal(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.binary(Function.divide, graph.constant([1.0]), x, graph.result(instruction.outputs[0]))
 
 
-@op("aten.pow")
+@op("aten.pow", refuses=(Refusal.EXPONENT, Refusal.SHAPE))
 def power(graph: GraphBuilder, instruction: Instruction) -> None:
     exponent, x = graph.scalar(instruction.inputs[1]), graph.activation(instruction.inputs[0])
     if exponent in ROOTS:
         finish(graph, instruction, graph.unary(ROOTS[exponent], x))
         return
     if exponent is None or exponent != int(exponent) or not 1 <= abs(exponent) <= MAX_POWER:
-        raise Unsupported(
-            f"an exponent that is neither 0.5, -0.5 nor a whole number from 1 to {MAX_POWER}, or minus one"
-        )
+        raise Refusal.EXPONENT.of()
     product = whole_power(graph, x, int(abs(exponent)))
     if exponent < 0:
         finish(graph, instruction, graph.binary(Function.divide, graph.constant([1.0]), product))
@@ -154,7 +164,7 @@ def reshape(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.same(instruction.outputs[0], graph.activation(instruction.inputs[0]))
 
 
-@op("aten.expand")
+@op("aten.expand", refuses=(Refusal.EXPANSION_GROWS, Refusal.EXPANSION))
 def expand(graph: GraphBuilder, instruction: Instruction) -> None:
     before, after = graph.shape(instruction.inputs[0]), graph.shape(instruction.outputs[0])
     if before == after:
@@ -163,10 +173,10 @@ def expand(graph: GraphBuilder, instruction: Instruction) -> None:
     before = (fixed(1),) * (len(after) - len(before)) + before
     repeats = [b if a != b else fixed(1) for a, b in zip(before, after, strict=True)]
     if any(size.tokens for size in repeats):
-        raise Unsupported("an expansion to a size that grows with T")
+        raise Refusal.EXPANSION_GROWS.of()
     count = math.prod(size.constant for size in repeats)
     if count > MAX_CONSTANT_ELEMENTS:
-        raise Unsupported(f"an expansion to {count} times the elements: must be at most {MAX_CONSTANT_ELEMENTS}")
+        raise Refusal.EXPANSION.of(count=count)
     ones = graph.constant([1.0] * count, [size.constant for size in repeats])
     graph.binary(Function.multiply, graph.activation(instruction.inputs[0]), ones, graph.result(instruction.outputs[0]))
 
@@ -177,10 +187,10 @@ def permute(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.node(Op.transpose, (x,), graph.result(instruction.outputs[0]), axes=axes)
 
 
-@op("aten.slice")
+@op("aten.slice", refuses=(Refusal.SLICE_STEPS,))
 def slice_(graph: GraphBuilder, instruction: Instruction) -> None:
     if integers(instruction, "step") != [1]:
-        raise Unsupported("a slice with steps")
+        raise Refusal.SLICE_STEPS.of()
     (axis,), x = integers(instruction, "dim"), graph.activation(instruction.inputs[0])
     (begin,), (end,) = instruction.attributes["start"], instruction.attributes["end"]
     graph.slice(x, axis, begin, end, graph.result(instruction.outputs[0]))
@@ -209,16 +219,16 @@ def cat(graph: GraphBuilder, instruction: Instruction) -> None:
 
 def last_axis(graph: GraphBuilder, instruction: Instruction, name: str) -> None:
     if integers(instruction, name) != [len(graph.shape(instruction.inputs[0])) - 1]:
-        raise Unsupported("not over the last dimension")
+        raise Refusal.AXIS.of()
 
 
-@op("aten.softmax")
+@op("aten.softmax", refuses=(Refusal.AXIS,))
 def softmax(graph: GraphBuilder, instruction: Instruction) -> None:
     last_axis(graph, instruction, "dim")
     graph.node(Op.softmax, (graph.activation(instruction.inputs[0]),), graph.result(instruction.outputs[0]))
 
 
-@op("aten.mean")
+@op("aten.mean", refuses=(Refusal.AXIS,))
 def mean(graph: GraphBuilder, instruction: Instruction) -> None:
     last_axis(graph, instruction, "dims")
     x = graph.activation(instruction.inputs[0])
@@ -266,14 +276,14 @@ def optional(instruction: Instruction, position: int) -> int:
     return instruction.inputs[position] if position < len(instruction.inputs) else -1
 
 
-@op("mote.rms_norm")
+@op("mote.rms_norm", refuses=(Refusal.SHAPE,))
 def rms_norm_op(graph: GraphBuilder, instruction: Instruction) -> None:
     x, eps = graph.activation(instruction.inputs[0]), number(instruction, "eps")
     normed = rms_norm(graph, x, optional(instruction, 1), eps, number(instruction, "unit_offset", 0.0))
     finish(graph, instruction, normed)
 
 
-@op("mote.layer_norm")
+@op("mote.layer_norm", refuses=(Refusal.SHAPE,))
 def layer_norm(graph: GraphBuilder, instruction: Instruction) -> None:
     x = graph.activation(instruction.inputs[0])
     normed = scaled(graph, graph.binary(Function.subtract, x, graph.mean(x)), number(instruction, "eps"))
@@ -285,7 +295,7 @@ def finish(graph: GraphBuilder, instruction: Instruction, value: int) -> None:
     """The last node of an instruction writes its output instead of a value of its own."""
     output = graph.result(instruction.outputs[0])
     if graph.shape_of(value) != graph.shape_of(output):
-        raise Unsupported("a shape that is not computed so")
+        raise Refusal.SHAPE.of()
     graph.graph.nodes[-1].output = output
 
 
@@ -296,9 +306,9 @@ def multiply(
     (first, count), spec = rows, graph.spec(weight)
     shape = (*graph.shape_of(x)[:-1], fixed(count))
     if len(spec.shape) != 2:
-        raise Unsupported(f"a weight of rank {len(spec.shape)}")
+        raise Refusal.MATRIX_RANK.of(rank=len(spec.shape))
     if graph.method.values[weight].weight in graph.subgraph.embedded and not graph.takes_tied:
-        raise Unsupported("the embedding's weight: one copy serves both")
+        raise Refusal.TIED.of()
 
     def product(x: int, form: WeightForm, bias: int = -1) -> int:
         inputs = [x]
@@ -317,7 +327,7 @@ def multiply(
     is_int8 = instruction.attributes["activations"] == "int8"
     if spec.bits == 0:
         if is_int8:
-            raise Unsupported("int8 activations with a dense weight")
+            raise Refusal.INT8_WITH_DENSE.of()
         if not graph.half:
             return product(x, WeightForm.float32, bias)
         y = product(graph.convert(x, DType.float16), WeightForm.float16)
@@ -344,7 +354,7 @@ def normed_input(graph: GraphBuilder, instruction: Instruction, norm_weight: int
     return rms_norm(graph, x, norm_weight, number(instruction, "norm_eps"), unit_offset)
 
 
-@op("mote.linear")
+@op("mote.linear", refuses=PRODUCT)
 def linear(graph: GraphBuilder, instruction: Instruction) -> None:
     weight, bias, residual = (optional(instruction, i) for i in (1, 2, 3))
     x = normed_input(graph, instruction, optional(instruction, 4))
@@ -365,11 +375,11 @@ def gate(graph: GraphBuilder, function: str, x: int) -> int:
         return x
     functions = {"gelu": Function.gelu, "gelu_tanh": Function.approximate_gelu, "sigmoid": Function.sigmoid}
     if function not in functions:
-        raise Unsupported(f"function {function}")
+        raise Refusal.FUNCTION.of(function=function)
     return graph.unary(functions[function], x)
 
 
-@op("mote.gated_linear")
+@op("mote.gated_linear", refuses=(*PRODUCT, Refusal.FUNCTION))
 def gated_linear(graph: GraphBuilder, instruction: Instruction) -> None:
     weight, bias = (optional(instruction, i) for i in (1, 2))
     half = graph.spec(weight).shape[0] // 2
@@ -379,7 +389,7 @@ def gated_linear(graph: GraphBuilder, instruction: Instruction) -> None:
     finish(graph, instruction, graph.binary(Function.multiply, gates, ups))
 
 
-@op("mote.rope")
+@op("mote.rope", refuses=(Refusal.SHAPE,))
 def rope(graph: GraphBuilder, instruction: Instruction) -> None:
     x, cos, sin = (graph.activation(index) for index in instruction.inputs)
     shape, rotated = graph.shape_of(x), graph.shape_of(cos)[-1].constant  # x [1, H, T, D], cos [1, T, R]

@@ -52,8 +52,13 @@ def run(path: Path, backend: str, **environment: str) -> dict[str, list[float]]:
 
 
 @pytest.fixture(scope="module", params=[(), (4, 16)], ids=["any length", "fixed lengths"])
-def toy_file(request, tmp_path_factory) -> Path:
-    return export(tmp_path_factory.mktemp("toy"), "llama", ToyBackend(request.param))
+def lengths(request) -> tuple[int, ...]:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def toy_file(lengths, tmp_path_factory) -> Path:
+    return export(tmp_path_factory.mktemp("toy"), "llama", ToyBackend(lengths))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +80,15 @@ def test_fixed_lengths_give_the_same_bits(name, tmp_path):
     assert run(path, "fixed") == run(path, "cpu")
 
 
-def test_a_file_has_a_method_for_each_length(toy_file):
+def test_a_file_has_a_method_for_each_length(toy_file, lengths):
     methods = [m for m in Model.load(toy_file, backend="cpu").describe()["methods"] if m["target"] == "toy"]
-    fixed = {(m["name"], m["min_tokens"], m["max_tokens"]) for m in methods if m["min_tokens"] > 1}
-    assert fixed in (set(), {(name, n, n) for name in ("prefill", "verify") for n in (4, 16)})
-    assert len({m["label"] for m in methods}) == len(methods)
+    ranges = {(m["name"], m["min_tokens"], m["max_tokens"]) for m in methods} - {("decode", 1, 1)}
+    if lengths:
+        assert ranges == {(name, n, n) for name in ("prefill", "verify") for n in lengths}
+    else:
+        assert {(name, least) for name, least, _ in ranges} == {("prefill", 1), ("verify", 1)}
+        assert all(most > 2**20 for _, _, most in ranges)
+    assert len({m["label"] for m in methods}) == len(methods) == len(ranges) + 1
 
 
 @pytest.mark.parametrize("counts", [(1, 4), (4, 4), (0,), (8, 2**40)])

@@ -8,7 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
+#include "base/atomic_file.h"
 #include "runner/cli/handles.h"
 
 namespace mote::cli {
@@ -32,31 +34,18 @@ std::string system_error() { return std::strerror(errno); }
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() { close(); }
+  ~File() {
+    if (is_open()) ::close(descriptor_);
+  }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   bool is_open() const { return descriptor_ >= 0; }
   int get() const { return descriptor_; }
-  bool close() {
-    const bool closed = descriptor_ < 0 || ::close(descriptor_) == 0;
-    descriptor_ = -1;
-    return closed;
-  }
 
  private:
-  int descriptor_;
+  const int descriptor_;
 };
-
-bool write_all(int descriptor, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(descriptor, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    done += static_cast<size_t>(count);
-  }
-  return true;
-}
 
 void check_call(const std::string& where, const Json& call) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) {
@@ -188,15 +177,11 @@ std::string read_text_file(const std::string& path) {
 }
 
 void write_text_file(const std::string& path, const std::string& text) {
-  std::string temporary = path + ".XXXXXX";
-  File file(::mkstemp(temporary.data()));
-  if (!file.is_open()) refuse(path, "cannot be written: " + system_error());
-  const bool written = write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close() &&
-                       ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (written) return;
-  const std::string why = system_error();
-  ::unlink(temporary.c_str());
-  refuse(path, "cannot be written: " + why);
+  Result<AtomicFile> file = AtomicFile::create(path);
+  Status status = file.status();
+  if (file.ok()) status = file->write(std::as_bytes(std::span(text)));
+  if (status.ok()) status = file->commit();
+  if (!status.ok()) throw InputError(status.message());
 }
 
 Json read_tools(const std::string& path) {

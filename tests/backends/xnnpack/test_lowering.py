@@ -13,6 +13,7 @@ import llm_export.capture.ops  # noqa: F401  registers mote::
 from backends.xnnpack import blob, graph_builder, lowering
 from backends.xnnpack.library import find_library
 from backends.xnnpack.lowering import XnnpackBackend
+from backends.xnnpack.refusals import Refusal, Refused
 from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
 from llm_export.program.specs import WeightSpec
@@ -29,7 +30,7 @@ from tests.backends.xnnpack.parts import (
     run_part_with,
     stored_weight,
 )
-from tests.backends.xnnpack.refusals import REFUSED, place_of_refusal
+from tests.backends.xnnpack.refusals import EXAMPLES, TIED
 
 TOKENS = (1, 2, 7, 64, 257)
 mote = torch.ops.mote
@@ -299,22 +300,39 @@ def test_names_what_a_library_lacks():
 
 
 def test_a_tied_head_is_taken_when_asked_for():
-    tied = REFUSED["the embedding's weight: one copy serves both"].subgraph
-    assert XnnpackBackend(takes_tied=True).refusal(tied) is None
+    tied = [part.subgraph for text, part in EXAMPLES if text == TIED]
+    assert tied and all(XnnpackBackend(takes_tied=True).refusal(part) is None for part in tied)
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_refuses_with_a_reason(reason):
-    assert REFUSED[reason].refusal() == reason
+def refused(part: Part) -> Refused:
+    with pytest.raises(Refused) as raised:
+        XnnpackBackend().lower(part.subgraph)
+    return raised.value
 
 
-def test_every_refusal_has_an_example():
-    raised = {place_of_refusal(part) for part in REFUSED.values()}
+def op_of(part: Part) -> str:
+    return part.subgraph.method.instructions[0].op
+
+
+@pytest.mark.parametrize(("text", "part"), EXAMPLES, ids=[f"{op_of(part)}-{text}" for text, part in EXAMPLES])
+def test_refuses_with_a_reason(text, part):
+    assert part.refusal() == text
+
+
+def test_every_op_refuses_what_it_declares_and_what_any_may():
+    entries = {id(entry): entry for entry in lowering.OPS.values()}.values()
+    declared = {(entry.lower, refusal) for entry in entries for refusal in entry.refuses}
+    of_some_ops = {refusal for _, refusal in declared}
+    found = [(op_of(part), refused(part).refusal) for _, part in EXAMPLES]
+    assert {(lowering.OPS[op].lower, refusal) for op, refusal in found if refusal in of_some_ops} == declared
+    assert {refusal for _, refusal in found} == set(Refusal)
+
+
+def test_no_refusal_has_words_of_its_own():
     for module in (graph_builder, lowering):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
             if isinstance(node, ast.Raise):
-                lines = range(node.lineno, node.end_lineno + 1)
-                assert any((module.__file__, line) in raised for line in lines), f"{module.__file__}:{node.lineno}"
+                assert re.match(r"Refusal\.[A-Z0-9_]+\.of\(", ast.unparse(node.exc)), f"{module.__file__}:{node.lineno}"
 
 
 def test_finds_the_library_of_the_environment():
