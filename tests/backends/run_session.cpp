@@ -37,7 +37,7 @@ auto again(const Call& call) {
 class Run {
  public:
   Run(const char* path, const char* backend, std::string folder)
-      : model_(again([&] { return Model::open(path, LoadMode::kMap, backend); })), folder_(std::move(folder)) {}
+      : model_(again([&] { return Model::open(Source(path), {.backend = backend}); })), folder_(std::move(folder)) {}
 
   void all() {
     prompts();

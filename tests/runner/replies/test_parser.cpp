@@ -33,7 +33,7 @@ std::string message(std::string_view format, std::string_view text, std::string_
 }
 
 std::string shown(const std::vector<ReplyEvent>& events) {
-  static constexpr const char* kNames[] = {"text", "reasoning", "begin", "arguments", "end", "discarded"};
+  static constexpr const char* kNames[] = {"none", "text", "reasoning", "begin", "arguments", "end", "discarded"};
   std::string text;
   for (const ReplyEvent& event : events)
     text += std::string(kNames[static_cast<int>(event.kind)]) + std::to_string(event.index) + "(" + event.text + ") ";
