@@ -98,8 +98,8 @@ def violations(root: Path, files: Sequence[str], page: str) -> list[str]:
         return [f"{PAGE}: {error}"]
     sources = [path for path in files if path.endswith((".cpp", ".h", ".py")) and path.split("/")[0] in TOPS]
     rooms = {path: table.room_of(path) for path in sources}
-    houseless = sorted({Path(path).parent.as_posix() for path, room in rooms.items() if room is None})
-    found = [f"{PAGE}: the table of rooms has no row for {folder}/" for folder in houseless]
+    houseless = sorted({_missing_row(path) for path, room in rooms.items() if room is None})
+    found = [f"{PAGE}: the table of rooms has no row for {row}" for row in houseless]
     used = {table.row_of(room) for room in rooms.values() if room is not None}
     found += [f"{PAGE}: the table of rooms has a row for {row}, which is not there" for row in set(table.rooms) - used]
     for path, room in rooms.items():
@@ -108,6 +108,11 @@ def violations(root: Path, files: Sequence[str], page: str) -> list[str]:
                 allowed = ", ".join(sorted(table.rooms[table.row_of(room)])) or "nothing"
                 found.append(f"{path}: includes {target}; {room} may include {allowed} ({PAGE})")
     return found
+
+
+def _missing_row(path: str) -> str:
+    folder = Path(path).parent.as_posix()
+    return path if folder in HOUSES else f"{folder}/"
 
 
 def _targets(root: Path, path: str) -> Iterator[str]:

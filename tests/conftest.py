@@ -6,6 +6,8 @@ import sys
 import pytest
 from hypothesis import settings
 
+from tests.demo import DemoFiles, shared_folder
+
 # One run is like the other; MOTE_TEST_RANDOM=1 draws other examples each time.
 settings.register_profile("mote", derandomize="MOTE_TEST_RANDOM" not in os.environ)
 settings.load_profile("mote")
@@ -23,6 +25,12 @@ def shared_captures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(api, "capture", captured)
         yield
+
+
+@pytest.fixture(scope="session")
+def demo_files(tmp_path_factory) -> DemoFiles:
+    """The demo model as files, each exported once for all workers of pytest-xdist."""
+    return DemoFiles(shared_folder(tmp_path_factory.getbasetemp()))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

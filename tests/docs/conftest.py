@@ -32,11 +32,9 @@ FILES = {
 
 
 @pytest.fixture(scope="session")
-def model_file(tmp_path_factory) -> Path:
+def model_file(demo_files) -> Path:
     """The bundled checkpoint, exported as a user exports it."""
-    path = tmp_path_factory.mktemp("demo") / "demo.mote"
-    export(str(CHECKPOINT), path)
-    return path
+    return demo_files.path()
 
 
 @pytest.fixture(scope="session")

@@ -16,16 +16,10 @@ DEMO = ROOT / "examples" / "demo"
 
 
 @pytest.fixture(scope="session")
-def demo_path(tmp_path_factory) -> Path:
+def demo_path(demo_files) -> Path:
     """examples/demo as a .mote file: MOTE_TEST_DEMO names one that is there already."""
     given = os.environ.get("MOTE_TEST_DEMO")
-    if given:
-        return Path(given)
-    from llm_export.api import export
-
-    path = tmp_path_factory.mktemp("demo") / "demo.mote"
-    export(str(DEMO), path, recipe="none")
-    return path
+    return Path(given) if given else demo_files.path(recipe="none")
 
 
 @pytest.fixture(scope="session")

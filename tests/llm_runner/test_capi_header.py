@@ -42,7 +42,7 @@ def test_the_module_has_all_error_codes_of_the_header():
         for name, value in constants().items()
         if name == "MOTE_OK" or name.startswith("MOTE_ERROR_")
     }
-    assert ERROR_CODES == of_header
+    assert of_header == ERROR_CODES
 
 
 def test_every_error_code_has_an_exception():

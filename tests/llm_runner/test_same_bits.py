@@ -18,15 +18,9 @@ KV_DTYPES = ("float32", "float16", "int8", "int4")
 
 
 @pytest.fixture(scope="module", params=["none", "8da4w"])
-def model(request, demo, tmp_path_factory):
+def model(request, demo, demo_files):
     """The demo model: dense as the other tests have it, or quantised as users have it."""
-    if request.param == "none":
-        return demo
-    from llm_export.api import export
-
-    path = tmp_path_factory.mktemp("quantised") / "demo.mote"
-    export(Path(__file__).resolve().parents[2] / "examples" / "demo", path, recipe=request.param)
-    return Model.load(path)
+    return demo if request.param == "none" else Model.load(demo_files.path(request.param))
 
 
 def hash_of(logits: list[np.ndarray]) -> str:

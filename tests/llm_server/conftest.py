@@ -20,7 +20,6 @@ from llm_runner import Model
 from llm_server import ServerOptions, create_app
 from llm_server.serve import listen, uvicorn_server
 
-DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 # Qwen's form: reasoning that the prompt begins unless it is told not to, and tools.
 TEMPLATE = (
     "{%- if tools %}{{- '<|im_start|>system\\n' + tools | tojson + '<|im_end|>\\n' }}{%- endif %}"
@@ -33,15 +32,9 @@ TEMPLATE = (
 
 
 @pytest.fixture(scope="session")
-def demo_path(tmp_path_factory) -> Path:
+def demo_path(demo_files) -> Path:
     given = os.environ.get("MOTE_TEST_DEMO")
-    if given:
-        return Path(given)
-    from llm_export.api import export
-
-    path = tmp_path_factory.mktemp("demo") / "demo.mote"
-    export(str(DEMO), path, recipe="none", check="off")
-    return path
+    return Path(given) if given else demo_files.path(recipe="none")
 
 
 @pytest.fixture(scope="session")

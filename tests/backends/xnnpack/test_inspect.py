@@ -18,23 +18,18 @@ from tests.llm_export.program_reader import read_program
 
 
 @pytest.fixture(scope="module")
-def exported(demo_checkpoint, tmp_path_factory) -> tuple[Path, api.ExportReport]:
-    path = tmp_path_factory.mktemp("inspect") / "demo.mote"
-    return path, api.export(demo_checkpoint, path, backends="xnnpack,cpu", check="off")
+def exported(checked_report) -> tuple[Path, api.ExportReport]:
+    return checked_report.path, checked_report
 
 
 @pytest.fixture(scope="module")
-def xnnpack_only(demo_checkpoint, tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("inspect") / "xnnpack.mote"
-    api.export(demo_checkpoint, path, backends="xnnpack", check="off")
-    return path
+def xnnpack_only(demo_files) -> Path:
+    return demo_files.path(backends="xnnpack", check="off")
 
 
 @pytest.fixture(scope="module")
-def cpu_only(demo_checkpoint, tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("inspect") / "cpu.mote"
-    api.export(demo_checkpoint, path, backends="cpu", check="off")
-    return path
+def cpu_only(demo_files) -> Path:
+    return demo_files.path()
 
 
 def runner(*arguments: str | Path, library: str = "/nowhere/libXNNPACK.so") -> subprocess.CompletedProcess:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,11 +69,9 @@ def test_one_scale_a_channel(recipe, tmp_path, xnnpack):
 
 
 @pytest.fixture(scope="module")
-def both(demo_checkpoint, tmp_path_factory, xnnpack):
-    path = tmp_path_factory.mktemp("both") / "demo.mote"
-    report = api.export(demo_checkpoint, path, backends="xnnpack,cpu")
-    assert not report.notes
-    return path
+def both(checked_report, tmp_path_factory, xnnpack):
+    assert not checked_report.notes
+    return Path(shutil.copy(checked_report.path, tmp_path_factory.mktemp("both")))  # what is packed lies beside it
 
 
 def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(both, tmp_path):
@@ -103,11 +102,10 @@ def test_sequences_decode_together_on_the_cpu_only(both):
     Model.load(both, backend="cpu").batch(2).close()
 
 
-def test_the_file_grows_by_its_blobs_only(both, demo_checkpoint, tmp_path):
-    api.export(demo_checkpoint, tmp_path / "cpu.mote", check="off")
+def test_the_file_grows_by_its_blobs_only(both, demo_files):
     about = Model.load(both).describe()
     blobs = sum(delegate["bytes"] for delegate in about["delegates"])
-    assert both.stat().st_size - (tmp_path / "cpu.mote").stat().st_size < 1.2 * blobs + 64 * 1024
+    assert both.stat().st_size - demo_files.path().stat().st_size < 1.2 * blobs + 64 * 1024
     assert {method["target"] for method in about["methods"]} == {"xnnpack", "cpu"}
 
 
@@ -124,8 +122,8 @@ def test_dense_weights_in_float16(demo_checkpoint, tmp_path, xnnpack):
     assert sizes[True] < 0.6 * sizes[False]
 
 
-def test_a_tied_head_stays_with_the_embedding(demo_checkpoint, tmp_path):
-    report = api.export(demo_checkpoint, tmp_path / "demo.mote", backends="xnnpack", check="off")
+def test_a_tied_head_stays_with_the_embedding(demo_files):
+    report = demo_files.report(backends="xnnpack", check="off")
     tied = [r for r in report.refusals if r.reason.startswith("the embedding's weight")]
     assert {(r.op, r.method) for r in tied} == {("mote.linear", m) for m in ("prefill", "decode", "verify")}
     assert len(tied) == 3
