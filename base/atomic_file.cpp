@@ -48,7 +48,8 @@ void remove_left(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string prefix = file.filename().string() + std::string(kTemporary);
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder_of(file), error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(folder_of(file), error), end; !error && entry != end;
+       entry.increment(error)) {
     if (entry->path().filename().string().starts_with(prefix)) remove_if_left(entry->path());
   }
 }

@@ -12,8 +12,8 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 enum class Utf8Kind { kValid, kInvalid, kIncomplete };
 
-// What the first character of a text, which is not empty, is. kIncomplete: the whole text is the beginning of a character
-// that more bytes could complete.
+// What the first character of a text, which is not empty, is. kIncomplete: the whole text is the beginning of a
+// character that more bytes could complete.
 struct Utf8Character {
   Utf8Kind kind = Utf8Kind::kInvalid;
   size_t length = 0;        // bytes that it takes of the text, at least 1

@@ -14,7 +14,8 @@ struct StepPiece {
 
 py::object exception_of(const mote_error& error) {
   if (error.code == MOTE_OK) return py::none();
-  return py::module_::import("llm_runner.errors").attr("error_from_code")(error.code, py::str(error.message));
+  return py::module_::import("llm_runner.errors")
+      .attr("error_from_code")(static_cast<int>(error.code), py::str(error.message));
 }
 
 // Steps take turns; add and cancel come at any time.

@@ -15,8 +15,10 @@ class Options {
 #define MOTE_READ(name) read(#name, options_.name);
     MOTE_SAMPLING_SCALARS(MOTE_READ)
     MOTE_READ(max_new_tokens)
-    MOTE_READ(do_sample) MOTE_READ(logprobs) MOTE_READ(top_logprobs) MOTE_READ(max_time) MOTE_READ(speculative)
-        MOTE_READ(draft_tokens) MOTE_READ(ignore_eos) MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
+    MOTE_READ(do_sample)
+    MOTE_READ(logprobs)
+    MOTE_READ(top_logprobs) MOTE_READ(max_time) MOTE_READ(speculative) MOTE_READ(draft_tokens) MOTE_READ(ignore_eos)
+        MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
             read("dry_sequence_breakers", breakers_);
     read("sequence_bias", sequences_);

@@ -49,8 +49,8 @@ class Reply {
     while (true) {
       check([&](mote_error* error) { return mote_reply_next_event(handle_.get(), &event, error); });
       if (event.kind == MOTE_REPLY_NONE) return events;
-      events.append(
-          py::make_tuple(event.kind, event.call_index, py::str(event.text, event.text_bytes), py::str(event.id)));
+      events.append(py::make_tuple(static_cast<int>(event.kind), event.call_index,
+                                   py::str(event.text, event.text_bytes), py::str(event.id)));
     }
   }
 

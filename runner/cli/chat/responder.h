@@ -21,7 +21,7 @@ struct ReplyStatistics {
   int64_t position = 0;
   int64_t context_length = 0;
   mote_finish_reason finish_reason = MOTE_FINISH_NONE;
-  std::string speculation;     // speculation_text()
+  std::string speculation;  // speculation_text()
 };
 
 struct Reply {
