@@ -47,7 +47,9 @@ void Position::defer(std::span<const int32_t> ids) {
   end_transition();
 }
 
-void Position::drop_deferred() { truncate(num_computed()); }
+void Position::drop_deferred() {
+  if (num_deferred_ > 0) truncate(num_computed());
+}
 
 void Position::forget_logits() {
   has_row_ = false;
