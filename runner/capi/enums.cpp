@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "runner/capi/mote.h"
 #include "runner/chat/chat_turn.h"
+#include "runner/generation/beam_search.h"
 #include "runner/generation/generation.h"
 #include "runner/grammars/grammar.h"
 #include "runner/replies/parser.h"
@@ -124,6 +125,60 @@ const char* name_of(mote::Code code) {
     MOTE_SAME(MOTE_CHAT_CALL_END, kCallEnd);
     MOTE_SAME(MOTE_CHAT_CALL_DISCARDED, kCallDiscarded);
     MOTE_SAME(MOTE_CHAT_DONE, kDone);
+  }
+}
+
+[[maybe_unused]] void same(mote::LoadMode value) {
+  using enum mote::LoadMode;
+  switch (value) {
+    MOTE_SAME(MOTE_LOAD_MAP, kMap);
+    MOTE_SAME(MOTE_LOAD_READ, kRead);
+  }
+}
+
+[[maybe_unused]] void same(mote::KvType value) {
+  using enum mote::KvType;
+  switch (value) {
+    MOTE_SAME(MOTE_KV_FLOAT32, kFloat32);
+    MOTE_SAME(MOTE_KV_FLOAT16, kFloat16);
+    MOTE_SAME(MOTE_KV_INT8, kInt8);
+    MOTE_SAME(MOTE_KV_INT4, kInt4);
+  }
+}
+
+[[maybe_unused]] void same(mote::ThreadPriority value) {
+  using enum mote::ThreadPriority;
+  switch (value) {
+    MOTE_SAME(MOTE_PRIORITY_NORMAL, kNormal);
+    MOTE_SAME(MOTE_PRIORITY_LOW, kLow);
+    MOTE_SAME(MOTE_PRIORITY_HIGH, kHigh);
+  }
+}
+
+[[maybe_unused]] void same(mote::Overflow value) {
+  using enum mote::Overflow;
+  switch (value) {
+    MOTE_SAME(MOTE_OVERFLOW_REFUSE, kRefuse);
+    MOTE_SAME(MOTE_OVERFLOW_SHIFT, kShift);
+  }
+}
+
+[[maybe_unused]] void same(mote::SpeculationMode value) {
+  using enum mote::SpeculationMode;
+  switch (value) {
+    MOTE_SAME(MOTE_SPECULATIVE_AUTO, kAuto);
+    MOTE_SAME(MOTE_SPECULATIVE_OFF, kOff);
+    MOTE_SAME(MOTE_SPECULATIVE_LOOKUP, kLookup);
+    MOTE_SAME(MOTE_SPECULATIVE_DRAFT, kDraft);
+  }
+}
+
+[[maybe_unused]] void same(mote::EarlyStopping value) {
+  using enum mote::EarlyStopping;
+  switch (value) {
+    MOTE_SAME(MOTE_EARLY_STOPPING_HEURISTIC, kHeuristic);
+    MOTE_SAME(MOTE_EARLY_STOPPING_FULL, kFull);
+    MOTE_SAME(MOTE_EARLY_STOPPING_NEVER, kNever);
   }
 }
 

@@ -136,7 +136,7 @@ MOTE_API int32_t mote_describe_kernels(char** json, mote_error* error);
 
 /* How a file comes into memory: pages that the system reads when they are needed and may drop, or all of it read at
  * once. */
-enum { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 };
+typedef enum MOTE_ENUM(mote_load_mode) { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 } mote_load_mode;
 
 /* Told how much of the opening of a model is done, 0..1 and never less than before, by the thread that opens it. Not 0
  * ends it with MOTE_ERROR_CANCELLED, and nothing is left behind. */
@@ -327,9 +327,18 @@ typedef struct {
 MOTE_API int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info,
                                             mote_error* error);
 
-enum { MOTE_KV_FLOAT32 = 0, MOTE_KV_FLOAT16 = 1, MOTE_KV_INT8 = 2, MOTE_KV_INT4 = 3 };
-enum { MOTE_PRIORITY_NORMAL = 0, MOTE_PRIORITY_LOW = 1, MOTE_PRIORITY_HIGH = 2 };
-enum { MOTE_OVERFLOW_REFUSE = 0, MOTE_OVERFLOW_SHIFT = 1 };
+typedef enum MOTE_ENUM(mote_kv_type) {
+  MOTE_KV_FLOAT32 = 0,
+  MOTE_KV_FLOAT16 = 1,
+  MOTE_KV_INT8 = 2,
+  MOTE_KV_INT4 = 3
+} mote_kv_type;
+typedef enum MOTE_ENUM(mote_priority) {
+  MOTE_PRIORITY_NORMAL = 0,
+  MOTE_PRIORITY_LOW = 1,
+  MOTE_PRIORITY_HIGH = 2
+} mote_priority;
+typedef enum MOTE_ENUM(mote_overflow) { MOTE_OVERFLOW_REFUSE = 0, MOTE_OVERFLOW_SHIFT = 1 } mote_overflow;
 
 typedef struct {
   uint32_t struct_size;
@@ -515,13 +524,13 @@ typedef struct {
   float bias;
 } mote_sequence_bias;
 
-enum {
+typedef enum MOTE_ENUM(mote_speculative) {
   MOTE_SPECULATIVE_AUTO =
       0, /* where it pays: with the session's draft model, if it has one, and from the text itself */
   MOTE_SPECULATIVE_OFF = 1,
   MOTE_SPECULATIVE_LOOKUP = 2, /* only from the text itself: what followed when its end occurred before */
   MOTE_SPECULATIVE_DRAFT = 3   /* only with the draft model */
-};
+} mote_speculative;
 
 /* docs/sampling.md tells what each option does and in which order. */
 typedef struct {
@@ -802,7 +811,11 @@ MOTE_API void mote_chat_turn_close(mote_chat_turn* turn);
 
 typedef struct mote_beams mote_beams;
 
-enum { MOTE_EARLY_STOPPING_HEURISTIC = 0, MOTE_EARLY_STOPPING_FULL = 1, MOTE_EARLY_STOPPING_NEVER = 2 };
+typedef enum MOTE_ENUM(mote_early_stopping) {
+  MOTE_EARLY_STOPPING_HEURISTIC = 0,
+  MOTE_EARLY_STOPPING_FULL = 1,
+  MOTE_EARLY_STOPPING_NEVER = 2
+} mote_early_stopping;
 
 /* As transformers' options of these names; early_stopping False, True and "never". */
 typedef struct {

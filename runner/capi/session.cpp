@@ -22,12 +22,6 @@ mote_session_options default_options() {
   return options;
 }
 
-mote::ThreadPriority priority_of(int32_t priority) {
-  return priority == MOTE_PRIORITY_LOW    ? mote::ThreadPriority::kLow
-         : priority == MOTE_PRIORITY_HIGH ? mote::ThreadPriority::kHigh
-                                          : mote::ThreadPriority::kNormal;
-}
-
 std::optional<std::string> text_or_none(const char* text) {
   return text == nullptr ? std::nullopt : std::optional<std::string>(text);
 }
@@ -61,7 +55,7 @@ mote::Result<mote::SessionOptions> mote::capi::read_session_options(const mote_s
                         options.num_threads,
                         options.prefill_chunk,
                         text_or_none(options.cpus),
-                        priority_of(options.priority),
+                        static_cast<mote::ThreadPriority>(options.priority),
                         static_cast<Overflow>(options.overflow),
                         options.num_keep,
                         std::move(prefix_cache)};

@@ -115,7 +115,7 @@ def test_bytes_are_held_until_the_last_session_is_closed(demo_path):
     model.close()
     gc.collect()
     assert held() is not None
-    assert session.generate(PROMPT, max_new_tokens=2).text()
+    assert len(session.prefill([1, 2, 3])) > 0
     session.close()
     del session, model
     gc.collect()
