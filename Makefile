@@ -53,7 +53,7 @@ build: $(STAMPS)/build
 
 demo: out/demo.mote
 	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --top-p 0.8 --repetition-penalty 1.1 --seed 45
-	printf 'Hello\nWrite a function that counts the vowels in a string.\nThanks\n' | $(BIN)/mote chat out/demo.mote
+	printf 'Hello\nWrite a function that counts the vowels in a string.\nThanks\n' | $(BIN)/mote chat out/demo.mote --seed 2
 
 out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
 	@mkdir -p out

@@ -81,7 +81,7 @@ def assert_same_everywhere(model, oracle: Tokenizer, seed: int = 0) -> None:
     rng = random.Random(seed)
     for text in TEXTS:
         assert_same(model, oracle, text)
-    for path in ("docs/ops.md", "llm_export/check/", "tests/fixtures/heldout_textwrap.txt"):
+    for path in ("docs/ops.md", "llm_export/check/__init__.py", "tests/fixtures/heldout_textwrap.txt"):
         assert_same(model, oracle, (ROOT / path).read_text())
     for _ in range(1000):
         assert_same(model, oracle, random_text(rng))

@@ -104,12 +104,13 @@ class Model:
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
             return cls(_core.Model.open(path, options), path)
+        data: Any = source
         try:
-            memoryview(source)
+            memoryview(data)
         except TypeError:
-            kind = type(source).__name__
+            kind = type(data).__name__
             raise ArgumentError(f"a model is loaded from a path, an open file or bytes, not from {kind}") from None
-        return cls(_core.Model.open_memory(source, options), "")
+        return cls(_core.Model.open_memory(data, options), "")
 
     def generate(
         self,
