@@ -8,6 +8,7 @@ from torch import nn
 
 from llm_export.errors import UnsupportedError
 from llm_export.instructions import lower
+from llm_export.passes import Fused
 from tests.contracts.architectures import find, tiny_config
 from tests.llm_export.passes.graphs import Captured, module_of
 from tests.llm_export.tiny import check_against_eager, export_tiny
@@ -38,8 +39,13 @@ def test_a_weight_is_in_the_table_once(tmp_path):
     assert len(sources) == len(set(sources))
 
 
+def lower_alone(captured: Captured):
+    """Instructions of a graph that no pass has changed."""
+    return lower(Fused(**vars(captured.methods)))
+
+
 def lowered(forward, x_shape=(64,), **parts):
-    return lower(Captured(module_of(forward, **parts), x_shape).methods, "test").methods[0]
+    return lower_alone(Captured(module_of(forward, **parts), x_shape)).methods[0]
 
 
 def test_an_unknown_op_is_named_with_its_place():
@@ -50,7 +56,7 @@ def test_an_unknown_op_is_named_with_its_place():
         node = captured.editor().calls("aten.digamma.default")[0]
         node.meta["nn_module_stack"] = {"a": ("model", "X"), "b": ("model.layers.3", "Y")}
         node.meta["stack_trace"] = 'File "/lib/transformers/modeling_x.py", line 12, in forward\n    y = x.digamma()\n'
-        lower(captured.methods, "test")
+        lower_alone(captured)
 
 
 def test_a_size_that_is_quadratic_in_the_tokens_is_refused():
@@ -72,7 +78,7 @@ def test_a_view_that_strides_do_not_allow_is_copied_first():
 
 
 def test_equal_numbers_share_a_weight():
-    program = lower(Captured(module_of(lambda m, x, p: (x * 3.0).sin() * 3.0 + 2)).methods, "test")
+    program = lower_alone(Captured(module_of(lambda m, x, p: (x * 3.0).sin() * 3.0 + 2)))
     assert sorted(spec.name for spec in program.weights) == ["constant.float32.2.0", "constant.float32.3.0"]
 
 
@@ -82,4 +88,4 @@ def test_half_precision_parameters_are_stored_as_their_op_computes():
     name = next(iter(captured.methods.weights))
     spec = captured.methods.weights[name]
     captured.methods.weights[name] = type(spec)(spec.sources, spec.shape, torch.bfloat16)
-    assert lower(captured.methods, "test").weights[0].dtype == torch.float32
+    assert lower_alone(captured).weights[0].dtype == torch.float32
