@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A path, or a file name with an ending of ours. `<op>`, `NAME` and `*` stand for any name.
 PATH = re.compile(r"[\w.*<>-]+(?:/[\w.*<>-]+)*/?")
 SOURCE = re.compile(r"[\w*<>-]+\.(?:cpp|h|py|pyi|fbs|cmake)")
-PLACEHOLDER = re.compile(r"<\w+>|\b[A-Z][A-Z0-9]*\b(?!\.)")
+PLACEHOLDER = re.compile(r"<\w+>|(?<![A-Za-z0-9])[A-Z]{2,}(?![A-Za-z0-9.])")
 # Names of files that a reader has or writes, or that belong to other projects.
 OTHERS = {"llama.cpp"}
 
