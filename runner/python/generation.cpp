@@ -17,7 +17,8 @@ class Options {
     MOTE_READ(max_new_tokens)
     MOTE_READ(do_sample)
     MOTE_READ(logprobs)
-    MOTE_READ(top_logprobs) MOTE_READ(max_time) MOTE_READ(speculative) MOTE_READ(draft_tokens) MOTE_READ(ignore_eos)
+    MOTE_READ(top_logprobs)
+    MOTE_READ(max_time) MOTE_READ(speculative) MOTE_READ(draft_tokens) MOTE_READ(ignore_eos)
         MOTE_READ(skip_special_tokens) MOTE_READ(skip_eos)
 #undef MOTE_READ
             read("dry_sequence_breakers", breakers_);

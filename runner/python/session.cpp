@@ -213,7 +213,8 @@ SessionOptions::SessionOptions(const py::dict& given) {
   MOTE_READ(kv_type)
   MOTE_READ(num_threads)
   MOTE_READ(prefill_chunk)
-  MOTE_READ(priority) MOTE_READ(overflow) MOTE_READ(num_keep)
+  MOTE_READ(priority)
+  MOTE_READ(overflow) MOTE_READ(num_keep)
 #undef MOTE_READ
       read("cpus", cpus_);
   if (!cpus_.empty()) options_.cpus = cpus_.c_str();
