@@ -5,13 +5,6 @@
 #include "tokenizer/compile/compile.h"
 
 namespace mote {
-namespace {
-
-Status in_file(const std::string& path, const Status& status) {
-  return {status.code(), path + ": " + status.message()};
-}
-
-}  // namespace
 
 Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
 
@@ -45,10 +38,11 @@ bool Model::is_eos(int32_t id) const {
 
 Result<const Tokenizer*> Model::tokenizer() const {
   if (!has_tokenizer()) return nullptr;
-  std::call_once(tokenizer_once_,
-                 [this] { tokenizer_ = Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer)); });
-  if (!tokenizer_->ok()) return in_file(path(), tokenizer_->status());
-  return &**tokenizer_;
+  MOTE_ASSIGN(const auto opened, derived<Tokenizer>([this]() -> Result<std::shared_ptr<const Tokenizer>> {
+                MOTE_ASSIGN(Tokenizer own, Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer)));
+                return std::make_shared<const Tokenizer>(std::move(own));
+              }));
+  return opened.get();
 }
 
 Result<const Tokenizer*> Model::require_tokenizer() const {

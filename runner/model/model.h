@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,8 +76,6 @@ class Model {
 
   std::shared_ptr<const Bound> bound_;
   std::vector<PassedOver> passed_over_;
-  mutable std::once_flag tokenizer_once_;
-  mutable std::optional<Result<Tokenizer>> tokenizer_;  // once it was asked for
   Derived derived_;
 };
 
