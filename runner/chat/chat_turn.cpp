@@ -73,12 +73,7 @@ Result<std::vector<int32_t>> ChatTurn::fitting(Conversation& conversation) const
 
 Result<ChatEvent> ChatTurn::next() {
   if (events_.empty() && !is_over_) MOTE_RETURN_IF_ERROR(step());
-  if (events_.empty()) {
-    ChatEvent done;
-    done.kind = ChatEventKind::kDone;
-    done.finish_reason = finish_reason_;
-    return done;
-  }
+  if (events_.empty()) return done();
   ChatEvent event = std::move(events_.front());
   events_.pop_front();
   return event;
@@ -129,10 +124,7 @@ Status ChatTurn::take_piece() {
   if (!piece->finish_reason.has_value()) return {};
   finish_reason_ = piece->finish_reason;
   end();
-  ChatEvent done;
-  done.kind = ChatEventKind::kDone;
-  done.finish_reason = finish_reason_;
-  events_.push_back(std::move(done));
+  events_.push_back(done());
   return {};
 }
 
@@ -147,6 +139,13 @@ void ChatTurn::add(std::vector<ReplyEvent> events) {
     if (has_id && event.call_id.empty()) event.call_id = call_ids_.of(from.index);
     events_.push_back(std::move(event));
   }
+}
+
+ChatEvent ChatTurn::done() const {
+  ChatEvent event;
+  event.kind = ChatEventKind::kDone;
+  event.finish_reason = finish_reason_;
+  return event;
 }
 
 // The message stays as far as it came.

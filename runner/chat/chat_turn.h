@@ -91,6 +91,7 @@ class ChatTurn {
   Status step();
   Status take_piece();
   void add(std::vector<ReplyEvent> events);
+  ChatEvent done() const;
   void end();
 
   std::shared_ptr<const ReplyPlan> plan_;
