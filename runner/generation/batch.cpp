@@ -139,24 +139,26 @@ size_t Batch::num_sequences() const {
 Result<std::span<const BatchPiece>> Batch::step() {
   const std::unique_lock lock(step_mutex_, std::try_to_lock);
   MOTE_REQUIRE(lock.owns_lock(), Code::kInvalidArgument, "another thread is in a step of this batch");
-  if (take_unclaimed()) return std::span<const BatchPiece>(pieces_);
-  compute_step();
-  return std::span<const BatchPiece>(pieces_);
+  if (!take_unclaimed()) {
+    compute_step();
+    handed_out_.swap(pieces_);
+  }
+  return std::span<const BatchPiece>(handed_out_);
 }
 
 // Those that calls of next computed, the first of each sequence.
 bool Batch::take_unclaimed() {
-  pieces_.clear();
+  handed_out_.clear();
   const auto is_first = [&](const BatchPiece& piece) {
-    return std::ranges::find(pieces_, piece.sequence, &BatchPiece::sequence) == pieces_.end();
+    return std::ranges::find(handed_out_, piece.sequence, &BatchPiece::sequence) == handed_out_.end();
   };
-  pieces_.reserve(unclaimed_.size());
+  handed_out_.reserve(unclaimed_.size());
   std::erase_if(unclaimed_, [&](BatchPiece& piece) {
     if (!is_first(piece)) return false;
-    pieces_.push_back(std::move(piece));
+    handed_out_.push_back(std::move(piece));
     return true;
   });
-  return !pieces_.empty();
+  return !handed_out_.empty();
 }
 
 void Batch::compute_step() {

@@ -63,8 +63,9 @@ class Batch {
   // Sequences that are not over.
   size_t num_sequences() const;
 
-  // At most one piece for each sequence; none if there is nothing to compute. Valid until the next step. A sequence
-  // that the system has no memory for ends with kOutOfMemory. Errors: kInvalidArgument while another thread is in it.
+  // At most one piece for each sequence; none if there is nothing to compute. Valid until the next call of step. A
+  // sequence that the system has no memory for ends with kOutOfMemory. Errors: kInvalidArgument while another thread
+  // is in it.
   Result<std::span<const BatchPiece>> step();
   // The next piece of a sequence that is delivered by next, until its last: makes steps, for all sequences, unless
   // another thread is in one, which is then waited for. Thread safety: any threads, for a sequence one at a time.
@@ -111,10 +112,11 @@ class Batch {
   std::mutex step_mutex_;                          // of all that follows
   std::deque<std::unique_ptr<Sequence>> waiting_;  // for a place among the running
   std::deque<std::unique_ptr<Sequence>> running_;
-  std::vector<BatchPiece> pieces_;
-  std::deque<BatchPiece> unclaimed_;  // that a call of next computed for step
-  std::vector<Sequence*> members_;    // of the decode call
-  std::vector<SequenceStates> rows_;  // theirs
+  std::vector<BatchPiece> pieces_;      // of the step that is computed
+  std::vector<BatchPiece> handed_out_;  // by step; no call of next touches them
+  std::deque<BatchPiece> unclaimed_;    // that a call of next computed for step
+  std::vector<Sequence*> members_;      // of the decode call
+  std::vector<SequenceStates> rows_;    // theirs
   const std::atomic<bool> not_cancelled_{false};
 };
 
