@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import struct
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -147,6 +148,15 @@ def numbers(*values: float) -> Numbers:
 
 def random(*sizes: int, seed: int = 0) -> Tensor:
     return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed + sum(sizes)))
+
+
+def half_tolerance(k: int) -> float:
+    """Of a sum of k products in float16: half a unit in the last of 11 bits of each activation and of the result, and
+    on CPUs that add in float16 of each sum too, whose errors go either way.
+    """
+    cpu = Path("/proc/cpuinfo")
+    adds_in_half = cpu.exists() and re.search(r"\b(avx512_fp16|asimdhp)\b", cpu.read_text()) is not None
+    return 1e-3 + (k**0.5 * 2**-11 if adds_in_half else 0)
 
 
 def linear_attributes(activations: str, norm: str = "none", unit_offset: int = 0) -> dict:

@@ -22,6 +22,7 @@ from tests.backends.xnnpack.parts import (
     Part,
     T,
     dims,
+    half_tolerance,
     linear_attributes,
     numbers,
     quantised,
@@ -81,15 +82,6 @@ def test_float_linear(weight):
         for tokens in TOKENS:
             x = random(tokens, k)
             assert_near(part.run(tokens, [x]), mote.linear(x, dense, given))
-
-
-def half_tolerance(k: int) -> float:
-    """Of a sum of k products in float16: half a unit in the last of 11 bits of each activation and of the result, and on
-    CPUs that add in float16 of each sum too, whose errors go either way.
-    """
-    cpu = Path("/proc/cpuinfo")
-    adds_in_half = cpu.exists() and re.search(r"\b(avx512_fp16|asimdhp)\b", cpu.read_text()) is not None
-    return 1e-3 + (k**0.5 * 2**-11 if adds_in_half else 0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
