@@ -27,7 +27,7 @@ if not __package__:
 from benchmarks import report  # noqa: E402
 from benchmarks.peers import Peer, all_peers  # noqa: E402
 from benchmarks.peers.environment import Environment, PeerError, evict, folder_bytes, read_through, say  # noqa: E402
-from benchmarks.peers.mote import KV_TYPE  # noqa: E402
+from benchmarks.peers.mote import KV_DTYPE  # noqa: E402
 from benchmarks.shapes import SHAPES  # noqa: E402
 
 ROUNDS, QUICK_ROUNDS = 5, 3
@@ -52,7 +52,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="report to write (default: WORK/report.json)")
     parser.add_argument("--markdown", type=Path, help="table to write (default: beside the report)")
     parser.add_argument("--plot", type=Path, help="roofline plot to write (default: beside the report)")
-    parser.add_argument("--kv-type", choices=report.KV_ELEMENT_BYTES, default="float32", help="of Mote's cache")
+    parser.add_argument("--kv-dtype", choices=report.KV_ELEMENT_BYTES, default="float32", help="of Mote's cache")
     parser.add_argument("--no-amx", action="store_true", help="refuse AMX to every runtime: vector units only")
     parser.add_argument("--lock", type=Path, help="file to flock while measuring, for machines that are shared")
     options = parser.parse_args(arguments)
@@ -105,11 +105,11 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def with_cache(peer: Peer, kv_type: str) -> Peer:
+def with_cache(peer: Peer, kv_dtype: str) -> Peer:
     """Returns Mote with that element type of its cache, and any other runtime as it is."""
     if peer.name not in report.OURS:
         return peer
-    return replace(peer, cache=kv_type, settings=peer.settings | {KV_TYPE: kv_type})
+    return replace(peer, cache=kv_dtype, settings=peer.settings | {KV_DTYPE: kv_dtype})
 
 
 class Contest:
@@ -125,7 +125,9 @@ class Contest:
         self._runs: dict[tuple[str, str], list[dict]] = {}
         self._limits: list[dict] = []
         self._limits_error = ""
-        self._peers = [with_cache(peer, options.kv_type) for peer in all_peers().values() if peer.name in options.peers]
+        self._peers = [
+            with_cache(peer, options.kv_dtype) for peer in all_peers().values() if peer.name in options.peers
+        ]
 
     def prepare(self) -> None:
         """Installs and converts; what fails is remembered and left out."""

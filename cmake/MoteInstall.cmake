@@ -24,4 +24,7 @@ if(SKBUILD)
   install(TARGETS llm_tokenizer_core DESTINATION llm_tokenizer COMPONENT python)
   install(TARGETS mote-runner DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
   install(FILES ${MOTE_SCHEMA_PYTHON} DESTINATION llm_export/program COMPONENT python)
+  # Type checkers read what an editable installation has beside the sources only where py.typed is too.
+  install(FILES ${MOTE_OPTION_TYPES} ${PROJECT_SOURCE_DIR}/runner/python/llm_runner/py.typed DESTINATION llm_runner
+          COMPONENT python)
 endif()

@@ -14,6 +14,7 @@ import click
 
 from llm_export.backends.xnnpack.library import name_library
 from llm_export.commands import runner_binary
+from llm_export.commands.runner_options import RunnerOptionsCommand
 
 RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
@@ -21,6 +22,7 @@ RUNNER_VERBS = {
     "bench": "Measure prefill and decode speed, load time and memory.",
     "inspect": "Show methods, ops, weights, sizes and the memory plan.",
     "render": "Show the prompt that the chat template makes of messages.",
+    "tokenize": "Show the token ids of a text.",
     "verify": "Replay the golden samples on this device.",
 }
 backend_option = click.option(
@@ -160,6 +162,9 @@ def evaluate(**options) -> None:
 
 
 @cli.command(
+    cls=RunnerOptionsCommand,
+    scopes=("session", "model"),
+    left_out=("name",),
     epilog="""\b
 Examples:
   mote serve qwen3.mote
@@ -171,10 +176,6 @@ Examples:
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any that is free.")
 @click.option("--model-name", help="How requests name the model.  [default: the file's name]")
 @click.option("--api-key", help="Clients must send it; better in the environment, as MOTE_API_KEY.  [default: none]")
-@click.option("--threads", type=int, default=0, help="Of a request.  [default: the physical cores]")
-@backend_option
-@click.option("--context-length", type=int, default=0, help="Positions of a request.  [default: at most 4096]")
-@click.option("--kv-dtype", default="float32", show_default=True, help="Of the caches: float32, float16, int8 or int4.")
 @click.option("--parallel", type=click.IntRange(1, 64), default=1, show_default=True, help="Requests side by side.")
 @click.option(
     "--max-queue",

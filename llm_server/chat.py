@@ -15,10 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llm_runner import ChatGeneration, Conversation, ReplyEvent, TokenLogprob, __version__
-from llm_server.constraint import Constraint, constraint_of
 from llm_server.engine import Engine, finish_reason, in_thread, logprob_json, steps
 from llm_server.errors import invalid
-from llm_server.messages import offered_tools, template_messages
+from llm_server.messages import checked_messages, checked_tools
 from llm_server.requests import ChatRequest, read_request
 from llm_server.streaming import respond, respond_whole
 
@@ -32,22 +31,21 @@ async def chat_completions(request: Request) -> Response:
         raise invalid("messages", "the model's file has no chat template: use /v1/completions")
     if asked.top_logprobs and not asked.logprobs:
         raise invalid("top_logprobs", "is only accepted with logprobs = true")
-    chat = Chat(engine, asked, *await asyncio.to_thread(_render, engine, asked))
+    chat = Chat(engine, asked, await asyncio.to_thread(_render, engine, asked))
     return await (respond(request, chat.chunks()) if asked.stream else respond_whole(request, chat.answer()))
 
 
-def _render(engine: Engine, asked: ChatRequest) -> tuple[Conversation, Constraint | None]:
+def _render(engine: Engine, asked: ChatRequest) -> Conversation:
     variables = dict(asked.chat_template_kwargs or {})
     if asked.reasoning_effort is not None:
         variables.setdefault("reasoning_effort", asked.reasoning_effort)
-    messages = template_messages(asked, engine.model.chat_template)
-    tools = offered_tools(asked)
     conversation = Conversation(
-        engine.model, messages, tools=tools, chat_template_kwargs=variables,
-        continue_final_message=bool(asked.continue_final_message),
+        engine.model, checked_messages(asked), tools=checked_tools(asked), chat_template_kwargs=variables,
+        continue_final_message=bool(asked.continue_final_message), tool_choice=asked.tool_choice,
+        response_format=asked.response_format,
     )  # fmt: skip
     engine.check_prompt(conversation.ids, "messages")
-    return conversation, constraint_of(asked, engine.grammar)
+    return conversation
 
 
 @dataclass
@@ -56,20 +54,15 @@ class Choice:
 
     index: int
     reply: ChatGeneration
-    call_id: str | None = None  # the content must be a call, which has this id
     logprobs: list[TokenLogprob] = field(default_factory=list)  # of tokens that no chunk has yet
     calls: int = 0
     _call: dict[str, Any] | None = None
-    _forced: str = ""  # the content so far that must be a call
 
     def deltas(self, events: list[ReplyEvent]) -> list[dict[str, Any]]:
         """Returns what events add. Calls come whole, because one that is begun may turn out to be malformed."""
         return [delta for event in events if (delta := self._delta(event)) is not None]
 
     def _delta(self, event: ReplyEvent) -> dict[str, Any] | None:
-        if event.kind == "content" and self.call_id is not None:
-            self._forced += event.text
-            return None
         if event.kind == "content":
             return {"content": event.text}
         if event.kind == "reasoning":
@@ -84,26 +77,9 @@ class Choice:
             return {"tool_calls": [call]}
         return None
 
-    def last_deltas(self) -> list[dict[str, Any]]:
-        """Returns what is known at the end only: a call that had to be, or its text if it was cut off."""
-        if self.call_id is None:
-            return []
-        try:
-            found = json.loads(self._forced)
-        except ValueError:
-            return [{"content": self._forced}]
-        self.calls += 1
-        function = {"name": found["name"], "arguments": json.dumps(found["arguments"], ensure_ascii=False)}
-        return [{"tool_calls": [{"index": 0, "id": self.call_id, "type": "function", "function": function}]}]
-
     def message(self) -> dict[str, Any]:
         """Returns the whole reply with arguments spelled as a string."""
         message = self.reply.message
-        for delta in self.last_deltas():
-            message = {"role": "assistant", "content": None} | delta
-            for call in message.get("tool_calls", ()):
-                del call["index"]
-            return message
         for call in message.get("tool_calls", ()):
             call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
         if message.get("tool_calls") and not message["content"]:
@@ -118,12 +94,10 @@ class Choice:
 class Chat:
     """One request."""
 
-    def __init__(self, engine: Engine, asked: ChatRequest, conversation: Conversation, constraint: Constraint | None):
+    def __init__(self, engine: Engine, asked: ChatRequest, conversation: Conversation):
         self.engine = engine
         self.asked = asked
         self.conversation = conversation
-        self.constraint = constraint
-        self.stops = asked.stop_strings()
         self.options = [asked.generation_options(choice) for choice in range(asked.n or 1)]
         self.completion_tokens = 0
         self.cached_tokens: int | None = None
@@ -153,8 +127,6 @@ class Chat:
                     async for events in found:
                         for delta in choice.deltas(events):
                             yield self._chunk(choice, delta)
-                for delta in choice.last_deltas():
-                    yield self._chunk(choice, delta)
                 yield self._chunk(choice, {}, choice.finish_reason())
         if self.asked.stream_options is not None and self.asked.stream_options.include_usage:
             yield self.head | {"object": "chat.completion.chunk", "choices": [], "usage": self._usage()}
@@ -163,13 +135,10 @@ class Chat:
         options = self.options[index] | {"max_time": self.engine.timeout}
         if self.asked.logprobs:
             options |= {"logprobs": True, "top_logprobs": self.asked.top_logprobs or 0}
-        if self.constraint is not None:
-            options |= {"grammar": self.constraint.grammar}
-        reply = await in_thread(session.reply, self.conversation, stop_strings=self.stops, **options)
+        reply = await in_thread(session.reply, self.conversation, **options)
         if self.cached_tokens is None:
             self.cached_tokens = reply.cached_tokens
-        is_call = self.constraint is not None and self.constraint.is_call
-        return Choice(index, reply, f"call{self.conversation.num_calls:05d}" if is_call else None)
+        return Choice(index, reply)
 
     async def _steps(self, choice: Choice) -> AsyncIterator[list[ReplyEvent]]:
         async with steps(choice.reply) as found:

@@ -91,7 +91,6 @@ class Completion:
         self.engine = engine
         self.asked = asked
         self.prompts = prompts
-        self.stops = asked.stop_strings()
         self.options = [asked.generation_options(choice) for choice in range(asked.n or 1)]
         self.completion_tokens = 0
         self.cached_tokens = 0
@@ -131,7 +130,8 @@ class Completion:
                     known = await in_thread(session.rewind_to_prefix, prompt)
                     if number == 0 and not scored:
                         self.cached_tokens += known
-                    yield Choice(index, self._generate(session, prompt[known:], options), echo, list(scored))
+                    generation = await in_thread(self._generate, session, prompt[known:], options)
+                    yield Choice(index, generation, echo, list(scored))
                     index += 1
 
     async def _scored(self, session, prompt: list[int]) -> list[ScoredToken]:
@@ -147,7 +147,7 @@ class Completion:
             return None
         if self.asked.logprobs is not None:
             options = options | {"logprobs": True, "top_logprobs": self.asked.logprobs}
-        return session.generate(ids, stop_strings=self.stops, max_time=self.engine.timeout, **options)
+        return session.generate(ids, max_time=self.engine.timeout, **options)
 
     async def _pieces(self, choice: Choice) -> AsyncIterator[Piece]:
         if choice.generation is None:

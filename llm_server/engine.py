@@ -13,16 +13,15 @@ from typing import Any, TypeVar
 
 from llm_runner import (
     AsyncGeneration,
+    Batch,
     ChatGeneration,
     Generation,
-    Grammar,
     Model,
     PrefixCache,
     ProgramError,
     Session,
     TokenLogprob,
 )  # fmt: skip
-from llm_server.batching import BatchedSession, BatchRunner
 from llm_server.errors import ApiError, invalid
 
 T = TypeVar("T")
@@ -51,17 +50,19 @@ class Engine:
         self.num_running = 0
         self.prefix_cache = PrefixCache(prefix_cache_bytes) if prefix_cache_bytes else None
         session_options["prefix_cache"] = self.prefix_cache
-        self._runner = _batch_runner(model, parallel, session_options) if parallel > 1 else None
+        self._batch = _batch_of(model, parallel, session_options) if parallel > 1 else None
         self._free: list[Session] = [self._open_session(session_options) for _ in range(parallel)]
         self.context_length: int = self._free[0].info["context_length"]
         self._turns = asyncio.Semaphore(parallel)
-        self.grammar = lru_cache(maxsize=32)(self._grammar)
         self.token_text = lru_cache(maxsize=65536)(self._token_text)
 
     def _open_session(self, options: dict[str, Any]) -> Session:
-        if self._runner is None:
+        if self._batch is None:
             return self.model.session(**options)
-        return BatchedSession(self.model, self._runner, **options)
+        # The threads are the batch's; those of the session would only go back over what a state cannot rewind.
+        session = self.model.session(**options | {"threads": 1})
+        session.set_batch(self._batch)
+        return session
 
     @contextlib.asynccontextmanager
     async def session(self, ids: Sequence[int]) -> AsyncIterator[Session]:
@@ -93,10 +94,6 @@ class Engine:
         finally:
             self.num_waiting -= 1
 
-    def _grammar(self, json_schema: str) -> Grammar:
-        """Errors: ArgumentError with the place and what is not supported."""
-        return Grammar(self.model, json_schema=json_schema)
-
     def _token_text(self, token_id: int) -> str:
         # Twice, because decoders drop a space at the beginning of a text.
         return self.model.detokenize([token_id, token_id])[len(self.model.detokenize([token_id])) :]
@@ -117,16 +114,16 @@ class Engine:
 
     def close(self) -> None:
         """Frees the sessions that are not in use."""
-        if self._runner is not None:
-            self._runner.close()
+        if self._batch is not None:
+            self._batch.close()
         for session in self._free:
             session.close()
 
 
-def _batch_runner(model: Model, parallel: int, session_options: dict[str, Any]) -> BatchRunner | None:
+def _batch_of(model: Model, parallel: int, session_options: dict[str, Any]) -> Batch | None:
     """None for a model whose sequences cannot be computed together: its requests then share the CPU."""
     try:
-        return BatchRunner(model.batch(parallel, threads=session_options.get("threads")))
+        return model.batch(parallel, **{name: session_options.get(name) for name in ("threads", "cpus", "priority")})
     except ProgramError as error:
         log.warning("requests do not decode together: %s", error)
         return None

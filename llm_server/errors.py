@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -56,13 +57,19 @@ def as_api_error(error: Exception) -> ApiError:
     if isinstance(error, TemplateError):
         return ApiError(400, f"the chat template refuses the conversation: {error}", "messages")
     if isinstance(error, ArgumentError):
-        return ApiError(400, str(error))
+        return ApiError(400, str(error), _field_of(str(error)))
     if isinstance(error, ResourceError):
         return ApiError(503, str(error), code="out_of_memory", retry_after=5)
     if isinstance(error, HTTPException):
         return ApiError(error.status_code, error.detail)
     log.error("a request failed", exc_info=error)
     return ApiError(500, str(error) if isinstance(error, MoteError) else "internal error")
+
+
+def _field_of(sentence: str) -> str | None:
+    """Returns the part of a conversation that a sentence of the runner begins with."""
+    found = re.match(r"(messages|tools|tool_choice|response_format)[\w.\[\]]*(?=:| =)", sentence)
+    return found and found[0]
 
 
 async def on_error(request: Request, error: Exception) -> Response:

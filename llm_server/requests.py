@@ -1,21 +1,66 @@
-"""What requests may say, with their limits; fields that are not named here are ignored."""
+"""What requests may say: OpenAI's fields with their limits, and the runner's options; other fields are ignored."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
+from llm_runner import ArgumentError, check_options, describe_options
 from llm_server.errors import ApiError, invalid
 
 MAX_CHOICES = 16
 MAX_STOPS = 64
 
 Penalty = Annotated[float, Field(ge=-2, le=2)]
-Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+# Of a generation's options, those that requests have by another name or that are the server's own.
+NOT_FIELDS = {
+    "max_new_tokens", "min_new_tokens", "stop_strings", "logprobs", "top_logprobs", "max_time", "skip_special_tokens",
+    "skip_eos",
+}  # fmt: skip
+OPTIONS = [
+    option["name"]
+    for option in describe_options()
+    if option["scope"] == "generation" and option["name"] not in NOT_FIELDS
+]
+
+
+def _checked(name: str) -> AfterValidator:
+    """Returns a validator that asks the runner what it thinks of an option's value."""
+
+    def check(value: Any) -> Any:
+        try:
+            check_options({name: value}, "generation")
+        except ArgumentError as error:
+            raise PydanticCustomError("option", "{sentence}", {"sentence": str(error)}) from None
+        return value
+
+    return AfterValidator(check)
+
+
+class Fields(BaseModel):
+    """null is as absent."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+
+
+OptionFields = create_model(
+    "OptionFields", __base__=Fields, **{name: (Annotated[Any, _checked(name)], None) for name in OPTIONS}
+)
 
 
 class StreamOptions(BaseModel):
@@ -23,10 +68,8 @@ class StreamOptions(BaseModel):
     include_usage: bool | None = None
 
 
-class SamplingRequest(BaseModel):
-    """What chats and completions have in common; null is as absent."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+class SamplingRequest(OptionFields):
+    """What chats and completions have in common: the runner's options, of which OpenAI limits some, and more."""
 
     model: str | None = None
     stream: bool | None = None
@@ -36,18 +79,10 @@ class SamplingRequest(BaseModel):
     stop: str | list[str] | None = None
     seed: Annotated[int, Field(ge=-(2**63), le=2**64 - 1)] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Probability | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
-    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
-    # Not OpenAI's, but known from other servers.
-    top_k: Count | None = None
-    min_p: Probability | None = None
-    typical_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, le=100)] | None = None
-    min_tokens: Count | None = None
-    stop_token_ids: list[Count] | None = None
-    ignore_eos: bool | None = None
+    logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]] | None, _checked("logit_bias")] = None
+    min_tokens: Count | None = None  # not OpenAI's
 
     @field_validator("stop")
     @classmethod
@@ -64,43 +99,22 @@ class SamplingRequest(BaseModel):
 
     def generation_options(self, choice: int) -> dict[str, Any]:
         """Returns the options of `Session.generate` for one of n choices."""
-        names = (
-            "top_p", "presence_penalty", "frequency_penalty", "top_k", "min_p", "typical_p", "repetition_penalty",
-            "stop_token_ids", "ignore_eos",
-        )  # fmt: skip
-        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        options = {name: getattr(self, name) for name in OPTIONS}
         options |= {"min_new_tokens": self.min_tokens, "max_new_tokens": self.most_tokens()}
-        if self.temperature == 0:
-            options["do_sample"] = False
-        elif self.temperature is not None:
-            options["temperature"] = self.temperature
+        options |= {"stop_strings": self._stop_strings()}
         if self.seed is not None:
             options["seed"] = (self.seed + choice) % 2**64
-        if self.logit_bias:
-            options["logit_bias"] = {_token_id(key): bias for key, bias in self.logit_bias.items()}
-        return options
+        return {name: value for name, value in options.items() if value is not None}
 
     def most_tokens(self) -> int:
         """Returns how many tokens a choice may have; 0: until the context is full."""
         return self.max_tokens or 0
 
-    def stop_strings(self) -> list[str]:
+    def _stop_strings(self) -> list[str]:
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
         if "" in stops:
             raise invalid("stop", "a stop string is empty: must have at least one character")
         return stops
-
-
-class JsonSchema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-    name: str | None = None
-    schema_: dict[str, Any] = Field(default_factory=dict, alias="schema")
-
-
-class ResponseFormat(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: JsonSchema | None = None
 
 
 class ChatRequest(SamplingRequest):
@@ -110,7 +124,7 @@ class ChatRequest(SamplingRequest):
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
-    response_format: ResponseFormat | None = None
+    response_format: dict[str, Any] | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     continue_final_message: bool | None = None
@@ -164,18 +178,14 @@ def _first(error: ValidationError) -> ApiError:
     path = str(names[0]) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in names[1:])
     if found["type"] == "missing":
         return invalid(path, "is required", "missing_required_parameter")
+    if found["type"] == "option":
+        return ApiError(400, found["msg"], path)
     value = json.dumps(found["input"], default=str)
     value = value if len(value) <= 60 else value[:57] + "..."
     return ApiError(400, f"{path} = {value}: {found['msg'].removeprefix('Value error, ')}", path)
 
 
 _UNION = ("str", "int", "float", "bool")
-
-
-def _token_id(key: str) -> int:
-    if not key.isascii() or not key.isdigit() or len(key) > 10:
-        raise invalid("logit_bias", f"the key {key[:40]!r} must be a token id")
-    return int(key)
 
 
 def _refuse_constant(name: str) -> float:

@@ -6,9 +6,10 @@ set -eu
 seconds=$1
 shift
 programs=build/fuzz/tests/fuzz
-targets=${*:-tokenizer_json sentencepiece ranks segment encode decode template reply grammar program}
+targets=${*:-tokenizer_json sentencepiece ranks segment encode decode options_json option_text template reply grammar program}
 mkdir -p build/fuzz/seeds build/fuzz/findings
 "$programs/tokenizer_mutations" --write-seeds build/fuzz/seeds
+"$programs/options_mutations" --write-seeds build/fuzz/seeds
 "$programs/template_mutations" --write-seeds build/fuzz/seeds
 "$programs/reply_mutations" --write-seeds build/fuzz/seeds
 "$programs/grammar_mutations" --write-seeds build/fuzz/seeds

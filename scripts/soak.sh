@@ -13,6 +13,10 @@ for target in tokenizer_json sentencepiece ranks segment encode decode; do
   echo "== $target, $seconds s"
   "$programs/tokenizer_mutations" --seconds "$seconds" --seed "$(date +%s)" "$target"
 done
+for target in options_json option_text; do
+  echo "== $target, $seconds s"
+  "$programs/options_mutations" --seconds "$seconds" --seed "$(date +%s)" "$target"
+done
 echo "== program files"
 end=$(($(date +%s) + seconds))
 while [ "$(date +%s)" -lt "$end" ]; do

@@ -19,7 +19,7 @@ PEER = Peer(
 )
 FILE = "model.mote"
 OPTIONS = {"recipe": "8da4w", "group_size": 32, "embedding_bits": 4, "tokenizer": False, "check": "off"}
-KV_TYPE = "MOTE_COMPARE_KV_TYPE"
+KV_DTYPE = "MOTE_COMPARE_KV_DTYPE"
 
 
 def convert(checkpoint: Path, folder: Path, backend: str = "cpu") -> None:
@@ -34,7 +34,7 @@ class Mote:
 
         self._model = Model.load(path, backend=backend)
         self._session = self._model.session(
-            context_length=context_length, kv_dtype=os.environ.get(KV_TYPE, PEER.cache), threads=threads
+            context_length=context_length, kv_dtype=os.environ.get(KV_DTYPE, PEER.cache), threads=threads
         )
 
     def generate(self, prompt: list[int], count: int) -> tuple[list[int], list[float]]:

@@ -11,8 +11,8 @@ from llm_export.errors import ArgumentError
 from llm_runner import Model
 
 
-def run(model, host, port, model_name, api_key, threads, backend, context_length, kv_dtype, parallel, max_queue,
-        timeout, prefix_cache_mb, max_body_mb, allow_host, allow_origin, page, debug):  # fmt: skip
+def run(model, host, port, model_name, api_key, parallel, max_queue, timeout, prefix_cache_mb, max_body_mb, allow_host,
+        allow_origin, page, debug, runner_options):  # fmt: skip
     try:
         from llm_server import Limits, ServerOptions, is_local, serve
     except ModuleNotFoundError as error:
@@ -35,10 +35,10 @@ def run(model, host, port, model_name, api_key, threads, backend, context_length
         allowed_origins=allow_origin,
         page=page,
         limits=Limits(max_body_bytes=max_body_mb * 2**20),
-        session={"threads": threads or None, "context_length": context_length or None, "kv_dtype": kv_dtype},
+        session=runner_options["session"],
     )
 
-    loaded = Model.load(model, backend=backend)
+    loaded = Model.load(model, **runner_options["model"])
 
     def on_listening(url: str) -> None:
         about = f"{options.model_name} at {url}/v1" + (f", chat page at {url}/" if page else "")

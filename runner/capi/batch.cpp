@@ -12,15 +12,6 @@ using mote::capi::Shared;
 
 namespace {
 
-mote::Result<mote::BatchOptions> read_options(const mote_batch_options* requested) {
-  mote_batch_options options{};
-  if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, options));
-  mote::BatchOptions result;
-  if (options.max_sequences != 0) result.max_sequences = options.max_sequences;
-  MOTE_ASSIGN(result.session, mote::capi::read_session_options(options.session));
-  return result;
-}
-
 Status check_index(const Object<mote_batch>& batch, size_t index) {
   MOTE_REQUIRE(index < batch.pieces.size(), Code::kInvalidArgument, "index = %zu: the last step gave %zu pieces", index,
                batch.pieces.size());
@@ -49,12 +40,16 @@ void release_ended(Object<mote_batch>& batch) {
 
 }  // namespace
 
-int32_t mote_batch_open(mote_model* handle, const mote_batch_options* requested, mote_batch** out, mote_error* error) {
+mote_error_code mote_batch_open(mote_model* handle, int32_t max_sequences, const mote_options* requested,
+                                mote_batch** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
-    MOTE_ASSIGN(const mote::BatchOptions options, read_options(requested));
+    mote::BatchOptions options;
+    if (max_sequences != 0) options.max_sequences = max_sequences;
+    MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
+    MOTE_ASSIGN(options.session, given.session());
     MOTE_ASSIGN(auto batch, mote::Batch::open(model->model, options));
     return give(out, std::vector<mote::capi::LentSession>(), std::shared_ptr<mote::Batch>(std::move(batch)));
   });
@@ -66,14 +61,14 @@ void mote_batch_close(mote_batch* handle) {
   mote::capi::close(handle);
 }
 
-int32_t mote_batch_add(mote_batch* handle, mote_session* session, const int32_t* ids, size_t count,
-                       const mote_generation_options* requested, int64_t* sequence, mote_error* error) {
+mote_error_code mote_batch_add(mote_batch* handle, mote_session* session, const int32_t* ids, size_t count,
+                               const mote_options* requested, int64_t* sequence, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto batch, share(handle));
     MOTE_REQUIRE_POINTER(sequence);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
-    MOTE_ASSIGN(const mote::GenerationOptions options,
-                mote::capi::read_generation_options(batch->batch->model(), requested));
+    MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
+    MOTE_ASSIGN(const mote::GenerationOptions options, given.generation(batch->batch->model()));
     std::vector<int32_t> prompt(ids, ids + count);
     MOTE_ASSIGN(*sequence, session == nullptr ? batch->batch->add(std::move(prompt), options)
                                               : add_session(*batch, session, std::move(prompt), options));
@@ -81,15 +76,15 @@ int32_t mote_batch_add(mote_batch* handle, mote_session* session, const int32_t*
   });
 }
 
-int32_t mote_batch_add_fork(mote_batch* handle, const mote_session* session_handle, const int32_t* ids, size_t count,
-                            const mote_generation_options* requested, int64_t* sequence, mote_error* error) {
+mote_error_code mote_batch_add_fork(mote_batch* handle, const mote_session* session_handle, const int32_t* ids,
+                                    size_t count, const mote_options* requested, int64_t* sequence, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto batch, share(handle));
     MOTE_ASSIGN(const auto session, enter(session_handle));
     MOTE_REQUIRE_POINTER(sequence);
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
-    MOTE_ASSIGN(const mote::GenerationOptions options,
-                mote::capi::read_generation_options(batch->batch->model(), requested));
+    MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
+    MOTE_ASSIGN(const mote::GenerationOptions options, given.generation(batch->batch->model()));
     MOTE_ASSIGN(*sequence, batch->batch->add_fork(*session->session, std::vector<int32_t>(ids, ids + count), options));
     return {};
   });
@@ -104,7 +99,7 @@ int64_t mote_batch_num_sequences(const mote_batch* handle) {
   return batch ? static_cast<int64_t>(batch->batch->num_sequences()) : -1;
 }
 
-int32_t mote_batch_step(mote_batch* handle, size_t* count, mote_error* error) {
+mote_error_code mote_batch_step(mote_batch* handle, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto batch, enter(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -118,7 +113,8 @@ int32_t mote_batch_step(mote_batch* handle, size_t* count, mote_error* error) {
   });
 }
 
-int32_t mote_batch_piece(mote_batch* handle, size_t index, int64_t* sequence, mote_piece* piece, mote_error* error) {
+mote_error_code mote_batch_piece(mote_batch* handle, size_t index, int64_t* sequence, mote_piece* piece,
+                                 mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto batch, enter(handle));
     MOTE_REQUIRE_POINTER(sequence);
@@ -131,7 +127,8 @@ int32_t mote_batch_piece(mote_batch* handle, size_t index, int64_t* sequence, mo
   });
 }
 
-int32_t mote_batch_statistics(const mote_batch* handle, size_t index, mote_statistics* statistics, mote_error* error) {
+mote_error_code mote_batch_statistics(const mote_batch* handle, size_t index, mote_statistics* statistics,
+                                      mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto batch, enter(handle));
     MOTE_REQUIRE_POINTER(statistics);

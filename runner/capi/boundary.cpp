@@ -7,7 +7,7 @@
 
 namespace mote::capi {
 
-int32_t report(Code status_code, std::string_view text, mote_error* error) noexcept {
+mote_error_code report(Code status_code, std::string_view text, mote_error* error) noexcept {
   const auto code = static_cast<mote_error_code>(status_code);
   if (error == nullptr || error->struct_size <= offsetof(mote_error, message)) return code;
   error->code = code;

@@ -13,11 +13,11 @@
 
 namespace mote::capi {
 
-int32_t report(Code code, std::string_view message, mote_error* error) noexcept;
+mote_error_code report(Code code, std::string_view message, mote_error* error) noexcept;
 
 // Calls `body` (returning Status) and reports what it returned or threw.
 template <typename Body>
-int32_t guarded(mote_error* error, Body body) {
+mote_error_code guarded(mote_error* error, Body body) {
   try {
     const Status status = body();
     return report(status.code(), status.message(), error);

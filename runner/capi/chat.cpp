@@ -7,7 +7,8 @@ using mote::capi::guarded;
 using mote::capi::share;
 using mote::capi::text_or_empty;
 
-int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out, mote_error* error) {
+mote_error_code mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out,
+                                        mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -44,8 +45,8 @@ Result<Prompt> render_with_own(const Model& model, const mote_conversation& conv
 
 }  // namespace mote::capi
 
-int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_conversation* conversation,
-                                  mote_prompt** out, mote_error* error) {
+mote_error_code mote_chat_template_render(const mote_chat_template* handle, const mote_conversation* conversation,
+                                          mote_prompt** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -57,8 +58,8 @@ int32_t mote_chat_template_render(const mote_chat_template* handle, const mote_c
   });
 }
 
-int32_t mote_model_render(const mote_model* handle, const mote_conversation* conversation, mote_prompt** out,
-                          mote_error* error) {
+mote_error_code mote_model_render(const mote_model* handle, const mote_conversation* conversation, mote_prompt** out,
+                                  mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -71,7 +72,7 @@ int32_t mote_model_render(const mote_model* handle, const mote_conversation* con
 
 void mote_prompt_close(mote_prompt* prompt) { mote::capi::close(prompt); }
 
-int32_t mote_prompt_text(const mote_prompt* handle, const char** text, size_t* text_bytes, mote_error* error) {
+mote_error_code mote_prompt_text(const mote_prompt* handle, const char** text, size_t* text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto prompt, share(handle));
     MOTE_REQUIRE_POINTER(text);
@@ -81,8 +82,8 @@ int32_t mote_prompt_text(const mote_prompt* handle, const char** text, size_t* t
   });
 }
 
-int32_t mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t capacity, size_t* count,
-                              mote_error* error) {
+mote_error_code mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t capacity, size_t* count,
+                                      mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto prompt, share(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -96,8 +97,8 @@ int32_t mote_prompt_user_text(const mote_prompt* handle, size_t* pairs, size_t c
   });
 }
 
-int32_t mote_prompt_tokenize(const mote_model* handle, const mote_prompt* prompt_handle, int32_t* ids, size_t capacity,
-                             size_t* count, mote_error* error) {
+mote_error_code mote_prompt_tokenize(const mote_model* handle, const mote_prompt* prompt_handle, int32_t* ids,
+                                     size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(const auto prompt, share(prompt_handle));

@@ -19,15 +19,15 @@ mote_finish_reason number_of(const std::optional<mote::FinishReason>& reason) {
 
 // `prepare` changes the chat before the turn begins; what it changed stays only if that begins.
 template <typename Prepare>
-int32_t begin_turn(mote_chat* handle, mote_session* session_handle, const mote_generation_options* requested,
-                   mote_chat_turn** out, mote_error* error, const Prepare& prepare) {
+mote_error_code begin_turn(mote_chat* handle, mote_session* session_handle, const mote_options* requested,
+                           mote_chat_turn** out, mote_error* error, const Prepare& prepare) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto chat, enter(handle));
     MOTE_ASSIGN(auto session, mote::capi::change(session_handle));
-    MOTE_ASSIGN(const mote::GenerationOptions options,
-                mote::capi::read_generation_options(session->session->model(), requested));
+    MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
+    MOTE_ASSIGN(const mote::GenerationOptions options, given.generation(session->session->model()));
     MOTE_ASSIGN(auto kept, share(session_handle));
     mote::Conversation conversation = chat->conversation;
     MOTE_RETURN_IF_ERROR(prepare(conversation));
@@ -63,7 +63,7 @@ std::string_view text_of(const char* text, size_t text_bytes) {
 
 }  // namespace
 
-int32_t mote_chat_open(const mote_model* handle, mote_chat** out, mote_error* error) {
+mote_error_code mote_chat_open(const mote_model* handle, mote_chat** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -75,8 +75,8 @@ int32_t mote_chat_open(const mote_model* handle, mote_chat** out, mote_error* er
 
 void mote_chat_close(mote_chat* chat) { mote::capi::close(chat); }
 
-int32_t mote_chat_set(mote_chat* handle, mote_chat_field field, const char* text, size_t text_bytes,
-                      mote_error* error) {
+mote_error_code mote_chat_set(mote_chat* handle, mote_chat_field field, const char* text, size_t text_bytes,
+                              mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
@@ -87,7 +87,7 @@ int32_t mote_chat_set(mote_chat* handle, mote_chat_field field, const char* text
   });
 }
 
-int32_t mote_chat_append(mote_chat* handle, const char* message, size_t message_bytes, mote_error* error) {
+mote_error_code mote_chat_append(mote_chat* handle, const char* message, size_t message_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));
     MOTE_REQUIRE_POINTER(message);
@@ -95,7 +95,8 @@ int32_t mote_chat_append(mote_chat* handle, const char* message, size_t message_
   });
 }
 
-int32_t mote_chat_edit(mote_chat* handle, size_t index, const char* message, size_t message_bytes, mote_error* error) {
+mote_error_code mote_chat_edit(mote_chat* handle, size_t index, const char* message, size_t message_bytes,
+                               mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));
     MOTE_REQUIRE_POINTER(message);
@@ -103,14 +104,14 @@ int32_t mote_chat_edit(mote_chat* handle, size_t index, const char* message, siz
   });
 }
 
-int32_t mote_chat_truncate(mote_chat* handle, size_t count, mote_error* error) {
+mote_error_code mote_chat_truncate(mote_chat* handle, size_t count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));
     return chat->conversation.truncate(count);
   });
 }
 
-int32_t mote_chat_messages(const mote_chat* handle, char** json, size_t* count, mote_error* error) {
+mote_error_code mote_chat_messages(const mote_chat* handle, char** json, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
@@ -120,7 +121,7 @@ int32_t mote_chat_messages(const mote_chat* handle, char** json, size_t* count, 
   });
 }
 
-int32_t mote_chat_prompt(mote_chat* handle, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+mote_error_code mote_chat_prompt(mote_chat* handle, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -133,24 +134,24 @@ int32_t mote_chat_prompt(mote_chat* handle, int32_t* ids, size_t capacity, size_
   });
 }
 
-int32_t mote_chat_reply(mote_chat* chat, mote_session* session, const mote_generation_options* options,
-                        mote_chat_turn** out, mote_error* error) {
+mote_error_code mote_chat_reply(mote_chat* chat, mote_session* session, const mote_options* options,
+                                mote_chat_turn** out, mote_error* error) {
   return begin_turn(chat, session, options, out, error, [](mote::Conversation&) { return Status(); });
 }
 
-int32_t mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_generation_options* options,
-                             mote_chat_turn** out, mote_error* error) {
+mote_error_code mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_options* options,
+                                     mote_chat_turn** out, mote_error* error) {
   return begin_turn(chat, session, options, out, error,
                     [](mote::Conversation& conversation) { return conversation.drop_reply(); });
 }
 
-int32_t mote_chat_continue(mote_chat* chat, mote_session* session, const mote_generation_options* options,
-                           mote_chat_turn** out, mote_error* error) {
+mote_error_code mote_chat_continue(mote_chat* chat, mote_session* session, const mote_options* options,
+                                   mote_chat_turn** out, mote_error* error) {
   return begin_turn(chat, session, options, out, error,
                     [](mote::Conversation& conversation) { return conversation.continue_reply(); });
 }
 
-int32_t mote_chat_take_reply(mote_chat* handle, const mote_chat_turn* turn_handle, mote_error* error) {
+mote_error_code mote_chat_take_reply(mote_chat* handle, const mote_chat_turn* turn_handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));
     MOTE_ASSIGN(const auto turn, enter(turn_handle));
@@ -158,7 +159,7 @@ int32_t mote_chat_take_reply(mote_chat* handle, const mote_chat_turn* turn_handl
   });
 }
 
-int32_t mote_chat_turn_next(mote_chat_turn* handle, mote_chat_event* event, mote_error* error) {
+mote_error_code mote_chat_turn_next(mote_chat_turn* handle, mote_chat_event* event, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto turn, enter(handle));
     MOTE_REQUIRE_POINTER(event);
@@ -174,7 +175,7 @@ void mote_chat_turn_cancel(mote_chat_turn* handle) {
   if (const auto turn = Shared<mote_chat_turn>::find(handle)) turn->turn->cancel();
 }
 
-int32_t mote_chat_turn_stop(mote_chat_turn* handle, mote_error* error) {
+mote_error_code mote_chat_turn_stop(mote_chat_turn* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto turn, enter(handle));
     if (!turn->turn->is_over()) MOTE_RETURN_IF_ERROR(turn->session.change());
@@ -184,7 +185,7 @@ int32_t mote_chat_turn_stop(mote_chat_turn* handle, mote_error* error) {
   });
 }
 
-int32_t mote_chat_turn_message(const mote_chat_turn* handle, char** json, mote_error* error) {
+mote_error_code mote_chat_turn_message(const mote_chat_turn* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
@@ -193,8 +194,8 @@ int32_t mote_chat_turn_message(const mote_chat_turn* handle, char** json, mote_e
   });
 }
 
-int32_t mote_chat_turn_statistics(const mote_chat_turn* handle, mote_chat_statistics* of_chat,
-                                  mote_statistics* of_generation, mote_error* error) {
+mote_error_code mote_chat_turn_statistics(const mote_chat_turn* handle, mote_chat_statistics* of_chat,
+                                          mote_statistics* of_generation, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto turn, enter(handle));
     const mote::ChatStatistics from = turn->turn->statistics();

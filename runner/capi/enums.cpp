@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "runner/capi/mote.h"
 #include "runner/chat/chat_turn.h"
-#include "runner/generation/beam_search.h"
 #include "runner/generation/generation.h"
+#include "runner/generation/options/option_table.h"
 #include "runner/grammars/grammar.h"
 #include "runner/replies/parser.h"
 
@@ -87,17 +87,24 @@ const char* name_of(mote::Code code) {
   }
 }
 
-[[maybe_unused]] void same(mote::FinishReason reason) {
+const char* name_of(mote::FinishReason reason) {
   using enum mote::FinishReason;
   static_assert(MOTE_FINISH_NONE == -1);  // no reason
   switch (reason) {
     MOTE_SAME(MOTE_FINISH_EOS, kEos);
+    return "eos";
     MOTE_SAME(MOTE_FINISH_LENGTH, kLength);
+    return "length";
     MOTE_SAME(MOTE_FINISH_STOP_STRING, kStopString);
+    return "stop_string";
     MOTE_SAME(MOTE_FINISH_CANCELLED, kCancelled);
+    return "cancelled";
     MOTE_SAME(MOTE_FINISH_STOP_TOKEN, kStopToken);
+    return "stop_token";
     MOTE_SAME(MOTE_FINISH_TIME, kTime);
+    return "time";
   }
+  return nullptr;
 }
 
 [[maybe_unused]] void same(mote::ChatField field) {
@@ -128,60 +135,20 @@ const char* name_of(mote::Code code) {
   }
 }
 
-[[maybe_unused]] void same(mote::LoadMode value) {
-  using enum mote::LoadMode;
-  switch (value) {
-    MOTE_SAME(MOTE_LOAD_MAP, kMap);
-    MOTE_SAME(MOTE_LOAD_READ, kRead);
-  }
-}
-
-[[maybe_unused]] void same(mote::KvType value) {
-  using enum mote::KvType;
-  switch (value) {
-    MOTE_SAME(MOTE_KV_FLOAT32, kFloat32);
-    MOTE_SAME(MOTE_KV_FLOAT16, kFloat16);
-    MOTE_SAME(MOTE_KV_INT8, kInt8);
-    MOTE_SAME(MOTE_KV_INT4, kInt4);
-  }
-}
-
-[[maybe_unused]] void same(mote::ThreadPriority value) {
-  using enum mote::ThreadPriority;
-  switch (value) {
-    MOTE_SAME(MOTE_PRIORITY_NORMAL, kNormal);
-    MOTE_SAME(MOTE_PRIORITY_LOW, kLow);
-    MOTE_SAME(MOTE_PRIORITY_HIGH, kHigh);
-  }
-}
-
-[[maybe_unused]] void same(mote::Overflow value) {
-  using enum mote::Overflow;
-  switch (value) {
-    MOTE_SAME(MOTE_OVERFLOW_REFUSE, kRefuse);
-    MOTE_SAME(MOTE_OVERFLOW_SHIFT, kShift);
-  }
-}
-
-[[maybe_unused]] void same(mote::SpeculationMode value) {
-  using enum mote::SpeculationMode;
-  switch (value) {
-    MOTE_SAME(MOTE_SPECULATIVE_AUTO, kAuto);
-    MOTE_SAME(MOTE_SPECULATIVE_OFF, kOff);
-    MOTE_SAME(MOTE_SPECULATIVE_LOOKUP, kLookup);
-    MOTE_SAME(MOTE_SPECULATIVE_DRAFT, kDraft);
-  }
-}
-
-[[maybe_unused]] void same(mote::EarlyStopping value) {
-  using enum mote::EarlyStopping;
-  switch (value) {
-    MOTE_SAME(MOTE_EARLY_STOPPING_HEURISTIC, kHeuristic);
-    MOTE_SAME(MOTE_EARLY_STOPPING_FULL, kFull);
-    MOTE_SAME(MOTE_EARLY_STOPPING_NEVER, kNever);
+[[maybe_unused]] void same(mote::OptionScope scope) {
+  using enum mote::OptionScope;
+  switch (scope) {
+    MOTE_SAME(MOTE_SCOPE_GENERATION, kGeneration);
+    MOTE_SAME(MOTE_SCOPE_BEAM_SEARCH, kBeamSearch);
+    MOTE_SAME(MOTE_SCOPE_SESSION, kSession);
+    MOTE_SAME(MOTE_SCOPE_MODEL, kModel);
   }
 }
 
 }  // namespace
+
+const char* mote_finish_reason_name(mote_finish_reason reason) {
+  return name_of(static_cast<mote::FinishReason>(reason));
+}
 
 const char* mote_error_name(mote_error_code code) { return name_of(static_cast<mote::Code>(code)); }

@@ -8,7 +8,7 @@ using mote::capi::give;
 using mote::capi::guarded;
 using mote::capi::share;
 
-int32_t mote_model_vocabulary(const mote_model* handle, mote_vocabulary** out, mote_error* error) {
+mote_error_code mote_model_vocabulary(const mote_model* handle, mote_vocabulary** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -18,8 +18,9 @@ int32_t mote_model_vocabulary(const mote_model* handle, mote_vocabulary** out, m
   });
 }
 
-int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count, const int32_t* eos_ids,
-                             size_t num_eos_ids, mote_vocabulary** out, mote_error* error) {
+mote_error_code mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count,
+                                     const int32_t* eos_ids, size_t num_eos_ids, mote_vocabulary** out,
+                                     mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -39,8 +40,8 @@ int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_byte
 
 void mote_vocabulary_close(mote_vocabulary* vocabulary) { mote::capi::close(vocabulary); }
 
-int32_t mote_grammar_open(const mote_vocabulary* handle, const mote_grammar_options* requested, mote_grammar** out,
-                          mote_error* error) {
+mote_error_code mote_grammar_open(const mote_vocabulary* handle, const mote_grammar_options* requested,
+                                  mote_grammar** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -66,7 +67,7 @@ int32_t mote_grammar_open(const mote_vocabulary* handle, const mote_grammar_opti
 
 void mote_grammar_close(mote_grammar* grammar) { mote::capi::close(grammar); }
 
-int32_t mote_constraint_open(const mote_grammar* handle, mote_constraint** out, mote_error* error) {
+mote_error_code mote_constraint_open(const mote_grammar* handle, mote_constraint** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -75,7 +76,7 @@ int32_t mote_constraint_open(const mote_grammar* handle, mote_constraint** out, 
   });
 }
 
-int32_t mote_constraint_copy(const mote_constraint* handle, mote_constraint** out, mote_error* error) {
+mote_error_code mote_constraint_copy(const mote_constraint* handle, mote_constraint** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -86,7 +87,8 @@ int32_t mote_constraint_copy(const mote_constraint* handle, mote_constraint** ou
 
 void mote_constraint_close(mote_constraint* constraint) { mote::capi::close(constraint); }
 
-int32_t mote_constraint_mask(const mote_constraint* handle, uint32_t* words, size_t num_words, mote_error* error) {
+mote_error_code mote_constraint_mask(const mote_constraint* handle, uint32_t* words, size_t num_words,
+                                     mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto constraint, enter(handle));
     MOTE_REQUIRE_POINTER(words);
@@ -94,14 +96,14 @@ int32_t mote_constraint_mask(const mote_constraint* handle, uint32_t* words, siz
   });
 }
 
-int32_t mote_constraint_accept(mote_constraint* handle, int32_t id, mote_error* error) {
+mote_error_code mote_constraint_accept(mote_constraint* handle, int32_t id, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto constraint, enter(handle));
     return constraint->constraint.accept(id);
   });
 }
 
-int32_t mote_constraint_get_info(const mote_constraint* handle, mote_constraint_info* info, mote_error* error) {
+mote_error_code mote_constraint_get_info(const mote_constraint* handle, mote_constraint_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto constraint, enter(handle));
     MOTE_REQUIRE_POINTER(info);

@@ -73,6 +73,23 @@ Status give(Handle** out, Parts&&... parts) {
 }
 
 template <>
+struct Object<mote_options> {
+  static constexpr const char* kName = "set of options";
+  OptionSet set;
+  mutable std::mutex mutex{};
+};
+
+// change(set) with nobody else at it.
+template <typename Change>
+mote_error_code change_options(mote_options* handle, mote_error* error, const Change& change) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto options, share(handle));
+    const std::lock_guard lock(options->mutex);
+    return change(options->set);
+  });
+}
+
+template <>
 struct Object<mote_model> {
   static constexpr const char* kName = "model";
   std::shared_ptr<const Model> model;

@@ -7,8 +7,8 @@
 using mote::Code;
 using mote::Status;
 
-int32_t mote_set_log_sink(mote_log_level level, mote_log_sink sink, void* user_data, mote_release release,
-                          mote_error* error) {
+mote_error_code mote_set_log_sink(mote_log_level level, mote_log_sink sink, void* user_data, mote_release release,
+                                  mote_error* error) {
   return mote::capi::guarded(error, [&]() -> Status {
     const mote::capi::Borrowed borrowed(user_data, release);
     MOTE_REQUIRE(level >= MOTE_LOG_OFF && level <= MOTE_LOG_DEBUG, Code::kInvalidArgument,

@@ -10,11 +10,10 @@ using mote::capi::give;
 using mote::capi::give_string;
 using mote::capi::guarded;
 using mote::capi::share;
-using mote::capi::text_or_empty;
 
 const char* mote_version(void) { return MOTE_VERSION; }
 
-int32_t mote_get_memory(mote_memory* memory, mote_error* error) {
+mote_error_code mote_get_memory(mote_memory* memory, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(memory);
     const mote::ProcessMemory now = mote::process_memory();
@@ -23,7 +22,7 @@ int32_t mote_get_memory(mote_memory* memory, mote_error* error) {
   });
 }
 
-int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error) {
+mote_error_code mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(limits);
     MOTE_ASSIGN(const mote::Limits measured, mote::measure_machine(num_threads));
@@ -31,7 +30,7 @@ int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error
   });
 }
 
-int32_t mote_describe_kernels(char** json, mote_error* error) {
+mote_error_code mote_describe_kernels(char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     MOTE_ASSIGN(const std::string description, mote::describe_kernels());
@@ -41,31 +40,14 @@ int32_t mote_describe_kernels(char** json, mote_error* error) {
 
 namespace {
 
-mote::Result<mote::OpenOptions> read_options(const mote_model_options& from) {
-  mote::OpenOptions options;
-  const bool reads = from.load_mode == MOTE_LOAD_READ;
-  MOTE_REQUIRE(reads || from.load_mode == MOTE_LOAD_MAP, Code::kInvalidArgument,
-               "load_mode = %d: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)", from.load_mode);
-  if (reads) options.mode = mote::LoadMode::kRead;
-  if (from.backend != nullptr) options.backend = from.backend;
-  options.cache_dir = text_or_empty(from.cache_dir);
-  if (from.on_progress != nullptr) {
-    options.progress = [call = from.on_progress, user_data = from.user_data](double fraction) {
-      return call(user_data, fraction) == 0 ? Status() : Status(Code::kCancelled, "opening the model was cancelled");
-    };
-  }
-  return options;
-}
-
 // source_named: what makes the source of its name in messages
 template <typename MakeSource>
-Status open_model(const mote_model_options* requested, mote_model** out, const MakeSource& source_named) {
+Status open_model(const mote_options* requested, mote_model** out, const MakeSource& source_named) {
   MOTE_REQUIRE_POINTER(out);
   *out = nullptr;
-  mote_model_options given{};
-  if (requested != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(requested, given));
-  MOTE_ASSIGN(const mote::OpenOptions options, read_options(given));
-  MOTE_ASSIGN(const mote::Source source, source_named(text_or_empty(given.name)));
+  MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
+  MOTE_ASSIGN(const mote::OpenOptions options, given.model());
+  MOTE_ASSIGN(const mote::Source source, source_named(std::string_view(options.name)));
   MOTE_ASSIGN(auto model, mote::Model::open(source, options));
   MOTE_RETURN_IF_ERROR(mote::generation_defaults(*model).status());
   return give(out, std::move(model));
@@ -73,7 +55,7 @@ Status open_model(const mote_model_options* requested, mote_model** out, const M
 
 }  // namespace
 
-int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out, mote_error* error) {
+mote_error_code mote_model_open(const char* path, const mote_options* options, mote_model** out, mote_error* error) {
   return guarded(error, [&] {
     return open_model(options, out, [&](std::string_view) -> mote::Result<mote::Source> {
       MOTE_REQUIRE_POINTER(path);
@@ -82,8 +64,8 @@ int32_t mote_model_open(const char* path, const mote_model_options* options, mot
   });
 }
 
-int32_t mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mote_model_options* options,
-                           mote_model** out, mote_error* error) {
+mote_error_code mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mote_options* options,
+                                   mote_model** out, mote_error* error) {
   return guarded(error, [&] {
     return open_model(options, out, [&](std::string_view name) -> mote::Result<mote::Source> {
       std::string shown = name.empty() ? mote::format("descriptor %d", fd) : std::string(name);
@@ -92,8 +74,8 @@ int32_t mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mot
   });
 }
 
-int32_t mote_model_open_memory(const void* data, size_t bytes, mote_release release, void* owner,
-                               const mote_model_options* options, mote_model** out, mote_error* error) {
+mote_error_code mote_model_open_memory(const void* data, size_t bytes, mote_release release, void* owner,
+                                       const mote_options* options, mote_model** out, mote_error* error) {
   return guarded(error, [&] {
     const mote::capi::Borrowed borrowed(owner, release);
     return open_model(options, out, [&](std::string_view name) -> mote::Result<mote::Source> {
@@ -106,7 +88,7 @@ int32_t mote_model_open_memory(const void* data, size_t bytes, mote_release rele
 
 void mote_model_close(mote_model* model) { mote::capi::close(model); }
 
-int32_t mote_model_get_info(const mote_model* handle, mote_model_info* info, mote_error* error) {
+mote_error_code mote_model_get_info(const mote_model* handle, mote_model_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(info);
@@ -123,7 +105,7 @@ int32_t mote_model_get_info(const mote_model* handle, mote_model_info* info, mot
   });
 }
 
-int32_t mote_model_describe(const mote_model* handle, char** json, mote_error* error) {
+mote_error_code mote_model_describe(const mote_model* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(json);
@@ -132,7 +114,7 @@ int32_t mote_model_describe(const mote_model* handle, char** json, mote_error* e
   });
 }
 
-int32_t mote_describe_file(const char* path, char** json, mote_error* error) {
+mote_error_code mote_describe_file(const char* path, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(path);
     MOTE_REQUIRE_POINTER(json);
@@ -141,7 +123,7 @@ int32_t mote_describe_file(const char* path, char** json, mote_error* error) {
   });
 }
 
-int32_t mote_model_chat_template(const mote_model* handle, char** text, mote_error* error) {
+mote_error_code mote_model_chat_template(const mote_model* handle, char** text, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(text);
@@ -149,7 +131,7 @@ int32_t mote_model_chat_template(const mote_model* handle, char** text, mote_err
   });
 }
 
-int32_t mote_model_generation_config(const mote_model* handle, char** json, mote_error* error) {
+mote_error_code mote_model_generation_config(const mote_model* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(json);
@@ -159,7 +141,7 @@ int32_t mote_model_generation_config(const mote_model* handle, char** json, mote
   });
 }
 
-int32_t mote_model_check_segments(const mote_model* handle, mote_error* error) {
+mote_error_code mote_model_check_segments(const mote_model* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     return model->model->check_segments();

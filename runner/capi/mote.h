@@ -10,10 +10,10 @@
  * generation or a turn and its session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE,
  * and so is one on a session that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel,
  * mote_chat_turn_cancel and mote_session_position may come at any time; mote_session_cancel may be called in a signal
- * handler. A batch: see there. Errors: functions return 0 or a MOTE_ERROR_* code and, if `error` is not NULL, fill it.
- * NULL where a pointer is needed is MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a
- * handle that may not be used as of NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size,
- * set by the caller to sizeof; fields are only ever added at the end. */
+ * handler. A batch: see there. Errors: functions return MOTE_OK or a MOTE_ERROR_* code and, if `error` is not NULL,
+ * fill it. NULL where a pointer is needed is MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment
+ * says: of a handle that may not be used as of NULL. Nothing aborts and no C++ exception leaves. Structs start with
+ * struct_size, set by the caller to sizeof; fields are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
 
@@ -44,10 +44,13 @@
 extern "C" {
 #endif
 
+typedef struct mote_options mote_options;
 typedef struct mote_model mote_model;
 typedef struct mote_session mote_session;
 typedef struct mote_prefix_cache mote_prefix_cache;
 typedef struct mote_generation mote_generation;
+/* A JSON Schema, a regular expression or a grammar compiled for a vocabulary. */
+typedef struct mote_grammar mote_grammar;
 typedef struct mote_batch mote_batch;
 typedef struct mote_chat_template mote_chat_template;
 typedef struct mote_prompt mote_prompt;
@@ -96,7 +99,7 @@ typedef struct {
   uint64_t peak_file_backed_bytes; /* pages of mapped files, which the system can drop; likewise */
 } mote_memory;
 
-MOTE_API int32_t mote_get_memory(mote_memory* memory, mote_error* error);
+MOTE_API mote_error_code mote_get_memory(mote_memory* memory, mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
@@ -106,7 +109,7 @@ typedef struct {
 
 /* Measures what kernels are compared with, for about a second. num_threads: 0: the number of physical cores available.
  */
-MOTE_API int32_t mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error);
+MOTE_API mote_error_code mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error);
 
 typedef enum MOTE_ENUM(mote_log_level) {
   MOTE_LOG_OFF = 0,
@@ -124,52 +127,82 @@ typedef void (*mote_release)(void* user_data);
 /* Lines up to `level` go to `sink` from now on, in this process and whatever MOTE_LOG says; NULL: they are printed on
  * standard error again, up to the level that the environment variable MOTE_LOG names. Lines that are being written go
  * to the sink before it, whose `release` (may be NULL) comes when they are. */
-MOTE_API int32_t mote_set_log_sink(mote_log_level level, mote_log_sink sink, void* user_data, mote_release release,
-                                   mote_error* error);
+MOTE_API mote_error_code mote_set_log_sink(mote_log_level level, mote_log_sink sink, void* user_data,
+                                           mote_release release, mote_error* error);
 
 /* *json is an object: "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs,
  * rank, min_tokens, max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is
  * for the models that were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
-MOTE_API int32_t mote_describe_kernels(char** json, mote_error* error);
+MOTE_API mote_error_code mote_describe_kernels(char** json, mote_error* error);
 
-/* ---- model ---- */
+/* ---- options ----
+ *
+ * What users may set has one table: mote_describe_options gives it, docs/sampling.md and docs/capi.md show it. A handle
+ * of options holds what was given by name; whatever was not has the model's default. It may be used again and changed
+ * between calls, and belongs to one thread at a time while it is changed. */
 
-/* How a file comes into memory: pages that the system reads when they are needed and may drop, or all of it read at
- * once. */
-typedef enum MOTE_ENUM(mote_load_mode) { MOTE_LOAD_MAP = 0, MOTE_LOAD_READ = 1 } mote_load_mode;
+/* What an option belongs to. */
+typedef enum MOTE_ENUM(mote_option_scope) {
+  MOTE_SCOPE_GENERATION = 1,  /* mote_generation_begin, mote_chat_reply, mote_batch_add, ... */
+  MOTE_SCOPE_BEAM_SEARCH = 2, /* mote_session_beam_search, which also takes those of a generation */
+  MOTE_SCOPE_SESSION = 4,     /* mote_session_open, mote_batch_open */
+  MOTE_SCOPE_MODEL = 8        /* mote_model_open, ... */
+} mote_option_scope;
 
+/* *json is a list of objects, one an option: "name"; "scope": generation, beam_search, session or model; "type": flag,
+ * integer, number, choice, text, texts, token_ids, tokens (texts or ids), token_id_lists or biases; "choices" of a
+ * choice; "minimum" and "maximum", null where there is none; "default", null for none; "unit"; "asks_for_sampling":
+ * whether giving it turns sampling on; "accepted" and "help" in words. */
+MOTE_API mote_error_code mote_describe_options(char** json, mote_error* error);
+/* scopes: a sum of MOTE_SCOPE_*; options of others are refused. */
+MOTE_API mote_error_code mote_options_open(int32_t scopes, mote_options** out, mote_error* error);
+MOTE_API void mote_options_close(mote_options* options);
+/* ("top_p", "0.9"), ("stop_strings", "[\"###\"]"): lists are JSON. NULL: as if it had never been given. Errors:
+ * MOTE_ERROR_INVALID_ARGUMENT with the name, the value and what would be accepted. */
+MOTE_API mote_error_code mote_options_set(mote_options* options, const char* name, const char* value,
+                                          mote_error* error);
+/* An object of values by name, such as {"top_p": 0.9}; null: as if it had never been given. After an error nothing has
+ * changed. */
+MOTE_API mote_error_code mote_options_set_json(mote_options* options, const char* json, size_t json_bytes,
+                                               mote_error* error);
+/* What generated text is to follow, compiled for the model's own vocabulary; in the place of json_schema, regex and
+ * grammar. NULL: none. */
+MOTE_API mote_error_code mote_options_set_grammar(mote_options* options, const mote_grammar* grammar,
+                                                  mote_error* error);
+/* Where sessions look when a text begins. NULL: nowhere. */
+MOTE_API mote_error_code mote_options_set_prefix_cache(mote_options* options, mote_prefix_cache* cache,
+                                                       mote_error* error);
 /* Told how much of the opening of a model is done, 0..1 and never less than before, by the thread that opens it. Not 0
  * ends it with MOTE_ERROR_CANCELLED, and nothing is left behind. */
 typedef int32_t (*mote_progress)(void* user_data, double fraction);
+/* NULL: none. */
+MOTE_API mote_error_code mote_options_set_progress(mote_options* options, mote_progress on_progress, void* user_data,
+                                                   mote_error* error);
+/* *json is an object of all options of the handle's scopes with what was given, else the default of the model (NULL: of
+ * any); null where there is none. */
+MOTE_API mote_error_code mote_options_values(const mote_options* options, const mote_model* model, char** json,
+                                             mote_error* error);
+/* Whether a generation of the model takes them. Errors: what mote_generation_begin would say of them. */
+MOTE_API mote_error_code mote_options_check(const mote_options* options, const mote_model* model, mote_error* error);
 
-typedef struct {
-  uint32_t struct_size;
-  int32_t load_mode;   /* MOTE_LOAD_* */
-  const char* backend; /* one of the ways in which the file can be run, "cpu", "xnnpack", ...; NULL or "auto": the best
-                          that works */
-  const char* cache_dir; /* an existing folder where a backend may keep what it packs; NULL: beside the file, or that of
-                            the environment variable MOTE_CACHE_DIR */
-  const char* name; /* of what is no path, in messages and for what a backend keeps; NULL: "descriptor 5", "memory" */
-  mote_progress on_progress; /* NULL: none */
-  void* user_data;           /* of on_progress */
-} mote_model_options;
+/* ---- model ---- */
 
 /* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first
- * needed, and if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults, all 0. */
-MOTE_API int32_t mote_model_open(const char* path, const mote_model_options* options, mote_model** out,
-                                 mote_error* error);
+ * needed, and if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults. */
+MOTE_API mote_error_code mote_model_open(const char* path, const mote_options* options, mote_model** out,
+                                         mote_error* error);
 /* The same for a part of a regular file that is open for reading, such as an asset of a package: `length` bytes (-1: to
  * the end) from `offset` on. The file's position is not used, and the descriptor may be closed after the call. A part
  * that does not begin at a multiple of 64 bytes is read instead of mapped. Without a path there is no place beside the
  * file where a backend could keep what it packs: it does that in memory, unless there is a cache_dir. */
-MOTE_API int32_t mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mote_model_options* options,
-                                    mote_model** out, mote_error* error);
+MOTE_API mote_error_code mote_model_open_fd(int32_t fd, int64_t offset, int64_t length, const mote_options* options,
+                                            mote_model** out, mote_error* error);
 /* The same for bytes in memory. Those that begin at a multiple of 64 are used where they are and must not change,
- * unless MOTE_LOAD_READ asks for a copy; the others are copied. `release` (may be NULL) is called with `owner` when the
+ * unless mmap = false asks for a copy; the others are copied. `release` (may be NULL) is called with `owner` when the
  * bytes are not used any more: with the model and all that was opened with it closed, or before this returns if they
  * were copied or it fails. */
-MOTE_API int32_t mote_model_open_memory(const void* data, size_t bytes, mote_release release, void* owner,
-                                        const mote_model_options* options, mote_model** out, mote_error* error);
+MOTE_API mote_error_code mote_model_open_memory(const void* data, size_t bytes, mote_release release, void* owner,
+                                                const mote_options* options, mote_model** out, mote_error* error);
 MOTE_API void mote_model_close(mote_model* model);
 
 typedef struct {
@@ -183,38 +216,39 @@ typedef struct {
   uint64_t weight_bytes;
 } mote_model_info;
 
-MOTE_API int32_t mote_model_get_info(const mote_model* model, mote_model_info* info, mote_error* error);
+MOTE_API mote_error_code mote_model_get_info(const mote_model* model, mote_model_info* info, mote_error* error);
 /* Everything that `mote inspect` prints, as a JSON object. */
-MOTE_API int32_t mote_model_describe(const mote_model* model, char** json, mote_error* error);
+MOTE_API mote_error_code mote_model_describe(const mote_model* model, char** json, mote_error* error);
 /* The same of a file that need not work on this device: "target" is null if it does not, and "targets" says why. */
-MOTE_API int32_t mote_describe_file(const char* path, char** json, mote_error* error);
+MOTE_API mote_error_code mote_describe_file(const char* path, char** json, mote_error* error);
 /* The chat template, or "" if the file has none. */
-MOTE_API int32_t mote_model_chat_template(const mote_model* model, char** text, mote_error* error);
+MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char** text, mote_error* error);
 /* generation_config.json of the checkpoint, with eos_token_id always a list. */
-MOTE_API int32_t mote_model_generation_config(const mote_model* model, char** json, mote_error* error);
+MOTE_API mote_error_code mote_model_generation_config(const mote_model* model, char** json, mote_error* error);
 /* Checks the checksums of all segments. */
-MOTE_API int32_t mote_model_check_segments(const mote_model* model, mote_error* error);
+MOTE_API mote_error_code mote_model_check_segments(const mote_model* model, mote_error* error);
 
 /* ---- tokenizer ---- */
 
 /* 0 if the text of this tokenizer.json is one that a .mote file may hold, else MOTE_ERROR_INVALID_TOKENIZER and why. */
-MOTE_API int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error);
+MOTE_API mote_error_code mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error);
 
 /* Writes up to `capacity` ids and sets *count to the number there are; call again with more room if it is larger.
  * parse_special: special tokens spelled in the text become their ids; add_special: BOS and such as the tokenizer asks.
  * Ill-formed UTF-8 is read as U+FFFD. */
-MOTE_API int32_t mote_tokenize(const mote_model* model, const char* text, size_t text_bytes, int32_t add_special,
-                               int32_t parse_special, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+MOTE_API mote_error_code mote_tokenize(const mote_model* model, const char* text, size_t text_bytes,
+                                       int32_t add_special, int32_t parse_special, int32_t* ids, size_t capacity,
+                                       size_t* count, mote_error* error);
 /* *text is NUL-terminated; text_bytes (may be NULL) counts without that NUL, for text that has NULs of its own. */
-MOTE_API int32_t mote_detokenize(const mote_model* model, const int32_t* ids, size_t count, int32_t skip_special,
-                                 char** text, size_t* text_bytes, mote_error* error);
+MOTE_API mote_error_code mote_detokenize(const mote_model* model, const int32_t* ids, size_t count,
+                                         int32_t skip_special, char** text, size_t* text_bytes, mote_error* error);
 
 /* ---- chat templates ---- */
 
 /* Parses a Jinja template, at most 1 MiB of UTF-8. It may be used from any number of threads. Errors:
  * MOTE_ERROR_TEMPLATE with the message that jinja2 has for it. */
-MOTE_API int32_t mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out,
-                                         mote_error* error);
+MOTE_API mote_error_code mote_chat_template_open(const char* source, size_t source_bytes, mote_chat_template** out,
+                                                 mote_error* error);
 MOTE_API void mote_chat_template_close(mote_chat_template* chat_template);
 
 typedef struct {
@@ -232,24 +266,26 @@ typedef struct {
 /* Renders as transformers' apply_chat_template does. Errors: MOTE_ERROR_TEMPLATE with the message that jinja2 or
  * transformers has for it, or because the rendering took more than 10^6 steps, 64 MB of memory, 16 MiB of output or a
  * depth of 64. */
-MOTE_API int32_t mote_chat_template_render(const mote_chat_template* chat_template,
-                                           const mote_conversation* conversation, mote_prompt** out, mote_error* error);
+MOTE_API mote_error_code mote_chat_template_render(const mote_chat_template* chat_template,
+                                                   const mote_conversation* conversation, mote_prompt** out,
+                                                   mote_error* error);
 MOTE_API void mote_prompt_close(mote_prompt* prompt);
 /* NUL-terminated; lives as long as the prompt. text_bytes may be NULL. */
-MOTE_API int32_t mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* text_bytes, mote_error* error);
+MOTE_API mote_error_code mote_prompt_text(const mote_prompt* prompt, const char** text, size_t* text_bytes,
+                                          mote_error* error);
 /* Writes up to `capacity` pairs begin, end: the bytes of the text that came from messages, tools and documents, in
  * order. *count is the number of pairs there are. */
-MOTE_API int32_t mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count,
-                                       mote_error* error);
+MOTE_API mote_error_code mote_prompt_user_text(const mote_prompt* prompt, size_t* pairs, size_t capacity, size_t* count,
+                                               mote_error* error);
 
 /* As mote_tokenize with parse_special and without add_special, except that a special token that the conversation spells
  * is text. */
-MOTE_API int32_t mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids, size_t capacity,
-                                      size_t* count, mote_error* error);
+MOTE_API mote_error_code mote_prompt_tokenize(const mote_model* model, const mote_prompt* prompt, int32_t* ids,
+                                              size_t capacity, size_t* count, mote_error* error);
 /* With the model's own template, parsed when it is first needed; MOTE_ERROR_INVALID_ARGUMENT if the file has none. It
  * sees the model's bos_token and eos_token, unless conversation->variables name them. */
-MOTE_API int32_t mote_model_render(const mote_model* model, const mote_conversation* conversation, mote_prompt** out,
-                                   mote_error* error);
+MOTE_API mote_error_code mote_model_render(const mote_model* model, const mote_conversation* conversation,
+                                           mote_prompt** out, mote_error* error);
 
 /* ---- replies ---- */
 
@@ -263,21 +299,21 @@ typedef struct {
 } mote_reply_options;
 
 /* *json is a list of the formats' names. */
-MOTE_API int32_t mote_reply_formats(char** json, mote_error* error);
+MOTE_API mote_error_code mote_reply_formats(char** json, mote_error* error);
 /* Begins to read a reply. A reply belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT naming the
  * option. */
-MOTE_API int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error);
+MOTE_API mote_error_code mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error);
 /* The same with the model's own chat template where `options` (may be NULL) names none. */
-MOTE_API int32_t mote_model_reply_open(const mote_model* model, const mote_reply_options* options, mote_reply** out,
-                                       mote_error* error);
+MOTE_API mote_error_code mote_model_reply_open(const mote_model* model, const mote_reply_options* options,
+                                               mote_reply** out, mote_error* error);
 MOTE_API void mote_reply_close(mote_reply* reply);
 /* The format that was chosen; lives as long as the process. */
-MOTE_API int32_t mote_reply_format(const mote_reply* reply, const char** name, mote_error* error);
+MOTE_API mote_error_code mote_reply_format(const mote_reply* reply, const char** name, mote_error* error);
 /* Reads a piece of text of any length, with special tokens spelled out, 16 MiB in all. */
-MOTE_API int32_t mote_reply_push(mote_reply* reply, const char* text, size_t text_bytes, mote_error* error);
+MOTE_API mote_error_code mote_reply_push(mote_reply* reply, const char* text, size_t text_bytes, mote_error* error);
 /* The reply is over: what was held back, because it might have become a mark, gets its events. Nothing if called again.
  */
-MOTE_API int32_t mote_reply_finish(mote_reply* reply, mote_error* error);
+MOTE_API mote_error_code mote_reply_finish(mote_reply* reply, mote_error* error);
 
 typedef enum MOTE_ENUM(mote_reply_event_kind) {
   MOTE_REPLY_NONE = 0,           /* there is nothing until more is pushed */
@@ -299,21 +335,21 @@ typedef struct {
 } mote_reply_event;
 
 /* Takes the oldest event that was not taken yet. */
-MOTE_API int32_t mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_error* error);
+MOTE_API mote_error_code mote_reply_next_event(mote_reply* reply, mote_reply_event* event, mote_error* error);
 /* What was read so far as a JSON object: "role", "content", "reasoning_content" if there is any, "tool_calls" if there
  * are any:
  * [{"type": "function", "id": .., "function": {"name": .., "arguments": {..}}}], with an id where the model wrote one.
  * It can be appended to the messages of the conversation. */
-MOTE_API int32_t mote_reply_message(const mote_reply* reply, char** json, mote_error* error);
+MOTE_API mote_error_code mote_reply_message(const mote_reply* reply, char** json, mote_error* error);
 
 /* ---- session ---- */
 
 /* Keeps what sessions have computed of texts of at least 16 tokens, up to max_bytes, for other sessions whose text
  * begins alike; what is used by several is one memory. It may be given to sessions of any models and used from any
  * number of threads; it lives until it is closed and so are the sessions that were opened with it. */
-MOTE_API int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error);
+MOTE_API mote_error_code mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error);
 MOTE_API void mote_prefix_cache_close(mote_prefix_cache* cache);
-MOTE_API int32_t mote_prefix_cache_clear(mote_prefix_cache* cache, mote_error* error);
+MOTE_API mote_error_code mote_prefix_cache_clear(mote_prefix_cache* cache, mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
@@ -324,77 +360,48 @@ typedef struct {
   int64_t reused_tokens; /* that were not computed again */
 } mote_prefix_cache_info;
 
-MOTE_API int32_t mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info,
-                                            mote_error* error);
+MOTE_API mote_error_code mote_prefix_cache_get_info(const mote_prefix_cache* cache, mote_prefix_cache_info* info,
+                                                    mote_error* error);
 
-typedef enum MOTE_ENUM(mote_kv_type) {
-  MOTE_KV_FLOAT32 = 0,
-  MOTE_KV_FLOAT16 = 1,
-  MOTE_KV_INT8 = 2,
-  MOTE_KV_INT4 = 3
-} mote_kv_type;
-typedef enum MOTE_ENUM(mote_priority) {
-  MOTE_PRIORITY_NORMAL = 0,
-  MOTE_PRIORITY_LOW = 1,
-  MOTE_PRIORITY_HIGH = 2
-} mote_priority;
-typedef enum MOTE_ENUM(mote_overflow) { MOTE_OVERFLOW_REFUSE = 0, MOTE_OVERFLOW_SHIFT = 1 } mote_overflow;
-
-typedef struct {
-  uint32_t struct_size;
-  int32_t context_length; /* positions; 0: min(4096, the model's maximum) */
-  int32_t kv_type;        /* MOTE_KV_* */
-  int32_t
-      num_threads; /* 0: the number of physical cores available, or of `cpus`; more than there are CPUs stay asleep */
-  int32_t prefill_chunk; /* tokens per prefill call; 0: 256 */
-  const char*
-      cpus; /* "0-3,6": what the session's threads run on, and the calling thread while it computes; NULL: any */
-  int32_t priority; /* MOTE_PRIORITY_* of the session's threads; the calling thread keeps its own */
-  int32_t overflow; /* MOTE_OVERFLOW_*: tokens beyond the context are refused, or the oldest half behind the first */
-  int64_t num_keep; /* num_keep tokens is forgotten and the other half computed again, as if the text had been that */
-  mote_prefix_cache* prefix_cache; /* looked at when a text begins; NULL: none */
-} mote_session_options;
-
-/* Fills all but struct_size. */
-MOTE_API void mote_session_options_default(mote_session_options* options);
 /* options may be NULL: the defaults. */
-MOTE_API int32_t mote_session_open(mote_model* model, const mote_session_options* options, mote_session** out,
-                                   mote_error* error);
+MOTE_API mote_error_code mote_session_open(mote_model* model, const mote_options* options, mote_session** out,
+                                           mote_error* error);
 MOTE_API void mote_session_close(mote_session* session);
 /* Appends `count` ids (at least 1), in chunks. logits: NULL, or room for vocab_size floats (those after the last id).
  */
-MOTE_API int32_t mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits,
-                                      mote_error* error);
+MOTE_API mote_error_code mote_session_prefill(mote_session* session, const int32_t* ids, size_t count, float* logits,
+                                              mote_error* error);
 /* The same without the logits; no ids: nothing is done. */
-MOTE_API int32_t mote_session_append(mote_session* session, const int32_t* ids, size_t count, mote_error* error);
+MOTE_API mote_error_code mote_session_append(mote_session* session, const int32_t* ids, size_t count,
+                                             mote_error* error);
 /* As mote_tokenize for a text that the session goes on with: BOS and such, as the tokenizer asks, only at its start. */
-MOTE_API int32_t mote_session_tokenize(mote_session* session, const char* text, size_t text_bytes,
-                                       int32_t parse_special, int32_t* ids, size_t capacity, size_t* count,
-                                       mote_error* error);
+MOTE_API mote_error_code mote_session_tokenize(mote_session* session, const char* text, size_t text_bytes,
+                                               int32_t parse_special, int32_t* ids, size_t capacity, size_t* count,
+                                               mote_error* error);
 /* Appends the ids that mote_session_tokenize gives. */
-MOTE_API int32_t mote_session_append_text(mote_session* session, const char* text, size_t text_bytes,
-                                          int32_t parse_special, mote_error* error);
+MOTE_API mote_error_code mote_session_append_text(mote_session* session, const char* text, size_t text_bytes,
+                                                  int32_t parse_special, mote_error* error);
 /* Makes `ids` (at least 1) the tokens of the session: what it has of them from the first on is kept, what it has beyond
  * is forgotten, the rest is computed. *kept (may be NULL): how many were not computed. */
-MOTE_API int32_t mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept,
-                                         mote_error* error);
+MOTE_API mote_error_code mote_session_set_tokens(mote_session* session, const int32_t* ids, size_t count, int64_t* kept,
+                                                 mote_error* error);
 /* Goes back or forth to the longest beginning of a text, but for its last id, that the session has or its prefix cache:
  * to go on with the text then costs the ids from *kept on. Computes nothing else. */
-MOTE_API int32_t mote_session_rewind_to_prefix(mote_session* session, const int32_t* ids, size_t count, int64_t* kept,
-                                               mote_error* error);
+MOTE_API mote_error_code mote_session_rewind_to_prefix(mote_session* session, const int32_t* ids, size_t count,
+                                                       int64_t* kept, mote_error* error);
 /* As mote_session_set_tokens, for the prompt of a conversation, rendered with the model's chat template: a turn costs
  * what is new in it. */
-MOTE_API int32_t mote_session_append_messages(mote_session* session, const mote_conversation* conversation,
-                                              int64_t* kept, mote_error* error);
+MOTE_API mote_error_code mote_session_append_messages(mote_session* session, const mote_conversation* conversation,
+                                                      int64_t* kept, mote_error* error);
 /* Those after the last id: vocab_size floats. Errors: MOTE_ERROR_INVALID_ARGUMENT at position 0. */
-MOTE_API int32_t mote_session_logits(mote_session* session, float* logits, mote_error* error);
-MOTE_API int32_t mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
+MOTE_API mote_error_code mote_session_logits(mote_session* session, float* logits, mote_error* error);
+MOTE_API mote_error_code mote_session_decode(mote_session* session, int32_t id, float* logits, mote_error* error);
 /* Appends ids and gives the logits after each: count * vocab_size floats. */
-MOTE_API int32_t mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits,
-                                     mote_error* error);
+MOTE_API mote_error_code mote_session_verify(mote_session* session, const int32_t* ids, size_t count, float* logits,
+                                             mote_error* error);
 /* Appends ids and gives ln P(ids[i + 1] | everything before), by the model's own distribution: count - 1 floats. */
-MOTE_API int32_t mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs,
-                                    mote_error* error);
+MOTE_API mote_error_code mote_session_score(mote_session* session, const int32_t* ids, size_t count, float* logprobs,
+                                            mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
@@ -405,65 +412,64 @@ typedef struct {
   uint64_t arena_bytes;      /* activations and scratch */
   uint64_t held_state_bytes; /* of the caches as far as tokens have reached, in pages of 256 of them; those that other
                                 sessions share are counted in each */
-  int64_t forgotten_tokens;  /* by MOTE_OVERFLOW_SHIFT */
+  int64_t forgotten_tokens;  /* by overflow = shift */
 } mote_session_info;
 
-MOTE_API int32_t mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
+MOTE_API mote_error_code mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
 /* At any time and from any thread, so that a long call can be watched; -1 if session is NULL. */
 MOTE_API int64_t mote_session_position(const mote_session* session);
 /* Forgets every position. */
-MOTE_API int32_t mote_session_reset(mote_session* session, mote_error* error);
+MOTE_API mote_error_code mote_session_reset(mote_session* session, mote_error* error);
 /* Goes back to the first `position` ids, and the next call goes on from there. What a sliding window or a recurrent
  * state no longer holds is computed again. */
-MOTE_API int32_t mote_session_rewind(mote_session* session, int64_t position, mote_error* error);
+MOTE_API mote_error_code mote_session_rewind(mote_session* session, int64_t position, mote_error* error);
 /* The ids at all positions: *count of them, of which at most `capacity` are written to `ids`. */
-MOTE_API int32_t mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count,
-                                     mote_error* error);
+MOTE_API mote_error_code mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count,
+                                             mote_error* error);
 /* A session of its own with the same options and tokens. What they have in common stays one memory. */
-MOTE_API int32_t mote_session_fork(const mote_session* session, mote_session** out, mote_error* error);
+MOTE_API mote_error_code mote_session_fork(const mote_session* session, mote_session** out, mote_error* error);
 /* Writes tokens and caches to a file, whole or not at all. */
-MOTE_API int32_t mote_session_save(const mote_session* session, const char* path, mote_error* error);
-/* Goes on from a saved session of the same model file. Where kv_type, or prefill_chunk of a model with sliding windows,
- * differ from those it was saved with, its tokens are computed again. Errors: MOTE_ERROR_INVALID_SESSION,
+MOTE_API mote_error_code mote_session_save(const mote_session* session, const char* path, mote_error* error);
+/* Goes on from a saved session of the same model file. Where kv_dtype, or prefill_chunk of a model with sliding
+ * windows, differ from those it was saved with, its tokens are computed again. Errors: MOTE_ERROR_INVALID_SESSION,
  * MOTE_ERROR_CONTEXT_FULL and those of reading, which leave the session as it was. */
-MOTE_API int32_t mote_session_restore(mote_session* session, const char* path, mote_error* error);
+MOTE_API mote_error_code mote_session_restore(mote_session* session, const char* path, mote_error* error);
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
 
 /* Gives the session a smaller model that proposes tokens (docs/speculative-decoding.md), with caches of its own; NULL
  * takes it away. Errors: MOTE_ERROR_INVALID_ARGUMENT if its tokens are others, naming the first difference, or it keeps
  * recurrent states. */
-MOTE_API int32_t mote_session_set_draft_model(mote_session* session, mote_model* draft_model, mote_error* error);
+MOTE_API mote_error_code mote_session_set_draft_model(mote_session* session, mote_model* draft_model,
+                                                      mote_error* error);
 
 /* Replays the golden samples, resetting the session before and after; *report is a JSON object
  * {"samples": [...], "passed": bool}. Samples that do not pass are no error. */
-MOTE_API int32_t mote_session_check_golden(mote_session* session, char** report, mote_error* error);
+MOTE_API mote_error_code mote_session_check_golden(mote_session* session, char** report, mote_error* error);
 
 /* From now on every instruction is measured, at the cost of 7 MB and two looks at the clock; starting anew forgets. */
-MOTE_API int32_t mote_session_start_profile(mote_session* session, mote_error* error);
+MOTE_API mote_error_code mote_session_start_profile(mote_session* session, mote_error* error);
 /* Ends that. *trace is a JSON object that chrome://tracing and Perfetto open: "traceEvents" has an event with
  * args.tokens for each call of a method, and inside of it one for each instruction, named as its op, with
  * args.instruction, args.origin (its place in the Hugging Face module), args.bytes and args.macs. "otherData": model,
  * threads, forgotten_calls and forgotten_instructions, which are more than 0 when the oldest made room for new ones. */
-MOTE_API int32_t mote_session_stop_profile(mote_session* session, char** trace, mote_error* error);
+MOTE_API mote_error_code mote_session_stop_profile(mote_session* session, char** trace, mote_error* error);
 
 /* ---- grammars ---- */
 
 /* Keeps a copy of the tokens of a model, or of other tokens, as bytes. */
 typedef struct mote_vocabulary mote_vocabulary;
-/* A JSON Schema, a regular expression or a grammar compiled for a vocabulary. */
-typedef struct mote_grammar mote_grammar;
 /* How far one text has come in a grammar. */
 typedef struct mote_constraint mote_constraint;
 
 /* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint
  * belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose
  * tokens have no bytes of their own. */
-MOTE_API int32_t mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error);
+MOTE_API mote_error_code mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error);
 /* tokens[i]: the token_bytes[i] bytes of id i; none: a token that no grammar allows, such as a special token. */
-MOTE_API int32_t mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count,
-                                      const int32_t* eos_ids, size_t num_eos_ids, mote_vocabulary** out,
-                                      mote_error* error);
+MOTE_API mote_error_code mote_vocabulary_open(const char* const* tokens, const size_t* token_bytes, size_t count,
+                                              const int32_t* eos_ids, size_t num_eos_ids, mote_vocabulary** out,
+                                              mote_error* error);
 MOTE_API void mote_vocabulary_close(mote_vocabulary* vocabulary);
 
 typedef enum MOTE_ENUM(mote_syntax) {
@@ -488,21 +494,22 @@ typedef struct {
 
 /* Compiles. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is not supported, or because it would cost too
  * much. */
-MOTE_API int32_t mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* options,
-                                   mote_grammar** out, mote_error* error);
+MOTE_API mote_error_code mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* options,
+                                           mote_grammar** out, mote_error* error);
 /* Generations and constraints keep theirs. */
 MOTE_API void mote_grammar_close(mote_grammar* grammar);
 
 /* At the beginning of a text. For logits of one's own: mask, draw an allowed id, accept it. */
-MOTE_API int32_t mote_constraint_open(const mote_grammar* grammar, mote_constraint** out, mote_error* error);
+MOTE_API mote_error_code mote_constraint_open(const mote_grammar* grammar, mote_constraint** out, mote_error* error);
 /* Cheap: to try tokens and go back is to keep a copy. */
-MOTE_API int32_t mote_constraint_copy(const mote_constraint* constraint, mote_constraint** out, mote_error* error);
+MOTE_API mote_error_code mote_constraint_copy(const mote_constraint* constraint, mote_constraint** out,
+                                              mote_error* error);
 MOTE_API void mote_constraint_close(mote_constraint* constraint);
 /* Fills (tokens + 31) / 32 words: bit id % 32 of word id / 32 tells whether the token may come next. */
-MOTE_API int32_t mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words,
-                                      mote_error* error);
+MOTE_API mote_error_code mote_constraint_mask(const mote_constraint* constraint, uint32_t* words, size_t num_words,
+                                              mote_error* error);
 /* Errors: MOTE_ERROR_INVALID_ARGUMENT for a token that may not come, and nothing changes. */
-MOTE_API int32_t mote_constraint_accept(mote_constraint* constraint, int32_t id, mote_error* error);
+MOTE_API mote_error_code mote_constraint_accept(mote_constraint* constraint, int32_t id, mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
@@ -512,74 +519,10 @@ typedef struct {
   int32_t num_tokens;   /* of the vocabulary */
 } mote_constraint_info;
 
-MOTE_API int32_t mote_constraint_get_info(const mote_constraint* constraint, mote_constraint_info* info,
-                                          mote_error* error);
+MOTE_API mote_error_code mote_constraint_get_info(const mote_constraint* constraint, mote_constraint_info* info,
+                                                  mote_error* error);
 
 /* ---- generation ---- */
-
-/* Added to the logit of the last of `ids` where the others stand at the end of the text; -INFINITY: never. */
-typedef struct {
-  const int32_t* ids;
-  size_t count; /* at least 1 */
-  float bias;
-} mote_sequence_bias;
-
-typedef enum MOTE_ENUM(mote_speculative) {
-  MOTE_SPECULATIVE_AUTO =
-      0, /* where it pays: with the session's draft model, if it has one, and from the text itself */
-  MOTE_SPECULATIVE_OFF = 1,
-  MOTE_SPECULATIVE_LOOKUP = 2, /* only from the text itself: what followed when its end occurred before */
-  MOTE_SPECULATIVE_DRAFT = 3   /* only with the draft model */
-} mote_speculative;
-
-/* docs/sampling.md tells what each option does and in which order. */
-typedef struct {
-  uint32_t struct_size;
-  int32_t max_new_tokens;   /* 0: until the context is full */
-  int32_t do_sample;        /* 0: greedy, the lowest id among equals */
-  float temperature;        /* > 0 */
-  int32_t top_k;            /* 0: off */
-  float top_p;              /* 1: off */
-  float min_p;              /* 0: off */
-  float repetition_penalty; /* 1: off; over prompt and output, once per token, as transformers */
-  uint64_t seed;
-  int32_t ignore_eos;
-  int32_t skip_special_tokens;     /* in the text */
-  const char* const* stop_strings; /* the output ends before the first of them */
-  size_t num_stop_strings;
-  int32_t skip_eos;           /* leaves the end-of-sequence token out of the text where skip_special_tokens is 0 */
-  float typical_p;            /* 1: off */
-  float xtc_probability;      /* 0: off */
-  float xtc_threshold;        /* 0.1 */
-  float frequency_penalty;    /* 0: off */
-  float presence_penalty;     /* 0: off */
-  int32_t repetition_window;  /* tokens that repetition_penalty looks at; 0: all */
-  float dry_multiplier;       /* 0: off */
-  float dry_base;             /* 1.75 */
-  int32_t dry_allowed_length; /* 2 */
-  int32_t dry_window;         /* 0: all */
-  const int32_t* dry_sequence_breakers; /* token ids */
-  size_t num_dry_sequence_breakers;
-  int32_t no_repeat_ngram_size;            /* 0: off */
-  int32_t min_new_tokens;                  /* no end-of-sequence token before so many */
-  const mote_sequence_bias* sequence_bias; /* beside those of the model's generation_config.json: its sequence_bias, */
-  size_t num_sequence_bias;                /* bad_words_ids and suppress_tokens; NULL where that fills this struct */
-  int32_t logprobs;                        /* pieces say how likely their token was, by the model's own distribution */
-  int32_t top_logprobs;                    /* and which so many were the likeliest, 0..1000 */
-  const int32_t* stop_token_ids;           /* end it beside the model's end-of-sequence tokens, and are no text */
-  size_t num_stop_token_ids;
-  double max_time;             /* seconds from the first call of mote_generation_next; 0: no limit */
-  const mote_grammar* grammar; /* that the text follows, compiled for the model's own vocabulary; NULL: none */
-  int32_t speculative;  /* MOTE_SPECULATIVE_*: tokens that are proposed and verified together; the text is the same */
-  int32_t draft_tokens; /* proposed at a time; 0: as many as pay; 1..31: always so many */
-} mote_generation_options;
-
-/* Fills all but struct_size with the defaults of the model's generation_config.json; what that leaves out has
- * transformers' default (top_k 50, the rest off), seed 0 and no stop strings. */
-MOTE_API int32_t mote_generation_options_default(const mote_model* model, mote_generation_options* options,
-                                                 mote_error* error);
-/* The same with greedy decoding and everything off. */
-MOTE_API int32_t mote_generation_options_neutral(mote_generation_options* options, mote_error* error);
 
 typedef enum MOTE_ENUM(mote_finish_reason) {
   MOTE_FINISH_NONE = -1, /* not finished */
@@ -590,6 +533,8 @@ typedef enum MOTE_ENUM(mote_finish_reason) {
   MOTE_FINISH_STOP_TOKEN = 4,
   MOTE_FINISH_TIME = 5
 } mote_finish_reason;
+/* "stop_string" for MOTE_FINISH_STOP_STRING; NULL for MOTE_FINISH_NONE and other numbers. */
+MOTE_API const char* mote_finish_reason_name(mote_finish_reason reason);
 
 typedef struct {
   int32_t id;
@@ -629,21 +574,20 @@ typedef struct {
 
 /* Checks prompt and options (NULL: the model's defaults); computes nothing yet. No ids: goes on from what the session
  * has. */
-MOTE_API int32_t mote_generation_begin(mote_session* session, const int32_t* ids, size_t count,
-                                       const mote_generation_options* options, mote_generation** out,
-                                       mote_error* error);
+MOTE_API mote_error_code mote_generation_begin(mote_session* session, const int32_t* ids, size_t count,
+                                               const mote_options* options, mote_generation** out, mote_error* error);
 /* The first call prefills the prompt, each one samples a token. A cancelled session ends the generation with
  * MOTE_FINISH_CANCELLED, which is no error. After the last piece the calls give empty ones that are finished. Errors:
  * also MOTE_ERROR_INVALID_STATE if calls on the session, or another generation of it, may have changed its tokens since
  * the last piece, and after MOTE_ERROR_OUT_OF_MEMORY came half-way through a piece; the session then goes on from what
  * mote_session_tokens gives. */
-MOTE_API int32_t mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
+MOTE_API mote_error_code mote_generation_next(mote_generation* generation, mote_piece* piece, mote_error* error);
 /* From any thread, before mote_generation_end: the running or next call of mote_generation_next ends the generation
  * with MOTE_FINISH_CANCELLED. The session keeps what it had before that call (of a prompt: the whole chunks that it
  * read), and what follows on it is as it would have been. Does nothing to a generation that has ended. */
 MOTE_API void mote_generation_cancel(mote_generation* generation);
-MOTE_API int32_t mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics,
-                                            mote_error* error);
+MOTE_API mote_error_code mote_generation_statistics(const mote_generation* generation, mote_statistics* statistics,
+                                                    mote_error* error);
 /* May be called before the last piece. */
 MOTE_API void mote_generation_end(mote_generation* generation);
 
@@ -653,29 +597,25 @@ MOTE_API void mote_generation_end(mote_generation* generation);
  * to the bit. Sequences join and end at any step. mote_batch_add, _cancel and _num_sequences may be called from any
  * thread, also during a step; the rest of a batch takes one call at a time. */
 
-typedef struct {
-  uint32_t struct_size;
-  int32_t max_sequences;               /* that are computed at the same time, 1..256, 0: 16; more wait for their turn */
-  const mote_session_options* session; /* of sequences without a session of their own; num_threads, cpus and priority
-                                        * are the batch's. NULL: the defaults */
-} mote_batch_options;
-
-/* options may be NULL: the defaults. Errors: also MOTE_ERROR_UNSUPPORTED_OP naming the instruction of a program whose
- * tokens depend on each other otherwise than through their caches. */
-MOTE_API int32_t mote_batch_open(mote_model* model, const mote_batch_options* options, mote_batch** out,
-                                 mote_error* error);
+/* max_sequences: that are computed at the same time, 1..256, 0: 16; more wait for their turn. options (NULL: the
+ * defaults): of sequences without a session of their own; threads, cpus and priority are the batch's. Errors: also
+ * MOTE_ERROR_UNSUPPORTED_OP naming the instruction of a program whose tokens depend on each other otherwise than
+ * through their caches. */
+MOTE_API mote_error_code mote_batch_open(mote_model* model, int32_t max_sequences, const mote_options* options,
+                                         mote_batch** out, mote_error* error);
 /* Its sequences end here, or when a call that runs has returned; those of mote_session_set_batch are cancelled. */
 MOTE_API void mote_batch_close(mote_batch* batch);
 /* A new sequence, which the next steps compute; computes nothing itself. session: what the sequence continues, with its
- * own context_length and kv_type; it may be closed, but has no other calls until its sequence's last piece. NULL: a new
- * one. *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. A call
- * on a session that is in a batch gives MOTE_ERROR_INVALID_STATE. */
-MOTE_API int32_t mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
-                                const mote_generation_options* options, int64_t* sequence, mote_error* error);
+ * own context_length and kv_dtype; it may be closed, but has no other calls until its sequence's last piece. NULL: a
+ * new one. *sequence is its number, counted up from 0. Errors: those of mote_session_open and mote_generation_begin. A
+ * call on a session that is in a batch gives MOTE_ERROR_INVALID_STATE. */
+MOTE_API mote_error_code mote_batch_add(mote_batch* batch, mote_session* session, const int32_t* ids, size_t count,
+                                        const mote_options* options, int64_t* sequence, mote_error* error);
 /* The same with a fork of the session, which computes with the batch's threads: several samples from one prefill. Not
  * during another call on the session. */
-MOTE_API int32_t mote_batch_add_fork(mote_batch* batch, const mote_session* session, const int32_t* ids, size_t count,
-                                     const mote_generation_options* options, int64_t* sequence, mote_error* error);
+MOTE_API mote_error_code mote_batch_add_fork(mote_batch* batch, const mote_session* session, const int32_t* ids,
+                                             size_t count, const mote_options* options, int64_t* sequence,
+                                             mote_error* error);
 /* The sequence's next piece is its last, finished with MOTE_FINISH_CANCELLED: a chunk of its prompt that is being
  * computed stops as soon as it can, a step of all goes to its end. Nothing happens if it is over. */
 MOTE_API void mote_batch_cancel(mote_batch* batch, int64_t sequence);
@@ -683,21 +623,21 @@ MOTE_API void mote_batch_cancel(mote_batch* batch, int64_t sequence);
 MOTE_API int64_t mote_batch_num_sequences(const mote_batch* batch);
 /* A chunk of one prompt, if a sequence has not read its own yet, and a token of each that has. *count is the number of
  * pieces, at most one a sequence and perhaps 0. */
-MOTE_API int32_t mote_batch_step(mote_batch* batch, size_t* count, mote_error* error);
+MOTE_API mote_error_code mote_batch_step(mote_batch* batch, size_t* count, mote_error* error);
 /* The index-th piece of the last step and its sequence; text and top_logprobs live until the next step. Returns the
  * error that the sequence ended with, if it did: *sequence is filled then too, and there is no piece. */
-MOTE_API int32_t mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece,
-                                  mote_error* error);
+MOTE_API mote_error_code mote_batch_piece(mote_batch* batch, size_t index, int64_t* sequence, mote_piece* piece,
+                                          mote_error* error);
 /* Of the sequence of the index-th piece of the last step, which is its last. */
-MOTE_API int32_t mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics,
-                                       mote_error* error);
+MOTE_API mote_error_code mote_batch_statistics(const mote_batch* batch, size_t index, mote_statistics* statistics,
+                                               mote_error* error);
 
 /* From now on the generations and chat turns of the session are sequences of the batch: they decode together with those
  * of other sessions, and each has what it would have alone. Whoever asks for a next piece or event makes a step, unless
  * another thread is in one, which it waits for; nobody needs to call mote_batch_step. While one goes on, other calls on
  * the session give MOTE_ERROR_INVALID_STATE. NULL: alone again. The session computes its other calls by itself. Errors:
  * MOTE_ERROR_INVALID_ARGUMENT for a batch of another model. */
-MOTE_API int32_t mote_session_set_batch(mote_session* session, mote_batch* batch, mote_error* error);
+MOTE_API mote_error_code mote_session_set_batch(mote_session* session, mote_batch* batch, mote_error* error);
 
 /* ---- chats ----
  *
@@ -719,40 +659,42 @@ typedef enum MOTE_ENUM(mote_chat_field) {
 } mote_chat_field;
 
 /* Errors: MOTE_ERROR_INVALID_ARGUMENT if the file has no tokenizer. */
-MOTE_API int32_t mote_chat_open(const mote_model* model, mote_chat** out, mote_error* error);
+MOTE_API mote_error_code mote_chat_open(const mote_model* model, mote_chat** out, mote_error* error);
 MOTE_API void mote_chat_close(mote_chat* chat);
 /* No text: the field is not set any more. What is wrong with a field may be told by the turn. */
-MOTE_API int32_t mote_chat_set(mote_chat* chat, mote_chat_field field, const char* text, size_t text_bytes,
-                               mote_error* error);
+MOTE_API mote_error_code mote_chat_set(mote_chat* chat, mote_chat_field field, const char* text, size_t text_bytes,
+                                       mote_error* error);
 /* Adds a message, a JSON object. */
-MOTE_API int32_t mote_chat_append(mote_chat* chat, const char* message, size_t message_bytes, mote_error* error);
+MOTE_API mote_error_code mote_chat_append(mote_chat* chat, const char* message, size_t message_bytes,
+                                          mote_error* error);
 /* Replaces the index-th message and drops those that followed. */
-MOTE_API int32_t mote_chat_edit(mote_chat* chat, size_t index, const char* message, size_t message_bytes,
-                                mote_error* error);
+MOTE_API mote_error_code mote_chat_edit(mote_chat* chat, size_t index, const char* message, size_t message_bytes,
+                                        mote_error* error);
 /* Keeps the first `count` messages. */
-MOTE_API int32_t mote_chat_truncate(mote_chat* chat, size_t count, mote_error* error);
+MOTE_API mote_error_code mote_chat_truncate(mote_chat* chat, size_t count, mote_error* error);
 /* *json is the list of messages; count (may be NULL): how many there are. */
-MOTE_API int32_t mote_chat_messages(const mote_chat* chat, char** json, size_t* count, mote_error* error);
+MOTE_API mote_error_code mote_chat_messages(const mote_chat* chat, char** json, size_t* count, mote_error* error);
 /* The prompt of the next reply: *count ids, of which at most `capacity` are written. Errors: MOTE_ERROR_TEMPLATE with
  * the message of jinja2 or transformers; MOTE_ERROR_INVALID_ARGUMENT naming the field. */
-MOTE_API int32_t mote_chat_prompt(mote_chat* chat, int32_t* ids, size_t capacity, size_t* count, mote_error* error);
+MOTE_API mote_error_code mote_chat_prompt(mote_chat* chat, int32_t* ids, size_t capacity, size_t* count,
+                                          mote_error* error);
 
-/* Begins a reply. The next mote_chat_next reads the prompt. Where the session shifts (MOTE_OVERFLOW_SHIFT) without a
- * num_keep, the system message and the tools stay. A cancel of the session from before does not count. options may be
+/* Begins a reply. The next mote_chat_next reads the prompt. Where the session's overflow is shift and num_keep was not
+ * given, the system message and the tools stay. A cancel of the session from before does not count. options may be
  * NULL: the model's defaults; skip_special_tokens 0 shows special tokens that are no marks. Errors: those of
  * mote_chat_prompt and mote_generation_begin. */
-MOTE_API int32_t mote_chat_reply(mote_chat* chat, mote_session* session, const mote_generation_options* options,
-                                 mote_chat_turn** out, mote_error* error);
+MOTE_API mote_error_code mote_chat_reply(mote_chat* chat, mote_session* session, const mote_options* options,
+                                         mote_chat_turn** out, mote_error* error);
 /* The same after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if there is
  * nothing to reply to. */
-MOTE_API int32_t mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_generation_options* options,
-                                      mote_chat_turn** out, mote_error* error);
+MOTE_API mote_error_code mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_options* options,
+                                              mote_chat_turn** out, mote_error* error);
 /* The same, going on with the last message, a reply that was cut off. Errors: also MOTE_ERROR_INVALID_STATE if the last
  * message is none. */
-MOTE_API int32_t mote_chat_continue(mote_chat* chat, mote_session* session, const mote_generation_options* options,
-                                    mote_chat_turn** out, mote_error* error);
+MOTE_API mote_error_code mote_chat_continue(mote_chat* chat, mote_session* session, const mote_options* options,
+                                            mote_chat_turn** out, mote_error* error);
 /* Appends the message of a turn, or adds it to the message that the turn went on with. */
-MOTE_API int32_t mote_chat_take_reply(mote_chat* chat, const mote_chat_turn* turn, mote_error* error);
+MOTE_API mote_error_code mote_chat_take_reply(mote_chat* chat, const mote_chat_turn* turn, mote_error* error);
 
 typedef enum MOTE_ENUM(mote_chat_event_kind) {
   MOTE_CHAT_NONE = 0,           /* a token of which nothing is known yet: its text may be part of a mark */
@@ -782,15 +724,15 @@ typedef struct {
 
 /* At most one step of the model. After MOTE_CHAT_DONE it comes again. Errors: those of mote_generation_next; the turn
  * is then over and its message is what was written. */
-MOTE_API int32_t mote_chat_turn_next(mote_chat_turn* turn, mote_chat_event* event, mote_error* error);
+MOTE_API mote_error_code mote_chat_turn_next(mote_chat_turn* turn, mote_chat_event* event, mote_error* error);
 /* From any thread: the step under way, or the next one, ends the turn with MOTE_FINISH_CANCELLED. */
 MOTE_API void mote_chat_turn_cancel(mote_chat_turn* turn);
 /* Ends the turn here, without its further events: the message is what was written. */
-MOTE_API int32_t mote_chat_turn_stop(mote_chat_turn* turn, mote_error* error);
+MOTE_API mote_error_code mote_chat_turn_stop(mote_chat_turn* turn, mote_error* error);
 /* What was written so far, a JSON object to append to the conversation: "role", "content", and where there are any
  * "reasoning_content" and "tool_calls": [{"type": "function", "id": .., "function": {"name": .., "arguments": {..}}}].
  */
-MOTE_API int32_t mote_chat_turn_message(const mote_chat_turn* turn, char** json, mote_error* error);
+MOTE_API mote_error_code mote_chat_turn_message(const mote_chat_turn* turn, char** json, mote_error* error);
 
 typedef struct {
   uint32_t struct_size;
@@ -802,8 +744,8 @@ typedef struct {
 } mote_chat_statistics;
 
 /* Each may be NULL. Those of the generation count the tokens of the prompt that were not kept. */
-MOTE_API int32_t mote_chat_turn_statistics(const mote_chat_turn* turn, mote_chat_statistics* of_chat,
-                                           mote_statistics* of_generation, mote_error* error);
+MOTE_API mote_error_code mote_chat_turn_statistics(const mote_chat_turn* turn, mote_chat_statistics* of_chat,
+                                                   mote_statistics* of_generation, mote_error* error);
 /* May come before MOTE_CHAT_DONE. */
 MOTE_API void mote_chat_turn_close(mote_chat_turn* turn);
 
@@ -811,41 +753,25 @@ MOTE_API void mote_chat_turn_close(mote_chat_turn* turn);
 
 typedef struct mote_beams mote_beams;
 
-typedef enum MOTE_ENUM(mote_early_stopping) {
-  MOTE_EARLY_STOPPING_HEURISTIC = 0,
-  MOTE_EARLY_STOPPING_FULL = 1,
-  MOTE_EARLY_STOPPING_NEVER = 2
-} mote_early_stopping;
-
-/* As transformers' options of these names; early_stopping False, True and "never". */
-typedef struct {
-  uint32_t struct_size;
-  int32_t num_beams;            /* 4; 1..64 */
-  int32_t num_return_sequences; /* 1; 1..num_beams */
-  int32_t early_stopping;       /* MOTE_EARLY_STOPPING_* */
-  double length_penalty;        /* 1; a score is the sum of log-probabilities over length^length_penalty */
-} mote_beam_options;
-
 /* Appends the prompt (which may be empty if the session has tokens) and finds the likeliest continuations. options
- * (NULL: the defaults); generation_options (NULL: the model's): max_new_tokens, ignore_eos and what changes logits;
+ * (NULL: the defaults): those of a beam search, and of a generation max_new_tokens, ignore_eos and what changes logits;
  * nothing is sampled. The session then has the prompt and the best sequence but for its last token. A step costs
  * num_beams decode steps. */
-MOTE_API int32_t mote_session_beam_search(mote_session* session, const int32_t* ids, size_t count,
-                                          const mote_beam_options* options,
-                                          const mote_generation_options* generation_options, mote_beams** out,
-                                          mote_error* error);
+MOTE_API mote_error_code mote_session_beam_search(mote_session* session, const int32_t* ids, size_t count,
+                                                  const mote_options* options, mote_beams** out, mote_error* error);
 MOTE_API void mote_beams_close(mote_beams* beams);
 MOTE_API size_t mote_beams_count(const mote_beams* beams);
 /* The sequence at `index`, the best first; *ids lives as long as the beams. score may be NULL. */
-MOTE_API int32_t mote_beams_get(const mote_beams* beams, size_t index, const int32_t** ids, size_t* count, float* score,
-                                mote_error* error);
+MOTE_API mote_error_code mote_beams_get(const mote_beams* beams, size_t index, const int32_t** ids, size_t* count,
+                                        float* score, mote_error* error);
 
 /* What sampling with `options` draws from: the probability of each of `count` ids, given their logits and the text so
- * far, of which the last num_generated ids are output. Greedy: 1 for the id that is chosen. */
-MOTE_API int32_t mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids,
-                                             size_t num_previous_ids, size_t num_generated,
-                                             const mote_generation_options* options, float* probabilities,
-                                             mote_error* error);
+ * far, of which the last num_generated ids are output. Greedy: 1 for the id that is chosen. What was not given is off.
+ */
+MOTE_API mote_error_code mote_sampling_probabilities(const float* logits, size_t count, const int32_t* previous_ids,
+                                                     size_t num_previous_ids, size_t num_generated,
+                                                     const mote_options* options, float* probabilities,
+                                                     mote_error* error);
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(mote_error_code) == sizeof(int32_t), "needs -fno-short-enums");

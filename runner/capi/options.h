@@ -1,4 +1,5 @@
-// Structs of the C API to ours and back, shared by those functions that take them.
+// Handles of options to the structs of the core; and structs back to the C API, shared by those functions that give
+// them.
 #pragma once
 
 #include <string>
@@ -6,13 +7,12 @@
 
 #include "runner/capi/boundary.h"
 #include "runner/generation/generation.h"
-#include "runner/session/session.h"
+#include "runner/generation/options/option_set.h"
 
 namespace mote::capi {
 
-// NULL: the defaults. Errors: kInvalidArgument naming the option.
-Result<SessionOptions> read_session_options(const mote_session_options* requested);
-Result<GenerationOptions> read_generation_options(const Model& model, const mote_generation_options* requested);
+// NULL: an empty set. Errors: kInvalidArgument for what is no handle of options.
+Result<OptionSet> options_of(const mote_options* handle);
 
 // What a mote_piece points to.
 struct PieceMemory {

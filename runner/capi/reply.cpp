@@ -31,7 +31,7 @@ void append(std::vector<mote::ReplyEvent> events, Object<mote_reply>& reply) {
 
 }  // namespace
 
-int32_t mote_reply_formats(char** json, mote_error* error) {
+mote_error_code mote_reply_formats(char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
@@ -39,7 +39,7 @@ int32_t mote_reply_formats(char** json, mote_error* error) {
   });
 }
 
-int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error) {
+mote_error_code mote_reply_open(const mote_reply_options* options, mote_reply** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -48,8 +48,8 @@ int32_t mote_reply_open(const mote_reply_options* options, mote_reply** out, mot
   });
 }
 
-int32_t mote_model_reply_open(const mote_model* handle, const mote_reply_options* options, mote_reply** out,
-                              mote_error* error) {
+mote_error_code mote_model_reply_open(const mote_model* handle, const mote_reply_options* options, mote_reply** out,
+                                      mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -60,7 +60,7 @@ int32_t mote_model_reply_open(const mote_model* handle, const mote_reply_options
 
 void mote_reply_close(mote_reply* reply) { mote::capi::close(reply); }
 
-int32_t mote_reply_format(const mote_reply* handle, const char** name, mote_error* error) {
+mote_error_code mote_reply_format(const mote_reply* handle, const char** name, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto reply, enter(handle));
     MOTE_REQUIRE_POINTER(name);
@@ -69,7 +69,7 @@ int32_t mote_reply_format(const mote_reply* handle, const char** name, mote_erro
   });
 }
 
-int32_t mote_reply_push(mote_reply* handle, const char* text, size_t text_bytes, mote_error* error) {
+mote_error_code mote_reply_push(mote_reply* handle, const char* text, size_t text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto reply, enter(handle));
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
@@ -80,7 +80,7 @@ int32_t mote_reply_push(mote_reply* handle, const char* text, size_t text_bytes,
   });
 }
 
-int32_t mote_reply_finish(mote_reply* handle, mote_error* error) {
+mote_error_code mote_reply_finish(mote_reply* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto reply, enter(handle));
     std::vector<mote::ReplyEvent> events;
@@ -90,7 +90,7 @@ int32_t mote_reply_finish(mote_reply* handle, mote_error* error) {
   });
 }
 
-int32_t mote_reply_next_event(mote_reply* handle, mote_reply_event* event, mote_error* error) {
+mote_error_code mote_reply_next_event(mote_reply* handle, mote_reply_event* event, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto reply, enter(handle));
     MOTE_REQUIRE_POINTER(event);
@@ -109,7 +109,7 @@ int32_t mote_reply_next_event(mote_reply* handle, mote_reply_event* event, mote_
   });
 }
 
-int32_t mote_reply_message(const mote_reply* handle, char** json, mote_error* error) {
+mote_error_code mote_reply_message(const mote_reply* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;

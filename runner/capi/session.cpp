@@ -14,54 +14,13 @@ using mote::capi::Shared;
 
 namespace {
 
-mote_session_options default_options() {
-  mote_session_options options{};
-  options.struct_size = sizeof options;
-  options.kv_type = MOTE_KV_FLOAT32;
-  options.num_keep = mote::kKeepSystem;
-  return options;
-}
-
-std::optional<std::string> text_or_none(const char* text) {
-  return text == nullptr ? std::nullopt : std::optional<std::string>(text);
-}
-
 void copy_logits(std::span<const float> from, float* to) {
   if (to != nullptr) std::copy(from.begin(), from.end(), to);
 }
 
 }  // namespace
 
-void mote_session_options_default(mote_session_options* options) {
-  if (options != nullptr) (void)mote::capi::write_struct(default_options(), options);
-}
-
-mote::Result<mote::SessionOptions> mote::capi::read_session_options(const mote_session_options* requested) {
-  mote_session_options options = default_options();
-  if (requested != nullptr) MOTE_RETURN_IF_ERROR(read_struct(requested, options));
-  MOTE_REQUIRE(options.kv_type >= MOTE_KV_FLOAT32 && options.kv_type <= MOTE_KV_INT4, Code::kInvalidArgument,
-               "kv_type = %d: must be 0 (float32), 1 (float16), 2 (int8) or 3 (int4)", options.kv_type);
-  MOTE_REQUIRE(options.priority >= MOTE_PRIORITY_NORMAL && options.priority <= MOTE_PRIORITY_HIGH,
-               Code::kInvalidArgument, "priority = %d: must be 0 (normal), 1 (low) or 2 (high)", options.priority);
-  MOTE_REQUIRE(options.overflow == MOTE_OVERFLOW_REFUSE || options.overflow == MOTE_OVERFLOW_SHIFT,
-               Code::kInvalidArgument, "overflow = %d: must be 0 (refuse) or 1 (shift)", options.overflow);
-  std::shared_ptr<PrefixCache> prefix_cache;
-  if (options.prefix_cache != nullptr) {
-    MOTE_ASSIGN(const auto found, share(options.prefix_cache));
-    prefix_cache = found->cache;
-  }
-  return SessionOptions{options.context_length,
-                        static_cast<KvType>(options.kv_type),
-                        options.num_threads,
-                        options.prefill_chunk,
-                        text_or_none(options.cpus),
-                        static_cast<mote::ThreadPriority>(options.priority),
-                        static_cast<Overflow>(options.overflow),
-                        options.num_keep,
-                        std::move(prefix_cache)};
-}
-
-int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error) {
+mote_error_code mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     return give(out, std::make_shared<mote::PrefixCache>(max_bytes));
@@ -70,7 +29,7 @@ int32_t mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote
 
 void mote_prefix_cache_close(mote_prefix_cache* cache) { mote::capi::close(cache); }
 
-int32_t mote_prefix_cache_clear(mote_prefix_cache* handle, mote_error* error) {
+mote_error_code mote_prefix_cache_clear(mote_prefix_cache* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto prefix_cache, share(handle));
     prefix_cache->cache->clear();
@@ -78,7 +37,8 @@ int32_t mote_prefix_cache_clear(mote_prefix_cache* handle, mote_error* error) {
   });
 }
 
-int32_t mote_prefix_cache_get_info(const mote_prefix_cache* handle, mote_prefix_cache_info* info, mote_error* error) {
+mote_error_code mote_prefix_cache_get_info(const mote_prefix_cache* handle, mote_prefix_cache_info* info,
+                                           mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto prefix_cache, share(handle));
     MOTE_REQUIRE_POINTER(info);
@@ -89,21 +49,23 @@ int32_t mote_prefix_cache_get_info(const mote_prefix_cache* handle, mote_prefix_
   });
 }
 
-int32_t mote_session_open(mote_model* handle, const mote_session_options* requested, mote_session** out,
-                          mote_error* error) {
+mote_error_code mote_session_open(mote_model* handle, const mote_options* requested, mote_session** out,
+                                  mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
-    MOTE_ASSIGN(const mote::SessionOptions resolved, mote::capi::read_session_options(requested));
-    MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, resolved));
+    MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
+    MOTE_ASSIGN(const mote::SessionOptions options, given.session());
+    MOTE_ASSIGN(std::shared_ptr<mote::Session> session, mote::Session::open(model->model, options));
     return give(out, std::move(session));
   });
 }
 
 void mote_session_close(mote_session* session) { mote::capi::close(session); }
 
-int32_t mote_session_prefill(mote_session* handle, const int32_t* ids, size_t count, float* logits, mote_error* error) {
+mote_error_code mote_session_prefill(mote_session* handle, const int32_t* ids, size_t count, float* logits,
+                                     mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -113,7 +75,7 @@ int32_t mote_session_prefill(mote_session* handle, const int32_t* ids, size_t co
   });
 }
 
-int32_t mote_session_append(mote_session* handle, const int32_t* ids, size_t count, mote_error* error) {
+mote_error_code mote_session_append(mote_session* handle, const int32_t* ids, size_t count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -121,8 +83,8 @@ int32_t mote_session_append(mote_session* handle, const int32_t* ids, size_t cou
   });
 }
 
-int32_t mote_session_tokenize(mote_session* handle, const char* text, size_t text_bytes, int32_t parse_special,
-                              int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+mote_error_code mote_session_tokenize(mote_session* handle, const char* text, size_t text_bytes, int32_t parse_special,
+                                      int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -137,8 +99,8 @@ int32_t mote_session_tokenize(mote_session* handle, const char* text, size_t tex
   });
 }
 
-int32_t mote_session_append_text(mote_session* handle, const char* text, size_t text_bytes, int32_t parse_special,
-                                 mote_error* error) {
+mote_error_code mote_session_append_text(mote_session* handle, const char* text, size_t text_bytes,
+                                         int32_t parse_special, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (text_bytes > 0) MOTE_REQUIRE_POINTER(text);
@@ -148,8 +110,8 @@ int32_t mote_session_append_text(mote_session* handle, const char* text, size_t 
   });
 }
 
-int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept,
-                                mote_error* error) {
+mote_error_code mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept,
+                                        mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -159,8 +121,8 @@ int32_t mote_session_set_tokens(mote_session* handle, const int32_t* ids, size_t
   });
 }
 
-int32_t mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept,
-                                      mote_error* error) {
+mote_error_code mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, size_t count, int64_t* kept,
+                                              mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -170,8 +132,8 @@ int32_t mote_session_rewind_to_prefix(mote_session* handle, const int32_t* ids, 
   });
 }
 
-int32_t mote_session_append_messages(mote_session* handle, const mote_conversation* conversation, int64_t* kept,
-                                     mote_error* error) {
+mote_error_code mote_session_append_messages(mote_session* handle, const mote_conversation* conversation, int64_t* kept,
+                                             mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(conversation);
@@ -185,7 +147,7 @@ int32_t mote_session_append_messages(mote_session* handle, const mote_conversati
   });
 }
 
-int32_t mote_session_logits(mote_session* handle, float* logits, mote_error* error) {
+mote_error_code mote_session_logits(mote_session* handle, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(logits);
@@ -195,7 +157,7 @@ int32_t mote_session_logits(mote_session* handle, float* logits, mote_error* err
   });
 }
 
-int32_t mote_session_decode(mote_session* handle, int32_t id, float* logits, mote_error* error) {
+mote_error_code mote_session_decode(mote_session* handle, int32_t id, float* logits, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     MOTE_ASSIGN(const auto result, session->session->decode(id));
@@ -204,7 +166,8 @@ int32_t mote_session_decode(mote_session* handle, int32_t id, float* logits, mot
   });
 }
 
-int32_t mote_session_score(mote_session* handle, const int32_t* ids, size_t count, float* logprobs, mote_error* error) {
+mote_error_code mote_session_score(mote_session* handle, const int32_t* ids, size_t count, float* logprobs,
+                                   mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -213,7 +176,8 @@ int32_t mote_session_score(mote_session* handle, const int32_t* ids, size_t coun
   });
 }
 
-int32_t mote_session_verify(mote_session* handle, const int32_t* ids, size_t count, float* logits, mote_error* error) {
+mote_error_code mote_session_verify(mote_session* handle, const int32_t* ids, size_t count, float* logits,
+                                    mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
@@ -222,7 +186,7 @@ int32_t mote_session_verify(mote_session* handle, const int32_t* ids, size_t cou
   });
 }
 
-int32_t mote_session_get_info(const mote_session* handle, mote_session_info* info, mote_error* error) {
+mote_error_code mote_session_get_info(const mote_session* handle, mote_session_info* info, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(info);
@@ -244,15 +208,15 @@ int64_t mote_session_position(const mote_session* handle) {
   return session ? session->session->position() : -1;
 }
 
-int32_t mote_session_rewind(mote_session* handle, int64_t position, mote_error* error) {
+mote_error_code mote_session_rewind(mote_session* handle, int64_t position, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     return session->session->rewind(position);
   });
 }
 
-int32_t mote_session_tokens(const mote_session* handle, int32_t* ids, size_t capacity, size_t* count,
-                            mote_error* error) {
+mote_error_code mote_session_tokens(const mote_session* handle, int32_t* ids, size_t capacity, size_t* count,
+                                    mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -264,7 +228,7 @@ int32_t mote_session_tokens(const mote_session* handle, int32_t* ids, size_t cap
   });
 }
 
-int32_t mote_session_reset(mote_session* handle, mote_error* error) {
+mote_error_code mote_session_reset(mote_session* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     session->session->reset();
@@ -272,7 +236,7 @@ int32_t mote_session_reset(mote_session* handle, mote_error* error) {
   });
 }
 
-int32_t mote_session_fork(const mote_session* handle, mote_session** out, mote_error* error) {
+mote_error_code mote_session_fork(const mote_session* handle, mote_session** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
@@ -282,7 +246,7 @@ int32_t mote_session_fork(const mote_session* handle, mote_session** out, mote_e
   });
 }
 
-int32_t mote_session_save(const mote_session* handle, const char* path, mote_error* error) {
+mote_error_code mote_session_save(const mote_session* handle, const char* path, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(path);
@@ -290,7 +254,7 @@ int32_t mote_session_save(const mote_session* handle, const char* path, mote_err
   });
 }
 
-int32_t mote_session_restore(mote_session* handle, const char* path, mote_error* error) {
+mote_error_code mote_session_restore(mote_session* handle, const char* path, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(path);
@@ -302,7 +266,7 @@ void mote_session_cancel(mote_session* handle) {
   if (const auto session = Shared<mote_session>::find(handle)) session->session->cancel();
 }
 
-int32_t mote_session_set_draft_model(mote_session* handle, mote_model* draft_model, mote_error* error) {
+mote_error_code mote_session_set_draft_model(mote_session* handle, mote_model* draft_model, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     std::unique_ptr<mote::DraftModel> draft;
@@ -318,7 +282,7 @@ int32_t mote_session_set_draft_model(mote_session* handle, mote_model* draft_mod
   });
 }
 
-int32_t mote_session_set_batch(mote_session* handle, mote_batch* batch_handle, mote_error* error) {
+mote_error_code mote_session_set_batch(mote_session* handle, mote_batch* batch_handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     std::shared_ptr<mote::Batch> batch;
@@ -333,7 +297,7 @@ int32_t mote_session_set_batch(mote_session* handle, mote_batch* batch_handle, m
   });
 }
 
-int32_t mote_session_check_golden(mote_session* handle, char** report, mote_error* error) {
+mote_error_code mote_session_check_golden(mote_session* handle, char** report, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, change(handle));
     MOTE_REQUIRE_POINTER(report);
@@ -342,7 +306,7 @@ int32_t mote_session_check_golden(mote_session* handle, char** report, mote_erro
   });
 }
 
-int32_t mote_session_start_profile(mote_session* handle, mote_error* error) {
+mote_error_code mote_session_start_profile(mote_session* handle, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     session->session->start_profile();
@@ -350,7 +314,7 @@ int32_t mote_session_start_profile(mote_session* handle, mote_error* error) {
   });
 }
 
-int32_t mote_session_stop_profile(mote_session* handle, char** trace, mote_error* error) {
+mote_error_code mote_session_stop_profile(mote_session* handle, char** trace, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));
     MOTE_REQUIRE_POINTER(trace);

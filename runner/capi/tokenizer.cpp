@@ -4,15 +4,15 @@ using mote::Status;
 using mote::capi::guarded;
 using mote::capi::share;
 
-int32_t mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error) {
+mote_error_code mote_tokenizer_check(const char* json, size_t json_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     return mote::check_tokenizer_json({json, json_bytes});
   });
 }
 
-int32_t mote_tokenize(const mote_model* handle, const char* text, size_t text_bytes, int32_t add_special,
-                      int32_t parse_special, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
+mote_error_code mote_tokenize(const mote_model* handle, const char* text, size_t text_bytes, int32_t add_special,
+                              int32_t parse_special, int32_t* ids, size_t capacity, size_t* count, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(count);
@@ -29,8 +29,8 @@ int32_t mote_tokenize(const mote_model* handle, const char* text, size_t text_by
   });
 }
 
-int32_t mote_detokenize(const mote_model* handle, const int32_t* ids, size_t count, int32_t skip_special, char** text,
-                        size_t* text_bytes, mote_error* error) {
+mote_error_code mote_detokenize(const mote_model* handle, const int32_t* ids, size_t count, int32_t skip_special,
+                                char** text, size_t* text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(text);

@@ -1,11 +1,9 @@
 #include "runner/chat/reply_constraint.h"
 
-#include <deque>
-#include <mutex>
 #include <vector>
 
 #include "runner/chat/messages.h"
-#include "runner/generation/vocabulary.h"
+#include "runner/generation/options/compiled_grammars.h"
 
 namespace mote {
 namespace {
@@ -14,42 +12,10 @@ using constraints::Grammar;
 using Kind = JsonTree::Kind;
 
 constexpr size_t kMaxDepth = 64;
-constexpr size_t kMaxGrammars = 32;
-
-// The last schemas that a model's replies were to follow, compiled. Thread safety: any thread.
-class SchemaGrammars {
- public:
-  Result<std::shared_ptr<const Grammar>> get(const Model& model, const std::string& schema) const {
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
-        if (entry->first != schema) continue;
-        Entry found = *entry;
-        kept_.erase(entry);
-        kept_.push_front(std::move(found));
-        return kept_.front().second;
-      }
-    }
-    MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
-    MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, schema, {}));
-    const std::lock_guard lock(mutex_);
-    kept_.emplace_front(schema, grammar);
-    if (kept_.size() > kMaxGrammars) kept_.pop_back();
-    return grammar;
-  }
-
- private:
-  using Entry = std::pair<std::string, std::shared_ptr<const Grammar>>;
-  mutable std::mutex mutex_;
-  mutable std::deque<Entry> kept_;
-};
 
 Result<std::shared_ptr<const Grammar>> grammar_of(const Model& model, const std::string& field,
                                                   const std::string& schema) {
-  MOTE_ASSIGN(const auto grammars, model.derived<SchemaGrammars>([]() -> Result<std::shared_ptr<const SchemaGrammars>> {
-    return std::make_shared<const SchemaGrammars>();
-  }));
-  auto grammar = grammars->get(model, schema);
+  auto grammar = compiled_grammar(model, schema, {});
   if (!grammar.ok()) return Status(grammar.status().code(), field + ": " + grammar.status().message());
   return grammar;
 }

@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "runner/cli/bench_batch.h"
 #include "runner/cli/interrupts.h"
+#include "runner/cli/option_flags.h"
 #include "runner/cli/profile_report.h"
-#include "runner/cli/session_flags.h"
 #include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -26,7 +27,7 @@ struct BenchFlags {
   bool json = false;
   bool limits = false;
   bool profile = false;
-  SessionFlags session;
+  OptionFlags options;
 };
 
 struct Case {
@@ -82,21 +83,21 @@ double time_filled(const Case& test, const Session& session, const std::vector<i
   return seconds_since(start);
 }
 
-double time_once(const Case& test, const SessionFlags& flags, const Model& model, const Session& session) {
-  if (test.sequences > 0) return time_batch({test.sequences, test.tokens, test.depth}, model, flags);
+double time_once(const Case& test, const Options& options, const Model& model, const Session& session) {
+  if (test.sequences > 0) return time_batch({test.sequences, test.tokens, test.depth}, model, options);
   return time_filled(test, session, fill(test, session, info_of(model).vocab_size));
 }
 
-void measure(std::vector<Case>& cases, const BenchFlags& flags, const Model& model, const Session& session) {
+void measure(std::vector<Case>& cases, int repetitions, const Options& options, const Model& model,
+             const Session& session) {
   const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
   const CancelOnInterrupt cancel(session.get());
   const bool show_progress = has_colour(stderr);
   for (Case& test : cases) {
-    (void)time_once(test, flags.session, model, session);  // warms caches and clocks
-    for (int i = 0; i < flags.repetitions; ++i) {
-      if (show_progress)
-        std::fprintf(stderr, "\r%s %d: %d/%d ", test.name().c_str(), test.tokens, i + 1, flags.repetitions);
-      test.seconds.push_back(time_once(test, flags.session, model, session));
+    (void)time_once(test, options, model, session);  // warms caches and clocks
+    for (int i = 0; i < repetitions; ++i) {
+      if (show_progress) std::fprintf(stderr, "\r%s %d: %d/%d ", test.name().c_str(), test.tokens, i + 1, repetitions);
+      test.seconds.push_back(time_once(test, options, model, session));
     }
     std::sort(test.seconds.begin(), test.seconds.end());
   }
@@ -124,22 +125,26 @@ std::vector<Case> cases_of(const BenchFlags& flags) {
 }
 
 // Room for the longest case, unless the user chose it.
-void choose_context(BenchFlags& flags, const Model& model, const std::vector<Case>& cases) {
-  SessionFlags& session = flags.session;
-  const int32_t longest = info_of(model).max_position_embeddings;
+void choose_context(const Options& options, const Model& model, const std::vector<Case>& cases) {
+  const Json values = values_of(options, model);
+  const auto chosen = values["context_length"].get<int32_t>();
+  const int32_t room = chosen == 0 ? info_of(model).max_position_embeddings : chosen;
   int32_t needed = 1;
-  for (const Case& test : cases) needed = std::max(needed, test.positions(session.prefill_chunk));
-  const int32_t room = session.context_length == 0 ? longest : session.context_length;
+  for (const Case& test : cases) needed = std::max(needed, test.positions(values["prefill_chunk"].get<int>()));
   if (needed > room) {
     throw InputError("a measurement needs " + std::to_string(needed) + " positions, the context has " +
                      std::to_string(room) + ": give smaller --prompt-tokens, --generate-tokens or --depth");
   }
-  if (session.context_length == 0) session.context_length = needed;
+  if (chosen == 0) set_option(options, "context_length", std::to_string(needed));
 }
 
-mote_limits measure_limits(const BenchFlags& flags) {
+// By as many threads as the options say.
+mote_limits measure_limits(const GivenOptions& given) {
+  const auto threads = given.find("threads");
   auto limits = sized<mote_limits>();
-  check([&](mote_error* error) { return mote_measure_limits(flags.session.threads, &limits, error); });
+  check([&](mote_error* error) {
+    return mote_measure_limits(threads == given.end() ? 0 : std::atoi(threads->second.back().c_str()), &limits, error);
+  });
   return limits;
 }
 
@@ -149,7 +154,7 @@ Json to_json(const mote_limits& limits) {
 
 int bench_limits(const BenchFlags& flags) {
   if (!flags.file.empty()) throw InputError("--limits measures the machine and takes no file");
-  const mote_limits limits = measure_limits(flags);
+  const mote_limits limits = measure_limits(flags.options.given());
   if (flags.json)
     std::printf("%s\n", to_json(limits).dump().c_str());
   else
@@ -221,22 +226,23 @@ void print_table(const Json& report, const Json& about) {
   std::printf("\nload %s | file %s | peak memory: private %s, file-backed %s | %d threads, kv %s\n",
               duration_text(report["load_seconds"]).c_str(), bytes_text(report["file_bytes"]).c_str(),
               bytes_text(report["peak_private_bytes"]).c_str(), bytes_text(report["peak_file_backed_bytes"]).c_str(),
-              report["threads"].get<int>(), report["kv_type"].get<std::string>().c_str());
+              report["threads"].get<int>(), report["kv_dtype"].get<std::string>().c_str());
   if (const std::string choice = choice_text(about); !choice.empty()) std::printf("%s\n", choice.c_str());
   if (report.contains("profile")) print_profile(report["profile"]);
 }
 
-int bench(BenchFlags flags) {
+int bench(const BenchFlags& flags) {
   if (flags.limits) return bench_limits(flags);
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner bench model.mote");
   std::vector<Case> cases = cases_of(flags);
   const auto start = Clock::now();
-  const Model model = flags.session.load(flags.file);
-  choose_context(flags, model, cases);
-  const Session session = flags.session.open(model);
+  const Options options = flags.options.options();
+  const Model model = open_model(flags.file, options);
+  choose_context(options, model, cases);
+  const Session session = open_session(model, options);
   const double load_seconds = seconds_since(start);
   const mote_model_info info = info_of(model);
-  measure(cases, flags, model, session);
+  measure(cases, flags.repetitions, options, model, session);
   auto session_info = sized<mote_session_info>();
   check([&](mote_error* error) { return mote_session_get_info(session.get(), &session_info, error); });
   auto memory = sized<mote_memory>();
@@ -248,14 +254,15 @@ int bench(BenchFlags flags) {
                  {"load_seconds", load_seconds},
                  {"threads", session_info.num_threads},
                  {"context_length", session_info.context_length},
-                 {"kv_type", flags.session.kv_type},
+                 {"kv_dtype", values_of(options, model)["kv_dtype"]},
                  {"results", to_json(cases)},
                  {"state_bytes", session_info.state_bytes},
                  {"arena_bytes", session_info.arena_bytes},
                  {"peak_rss_bytes", memory.peak_rss_bytes},
                  {"peak_private_bytes", memory.peak_private_bytes},
                  {"peak_file_backed_bytes", memory.peak_file_backed_bytes}};
-  if (flags.profile) report["profile"] = profile_cases(cases, session, info.vocab_size, measure_limits(flags));
+  if (flags.profile)
+    report["profile"] = profile_cases(cases, session, info.vocab_size, measure_limits(flags.options.given()));
   if (flags.json)
     std::printf("%s\n", report.dump(2).c_str());
   else
@@ -272,7 +279,7 @@ void add_bench(CLI::App& app, Action& action) {
       "The table shows the median, the slowest and the fastest run of each measurement.\n"
       "Examples:\n  mote-runner bench model.mote\n  mote-runner bench model.mote -p 128,512 -n 64 --json\n"
       "  mote-runner bench model.mote -p 256 -n 64 --profile\n  mote-runner bench model.mote -p 16 -n 16 -d 256,2048 "
-      "--kv-type int8\n"
+      "--kv-dtype int8\n"
       "  mote-runner bench model.mote --batch 1,2,4,8 -n 64 -d 256\n  mote-runner bench --limits -t 2\n");
   verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("-p,--prompt-tokens", flags->prompt_tokens,
@@ -298,7 +305,7 @@ void add_bench(CLI::App& app, Action& action) {
   verb.add_flag("--profile", flags->profile,
                 "Then measure every instruction: tables by op and by layer, beside the machine's limits");
   verb.add_flag("--limits", flags->limits, "Measure only the machine: memory read bandwidth and int8 products");
-  flags->session.add_to(verb);
+  flags->options.add_to(verb, MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL, {"name", "overflow", "num_keep"});
   verb.callback([flags, &action] { action = [flags] { return bench(*flags); }; });
 }
 

@@ -18,13 +18,9 @@ int steps_of_prompts(const BatchCase& test, int prefill_chunk) {
   return test.sequences * ((std::max(test.depth, 1) + chunk - 1) / chunk);
 }
 
-Batch open_batch(const BatchCase& test, const Model& model, const SessionFlags& session) {
-  const mote_session_options session_options = session.options();
-  auto options = sized<mote_batch_options>();
-  options.max_sequences = test.sequences;
-  options.session = &session_options;
+Batch open_batch(const BatchCase& test, const Model& model, const Options& options) {
   mote_batch* batch = nullptr;
-  check([&](mote_error* error) { return mote_batch_open(model.get(), &options, &batch, error); });
+  check([&](mote_error* error) { return mote_batch_open(model.get(), test.sequences, options.get(), &batch, error); });
   return Batch(batch);
 }
 
@@ -40,14 +36,13 @@ std::vector<int32_t> prompt_of(int sequence, int count, int32_t vocab_size) {
 }
 
 void add_sequences(const BatchCase& test, const Batch& batch, int32_t vocab_size) {
-  auto options = sized<mote_generation_options>();
-  check([&](mote_error* error) { return mote_generation_options_neutral(&options, error); });
-  options.ignore_eos = 1;
+  const Options options = make_options(MOTE_SCOPE_GENERATION,
+                                       {{"do_sample", {"false"}}, {"ignore_eos", {"true"}}, {"max_new_tokens", {"0"}}});
   for (int i = 0; i < test.sequences; ++i) {
     const std::vector<int32_t> ids = prompt_of(i, std::max(test.depth, 1), vocab_size);
     int64_t sequence = 0;
     check([&](mote_error* error) {
-      return mote_batch_add(batch.get(), nullptr, ids.data(), ids.size(), &options, &sequence, error);
+      return mote_batch_add(batch.get(), nullptr, ids.data(), ids.size(), options.get(), &sequence, error);
     });
   }
 }
@@ -74,8 +69,8 @@ int positions_of(const BatchCase& test, int prefill_chunk) {
   return std::max(test.depth, 1) + steps_of_prompts(test, prefill_chunk) + test.tokens + 1;
 }
 
-double time_batch(const BatchCase& test, const Model& model, const SessionFlags& session) {
-  const Batch batch = open_batch(test, model, session);
+double time_batch(const BatchCase& test, const Model& model, const Options& options) {
+  const Batch batch = open_batch(test, model, options);
   add_sequences(test, batch, info_of(model).vocab_size);
   std::set<int64_t> started;
   while (started.size() < static_cast<size_t>(test.sequences)) check_pieces(batch, step(batch), started);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runner/cli/session_flags.h"
+#include "runner/cli/option_flags.h"
 
 namespace mote::cli {
 
@@ -17,6 +17,6 @@ struct BatchCase {
 int positions_of(const BatchCase& test, int prefill_chunk);
 
 // Seconds of the decode steps, after the prompts of all sequences, which start one after the other.
-double time_batch(const BatchCase& test, const Model& model, const SessionFlags& session);
+double time_batch(const BatchCase& test, const Model& model, const Options& options);
 
 }  // namespace mote::cli

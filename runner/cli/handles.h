@@ -16,6 +16,7 @@ struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+using Options = std::unique_ptr<mote_options, Closer<mote_options_close>>;
 using Model = std::unique_ptr<mote_model, Closer<mote_model_close>>;
 using Session = std::unique_ptr<mote_session, Closer<mote_session_close>>;
 using Generation = std::unique_ptr<mote_generation, Closer<mote_generation_end>>;
@@ -36,13 +37,10 @@ std::string take_string(Call call) {
   return text;
 }
 
-inline Model open_model(const std::string& path, int32_t load_mode = MOTE_LOAD_MAP,
-                        const std::string& backend = "auto") {
-  auto options = sized<mote_model_options>();
-  options.load_mode = load_mode;
-  options.backend = backend.c_str();
+// options: nullptr: the defaults.
+inline Model open_model(const std::string& path, const Options& options = nullptr) {
   mote_model* model = nullptr;
-  check([&](mote_error* error) { return mote_model_open(path.c_str(), &options, &model, error); });
+  check([&](mote_error* error) { return mote_model_open(path.c_str(), options.get(), &model, error); });
   return Model(model);
 }
 

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -8,12 +9,10 @@
 #include <memory>
 #include <optional>
 
-#include "runner/cli/grammar_flags.h"
+#include "runner/cli/draft_model.h"
 #include "runner/cli/interrupts.h"
 #include "runner/cli/kernels.h"
-#include "runner/cli/sampling_flags.h"
-#include "runner/cli/session_flags.h"
-#include "runner/cli/speculation_flags.h"
+#include "runner/cli/option_flags.h"
 #include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -31,19 +30,12 @@ constexpr const char* kExamples =
 struct RunFlags {
   std::string file;
   std::optional<std::string> prompt;
-  SessionFlags session;
-  SamplingFlags sampling;
-  GrammarFlags grammar;
-  SpeculationFlags speculation;
-  bool ignore_eos = false;
-  bool show_special = false;
+  OptionFlags options;
+  std::string draft_model;
   bool quiet = false;
   bool show_statistics = true;
   bool kernels = false;
   std::string profile;
-  std::vector<std::string> stop_strings;
-  std::vector<int32_t> stop_token_ids;
-  double max_time = 0.0;
   std::string load_session;
   std::string save_session;
 };
@@ -56,24 +48,40 @@ std::string read_prompt(const RunFlags& flags) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
+// The ids of a text that the session goes on with.
+std::vector<int32_t> prompt_ids(const Session& session, const std::string& text) {
+  std::vector<int32_t> ids(text.size() + 16);
+  size_t count = 0;
+  const auto fill = [&](mote_error* error) {
+    return mote_session_tokenize(session.get(), text.data(), text.size(), 1, ids.data(), ids.size(), &count, error);
+  };
+  check(fill);
+  if (count > ids.size()) {  // normalisation can lengthen a text
+    ids.resize(count);
+    check(fill);
+  }
+  ids.resize(count);
+  return ids;
+}
+
 void print_statistics(const Model& model, const Generation& generation) {
   auto statistics = sized<mote_statistics>();
   check([&](mote_error* error) { return mote_generation_statistics(generation.get(), &statistics, error); });
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0.0 ? number_text(static_cast<double>(tokens) / seconds) + " tok/s" : std::string("-");
   };
-  static constexpr const char* kReasons[] = {"end of sequence", "length",     "stop string",
-                                             "cancelled",       "stop token", "time"};
-  const int32_t reason = statistics.finish_reason;
-  const std::string line =
-      "prompt " + std::to_string(statistics.prompt_tokens) + " tokens, " +
-      rate(statistics.prompt_tokens, statistics.prefill_seconds) + " | generated " +
-      std::to_string(statistics.generated_tokens) + " tokens, " +
-      rate(statistics.generated_tokens - 1, statistics.decode_seconds) + " | first token after " +
-      duration_text(statistics.time_to_first_token_seconds) + " | peak memory " +
-      bytes_text(statistics.peak_rss_bytes) + ", private " + bytes_text(statistics.peak_private_bytes) +
-      speculation_text(statistics) + " | " +
-      (reason >= 0 && reason < static_cast<int32_t>(std::size(kReasons)) ? kReasons[reason] : "stopped");
+  const char* name = mote_finish_reason_name(statistics.finish_reason);
+  std::string reason = name == nullptr                               ? "stopped"
+                       : statistics.finish_reason == MOTE_FINISH_EOS ? "end of sequence"
+                                                                     : name;
+  std::replace(reason.begin(), reason.end(), '_', ' ');
+  const std::string line = "prompt " + std::to_string(statistics.prompt_tokens) + " tokens, " +
+                           rate(statistics.prompt_tokens, statistics.prefill_seconds) + " | generated " +
+                           std::to_string(statistics.generated_tokens) + " tokens, " +
+                           rate(statistics.generated_tokens - 1, statistics.decode_seconds) + " | first token after " +
+                           duration_text(statistics.time_to_first_token_seconds) + " | peak memory " +
+                           bytes_text(statistics.peak_rss_bytes) + ", private " +
+                           bytes_text(statistics.peak_private_bytes) + speculation_text(statistics) + " | " + reason;
   for (const std::string& each : {line, choice_text(describe(model))}) {
     if (!each.empty()) std::fprintf(stderr, "%s\n", dim(each, stderr).c_str());
   }
@@ -139,37 +147,23 @@ int run(const RunFlags& flags) {
     return 0;
   }
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner run model.mote \"prompt\"");
-  const Model model = flags.session.load(flags.file);
+  const Options options = flags.options.options();
+  const Model model = open_model(flags.file, options);
   if (info_of(model).has_tokenizer == 0) {
     throw InputError(flags.file +
                      " has no tokenizer, so it cannot take a prompt as text; use llm_runner with token ids");
   }
   const bool is_new = flags.load_session.empty();
-  const std::vector<int32_t> ids = tokenize(model, read_prompt(flags), is_new, true);
-  if (ids.empty() && is_new) throw InputError("the prompt is empty: give some text, or pipe it in");
-  const Session session = flags.session.open(model);
+  const std::string prompt = read_prompt(flags);
+  const Session session = open_session(model, options);
   if (!is_new)
     check([&](mote_error* error) { return mote_session_restore(session.get(), flags.load_session.c_str(), error); });
-  if (!flags.speculation.draft_model.empty()) set_draft_model(session, flags.speculation.draft_model);
-  std::vector<const char*> stop_strings;
-  for (const std::string& text : flags.stop_strings) stop_strings.push_back(text.c_str());
-  ResolvedSampling sampling;
-  flags.sampling.resolve(model, sampling);
-  mote_generation_options& options = sampling.options;
-  const std::optional<GrammarSource> source = flags.grammar.source();
-  const Grammar grammar = source.has_value() ? source->compile(model) : nullptr;
-  options.grammar = grammar.get();
-  flags.speculation.resolve(options);
-  options.ignore_eos = flags.ignore_eos;
-  options.skip_special_tokens = !flags.show_special;
-  options.stop_strings = stop_strings.data();
-  options.num_stop_strings = stop_strings.size();
-  options.stop_token_ids = flags.stop_token_ids.data();
-  options.num_stop_token_ids = flags.stop_token_ids.size();
-  options.max_time = flags.max_time;
+  if (!flags.draft_model.empty()) set_draft_model(session, flags.draft_model);
+  const std::vector<int32_t> ids = prompt_ids(session, prompt);
+  if (ids.empty() && is_new) throw InputError("the prompt is empty: give some text, or pipe it in");
   mote_generation* handle = nullptr;
   check([&](mote_error* error) {
-    return mote_generation_begin(session.get(), ids.data(), ids.size(), &options, &handle, error);
+    return mote_generation_begin(session.get(), ids.data(), ids.size(), options.get(), &handle, error);
   });
   const Generation generation(handle);
   Profile profile(session, flags.profile);
@@ -191,16 +185,9 @@ void add_run(CLI::App& app, Action& action) {
   verb.footer(kExamples);
   verb.add_option("file", flags->file, "The .mote file");
   verb.add_option("prompt", flags->prompt, "The text to continue; - or nothing reads standard input");
-  flags->sampling.add_to(verb);
-  flags->grammar.add_to(verb);
-  verb.add_option("--stop", flags->stop_strings, "End before this text; may be given several times")->take_all();
-  verb.add_option("--stop-token-id", flags->stop_token_ids, "End at this token id; may be given several times")
-      ->take_all();
-  verb.add_option("--max-time", flags->max_time, "End after this many seconds (0: no limit)")
-      ->check(CLI::NonNegativeNumber);
-  verb.add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end-of-sequence token");
-  flags->speculation.add_to(verb);
-  flags->session.add_to(verb);
+  flags->options.add_to(verb, MOTE_SCOPE_GENERATION | MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL,
+                        {"logprobs", "top_logprobs", "skip_eos", "name"});
+  add_draft_model(verb, flags->draft_model);
   verb.add_option("--load-session", flags->load_session,
                   "Go on from a session that --save-session wrote; the prompt comes behind its text");
   verb.add_option("--save-session", flags->save_session, "Write tokens and caches to this file at the end");
@@ -209,7 +196,6 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("trace.json");
   verb.add_flag("--kernels", flags->kernels,
                 "Run nothing: list the kernels chosen for the file, without a file all there are");
-  verb.add_flag("--show-special", flags->show_special, "Show special tokens in the text");
   CLI::Option* quiet = verb.add_flag("--quiet", flags->quiet, "Print no statistics");
   verb.add_flag("--stats", flags->show_statistics,
                 "Print statistics on standard error, and which backend ran (the default)")

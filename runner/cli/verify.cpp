@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "runner/cli/interrupts.h"
-#include "runner/cli/session_flags.h"
+#include "runner/cli/option_flags.h"
 #include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -12,7 +12,7 @@ namespace {
 struct VerifyFlags {
   std::string file;
   bool json = false;
-  SessionFlags session;
+  OptionFlags options;
 };
 
 std::string shortened(const std::string& text) {
@@ -40,12 +40,13 @@ void print_report(const Json& report) {
 }
 
 int verify(const VerifyFlags& flags) {
-  const Model model = flags.session.load(flags.file);
+  const Options options = flags.options.options();
+  const Model model = open_model(flags.file, options);
   mote_error damage = sized<mote_error>();
   const bool intact = mote_model_check_segments(model.get(), &damage) == MOTE_OK;
   Json report = {{"passed", false}, {"samples", Json::array()}};
   if (intact) {
-    const Session session = flags.session.open(model);
+    const Session session = open_session(model, options);
     const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
     const CancelOnInterrupt cancel(session.get());
     report = Json::parse(take_string(
@@ -85,7 +86,7 @@ void add_verify(CLI::App& app, Action& action) {
       "Example:\n  mote-runner verify model.mote\n");
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_flag("--json", flags->json, "Print the report as JSON");
-  flags->session.add_to(verb);
+  flags->options.add_to(verb, MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL, {"name"});
   verb.callback([flags, &action] { action = [flags] { return verify(*flags); }; });
 }
 

@@ -1,10 +1,10 @@
 #include "runner/generation/beam_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 
+#include "runner/generation/options/accepted.h"
 #include "runner/generation/sampling/logit_edits.h"
 #include "runner/session/logprobs.h"
 
@@ -14,13 +14,13 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 Status check(const BeamSearchOptions& options) {
-  MOTE_REQUIRE(options.num_beams >= 1 && options.num_beams <= kMaxBeams, Code::kInvalidArgument,
-               "num_beams = %d: must be 1..%d", options.num_beams, kMaxBeams);
-  MOTE_REQUIRE(options.num_return_sequences >= 1 && options.num_return_sequences <= options.num_beams,
-               Code::kInvalidArgument, "num_return_sequences = %d: must be 1..%d, the number of beams",
-               options.num_return_sequences, options.num_beams);
-  MOTE_REQUIRE(std::isfinite(options.length_penalty), Code::kInvalidArgument,
-               "length_penalty = %g: must be a finite number", options.length_penalty);
+#define MOTE_CHECK(name, type, default_value, accepted, ...) \
+  MOTE_RETURN_IF_ERROR(check_accepted(#name, options.name, accepted));
+  MOTE_BEAM_SEARCH_OPTIONS(MOTE_CHECK)
+#undef MOTE_CHECK
+  MOTE_REQUIRE(options.num_return_sequences <= options.num_beams, Code::kInvalidArgument,
+               "num_return_sequences = %d: must be 1..%d, the number of beams", options.num_return_sequences,
+               options.num_beams);
   MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
                "max_new_tokens = %lld: must be 0 (until the context is full) or more",
                static_cast<long long>(options.max_new_tokens));

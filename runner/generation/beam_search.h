@@ -10,6 +10,18 @@
 #include "runner/generation/sampling/options.h"
 #include "runner/session/session.h"
 
+// clang-format off
+#define MOTE_BEAM_SEARCH_OPTIONS(X)                                                                                    \
+  X(num_beams, int32_t, 4, within(1, ::mote::kMaxBeams), "sequences", kPlain, "That are followed at the same time")    \
+  X(num_return_sequences, int32_t, 1, within(1, ::mote::kMaxBeams), "sequences", kPlain,                               \
+    "The best, so many of num_beams, that are returned")                                                               \
+  X(length_penalty, double, 1.0, any_number(), "", kPlain,                                                             \
+    "A score is the sum of log-probabilities over length^length_penalty")                                              \
+  X(early_stopping, EarlyStopping, EarlyStopping::kHeuristic, anything(), "", kPlain,                                  \
+    "false: end when no running sequence is better than the worst of num_beams finished ones; true: when num_beams "   \
+    "are finished; never: when none could become better by max_new_tokens")
+// clang-format on
+
 namespace mote {
 
 constexpr int32_t kMaxBeams = 64;
@@ -23,10 +35,7 @@ enum class EarlyStopping : int32_t {
 };
 
 struct BeamSearchOptions {
-  int32_t num_beams = 4;             // 1..kMaxBeams
-  int32_t num_return_sequences = 1;  // 1..num_beams
-  double length_penalty = 1.0;       // scores are sums of log-probabilities over length^length_penalty
-  EarlyStopping early_stopping = EarlyStopping::kHeuristic;
+  MOTE_BEAM_SEARCH_OPTIONS(MOTE_OPTION_FIELD)
   int64_t max_new_tokens = 0;  // 0: until the context is full
   bool ignore_eos = false;
   SamplingOptions edits{};  // of these, what changes logits; nothing is sampled

@@ -1,9 +1,10 @@
 #include "runner/generation/generation.h"
-#include "runner/generation/vocabulary.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
+
+#include "runner/generation/options/accepted.h"
+#include "runner/generation/vocabulary.h"
 
 namespace mote {
 namespace {
@@ -17,18 +18,21 @@ Status check_grammar(const Model& model, const Grammar& grammar) {
 
 }  // namespace
 
+Status check_generation(const Model& model, const GenerationOptions& options) {
+  MOTE_RETURN_IF_ERROR(check_sampling(options.sampling, model.vocab_size()));
+#define MOTE_CHECK(name, type, default_value, accepted, ...) \
+  MOTE_RETURN_IF_ERROR(check_accepted(#name, options.name, accepted));
+  MOTE_GENERATION_OPTIONS(MOTE_CHECK)
+#undef MOTE_CHECK
+  MOTE_RETURN_IF_ERROR(check_token_ids("stop_token_ids", options.stop_token_ids, model.vocab_size()));
+  MOTE_RETURN_IF_ERROR(StopStrings::make(options.stop_strings).status());
+  return options.grammar == nullptr ? Status() : check_grammar(model, *options.grammar);
+}
+
 Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vector<int32_t> prompt,
                                                       const GenerationOptions& options,
                                                       std::shared_ptr<Speculator> speculator) {
-  MOTE_RETURN_IF_ERROR(check_sampling(options.sampling, session.model().vocab_size()));
-  MOTE_REQUIRE(options.max_new_tokens >= 0, Code::kInvalidArgument,
-               "max_new_tokens = %lld: must be 0 (until the context is full) or more",
-               static_cast<long long>(options.max_new_tokens));
-  MOTE_REQUIRE(options.top_logprobs >= 0 && options.top_logprobs <= kMaxTopLogprobs, Code::kInvalidArgument,
-               "top_logprobs = %d: must be 0..%d", options.top_logprobs, kMaxTopLogprobs);
-  MOTE_REQUIRE(options.max_time >= 0.0 && std::isfinite(options.max_time), Code::kInvalidArgument,
-               "max_time = %g: must be a finite number of seconds, 0 (no limit) or more", options.max_time);
-  MOTE_RETURN_IF_ERROR(check_token_ids("stop_token_ids", options.stop_token_ids, session.model().vocab_size()));
+  MOTE_RETURN_IF_ERROR(check_generation(session.model(), options));
   MOTE_REQUIRE(!prompt.empty() || session.position() > 0, Code::kInvalidArgument,
                "the prompt has no tokens and neither has the session: at least one is needed");
   MOTE_RETURN_IF_ERROR(session.check_ids(prompt));
@@ -42,7 +46,6 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
   MOTE_RETURN_IF_ERROR(speculator->check(session, options.speculation));
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
-  if (options.grammar != nullptr) MOTE_RETURN_IF_ERROR(check_grammar(session.model(), *options.grammar));
   return std::unique_ptr<Generation>(
       new Generation(session, tokenizer, std::move(prompt), options, std::move(stop_strings), std::move(speculator)));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runner/generation/generation_options.h"
 #include "runner/generation/sampling/sampler.h"
 #include "runner/generation/speculation/speculator.h"
 #include "runner/generation/statistics.h"
@@ -19,22 +20,9 @@
 
 namespace mote {
 
-struct GenerationOptions {
-  int64_t max_new_tokens = 0;  // 0: until the context is full
-  SamplingOptions sampling{};
-  bool ignore_eos = false;
-  bool skip_special_tokens = true;  // in the text
-  bool skip_eos = false;            // only the end-of-sequence token
-  std::vector<std::string> stop_strings{};
-  std::vector<int32_t> stop_token_ids{};     // end it beside the model's own end-of-sequence tokens, and are no text
-  double max_time = 0.0;                     // seconds from the first call of next; 0: no limit
-  bool logprobs = false;                     // pieces tell how likely their token was, by the model's own distribution
-  int32_t top_logprobs = 0;                  // and which so many were the likeliest; 0..kMaxTopLogprobs
-  std::shared_ptr<const Grammar> grammar{};  // the text is one of its texts, unless a limit cuts it short; nullptr: any
-  SpeculationOptions speculation{};          // of next(); the text is the same
-};
-
-constexpr int32_t kMaxTopLogprobs = 1000;
+// What of the options can be told without a session. Errors: kInvalidArgument naming the option, its value and what
+// would be accepted.
+Status check_generation(const Model& model, const GenerationOptions& options);
 
 enum class FinishReason : int32_t { kEos = 0, kLength = 1, kStopString = 2, kCancelled = 3, kStopToken = 4, kTime = 5 };
 

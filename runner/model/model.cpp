@@ -10,10 +10,11 @@ Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_j
 
 Result<std::shared_ptr<const Model>> Model::open(const Source& source, const OpenOptions& options) {
   // A file that is read takes about as long for that as for the rest.
-  const double read = options.mode == LoadMode::kRead ? 0.5 : 0.0;
+  const LoadMode mode = options.mmap ? LoadMode::kMap : LoadMode::kRead;
+  const double read = options.mmap ? 0.0 : 0.5;
   const Progress whole = never_back(options.progress);
   MOTE_RETURN_IF_ERROR(report(whole, 0.0));
-  MOTE_ASSIGN(Mapped mapped, map(source, options.mode, part_of(whole, 0.0, read)));
+  MOTE_ASSIGN(Mapped mapped, map(source, mode, part_of(whole, 0.0, read)));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), options.backend,
                                          {.cache_dir = options.cache_dir, .progress = part_of(whole, read, 1.0)}));

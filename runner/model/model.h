@@ -8,10 +8,23 @@
 #include <string_view>
 #include <vector>
 
+#include "base/option_rows.h"
 #include "base/status.h"
 #include "runner/model/derived.h"
 #include "runner/program/target.h"
 #include "tokenizer/tokenizer.h"
+
+// clang-format off
+#define MOTE_MODEL_OPTIONS(X)                                                                                          \
+  X(backend, std::string, std::string(kAnyBackend), anything(), "", kPlain,                                            \
+    "What runs the model, of what the file was exported for: cpu, xnnpack, ...; auto: the best that works here")       \
+  X(cache_dir, std::string, "", anything(), "", kPlain,                                                                \
+    "An existing folder where a backend may keep what it packs; unless given beside the file, or MOTE_CACHE_DIR")      \
+  X(name, std::string, "", anything(), "", kPlain,                                                                     \
+    "Of what is no path, in messages and for what a backend keeps")                                                    \
+  X(mmap, bool, true, anything(), "", kPlain,                                                                          \
+    "Map the file instead of reading all of it; reading suits slow or removable storage")
+// clang-format on
 
 namespace mote {
 
@@ -20,9 +33,7 @@ namespace mote {
 Status check_tokenizer_json(std::string_view json);
 
 struct OpenOptions {
-  LoadMode mode = LoadMode::kMap;
-  std::string_view backend = kAnyBackend;  // the name of one of the file's targets, or "auto"
-  std::string cache_dir{};                 // as in BindOptions
+  MOTE_MODEL_OPTIONS(MOTE_OPTION_FIELD)
   Progress progress{};
 };
 

@@ -21,32 +21,28 @@ py::object exception_of(const mote_error& error) {
 // Steps take turns; add and cancel come at any time.
 class Batch {
  public:
-  Batch(const Model& model, int32_t max_sequences, const py::dict& given) : model_(model) {
-    const SessionOptions session(given);
-    auto options = sized<mote_batch_options>();
-    options.max_sequences = max_sequences;
-    options.session = session.get();
+  Batch(const Model& model, int32_t max_sequences, const Options& options) {
     mote_batch* batch = nullptr;
     check_without_gil([&, handle = model.handle()](mote_error* error) {
-      return mote_batch_open(handle.get(), &options, &batch, error);
+      return mote_batch_open(handle.get(), max_sequences, options.get(), &batch, error);
     });
     handle_.reset(batch, &mote_batch_close);
   }
 
   int64_t add(const std::shared_ptr<Session>& session, bool fork, const std::vector<int32_t>& ids,
-              const py::dict& given, const std::vector<std::string>& stop_strings) {
+              const Options& options) {
     int64_t sequence = -1;
     const std::shared_ptr<mote_session> own = session == nullptr ? nullptr : session->handle();
-    with_generation_options(model_, given, stop_strings, [&](const mote_generation_options* options) {
-      check_without_gil([&](mote_error* error) {
-        const auto lock = session == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(session->mutex());
-        if (fork)
-          return mote_batch_add_fork(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
-        return mote_batch_add(handle_.get(), own.get(), ids.data(), ids.size(), options, &sequence, error);
-      });
+    check_without_gil([&](mote_error* error) {
+      const auto lock = session == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(session->mutex());
+      if (fork)
+        return mote_batch_add_fork(handle_.get(), own.get(), ids.data(), ids.size(), options.get(), &sequence, error);
+      return mote_batch_add(handle_.get(), own.get(), ids.data(), ids.size(), options.get(), &sequence, error);
     });
     return sequence;
   }
+
+  mote_batch* get() const { return handle_.get(); }
 
   void cancel(int64_t sequence) { mote_batch_cancel(handle_.get(), sequence); }
   int64_t num_sequences() const { return mote_batch_num_sequences(handle_.get()); }
@@ -57,7 +53,7 @@ class Batch {
     check_without_gil([&](mote_error* error) {
       const std::lock_guard lock(mutex_);
       size_t count = 0;
-      const int32_t code = mote_batch_step(handle_.get(), &count, error);
+      const mote_error_code code = mote_batch_step(handle_.get(), &count, error);
       pieces.resize(count);
       for (size_t i = 0; i < count; ++i) take(i, pieces[i]);
       return code;
@@ -80,22 +76,28 @@ class Batch {
     piece.is_last = mote_batch_statistics(handle_.get(), index, &piece.statistics, nullptr) == MOTE_OK;
   }
 
-  Model model_;
   std::shared_ptr<mote_batch> handle_;
   std::mutex mutex_;
 };
+
+void set_batch(Session& session, const Batch* batch) {
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_set_batch(handle.get(), batch == nullptr ? nullptr : batch->get(), error);
+  });
+}
 
 }  // namespace
 
 void bind_batch(py::module_& module) {
   py::class_<Batch>(module, "Batch")
-      .def(py::init<const Model&, int32_t, const py::dict&>(), py::arg("model"), py::arg("max_sequences"),
-           py::arg("session_options"))
-      .def("add", &Batch::add, py::arg("session"), py::arg("fork"), py::arg("ids"), py::arg("options"),
-           py::arg("stop_strings"))
+      .def(py::init<const Model&, int32_t, const Options&>(), py::arg("model"), py::arg("max_sequences"),
+           py::arg("options"))
+      .def("add", &Batch::add, py::arg("session"), py::arg("fork"), py::arg("ids"), py::arg("options"))
       .def("cancel", &Batch::cancel, py::arg("sequence"))
       .def("num_sequences", &Batch::num_sequences)
       .def("step", &Batch::step);
+  module.def("set_batch", &set_batch, py::arg("session"), py::arg("batch").none(true));
 }
 
 }  // namespace mote::python

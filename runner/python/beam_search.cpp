@@ -4,19 +4,11 @@ namespace mote::python {
 namespace {
 
 // [(ids, score), ...], the best first.
-py::list beam_search(const Model& model, Session& session, const std::vector<int32_t>& ids, const py::dict& given,
-                     int32_t num_beams, int32_t num_return_sequences, double length_penalty, int32_t early_stopping) {
-  auto options = sized<mote_beam_options>();
-  options.num_beams = num_beams;
-  options.num_return_sequences = num_return_sequences;
-  options.length_penalty = length_penalty;
-  options.early_stopping = early_stopping;
+py::list beam_search(Session& session, const std::vector<int32_t>& ids, const Options& options) {
   mote_beams* found = nullptr;
-  with_generation_options(model, given, {}, [&](const mote_generation_options* generation) {
-    check_without_gil([&, handle = session.handle()](mote_error* error) {
-      const std::lock_guard lock(session.mutex());
-      return mote_session_beam_search(handle.get(), ids.data(), ids.size(), &options, generation, &found, error);
-    });
+  check_without_gil([&, handle = session.handle()](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return mote_session_beam_search(handle.get(), ids.data(), ids.size(), options.get(), &found, error);
   });
   const std::unique_ptr<mote_beams, Closer<mote_beams_close>> beams(found);
   py::list result;
@@ -33,9 +25,7 @@ py::list beam_search(const Model& model, Session& session, const std::vector<int
 }  // namespace
 
 void bind_beam_search(py::module_& module) {
-  module.def("beam_search", &beam_search, py::arg("model"), py::arg("session"), py::arg("ids"), py::arg("options"),
-             py::arg("num_beams"), py::arg("num_return_sequences"), py::arg("length_penalty"),
-             py::arg("early_stopping"));
+  module.def("beam_search", &beam_search, py::arg("session"), py::arg("ids"), py::arg("options"));
 }
 
 }  // namespace mote::python

@@ -5,9 +5,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +32,7 @@ void check(Call call) {
 template <typename Call>
 void check_without_gil(Call call) {
   auto error = sized<mote_error>();
-  int32_t code = MOTE_OK;
+  mote_error_code code = MOTE_OK;
   {
     const py::gil_scoped_release release;
     code = call(&error);
@@ -48,17 +48,40 @@ py::str take_string(Call call) {
   return py::str(text);
 }
 
-struct OpenOptions {
-  std::string name, backend, cache_dir;
-  bool mmap;
-  py::object on_progress;  // or None
+class Grammar;
+class PrefixCache;
+
+// What was given by name, which every call takes. Not copied: the handle points into it.
+class Options {
+ public:
+  // json: an object of values; null: as if it had not been given
+  Options(int32_t scopes, const std::string& json);
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+  mote_options* get() const { return handle_.get(); }
+
+  void set_grammar(const Grammar& grammar);
+  void set_prefix_cache(const PrefixCache& cache);
+  // Called without the GIL. What the callable raises ends the opening, and comes out of raise_of_progress.
+  void set_progress(py::object callable);
+  void raise_of_progress();
+
+ private:
+  struct Progress {
+    py::object callable{};
+    std::optional<py::error_already_set> raised{};
+  };
+  static int32_t call_progress(void* user_data, double fraction);
+
+  std::unique_ptr<mote_options, Closer<mote_options_close>> handle_;
+  Progress progress_;
 };
 
 class Model {
  public:
-  static Model open(const std::string& path, const OpenOptions& options);
-  static Model open_fd(int fd, int64_t offset, int64_t length, const OpenOptions& options);
-  static Model open_memory(const py::buffer& bytes, const OpenOptions& options);
+  static Model open(const std::string& path, Options& options);
+  static Model open_fd(int fd, int64_t offset, int64_t length, Options& options);
+  static Model open_memory(const py::buffer& bytes, Options& options);
   // Errors: raises ArgumentError if the model is closed, so it needs the GIL. Whoever holds it may go on after a close.
   std::shared_ptr<mote_model> handle() const;
   void close() { handle_.reset(); }
@@ -67,7 +90,7 @@ class Model {
  private:
   explicit Model(mote_model* handle) : handle_(handle, &mote_model_close) {}
   template <typename Call>
-  static Model opened(const OpenOptions& options, const Call& call);
+  static Model opened(Options& options, const Call& call);
   std::shared_ptr<mote_model> handle_;
 };
 
@@ -80,24 +103,10 @@ class PrefixCache {
   std::unique_ptr<mote_prefix_cache, Closer<mote_prefix_cache_close>> handle_;
 };
 
-// The options of a session by their names in mote_session_options. Not copied: it points into itself and its cache.
-class SessionOptions {
- public:
-  explicit SessionOptions(const py::dict& given);
-  SessionOptions(const SessionOptions&) = delete;
-  SessionOptions& operator=(const SessionOptions&) = delete;
-  const mote_session_options* get() const { return &options_; }
-
- private:
-  mote_session_options options_ = sized<mote_session_options>();
-  std::string cpus_;
-  std::shared_ptr<PrefixCache> prefix_cache_;
-};
-
 // Calls on a session take turns: Python threads may share one without harm, though not usefully.
 class Session {
  public:
-  Session(const Model& model, const py::dict& options);
+  Session(const Model& model, const Options& options);
   Session(mote_session* handle, int32_t vocab_size) : handle_(handle, &mote_session_close), vocab_size_(vocab_size) {}
   std::shared_ptr<mote_session> handle() const;  // as Model::handle
   void close() { handle_.reset(); }
@@ -128,9 +137,8 @@ class Grammar {
   std::unique_ptr<mote_grammar, Closer<mote_grammar_close>> handle_;
 };
 
-// Calls body(options) with the model's defaults and what was given by name.
-void with_generation_options(const Model& model, const py::dict& given, const std::vector<std::string>& stop_strings,
-                             const std::function<void(const mote_generation_options*)>& body);
+// Its name; None while nothing has finished.
+py::object finish_reason_object(mote_finish_reason reason);
 
 // A piece that outlives the next call on its generation.
 class PieceCopy {
@@ -150,10 +158,12 @@ py::dict statistics_dict(const mote_statistics& statistics);
 void bind_batch(py::module_& module);
 void bind_beam_search(py::module_& module);
 void bind_chat(py::module_& module);
+void bind_chat_turn(py::module_& module);
 void bind_errors(py::module_& module);
 void bind_grammar(py::module_& module);
 void bind_log(py::module_& module);
 void bind_model(py::module_& module);
+void bind_options(py::module_& module);
 void bind_reply(py::module_& module);
 void bind_session(py::module_& module);
 void bind_generation(py::module_& module);

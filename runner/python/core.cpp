@@ -6,9 +6,11 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = mote_version();
   mote::python::bind_errors(module);
   mote::python::bind_log(module);
+  mote::python::bind_options(module);
   mote::python::bind_model(module);
   mote::python::bind_beam_search(module);
   mote::python::bind_chat(module);
+  mote::python::bind_chat_turn(module);
   mote::python::bind_reply(module);
   mote::python::bind_session(module);
   mote::python::bind_grammar(module);

@@ -1,5 +1,3 @@
-#include <optional>
-
 #include "runner/python/bindings.h"
 
 namespace mote::python {
@@ -49,24 +47,6 @@ void check_tokenizer(const py::bytes& json) {
   check_without_gil([&](mote_error* error) { return mote_tokenizer_check(text.data(), text.size(), error); });
 }
 
-// Called without the GIL. What the callable raises ends the opening, and comes out of it.
-struct ProgressCall {
-  py::object callable;
-  std::optional<py::error_already_set> raised{};
-
-  static int32_t call(void* user_data, double fraction) {
-    auto& self = *static_cast<ProgressCall*>(user_data);
-    const py::gil_scoped_acquire acquire;
-    try {
-      self.callable(fraction);
-      return 0;
-    } catch (py::error_already_set& error) {
-      self.raised.emplace(std::move(error));
-      return 1;
-    }
-  }
-};
-
 // A view of an object's bytes.
 struct Exported {
   Py_buffer view{};
@@ -84,34 +64,26 @@ struct Exported {
 
 // call(options, model, error)
 template <typename Call>
-Model Model::opened(const OpenOptions& from, const Call& call) {
-  ProgressCall progress{from.on_progress};
-  auto options = sized<mote_model_options>();
-  options.load_mode = from.mmap ? MOTE_LOAD_MAP : MOTE_LOAD_READ;
-  options.backend = from.backend.c_str();
-  options.cache_dir = from.cache_dir.c_str();
-  options.name = from.name.c_str();
-  if (!from.on_progress.is_none()) options.on_progress = ProgressCall::call;
-  options.user_data = &progress;
+Model Model::opened(Options& options, const Call& call) {
   mote_model* model = nullptr;
   try {
-    check_without_gil([&](mote_error* error) { return call(&options, &model, error); });
+    check_without_gil([&](mote_error* error) { return call(options.get(), &model, error); });
   } catch (const py::error_already_set&) {
-    if (progress.raised) throw std::move(*progress.raised);
+    options.raise_of_progress();
     throw;
   }
   return Model(model);
 }
 
-Model Model::open(const std::string& path, const OpenOptions& options) {
+Model Model::open(const std::string& path, Options& options) {
   return opened(options, [&](auto... rest) { return mote_model_open(path.c_str(), rest...); });
 }
 
-Model Model::open_fd(int fd, int64_t offset, int64_t length, const OpenOptions& options) {
+Model Model::open_fd(int fd, int64_t offset, int64_t length, Options& options) {
   return opened(options, [&](auto... rest) { return mote_model_open_fd(fd, offset, length, rest...); });
 }
 
-Model Model::open_memory(const py::buffer& bytes, const OpenOptions& options) {
+Model Model::open_memory(const py::buffer& bytes, Options& options) {
   auto exported = std::make_unique<Exported>();
   if (PyObject_GetBuffer(bytes.ptr(), &exported->view, PyBUF_SIMPLE) != 0) throw py::error_already_set();
   const void* data = exported->view.buf;
@@ -138,11 +110,6 @@ mote_model_info Model::info() const {
 }
 
 void bind_model(py::module_& module) {
-  py::class_<OpenOptions>(module, "OpenOptions")
-      .def(
-          py::init([](std::string name, std::string backend, std::string cache_dir, bool mmap, py::object on_progress) {
-            return OpenOptions{std::move(name), std::move(backend), std::move(cache_dir), mmap, std::move(on_progress)};
-          }));
   py::class_<Model>(module, "Model")
       .def_static("open", &Model::open)
       .def_static("open_fd", &Model::open_fd)

@@ -155,7 +155,7 @@ std::vector<int32_t> tokens(Session& session) {
   check_without_gil([&, handle = session.handle()](mote_error* error) {
     const std::lock_guard lock(session.mutex());
     size_t count = 0;
-    const int32_t code = mote_session_tokens(handle.get(), nullptr, 0, &count, error);
+    const mote_error_code code = mote_session_tokens(handle.get(), nullptr, 0, &count, error);
     if (code != MOTE_OK) return code;
     ids.resize(count);
     return mote_session_tokens(handle.get(), ids.data(), ids.size(), &count, error);
@@ -203,27 +203,7 @@ PrefixCache::PrefixCache(uint64_t max_bytes) {
   handle_.reset(cache);
 }
 
-SessionOptions::SessionOptions(const py::dict& given) {
-  mote_session_options_default(&options_);
-  const auto read = [&](const char* name, auto& field) {
-    if (given.contains(name)) field = given[name].cast<std::remove_reference_t<decltype(field)>>();
-  };
-#define MOTE_READ(name) read(#name, options_.name);
-  MOTE_READ(context_length)
-  MOTE_READ(kv_type)
-  MOTE_READ(num_threads)
-  MOTE_READ(prefill_chunk)
-  MOTE_READ(priority)
-  MOTE_READ(overflow) MOTE_READ(num_keep)
-#undef MOTE_READ
-      read("cpus", cpus_);
-  if (!cpus_.empty()) options_.cpus = cpus_.c_str();
-  read("prefix_cache", prefix_cache_);
-  if (prefix_cache_ != nullptr) options_.prefix_cache = prefix_cache_->get();
-}
-
-Session::Session(const Model& model, const py::dict& given) : vocab_size_(model.info().vocab_size) {
-  const SessionOptions options(given);
+Session::Session(const Model& model, const Options& options) : vocab_size_(model.info().vocab_size) {
   mote_session* session = nullptr;
   check_without_gil([&, handle = model.handle()](mote_error* error) {
     return mote_session_open(handle.get(), options.get(), &session, error);
@@ -250,7 +230,7 @@ void bind_session(py::module_& module) {
            })
       .def("info", &cache_info);
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
-      .def(py::init<const Model&, const py::dict&>(), py::arg("model"), py::arg("options"))
+      .def(py::init<const Model&, const Options&>(), py::arg("model"), py::arg("options"))
       .def("close", &Session::close)
       .def("prefill", &prefill, py::arg("ids"))
       .def("decode", &decode, py::arg("id"))

@@ -33,8 +33,8 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   if (options.prefill_chunk < 0 || options.prefill_chunk > kMaxTokens) {
     return out_of_range("prefill_chunk", options.prefill_chunk, 1, kMaxTokens);
   }
-  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
-    return out_of_range("threads", options.num_threads, 1, kMaxThreads);
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return out_of_range("threads", options.threads, 1, kMaxThreads);
   }
   const int64_t context_length = options.context_length == 0 ? kDefaultContextLength : options.context_length;
   options.context_length = std::min(context_length, longest);
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
   for (size_t i = 0; i < is_elsewhere.size(); ++i)
     is_elsewhere[i] = model->bound()->has_delegate_state() && !model->bound()->uses_state(i);
   MOTE_ASSIGN(StateMemory states,
-              StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk, options.kv_type,
+              StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk, options.kv_dtype,
                                                        std::move(is_elsewhere)}));
   std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
   MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
@@ -73,8 +73,8 @@ Status Session::prepare_methods(const Engine* engine) {
   if (shares_engine_) {
     engine_ = *engine;
   } else {
-    MOTE_ASSIGN(engine_, make_engine(bound, {options_.num_threads, options_.cpus, options_.priority,
-                                             options_.prefill_chunk, options_.context_length}));
+    MOTE_ASSIGN(engine_, make_engine(bound, {options_.threads, options_.cpus, options_.priority, options_.prefill_chunk,
+                                             options_.context_length}));
     MOTE_RETURN_IF_ERROR(executor().prepare(calls_.decode().method, 1));
   }
   position_.reserve(static_cast<size_t>(options_.context_length), longest_draft());

@@ -17,33 +17,13 @@
 #include "runner/program/profile.h"
 #include "runner/session/engine.h"
 #include "runner/session/method_calls.h"
+#include "runner/session/options.h"
 #include "runner/session/position.h"
 #include "runner/session/state/memory.h"
 #include "runner/session/state/prefix_cache.h"
 #include "runner/session/state/session_snapshot.h"
 
 namespace mote {
-
-enum class Overflow : int32_t { kRefuse = 0, kShift = 1 };
-
-// As num_keep: in a chat the tokens of the system message and the tools, else none.
-inline constexpr int64_t kKeepSystem = -1;
-
-struct SessionOptions {
-  int64_t context_length = 0;  // 0: min(4096, the model's maximum)
-  KvType kv_type = KvType::kFloat32;
-  int num_threads = 0;        // 0: the physical cores that the process may use, or one for each of `cpus`
-  int64_t prefill_chunk = 0;  // tokens of a prefill call; 0: 256
-  // The CPUs that the threads may run on, and the calling thread during a call, such as "0-3,6"; absent: any.
-  std::optional<std::string> cpus{};
-  ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
-  // What happens when the context is full and a token is to be added. kShift keeps the first num_keep tokens, forgets
-  // the older half of the others, and computes the newer half again.
-  Overflow overflow = Overflow::kRefuse;
-  int64_t num_keep = kKeepSystem;
-  std::shared_ptr<PrefixCache>
-      prefix_cache{};  // where the session looks for what others have computed; nullptr: nowhere
-};
 
 // `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
 Result<SessionOptions> resolve(const Model& model, SessionOptions options);
@@ -164,7 +144,7 @@ class Session {
   // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an
   // interrupted call.
   Status save(const std::string& path);
-  // Goes on from a saved session. A file of another kv_type, or of another prefill_chunk where the model has sliding
+  // Goes on from a saved session. A file of another kv_dtype, or of another prefill_chunk where the model has sliding
   // windows, gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming
   // the field or the other model, kContextFull; none changes the session but those of prefill.
   Status restore(const std::string& path);

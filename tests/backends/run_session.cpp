@@ -53,7 +53,7 @@ class Run {
  private:
   std::unique_ptr<Session> open(SessionOptions options = {}) {
     options.context_length = kContext;
-    options.num_threads = 2;
+    options.threads = 2;
     return again([&] { return Session::open(model_, options); });
   }
 

@@ -1,4 +1,4 @@
-#include "tests/fuzz/tokenizer_targets.h"
+#include "tests/fuzz/targets.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -147,12 +147,11 @@ const std::vector<Tokenizer>& sound_tokenizers() {
   return tokenizers;
 }
 
-}  // namespace
-
 void fuzz_tokenizer_json(Input input) { use(tokenizer::compile_json(text_of(input))); }
 
 void fuzz_sentencepiece(Input input) { use(tokenizer::compile_sentencepiece(text_of(input))); }
 
+// tiktoken and Tekken
 void fuzz_ranks(Input input) {
   if (!input.empty() && input[0] == std::byte{'{'})
     use(tokenizer::compile_tekken(text_of(input)));
@@ -160,6 +159,7 @@ void fuzz_ranks(Input input) {
     use(tokenizer::compile_tiktoken(text_of(input), {"", "o200k_base", {{"<s>", 300}}}));
 }
 
+// A compiled tokenizer.
 void fuzz_segment(Input input) {
   const auto tokenizer = Tokenizer::open(std::vector<std::byte>(input.begin(), input.end()));
   if (!tokenizer.ok()) return require(!tokenizer.status().message().empty(), "refused without a message");
@@ -173,10 +173,12 @@ void fuzz_segment(Input input) {
   }
 }
 
+// Text, for sound tokenizers.
 void fuzz_encode(Input input) {
   for (const Tokenizer& tokenizer : sound_tokenizers()) use(tokenizer, text_of(input));
 }
 
+// Ids, for sound tokenizers.
 void fuzz_decode(Input input) {
   std::vector<int32_t> ids;
   for (const std::byte byte : input) ids.push_back(static_cast<int32_t>(byte) - 4);
@@ -192,7 +194,9 @@ void fuzz_decode(Input input) {
   }
 }
 
-const std::vector<Target>& tokenizer_targets() {
+}  // namespace
+
+const std::vector<Target>& fuzz_targets() {
   static const std::vector<Target> targets{{"tokenizer_json", fuzz_tokenizer_json, json_seeds},
                                            {"sentencepiece", fuzz_sentencepiece, sentencepiece_seeds},
                                            {"ranks", fuzz_ranks, rank_seeds},

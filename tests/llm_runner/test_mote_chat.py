@@ -103,7 +103,7 @@ def test_a_conversation_goes_on_as_if_read_at_once(runner, demo_path, tmp_path):
     assert done.returncode == 0, done.stderr
     saved = json.loads(path.read_text())
     assert [message["role"] for message in saved["messages"]] == ["user", "assistant"]
-    assert saved["settings"] == {"temperature": 0, "max-new-tokens": 12, "seed": 3}
+    assert saved["settings"] == {"temperature": 0, "max_new_tokens": 12, "seed": 3}
     loaded = chat(runner, demo_path, "import os\n", "--load", path)
     assert loaded.returncode == 0, loaded.stderr
     assert done.stdout.endswith(loaded.stdout)
@@ -223,12 +223,12 @@ def test_a_full_context_is_told_or_shifted(runner, demo_path):
         (["--tools", "nowhere.json"], "--tools nowhere.json"),
         (["--load", "nowhere.json"], "nowhere.json: cannot be opened"),
         (["--top-p", "2"], "top_p = 2"),
-        (["--stop", ""], "--stop"),
+        (["--stop", ""], "stop_strings"),
         (["--overflow", "wrap"], "overflow"),
         (["--set", "x"], "NAME=VALUE"),
         (["--temperature", "hot"], "temperature"),
         (["--regex", "(a"], ") is missing"),
-        (["--regex", "a", "--json-schema", "{}"], "excludes"),
+        (["--regex", "a", "--json-schema", "{}"], "only one of them"),
         (["--json-schema", '{"type": "strnig"}'], '#/type = "strnig"'),
         (["--grammar", "nowhere.lark"], "nowhere.lark: cannot be read"),
         (["--draft", "nowhere.mote"], "nowhere.mote"),

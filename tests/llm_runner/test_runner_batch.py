@@ -123,7 +123,7 @@ def test_threads_add_and_cancel_while_one_steps(demo):
 def test_errors_name_what_is_wrong(demo):
     with pytest.raises(ArgumentError, match=r"max_sequences = 0: must be 1\.\.256"):
         demo.batch(0)
-    with pytest.raises(ArgumentError, match="kv_dtype = 'int5'"):
+    with pytest.raises(ArgumentError, match='kv_dtype = "int5"'):
         demo.batch(kv_dtype="int5")
     with demo.batch(context_length=8) as batch:
         with pytest.raises(ContextFullError):

@@ -69,7 +69,8 @@ def test_bad_options_are_named(demo):
             ({"num_beams": 65}, "num_beams = 65"),
             ({"num_return_sequences": 5}, "num_return_sequences = 5: must be 1..4"),
             ({"length_penalty": float("nan")}, "length_penalty"),
-            ({"early_stopping": "soon"}, "early_stopping = 'soon'"),
+            ({"early_stopping": "soon"}, 'early_stopping = "soon": must be one of false, true, never'),
+            ({"context_length": 5}, "unknown option context_length: must be one of .*num_beams"),
         ]:
             with pytest.raises(ArgumentError, match=message):
                 session.beam_search(PROMPT, **options)

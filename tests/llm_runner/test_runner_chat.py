@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,77 @@ def test_render_refuses_what_is_no_conversation(demo_path, tmp_path):
     )
     assert refused.returncode == 2
     assert b"messages: must be a JSON list of objects" in refused.stderr
+
+
+QUESTION = [{"role": "user", "content": "What is a list?"}]
+LOOK = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "parameters": {
+            "type": "object",
+            "properties": {"where": {"enum": ["left", "right"]}},
+            "required": ["where"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "look"}}])
+def test_a_tool_that_must_be_called_is_called(demo, choice):
+    reply = demo.chat(QUESTION, tools=[LOOK], tool_choice=choice, temperature=2.0, seed=3)
+    kinds = [event.kind for event in reply]
+    assert kinds[0] == "tool_call_begin" and kinds[-1] == "tool_call_end"
+    (call,) = reply.message["tool_calls"]
+    assert call["function"]["name"] == "look"
+    assert call["function"]["arguments"]["where"] in ("left", "right")
+    assert call["id"] == "call00000"
+
+
+def test_a_response_format_holds(demo):
+    schema = {"type": "json_schema", "json_schema": {"schema": {"enum": ["yes", "no"]}}}
+    message = demo.chat(QUESTION, response_format=schema, temperature=2.0, seed=1).run()
+    assert message["content"] in ('"yes"', '"no"')
+    with pytest.raises(ArgumentError, match='response_format.type = "xml"'):
+        demo.chat(QUESTION, response_format={"type": "xml"})
+    with pytest.raises(ArgumentError, match="response_format: cannot be met"):
+        demo.chat(QUESTION, response_format=schema, regex="a")
+
+
+def test_sessions_of_a_batch_reply_as_they_would_alone(demo):
+    questions = ["What is a list?", "And a set?", "Thanks", "Hello"]
+    alone = [demo.chat([{"role": "user", "content": q}], max_new_tokens=24, seed=5).run() for q in questions]
+    with demo.batch(len(questions)) as batch, ThreadPoolExecutor(len(questions)) as pool:
+
+        def ask(question):
+            with demo.session(threads=1) as session:
+                session.set_batch(batch)
+                first = session.chat([{"role": "user", "content": question}], max_new_tokens=24, seed=5).run()
+                session.set_batch(None)
+                ids = session.tokens
+                assert session.generate(max_new_tokens=2, do_sample=False).text() is not None
+                assert session.tokens[: len(ids)] == ids
+                return first
+
+        assert list(pool.map(ask, questions)) == alone
+
+
+def test_a_reply_that_is_closed_keeps_what_was_written(demo):
+    with demo.session() as session:
+        reply = session.chat(QUESTION, max_new_tokens=24, do_sample=False)
+        events = [next(reply) for _ in range(3)]
+        reply.close()
+        assert reply.message["content"].startswith("".join(event.text for event in events))
+        assert reply.step() is None
+        assert session.chat(QUESTION, max_new_tokens=6, do_sample=False).run() == (
+            demo.chat(QUESTION, max_new_tokens=6, do_sample=False).run()
+        )
+
+
+def test_a_function_whose_docstring_lacks_arguments_is_refused_by_name(demo):
+    def get_weather(city: str):
+        """Gets the weather."""
+
+    with pytest.raises(ArgumentError, match="tools: get_weather: "):
+        demo.chat(QUESTION, tools=[get_weather])

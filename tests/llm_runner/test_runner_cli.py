@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 
 import pytest
+
+from llm_runner import describe_options
 
 
 def run(runner, *arguments, **options):
@@ -23,6 +26,25 @@ def test_run_streams_what_the_library_generates(runner, demo, demo_path):
     assert "tok/s" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     assert run(runner, *arguments, "--quiet").stderr == ""
+
+
+def test_temperature_0_is_greedy(runner, demo, demo_path):
+    arguments = ("run", demo_path, "def f(", "--max-new-tokens", 24, "--quiet")
+    greedy = run(runner, *arguments, "--greedy").stdout
+    assert run(runner, *arguments, "--temperature", 0, "--top-k", 5, "--seed", 3).stdout == greedy
+    assert demo.generate("def f(", max_new_tokens=24, temperature=0, top_k=5, seed=3).text() + "\n" == greedy
+
+
+@pytest.mark.parametrize("verb", ["run", "chat"])
+def test_every_option_has_a_flag(runner, verb):
+    text = run(runner, verb, "--help").stdout
+    left_out = {"logprobs", "top_logprobs", "skip_eos", "name"} | (
+        {"ignore_eos", "skip_special_tokens"} if verb == "chat" else set()
+    )
+    for row in describe_options():
+        flag = "--" + row["name"].replace("_", "-")
+        expected = row["scope"] != "beam_search" and row["name"] not in left_out
+        assert (re.search(rf"{flag}(?![\w-])", text) is not None) == expected, flag
 
 
 def test_run_reads_the_prompt_from_standard_input(runner, demo_path):
@@ -78,14 +100,14 @@ def test_run_takes_penalties_and_bans(runner, demo, demo_path):
     [
         (["run", "DEMO", "x", "--logit-bias", "5"], "ID=BIAS"),
         (["run", "DEMO", "x", "--logit-bias", "5=x"], "5=x"),
-        (["run", "DEMO", "x", "--bad-words", ""], "--bad-words"),
+        (["run", "DEMO", "x", "--bad-words", ""], "bad_words"),
         (["run", "nowhere.mote", "x"], "nowhere.mote"),
         (["run", "DEMO", ""], "prompt"),
-        (["run", "DEMO", "x", "--temperature", "0"], "temperature"),
+        (["run", "DEMO", "x", "--temperature", "-1"], "temperature"),
         (["run", "DEMO", "x", "--top-p", "2"], "top_p"),
         (["run", "DEMO", "x", "--context-length", "99999999"], "context_length"),
         (["run", "DEMO", "x " * 50, "--context-length", "8"], "8 positions"),
-        (["run", "DEMO", "x", "--kv-type", "float64"], "kv-type"),
+        (["run", "DEMO", "x", "--kv-dtype", "float64"], "kv_dtype"),
         (["run", "DEMO", "x", "--no-such-flag"], "no-such-flag"),
         (["run", "DEMO", "x", "--cpus", "0,4095"], "CPU 4095 does not exist"),
         (["run", "DEMO", "x", "--cpus", "zero"], "0-3,6"),

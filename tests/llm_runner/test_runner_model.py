@@ -237,8 +237,8 @@ def test_bad_calls_are_refused_and_leave_the_session_usable(demo):
 
 @pytest.mark.parametrize(
     "options",
-    [{"context_length": 0}, {"context_length": 10**9}, {"context_length": "long"}, {"kv_dtype": "float64"},
-     {"threads": 0}, {"threads": 10**6}, {"prefill_chunk": -1}],
+    [{"context_length": -1}, {"context_length": 10**9}, {"context_length": "long"}, {"kv_dtype": "float64"},
+     {"threads": -1}, {"threads": 10**6}, {"prefill_chunk": -1}],
 )  # fmt: skip
 def test_bad_session_options_are_named(demo, options):
     with pytest.raises(ArgumentError) as error:

@@ -172,16 +172,18 @@ def test_ties_at_the_border_of_top_k_all_stay():
     np.testing.assert_allclose(warp(logits, top_k=2), expected(logits, [], {"top_k": 2}), rtol=1e-6)
 
 
-def test_greedy_is_the_lowest_of_the_largest():
-    assert warp(np.array([0.0, 5.0, 5.0], np.float32), do_sample=False).tolist() == [0.0, 1.0, 0.0]
+@pytest.mark.parametrize("options", [{"do_sample": False}, {"temperature": 0}, {"temperature": 0, "top_k": 7}])
+def test_greedy_is_the_lowest_of_the_largest(options):
+    assert warp(np.array([0.0, 5.0, 5.0], np.float32), **options).tolist() == [0.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"temperature": 0.0}, {"temperature": -1.0}, {"temperature": float("nan")}, {"top_k": -1}, {"top_k": 1.5},
+    [{"temperature": -1.0}, {"temperature": float("nan")}, {"top_k": -1}, {"top_k": 1.5},
      {"top_p": 1.1}, {"top_p": -0.1}, {"min_p": 2.0}, {"repetition_penalty": 0.0},
      {"temperature": "hot"}, {"seed": -1}, {"top_q": 1}, {"typical_p": 0.0}, {"xtc_probability": 1.5},
      {"xtc_threshold": -0.1}, {"frequency_penalty": float("inf")}, {"presence_penalty": float("nan")},
+     {"do_sample": 1},
      {"dry_multiplier": -1.0}, {"no_repeat_ngram_size": -1}, {"min_new_tokens": 0.5}, {"repetition_window": -3}],
 )  # fmt: skip
 def test_bad_options_are_named(options):
@@ -194,13 +196,15 @@ def test_bad_options_are_named(options):
     ("options", "message"),
     [
         ({"logit_bias": {3: 1.0}}, "token id 3"),
-        ({"suppress_tokens": [-1]}, "token id -1"),
-        ({"bad_words_ids": [[]]}, "no token ids"),
-        ({"logit_bias": {0: float("inf")}}, "bias = inf"),
-        ({"sequence_bias": [([0], "much")]}, "much"),
+        ({"suppress_tokens": [-1]}, r"suppress_tokens = \[-1\]: must be a list of token ids"),
+        ({"bad_words_ids": [[]]}, "bad_words_ids = .*none of them empty"),
+        ({"logit_bias": {0: float("inf")}}, "logit_bias = {0: inf}: must be"),
+        ({"logit_bias": {0: float("nan")}}, "logit_bias = {0: nan}: must be"),
+        ({"sequence_bias": [([0], "much")]}, "sequence_bias = .*much"),
         ({"dry_multiplier": 1.0, "dry_base": 0.5}, "dry_base = 0.5"),
         ({"dry_multiplier": 1.0, "dry_sequence_breakers": [9]}, "token id 9"),
         ({"dry_multiplier": 1.0, "dry_sequence_breakers": ["x"]}, "there is no tokenizer"),
+        ({"bad_words": "x"}, "there is no tokenizer"),
     ],
 )
 def test_bad_lists_are_explained(options, message):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import threading
 
 import pytest
@@ -11,6 +10,7 @@ from transformers import AutoTokenizer, TextIteratorStreamer, TextStreamer
 
 from llm_runner import ArgumentError, Model, TemplateError
 from tests.llm_runner.conftest import DEMO
+from tests.llm_server.script import saying
 
 PROMPT = "def read_lines(path):\n"
 GREEDY = {"do_sample": False, "ignore_eos": True}
@@ -193,7 +193,7 @@ def test_errors_of_an_async_generation_arrive(demo):
 
 
 def test_chat_renders_generates_and_gives_a_message(demo):
-    ids = demo.apply_chat_template(MESSAGES, add_generation_prompt=True, **demo.special_tokens)
+    ids = demo.apply_chat_template(MESSAGES, add_generation_prompt=True)
     reply = demo.chat(MESSAGES, max_new_tokens=12, do_sample=False)
     events = list(reply)
     expected = demo.generate(ids, max_new_tokens=12, do_sample=False)
@@ -201,7 +201,7 @@ def test_chat_renders_generates_and_gives_a_message(demo):
     assert {event.kind for event in events} == {"content"}
     assert "".join(event.text for event in events) == text
     assert reply.message == {"role": "assistant", "content": text}
-    assert (reply.generation.token_ids, reply.finish_reason) == (expected.token_ids, expected.finish_reason)
+    assert (reply.token_ids, reply.finish_reason) == (expected.token_ids, expected.finish_reason)
     assert (reply.prompt_tokens, reply.cached_tokens) == (len(ids), 0)
     assert demo.chat(MESSAGES, max_new_tokens=12, do_sample=False).run() == reply.message
 
@@ -216,7 +216,7 @@ def test_a_further_turn_of_a_session_reads_its_new_text_only(demo):
         last = session.chat(messages, max_new_tokens=6, do_sample=False)
         assert before <= last.cached_tokens + 2 < last.prompt_tokens
         assert last.run() == demo.chat(messages, max_new_tokens=6, do_sample=False).run()
-        assert last.generation.statistics["prompt_tokens"] == last.prompt_tokens - last.cached_tokens
+        assert last.statistics["prompt_tokens"] == last.prompt_tokens - last.cached_tokens
 
 
 def test_async_chat(demo):
@@ -233,27 +233,8 @@ def test_calls_have_ids_that_are_unique_in_the_conversation(demo):
     hermes = "<tool_call>\n{%- for m in messages %}{{ m.content }}{%- endfor %}<think>"
     earlier = [{"type": "function", "function": {"name": "look", "arguments": {}}}] * 2
     messages = [*MESSAGES, {"role": "assistant", "content": "", "tool_calls": earlier}]
-    reply = demo.chat(messages, tools=TOOLS, chat_template=hermes, max_new_tokens=2, do_sample=False)
-
-    class Script:
-        finish_reason = None
-        texts = iter(["Hm.</think><tool_call>", '{"name": "look", "arguments": {"at": 1}}</tool_call>'])
-
-        def next_piece(self):
-            text = next(self.texts, None)
-            return None if text is None else Piece(text)
-
-        def close(self):
-            pass
-
-    @dataclasses.dataclass
-    class Piece:
-        text: str
-        logprob: None = None
-        finish_reason: None = None
-
-    reply.generation.close()
-    reply.generation = Script()
+    text = 'Hm.</think><tool_call>{"name": "look", "arguments": {"at": 1}}</tool_call>'
+    reply = demo.chat(messages, tools=TOOLS, chat_template=hermes, **saying(demo, text))
     events = list(reply)
     assert [event.id for event in events if event.kind == "tool_call_begin"] == ["call00002"]
     assert reply.message["tool_calls"][0]["id"] == "call00002"

@@ -13,18 +13,21 @@ PROGRAM = """
 import asyncio
 from collections.abc import Iterator
 import numpy as np
-from llm_runner import Generation, Model, ReplyEvent, Session
+from llm_runner import Generation, Model, PrefixCache, ReplyEvent, Session, describe_options
 
 def main() -> None:
-    model: Model = Model.load("x.mote")
-    generation: Generation = model.generate("x", max_new_tokens=3, stop_token_ids=[1], max_time=2.5)
+    model: Model = Model.load("x.mote", backend="cpu", mmap=False)
+    generation: Generation = model.generate("x", max_new_tokens=3, stop_token_ids=[1], max_time=2.5, kv_dtype="int8")
     for piece in generation:
         print(piece.upper())
-    with model.session(threads=1) as session:
+    with model.session(threads=1, cpus=[0], prefix_cache=PrefixCache(1)) as session:
         logits: np.ndarray = session.prefill([1])
         print(logits.shape, session.tokens[0] + 1)
         for event in session.chat([{"role": "user", "content": "x"}], temperature=0.5, tools=[], stop_strings="x"):
             print(event.kind, event.text)
+        print(session.beam_search("x", num_beams=2, early_stopping="never", logit_bias={1: 2.0})[0].score)
+    for option in describe_options():
+        print(option["name"])
 
 async def later(model: Model) -> str:
     async for piece in model.agenerate("x"):
@@ -41,6 +44,10 @@ WRONG = {
     "model.generate(1.5)": "arg-type",
     "model.chat([], tool=[])": "call-arg",
     "model.chat([], context_length='4')": "arg-type",
+    "model.generate('x', kv_dtype='float8')": "arg-type",
+    "model.session(temperature=1.0)": "call-arg",
+    "model.session().beam_search('x', early_stopping='soon')": "arg-type",
+    "Model.load('x', backend=1)": "arg-type",
     "model.session().chat([], context_length=4)": "call-arg",
     "for piece in model.generate('x'): piece + 1": "operator",
 }

@@ -252,17 +252,17 @@ def test_half_surrogate_pairs_are_refused_and_whole_ones_are_text(small):
 
 def test_leaving_while_a_session_goes_back_does_not_give_it_away(demo, monkeypatch):
     begun, may_end = threading.Event(), threading.Event()
-    rewind_to_prefix = Session.rewind_to_prefix
+    reply = Session.reply
 
-    def slowly(self, ids):
+    def slowly(self, conversation, **options):
         begun.set()
         may_end.wait()
-        return rewind_to_prefix(self, ids)
+        return reply(self, conversation, **options)
 
     body = json.dumps(SHORT).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with running(demo) as server:
-        monkeypatch.setattr(Session, "rewind_to_prefix", slowly)
+        monkeypatch.setattr(Session, "reply", slowly)
         with socket.create_connection(server.address, timeout=WAIT) as connection:
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             assert begun.wait(WAIT)

@@ -23,7 +23,7 @@ def own(demo, question, **options):
 @pytest.fixture(scope="module")
 def server(demo):
     with running(demo, parallel=3, session={"threads": 1, "context_length": 2048}) as found:
-        assert found.engine._runner is not None
+        assert found.engine._batch is not None
         yield found
 
 
@@ -75,7 +75,7 @@ def test_who_leaves_does_not_disturb_the_others(server, demo):
                 found = server.openai().chat.completions.create(**asked(question, temperature=0))
                 assert found.choices[0].message.content == text
         server.until(lambda engine: engine.num_running == 0)
-        assert len(server.engine._runner.batch) == 0
+        assert len(server.engine._batch) == 0
         for session in server.engine._free:
             assert session.position < 2000
 
@@ -106,7 +106,7 @@ def test_constraints_and_logprobs_hold_in_a_batch(server, demo):
         [{"role": "user", "content": "What is a list?"}], max_new_tokens=12, do_sample=False, logprobs=True
     )
     alone.run()
-    entries = [entry.logprob for entry in alone.generation.logprobs]
+    entries = [entry.logprob for entry in alone.logprobs]
     assert [entry.logprob for entry in found[1].choices[0].logprobs.content] == entries[
         : len(found[1].choices[0].logprobs.content)
     ]
@@ -120,4 +120,4 @@ def test_the_end_of_the_server_ends_them(with_template):
         lines = response.iter_lines()
         next(lines)
     http.close()
-    assert server.engine._runner.batch.wait(0) is False
+    assert server.engine._batch.wait(0) is False

@@ -88,10 +88,10 @@ def test_logprobs_are_those_of_the_runner(client, demo):
     chunks = list(client.chat.completions.create(**GREEDY, logprobs=True, top_logprobs=3, stream=True))
     streamed = [entry for chunk in chunks if chunk.choices[0].logprobs for entry in chunk.choices[0].logprobs.content]
     for content in (whole.logprobs.content, streamed):
-        assert [entry.logprob for entry in content] == [entry.logprob for entry in reply.generation.logprobs]
+        assert [entry.logprob for entry in content] == [entry.logprob for entry in reply.logprobs]
         assert "".join(entry.token for entry in content) == whole.message.content
         assert b"".join(bytes(entry.bytes) for entry in content).decode() == whole.message.content
-        for entry, own in zip(content, reply.generation.logprobs, strict=True):
+        for entry, own in zip(content, reply.logprobs, strict=True):
             assert [top.logprob for top in entry.top_logprobs] == [logprob for _, logprob in own.top]
             assert all(math.isfinite(top.logprob) for top in entry.top_logprobs)
     assert client.chat.completions.create(**GREEDY).choices[0].logprobs is None
@@ -101,7 +101,7 @@ def test_stop_strings_bias_and_penalties_do_what_they_do_in_the_runner(client, d
     text, reply = expected
     stopped = client.chat.completions.create(**GREEDY, stop=["never", text[5:8]]).choices[0]
     assert (stopped.message.content, stopped.finish_reason) == (text[: text.index(text[5:8])], "stop")
-    first = reply.generation.token_ids[0]
+    first = reply.token_ids[0]
     for given, own in [
         ({"logit_bias": {str(first): -100}}, {"logit_bias": {first: -100}}),
         ({"presence_penalty": 2, "frequency_penalty": 1.5}, {"presence_penalty": 2, "frequency_penalty": 1.5}),
@@ -116,6 +116,22 @@ def test_stop_strings_bias_and_penalties_do_what_they_do_in_the_runner(client, d
     ]:
         found = client.chat.completions.create(**GREEDY | given).choices[0].message.content
         assert found == demo.chat(MESSAGES, **{"do_sample": False, "max_new_tokens": 8} | own).run()["content"]
+
+
+def test_options_of_the_runner_are_fields_by_their_names(client, demo, expected):
+    first = expected[1].token_ids[0]
+    for options in [
+        {"top_k": 5, "typical_p": 0.9, "xtc_probability": 0.5, "xtc_threshold": 0.05, "seed": 3},
+        {"do_sample": False, "dry_multiplier": 1.5, "dry_allowed_length": 1, "dry_sequence_breakers": [" "]},
+        {"do_sample": False, "no_repeat_ngram_size": 2, "bad_words": ["a"], "sequence_bias": [[[first], -50]]},
+        {"do_sample": False, "suppress_tokens": [first], "speculative": "lookup", "draft_tokens": 3},
+        {"do_sample": False, "regex": "[a-f]{12}"},
+        {"do_sample": False, "json_schema": {"type": "integer"}, "json_whitespace": "compact"},
+        {"do_sample": False, "grammar": 'start: "yes" | "no"', "grammar_syntax": "lark"},
+    ]:
+        asked = {name: value for name, value in GREEDY.items() if name != "temperature"}
+        found = client.chat.completions.create(**asked, extra_body=options).choices[0].message.content
+        assert found == demo.chat(MESSAGES, max_new_tokens=8, **options).run()["content"], options
 
 
 def test_contents_may_come_in_parts_and_developers_are_systems(client, expected):
@@ -226,12 +242,13 @@ def test_tools_are_shown_to_the_model_unless_the_choice_is_none(scripted):
          "messages[0].tool_calls[0].function.arguments", "JSON"),
         ({"temperature": 3}, "temperature", "less than or equal to 2"),
         ({"temperature": "hot"}, "temperature", "number"),
-        ({"top_p": -0.1}, "top_p", "greater than or equal to 0"),
+        ({"top_p": -0.1}, "top_p", "top_p = -0.1: must be a number, 0..1 (1: off)"),
         ({"n": 0}, "n", "greater than or equal to 1"),
         ({"n": 10**6}, "n", "less than or equal to 16"),
         ({"max_tokens": -1}, "max_tokens", "greater"),
         ({"max_completion_tokens": 2**63}, "max_completion_tokens", "less"),
         ({"logit_bias": {"x": 1}}, "logit_bias", "token id"),
+        ({"logit_bias": {"5": 101}}, "logit_bias", "less than or equal to 100"),
         ({"logit_bias": {"999999": 1}}, None, "999999"),
         ({"stop": [""]}, "stop", "empty"),
         ({"stop": ["x"] * 65}, "stop", "at most 64"),
@@ -241,6 +258,20 @@ def test_tools_are_shown_to_the_model_unless_the_choice_is_none(scripted):
         ({"stream_options": {"include_usage": True}}, None, "stream = true"),
         ({"tools": [{"type": "function"}]}, "tools[0]", "function"),
         ({"extra_body": {"functions": []}}, "functions", "tools"),
+        ({"extra_body": {"typical_p": 0}}, "typical_p", "typical_p = 0: must be a number above 0, at most 1"),
+        ({"extra_body": {"top_k": 1.5}}, "top_k", "must be an integer"),
+        ({"extra_body": {"do_sample": 1}}, "do_sample", "must be true or false"),
+        ({"extra_body": {"bad_words": [""]}}, "bad_words", "none of them empty"),
+        ({"extra_body": {"sequence_bias": [[[5], "much"]]}}, "sequence_bias", "a list of token ids with a number"),
+        ({"extra_body": {"min_tokens": -1}}, "min_tokens", "greater than or equal to 0"),
+        ({"extra_body": {"stop_token_ids": [999999]}}, None, "stop_token_ids"),
+        ({"extra_body": {"speculative": "draft"}}, None, "no draft model"),
+        ({"extra_body": {"regex": "a", "json_schema": {}}}, None, "only one of them can be given"),
+        ({"extra_body": {"regex": "(", "stream": True}}, None, "regex: line 1, column 2: a group is not closed"),
+        ({"extra_body": {"regex": "a"}, "response_format": {"type": "json_object"}}, "response_format",
+         "another grammar"),
+        ({"extra_body": {"json_schema": {}}, "tools": TOOLS, "tool_choice": "required"}, "tool_choice",
+         "another grammar"),
         ({"response_format": {"type": "xml"}}, "response_format.type", "json_schema"),
     ],
 )  # fmt: skip

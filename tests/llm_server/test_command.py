@@ -68,6 +68,6 @@ def test_bad_options_are_named(demo_path, tmp_path):
         assert f"--port {port}: cannot be listened at" in refusal(demo_path, "--port", port)
     assert "nowhere.mote" in refusal(tmp_path / "nowhere.mote", "--port", 0)
     assert "context_length = 10000" in refusal(demo_path, "--port", 0, "--context-length", 10000)
-    assert "kv_dtype = 'float8'" in refusal(demo_path, "--port", 0, "--kv-dtype", "float8")
+    assert 'kv_dtype = "float8"' in refusal(demo_path, "--port", 0, "--kv-dtype", "float8")
     assert "--parallel" in refusal(demo_path, "--parallel", 0)
     assert "nosuch" in refusal(demo_path, "--port", 0, "--backend", "nosuch")

@@ -109,6 +109,16 @@ def test_a_stop_token_ends_it(client, demo):
     assert found.finish_reason == "stop"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_options_of_the_runner_are_fields_by_their_names(client, demo, stream):
+    for options in [{"regex": "[a-f]{6}"}, {"top_k": 4, "min_p": 0.1, "seed": 2}, {"no_repeat_ngram_size": 1}]:
+        asked = GREEDY | {"temperature": 1.5 if "seed" in options else 0}
+        found = client.completions.create(**asked, stream=stream, extra_body=options)
+        text = "".join(chunk.choices[0].text for chunk in found) if stream else found.choices[0].text
+        temperature = asked["temperature"]
+        assert text == demo.generate(PROMPT, max_new_tokens=10, temperature=temperature, **options).text(), options
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [
@@ -126,6 +136,9 @@ def test_a_stop_token_ends_it(client, demo):
         ({"echo": True, "logprobs": 21}, "logprobs"),
         ({"logprobs": -1}, "logprobs"),
         ({"max_tokens": 0}, "max_tokens"),
+        ({"extra_body": {"top_k": -1}}, "top_k"),
+        ({"extra_body": {"dry_sequence_breakers": [{}]}}, "dry_sequence_breakers"),
+        ({"extra_body": {"regex": "("}}, None),
     ],
 )
 def test_bad_requests_name_the_field(client, change, param):

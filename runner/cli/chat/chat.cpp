@@ -26,7 +26,7 @@ struct ChatFlags {
   bool no_history = false;
   bool statistics = false;
   ReplyFlags reply;
-  SessionFlags session;
+  OptionFlags session;  // and of the model
 };
 
 // What is given on the command line goes before what the file has.
@@ -57,7 +57,7 @@ std::unique_ptr<Input> open_input(const ChatFlags& flags, bool is_interactive) {
 
 int run(const ChatFlags& flags, const GivenOptions& given) {
   ChatState state = first_state(flags, given);
-  ModelResponder responder(flags.file, flags.session);
+  ModelResponder responder(flags.file, flags.session.options());
   responder.validate(state.settings);
   const bool is_interactive = isatty(STDIN_FILENO) != 0;
   Screen screen(stdout, stderr);
@@ -88,13 +88,12 @@ void add_chat(CLI::App& app, Action& action) {
   verb.add_flag("--no-thinking", flags->no_thinking,
                 "The same as --set enable_thinking=false: no reasoning, where the model can do without");
   flags->reply.add_to(verb);
-  flags->session.add_to(verb);
+  flags->session.add_to(verb, MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL, {"name"});
   CLI::Option* history = verb.add_option("--history", flags->history,
                                          "File that keeps what is entered (default: " + default_history_path() + ")");
   verb.add_flag("--no-history", flags->no_history, "Keep nothing of what is entered")->excludes(history);
   verb.add_flag("--stats", flags->statistics, "Print a line of statistics on standard error after each reply");
-  verb.callback(
-      [flags, &action, &verb] { action = [flags, given = ReplyFlags::given(verb)] { return run(*flags, given); }; });
+  verb.callback([flags, &action] { action = [flags] { return run(*flags, flags->reply.given()); }; });
 }
 
 }  // namespace mote::cli

@@ -101,7 +101,7 @@ void ChatLoop::say(const std::string& text) {
 }
 
 void ChatLoop::answer(const ChatState& before) {
-  const auto show = [this](const mote_reply_event& event) { screen_.show(event); };
+  const auto show = [this](const mote_chat_event& event) { screen_.show(event); };
   Settings settings = state_.settings;
   settings.advance_seed(num_retries_);
   finish(responder_.respond(state_.conversation, settings, show), before);

@@ -1,27 +1,9 @@
 #include "runner/cli/chat/conversation.h"
 
-#include <array>
-#include <cstdio>
-
 namespace mote::cli {
 namespace {
 
 bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
-
-size_t count_calls(const Json& messages) {
-  size_t count = 0;
-  for (const Json& message : messages) {
-    if (message.contains("tool_calls") && message["tool_calls"].is_array()) count += message["tool_calls"].size();
-  }
-  return count;
-}
-
-// Templates ask for ids that many models do not write; 9 letters and digits is what the strictest accepts.
-std::string call_id(size_t index) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "call%05zu", index);
-  return text.data();
-}
 
 }  // namespace
 
@@ -30,17 +12,6 @@ std::string dump(const Json& value, int indent) {
 }
 
 void Conversation::add_user(const std::string& text) { messages.push_back({{"role", "user"}, {"content", text}}); }
-
-void Conversation::add_reply(Json message) {
-  if (message.contains("tool_calls")) {
-    size_t index = count_calls(messages);
-    for (Json& call : message["tool_calls"]) {
-      if (!call.contains("id")) call["id"] = call_id(index);
-      ++index;
-    }
-  }
-  messages.push_back(std::move(message));
-}
 
 Json Conversation::open_calls() const {
   Json open = Json::array();
@@ -87,11 +58,11 @@ bool Conversation::prepare_retry() {
   return true;
 }
 
-std::string Conversation::messages_json() const {
+Json Conversation::all_messages() const {
   Json all = Json::array();
   if (!system.empty()) all.push_back({{"role", "system"}, {"content", system}});
   for (const Json& message : messages) all.push_back(message);
-  return dump(all);
+  return all;
 }
 
 }  // namespace mote::cli

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 namespace mote::cli {
 
@@ -19,8 +20,7 @@ class Conversation {
   Json messages = Json::array();    // without the system message
 
   void add_user(const std::string& text);
-  // Gives its calls an id where the model wrote none.
-  void add_reply(Json message);
+  void add_reply(Json message) { messages.push_back(std::move(message)); }
   // The calls of the last reply that have no result yet.
   Json open_calls() const;
   // The result of the first open call. False: none is open.
@@ -32,7 +32,7 @@ class Conversation {
   bool prepare_retry();
 
   // The system message and the others, as a chat template takes them.
-  std::string messages_json() const;
+  Json all_messages() const;
 };
 
 }  // namespace mote::cli

@@ -1,16 +1,13 @@
 // Conversations as JSON files.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "runner/cli/chat/conversation.h"
+#include "runner/cli/option_flags.h"
 
 namespace mote::cli {
-
-// Options by their names on the command line, with what was given for them.
-using GivenOptions = std::map<std::string, std::vector<std::string>>;
 
 struct SavedConversation {
   Conversation conversation;

@@ -21,7 +21,7 @@ struct ReplyStatistics {
   int64_t position = 0;
   int64_t context_length = 0;
   mote_finish_reason finish_reason = MOTE_FINISH_NONE;
-  std::string speculation;  // speculation_text()
+  std::string speculation;  // as speculation_text() says it
 };
 
 struct Reply {
@@ -32,13 +32,14 @@ struct Reply {
   ReplyStatistics statistics;
 };
 
+using Show = std::function<void(const mote_chat_event&)>;
+
 class Responder {
  public:
   virtual ~Responder() = default;
 
   // Shows the parts of a reply as they come. A reply that fails is told in `error`, not thrown.
-  virtual Reply respond(const Conversation& conversation, const Settings& settings,
-                        const std::function<void(const mote_reply_event&)>& show) = 0;
+  virtual Reply respond(const Conversation& conversation, const Settings& settings, const Show& show) = 0;
   // Errors: InputError naming the option that cannot be.
   virtual void validate(const Settings& settings) = 0;
   virtual std::vector<Settings::Line> lines(const Settings& settings) const = 0;

@@ -35,9 +35,10 @@ std::string without_controls(std::string_view text) {
 
 Screen::Screen(FILE* out, FILE* err) : out_(out), err_(err) {}
 
-void Screen::show(const mote_reply_event& event) {
+void Screen::show(const mote_chat_event& event) {
+  if (event.kind == MOTE_CHAT_NONE || event.kind == MOTE_CHAT_DONE) return;
   const std::string_view text(event.text, event.text_bytes);
-  if (event.kind == MOTE_REPLY_REASONING) {
+  if (event.kind == MOTE_CHAT_REASONING) {
     std::fputs(dim(for_stream(text, err_), err_).c_str(), err_);
     std::fflush(err_);
     is_reasoning_ = true;
@@ -45,17 +46,17 @@ void Screen::show(const mote_reply_event& event) {
   }
   end_reasoning();
   switch (event.kind) {
-    case MOTE_REPLY_CONTENT: write(text); break;
-    case MOTE_REPLY_CALL_BEGIN:
+    case MOTE_CHAT_CONTENT: write(text); break;
+    case MOTE_CHAT_CALL_BEGIN:
       new_line();
       write(std::string(text) + "(", cyan);
       break;
-    case MOTE_REPLY_CALL_ARGUMENTS: write(text, cyan); break;
-    case MOTE_REPLY_CALL_END:
+    case MOTE_CHAT_CALL_ARGUMENTS: write(text, cyan); break;
+    case MOTE_CHAT_CALL_END:
       write(")", cyan);
       new_line();
       break;
-    case MOTE_REPLY_CALL_DISCARDED:
+    case MOTE_CHAT_CALL_DISCARDED:
       write(" is no call:", yellow);
       new_line();
       break;

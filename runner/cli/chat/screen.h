@@ -16,7 +16,7 @@ class Screen {
  public:
   Screen(FILE* out, FILE* err);
 
-  void show(const mote_reply_event& event);
+  void show(const mote_chat_event& event);
   // The reply is over.
   void end_reply(bool is_stopped);
 

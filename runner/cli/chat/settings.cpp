@@ -2,81 +2,50 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
+
+#include "runner/cli/draft_model.h"
 
 namespace mote::cli {
 namespace {
 
-// The flags as a parser of their own, with options that were given by text.
-struct Parsed {
-  explicit Parsed(const GivenOptions& options) {
-    flags.add_to(app);
-    std::vector<std::string> arguments;
-    for (const auto& [name, values] : options) {
-      for (const std::string& value : values) arguments.push_back("--" + name + "=" + value);
-    }
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
-    try {
-      app.parse(arguments);
-    } catch (const CLI::ParseError& error) { throw InputError(error.what()); }
-  }
+constexpr const char* kDraft = "draft";  // beside the library's options: a path
 
-  CLI::App app;
-  ReplyFlags flags;
-};
-
-std::string option_name(const std::string& name) {
-  std::string result = name;
-  if (result.starts_with("--")) result.erase(0, 2);
-  std::replace(result.begin(), result.end(), '_', '-');
-  return result;
-}
-
-bool is_setting(const CLI::Option* option) {
-  return !option->get_lnames().empty() && option->get_lnames()[0] != "help";
-}
-
-bool takes_several(const std::string& name) {
-  const Parsed parsed({});
-  const CLI::Option* option = parsed.app.get_option_no_throw("--" + name);
-  return option != nullptr && option->get_items_expected_max() > 1;
-}
-
-std::vector<std::string> option_names() {
-  const Parsed parsed({});
-  std::vector<std::string> names;
-  for (const CLI::Option* option : parsed.app.get_options(is_setting)) names.push_back(option->get_lnames()[0]);
+const std::vector<std::string_view>& left_out() {
+  static const std::vector<std::string_view> names = {"ignore_eos", "skip_special_tokens", "skip_eos", "logprobs",
+                                                      "top_logprobs"};
   return names;
+}
+
+// As the library names it; "" if replies have no such option.
+std::string name_of(const std::string& written) {
+  if (written == kDraft || written == "--draft") return kDraft;
+  const OptionRow* row = find_option(written);
+  const bool is_setting = row != nullptr && row->scope == "generation" &&
+                          std::find(left_out().begin(), left_out().end(), row->name) == left_out().end();
+  return is_setting ? row->name : "";
 }
 
 std::string joined_names() {
   std::string text;
-  for (const std::string& name : option_names()) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  for (const OptionRow& row : option_rows()) {
+    if (!name_of(row.name).empty()) text += row.name + ", ";
+  }
+  return text + kDraft;
 }
 
-// A JSON text, for an option that takes several also a list of texts, or the text as it is.
+// A JSON text, for an option that takes several also a list, or the text as it is.
 std::vector<std::string> values_of(const std::string& name, const std::string& text) {
+  const OptionRow* row = find_option(name);
   const Json parsed = Json::parse(text, nullptr, false);
   if (parsed.is_string()) return {parsed.get<std::string>()};
-  if (!parsed.is_array() || !takes_several(name)) return {text};
+  if (!parsed.is_array() || row == nullptr || !row->is_list) return {text};
   std::vector<std::string> values;
   for (const Json& item : parsed) {
-    if (!item.is_string()) throw InputError(name + " " + text + ": must be a list of texts such as [\"a\", \"b\"]");
-    values.push_back(item.get<std::string>());
+    if (row->type != "token_ids" && !item.is_string())
+      throw InputError(name + " " + text + ": must be a list of texts such as [\"a\", \"b\"]");
+    values.push_back(item.is_string() ? item.get<std::string>() : item.dump());
   }
   return values;
-}
-
-// By the library's own rules, which are also those of a generation.
-void check_options(const Model& model, const ReplyOptions& options) {
-  const auto count = static_cast<size_t>(info_of(model).vocab_size);
-  const std::vector<float> logits(count);
-  std::vector<float> probabilities(count);
-  check([&](mote_error* error) {
-    return mote_sampling_probabilities(logits.data(), count, nullptr, 0, 0, &options.options, probabilities.data(),
-                                       error);
-  });
 }
 
 std::string joined(const std::vector<std::string>& values) {
@@ -86,73 +55,38 @@ std::string joined(const std::vector<std::string>& values) {
 }  // namespace
 
 void ReplyFlags::add_to(CLI::App& app) {
-  sampling_.add_to(app);
-  temperature_ = app.get_option("--temperature");
-  max_new_tokens_ = app.get_option("--max-new-tokens");
-  app.add_option("--stop", stop_, "End before this text; may be given several times")->take_all();
-  grammar_.add_to(app);
-  speculation_.add_to(app);
-  app.add_option("--max-time", max_time_, "End a reply after this many seconds (0: no limit)")
-      ->check(CLI::NonNegativeNumber);
+  options_.add_to(app, MOTE_SCOPE_GENERATION, left_out());
+  add_draft_model(app, draft_model_);
 }
 
-GivenOptions ReplyFlags::given(const CLI::App& app) {
-  GivenOptions result;
-  for (const std::string& name : option_names()) {
-    const CLI::Option* option = app.get_option_no_throw("--" + name);
-    if (option != nullptr && option->count() > 0) result[name] = option->results();
-  }
+GivenOptions ReplyFlags::given() const {
+  GivenOptions result = options_.given();
+  if (!draft_model_.empty()) result[kDraft] = {draft_model_};
   return result;
 }
 
-void ReplyFlags::resolve(const Model& model, ReplyOptions& result) const {
-  sampling_.resolve(model, result);
-  mote_generation_options& options = result.options;
-  if (max_new_tokens_->count() == 0) options.max_new_tokens = 0;
-  if (temperature_->count() > 0 && options.temperature == 0.0f) {
-    options.temperature = 1.0f;
-    options.do_sample = 0;
-  }
-  result.stop_texts = stop_;
-  for (const std::string& text : result.stop_texts) {
-    if (text.empty()) throw InputError("--stop: the text is empty");
-    result.stop_strings.push_back(text.c_str());
-  }
-  options.stop_strings = result.stop_strings.data();
-  options.num_stop_strings = result.stop_strings.size();
-  options.max_time = max_time_;
-  result.grammar = grammar_.source();
-  result.draft_model = speculation_.draft_model;
-  speculation_.resolve(options);
-  check_options(model, result);
-}
+bool Settings::has(const std::string& name) { return !name_of(name).empty(); }
 
-std::vector<std::pair<std::string, std::string>> ReplyFlags::values(const ReplyOptions& options) const {
-  return sampling_.values(options.options);
-}
-
-bool Settings::has(const std::string& name) {
-  const std::vector<std::string> names = option_names();
-  return std::find(names.begin(), names.end(), option_name(name)) != names.end();
-}
-
-void Settings::set(const std::string& name, const std::string& text) {
+void Settings::set(const std::string& written, const std::string& text) {
   GivenOptions changed = given_;
-  const std::string option = option_name(name);
+  const std::string name = name_of(written);
   if (text == "default") {
-    changed.erase(option);
+    changed.erase(name);
   } else {
-    changed[option] = values_of(option, text);
+    changed[name] = values_of(name, text);
   }
   assign(changed);
 }
 
 void Settings::assign(const GivenOptions& options) {
-  for (const auto& [name, values] : options) {
-    if (!has(name)) throw InputError("there is no option '" + name + "': it must be one of " + joined_names());
+  Settings changed;
+  for (const auto& [written, values] : options) {
+    const std::string name = name_of(written);
+    if (name.empty()) throw InputError("there is no option '" + written + "': it must be one of " + joined_names());
+    changed.given_[name] = values;
   }
-  const Parsed parsed(options);
-  given_ = options;
+  (void)changed.options();
+  given_ = changed.given_;
 }
 
 void Settings::advance_seed(uint64_t count) {
@@ -160,24 +94,34 @@ void Settings::advance_seed(uint64_t count) {
   if (seed != given_.end()) seed->second = {std::to_string(std::strtoull(seed->second[0].c_str(), nullptr, 0) + count)};
 }
 
-void Settings::resolve(const Model& model, ReplyOptions& result) const { Parsed(given_).flags.resolve(model, result); }
+Options Settings::options() const {
+  GivenOptions given = given_;
+  given.erase(kDraft);
+  given.try_emplace("max_new_tokens", std::vector<std::string>{"0"});
+  return make_options(MOTE_SCOPE_GENERATION, given);
+}
+
+std::string Settings::draft_model() const {
+  const auto found = given_.find(kDraft);
+  return found == given_.end() ? "" : found->second.back();
+}
 
 std::vector<Settings::Line> Settings::lines(const Model& model) const {
-  const Parsed parsed(given_);
-  ReplyOptions options;
-  parsed.flags.resolve(model, options);
-  std::map<std::string, std::string> defaults;
-  for (const auto& [name, value] : parsed.flags.values(options)) defaults[name] = value;
-  if (given_.count("seed") == 0) defaults["seed"] = "another one each time";
-  if (defaults["max-new-tokens"] == "0") defaults["max-new-tokens"] = "until the context is full";
+  const Json values = cli::values_of(options(), model);
   std::vector<Line> lines;
-  for (const CLI::Option* option : parsed.app.get_options(is_setting)) {
-    const std::string& name = option->get_lnames()[0];
+  const auto add = [&](const std::string& name, const std::string& shown) {
     const auto found = given_.find(name);
-    const auto value = defaults.find(name);
-    const std::string shown = value == defaults.end() ? "default" : value->second;
     lines.push_back({name, found == given_.end() ? shown : joined(found->second), found != given_.end()});
+  };
+  for (const OptionRow& row : option_rows()) {
+    if (name_of(row.name).empty()) continue;
+    const Json& value = values[row.name];
+    const bool is_said = !value.is_null() && !(value.is_array() && value.empty());
+    add(row.name, value.is_string() ? value.get<std::string>() : is_said ? dump(value) : "default");
+    if (row.name == "seed" && !lines.back().is_given) lines.back().value = "another one each time";
+    if (row.name == "max_new_tokens" && !lines.back().is_given) lines.back().value = "until the context is full";
   }
+  add(kDraft, "default");
   return lines;
 }
 

@@ -6,7 +6,44 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/option_rows.h"
 #include "base/status.h"
+
+// clang-format off
+#define MOTE_SAMPLING_OPTIONS(X)                                                                                       \
+  X(do_sample, bool, false, anything(), "", kPlain,                                                                      \
+    "Draw tokens at random by their probability instead of always taking the likeliest; a sampling option implies it") \
+  X(seed, uint64_t, 0, at_least(0), "", kAsksForSampling,                                                              \
+    "The same seed gives the same text; without one it is another one each time")                                      \
+  X(repetition_penalty, float, 1.0f, above(0, "1: off"), "", kPlain, "Above 1: avoid tokens that occurred")            \
+  X(repetition_window, int32_t, 0, at_least(0, "0: all"), "tokens", kPlain,                                            \
+    "The last tokens that the repetition penalty looks at")                                                            \
+  X(frequency_penalty, float, 0.0f, any_number("0: off"), "", kPlain,                                                  \
+    "Taken off a token's logit for each time that it was generated")                                                   \
+  X(presence_penalty, float, 0.0f, any_number("0: off"), "", kPlain,                                                   \
+    "Taken off the logit of a token that was generated")                                                               \
+  X(dry_multiplier, float, 0.0f, at_least(0, "0: off"), "", kPlain,                                                    \
+    "DRY: how much to avoid going on with a repetition")                                                               \
+  X(dry_base, float, 1.75f, at_least(1), "", kPlain, "DRY: growth of the penalty with each repeated token")            \
+  X(dry_allowed_length, int32_t, 2, at_least(1), "tokens", kPlain, "DRY: the shortest repetition that costs")          \
+  X(dry_window, int32_t, 0, at_least(0, "0: all"), "tokens", kPlain, "DRY: the last tokens that are looked at")        \
+  X(no_repeat_ngram_size, int32_t, 0, at_least(0, "0: off"), "tokens", kPlain,                                         \
+    "No so many tokens in a row occur twice")                                                                          \
+  X(min_new_tokens, int32_t, 0, at_least(0), "tokens", kPlain, "No end-of-sequence token before so many")              \
+  X(temperature, float, 1.0f, at_least(0, "0: always the likeliest"), "", kAsksForSampling,                            \
+    "Above 1: more varied; below: more predictable")                                                                   \
+  X(top_k, int32_t, 0, at_least(0, "0: off"), "tokens", kAsksForSampling, "Sample among the K likeliest tokens")       \
+  X(top_p, float, 1.0f, within(0, 1, "1: off"), "", kAsksForSampling,                                                  \
+    "Sample among the likeliest tokens with this total probability")                                                   \
+  X(min_p, float, 0.0f, within(0, 1, "0: off"), "", kAsksForSampling,                                                  \
+    "Leave out tokens below this fraction of the likeliest one's probability")                                         \
+  X(typical_p, float, 1.0f, above_up_to(0, 1, "1: off"), "", kAsksForSampling,                                         \
+    "Sample among the tokens of the usual surprise with this total probability")                                       \
+  X(xtc_probability, float, 0.0f, within(0, 1, "0: off"), "", kAsksForSampling,                                        \
+    "XTC: how often the likeliest tokens are left out, but for the last of them")                                      \
+  X(xtc_threshold, float, 0.1f, within(0, 1), "", kPlain,                                                              \
+    "XTC: the probability from which tokens are left out")
+// clang-format on
 
 namespace mote {
 
@@ -17,31 +54,11 @@ struct SequenceBias {
 };
 
 struct SamplingOptions {
-  bool do_sample = false;  // false: the largest logit, the lowest id among equals; the filters below do nothing
-  uint64_t seed = 0;
-
-  // What changes logits.
+  MOTE_SAMPLING_OPTIONS(MOTE_OPTION_FIELD)
   std::vector<SequenceBias> sequence_bias{};
-  float repetition_penalty = 1.0f;  // > 0; 1: off; over prompt and output, once for each id
-  int32_t repetition_window = 0;    // of these only the last so many; 0: all
-  float frequency_penalty = 0.0f;   // for every time that an id was generated
-  float presence_penalty = 0.0f;    // for an id that was generated
-  float dry_multiplier = 0.0f;      // >= 0; 0: off. For an id that would go on with a repetition of at least
-  float dry_base = 1.75f;           // dry_allowed_length ids: multiplier * base^(length - allowed length)
-  int32_t dry_allowed_length = 2;   // >= 1
-  int32_t dry_window = 0;           // of the text only the last so many; 0: all
   std::vector<int32_t> dry_sequence_breakers{};  // ids that no repetition goes across
-  int32_t no_repeat_ngram_size = 0;              // 0: off; no so many ids in a row occur twice
-  int32_t min_new_tokens = 0;                    // no end-of-sequence token before so many
 
-  // What leaves ids out.
-  float temperature = 1.0f;      // > 0
-  int32_t top_k = 0;             // 0: off
-  float top_p = 1.0f;            // 0..1; 1: off
-  float min_p = 0.0f;            // 0..1; 0: off
-  float typical_p = 1.0f;        // above 0..1; 1: off
-  float xtc_probability = 0.0f;  // 0..1; 0: off: how often ids of at least xtc_threshold are left out but for the
-  float xtc_threshold = 0.1f;    // unlikeliest of them; 0..1
+  bool is_greedy() const { return !do_sample || temperature == 0.0f; }
 };
 
 // Errors: kInvalidArgument naming the option, its value and what would be accepted.

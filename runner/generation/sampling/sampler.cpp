@@ -127,7 +127,7 @@ int32_t Sampler::greedy(const Logits& logits) {
 
 int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float> maxima) {
   const Logits logits = edited(all_logits, maxima);
-  if (!options_.do_sample) return greedy(logits);
+  if (options_.is_greedy()) return greedy(logits);
   if (draws_from_all()) return draw_from_all(logits);
   collect_candidates(logits);
   return draw_candidate();
@@ -136,7 +136,7 @@ int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float
 std::vector<float> Sampler::probabilities(std::span<const float> all_logits, std::span<const float> maxima) {
   const Logits logits = edited(all_logits, maxima);
   std::vector<float> result(vocab_size_, 0.0f);
-  if (!options_.do_sample) {
+  if (options_.is_greedy()) {
     result[static_cast<size_t>(greedy(logits))] = 1.0f;
     return result;
   }

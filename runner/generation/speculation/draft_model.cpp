@@ -75,8 +75,8 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const Session& target, std:
   const SessionOptions& own = target.options();
   SessionOptions options;
   options.context_length = std::min<int64_t>(own.context_length, draft->max_position_embeddings());
-  options.kv_type = own.kv_type;
-  options.num_threads = own.num_threads;
+  options.kv_dtype = own.kv_dtype;
+  options.threads = own.threads;
   options.cpus = own.cpus;
   options.priority = own.priority;
   MOTE_ASSIGN(std::unique_ptr<Session> session, Session::open(std::move(draft), options));

@@ -3,6 +3,17 @@
 
 #include <cstdint>
 
+#include "base/option_rows.h"
+
+// clang-format off
+#define MOTE_SPECULATION_OPTIONS(X)                                                                                    \
+  X(speculative, SpeculationMode, SpeculationMode::kOff, anything(), "", kPlain,                                       \
+    "Propose tokens and verify several at once, for the same text; auto: where it is faster, lookup: from the text "   \
+    "itself, draft: with the draft model")                                                                             \
+  X(draft_tokens, int32_t, 0, within(0, ::mote::kMostDraftTokens, "0: as many as pay"), "tokens", kPlain,              \
+    "Tokens to propose at a time")
+// clang-format on
+
 namespace mote {
 
 enum class SpeculationMode : int32_t {
@@ -15,8 +26,7 @@ enum class SpeculationMode : int32_t {
 constexpr int32_t kMostDraftTokens = 31;
 
 struct SpeculationOptions {
-  SpeculationMode mode = SpeculationMode::kOff;
-  int32_t draft_tokens = 0;  // proposed at a time; 0: as many as pay, else always so many, 1..kMostDraftTokens
+  MOTE_SPECULATION_OPTIONS(MOTE_OPTION_FIELD)
 };
 
 struct SpeculationStatistics {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runner/generation/options/accepted.h"
 #include "runner/generation/speculation/prompt_lookup.h"
 #include "runner/generation/statistics.h"
 
@@ -42,24 +43,22 @@ void Speculator::set_draft_source(std::unique_ptr<Proposer> proposer) {
 }
 
 Status Speculator::check(const Session& session, const SpeculationOptions& options) const {
-  const auto mode = static_cast<int32_t>(options.mode);
-  MOTE_REQUIRE(mode >= 0 && mode <= static_cast<int32_t>(SpeculationMode::kDraft), Code::kInvalidArgument,
-               "speculative = %d: must be 0 (auto), 1 (off), 2 (lookup) or 3 (draft)", mode);
-  MOTE_REQUIRE(options.draft_tokens >= 0 && options.draft_tokens <= kMostDraftTokens, Code::kInvalidArgument,
-               "draft_tokens = %d: must be 0 (as many as pay) or 1..%d", options.draft_tokens, kMostDraftTokens);
-  if (options.mode == SpeculationMode::kAuto || options.mode == SpeculationMode::kOff) return {};
-  MOTE_REQUIRE(options.mode == SpeculationMode::kLookup || has_draft_source(), Code::kInvalidArgument,
+  MOTE_RETURN_IF_ERROR(
+      check_accepted("draft_tokens", options.draft_tokens, within(0, kMostDraftTokens, "0: as many as pay")));
+  if (options.speculative == SpeculationMode::kAuto || options.speculative == SpeculationMode::kOff) return {};
+  MOTE_REQUIRE(options.speculative == SpeculationMode::kLookup || has_draft_source(), Code::kInvalidArgument,
                "speculative = draft: this session has no draft model: give one, or use lookup or auto");
   const char* reason = why_no_speculation(session);
   MOTE_REQUIRE(reason == nullptr, Code::kInvalidArgument, "speculative = %s: %s: use auto or off",
-               options.mode == SpeculationMode::kLookup ? "lookup" : "draft", reason);
+               options.speculative == SpeculationMode::kLookup ? "lookup" : "draft", reason);
   return {};
 }
 
 void Speculator::begin(const Session& session, const SpeculationOptions& options) {
   options_ = options;
   statistics_ = {};
-  statistics_.off_reason = options.mode == SpeculationMode::kOff ? "it was turned off" : why_no_speculation(session);
+  statistics_.off_reason =
+      options.speculative == SpeculationMode::kOff ? "it was turned off" : why_no_speculation(session);
   pending_ = {};
   num_tokens_ = 0;
   balance_ = std::max(balance_, 0.0);
@@ -68,7 +67,7 @@ void Speculator::begin(const Session& session, const SpeculationOptions& options
 }
 
 bool Speculator::is_enabled(const Source& source) const {
-  return options_.mode == SpeculationMode::kAuto || options_.mode == source.mode;
+  return options_.speculative == SpeculationMode::kAuto || options_.speculative == source.mode;
 }
 
 double Speculator::allowance() const {

@@ -9,7 +9,7 @@ for piece in model.generate("Once upon a time", max_new_tokens=64):
 from llm_runner._core import __version__
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, BatchPiece
-from llm_runner.beam_search import Beam
+from llm_runner.beam_search import Beam, BeamSearchOptions
 from llm_runner.chat import render_chat_template
 from llm_runner.conversation import ChatGeneration, Conversation, ConversationOptions
 from llm_runner.errors import (
@@ -30,7 +30,8 @@ from llm_runner.generation import Generation, Piece, Streamer, TokenLogprob, war
 from llm_runner.grammar import Constraint, Grammar, Vocabulary
 from llm_runner.log import forward_to_logging
 from llm_runner.model import Model, check_tokenizer
-from llm_runner.options import GenerationOptions
+from llm_runner.option_types import GenerationOptions, LoadingOptions
+from llm_runner.options import check_options, describe_options
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
 from llm_runner.session import ChatOptions, PrefixCache, Session, SessionOptions
 
@@ -43,6 +44,7 @@ __all__ = [
     "Batch",
     "BatchPiece",
     "Beam",
+    "BeamSearchOptions",
     "CancelledError",
     "Constraint",
     "ChatGeneration",
@@ -54,6 +56,7 @@ __all__ = [
     "Generation",
     "GenerationOptions",
     "Grammar",
+    "LoadingOptions",
     "Model",
     "MoteError",
     "Piece",
@@ -72,7 +75,9 @@ __all__ = [
     "TokenizerError",
     "Vocabulary",
     "__version__",
+    "check_options",
     "check_tokenizer",
+    "describe_options",
     "parse_reply",
     "render_chat_template",
     "reply_formats",

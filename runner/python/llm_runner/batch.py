@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from llm_runner import _core
 from llm_runner.errors import ArgumentError, MoteError
 from llm_runner.generation import TokenLogprob
-from llm_runner.options import GenerationOptions, checked_ids, checked_int
-from llm_runner.session import Session, SessionOptions, native_options_for, native_session_options
+from llm_runner.option_types import GenerationOptions
+from llm_runner.options import checked_ids, checked_int, native
+from llm_runner.session import Session, SessionOptions, native_session_options
 
 if TYPE_CHECKING:
     from llm_runner.model import Model
@@ -49,19 +50,12 @@ class Batch:
     Thread safety: `add`, `cancel`, `wait` and `len` from any thread at any time; calls of `step` take turns.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        max_sequences: int = 16,
-        **options: Unpack[SessionOptions],
-    ):
+    def __init__(self, model: Model, max_sequences: int = 16, **options: Unpack[SessionOptions]):
         checked_int("max_sequences", max_sequences, 1, MAX_SEQUENCES)
         if options.pop("draft_model", None) is not None:
             raise ArgumentError("draft_model: a batch decodes one token of each sequence at a time")
         self._model = model
-        self._native: _core.Batch | None = _core.Batch(
-            model._core, max_sequences, native_session_options(**cast(dict[str, Any], options))
-        )
+        self._native: _core.Batch | None = _core.Batch(model._core, max_sequences, native_session_options(options))
         self._changed = threading.Condition()
 
     def add(
@@ -70,7 +64,6 @@ class Batch:
         *,
         session: Session | None = None,
         fork: bool = False,
-        stop_strings: str | Sequence[str] = (),
         **options: Unpack[GenerationOptions],
     ) -> int:
         """Adds a sequence that the next steps compute and returns its number; numbers count up from 0.
@@ -78,15 +71,12 @@ class Batch:
         session: what the sequence continues, with its own context_length and kv_dtype; it has no other calls until the
             last piece. None: a new one, as the batch was told to open them
         fork: continues a fork of the session, which stays as it is
-        stop_strings, options: as for `Model.generate`
+        options: as for `Model.generate`
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
         ids = self._model.tokenize(prompt) if isinstance(prompt, str) else checked_ids(prompt)
-        stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
-        native = native_options_for(self._model, options)
-        number = self._core().add(
-            None if session is None else session._core, fork and session is not None, ids, native, stops
-        )
+        given = native(options, "generation")
+        number = self._core().add(None if session is None else session._core, fork and session is not None, ids, given)
         with self._changed:
             self._changed.notify_all()
         return number
@@ -142,7 +132,6 @@ class Batch:
 def generate_batch(
     batch: Batch,
     prompts: Sequence[str | Sequence[int]],
-    stop_strings: str | Sequence[str],
     options: GenerationOptions,
     forked: Session | None = None,
 ) -> Iterator[tuple[int, str]]:
@@ -152,8 +141,8 @@ def generate_batch(
     """
     seed = options.get("seed")
     for index, prompt in enumerate(prompts):
-        own: GenerationOptions = options if seed is None else {**options, "seed": seed + index}
-        batch.add(prompt, session=forked, fork=forked is not None, stop_strings=stop_strings, **own)
+        own: GenerationOptions = options if seed is None or index == 0 else {**options, "seed": seed + index}
+        batch.add(prompt, session=forked, fork=forked is not None, **own)
     return _texts(batch)
 
 

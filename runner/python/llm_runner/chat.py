@@ -59,10 +59,10 @@ def as_json(
 ) -> tuple[str, str | None, str | None, str | None, bool, str | None]:
     """Returns a conversation as the C API takes it. Errors: ArgumentError for what JSON cannot hold."""
     return (
-        _json("messages", list(messages)),
+        json_text("messages", list(messages)),
         as_tools(tools),
-        None if documents is None else _json("documents", list(documents)),
-        _json("variables", variables) if variables else None,
+        None if documents is None else json_text("documents", list(documents)),
+        json_text("variables", variables) if variables else None,
         bool(add_generation_prompt),
         "content" if continue_final_message is True else continue_final_message or None,
     )
@@ -70,7 +70,7 @@ def as_json(
 
 def as_tools(tools: Sequence[Mapping[str, Any] | Callable] | None) -> str | None:
     """Returns tools as the C API takes them. Errors: ArgumentError for what JSON cannot hold."""
-    return None if tools is None else _json("tools", [_tool_schema(tool) for tool in tools])
+    return None if tools is None else json_text("tools", [_tool_schema(tool) for tool in tools])
 
 
 @lru_cache(maxsize=64)
@@ -89,10 +89,13 @@ def _tool_schema(tool: Any) -> Any:
         from transformers.utils import get_json_schema
     except ImportError:
         raise ArgumentError("tools that are functions need the package transformers; pass JSON schemas") from None
-    return get_json_schema(tool)
+    try:
+        return get_json_schema(tool)
+    except Exception as error:  # of transformers, for a docstring without what it needs
+        raise ArgumentError(f"tools: {getattr(tool, '__name__', tool)}: {error}") from error
 
 
-def _json(name: str, value: Any) -> str:
+def json_text(name: str, value: Any) -> str:
     try:
         return json.dumps(_plain(name, value), ensure_ascii=False).encode().decode()
     except UnicodeEncodeError as error:

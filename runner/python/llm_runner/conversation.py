@@ -1,70 +1,84 @@
-"""Replies to conversations: the chat template makes the prompt, the reply parser splits what the model writes."""
+"""Replies to conversations."""
 
 from __future__ import annotations
 
-import dataclasses
+import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from llm_runner.generation import Generation, TokenLogprob
-from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
+from llm_runner import _core
+from llm_runner.chat import as_json, json_text
+from llm_runner.generation import TokenLogprob, with_rates
+from llm_runner.reply import ReplyEvent
 
 if TYPE_CHECKING:
     from llm_runner.model import Model
 
 
 class ConversationOptions(TypedDict, total=False):
-    """What a prompt is made of beside messages."""
+    """What a prompt is made of beside messages, and what its reply must be."""
 
     tools: Sequence[Mapping[str, Any] | Callable] | None  # JSON schemas, or functions (needs transformers)
     documents: Sequence[Mapping[str, Any]] | None
     chat_template: str | None  # None: the file's own
     continue_final_message: bool | str  # the reply goes on with the last message's content (or the field named)
     chat_template_kwargs: Mapping[str, Any] | None  # what else the template reads, such as {"enable_thinking": False}
+    tool_choice: str | Mapping[str, Any] | None  # "auto", "none", "required" or OpenAI's object that names a function
+    response_format: Mapping[str, Any] | None  # OpenAI's {"type": "json_schema", "json_schema": {"schema": ..}}
 
 
 class Conversation:
     """A conversation as the model reads it; options: those of `ConversationOptions`.
 
-    Attributes: `ids`, the prompt; `num_calls`: how many tools the messages call
+    Attributes: `ids`, the prompt
+    Errors: TemplateError with jinja2's message; ArgumentError naming the field
     """
 
     def __init__(self, model: Model, messages: Sequence[Mapping[str, Any]], **options: Unpack[ConversationOptions]):
-        chat_template = options.get("chat_template")
-        is_continued = options.get("continue_final_message", False)
-        self._tools = options.get("tools")
-        self.ids: list[int] = model.apply_chat_template(  # type: ignore[assignment]  # tokenize=True
-            messages, self._tools, options.get("documents"), chat_template, not is_continued, is_continued,
-            **model.special_tokens | dict(options.get("chat_template_kwargs") or {}),
+        self._core = _core.Chat(model._core)
+        texts = as_json(
+            messages, options.get("tools"), options.get("documents"), False,
+            options.get("continue_final_message", False), options.get("chat_template_kwargs") or {},
         )  # fmt: skip
-        self._template = chat_template or model.chat_template
-        self._prompt_tail = model.detokenize(self.ids[-MAX_PROMPT_TAIL:])
-        self.num_calls = sum(len(message.get("tool_calls") or ()) for message in messages)
+        of_messages, tools, documents, variables, _, continued = texts
+        self._set("messages", of_messages)
+        self._set("tools", tools)
+        self._set("documents", documents)
+        self._set("variables", variables)
+        self._set("continue_final_message", continued)
+        self._set("chat_template", options.get("chat_template"))
+        choice, response_format = options.get("tool_choice"), options.get("response_format")
+        if choice is not None:
+            self._set("tool_choice", choice if isinstance(choice, str) else json_text("tool_choice", choice))
+        if response_format is not None:
+            self._set("response_format", json_text("response_format", response_format))
+        self.ids: list[int] = self._core.prompt()
 
-    def reply_parser(self, is_constrained: bool = False) -> ReplyParser:
-        """Returns a parser of one reply. is_constrained: it follows a grammar, so that all of it is content"""
-        return ReplyParser(
-            self._template, self._prompt_tail, tools=self._tools, format="text" if is_constrained else None
-        )
+    def _set(self, field: str, text: str | None) -> None:
+        if text:
+            self._core.set(_core.CHAT_FIELDS[field], text)
 
 
 class ChatGeneration:
     """An iterator over what a reply adds, as it is written.
 
-    Attributes: `generation` (token_ids, logprobs, statistics, finish_reason), `prompt_tokens`, and `cached_tokens`:
-    how many of those the session had read before
+    Attributes, complete once it ends: `token_ids`, `logprobs` and `finish_reason` as of `Generation`; `prompt_tokens`,
+    and `cached_tokens`: how many of those the session had read before
     Thread safety: one thread at a time; `cancel` may come from any.
     """
 
-    def __init__(self, generation: Generation, conversation: Conversation, parser: ReplyParser, cached_tokens: int):
-        self.generation = generation
-        self.prompt_tokens = len(conversation.ids)
-        self.cached_tokens = cached_tokens
-        self._parser = parser
-        self._num_calls = conversation.num_calls
+    def __init__(self, core: _core.ChatTurn, on_close: Callable[[], None] = lambda: None):
+        self._core: _core.ChatTurn | None = core
+        self._on_close = on_close
         self._events: deque[ReplyEvent] = deque()
-        self._is_finished = False
+        self._message = ""
+        self._statistics = self._core.statistics()
+        self.token_ids: list[int] = []
+        self.logprobs: list[TokenLogprob] = []
+        self.finish_reason: str | None = None
+        self.cached_tokens: int = self._statistics["kept_tokens"]
+        self.prompt_tokens: int = self._statistics["prompt_tokens"] + self.cached_tokens
 
     def __iter__(self) -> ChatGeneration:
         return self
@@ -78,14 +92,20 @@ class ChatGeneration:
 
     def step(self) -> tuple[list[ReplyEvent], TokenLogprob | None] | None:
         """Takes one step of the model: what it adds, perhaps nothing, and the token; None at the end."""
-        if self._is_finished:
+        if self._core is None:
             return None
-        piece = self.generation.next_piece()
-        events = self._parser.push(piece.text) if piece is not None and piece.text else []
-        if piece is None or piece.finish_reason is not None:
-            self._is_finished = True
-            events += self._parser.finish()
-        return [self._with_id(event) for event in events], piece and piece.logprob
+        try:
+            token_id, logprob, top, self.finish_reason, events = self._core.next()
+        except BaseException:
+            self._end()
+            raise
+        entry = None if token_id is None else TokenLogprob(token_id, logprob, top)
+        if entry is not None:
+            self.token_ids.append(entry.id)
+            self.logprobs.append(entry)
+        if self.finish_reason is not None:
+            self._end()
+        return [ReplyEvent(kind, text, index, call_id) for kind, index, text, call_id in events], entry
 
     def run(self) -> dict[str, Any]:
         """Runs to the end and returns the message."""
@@ -98,38 +118,36 @@ class ChatGeneration:
         """The reply so far as a message to append to the conversation: role, content, and where there are any
         reasoning_content and tool_calls, each with an id.
         """
-        message = self._parser.message()
-        for index, call in enumerate(message.get("tool_calls", ())):
-            call.setdefault("id", self._call_id(index))
-        return message
+        return json.loads(self._message if self._core is None else self._core.message())
 
     @property
-    def finish_reason(self) -> str | None:
-        """As of `Generation`."""
-        return self.generation.finish_reason
+    def statistics(self) -> dict[str, Any]:
+        """As of `Generation`; `kept_tokens` of the prompt, which are not among its prompt_tokens, and
+        `forgotten_tokens` of the conversation, because the context was full.
+        """
+        return with_rates(self._statistics if self._core is None else self._core.statistics())
 
     def cancel(self) -> None:
         """As `Generation.cancel`."""
-        self.generation.cancel()
+        core = self._core
+        if core is not None:
+            core.cancel()
 
     def close(self) -> None:
         """Stops; the message stays as far as it came."""
-        self._is_finished = True
         self._events.clear()
-        self._parser.finish()
-        self.generation.close()
+        if self._core is not None:
+            self._core.stop()
+            self._end()
+
+    def _end(self) -> None:
+        core, self._core = self._core, None
+        if core is not None:
+            self._message, self._statistics = core.message(), core.statistics()
+            self._on_close()
 
     def __enter__(self) -> ChatGeneration:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _with_id(self, event: ReplyEvent) -> ReplyEvent:
-        if event.kind in ("tool_call_begin", "tool_call_end") and not event.id:
-            return dataclasses.replace(event, id=self._call_id(event.index))
-        return event
-
-    def _call_id(self, index: int) -> str:
-        # Templates ask for ids that many models do not write; 9 letters and digits is what the strictest accepts.
-        return f"call{self._num_calls + index:05d}"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol, Unpack
 import numpy as np
 
 from llm_runner import _core
-from llm_runner.errors import ArgumentError
-from llm_runner.options import GenerationOptions, checked_ids, checked_int, native_options
+from llm_runner.option_types import GenerationOptions
+from llm_runner.options import checked_ids, checked_int, native
 
 
 class TokenLogprob(NamedTuple):
@@ -114,11 +114,7 @@ class Generation:
         core = self._core
         if core is None:
             return self._statistics or {}
-        found = core.statistics()
-        decoded = max(found["generated_tokens"] - 1, 0)
-        found["prefill_tokens_per_second"] = _rate(found["prompt_tokens"], found["prefill_seconds"])
-        found["decode_tokens_per_second"] = _rate(decoded, found["decode_seconds"])
-        return found
+        return with_rates(core.statistics())
 
     def cancel(self) -> None:
         """From any thread: the step under way, or the next one, ends the generation at the next instruction.
@@ -149,18 +145,22 @@ def warp(
     """Returns what sampling draws from: the probability of each id after all penalties and filters.
 
     logits: float32 [vocab_size]   previous_ids: the text so far, of which the last num_generated ids are output
-    options: those of `Model.generate`; what is not given is off, dry_sequence_breakers too
+    options: those of `Model.generate`, tokens by their ids; what is not given is off, but for do_sample
     Source: transformers generation/logits_process.py
     """
-    options.setdefault("do_sample", True)
-    options.setdefault("dry_sequence_breakers", ())
-    native = native_options(options, _no_tokenizer, ())
     count = checked_int("num_generated", num_generated, 0, len(previous_ids))
-    return _core.warp(np.asarray(logits, np.float32), checked_ids(previous_ids), count, native)
+    given = {"do_sample": True} | {name: value for name, value in options.items() if value is not None}
+    values = np.asarray(logits, np.float32)
+    return _core.warp(values, checked_ids(previous_ids), count, native(given, "generation"))
 
 
-def _no_tokenizer(text: str) -> list[int]:
-    raise ArgumentError(f"dry_sequence_breakers: {text!r}: must be a token id, as there is no tokenizer here")
+def with_rates(statistics: dict[str, Any]) -> dict[str, Any]:
+    """Returns statistics of a generation with what they say a second."""
+    decoded = max(statistics["generated_tokens"] - 1, 0)
+    return statistics | {
+        "prefill_tokens_per_second": _rate(statistics["prompt_tokens"], statistics["prefill_seconds"]),
+        "decode_tokens_per_second": _rate(decoded, statistics["decode_seconds"]),
+    }
 
 
 def _rate(tokens: int, seconds: float) -> float | None:

@@ -112,9 +112,7 @@ def source_of(json_schema: Any, regex: str | None, grammar: str | None, syntax: 
     if syntax is not None and (grammar is None or syntax not in ("gbnf", "lark")):
         raise ArgumentError(f"syntax = {syntax!r}: must be gbnf or lark, and only beside grammar")
     if json_schema is not None:
-        if hasattr(json_schema, "model_json_schema"):
-            json_schema = json_schema.model_json_schema()
-        return "json_schema", json_schema if isinstance(json_schema, str) else _schema_text(json_schema)
+        return "json_schema", schema_text(json_schema)
     name, text = ("regex", regex) if regex is not None else ("grammar", grammar)
     if not isinstance(text, str):
         raise ArgumentError(f"{name} = {text!r}: must be a string")
@@ -123,7 +121,12 @@ def source_of(json_schema: Any, regex: str | None, grammar: str | None, syntax: 
     return syntax or ("gbnf" if "::=" in text else "lark"), text
 
 
-def _schema_text(schema: Any) -> str:
+def schema_text(schema: Any) -> str:
+    """Returns the text of a schema or of a pydantic model's. Errors: ArgumentError for what JSON cannot hold."""
+    if hasattr(schema, "model_json_schema"):
+        schema = schema.model_json_schema()
+    if isinstance(schema, str):
+        return schema
     try:
         return json.dumps(schema)
     except (RecursionError, TypeError, ValueError) as error:

@@ -17,9 +17,9 @@ from llm_runner.chat import as_json, parsed
 from llm_runner.conversation import ChatGeneration
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
-from llm_runner.grammar import Grammar, source_of
-from llm_runner.options import checked_ids
-from llm_runner.reply import MAX_PROMPT_TAIL, ReplyEvent, ReplyParser
+from llm_runner.option_types import LoadingOptions
+from llm_runner.options import checked_ids, native
+from llm_runner.reply import ReplyEvent, ReplyParser
 from llm_runner.session import (
     ModelChatOptions,
     ModelOptions,
@@ -28,8 +28,6 @@ from llm_runner.session import (
     conversation_of,
     split_options,
 )
-
-MAX_KEPT_GRAMMARS = 16
 
 Source = str | os.PathLike[str] | int | IO[bytes] | bytes | bytearray | memoryview
 
@@ -65,7 +63,6 @@ class Model:
     def __init__(self, core: _core.Model, path: str):
         self.path = path
         self._core = core
-        self._grammars: dict[tuple[str, str], Grammar] = {}  # the last that were asked for
 
     @classmethod
     def load(
@@ -74,64 +71,60 @@ class Model:
         *,
         offset: int | None = None,
         length: int | None = None,
-        name: str | None = None,
-        mmap: bool = True,
-        backend: str = "auto",
-        cache_dir: str | os.PathLike[str] | None = None,
         on_progress: Callable[[float], object] | None = None,
+        **options: Unpack[LoadingOptions],
     ) -> Model:
         """Maps and checks a .mote file. Errors: FileError, ProgramError, BackendError, ArgumentError.
 
         source: a path; an open file or its descriptor, which may be closed afterwards; or bytes in memory, which are
             used where they are if they begin at a multiple of 64 and must not change then
         offset, length: bytes of an open file that are the model; None: from its begin, to its end
-        name: of what has no path, in messages; None: "descriptor 5", "memory", or what an open file says
-        mmap: False: reads the whole file into memory, for slow or removable storage, or copies the bytes
-        backend: what runs it, of what it was exported for ("cpu", "xnnpack", ...); "auto": the best that works here
-        cache_dir: an existing folder where a backend may keep what it packs; None: beside the path, or MOTE_CACHE_DIR
         on_progress: called with how much is done, 0..1; what it raises ends the loading and comes out of it
+        options: those of `llm_runner.LoadingOptions`: backend ("cpu", "xnnpack", ...; "auto" unless given), cache_dir,
+            mmap (False: reads the whole file into memory, for slow or removable storage, or copies the bytes), and
+            name, of what has no path, in messages; else "descriptor 5", "memory", or what an open file says
         """
-        if name is None:
-            name = getattr(source, "name", "")
-        options = _core.OpenOptions(
-            name if isinstance(name, str) else "", backend, os.fspath(cache_dir or ""), mmap, on_progress
-        )
+        own_name = getattr(source, "name", None)
+        if options.get("name") is None and isinstance(own_name, str):
+            options["name"] = own_name
+        given = native(options, "model")
+        if on_progress is not None:
+            given.set_progress(on_progress)
         fd = descriptor_of(source)
         if fd is not None:
-            return cls(_core.Model.open_fd(fd, offset or 0, -1 if length is None else length, options), "")
+            return cls(_core.Model.open_fd(fd, offset or 0, -1 if length is None else length, given), "")
         if offset is not None or length is not None:
             raise ArgumentError("offset and length are of an open file or descriptor: slice a memoryview instead")
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
-            return cls(_core.Model.open(path, options), path)
+            return cls(_core.Model.open(path, given), path)
         data: Any = source
         try:
             memoryview(data)
         except TypeError:
             kind = type(data).__name__
             raise ArgumentError(f"a model is loaded from a path, an open file or bytes, not from {kind}") from None
-        return cls(_core.Model.open_memory(data, options), "")
+        return cls(_core.Model.open_memory(data, given), "")
 
     def generate(
         self,
         prompt: str | Sequence[int],
         *,
-        stop_strings: str | Sequence[str] = (),
         streamer: Streamer | None = None,
         **options: Unpack[ModelOptions],
     ) -> Generation:
         """Continues a prompt in a session of its own and returns an iterator over the text.
 
-        prompt: text, or token ids   stop_strings: the text ends before the first of them
+        prompt: text, or token ids
         streamer: one of transformers, or an object with its `put` and `end`; the call then returns at the end
         options: those of `llm_runner.SessionOptions` (context_length, kv_dtype, threads, ...) and of
-            `llm_runner.GenerationOptions` (max_new_tokens, temperature, top_p, ...)
+            `llm_runner.GenerationOptions` (max_new_tokens, temperature, top_p, stop_strings, ...)
         Errors: ArgumentError naming the option; ContextFullError if the prompt does not fit
         """
         session_options, generation_options = split_options(options)
         session = self.session(**session_options)
         ids = self.tokenize(prompt) if isinstance(prompt, str) else prompt
-        generation = session._start(ids, stop_strings, generation_options, on_close=session.close)
+        generation = session._start(ids, generation_options, on_close=session.close)
         if streamer is not None:
             generation.stream_to(streamer, ids)
         return generation
@@ -141,7 +134,6 @@ class Model:
         prompts: Sequence[str | Sequence[int]],
         *,
         max_sequences: int = 16,
-        stop_strings: str | Sequence[str] = (),
         **options: Unpack[ModelOptions],
     ) -> Iterator[tuple[int, str]]:
         """Continues several prompts together and returns an iterator over (index of the prompt, piece of its text).
@@ -152,7 +144,7 @@ class Model:
         Errors: as `generate`; ProgramError for a model whose sequences cannot be computed together
         """
         session_options, generation_options = split_options(options)
-        return generate_batch(Batch(self, max_sequences, **session_options), prompts, stop_strings, generation_options)
+        return generate_batch(Batch(self, max_sequences, **session_options), prompts, generation_options)
 
     def batch(
         self,
@@ -180,8 +172,8 @@ class Model:
         Returns: an iterator over what the reply adds (`ReplyEvent`), which then has the message
         Errors: as `generate`; TemplateError with jinja2's message; ArgumentError if the file has no template
         """
-        session_options, chat_options = split_options(options)
-        conversation, reply_options = conversation_of(self, messages, chat_options)
+        conversation, others = conversation_of(self, messages, options)
+        session_options, reply_options = split_options(others)
         session = self.session(**session_options)
         return session.reply(conversation, on_close=session.close, **reply_options)
 
@@ -194,27 +186,6 @@ class Model:
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session; options: those of `llm_runner.SessionOptions`."""
         return Session(self, **options)
-
-    def _grammar_of(self, options: Mapping[str, Any]) -> Grammar | None:
-        """Returns the grammar that options of a generation ask for, compiled once while it is used again."""
-        schema, regex, grammar, syntax = (
-            options.get(name) for name in ("json_schema", "regex", "grammar", "grammar_syntax")
-        )
-        if schema is None and regex is None and grammar is None:
-            return None
-        if isinstance(grammar, Grammar):
-            if schema is not None or regex is not None or syntax is not None:
-                raise ArgumentError("exactly one of json_schema, regex and grammar must be given")
-            return grammar
-        kind, source = source_of(schema, regex, grammar, syntax)
-        known = self._grammars.pop((kind, source), None)
-        if known is None:
-            given = {kind: source} if kind in ("json_schema", "regex") else {"grammar": source, "syntax": kind}
-            known = Grammar(self, **given)
-        self._grammars[kind, source] = known
-        for oldest in list(self._grammars)[:-MAX_KEPT_GRAMMARS]:
-            self._grammars.pop(oldest, None)
-        return known
 
     def score(
         self, prompt: str | Sequence[int], context_length: int | None = None, threads: int | None = None
@@ -277,7 +248,7 @@ class Model:
 
         tools, format: as for `ReplyParser`
         """
-        text = prompt if isinstance(prompt, str) else self.detokenize(prompt[-MAX_PROMPT_TAIL:])
+        text = prompt if isinstance(prompt, str) else self.detokenize(prompt)
         return ReplyParser(self.chat_template, text, tools=tools, format=format)
 
     encode = tokenize
@@ -300,13 +271,6 @@ class Model:
     def generation_config(self) -> dict[str, Any]:
         """generation_config.json of the checkpoint, eos_token_id always a list."""
         return json.loads(self._core.generation_config())
-
-    @cached_property
-    def special_tokens(self) -> dict[str, str]:
-        """bos_token and eos_token as text, which templates read; "" if there is none."""
-        ids = {"bos_token": self.info["bos_token_id"]}
-        ids["eos_token"] = next(iter(self.generation_config.get("eos_token_id") or [None]))
-        return {name: "" if id is None else self.detokenize([id]) for name, id in ids.items()}
 
     @cached_property
     def info(self) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from llm_runner import _core
 from llm_runner.chat import as_tools
 from llm_runner.errors import ArgumentError
 
-# As many characters or ids of a prompt as say where its reply begins.
-MAX_PROMPT_TAIL = 1024
 # By the MOTE_REPLY_* number.
 _KINDS = (
     "none",
@@ -60,9 +58,7 @@ class ReplyParser:
         tools: Sequence[Mapping[str, Any] | Callable] | None = None,
         format: str | None = None,
     ):
-        self._core = _core.Reply(
-            format, _replaced(chat_template), _replaced(prompt[-MAX_PROMPT_TAIL:]), as_tools(tools)
-        )
+        self._core = _core.Reply(format, _replaced(chat_template), _replaced(prompt), as_tools(tools))
 
     @property
     def format(self) -> str:

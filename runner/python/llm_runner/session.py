@@ -5,26 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from llm_runner import _core
+from llm_runner import _core, option_types
 from llm_runner.asynchronous import AsyncGeneration
-from llm_runner.beam_search import Beam, beam_search
+from llm_runner.beam_search import Beam, BeamSearchOptions
 from llm_runner.conversation import ChatGeneration, Conversation, ConversationOptions
-from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
-from llm_runner.options import GenerationOptions, checked_ids, checked_int, native_options
+from llm_runner.option_types import GenerationOptions
+from llm_runner.options import check_options, checked_ids, checked_int, native
 from llm_runner.reply import ReplyEvent
 
 if TYPE_CHECKING:
+    from llm_runner.batch import Batch
     from llm_runner.model import Model
-
-KV_DTYPES = ("float32", "float16", "int8", "int4")  # in the order of MOTE_KV_*
-CONSTRAINTS = ("json_schema", "regex", "grammar")  # options of a generation that say what its text must be
-PRIORITIES = ("normal", "low", "high")  # of MOTE_PRIORITY_*
-OVERFLOWS = ("refuse", "shift")  # of MOTE_OVERFLOW_*
 
 
 class PrefixCache:
@@ -48,17 +44,9 @@ class PrefixCache:
         return self._core.info()
 
 
-class SessionOptions(TypedDict, total=False):
+class SessionOptions(option_types.SessionOptions, total=False):
     """What `Model.session` takes."""
 
-    context_length: int | None  # positions; None: 4096, or the model's maximum if that is less
-    kv_dtype: str  # float32 (exact), float16, int8 or int4
-    threads: int | None  # None: the physical cores, or one for each of `cpus`
-    prefill_chunk: int | None  # tokens computed at once; None: 256
-    cpus: str | Sequence[int] | None  # what the threads run on, "0-3,6" or a list, also the calling one; None: any
-    priority: str  # low, normal or high, of the threads beside the calling one
-    overflow: str  # refuse: more tokens than the context has room for are an error; shift: the oldest are forgotten
-    num_keep: int  # first tokens that shift never forgets
     prefix_cache: PrefixCache | None  # shared with other sessions
     draft_model: Model | None  # a smaller model that proposes tokens: docs/speculative-decoding.md
 
@@ -67,13 +55,7 @@ class ModelOptions(SessionOptions, GenerationOptions, total=False):
     """What `Model.generate` takes: of a session of its own, and of what is generated in it."""
 
 
-class ReplyOptions(GenerationOptions, total=False):
-    """What `Session.reply` takes."""
-
-    stop_strings: str | Sequence[str]  # the reply ends before the first of them
-
-
-class ChatOptions(ConversationOptions, ReplyOptions, total=False):
+class ChatOptions(ConversationOptions, GenerationOptions, total=False):
     """What `Session.chat` takes."""
 
 
@@ -82,17 +64,21 @@ class ModelChatOptions(ChatOptions, SessionOptions, total=False):
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[SessionOptions, GenerationOptions]:
-    """Returns the options of the session and the others."""
+    """Returns the options of a session, which it checks itself, and of what is generated in it.
+
+    Errors: ArgumentError for a bad one of the latter, and for one of neither
+    """
     of_session, others = _split(options, SessionOptions)
+    check_options(others, "generation", "session")
     return cast(SessionOptions, of_session), cast(GenerationOptions, others)
 
 
 def conversation_of(
     model: Model, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
-) -> tuple[Conversation, ReplyOptions]:
+) -> tuple[Conversation, GenerationOptions]:
     """Renders a conversation by its own among the options of a chat and returns the others with it."""
     of_prompt, others = _split(options, ConversationOptions)
-    return Conversation(model, messages, **cast(ConversationOptions, of_prompt)), cast(ReplyOptions, others)
+    return Conversation(model, messages, **cast(ConversationOptions, of_prompt)), cast(GenerationOptions, others)
 
 
 def _split(options: Mapping[str, Any], kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -110,7 +96,7 @@ class Session:
     def __init__(self, model: Model, **options: Unpack[SessionOptions]):
         draft_model = options.pop("draft_model", None)
         self._model = model
-        self._core = _core.Session(model._core, native_session_options(**cast(dict[str, Any], options)))
+        self._core = _core.Session(model._core, native_session_options(options))
         if draft_model is not None:
             self.set_draft_model(draft_model)
 
@@ -136,7 +122,7 @@ class Session:
         if content and isinstance(content[0], Mapping):
             messages = cast(Sequence[Mapping[str, Any]], content)
             ids = self._model.apply_chat_template(
-                messages, tools, add_generation_prompt=add_generation_prompt, **self._model.special_tokens | variables
+                messages, tools, add_generation_prompt=add_generation_prompt, **variables
             )
             return self.set_tokens(cast(list[int], ids))
         self._core.append(checked_ids(cast(Sequence[int], content)))
@@ -205,7 +191,6 @@ class Session:
         self,
         prompt: str | Sequence[int] = (),
         *,
-        stop_strings: str | Sequence[str] = (),
         streamer: Streamer | None = None,
         **options: Unpack[GenerationOptions],
     ) -> Generation:
@@ -214,20 +199,16 @@ class Session:
         The session keeps all but the last token.
         """
         ids = self._ids_of(prompt)
-        generation = self._start(ids, stop_strings, options)
+        generation = self._start(ids, options)
         if streamer is not None:
             generation.stream_to(streamer, ids)
         return generation
 
     def agenerate(
-        self,
-        prompt: str | Sequence[int],
-        *,
-        stop_strings: str | Sequence[str] = (),
-        **options: Unpack[GenerationOptions],
+        self, prompt: str | Sequence[int] = (), **options: Unpack[GenerationOptions]
     ) -> AsyncGeneration[Generation, str]:
         """As `generate`, for `async for`; see `AsyncGeneration`."""
-        return AsyncGeneration(self.generate(prompt, stop_strings=stop_strings, **options))
+        return AsyncGeneration(self.generate(prompt, **options))
 
     def chat(self, messages: Sequence[Mapping[str, Any]], **options: Unpack[ChatOptions]) -> ChatGeneration:
         """Replies to a conversation; see `Model.chat`.
@@ -258,51 +239,37 @@ class Session:
         conversation: Conversation,
         *,
         on_close: Callable[[], None] = lambda: None,
-        **options: Unpack[ReplyOptions],
+        **options: Unpack[GenerationOptions],
     ) -> ChatGeneration:
         """As `chat`, to a conversation that was rendered before."""
-        stop_strings = options.pop("stop_strings", ())
-        parser = conversation.reply_parser(any(options.get(name) is not None for name in CONSTRAINTS))
-        # The marks of reasoning and calls may be special tokens.
-        text_options = {"skip_special_tokens": parser.format == "text", "skip_eos": True}
-        known = self.rewind_to_prefix(conversation.ids)
-        generation = self._start(conversation.ids[known:], stop_strings, text_options | options, on_close)
-        return ChatGeneration(generation, conversation, parser, known)
+        return ChatGeneration(_core.ChatTurn(conversation._core, self._core, native(options, "generation")), on_close)
 
-    def _start(self, ids, stop_strings, options, on_close=lambda: None) -> Generation:
-        stops = [stop_strings] if isinstance(stop_strings, str) else list(stop_strings)
-        native = native_options_for(self._model, options)
-        core = _core.Generation(self._model._core, self._core, checked_ids(ids), native, stops)
-        return Generation(core, on_close)
+    def set_batch(self, batch: Batch | None) -> None:
+        """Makes the session's generations and replies sequences of a batch; None: alone again.
 
-    def beam_search(
-        self,
-        prompt: str | Sequence[int] = (),
-        *,
-        num_beams: int = 4,
-        num_return_sequences: int = 1,
-        length_penalty: float = 1.0,
-        early_stopping: bool | str = False,
-        **options: Unpack[GenerationOptions],
-    ) -> list[Beam]:
+        They decode together with those of other sessions, and each has what it would have alone. Whoever asks for a
+        next piece makes a step for all; nobody needs to call `Batch.step`. The session's other calls are its own.
+        Errors: ArgumentError for a batch of another model
+        """
+        _core.set_batch(self._core, None if batch is None else batch._core())
+
+    def _start(self, ids, options, on_close=lambda: None) -> Generation:
+        return Generation(_core.Generation(self._core, checked_ids(ids), native(options, "generation")), on_close)
+
+    def beam_search(self, prompt: str | Sequence[int] = (), **options: Unpack[BeamSearchOptions]) -> list[Beam]:
         """Appends the prompt, if there is one, and finds its likeliest continuations, as transformers does.
 
-        num_beams ... early_stopping: as transformers' options of these names
-        options: max_new_tokens, ignore_eos and what changes logits; nothing is sampled
+        options: num_beams, num_return_sequences, length_penalty and early_stopping, which are transformers';
+            max_new_tokens, ignore_eos and what changes logits; nothing is sampled
         Returns: the best first; the session then has the first one but for its last token
         Errors: ArgumentError naming the option; ContextFullError   Cost of a step: num_beams decode steps
         """
-        ids = self._ids_of(prompt)
-        native = native_options_for(self._model, options)
-        return beam_search(self, ids, native, num_beams, num_return_sequences, length_penalty, early_stopping)
+        given = native(options, "generation", "beam_search")
+        found = _core.beam_search(self._core, checked_ids(self._ids_of(prompt)), given)
+        return [Beam(self._model.detokenize(ids, True), ids, score) for ids, score in found]
 
     def samples(
-        self,
-        count: int,
-        prompt: str | Sequence[int] = (),
-        *,
-        stop_strings: str | Sequence[str] = (),
-        **options: Unpack[GenerationOptions],
+        self, count: int, prompt: str | Sequence[int] = (), **options: Unpack[GenerationOptions]
     ) -> Iterator[tuple[int, str]]:
         """Appends the prompt, if there is one, and continues the text `count` times from one prefill, together.
 
@@ -314,7 +281,7 @@ class Session:
         checked_int("count", count, 1, 256)
         self.append(prompt)
         batch = Batch(self._model, count, threads=self.info["num_threads"])
-        return generate_batch(batch, [()] * count, stop_strings, options, self)
+        return generate_batch(batch, [()] * count, options, self)
 
     @property
     def position(self) -> int:
@@ -384,56 +351,10 @@ class Session:
         self.close()
 
 
-def native_session_options(
-    context_length: int | None = None,
-    kv_dtype: str = "float32",
-    threads: int | None = None,
-    prefill_chunk: int | None = None,
-    cpus: str | Sequence[int] | None = None,
-    priority: str = "normal",
-    overflow: str = "refuse",
-    num_keep: int = 0,
-    prefix_cache: PrefixCache | None = None,
-) -> dict[str, Any]:
-    """Returns the options of a session as the C API names them. Errors: ArgumentError naming the option."""
-    choices = {"kv_dtype": (kv_dtype, KV_DTYPES), "priority": (priority, PRIORITIES), "overflow": (overflow, OVERFLOWS)}
-    for name, (value, accepted) in choices.items():
-        if value not in accepted:
-            raise ArgumentError(f"{name} = {value!r}: must be one of {', '.join(accepted)}")
-    sizes = {"context_length": context_length, "threads": threads, "prefill_chunk": prefill_chunk}
-    context, num_threads, chunk = (
-        0 if size is None else checked_int(name, size, 1, 2**31 - 1) for name, size in sizes.items()
-    )
-    return {
-        "context_length": context,
-        "num_threads": num_threads,
-        "prefill_chunk": chunk,
-        "kv_type": KV_DTYPES.index(kv_dtype),
-        "cpus": _cpu_list(cpus),
-        "priority": PRIORITIES.index(priority),
-        "overflow": OVERFLOWS.index(overflow),
-        "num_keep": checked_int("num_keep", num_keep, 0, 2**31 - 1),
-        "prefix_cache": None if prefix_cache is None else prefix_cache._core,
-    }
-
-
-def native_options_for(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns options of a generation as the C API takes them. Errors: ArgumentError naming the option."""
-    native = native_options(
-        options,
-        lambda text: model.tokenize(text, add_special_tokens=False),
-        model.generation_config["eos_token_id"],
-    )
-    if (grammar := model._grammar_of(options)) is not None:
-        native["grammar"] = grammar._core
-    return native
-
-
-def _cpu_list(cpus: str | Sequence[int] | None) -> str:
-    """Returns "0-3,6" as the C API takes it; "" for None. Errors: ArgumentError."""
-    if cpus is None:
-        return ""
-    text = cpus if isinstance(cpus, str) else ",".join(str(checked_int("cpus", cpu, 0, 2**31 - 1)) for cpu in cpus)
-    if not text:
-        raise ArgumentError(f"cpus = {cpus!r}: must name at least one CPU, or be None for any")
-    return text
+def native_session_options(options: Mapping[str, Any]) -> _core.Options:
+    """Returns options of a session, its prefix_cache among them, as the library takes them. Errors: ArgumentError."""
+    cache = options.get("prefix_cache")
+    given = native({name: value for name, value in options.items() if name != "prefix_cache"}, "session")
+    if cache is not None:
+        given.set_prefix_cache(cache._core)
+    return given

@@ -30,7 +30,7 @@ class Carver {
 
 KvCache cache_of(const fb::State& state, const StateMemoryOptions& options) {
   KvCache cache;
-  cache.type = options.kv_type;
+  cache.type = options.kv_dtype;
   cache.num_heads = state.num_heads();
   cache.head_dim = state.head_dim();
   cache.value_head_dim = state.value_head_dim();
@@ -241,7 +241,7 @@ StateSnapshot StateMemory::snapshot(int64_t position) const {
   snapshot.position = position;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const KvCache& cache = shape(groups_[i]);
-    snapshot.kv_type = cache.type;
+    snapshot.kv_dtype = cache.type;
     StateSnapshot::Group& group = snapshot.groups.emplace_back();
     group.window = cache.window;
     group.num_sinks = cache.num_sinks;
@@ -267,7 +267,7 @@ bool StateMemory::can_adopt(const StateSnapshot& snapshot, int64_t position) con
   for (size_t i = 0; i < groups_.size(); ++i) {
     const KvCache& cache = shape(groups_[i]);
     const StateSnapshot::Group& group = snapshot.groups[i];
-    if (snapshot.kv_type != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks)
+    if (snapshot.kv_dtype != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks)
       return false;
     if (cache.window == 0 && position > cache.capacity) return false;
     if (cache.window != 0 && group.num_slots != cache.num_slots()) return false;

@@ -18,7 +18,7 @@ namespace mote {
 struct StateMemoryOptions {
   int64_t context_length = 0;
   int64_t prefill_chunk = 0;  // the most tokens of a call
-  KvType kv_type = KvType::kFloat32;
+  KvType kv_dtype = KvType::kFloat32;
   std::vector<bool> is_elsewhere{};  // [states], true: a delegate keeps the state; empty: none
 };
 
@@ -33,7 +33,7 @@ struct StateSnapshot {
     std::vector<int64_t> positions{};  // [num_slots]
   };
 
-  KvType kv_type = KvType::kFloat32;
+  KvType kv_dtype = KvType::kFloat32;
   int64_t position = 0;
   std::vector<Group> groups{};
   std::vector<float> recurrent{};  // all recurrent states, one after another

@@ -64,7 +64,7 @@ void PrefixCache::insert(std::shared_ptr<const SessionSnapshot> snapshot) {
   const auto size = static_cast<int64_t>(snapshot->tokens.size());
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto present = entry++;
-    if ((*present)->bound != snapshot->bound || (*present)->states.kv_type != snapshot->states.kv_type) continue;
+    if ((*present)->bound != snapshot->bound || (*present)->states.kv_dtype != snapshot->states.kv_dtype) continue;
     const auto present_size = static_cast<int64_t>((*present)->tokens.size());
     const int64_t length = common_length((*present)->tokens, snapshot->tokens);
     if (length == size && (present_size == size || can_be_cut(**present))) {

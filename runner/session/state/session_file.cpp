@@ -75,7 +75,7 @@ void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const
   const auto recurrent = builder.CreateVector(snapshot.states.recurrent);
   builder.Finish(fb::CreateSavedSession(builder, model_id, program_crc32(model),
                                         model.bound()->file().program_bytes().size(),
-                                        static_cast<uint8_t>(snapshot.states.kv_type), tokens, logits, recurrent,
+                                        static_cast<uint8_t>(snapshot.states.kv_dtype), tokens, logits, recurrent,
                                         builder.CreateVector(groups), builder.CreateVector(delegates)));
 }
 
@@ -211,7 +211,7 @@ class Reader {
     const auto& groups = *session_->groups();
     if (session_->tokens()->size() == 0 || groups.size() != states_.num_groups()) return false;
     const StateSnapshot own = states_.snapshot(0);
-    if (session_->kv_type() != static_cast<uint8_t>(own.kv_type) && groups.size() > 0) return false;
+    if (session_->kv_dtype() != static_cast<uint8_t>(own.kv_dtype) && groups.size() > 0) return false;
     if (session_->recurrent()->size() != own.recurrent.size()) return false;
     for (uint32_t i = 0; i < groups.size(); ++i) {
       const StateSnapshot::Group& group = own.groups[i];

@@ -29,7 +29,7 @@ T need(Result<T> result) {
 SessionOptions session_options() {
   SessionOptions options;
   options.context_length = kContext;
-  options.num_threads = 2;
+  options.threads = 2;
   return options;
 }
 

@@ -1,18 +1,14 @@
 // Every allocation from opening a model to its tokens fails in turn: each time an error says so, and the same call
 // works once there is memory again.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/handles.h"
-#include "runner/capi/callers.h"
-#include "runner/capi/mote.h"
+#include "tests/runner/capi/fixture.h"
 #include "tests/runner/program/counted_allocations.h"
-#include "tests/runner/session/tiny_file.h"
 
 namespace mote {
 namespace {
@@ -49,12 +45,12 @@ class Life {
   }
 
   // For a generation that was left without memory: another one, from where the session was before it.
-  int32_t generate_again() {
+  mote_error_code generate_again() {
     mote_generation_end(generation_);
     generation_ = nullptr;
     const auto tokens = static_cast<size_t>(std::ranges::count(text_, ' '));
     text_.clear();
-    int32_t code = mote_session_rewind(session_, static_cast<int64_t>(num_ids_) + kDecoded, &error);
+    mote_error_code code = mote_session_rewind(session_, static_cast<int64_t>(num_ids_) + kDecoded, &error);
     if (code == MOTE_OK) code = begin();
     for (size_t i = 0; i <= tokens && code == MOTE_OK; ++i) code = next();
     return code;
@@ -69,37 +65,37 @@ class Life {
   mote_error error = sized<mote_error>();
 
  private:
-  int32_t open_session() {
-    auto options = sized<mote_session_options>();
-    mote_session_options_default(&options);
-    options.context_length = 64;
-    options.num_threads = 2;
-    options.prefill_chunk = 5;
-    options.prefix_cache = cache_;
-    return mote_session_open(model_, &options, &session_, &error);
+  // With options of its own, whose making may fail as anything else.
+  template <typename Use>
+  mote_error_code with_options(std::string_view json, const Use& use) {
+    mote_options* options = nullptr;
+    mote_error_code code = mote_options_open(MOTE_SCOPE_GENERATION | MOTE_SCOPE_SESSION, &options, &error);
+    if (code == MOTE_OK) code = mote_options_set_json(options, json.data(), json.size(), &error);
+    if (code == MOTE_OK) code = use(options);
+    mote_options_close(options);
+    return code;
   }
-  int32_t decode() {
+  mote_error_code open_session() {
+    return with_options(R"({"context_length": 64, "threads": 2, "prefill_chunk": 5})", [this](mote_options* options) {
+      const mote_error_code code = mote_options_set_prefix_cache(options, cache_, &error);
+      return code == MOTE_OK ? mote_session_open(model_, options, &session_, &error) : code;
+    });
+  }
+  mote_error_code decode() {
     const auto best = static_cast<int32_t>(std::ranges::max_element(logits_) - logits_.begin());
     return mote_session_decode(session_, best, logits_.data(), &error);
   }
-  int32_t begin() {
-    auto options = sized<mote_generation_options>();
-    const int32_t code = mote_generation_options_default(model_, &options, &error);
-    if (code != MOTE_OK) return code;
-    const char* stop = "never said";
-    options.do_sample = 1;
-    options.temperature = 2.0f;
-    options.ignore_eos = 1;
-    options.repetition_penalty = 1.2f;
-    options.top_logprobs = 2;
-    options.stop_strings = &stop;
-    options.num_stop_strings = 1;
-    options.speculative = MOTE_SPECULATIVE_LOOKUP;
-    return mote_generation_begin(session_, ids_.data(), num_ids_, &options, &generation_, &error);
+  mote_error_code begin() {
+    constexpr std::string_view kOptions =
+        R"({"do_sample": true, "temperature": 2, "seed": 0, "ignore_eos": true, "repetition_penalty": 1.2,
+            "top_logprobs": 2, "stop_strings": ["never said"], "speculative": "lookup"})";
+    return with_options(kOptions, [this](const mote_options* options) {
+      return mote_generation_begin(session_, ids_.data(), num_ids_, options, &generation_, &error);
+    });
   }
-  int32_t next() {
+  mote_error_code next() {
     auto piece = sized<mote_piece>();
-    const int32_t code = mote_generation_next(generation_, &piece, &error);
+    const mote_error_code code = mote_generation_next(generation_, &piece, &error);
     if (code != MOTE_OK) return code;
     char token[32];
     std::snprintf(token, sizeof token, "%d:%s|%zu ", piece.id, piece.text, piece.num_top_logprobs);
@@ -165,13 +161,8 @@ TEST_P(AllocationFailure, is_an_error_at_each_of_them_and_the_next_call_works) {
 
 // Two sequences in a batch, from their prompts to their ends: "sequence:id " of each token, and of each error
 // "sequence:code ".
-std::string run_batch(mote_batch* batch, test::FailingAllocation* failing) {
+std::string run_batch(mote_batch* batch, const mote_options* options, test::FailingAllocation* failing) {
   auto error = sized<mote_error>();
-  auto options = sized<mote_generation_options>();
-  EXPECT_EQ(mote_generation_options_neutral(&options, &error), MOTE_OK);
-  options.ignore_eos = 1;
-  options.max_new_tokens = 4;
-  options.top_logprobs = 2;
   const int32_t ids[] = {3, 1, 4, 1, 5};
   std::string found;
   // With memory again after the first error.
@@ -182,7 +173,7 @@ std::string run_batch(mote_batch* batch, test::FailingAllocation* failing) {
   };
   int64_t sequence = -1;
   for (const size_t count : {5, 2}) {
-    EXPECT_EQ(retried([&] { return mote_batch_add(batch, nullptr, ids, count, &options, &sequence, &error); }), MOTE_OK)
+    EXPECT_EQ(retried([&] { return mote_batch_add(batch, nullptr, ids, count, options, &sequence, &error); }), MOTE_OK)
         << error.message;
   }
   for (int step = 0; step < 32 && mote_batch_num_sequences(batch) > 0; ++step) {
@@ -203,23 +194,21 @@ std::string run_batch(mote_batch* batch, test::FailingAllocation* failing) {
 
 TEST_P(AllocationFailure, in_a_batch_ends_a_sequence_at_most) {
   auto error = sized<mote_error>();
-  auto options = sized<mote_session_options>();
-  mote_session_options_default(&options);
-  options.context_length = 64;
-  auto batch_options = sized<mote_batch_options>();
-  batch_options.session = &options;
+  std::optional<GivenOptions> options(
+      R"({"context_length": 64, "ignore_eos": true, "max_new_tokens": 4, "top_logprobs": 2})");
   mote_model* model = nullptr;
   mote_batch* batch = nullptr;
   ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model, &error), MOTE_OK) << error.message;
-  ASSERT_EQ(mote_batch_open(model, &batch_options, &batch, &error), MOTE_OK) << error.message;
-  const std::string expected = run_batch(batch, nullptr);
+  ASSERT_EQ(mote_batch_open(model, 0, *options, &batch, &error), MOTE_OK) << error.message;
+  const std::string expected = run_batch(batch, *options, nullptr);
   bool happened = true;
   for (int64_t index = 1; happened && !HasFailure(); ++index) {
     test::FailingAllocation failing(index, GetParam());
-    (void)run_batch(batch, &failing);
+    (void)run_batch(batch, *options, &failing);
     happened = failing.stop();
-    EXPECT_EQ(run_batch(batch, nullptr), expected) << "after allocation " << index;
+    EXPECT_EQ(run_batch(batch, *options, nullptr), expected) << "after allocation " << index;
   }
+  options.reset();
   mote_batch_close(batch);
   mote_model_close(model);
   EXPECT_EQ(num_handle_objects(), 0u);

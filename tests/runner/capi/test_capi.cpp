@@ -22,12 +22,6 @@ std::string take_events(mote_reply* reply) {
   return text;
 }
 
-std::string take(char* text) {
-  const std::string taken = text;
-  mote_string_free(text);
-  return taken;
-}
-
 TEST(CApiReply, reads_a_reply_in_pieces) {
   auto error = sized<mote_error>();
   auto options = sized<mote_reply_options>();
@@ -46,7 +40,7 @@ TEST(CApiReply, reads_a_reply_in_pieces) {
   EXPECT_EQ(take_events(reply), "3 0 f abc\n4 0 {\"a\": 1} \n5 0  abc\n1 0 [TOOL_ \n");
   char* json = nullptr;
   ASSERT_EQ(mote_reply_message(reply, &json, &error), MOTE_OK);
-  EXPECT_EQ(take(json),
+  EXPECT_EQ(taken(json),
             R"({"role": "assistant", "content": "Hi[TOOL_", "tool_calls": [{"type": "function", "id": "abc", )"
             R"("function": {"name": "f", "arguments": {"a": 1}}}]})");
   EXPECT_EQ(mote_reply_finish(reply, &error), MOTE_OK);
@@ -69,7 +63,7 @@ TEST(CApiReply, options_are_checked) {
   EXPECT_EQ(mote_reply_open(&options, &reply, &error), MOTE_ERROR_INVALID_ARGUMENT);
   char* json = nullptr;
   ASSERT_EQ(mote_reply_formats(&json, &error), MOTE_OK);
-  EXPECT_NE(take(json).find("\"hermes\""), std::string::npos);
+  EXPECT_NE(taken(json).find("\"hermes\""), std::string::npos);
 }
 
 TEST(CApiReply, null_is_an_error_everywhere) {
@@ -109,7 +103,6 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   float logit = 0.0f;
   char* text = nullptr;
   size_t count = 0;
-  auto options = sized<mote_generation_options>();
   mote_generation* generation = nullptr;
   mote_model* opened = nullptr;
   mote_session* opened_session = nullptr;
@@ -128,12 +121,12 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_tokenize(nullptr, "a", 1, 1, 1, nullptr, 0, &count, &error_),
       mote_detokenize(nullptr, &id, 1, 0, &text, nullptr, &error_),
       mote_session_open(nullptr, nullptr, &opened_session, &error_),
-      mote_generation_options_default(nullptr, &options, &error_),
-      mote_generation_options_neutral(nullptr, &error_),
       mote_generation_begin(nullptr, &id, 1, nullptr, &generation, &error_),
       mote_generation_next(nullptr, nullptr, &error_),
       mote_generation_statistics(nullptr, nullptr, &error_),
-      mote_sampling_probabilities(nullptr, 1, nullptr, 0, 0, &options, &logit, &error_),
+      mote_sampling_probabilities(nullptr, 1, nullptr, 0, 0, nullptr, &logit, &error_),
+      mote_sampling_probabilities(&logit, 1, nullptr, 0, 0, nullptr, nullptr, &error_),
+      mote_sampling_probabilities(&logit, 1, nullptr, 1, 0, nullptr, &logit, &error_),
       mote_get_memory(nullptr, &error_),
   };
   for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], MOTE_ERROR_INVALID_ARGUMENT) << "call " << i;
@@ -141,34 +134,24 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   mote_session_close(nullptr);
   mote_generation_end(nullptr);
   mote_session_cancel(nullptr);
-  mote_session_options_default(nullptr);
   mote_string_free(nullptr);
   EXPECT_EQ(mote_session_position(nullptr), -1);
 }
 
 TEST_F(CApi, lists_of_options_are_read) {
-  auto options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_neutral(&options, &error_), MOTE_OK);
+  const GivenOptions options(R"({"sequence_bias": [[[2], "-inf"], [[3, 1, 0], 5]]})");
   const float logits[4] = {1.0f, 2.0f, 3.0f, 0.0f};
   float found[4];
   const int32_t previous[] = {0, 3, 1};
-  const auto sample = [&] { return mote_sampling_probabilities(logits, 4, previous, 3, 0, &options, found, &error_); };
-  const int32_t never[] = {2}, sequence[] = {3, 1, 0};
-  const mote_sequence_bias biases[] = {{never, 1, -INFINITY}, {sequence, 3, 5.0f}};
-  options.sequence_bias = biases;
-  options.num_sequence_bias = 2;
+  const auto sample = [&] { return mote_sampling_probabilities(logits, 4, previous, 3, 0, options, found, &error_); };
   ASSERT_EQ(sample(), MOTE_OK) << error_.message;
   EXPECT_EQ(found[0], 1.0f);  // what follows 3, 1 is liked, the largest is banned
-  const mote_sequence_bias without_ids[] = {{nullptr, 2, 1.0f}};
-  options.sequence_bias = without_ids;
-  options.num_sequence_bias = 1;
+  EXPECT_EQ(options.refusal("sequence_bias", "[[null, 1]]").find("sequence_bias = [[null,1]]: must be "), 0u);
+  EXPECT_NE(options.refusal("sequence_bias", "[[[], 1]]"), "");
+  EXPECT_NE(options.refusal("dry_sequence_breakers", "[null]"), "");
+  options.set(R"({"dry_sequence_breakers": [4]})");
   EXPECT_EQ(sample(), MOTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_STREQ(error_.message, "sequence_bias[0].ids is NULL");
-  options.sequence_bias = nullptr;
-  EXPECT_EQ(sample(), MOTE_ERROR_INVALID_ARGUMENT);
-  options.num_sequence_bias = 0;
-  options.num_dry_sequence_breakers = 1;
-  EXPECT_EQ(sample(), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message, "dry_sequence_breakers: token id 4: must be 0..3");
 }
 
 TEST_F(CApi, null_beside_a_valid_handle_is_an_error) {
@@ -207,60 +190,59 @@ TEST_F(CApi, older_and_newer_structs_are_understood) {
   EXPECT_EQ(mote_model_get_info(model_, &info, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 
   struct {
-    mote_session_options known;
+    mote_reply_options known;
     int32_t unknown[8];
   } newer{};
   newer.known.struct_size = sizeof newer;
-  newer.known.context_length = 5;
-  mote_session* session = nullptr;
-  ASSERT_EQ(mote_session_open(model_, &newer.known, &session, &error_), MOTE_OK) << error_.message;
-  auto session_info = sized<mote_session_info>();
-  ASSERT_EQ(mote_session_get_info(session, &session_info, &error_), MOTE_OK);
-  EXPECT_EQ(session_info.context_length, 5);
-  mote_session_close(session);
+  newer.known.format = "mistral";
+  auto older = sized<mote_reply_options>();
+  older.struct_size = offsetof(mote_reply_options, tools);
+  older.format = "mistral";
+  older.tools = "{";  // not seen
+  for (const mote_reply_options* options : {&newer.known, &older}) {
+    mote_reply* reply = nullptr;
+    ASSERT_EQ(mote_reply_open(options, &reply, &error_), MOTE_OK) << error_.message;
+    const char* name = nullptr;
+    ASSERT_EQ(mote_reply_format(reply, &name, &error_), MOTE_OK);
+    EXPECT_STREQ(name, "mistral");
+    mote_reply_close(reply);
+  }
 }
 
-TEST_F(CApi, a_load_mode_that_there_is_not_is_named) {
-  auto options = sized<mote_model_options>();
-  mote_model* opened = nullptr;
-  options.load_mode = 2;
-  EXPECT_EQ(mote_model_open("missing.mote", &options, &opened, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_STREQ(error_.message, "load_mode = 2: must be MOTE_LOAD_MAP (0) or MOTE_LOAD_READ (1)");
-  options.struct_size = 0;
-  EXPECT_EQ(mote_model_open("missing.mote", &options, &opened, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+TEST_F(CApi, a_way_to_load_that_there_is_not_is_named) {
+  const GivenOptions options;
+  EXPECT_EQ(options.refusal("mmap", "2"), "mmap = \"2\": must be true or false");
+  EXPECT_NE(options.refusal("mmap", "read"), "");
+  EXPECT_EQ(options.refusal("mmap", "false"), "");
 }
 
 TEST_F(CApi, bad_options_are_named) {
-  auto options = sized<mote_session_options>();
-  options.kv_type = 9;
-  mote_session* session = nullptr;
-  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_NE(std::strstr(error_.message, "kv_type = 9"), nullptr);
+  const GivenOptions options;
+  EXPECT_EQ(options.refusal("kv_dtype", "int9"), "kv_dtype = \"int9\": must be one of float32, float16, int8, int4");
+  EXPECT_EQ(options.refusal("stop_strings", "[null]").find("stop_strings = [null]: must be "), 0u);
+  EXPECT_EQ(options.refusal("stop_token_ids", "null").find("stop_token_ids = \"null\": must be "), 0u);
+  EXPECT_NE(options.refusal("stop_strings", "[\"\"]"), "");
   const int32_t id = 1;
-  auto generation_options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_default(model_, &generation_options, &error_), MOTE_OK);
-  generation_options.num_stop_strings = 1;
   mote_generation* generation = nullptr;
-  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_),
-            MOTE_ERROR_INVALID_ARGUMENT);
-  const char* stops[] = {nullptr};
-  generation_options.stop_strings = stops;
-  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_),
-            MOTE_ERROR_INVALID_ARGUMENT);
-  generation_options.num_stop_strings = 0;
-  generation_options.num_stop_token_ids = 1;
-  EXPECT_EQ(mote_generation_begin(session_, &id, 1, &generation_options, &generation, &error_),
-            MOTE_ERROR_INVALID_ARGUMENT);
+  const auto begin = [&] { return mote_generation_begin(session_, &id, 1, options, &generation, &error_); };
+  std::string many = R"({"stop_strings": ["a")";
+  for (int i = 0; i < 64; ++i) many += ", \"a\"";
+  for (const std::string& json :
+       {std::string(R"({"stop_token_ids": [19]})"),
+        R"({"stop_token_ids": null, "stop_strings": [")" + std::string(5000, 'a') + "\"]}", many + "]}"}) {
+    options.set(json);
+    EXPECT_EQ(begin(), MOTE_ERROR_INVALID_ARGUMENT) << json;
+  }
+  EXPECT_STREQ(error_.message, "65 stop strings: at most 64 are accepted");
   EXPECT_EQ(generation, nullptr);
 }
 
 TEST_F(CApi, a_generation_ends_at_a_stop_token_or_is_cancelled) {
   const int32_t id = 1;
-  auto options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_neutral(&options, &error_), MOTE_OK);
-  EXPECT_EQ(options.max_time, 0.0);
+  const GivenOptions options;
+  EXPECT_NE(options.values(model_).find("\"max_time\": 0,"), std::string::npos);
   mote_generation* generation = nullptr;
-  ASSERT_EQ(mote_generation_begin(session_, &id, 1, &options, &generation, &error_), MOTE_OK);
+  ASSERT_EQ(mote_generation_begin(session_, &id, 1, options, &generation, &error_), MOTE_OK);
   auto piece = sized<mote_piece>();
   ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK);
   const int32_t stop = piece.id;
@@ -270,9 +252,8 @@ TEST_F(CApi, a_generation_ends_at_a_stop_token_or_is_cancelled) {
   EXPECT_EQ(piece.finish_reason, MOTE_FINISH_CANCELLED);
   mote_generation_end(generation);
   ASSERT_EQ(mote_session_reset(session_, &error_), MOTE_OK);
-  options.stop_token_ids = &stop;
-  options.num_stop_token_ids = 1;
-  ASSERT_EQ(mote_generation_begin(session_, &id, 1, &options, &generation, &error_), MOTE_OK);
+  options.set("{\"stop_token_ids\": [" + std::to_string(stop) + "]}");
+  ASSERT_EQ(mote_generation_begin(session_, &id, 1, options, &generation, &error_), MOTE_OK);
   ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK);
   EXPECT_EQ(piece.finish_reason, MOTE_FINISH_STOP_TOKEN);
   EXPECT_STREQ(piece.text, "");
@@ -280,16 +261,13 @@ TEST_F(CApi, a_generation_ends_at_a_stop_token_or_is_cancelled) {
 }
 
 TEST_F(CApi, bad_cpus_and_priorities_are_named) {
-  auto options = sized<mote_session_options>();
+  const GivenOptions options(R"({"cpus": "4095"})");
   mote_session* session = nullptr;
-  options.cpus = "4095";
-  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_session_open(model_, options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_NE(std::strstr(error_.message, "cpus"), nullptr) << error_.message;
-  options.cpus = nullptr;
-  options.priority = 3;
-  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_NE(std::strstr(error_.message, "priority = 3"), nullptr) << error_.message;
   EXPECT_EQ(session, nullptr);
+  EXPECT_EQ(options.refusal("priority", "highest"), "priority = \"highest\": must be one of normal, low, high");
+  EXPECT_NE(options.refusal("priority", "3"), "");
 }
 
 TEST_F(CApi, profiles_between_start_and_stop) {
@@ -322,12 +300,9 @@ TEST_F(CApi, limits_refuse_impossible_thread_counts) {
 
 TEST_F(CApi, generates_after_the_handles_of_session_and_model_are_closed) {
   const int32_t prompt[] = {1, 2};
-  auto options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_default(model_, &options, &error_), MOTE_OK);
-  options.max_new_tokens = 3;
-  options.ignore_eos = 1;
+  const GivenOptions options(R"({"max_new_tokens": 3, "ignore_eos": true})");
   mote_generation* generation = nullptr;
-  ASSERT_EQ(mote_generation_begin(session_, prompt, 2, &options, &generation, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_generation_begin(session_, prompt, 2, options, &generation, &error_), MOTE_OK) << error_.message;
   mote_session_close(session_);
   session_ = nullptr;
   mote_model_close(model_);

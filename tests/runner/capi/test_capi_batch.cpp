@@ -1,12 +1,8 @@
-#include <gtest/gtest.h>
-
 #include <map>
 #include <string>
 #include <vector>
 
-#include "runner/capi/callers.h"
-#include "runner/capi/mote.h"
-#include "tests/runner/session/tiny_file.h"
+#include "tests/runner/capi/fixture.h"
 
 namespace mote {
 namespace {
@@ -15,10 +11,7 @@ class CApiBatch : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(mote_model_open(file_.path().c_str(), nullptr, &model_, &error_), MOTE_OK) << error_.message;
-    ASSERT_EQ(mote_batch_open(model_, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
-    ASSERT_EQ(mote_generation_options_neutral(&options_, &error_), MOTE_OK);
-    options_.ignore_eos = 1;
-    options_.max_new_tokens = 8;
+    ASSERT_EQ(mote_batch_open(model_, 0, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
   }
   void TearDown() override {
     mote_batch_close(batch_);
@@ -27,7 +20,7 @@ class CApiBatch : public testing::Test {
 
   int64_t add(const std::vector<int32_t>& ids, mote_session* session = nullptr) {
     int64_t sequence = -1;
-    EXPECT_EQ(mote_batch_add(batch_, session, ids.data(), ids.size(), &options_, &sequence, &error_), MOTE_OK)
+    EXPECT_EQ(mote_batch_add(batch_, session, ids.data(), ids.size(), options_, &sequence, &error_), MOTE_OK)
         << error_.message;
     return sequence;
   }
@@ -36,7 +29,7 @@ class CApiBatch : public testing::Test {
     mote_session* session = nullptr;
     mote_generation* generation = nullptr;
     EXPECT_EQ(mote_session_open(model_, nullptr, &session, &error_), MOTE_OK);
-    EXPECT_EQ(mote_generation_begin(session, prompt.data(), prompt.size(), &options_, &generation, &error_), MOTE_OK);
+    EXPECT_EQ(mote_generation_begin(session, prompt.data(), prompt.size(), options_, &generation, &error_), MOTE_OK);
     std::vector<int32_t> ids;
     auto piece = sized<mote_piece>();
     while (piece.finished == 0 && mote_generation_next(generation, &piece, &error_) == MOTE_OK) ids.push_back(piece.id);
@@ -47,7 +40,7 @@ class CApiBatch : public testing::Test {
 
   test::TinyFile file_{test::tiny_program()};
   mote_error error_ = sized<mote_error>();
-  mote_generation_options options_ = sized<mote_generation_options>();
+  const GivenOptions options_{R"({"ignore_eos": true, "max_new_tokens": 8})"};
   mote_model* model_ = nullptr;
   mote_batch* batch_ = nullptr;
 };
@@ -66,7 +59,7 @@ TEST_F(CApiBatch, gives_pieces_of_all_sequences_and_their_statistics) {
       ASSERT_EQ(mote_batch_piece(batch_, i, &sequence, &piece, &error_), MOTE_OK) << error_.message;
       EXPECT_EQ(piece.text[piece.text_bytes], '\0');
       ids[sequence].push_back(piece.id);
-      const int32_t code = mote_batch_statistics(batch_, i, &statistics, &error_);
+      const mote_error_code code = mote_batch_statistics(batch_, i, &statistics, &error_);
       EXPECT_EQ(code, piece.finished != 0 ? MOTE_OK : MOTE_ERROR_INVALID_ARGUMENT);
       if (piece.finished == 0) continue;
       EXPECT_EQ(piece.finish_reason, MOTE_FINISH_LENGTH);
@@ -107,7 +100,7 @@ TEST_F(CApiBatch, misuse_is_an_error) {
   auto piece = sized<mote_piece>();
   auto statistics = sized<mote_statistics>();
   const int32_t id = 3;
-  EXPECT_EQ(mote_batch_open(nullptr, nullptr, nullptr, nullptr), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_batch_open(nullptr, 0, nullptr, nullptr, nullptr), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(mote_batch_add(nullptr, nullptr, &id, 1, nullptr, &sequence, nullptr), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(mote_batch_add(batch_, nullptr, nullptr, 1, nullptr, &sequence, nullptr), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(mote_batch_add(batch_, nullptr, &id, 1, nullptr, nullptr, nullptr), MOTE_ERROR_INVALID_ARGUMENT);
@@ -120,16 +113,14 @@ TEST_F(CApiBatch, misuse_is_an_error) {
   mote_batch_cancel(nullptr, 0);
   mote_batch_cancel(batch_, 5);
   mote_batch_close(nullptr);
-  auto options = sized<mote_batch_options>();
-  options.max_sequences = -1;
   mote_batch* batch = nullptr;
-  EXPECT_EQ(mote_batch_open(model_, &options, &batch, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_STREQ(error_.message, "max_sequences = -1: must be 1..256");
-  auto session = sized<mote_session_options>();
-  session.kv_type = 9;
-  options.max_sequences = 0;
-  options.session = &session;
-  EXPECT_EQ(mote_batch_open(model_, &options, &batch, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  for (const int32_t max_sequences : {-1, 257}) {
+    EXPECT_EQ(mote_batch_open(model_, max_sequences, nullptr, &batch, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(error_.message, "max_sequences = " + std::to_string(max_sequences) + ": must be 1..256");
+  }
+  EXPECT_NE(options_.refusal("kv_dtype", "9"), "");
+  options_.set(R"({"context_length": 65})");
+  EXPECT_EQ(mote_batch_open(model_, 0, options_, &batch, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(batch, nullptr);
 }
 

@@ -1,12 +1,8 @@
 // Chats through the C API.
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <thread>
 
-#include "base/handles.h"
-#include "runner/capi/callers.h"
-#include "runner/capi/mote.h"
+#include "tests/runner/capi/fixture.h"
 #include "tests/runner/chat/scripted_model.h"
 
 namespace mote {
@@ -16,26 +12,20 @@ constexpr const char* kHello = R"([{"role": "user", "content": "Hello"}])";
 constexpr const char* kTools = R"([{"type": "function", "function": {"name": "look", "parameters": {"enum": [{}]}}}])";
 
 // The options of a generation that writes a text and ends.
-class Script {
+class Script : public GivenOptions {
  public:
   Script(const mote_model* model, const std::string& text) {
     const std::string whole = text + "<eos>";
-    ids_.resize(whole.size());
+    std::vector<int32_t> ids(whole.size());
     size_t count = 0;
-    EXPECT_EQ(mote_tokenize(model, whole.data(), whole.size(), 0, 1, ids_.data(), ids_.size(), &count, nullptr),
-              MOTE_OK);
-    ids_.resize(count);
-    for (size_t i = 0; i < count; ++i) biases_.push_back({ids_.data(), i + 1, 1e6f * static_cast<float>(i + 1)});
-    EXPECT_EQ(mote_generation_options_neutral(&options, nullptr), MOTE_OK);
-    options.sequence_bias = biases_.data();
-    options.num_sequence_bias = biases_.size();
+    EXPECT_EQ(mote_tokenize(model, whole.data(), whole.size(), 0, 1, ids.data(), ids.size(), &count, nullptr), MOTE_OK);
+    std::string biases, so_far;
+    for (size_t i = 0; i < count; ++i) {
+      so_far += (i > 0 ? ", " : "") + std::to_string(ids[i]);
+      biases += (i > 0 ? ", [[" : "[[") + so_far + "], " + std::to_string(i + 1) + "e6]";
+    }
+    set("{\"sequence_bias\": [" + biases + "]}");
   }
-
-  mote_generation_options options = sized<mote_generation_options>();
-
- private:
-  std::vector<int32_t> ids_;
-  std::vector<mote_sequence_bias> biases_;
 };
 
 class CApiChatTurn : public testing::Test {
@@ -62,16 +52,16 @@ class CApiChatTurn : public testing::Test {
   mote_chat_turn* reply(const std::string& text, mote_session* session = nullptr) {
     const Script script(model_, text);
     mote_chat_turn* turn = nullptr;
-    const int32_t code =
-        mote_chat_reply(chat_, session == nullptr ? session_ : session, &script.options, &turn, &error_);
+    const mote_error_code code =
+        mote_chat_reply(chat_, session == nullptr ? session_ : session, script, &turn, &error_);
     EXPECT_EQ(code, MOTE_OK) << error_.message;
     return turn;
   }
   std::string messages() {
-    return taken([&](char** json) { return mote_chat_messages(chat_, json, nullptr, &error_); });
+    return given([&](char** json) { return mote_chat_messages(chat_, json, nullptr, &error_); });
   }
   std::string message(const mote_chat_turn* turn) {
-    return taken([&](char** json) { return mote_chat_turn_message(turn, json, &error_); });
+    return given([&](char** json) { return mote_chat_turn_message(turn, json, &error_); });
   }
   int64_t kept(const mote_chat_turn* turn) {
     auto statistics = sized<mote_chat_statistics>();
@@ -79,11 +69,10 @@ class CApiChatTurn : public testing::Test {
     return statistics.kept_tokens;
   }
   template <typename Call>
-  std::string taken(const Call& call) {
+  std::string given(const Call& call) {
     char* text = nullptr;
     EXPECT_EQ(call(&text), MOTE_OK) << error_.message;
-    const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
-    return text == nullptr ? "" : text;
+    return taken(text);
   }
   // All text, and the reason.
   static std::pair<std::string, mote_finish_reason> run(mote_chat_turn* turn) {
@@ -138,20 +127,20 @@ TEST_F(CApiChatTurn, another_reply_and_the_rest_of_one) {
   ASSERT_EQ(append(R"({"role": "assistant", "content": "Ye"})"), MOTE_OK);
   const Script script(model_, "s!");
   mote_chat_turn* turn = nullptr;
-  ASSERT_EQ(mote_chat_continue(chat_, session_, &script.options, &turn, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_chat_continue(chat_, session_, script, &turn, &error_), MOTE_OK) << error_.message;
   EXPECT_EQ(run(turn).first, "s!");
   ASSERT_EQ(mote_chat_take_reply(chat_, turn, &error_), MOTE_OK);
   mote_chat_turn_close(turn);
   EXPECT_EQ(messages(), R"([{"role":"user","content":"Hello"}, {"role":"assistant","content":"Yes!"}])");
   const Script other(model_, "No");
-  ASSERT_EQ(mote_chat_regenerate(chat_, session_, &other.options, &turn, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_chat_regenerate(chat_, session_, other, &turn, &error_), MOTE_OK) << error_.message;
   EXPECT_EQ(run(turn).first, "No");
   ASSERT_EQ(mote_chat_take_reply(chat_, turn, &error_), MOTE_OK);
   mote_chat_turn_close(turn);
   EXPECT_EQ(messages(), R"([{"role":"user","content":"Hello"}, {"role":"assistant","content":"No"}])");
   ASSERT_EQ(mote_chat_truncate(chat_, 0, &error_), MOTE_OK);
-  EXPECT_EQ(mote_chat_regenerate(chat_, session_, &other.options, &turn, &error_), MOTE_ERROR_INVALID_STATE);
-  EXPECT_EQ(mote_chat_continue(chat_, session_, &other.options, &turn, &error_), MOTE_ERROR_INVALID_STATE);
+  EXPECT_EQ(mote_chat_regenerate(chat_, session_, other, &turn, &error_), MOTE_ERROR_INVALID_STATE);
+  EXPECT_EQ(mote_chat_continue(chat_, session_, other, &turn, &error_), MOTE_ERROR_INVALID_STATE);
 }
 
 TEST_F(CApiChatTurn, events_of_a_call) {
@@ -206,7 +195,7 @@ TEST_F(CApiChatTurn, a_turn_whose_session_was_changed_says_so) {
 
 TEST_F(CApiChatTurn, sessions_of_a_batch_decode_together) {
   mote_batch* batch = nullptr;
-  ASSERT_EQ(mote_batch_open(model_, nullptr, &batch, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_batch_open(model_, 0, nullptr, &batch, &error_), MOTE_OK) << error_.message;
   mote_session* other = nullptr;
   ASSERT_EQ(mote_session_open(model_, nullptr, &other, &error_), MOTE_OK);
   for (mote_session* session : {session_, other}) ASSERT_EQ(mote_session_set_batch(session, batch, &error_), MOTE_OK);
@@ -226,7 +215,7 @@ TEST_F(CApiChatTurn, sessions_of_a_batch_decode_together) {
   mote_generation* generation = nullptr;
   const Script script(model_, "abc");
   const int32_t id = 3;
-  ASSERT_EQ(mote_generation_begin(session_, &id, 1, &script.options, &generation, &error_), MOTE_OK);
+  ASSERT_EQ(mote_generation_begin(session_, &id, 1, script, &generation, &error_), MOTE_OK);
   auto piece = sized<mote_piece>();
   ASSERT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK) << error_.message;
   EXPECT_STREQ(piece.text, "a");

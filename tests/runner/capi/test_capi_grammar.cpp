@@ -1,12 +1,8 @@
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "runner/capi/callers.h"
-#include "runner/capi/mote.h"
-#include "tests/runner/session/tiny_file.h"
+#include "tests/runner/capi/fixture.h"
 
 namespace mote {
 namespace {
@@ -129,12 +125,11 @@ TEST_F(CApiGrammar, a_model_without_tokenizer_has_no_vocabulary_and_takes_no_gra
   ASSERT_EQ(mote_session_open(model, nullptr, &session, &error_), MOTE_OK);
   mote_grammar* grammar = nullptr;
   ASSERT_EQ(open("a", MOTE_SYNTAX_REGEX, &grammar), MOTE_OK);
-  auto options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_default(model, &options, &error_), MOTE_OK);
-  options.grammar = grammar;
+  const GivenOptions options;
+  options.set(grammar);
   const int32_t id = 0;
   mote_generation* generation = nullptr;
-  EXPECT_EQ(mote_generation_begin(session, &id, 1, &options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_generation_begin(session, &id, 1, options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   mote_grammar_close(grammar);
   mote_session_close(session);
   mote_model_close(model);

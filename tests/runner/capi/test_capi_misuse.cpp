@@ -34,7 +34,7 @@ class CApiMisuse : public CApi {
  protected:
   void SetUp() override {
     CApi::SetUp();
-    ASSERT_EQ(mote_generation_options_neutral(&generation_options_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_options_open(kEveryScope, &options_, &error_), MOTE_OK);
     ASSERT_EQ(mote_session_open(model_, nullptr, &other_session_, &error_), MOTE_OK);
     const auto grammar_options = [] {
       auto options = sized<mote_grammar_options>();
@@ -55,18 +55,19 @@ class CApiMisuse : public CApi {
     ASSERT_EQ(mote_chat_template_open("x", 1, &template_, &error_), MOTE_OK);
     ASSERT_EQ(mote_chat_template_render(template_, &conversation, &prompt_, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_reply_open(&reply_options, &reply_, &error_), MOTE_OK);
-    ASSERT_EQ(mote_batch_open(model_, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
-    auto beam_options = generation_options_;
-    beam_options.max_new_tokens = 2;
-    ASSERT_EQ(mote_session_beam_search(other_session_, &id_, 1, nullptr, &beam_options, &beams_, &error_), MOTE_OK)
+    ASSERT_EQ(mote_batch_open(model_, 0, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_chat_open(model_, &chat_, &error_), MOTE_OK) << error_.message;
+    const GivenOptions two_tokens(R"({"max_new_tokens": 2})");
+    ASSERT_EQ(mote_session_beam_search(other_session_, &id_, 1, two_tokens, &beams_, &error_), MOTE_OK)
         << error_.message;
-    ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, &generation_options_, &generation_, &error_), MOTE_OK);
+    ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, nullptr, &generation_, &error_), MOTE_OK);
   }
   void TearDown() override {
     for (const Kind& each : kinds()) each.close(each.handle);
     model_ = nullptr;
     session_ = nullptr;
     mote_session_close(other_session_);
+    mote_chat_close(chat_);
     mote_constraint_close(made_.constraint);
     mote_constraint_close(copy_);
     CApi::TearDown();
@@ -84,7 +85,8 @@ class CApiMisuse : public CApi {
             kind<mote_chat_template>("chat template", template_, mote_chat_template_close, template_calls()),
             kind<mote_prompt>("prompt", prompt_, mote_prompt_close, prompt_calls()),
             kind<mote_reply>("reply", reply_, mote_reply_close, reply_calls()),
-            kind<mote_beams>("list of beams", beams_, mote_beams_close, beams_calls())};
+            kind<mote_beams>("list of beams", beams_, mote_beams_close, beams_calls()),
+            kind<mote_options>("set of options", options_, mote_options_close, options_calls())};
   }
   template <typename Handle>
   using Calls = std::vector<std::function<int32_t(Handle*)>>;
@@ -105,8 +107,12 @@ class CApiMisuse : public CApi {
             [&](auto* h) {
               return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_set_draft_model(session_, h, &error_);
             },
-            [&](auto* h) { return mote_batch_open(h, nullptr, &made_.batch, &error_); },
-            [&](auto* h) { return mote_generation_options_default(h, &made_.options, &error_); }};
+            [&](auto* h) { return mote_batch_open(h, 0, nullptr, &made_.batch, &error_); },
+            [&](auto* h) {
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
+                                  : mote_options_values(GivenOptions(), h, &text_, &error_);
+            },
+            [&](auto* h) { return mote_options_check(nullptr, h, &error_); }};
   }
   Calls<mote_session> session_calls() {
     return {[&](auto* h) { return mote_session_prefill(h, &id_, 1, nullptr, &error_); },
@@ -133,7 +139,7 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_session_check_golden(h, &text_, &error_); },
             [&](auto* h) { return mote_session_start_profile(h, &error_); },
             [&](auto* h) { return mote_session_stop_profile(h, &text_, &error_); },
-            [&](auto* h) { return mote_session_beam_search(h, &id_, 1, nullptr, nullptr, &made_.beams, &error_); },
+            [&](auto* h) { return mote_session_beam_search(h, &id_, 1, nullptr, &made_.beams, &error_); },
             [&](auto* h) { return mote_generation_begin(h, &id_, 1, nullptr, &made_.generation, &error_); },
             [&](auto* h) {
               return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
@@ -145,10 +151,8 @@ class CApiMisuse : public CApi {
     return {[&](auto* h) { return mote_prefix_cache_clear(h, &error_); },
             [&](auto* h) { return mote_prefix_cache_get_info(h, &cache_info_, &error_); },
             [&](auto* h) {
-              auto options = sized<mote_session_options>();
-              options.prefix_cache = h;
               return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
-                                  : mote_session_open(model_, &options, &made_.session, &error_);
+                                  : mote_options_set_prefix_cache(GivenOptions(), h, &error_);
             }};
   }
   Calls<mote_generation> generation_calls() {
@@ -171,10 +175,7 @@ class CApiMisuse : public CApi {
   Calls<mote_grammar> grammar_calls() {
     return {[&](auto* h) { return mote_constraint_open(h, &made_.constraint, &error_); },
             [&](auto* h) {
-              auto options = generation_options_;
-              options.grammar = h;
-              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT
-                                  : mote_generation_begin(session_, &id_, 1, &options, &made_.generation, &error_);
+              return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_options_set_grammar(GivenOptions(), h, &error_);
             }};
   }
   Calls<mote_constraint> constraint_calls() {
@@ -202,6 +203,38 @@ class CApiMisuse : public CApi {
     return {[&](auto* h) { return mote_beams_get(h, 0, &ids_, &count_, nullptr, &error_); }};
   }
 
+  Calls<mote_options> options_calls() {
+    Calls<mote_options> calls{[&](auto* h) { return mote_options_set(h, "top_k", "3", &error_); },
+                              [&](auto* h) { return mote_options_set(h, "top_k", nullptr, &error_); },
+                              [&](auto* h) { return mote_options_set_json(h, "{}", 2, &error_); },
+                              [&](auto* h) { return mote_options_set_grammar(h, nullptr, &error_); },
+                              [&](auto* h) { return mote_options_set_prefix_cache(h, nullptr, &error_); },
+                              [&](auto* h) { return mote_options_set_progress(h, nullptr, nullptr, &error_); },
+                              [&](auto* h) { return mote_options_values(h, nullptr, &text_, &error_); }};
+    // NULL stands for the defaults in these.
+    for (const auto& call : calls_with_options())
+      calls.push_back([call](auto* h) { return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : call(h); });
+    return calls;
+  }
+  Calls<mote_options> calls_with_options() {
+    return {[&](auto* h) { return mote_options_check(h, model_, &error_); },
+            [&](auto* h) { return mote_model_open(path_.c_str(), h, &made_.model, &error_); },
+            [&](auto* h) { return mote_model_open_fd(0, 0, -1, h, &made_.model, &error_); },
+            [&](auto* h) { return mote_model_open_memory("", 0, nullptr, nullptr, h, &made_.model, &error_); },
+            [&](auto* h) { return mote_session_open(model_, h, &made_.session, &error_); },
+            [&](auto* h) { return mote_batch_open(model_, 0, h, &made_.batch, &error_); },
+            [&](auto* h) { return mote_batch_add(batch_, nullptr, &id_, 1, h, &sequence_, &error_); },
+            [&](auto* h) { return mote_batch_add_fork(batch_, session_, &id_, 1, h, &sequence_, &error_); },
+            [&](auto* h) { return mote_generation_begin(session_, &id_, 1, h, &made_.generation, &error_); },
+            [&](auto* h) { return mote_session_beam_search(session_, &id_, 1, h, &made_.beams, &error_); },
+            [&](auto* h) { return mote_chat_reply(chat_, session_, h, &made_.turn, &error_); },
+            [&](auto* h) { return mote_chat_regenerate(chat_, session_, h, &made_.turn, &error_); },
+            [&](auto* h) { return mote_chat_continue(chat_, session_, h, &made_.turn, &error_); },
+            [&](auto* h) {
+              return mote_sampling_probabilities(logits_.data(), 1, nullptr, 0, 0, h, logits_.data(), &error_);
+            }};
+  }
+
   void expect_refused(const Kind& each, void* handle, const char* reason) {
     for (size_t i = 0; i < each.calls.size(); ++i) {
       error_.message[0] = '\0';
@@ -218,7 +251,7 @@ class CApiMisuse : public CApi {
   }
 
   const int32_t id_ = 1;
-  mote_generation_options generation_options_ = sized<mote_generation_options>();
+  const std::string path_ = file_.path();
   mote_session* other_session_ = nullptr;
   mote_prefix_cache* cache_ = nullptr;
   mote_generation* generation_ = nullptr;
@@ -230,9 +263,12 @@ class CApiMisuse : public CApi {
   mote_prompt* prompt_ = nullptr;
   mote_reply* reply_ = nullptr;
   mote_beams* beams_ = nullptr;
+  mote_options* options_ = nullptr;
+  mote_chat* chat_ = nullptr;
 
   // What refused calls do not write.
   struct {
+    mote_model* model = nullptr;
     mote_session* session = nullptr;
     mote_generation* generation = nullptr;
     mote_batch* batch = nullptr;
@@ -242,7 +278,7 @@ class CApiMisuse : public CApi {
     mote_prompt* prompt = nullptr;
     mote_reply* reply = nullptr;
     mote_beams* beams = nullptr;
-    mote_generation_options options = sized<mote_generation_options>();
+    mote_chat_turn* turn = nullptr;
   } made_;
   mote_constraint* copy_ = nullptr;
   mote_model_info info_ = sized<mote_model_info>();
@@ -340,10 +376,8 @@ TEST_F(CApiMisuse, a_batch_in_a_step_takes_sequences_and_nothing_else) {
 }
 
 TEST_F(CApiMisuse, a_session_in_a_batch_has_no_other_calls_until_its_last_piece) {
-  auto options = generation_options_;
-  options.max_new_tokens = 2;
-  options.ignore_eos = 1;
-  ASSERT_EQ(mote_batch_add(batch_, session_, &id_, 1, &options, &sequence_, &error_), MOTE_OK) << error_.message;
+  const GivenOptions options(R"({"max_new_tokens": 2, "ignore_eos": true})");
+  ASSERT_EQ(mote_batch_add(batch_, session_, &id_, 1, options, &sequence_, &error_), MOTE_OK) << error_.message;
   expect_busy(kinds()[1], "continues in a batch");
   ASSERT_EQ(mote_batch_step(batch_, &count_, &error_), MOTE_OK);
   EXPECT_EQ(mote_session_position(session_), 1);
@@ -351,14 +385,14 @@ TEST_F(CApiMisuse, a_session_in_a_batch_has_no_other_calls_until_its_last_piece)
   ASSERT_EQ(mote_batch_step(batch_, &count_, &error_), MOTE_OK);
   EXPECT_EQ(mote_session_position(session_), 2);
   // It may go on in the batch, and is free when the batch is closed.
-  ASSERT_EQ(mote_batch_add(batch_, session_, &id_, 1, &options, &sequence_, &error_), MOTE_OK) << error_.message;
+  ASSERT_EQ(mote_batch_add(batch_, session_, &id_, 1, options, &sequence_, &error_), MOTE_OK) << error_.message;
   EXPECT_EQ(mote_session_reset(session_, &error_), MOTE_ERROR_INVALID_STATE);
   mote_batch_close(batch_);
   EXPECT_EQ(mote_session_reset(session_, &error_), MOTE_OK);
   // What a batch refuses stays the caller's.
   mote_batch* batch = nullptr;
-  ASSERT_EQ(mote_batch_open(model_, nullptr, &batch, &error_), MOTE_OK);
-  EXPECT_EQ(mote_batch_add(batch, session_, nullptr, 0, &options, &sequence_, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(mote_batch_open(model_, 0, nullptr, &batch, &error_), MOTE_OK);
+  EXPECT_EQ(mote_batch_add(batch, session_, nullptr, 0, options, &sequence_, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_OK);
   mote_batch_close(batch);
 }
@@ -377,7 +411,7 @@ TEST_F(CApiMisuse, a_generation_notices_that_its_session_was_changed) {
   EXPECT_EQ(mote_generation_statistics(generation_, &statistics_, &error_), MOTE_OK);
   // Two generations of one session: the one that was there first.
   mote_generation* second = nullptr;
-  ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, &generation_options_, &second, &error_), MOTE_OK);
+  ASSERT_EQ(mote_generation_begin(other_session_, &id_, 1, nullptr, &second, &error_), MOTE_OK);
   EXPECT_EQ(mote_generation_next(second, &piece_, &error_), MOTE_OK) << error_.message;
   EXPECT_EQ(mote_generation_next(generation_, &piece_, &error_), MOTE_ERROR_INVALID_STATE);
   EXPECT_EQ(mote_generation_next(second, &piece_, &error_), MOTE_OK) << error_.message;
@@ -399,15 +433,13 @@ TEST_F(CApiMisuse, what_is_closed_during_a_call_lives_until_its_end) {
 
 // Threads open, use and close handles in shared places: every call works or says why not, and nothing is left.
 TEST_F(CApiMisuse, threads_that_close_what_others_use_get_errors) {
+  const GivenOptions options(R"({"threads": 1, "context_length": 32})");
   std::array<std::atomic<mote_session*>, 3> sessions{};
   std::array<std::atomic<mote_generation*>, 3> generations{};
   const auto work = [&](uint32_t seed) {
     std::mt19937 random(seed);
     auto error = sized<mote_error>();
     auto piece = sized<mote_piece>();
-    auto options = sized<mote_session_options>();
-    options.num_threads = 1;
-    options.context_length = 32;
     for (int i = 0; i < 300; ++i) {
       std::atomic<mote_session*>& session = sessions[random() % 3];
       std::atomic<mote_generation*>& generation = generations[random() % 3];
@@ -417,11 +449,11 @@ TEST_F(CApiMisuse, threads_that_close_what_others_use_get_errors) {
       EXPECT_GE(mote_session_position(session.load()), -1);
       switch (random() % 9) {
         case 0:
-          code = mote_session_open(model_, &options, &opened, &error);
+          code = mote_session_open(model_, options, &opened, &error);
           mote_session_close(session.exchange(opened));
           break;
         case 1:
-          code = mote_generation_begin(session.load(), &id_, 1, &generation_options_, &begun, &error);
+          code = mote_generation_begin(session.load(), &id_, 1, nullptr, &begun, &error);
           mote_generation_end(generation.exchange(begun));
           break;
         case 2: mote_session_close(session.load()); break;

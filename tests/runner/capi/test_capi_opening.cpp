@@ -66,13 +66,11 @@ TEST_F(CApiOpening, a_descriptor_gives_what_the_path_gives) {
 }
 
 TEST_F(CApiOpening, messages_name_what_has_no_path) {
-  auto options = sized<mote_model_options>();
-  options.name = "assets/tiny.mote";
+  const GivenOptions options(R"({"name": "assets/tiny.mote"})");
   mote_model* model = nullptr;
-  EXPECT_EQ(mote_model_open_fd(-1, 0, -1, &options, &model, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_model_open_fd(-1, 0, -1, options, &model, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.message, "assets/tiny.mote: descriptor = -1: is not open");
-  EXPECT_EQ(mote_model_open_memory("short", 5, nullptr, nullptr, &options, &model, &error_),
-            MOTE_ERROR_INVALID_PROGRAM);
+  EXPECT_EQ(mote_model_open_memory("short", 5, nullptr, nullptr, options, &model, &error_), MOTE_ERROR_INVALID_PROGRAM);
   EXPECT_EQ(std::string(error_.message).find("assets/tiny.mote: the file has 5 bytes"), 0u) << error_.message;
   EXPECT_EQ(mote_model_open_memory("short", 5, nullptr, nullptr, nullptr, &model, &error_), MOTE_ERROR_INVALID_PROGRAM);
   EXPECT_EQ(std::string(error_.message).find("memory: the file has 5 bytes"), 0u) << error_.message;
@@ -97,11 +95,11 @@ TEST_F(CApiOpening, memory_is_used_in_place_and_released_with_the_last_session) 
 }
 
 TEST_F(CApiOpening, memory_that_is_copied_is_released_before_the_call_returns) {
-  auto options = sized<mote_model_options>();
-  const auto open = [&](char* data) {
+  const auto open = [&](char* data, const mote_options* options) {
     return logits([&](mote_model** model) {
       int released = 0;
-      const int32_t code = mote_model_open_memory(data, bytes_.size(), count, &released, &options, model, &error_);
+      const mote_error_code code =
+          mote_model_open_memory(data, bytes_.size(), count, &released, options, model, &error_);
       EXPECT_EQ(released, 1);
       std::fill_n(data, bytes_.size(), '\0');
       return code;
@@ -109,10 +107,9 @@ TEST_F(CApiOpening, memory_that_is_copied_is_released_before_the_call_returns) {
   };
   std::vector<char> copy(bytes_.begin(), bytes_.end());
   std::ranges::copy(copy, bytes_.begin() + 1);
-  EXPECT_EQ(open(bytes_.data() + 1), expected_) << "no multiple of 64";
+  EXPECT_EQ(open(bytes_.data() + 1, nullptr), expected_) << "no multiple of 64";
   std::ranges::copy(copy, bytes_.begin());
-  options.load_mode = MOTE_LOAD_READ;
-  EXPECT_EQ(open(bytes_.data()), expected_);
+  EXPECT_EQ(open(bytes_.data(), GivenOptions(R"({"mmap": false})")), expected_);
 }
 
 TEST_F(CApiOpening, memory_is_released_when_the_call_fails) {
@@ -140,13 +137,11 @@ int32_t watch(void* user_data, double fraction) {
 }
 
 TEST_F(CApiOpening, tells_how_far_it_is_and_can_be_cancelled_wherever_it_tells) {
-  for (const int32_t mode : {MOTE_LOAD_MAP, MOTE_LOAD_READ}) {
+  for (const char* json : {R"({"mmap": true})", R"({"mmap": false})"}) {
+    const GivenOptions options(json);
+    const auto open = [&](mote_model** model) { return mote_model_open(path(), options, model, &error_); };
     Watched whole;
-    auto options = sized<mote_model_options>();
-    options.load_mode = mode;
-    options.on_progress = watch;
-    options.user_data = &whole;
-    const auto open = [&](mote_model** model) { return mote_model_open(path(), &options, model, &error_); };
+    ASSERT_EQ(mote_options_set_progress(options, watch, &whole, &error_), MOTE_OK);
     EXPECT_EQ(logits(open), expected_);
     ASSERT_GE(whole.fractions.size(), 3u);
     EXPECT_EQ(whole.fractions.front(), 0.0);
@@ -155,12 +150,14 @@ TEST_F(CApiOpening, tells_how_far_it_is_and_can_be_cancelled_wherever_it_tells) 
     for (size_t i = 0; i < whole.fractions.size(); ++i) {
       Watched cancelling;
       cancelling.cancelled_at = i;
-      options.user_data = &cancelling;
+      ASSERT_EQ(mote_options_set_progress(options, watch, &cancelling, &error_), MOTE_OK);
       EXPECT_TRUE(logits(open).empty());
       EXPECT_EQ(error_.code, MOTE_ERROR_CANCELLED);
       EXPECT_EQ(cancelling.fractions.size(), i + 1);
-      EXPECT_EQ(num_handle_objects(), 0u);
+      EXPECT_EQ(num_handle_objects(), 1u);  // the options
     }
+    ASSERT_EQ(mote_options_set_progress(options, nullptr, nullptr, &error_), MOTE_OK);
+    EXPECT_EQ(logits(open), expected_) << "nobody is told any more";
   }
 }
 

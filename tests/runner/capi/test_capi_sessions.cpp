@@ -91,10 +91,10 @@ TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
       mote_session_fork(session_, nullptr, &error_),
       mote_session_save(session_, nullptr, &error_),
       mote_session_restore(session_, nullptr, &error_),
-      mote_session_beam_search(nullptr, &id, 1, nullptr, nullptr, &beams, &error_),
-      mote_session_beam_search(session_, nullptr, 1, nullptr, nullptr, &beams, &error_),
-      mote_session_beam_search(session_, &id, 1, nullptr, nullptr, nullptr, &error_),
-      mote_session_beam_search(session_, nullptr, 0, nullptr, nullptr, &beams, &error_),
+      mote_session_beam_search(nullptr, &id, 1, nullptr, &beams, &error_),
+      mote_session_beam_search(session_, nullptr, 1, nullptr, &beams, &error_),
+      mote_session_beam_search(session_, &id, 1, nullptr, nullptr, &error_),
+      mote_session_beam_search(session_, nullptr, 0, nullptr, &beams, &error_),
       mote_beams_get(nullptr, 0, &ids, &count, nullptr, &error_),
       mote_batch_add_fork(nullptr, session_, &id, 1, nullptr, &sequence, &error_),
       mote_prefix_cache_open(1, nullptr, &error_),
@@ -111,17 +111,10 @@ TEST_F(CApi, null_is_an_error_in_all_calls_of_sessions) {
 
 TEST_F(CApi, beams_come_best_first) {
   const int32_t id = 1;
-  auto options = sized<mote_beam_options>();
-  options.num_beams = 4;
-  options.num_return_sequences = 3;
-  options.length_penalty = 1.0;
-  auto generation = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_neutral(&generation, &error_), MOTE_OK);
-  generation.max_new_tokens = 5;
-  generation.ignore_eos = 1;
+  const GivenOptions options(
+      R"({"num_beams": 4, "num_return_sequences": 3, "length_penalty": 1, "max_new_tokens": 5, "ignore_eos": true})");
   mote_beams* beams = nullptr;
-  ASSERT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_), MOTE_OK)
-      << error_.message;
+  ASSERT_EQ(mote_session_beam_search(session_, &id, 1, options, &beams, &error_), MOTE_OK) << error_.message;
   ASSERT_EQ(mote_beams_count(beams), 3u);
   float last = 0.0f;
   for (size_t i = 0; i < 3; ++i) {
@@ -136,9 +129,10 @@ TEST_F(CApi, beams_come_best_first) {
   EXPECT_EQ(mote_beams_get(beams, 3, nullptr, nullptr, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   mote_beams_close(beams);
   EXPECT_EQ(mote_session_position(session_), 5);
-  options.early_stopping = 3;
-  EXPECT_EQ(mote_session_beam_search(session_, &id, 1, &options, &generation, &beams, &error_),
-            MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(options.refusal("early_stopping", "3"), "early_stopping = \"3\": must be one of false, true, never");
+  options.set(R"({"num_return_sequences": 5})");
+  EXPECT_EQ(mote_session_beam_search(session_, &id, 1, options, &beams, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message, "num_return_sequences = 5: must be 1..4, the number of beams");
 }
 
 TEST_F(CApi, a_session_goes_back) {
@@ -158,18 +152,16 @@ TEST_F(CApi, a_session_goes_back) {
 TEST_F(CApi, sessions_share_what_they_computed) {
   mote_prefix_cache* cache = nullptr;
   ASSERT_EQ(mote_prefix_cache_open(1 << 20, &cache, &error_), MOTE_OK);
-  auto options = sized<mote_session_options>();
-  mote_session_options_default(&options);
-  options.prefix_cache = cache;
-  options.overflow = 2;
+  const GivenOptions options;
+  options.set(cache);
+  EXPECT_EQ(options.refusal("overflow", "2"), "overflow = \"2\": must be one of refuse, shift");
+  EXPECT_EQ(options.refusal("overflow", "shift"), "");
   mote_session* session = nullptr;
-  EXPECT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_ERROR_INVALID_ARGUMENT);
-  options.overflow = MOTE_OVERFLOW_SHIFT;
   std::vector<int32_t> ids(40, 3);
   std::vector<float> first(19), second(19);
   int64_t kept = -1;
   for (std::vector<float>* logits : {&first, &second}) {
-    ASSERT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_session_open(model_, options, &session, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_session_set_tokens(session, ids.data(), ids.size(), &kept, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_session_logits(session, logits->data(), &error_), MOTE_OK);
     mote_session_close(session);
@@ -187,14 +179,14 @@ TEST_F(CApi, sessions_share_what_they_computed) {
 TEST_F(CApi, sessions_outlive_their_prefix_cache_and_parents) {
   mote_prefix_cache* cache = nullptr;
   ASSERT_EQ(mote_prefix_cache_open(1 << 20, &cache, &error_), MOTE_OK);
-  auto options = sized<mote_session_options>();
-  mote_session_options_default(&options);
-  options.prefix_cache = cache;
-  options.overflow = MOTE_OVERFLOW_SHIFT;
   mote_session* session = nullptr;
   const std::vector<int32_t> ids(40, 3);
   std::vector<float> first(19), second(19);
-  ASSERT_EQ(mote_session_open(model_, &options, &session, &error_), MOTE_OK);
+  {
+    const GivenOptions options(R"({"overflow": "shift"})");
+    options.set(cache);
+    ASSERT_EQ(mote_session_open(model_, options, &session, &error_), MOTE_OK) << error_.message;
+  }
   mote_prefix_cache_close(cache);
   ASSERT_EQ(mote_session_append(session, ids.data(), ids.size(), &error_), MOTE_OK);
   ASSERT_EQ(mote_session_logits(session, first.data(), &error_), MOTE_OK);
@@ -215,15 +207,12 @@ TEST_F(CApi, sessions_outlive_their_prefix_cache_and_parents) {
 
 TEST_F(CApi, a_generation_goes_on_from_what_the_session_has) {
   mote_generation* generation = nullptr;
-  auto options = sized<mote_generation_options>();
-  ASSERT_EQ(mote_generation_options_neutral(&options, &error_), MOTE_OK);
-  options.max_new_tokens = 4;
-  EXPECT_EQ(mote_generation_begin(session_, nullptr, 0, &options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  const GivenOptions options(R"({"max_new_tokens": 4})");
+  EXPECT_EQ(mote_generation_begin(session_, nullptr, 0, options, &generation, &error_), MOTE_ERROR_INVALID_ARGUMENT);
   const int32_t ids[] = {1, 2, 3};
   const auto run = [&](const int32_t* prompt, size_t count) {
     std::vector<int32_t> found;
-    EXPECT_EQ(mote_generation_begin(session_, prompt, count, &options, &generation, &error_), MOTE_OK)
-        << error_.message;
+    EXPECT_EQ(mote_generation_begin(session_, prompt, count, options, &generation, &error_), MOTE_OK) << error_.message;
     auto piece = sized<mote_piece>();
     do {
       EXPECT_EQ(mote_generation_next(generation, &piece, &error_), MOTE_OK) << error_.message;

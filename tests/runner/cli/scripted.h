@@ -43,8 +43,7 @@ class ScriptedResponder : public Responder {
  public:
   explicit ScriptedResponder(std::vector<std::string> replies) : replies_(replies.begin(), replies.end()) {}
 
-  Reply respond(const Conversation& conversation, const Settings& settings,
-                const std::function<void(const mote_reply_event&)>& show) override {
+  Reply respond(const Conversation& conversation, const Settings& settings, const Show& show) override {
     asked.push_back(conversation);
     given.push_back(settings.given());
     Reply reply;
@@ -73,10 +72,17 @@ class ScriptedResponder : public Responder {
     auto event = sized<mote_reply_event>();
     for (mote_reply_next_event(handle, &event, nullptr); event.kind != MOTE_REPLY_NONE;
          mote_reply_next_event(handle, &event, nullptr)) {
-      show(event);
+      auto shown = sized<mote_chat_event>();
+      shown.kind = static_cast<mote_chat_event_kind>(event.kind);
+      shown.text = event.text;
+      shown.text_bytes = event.text_bytes;
+      show(shown);
     }
     reply.message = Json::parse(
         take_string([&](char** json, mote_error* error) { return mote_reply_message(handle, json, error); }));
+    if (reply.message.contains("tool_calls")) {
+      for (Json& call : reply.message["tool_calls"]) call["id"] = "call0000" + std::to_string(num_calls_++);
+    }
     reply.is_whole = !is_stopped;
     reply.is_stopped = is_stopped;
     reply.statistics.prompt_tokens = 10;
@@ -86,8 +92,8 @@ class ScriptedResponder : public Responder {
     return reply;
   }
   void validate(const Settings& settings) override {
-    if (settings.given().count("top-p") > 0 && settings.given().at("top-p")[0] == "2")
-      throw InputError("top_p = 2: must be 0..1 (1: off)");
+    if (settings.given().count("top_k") > 0 && settings.given().at("top_k")[0] == "99")
+      throw InputError("top_k = 99: too many for this model");
   }
   std::vector<Settings::Line> lines(const Settings& settings) const override {
     std::vector<Settings::Line> lines;
@@ -102,6 +108,7 @@ class ScriptedResponder : public Responder {
 
  private:
   std::deque<std::string> replies_;
+  int num_calls_ = 0;
 };
 
 class MemoryFile {

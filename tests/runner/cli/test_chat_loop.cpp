@@ -150,7 +150,7 @@ TEST(ChatLoop, reset_keeps_the_system_message) {
   chat.run();
   EXPECT_EQ(chat.state.conversation.system, "Be \nbrief.");
   EXPECT_EQ(chat.messages(), Json({said("user", "b"), said("assistant", "two")}));
-  EXPECT_EQ(Json::parse(chat.responder.asked[1].messages_json())[0], said("system", "Be \nbrief."));
+  EXPECT_EQ(chat.responder.asked[1].all_messages()[0], said("system", "Be \nbrief."));
   EXPECT_TRUE(has(chat.err, "Be \nbrief."));
   EXPECT_EQ(ScriptedChat({"/system x", "/system \"\""}, {}).run().state.conversation.system, "");
 }
@@ -160,22 +160,22 @@ TEST(ChatLoop, set_changes_options_and_variables) {
                      R"(/set stop ["###", "User:"])", "a", "/set temperature default", "/set"},
                     {"one"});
   chat.run();
-  const GivenOptions expected{{"temperature", {"0.5"}}, {"top-k", {"3"}}, {"stop", {"###", "User:"}}};
+  const GivenOptions expected{{"temperature", {"0.5"}}, {"top_k", {"3"}}, {"stop_strings", {"###", "User:"}}};
   EXPECT_EQ(chat.responder.given[0], expected) << chat.err;
   EXPECT_EQ(chat.responder.asked[0].variables, Json({{"enable_thinking", false}}));
   EXPECT_EQ(chat.state.settings.given().count("temperature"), 0u);
-  EXPECT_TRUE(has(chat.err, "top-k"));
+  EXPECT_TRUE(has(chat.err, "top_k"));
   EXPECT_TRUE(has(chat.err, "enable_thinking"));
 }
 
 TEST(ChatLoop, set_refuses_what_cannot_be) {
   ScriptedChat chat({"/set temperature hot", "/set top_p 2", "/set colour red", "/set top-k", "/set stop [1]",
-                     "/set max-new-tokens -1"},
+                     "/set max-new-tokens -1", "/set top_k 99", "/set logprobs true"},
                     {});
   chat.run();
   EXPECT_TRUE(chat.state.settings.given().empty());
-  for (const char* part : {"temperature", "hot", "top_p = 2: must be 0..1", "/set colour", "/set top-k needs a value",
-                           "list of texts", "-1"}) {
+  for (const char* part : {"temperature", "hot", "top_p = 2: must be a number, 0..1 (1: off)", "/set colour",
+                           "/set logprobs", "top_k = 99", "/set top-k needs a value", "list of texts", "-1"}) {
     EXPECT_TRUE(has(chat.err, part)) << part << " in " << chat.err;
   }
 }

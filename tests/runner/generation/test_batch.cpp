@@ -77,8 +77,8 @@ Request random_request(std::mt19937& random) {
   request.options.sampling.repetition_penalty = random() % 2 == 0 ? 1.3f : 1.0f;
   request.options.top_logprobs = 19;
   request.session = {.context_length = 64,
-                     .kv_type = static_cast<KvType>(random() % 4),
-                     .num_threads = 1,
+                     .kv_dtype = static_cast<KvType>(random() % 4),
+                     .threads = 1,
                      .prefill_chunk = static_cast<int64_t>(std::initializer_list<int>{1, 3, 64}.begin()[random() % 3])};
   return request;
 }
@@ -112,7 +112,7 @@ TEST_P(BatchOfWindow, sequences_that_join_and_leave_are_as_they_are_alone) {
   for (int round = 0; round < 12; ++round) {
     const auto batch =
         open_batch(model_, {.max_sequences = 1 + static_cast<int64_t>(random() % 6),
-                            .session = {.context_length = 64, .num_threads = 1 + round % 4, .prefill_chunk = 5}});
+                            .session = {.context_length = 64, .threads = 1 + round % 4, .prefill_chunk = 5}});
     ASSERT_NE(batch, nullptr);
     std::vector<Request> requests;
     std::map<int64_t, Output> outputs;
@@ -124,7 +124,7 @@ TEST_P(BatchOfWindow, sequences_that_join_and_leave_are_as_they_are_alone) {
         if (random() % 2 == 0) {
           session = *Session::open(model_, request.session);
         } else {
-          request.session.kv_type = KvType::kFloat32;
+          request.session.kv_dtype = KvType::kFloat32;
         }
         const auto number = batch->add(request.prompt, request.options, session);
         ASSERT_TRUE(number.ok()) << number.status().message();
@@ -268,7 +268,7 @@ TEST_F(BatchTest, refuses_what_it_cannot_do) {
 
 // One thread steps, others add and cancel.
 TEST_F(BatchTest, takes_sequences_from_any_thread_during_a_step) {
-  const auto batch = open_batch(model_, {.max_sequences = 3, .session = {.context_length = 64, .num_threads = 2}});
+  const auto batch = open_batch(model_, {.max_sequences = 3, .session = {.context_length = 64, .threads = 2}});
   constexpr int kThreads = 3, kEach = 8;
   std::mutex mutex;
   std::map<int64_t, Request> requests;
@@ -279,7 +279,7 @@ TEST_F(BatchTest, takes_sequences_from_any_thread_during_a_step) {
       std::mt19937 random(static_cast<unsigned>(t));
       for (int i = 0; i < kEach; ++i) {
         Request request = random_request(random);
-        request.session.kv_type = KvType::kFloat32;
+        request.session.kv_dtype = KvType::kFloat32;
         const auto number = batch->add(request.prompt, request.options);
         ASSERT_TRUE(number.ok());
         if (i % 4 == 3) batch->cancel(*number);
@@ -299,7 +299,7 @@ TEST_F(BatchTest, takes_sequences_from_any_thread_during_a_step) {
 
 // Each thread asks for its own pieces, and whoever comes first makes the step; one steps besides.
 TEST_F(BatchTest, threads_take_the_pieces_of_their_own_sequences) {
-  const auto batch = open_batch(model_, {.max_sequences = 3, .session = {.context_length = 64, .num_threads = 2}});
+  const auto batch = open_batch(model_, {.max_sequences = 3, .session = {.context_length = 64, .threads = 2}});
   constexpr int kThreads = 3, kEach = 6;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -307,7 +307,7 @@ TEST_F(BatchTest, threads_take_the_pieces_of_their_own_sequences) {
       std::mt19937 random(static_cast<unsigned>(t));
       for (int i = 0; i < kEach; ++i) {
         Request request = random_request(random);
-        request.session.kv_type = KvType::kFloat32;
+        request.session.kv_dtype = KvType::kFloat32;
         const auto number = batch->add(request.prompt, request.options, nullptr, PieceDelivery::kByNext);
         ASSERT_TRUE(number.ok());
         Output output;
@@ -331,7 +331,7 @@ TEST_F(BatchTest, threads_take_the_pieces_of_their_own_sequences) {
   std::map<int64_t, Output> outputs;
   for (int i = 0; i < kEach; ++i) {
     Request request = random_request(random);
-    request.session.kv_type = KvType::kFloat32;
+    request.session.kv_dtype = KvType::kFloat32;
     requests.emplace(*batch->add(request.prompt, request.options), request);
   }
   const auto is_over = [](const auto& entry) { return entry.second.finish_reason.has_value(); };

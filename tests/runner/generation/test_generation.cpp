@@ -34,7 +34,7 @@ class GenerationTest : public testing::Test {
   }
 
   std::unique_ptr<Session> session(int64_t context_length = 64) {
-    return *Session::open(model_, {.context_length = context_length, .num_threads = 1});
+    return *Session::open(model_, {.context_length = context_length, .threads = 1});
   }
 
   Outcome run(Session& session, Ids prompt, const GenerationOptions& options) {
@@ -83,7 +83,7 @@ TEST_F(GenerationTest, an_eos_token_ends_it_and_is_not_text) {
   const Outcome plain = run(*session(), {1, 2}, {.max_new_tokens = 4});
   const test::TinyFile file(with_eos({plain.ids[1]}));
   const auto model = *Model::open(file.path());
-  const auto with_end = *Session::open(model, {.num_threads = 1});
+  const auto with_end = *Session::open(model, {.threads = 1});
   const Outcome ended = run(*with_end, {1, 2}, {.max_new_tokens = 4});
   EXPECT_EQ(ended.reason, FinishReason::kEos);
   EXPECT_EQ(ended.ids.back(), plain.ids[1]);
@@ -149,7 +149,7 @@ TEST_F(GenerationTest, a_generation_that_is_cancelled_goes_on_exactly) {
 TEST_F(GenerationTest, cancelling_at_a_thousand_points_changes_no_text) {
   const Ids prompt{1, 2, 3, 4, 5};
   const Ids whole = run(*session(), prompt, {.max_new_tokens = 12}).ids;
-  const auto cancelled = *Session::open(model_, {.context_length = 64, .num_threads = 2, .prefill_chunk = 2});
+  const auto cancelled = *Session::open(model_, {.context_length = 64, .threads = 2, .prefill_chunk = 2});
   int num_cancelled = 0;
   for (int point = 0; point < 1000; ++point) {
     cancelled->reset();
@@ -204,7 +204,7 @@ TEST_F(GenerationTest, the_time_limit_ends_it_after_a_token_or_between_chunks_of
   const Outcome one = run(*session(), {1, 2}, {.max_time = 1e-9});
   EXPECT_EQ(one.reason, FinishReason::kTime);
   EXPECT_EQ(one.ids.size(), 1u);
-  const auto chunked = *Session::open(model_, {.context_length = 16, .num_threads = 1, .prefill_chunk = 2});
+  const auto chunked = *Session::open(model_, {.context_length = 16, .threads = 1, .prefill_chunk = 2});
   const Outcome none = run(*chunked, {1, 2, 3, 4, 5}, {.max_time = 1e-9});
   EXPECT_EQ(none.reason, FinishReason::kTime);
   EXPECT_TRUE(none.ids.empty());

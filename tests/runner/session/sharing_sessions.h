@@ -41,7 +41,7 @@ class SharingSessions : public testing::TestWithParam<int32_t> {
 
   std::unique_ptr<Session> open(SessionOptions options = {}) const {
     if (options.context_length == 0) options.context_length = kContext;
-    if (options.num_threads == 0) options.num_threads = 1;
+    if (options.threads == 0) options.threads = 1;
     auto session = Session::open(model_, options);
     EXPECT_TRUE(session.ok()) << session.status().message();
     return *std::move(session);

@@ -18,7 +18,7 @@ class ProfiledSession : public testing::Test {
  protected:
   ProfiledSession() : file_(test::tiny_program({.width = kWidth})) {
     model_ = *Model::open(file_.path());
-    session_ = *Session::open(model_, {.context_length = 32, .num_threads = 2});
+    session_ = *Session::open(model_, {.context_length = 32, .threads = 2});
   }
 
   Json stop() { return Json::parse(chrome_trace(*session_, *session_->stop_profile())); }

@@ -49,7 +49,7 @@ class SessionOfWindow : public testing::TestWithParam<int32_t> {
 // The logits after every id are the same to the bit however the ids arrive and on any number of threads.
 TEST_P(SessionOfWindow, chunks_threads_and_methods_give_the_same_bits) {
   const Ids ids = some_ids(40);
-  const auto reference = open_session(model_, {.context_length = 64, .num_threads = 1, .prefill_chunk = 64});
+  const auto reference = open_session(model_, {.context_length = 64, .threads = 1, .prefill_chunk = 64});
   Logits expected(ids.size() * 19);
   ASSERT_TRUE(reference->verify(ids, expected.data()).ok());
   const auto row = [&](size_t i) {
@@ -58,7 +58,7 @@ TEST_P(SessionOfWindow, chunks_threads_and_methods_give_the_same_bits) {
   };
   for (const int64_t chunk : {1, 3, 16, 64}) {
     for (const int threads : {1, 2, 3}) {
-      const auto session = open_session(model_, {.context_length = 64, .num_threads = threads, .prefill_chunk = chunk});
+      const auto session = open_session(model_, {.context_length = 64, .threads = threads, .prefill_chunk = chunk});
       EXPECT_EQ(copy(session->prefill(std::span(ids).first(25))), row(24)) << chunk << " " << threads;
       for (size_t i = 25; i < 30; ++i) EXPECT_EQ(copy(session->decode(ids[i])), row(i)) << chunk << " " << threads;
       Logits rest(10 * 19);
@@ -133,7 +133,7 @@ TEST_P(SessionOfWindow, reset_forgets_everything) {
 TEST_P(SessionOfWindow, every_cache_type_stays_near_float32) {
   const Ids ids = some_ids(30);
   const auto logits_of = [&](KvType type) {
-    return copy(open_session(model_, {.kv_type = type, .prefill_chunk = 7})->prefill(ids));
+    return copy(open_session(model_, {.kv_dtype = type, .prefill_chunk = 7})->prefill(ids));
   };
   const Logits exact = logits_of(KvType::kFloat32);
   const auto distance = [&](const Logits& other) {
@@ -170,8 +170,8 @@ TEST(Session, options_out_of_range_are_refused) {
   const test::TinyFile file(test::tiny_program());
   const auto model = open_model(file);
   for (const SessionOptions& options :
-       {SessionOptions{.context_length = 65}, SessionOptions{.context_length = -1}, SessionOptions{.num_threads = -1},
-        SessionOptions{.num_threads = 100000}, SessionOptions{.prefill_chunk = -1}}) {
+       {SessionOptions{.context_length = 65}, SessionOptions{.context_length = -1}, SessionOptions{.threads = -1},
+        SessionOptions{.threads = 100000}, SessionOptions{.prefill_chunk = -1}}) {
     EXPECT_EQ(Session::open(model, options).status().code(), Code::kInvalidArgument);
   }
 }
@@ -261,7 +261,7 @@ TEST(Session, computes_the_same_on_chosen_cpus) {
   const test::TinyFile file(test::tiny_program());
   const auto model = open_model(file);
   const auto bound =
-      open_session(model, {.num_threads = 2, .cpus = std::to_string(usable.back()), .priority = ThreadPriority::kLow});
+      open_session(model, {.threads = 2, .cpus = std::to_string(usable.back()), .priority = ThreadPriority::kLow});
   EXPECT_EQ(copy(bound->prefill(some_ids(9))), copy(open_session(model)->prefill(some_ids(9))));
   EXPECT_EQ(usable_cpus(), usable);
   EXPECT_EQ(open_session(model, {.cpus = std::to_string(usable.back())})->num_threads(), 1);

@@ -68,7 +68,7 @@ TEST_P(SharingSessions, snapshots_are_taken_back_and_cut) {
   }
   EXPECT_EQ(session->adopt(*snapshot, 301).code(), Code::kInvalidArgument);
   EXPECT_EQ(session->adopt(*snapshot, -1).code(), Code::kInvalidArgument);
-  const auto other_layout = open({.kv_type = KvType::kInt8, .prefill_chunk = 7});
+  const auto other_layout = open({.kv_dtype = KvType::kInt8, .prefill_chunk = 7});
   ASSERT_TRUE(other_layout->adopt(*snapshot, 300).ok());
   EXPECT_EQ(other_layout->position(), 300);
   const TinyFile other_file(long_program(GetParam()));
@@ -111,10 +111,10 @@ TEST_P(SharingSessions, set_tokens_computes_only_what_is_new) {
 TEST_P(SharingSessions, a_saved_session_goes_on) {
   for (const KvType type : {KvType::kFloat32, KvType::kFloat16, KvType::kInt8, KvType::kInt4}) {
     for (const size_t count : {0, 1, 40, 300}) {
-      const auto session = open({.kv_type = type});
+      const auto session = open({.kv_dtype = type});
       ASSERT_TRUE(session->append(some_ids(count)).ok());
       ASSERT_TRUE(session->save(saved_path()).ok());
-      const auto restored = open({.kv_type = type, .num_threads = 2});
+      const auto restored = open({.kv_dtype = type, .threads = 2});
       ASSERT_TRUE(restored->append(some_ids(9, 5)).ok());
       const Status status = restored->restore(saved_path());
       ASSERT_TRUE(status.ok()) << status.message();
@@ -124,7 +124,7 @@ TEST_P(SharingSessions, a_saved_session_goes_on) {
     }
   }
   // Another layout computes the tokens again.
-  const auto longer = open({.context_length = 699, .kv_type = KvType::kFloat32, .prefill_chunk = 5});
+  const auto longer = open({.context_length = 699, .kv_dtype = KvType::kFloat32, .prefill_chunk = 5});
   ASSERT_TRUE(longer->restore(saved_path()).ok());
   expect_exact(*longer, some_ids(10, 1));
   std::filesystem::remove(saved_path());
@@ -247,7 +247,7 @@ TEST_P(SharingSessions, deferred_tokens_are_there_for_whatever_comes_next) {
 }
 
 TEST_P(SharingSessions, a_cancel_leaves_deferred_tokens_in_place) {
-  const auto session = open({.num_threads = 2, .prefill_chunk = 4});
+  const auto session = open({.threads = 2, .prefill_chunk = 4});
   for (int point = 0; point < 200; ++point) {
     session->reset();
     ASSERT_TRUE(session->append(some_ids(20)).ok());
@@ -312,7 +312,7 @@ TEST_P(SharingSessions, the_prefix_cache_gives_what_others_computed) {
   expect_exact(*third, some_ids(10, 5));
   // Other kinds of caches and other texts find nothing.
   const int64_t hits = cache->statistics().hits;
-  ASSERT_TRUE(open({.kv_type = KvType::kInt8, .prefix_cache = cache})->append(system).ok());
+  ASSERT_TRUE(open({.kv_dtype = KvType::kInt8, .prefix_cache = cache})->append(system).ok());
   ASSERT_TRUE(open({.prefix_cache = cache})->append(some_ids(50, 11)).ok());
   EXPECT_EQ(cache->statistics().hits, hits);
   cache->clear();

@@ -42,7 +42,7 @@ class RandomLife {
     GenerationOptions options{.max_new_tokens = 1 + static_cast<int64_t>(random_() % 8), .ignore_eos = true};
     options.sampling.do_sample = random_() % 2 == 0;
     options.sampling.seed = random_();
-    if (!options.sampling.do_sample) options.speculation.mode = SpeculationMode::kLookup;
+    if (!options.sampling.do_sample) options.speculation.speculative = SpeculationMode::kLookup;
     auto generation = Generation::begin(*session_, prompt, options);
     ASSERT_TRUE(generation.ok()) << generation.status().message();
     while (!(*generation)->finish_reason().has_value()) ASSERT_TRUE((*generation)->next().ok());
@@ -77,7 +77,8 @@ TEST_P(SessionsInThreads, threads_do_not_see_each_other) {
     const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 20);
     std::vector<std::unique_ptr<RandomLife>> result;
     for (uint32_t i = 0; i < kSessions; ++i) {
-      const SessionOptions options{.context_length = 400, .kv_type = static_cast<KvType>(i % 4), .prefix_cache = cache};
+      const SessionOptions options{
+          .context_length = 400, .kv_dtype = static_cast<KvType>(i % 4), .prefix_cache = cache};
       result.push_back(std::make_unique<RandomLife>(open(options), i, saved_path() + std::to_string(i)));
     }
     return result;

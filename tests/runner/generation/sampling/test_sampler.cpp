@@ -20,6 +20,18 @@ TEST(Sampler, greedy_takes_the_lowest_id_among_equals) {
   EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 3.0f, 3.0f, 2.0f}), 1);
 }
 
+TEST(Sampler, temperature_0_takes_the_largest_logit_whatever_else_is_asked_for) {
+  SamplingOptions options;
+  options.do_sample = true;
+  options.temperature = 0.0f;
+  options.xtc_probability = 1.0f;
+  ASSERT_TRUE(check_sampling(options, 4).ok());
+  Sampler sampler(options, 4);
+  const std::vector<float> logits{1.0f, 1.1f, 1.1f, 1.0f};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(sampler.sample(logits), 1);
+  EXPECT_EQ(sampler.probabilities(logits), (std::vector<float>{0.0f, 1.0f, 0.0f, 0.0f}));
+}
+
 TEST(Sampler, survives_logits_that_are_not_numbers) {
   for (const bool do_sample : {false, true}) {
     SamplingOptions options;
@@ -308,7 +320,8 @@ TEST(Sampler, options_out_of_range_are_named) {
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     return status.message();
   };
-  EXPECT_NE(message([](auto& o) { o.temperature = 0.0f; }).find("temperature = 0"), std::string::npos);
+  EXPECT_EQ(message([](auto& o) { o.temperature = -1.0f; }),
+            "temperature = -1: must be a number, 0 or more (0: always the likeliest)");
   EXPECT_NE(message([](auto& o) { o.temperature = NAN; }).find("temperature"), std::string::npos);
   EXPECT_NE(message([](auto& o) { o.top_k = -1; }).find("top_k = -1"), std::string::npos);
   EXPECT_NE(message([](auto& o) { o.top_p = 1.5f; }).find("top_p = 1.5"), std::string::npos);

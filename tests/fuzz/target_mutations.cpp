@@ -1,7 +1,8 @@
-// Feeds damaged tokenizer files, compiled tokenizers, texts and ids to the readers. Sanitizers and aborts are the
-// failures.
+// Feeds damaged inputs to the fuzz targets that it is linked with: tokenizer files, compiled tokenizers, texts and ids;
+// options. Sanitizers and aborts are the failures.
 //
-//   tokenizer_mutations [--seconds N | --iterations N] [--seed S] [--keep] [--write-seeds FOLDER] [target ...]
+//   tokenizer_mutations, options_mutations [--seconds N | --iterations N] [--seed S] [--keep] [--write-seeds FOLDER]
+//   [target ...]
 //
 // Without targets all of them run, N seconds or inputs each, after all of their corpus. --keep writes every input to
 // fuzz_TARGET.bin before it is tried. --write-seeds runs nothing.
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "tests/fuzz/corpus.h"
-#include "tests/fuzz/tokenizer_targets.h"
+#include "tests/fuzz/targets.h"
 
 namespace mote::test {
 namespace {
@@ -115,7 +116,7 @@ void run(const Target& target, const Options& options) {
 
 int main(int argc, char** argv) {
   const auto options = mote::test::parse(argc, argv);
-  for (const mote::test::Target& target : mote::test::tokenizer_targets()) {
+  for (const mote::test::Target& target : mote::test::fuzz_targets()) {
     const auto& names = options.targets;
     if (names.empty() || std::find(names.begin(), names.end(), target.name) != names.end())
       mote::test::run(target, options);

@@ -1,0 +1,19 @@
+// Speculative decoding with a draft model, as commands show it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "runner/cli/handles.h"
+
+namespace mote::cli {
+
+// The flag --draft.
+void add_draft_model(CLI::App& app, std::string& path);
+// "": none.
+void set_draft_model(const Session& session, const std::string& path);
+
+// " | drafts: ..." for a line of statistics; "" if there were none.
+std::string speculation_text(const mote_statistics& statistics);
+
+}  // namespace mote::cli

@@ -1,0 +1,83 @@
+#include "runner/generation/options/compiled_grammars.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "runner/generation/vocabulary.h"
+
+namespace mote {
+namespace {
+
+using constraints::Grammar;
+using constraints::GrammarOptions;
+using constraints::Syntax;
+
+constexpr size_t kMaxGrammars = 32;
+
+// The last that a model's texts were to follow. Thread safety: any thread.
+class CompiledGrammars {
+ public:
+  Result<std::shared_ptr<const Grammar>> get(const Model& model, const std::string& source,
+                                             const GrammarOptions& options) const {
+    const std::string key = std::to_string(static_cast<int>(options.syntax)) +
+                            std::to_string(static_cast<int>(options.whitespace)) + source;
+    if (auto kept = find(key); kept != nullptr) return kept;
+    MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
+    MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, source, options));
+    const std::lock_guard lock(mutex_);
+    kept_.emplace_front(key, grammar);
+    if (kept_.size() > kMaxGrammars) kept_.pop_back();
+    return grammar;
+  }
+
+ private:
+  using Entry = std::pair<std::string, std::shared_ptr<const Grammar>>;
+
+  std::shared_ptr<const Grammar> find(const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
+      if (entry->first != key) continue;
+      Entry found = std::move(*entry);
+      kept_.erase(entry);
+      kept_.push_front(std::move(found));
+      return kept_.front().second;
+    }
+    return nullptr;
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::deque<Entry> kept_;
+};
+
+Syntax syntax_of(const GrammarRequest& request) {
+  const bool is_gbnf = request.grammar_syntax == "auto" ? request.grammar->find("::=") != std::string::npos
+                                                        : request.grammar_syntax == "gbnf";
+  return is_gbnf ? Syntax::kGbnf : Syntax::kLark;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Grammar>> compiled_grammar(const Model& model, const std::string& source,
+                                                        const GrammarOptions& options) {
+  MOTE_ASSIGN(const auto grammars,
+              model.derived<CompiledGrammars>([]() -> Result<std::shared_ptr<const CompiledGrammars>> {
+                return std::make_shared<const CompiledGrammars>();
+              }));
+  return grammars->get(model, source, options);
+}
+
+Result<std::shared_ptr<const Grammar>> compiled_grammar(const Model& model, const GrammarRequest& request) {
+  const int count = static_cast<int>(request.json_schema.has_value()) + static_cast<int>(request.regex.has_value()) +
+                    static_cast<int>(request.grammar.has_value());
+  MOTE_REQUIRE(count <= 1, Code::kInvalidArgument, "json_schema, regex and grammar: only one of them can be given");
+  MOTE_REQUIRE(request.grammar_syntax == "auto" || request.grammar.has_value(), Code::kInvalidArgument,
+               "grammar_syntax = %s: needs a grammar", request.grammar_syntax.c_str());
+  if (request.json_schema.has_value())
+    return compiled_grammar(model, *request.json_schema, {Syntax::kJsonSchema, request.json_whitespace});
+  if (request.regex.has_value()) return compiled_grammar(model, *request.regex, {Syntax::kRegex});
+  if (request.grammar.has_value()) return compiled_grammar(model, *request.grammar, {syntax_of(request)});
+  return std::shared_ptr<const Grammar>();
+}
+
+}  // namespace mote
