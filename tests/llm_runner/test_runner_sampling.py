@@ -172,6 +172,14 @@ def test_ties_at_the_border_of_top_k_all_stay():
     np.testing.assert_allclose(warp(logits, top_k=2), expected(logits, [], {"top_k": 2}), rtol=1e-6)
 
 
+def test_top_n_sigma_leaves_what_is_near_the_largest_logit():
+    logits = np.array([0.0, 1.0, 2.0, 10.0, 9.0, 6.0], np.float32)
+    limit = logits.max() - 1.2 * logits.std()
+    for temperature in (0.5, 1.0, 3.0):
+        kept = np.where(logits >= limit, logits / temperature, -np.inf)
+        np.testing.assert_allclose(warp(logits, top_n_sigma=1.2, temperature=temperature), softmax(kept), rtol=1e-5)
+
+
 @pytest.mark.parametrize("options", [{"do_sample": False}, {"temperature": 0}, {"temperature": 0, "top_k": 7}])
 def test_greedy_is_the_lowest_of_the_largest(options):
     assert warp(np.array([0.0, 5.0, 5.0], np.float32), **options).tolist() == [0.0, 1.0, 0.0]
@@ -183,7 +191,7 @@ def test_greedy_is_the_lowest_of_the_largest(options):
      {"top_p": 1.1}, {"top_p": -0.1}, {"min_p": 2.0}, {"repetition_penalty": 0.0},
      {"temperature": "hot"}, {"seed": -1}, {"top_q": 1}, {"typical_p": 0.0}, {"xtc_probability": 1.5},
      {"xtc_threshold": -0.1}, {"frequency_penalty": float("inf")}, {"presence_penalty": float("nan")},
-     {"do_sample": 1},
+     {"top_n_sigma": -1.0}, {"do_sample": 1},
      {"dry_multiplier": -1.0}, {"no_repeat_ngram_size": -1}, {"min_new_tokens": 0.5}, {"repetition_window": -3}],
 )  # fmt: skip
 def test_bad_options_are_named(options):

@@ -121,7 +121,7 @@ def test_stop_strings_bias_and_penalties_do_what_they_do_in_the_runner(client, d
 def test_options_of_the_runner_are_fields_by_their_names(client, demo, expected):
     first = expected[1].token_ids[0]
     for options in [
-        {"top_k": 5, "typical_p": 0.9, "xtc_probability": 0.5, "xtc_threshold": 0.05, "seed": 3},
+        {"top_k": 5, "top_n_sigma": 1.5, "typical_p": 0.9, "xtc_probability": 0.5, "xtc_threshold": 0.05, "seed": 3},
         {"do_sample": False, "dry_multiplier": 1.5, "dry_allowed_length": 1, "dry_sequence_breakers": [" "]},
         {"do_sample": False, "no_repeat_ngram_size": 2, "bad_words": ["a"], "sequence_bias": [[[first], -50]]},
         {"do_sample": False, "suppress_tokens": [first], "speculative": "lookup", "draft_tokens": 3},

@@ -32,6 +32,8 @@
   X(min_new_tokens, int32_t, 0, at_least(0), "tokens", kPlain, "No end-of-sequence token before so many")              \
   X(temperature, float, 1.0f, at_least(0, "0: always the likeliest"), "", kAsksForSampling,                            \
     "Above 1: more varied; below: more predictable")                                                                   \
+  X(top_n_sigma, float, 0.0f, at_least(0, "0: off"), "", kAsksForSampling,                                             \
+    "Leave out tokens whose logit is so many standard deviations below the largest")                                   \
   X(top_k, int32_t, 0, at_least(0, "0: off"), "tokens", kAsksForSampling, "Sample among the K likeliest tokens")       \
   X(top_p, float, 1.0f, within(0, 1, "1: off"), "", kAsksForSampling,                                                  \
     "Sample among the likeliest tokens with this total probability")                                                   \

@@ -163,8 +163,8 @@ int32_t Sampler::draw_candidate() {
 // Nothing is filtered out.
 bool Sampler::draws_from_all() const {
   const bool keeps_all = options_.top_k == 0 || static_cast<size_t>(options_.top_k) >= vocab_size_;
-  return keeps_all && options_.top_p >= 1.0f && options_.min_p <= 0.0f && options_.typical_p >= 1.0f &&
-         options_.xtc_probability <= 0.0f;
+  return keeps_all && options_.top_n_sigma <= 0.0f && options_.top_p >= 1.0f && options_.min_p <= 0.0f &&
+         options_.typical_p >= 1.0f && options_.xtc_probability <= 0.0f;
 }
 
 int32_t Sampler::draw_from_all(const Logits& logits) {
@@ -215,6 +215,25 @@ double Sampler::sum_weights(const Logits& logits, float top) {
   return total;
 }
 
+// The logit from which top-n-sigma keeps ids: so many standard deviations of all finite logits below the largest.
+float Sampler::lowest_of_top_n_sigma(const Logits& logits, float top) {
+  double count = 0.0;
+  double sum = 0.0;
+  double squares = 0.0;  // of distances from the largest, which lose the least
+  for_each_part(logits, [&](const Part& part) {
+    for (int64_t i = 0; i < part.count; ++i) {
+      if (!std::isfinite(part.logits[i])) continue;
+      const double distance = static_cast<double>(part.logits[i]) - static_cast<double>(top);
+      count += 1.0;
+      sum += distance;
+      squares += distance * distance;
+    }
+  });
+  const double mean = sum / count;
+  const double deviation = std::sqrt(std::max(squares / count - mean * mean, 0.0));
+  return static_cast<float>(static_cast<double>(top) - static_cast<double>(options_.top_n_sigma) * deviation);
+}
+
 // Those that the filters keep, with their weights.
 void Sampler::collect_candidates(const Logits& logits) {
   candidates_.clear();
@@ -225,8 +244,13 @@ void Sampler::collect_candidates(const Logits& logits) {
     return static_cast<float>(static_cast<double>(top) + (math::log(weight) - 0.01) / static_cast<double>(factor_));
   };
   const bool has_top_k = options_.top_k > 0 && static_cast<size_t>(options_.top_k) < logits.values.size();
+  const bool has_sigma = options_.top_n_sigma > 0.0f;
   double total = 0.0;
-  if (has_top_k) {
+  if (has_sigma) {
+    collect_at_least(logits, lowest_of_top_n_sigma(logits, top));
+    if (has_top_k) keep_largest(static_cast<size_t>(options_.top_k));
+    sort_by_id();
+  } else if (has_top_k) {
     collect_largest(logits, static_cast<size_t>(options_.top_k));
   } else if (options_.top_p < 1.0f) {
     // Ids below this weight have less than 1 - top_p of the mass together, so top-p keeps none of them.
@@ -245,7 +269,7 @@ void Sampler::collect_candidates(const Logits& logits) {
     candidate.weight =
         math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
   }
-  keep_top_p(has_top_k ? total_weight() : total);
+  keep_top_p(has_top_k || has_sigma ? total_weight() : total);
   keep_min_p();
   keep_typical();
   leave_top_choices_out();
@@ -301,6 +325,10 @@ void Sampler::collect_largest(const Logits& logits, size_t k) {
     if (candidates_.size() >= 2 * k + 64) border = keep_largest(k);
   });
   keep_largest(k);
+  sort_by_id();
+}
+
+void Sampler::sort_by_id() {
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
 }
 

@@ -1,6 +1,7 @@
 // Logits to a token id, with the meaning and the order of Hugging Face transformers: what changes logits
-// (logit_edits.h), then temperature, top-k, top-p, min-p, typical-p, then XTC. Source: transformers
-// generation/logits_process.py, generation/utils.py _get_logits_processor
+// (logit_edits.h), then temperature, top-n-sigma, top-k, top-p, min-p, typical-p, then XTC. Source: transformers
+// generation/logits_process.py, generation/utils.py _get_logits_processor; top-n-sigma: Tang et al., "Top-n-sigma: Not
+// All Logits Are You Need", as llama.cpp has it
 #pragma once
 
 #include <cstdint>
@@ -85,6 +86,7 @@ class Sampler {
 
   float find_top(const Logits& logits);
   double sum_weights(const Logits& logits, float top);
+  float lowest_of_top_n_sigma(const Logits& logits, float top);
   void collect_candidates(const Logits& logits);
   void collect_at_least(const Logits& logits, float threshold);
   void collect_equal(const Logits& logits, float value);
@@ -93,6 +95,7 @@ class Sampler {
   void add_block(const Part& part, float threshold);
   float kth_maximum(const Logits& logits, size_t k);
   float keep_largest(size_t count);
+  void sort_by_id();
   void keep_top_p(double total);
   void keep_min_p();
   void keep_typical();
