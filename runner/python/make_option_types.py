@@ -49,6 +49,7 @@ TYPES_BY_NAME = {
     "grammar": "str | Grammar",
     "json_schema": "Mapping[str, Any] | str | bool | type",
     "logit_bias": "Mapping[int, float]",
+    "mirostat": "Literal[0, 2]",
     "sequence_bias": "Mapping[tuple[int, ...], float] | Sequence[tuple[Sequence[int], float]]",
 }
 WIDTH = 120

@@ -191,7 +191,7 @@ def test_greedy_is_the_lowest_of_the_largest(options):
      {"top_p": 1.1}, {"top_p": -0.1}, {"min_p": 2.0}, {"repetition_penalty": 0.0},
      {"temperature": "hot"}, {"seed": -1}, {"top_q": 1}, {"typical_p": 0.0}, {"xtc_probability": 1.5},
      {"xtc_threshold": -0.1}, {"frequency_penalty": float("inf")}, {"presence_penalty": float("nan")},
-     {"top_n_sigma": -1.0}, {"do_sample": 1},
+     {"top_n_sigma": -1.0}, {"mirostat": 1}, {"do_sample": 1},
      {"dry_multiplier": -1.0}, {"no_repeat_ngram_size": -1}, {"min_new_tokens": 0.5}, {"repetition_window": -3}],
 )  # fmt: skip
 def test_bad_options_are_named(options):

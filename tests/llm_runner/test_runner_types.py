@@ -45,6 +45,7 @@ WRONG = {
     "model.chat([], tool=[])": "call-arg",
     "model.chat([], context_length='4')": "arg-type",
     "model.generate('x', kv_dtype='float8')": "arg-type",
+    "model.generate('x', mirostat=1)": "arg-type",
     "model.session(temperature=1.0)": "call-arg",
     "model.session().beam_search('x', early_stopping='soon')": "arg-type",
     "Model.load('x', backend=1)": "arg-type",

@@ -122,6 +122,7 @@ def test_options_of_the_runner_are_fields_by_their_names(client, demo, expected)
     first = expected[1].token_ids[0]
     for options in [
         {"top_k": 5, "top_n_sigma": 1.5, "typical_p": 0.9, "xtc_probability": 0.5, "xtc_threshold": 0.05, "seed": 3},
+        {"do_sample": True, "mirostat": 2, "mirostat_tau": 3.0, "seed": 4},
         {"do_sample": False, "dry_multiplier": 1.5, "dry_allowed_length": 1, "dry_sequence_breakers": [" "]},
         {"do_sample": False, "no_repeat_ngram_size": 2, "bad_words": ["a"], "sequence_bias": [[[first], -50]]},
         {"do_sample": False, "suppress_tokens": [first], "speculative": "lookup", "draft_tokens": 3},
@@ -261,6 +262,7 @@ def test_tools_are_shown_to_the_model_unless_the_choice_is_none(scripted):
         ({"extra_body": {"typical_p": 0}}, "typical_p", "typical_p = 0: must be a number above 0, at most 1"),
         ({"extra_body": {"top_k": 1.5}}, "top_k", "must be an integer"),
         ({"extra_body": {"do_sample": 1}}, "do_sample", "must be true or false"),
+        ({"extra_body": {"mirostat": 1}}, "mirostat", "must be one of 0, 2"),
         ({"extra_body": {"bad_words": [""]}}, "bad_words", "none of them empty"),
         ({"extra_body": {"sequence_bias": [[[5], "much"]]}}, "sequence_bias", "a list of token ids with a number"),
         ({"extra_body": {"min_tokens": -1}}, "min_tokens", "greater than or equal to 0"),

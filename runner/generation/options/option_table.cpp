@@ -27,6 +27,8 @@ inline constexpr std::array<std::string_view, 2> kNames<Overflow>{"refuse", "shi
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<SpeculationMode>{"auto", "off", "lookup", "draft"};
 template <>
+inline constexpr std::array<std::string_view, 2> kNames<Mirostat>{"0", "2"};
+template <>
 inline constexpr std::array<std::string_view, 3> kNames<EarlyStopping>{"false", "true", "never"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<constraints::JsonWhitespace>{"flexible", "compact", "spaced"};

@@ -25,7 +25,7 @@ Status read_value(const Option& option, const JsonTree& from, std::string& to);
 Status read_value(const Option& option, const JsonTree& from, std::optional<std::string>& to);
 Status read_value(const Option& option, const JsonTree& from, std::vector<std::string>& to);
 Status read_value(const Option& option, const JsonTree& from, std::vector<int32_t>& to);
-// The place of the value among the option's choices; true and false are choices of these names.
+// The place of the value among the option's choices; true, false and integers are choices of these names.
 Result<size_t> read_choice(const Option& option, const JsonTree& from);
 
 std::string json_of(bool value);

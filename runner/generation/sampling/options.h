@@ -44,10 +44,16 @@
   X(xtc_probability, float, 0.0f, within(0, 1, "0: off"), "", kAsksForSampling,                                        \
     "XTC: how often the likeliest tokens are left out, but for the last of them")                                      \
   X(xtc_threshold, float, 0.1f, within(0, 1), "", kPlain,                                                              \
-    "XTC: the probability from which tokens are left out")
+    "XTC: the probability from which tokens are left out")                                                             \
+  X(mirostat, Mirostat, Mirostat::kOff, anything(), "", kAsksForSampling,                                              \
+    "2: Mirostat 2 takes the place of all filters and holds the surprise of the text at mirostat_tau")                 \
+  X(mirostat_tau, float, 5.0f, above(0), "bits", kPlain, "Mirostat: the surprise of a token that is aimed at")         \
+  X(mirostat_eta, float, 0.1f, within(0, 1), "", kPlain, "Mirostat: how fast it learns from each token")
 // clang-format on
 
 namespace mote {
+
+enum class Mirostat : int32_t { kOff = 0, kVersion2 = 1 };
 
 // Added to the logit of the last id where the others stand at the end of the text. -infinity: never.
 struct SequenceBias {

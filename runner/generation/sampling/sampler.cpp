@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "kernels/op.h"
@@ -23,6 +24,7 @@ Sampler::Sampler(const SamplingOptions& options, int32_t vocab_size, std::span<c
       random_(options.seed),
       scan_(scan_functions()),
       factor_(std::min(1.0f / options.temperature, std::numeric_limits<float>::max())),
+      most_surprise_(2.0 * static_cast<double>(options.mirostat_tau)),
       vocab_size_(static_cast<size_t>(vocab_size)),
       part_(kPart),
       indices_(kPart),
@@ -130,7 +132,9 @@ int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float
   if (options_.is_greedy()) return greedy(logits);
   if (draws_from_all()) return draw_from_all(logits);
   collect_candidates(logits);
-  return draw_candidate();
+  const int32_t id = draw_candidate();
+  if (options_.mirostat == Mirostat::kVersion2) learn_surprise(id);
+  return id;
 }
 
 std::vector<float> Sampler::probabilities(std::span<const float> all_logits, std::span<const float> maxima) {
@@ -163,8 +167,8 @@ int32_t Sampler::draw_candidate() {
 // Nothing is filtered out.
 bool Sampler::draws_from_all() const {
   const bool keeps_all = options_.top_k == 0 || static_cast<size_t>(options_.top_k) >= vocab_size_;
-  return keeps_all && options_.top_n_sigma <= 0.0f && options_.top_p >= 1.0f && options_.min_p <= 0.0f &&
-         options_.typical_p >= 1.0f && options_.xtc_probability <= 0.0f;
+  return keeps_all && options_.mirostat == Mirostat::kOff && options_.top_n_sigma <= 0.0f && options_.top_p >= 1.0f &&
+         options_.min_p <= 0.0f && options_.typical_p >= 1.0f && options_.xtc_probability <= 0.0f;
 }
 
 int32_t Sampler::draw_from_all(const Logits& logits) {
@@ -234,15 +238,46 @@ float Sampler::lowest_of_top_n_sigma(const Logits& logits, float top) {
   return static_cast<float>(static_cast<double>(top) - static_cast<double>(options_.top_n_sigma) * deviation);
 }
 
+// The logit of a weight, a little lower.
+float Sampler::logit_of(float top, double weight) const {
+  return static_cast<float>(static_cast<double>(top) + (math::log(weight) - 0.01) / static_cast<double>(factor_));
+}
+
+void Sampler::set_weights(float top) {
+  for (Candidate& candidate : candidates_) {
+    candidate.weight =
+        math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
+  }
+}
+
+// Ids of at most most_surprise_ bits, or the likeliest alone.
+void Sampler::collect_for_mirostat(const Logits& logits, float top) {
+  const double least_weight = sum_weights(logits, top) * math::exp(-most_surprise_ * std::numbers::ln2);
+  collect_at_least(logits, std::min(top, logit_of(top, least_weight)));
+  set_weights(top);
+  const auto likeliest = std::min_element(candidates_.begin(), candidates_.end(),
+                                          [](const auto& a, const auto& b) { return a.is_likelier_than(b); });
+  if (least_weight > 1.0) {
+    candidates_ = {Candidate(*likeliest)};
+    return;
+  }
+  std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.weight < least_weight; });
+}
+
+// By how much the drawn id surprised more or less than was aimed at, less or more is kept from now on.
+void Sampler::learn_surprise(int32_t id) {
+  const auto drawn = std::ranges::find(candidates_, id, &Candidate::id);
+  const double surprise = -math::log(drawn->weight / total_weight()) / std::numbers::ln2;
+  most_surprise_ -=
+      static_cast<double>(options_.mirostat_eta) * (surprise - static_cast<double>(options_.mirostat_tau));
+}
+
 // Those that the filters keep, with their weights.
 void Sampler::collect_candidates(const Logits& logits) {
   candidates_.clear();
   const float top = find_top(logits);
   if (!std::isfinite(top)) return collect_equal(logits, top);
-  // The logit of a weight, a little lower.
-  const auto logit_of = [&](double weight) {
-    return static_cast<float>(static_cast<double>(top) + (math::log(weight) - 0.01) / static_cast<double>(factor_));
-  };
+  if (options_.mirostat == Mirostat::kVersion2) return collect_for_mirostat(logits, top);
   const bool has_top_k = options_.top_k > 0 && static_cast<size_t>(options_.top_k) < logits.values.size();
   const bool has_sigma = options_.top_n_sigma > 0.0f;
   double total = 0.0;
@@ -255,20 +290,17 @@ void Sampler::collect_candidates(const Logits& logits) {
   } else if (options_.top_p < 1.0f) {
     // Ids below this weight have less than 1 - top_p of the mass together, so top-p keeps none of them.
     total = sum_weights(logits, top);
-    collect_at_least(logits, logit_of((1.0 - static_cast<double>(options_.top_p)) * total /
-                                      static_cast<double>(logits.values.size())));
+    collect_at_least(logits, logit_of(top, (1.0 - static_cast<double>(options_.top_p)) * total /
+                                               static_cast<double>(logits.values.size())));
   } else {
-    collect_at_least(logits, logit_of(static_cast<double>(options_.min_p)));
+    collect_at_least(logits, logit_of(top, static_cast<double>(options_.min_p)));
   }
   if (!logits.mask.empty()) {  // top_k may be more than there are allowed ids
     std::erase_if(candidates_, [](const Candidate& candidate) {
       return candidate.logit == -std::numeric_limits<float>::infinity();
     });
   }
-  for (Candidate& candidate : candidates_) {
-    candidate.weight =
-        math::exp((static_cast<double>(candidate.logit) - static_cast<double>(top)) * static_cast<double>(factor_));
-  }
+  set_weights(top);
   keep_top_p(has_top_k || has_sigma ? total_weight() : total);
   keep_min_p();
   keep_typical();

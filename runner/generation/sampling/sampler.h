@@ -1,7 +1,7 @@
 // Logits to a token id, with the meaning and the order of Hugging Face transformers: what changes logits
 // (logit_edits.h), then temperature, top-n-sigma, top-k, top-p, min-p, typical-p, then XTC. Source: transformers
 // generation/logits_process.py, generation/utils.py _get_logits_processor; top-n-sigma: Tang et al., "Top-n-sigma: Not
-// All Logits Are You Need", as llama.cpp has it
+// All Logits Are You Need", Mirostat 2: Basu et al., "Mirostat", both as llama.cpp has them
 #pragma once
 
 #include <cstdint>
@@ -87,6 +87,10 @@ class Sampler {
   float find_top(const Logits& logits);
   double sum_weights(const Logits& logits, float top);
   float lowest_of_top_n_sigma(const Logits& logits, float top);
+  float logit_of(float top, double weight) const;
+  void set_weights(float top);
+  void collect_for_mirostat(const Logits& logits, float top);
+  void learn_surprise(int32_t id);
   void collect_candidates(const Logits& logits);
   void collect_at_least(const Logits& logits, float threshold);
   void collect_equal(const Logits& logits, float value);
@@ -106,7 +110,8 @@ class Sampler {
   LogitEdits edits_;
   Random random_;
   const ScanFunctions& scan_;
-  float factor_;  // 1 / temperature
+  float factor_;          // 1 / temperature
+  double most_surprise_;  // Mirostat: bits of what is kept
   size_t vocab_size_;
   std::vector<float> part_;  // logits of a part that is edited, or weights
   std::vector<int32_t> indices_;
