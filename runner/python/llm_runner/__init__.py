@@ -33,7 +33,8 @@ from llm_runner.model import Model, check_tokenizer
 from llm_runner.option_types import GenerationOptions, LoadingOptions
 from llm_runner.options import check_options, describe_options
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
-from llm_runner.session import ChatOptions, PrefixCache, Session, SessionOptions
+from llm_runner.session import Session
+from llm_runner.session_options import ChatOptions, PrefixCache, SessionOptions
 
 forward_to_logging()
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Protocol, Unpack
 
 from llm_runner import _core
+from llm_runner._core import Session as NativeSession
+from llm_runner.arguments import checked_ids, checked_int
 from llm_runner.errors import ArgumentError, MoteError
 from llm_runner.generation import TokenLogprob
+from llm_runner.loaded import LoadedModel
 from llm_runner.option_types import GenerationOptions
-from llm_runner.options import checked_ids, checked_int, native
-from llm_runner.session import Session, SessionOptions, native_session_options
-
-if TYPE_CHECKING:
-    from llm_runner.model import Model
+from llm_runner.options import native
+from llm_runner.session_options import SessionOptions, native_session_options
 
 MAX_SEQUENCES = 256
+
+
+class AnySession(Protocol):
+    """A `Session`."""
+
+    @property
+    def _core(self) -> NativeSession: ...
 
 
 class BatchPiece(NamedTuple):
@@ -50,7 +57,7 @@ class Batch:
     Thread safety: `add`, `cancel`, `wait` and `len` from any thread at any time; calls of `step` take turns.
     """
 
-    def __init__(self, model: Model, max_sequences: int = 16, **options: Unpack[SessionOptions]):
+    def __init__(self, model: LoadedModel, max_sequences: int = 16, **options: Unpack[SessionOptions]):
         checked_int("max_sequences", max_sequences, 1, MAX_SEQUENCES)
         if options.pop("draft_model", None) is not None:
             raise ArgumentError("draft_model: a batch decodes one token of each sequence at a time")
@@ -62,7 +69,7 @@ class Batch:
         self,
         prompt: str | Sequence[int],
         *,
-        session: Session | None = None,
+        session: AnySession | None = None,
         fork: bool = False,
         **options: Unpack[GenerationOptions],
     ) -> int:
@@ -133,7 +140,7 @@ def generate_batch(
     batch: Batch,
     prompts: Sequence[str | Sequence[int]],
     options: GenerationOptions,
-    forked: Session | None = None,
+    forked: AnySession | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Adds the prompts to an empty batch; the iterator, for `Model.generate_batch`, closes it.
 

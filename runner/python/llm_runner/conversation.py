@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from llm_runner import _core
 from llm_runner.chat import as_json, json_text
 from llm_runner.generation import TokenLogprob, with_rates
+from llm_runner.loaded import LoadedModel
 from llm_runner.reply import ReplyEvent
-
-if TYPE_CHECKING:
-    from llm_runner.model import Model
 
 
 class ConversationOptions(TypedDict, total=False):
@@ -35,7 +33,9 @@ class Conversation:
     Errors: TemplateError with jinja2's message; ArgumentError naming the field
     """
 
-    def __init__(self, model: Model, messages: Sequence[Mapping[str, Any]], **options: Unpack[ConversationOptions]):
+    def __init__(
+        self, model: LoadedModel, messages: Sequence[Mapping[str, Any]], **options: Unpack[ConversationOptions]
+    ):
         self._core = _core.Chat(model._core)
         texts = as_json(
             messages, options.get("tools"), options.get("documents"), False,

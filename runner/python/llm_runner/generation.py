@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Protocol, Unpack
 import numpy as np
 
 from llm_runner import _core
+from llm_runner.arguments import checked_ids, checked_int
 from llm_runner.option_types import GenerationOptions
-from llm_runner.options import checked_ids, checked_int, native
+from llm_runner.options import native
 
 
 class TokenLogprob(NamedTuple):

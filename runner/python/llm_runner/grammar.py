@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from llm_runner import _core
 from llm_runner.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from llm_runner.model import Model
+from llm_runner.loaded import LoadedModel
 
 SYNTAXES = ("json_schema", "regex", "gbnf", "lark")  # in the order of MOTE_SYNTAX_*
 WHITESPACES = ("flexible", "compact", "spaced")  # of MOTE_JSON_WHITESPACE_*
@@ -44,7 +42,7 @@ class Grammar:
 
     def __init__(
         self,
-        vocabulary: Model | Vocabulary,
+        vocabulary: LoadedModel | Vocabulary,
         *,
         json_schema: Mapping[str, Any] | str | bool | type | None = None,
         regex: str | None = None,
