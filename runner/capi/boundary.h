@@ -50,8 +50,10 @@ Status write_struct(const T& from, T* to) {
   return {};
 }
 
-inline std::string_view text_or_empty(const char* text) {
-  return text != nullptr ? std::string_view(text) : std::string_view();
+// A text in a struct. NULL: none; bytes 0: up to a NUL.
+inline std::string_view text_or_empty(const char* text, size_t bytes = 0) {
+  if (text == nullptr) return {};
+  return bytes > 0 ? std::string_view(text, bytes) : std::string_view(text);
 }
 
 // What a caller gives together with a function that lets go of it, which is called with the last copy's end.

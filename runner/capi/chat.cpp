@@ -27,10 +27,10 @@ Result<TemplateInput> read_conversation(const mote_conversation& conversation) {
   MOTE_RETURN_IF_ERROR(read_struct(&conversation, given));
   MOTE_REQUIRE(given.messages != nullptr, Code::kInvalidArgument, "conversation->messages is NULL");
   TemplateInput input;
-  input.messages = given.messages;
-  input.tools = text_or_empty(given.tools);
-  input.documents = text_or_empty(given.documents);
-  input.variables = text_or_empty(given.variables);
+  input.messages = text_or_empty(given.messages, given.messages_bytes);
+  input.tools = text_or_empty(given.tools, given.tools_bytes);
+  input.documents = text_or_empty(given.documents, given.documents_bytes);
+  input.variables = text_or_empty(given.variables, given.variables_bytes);
   input.add_generation_prompt = given.add_generation_prompt != 0;
   input.continue_field = text_or_empty(given.continue_final_message);
   return input;

@@ -27,7 +27,7 @@ mote_error_code begin_turn(mote_chat* handle, mote_session* session_handle, cons
     MOTE_ASSIGN(const auto chat, enter(handle));
     MOTE_ASSIGN(auto session, mote::capi::change(session_handle));
     MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
-    MOTE_ASSIGN(const mote::GenerationOptions options, given.generation(session->session->model()));
+    MOTE_ASSIGN(const mote::GenerationOptions options, given.reply(session->session->model()));
     MOTE_ASSIGN(auto kept, share(session_handle));
     mote::Conversation conversation = chat->conversation;
     MOTE_RETURN_IF_ERROR(prepare(conversation));

@@ -1,19 +1,20 @@
 /* The C API of Mote. Every binding and the command line go through it.
  *
  * Ownership: *_open and *_begin give handles that the caller closes; a session keeps its model alive and a generation
- * its session, so they may be closed in any order. Strings passed in are UTF-8, NUL-terminated unless a length is
- * given, and copied. Strings returned through `char**` are freed with mote_string_free. Handles are numbers and no
- * addresses: one that was closed, also by another thread, or is of another kind or was never given is
- * MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle was closed of lives until the calls on it
- * have returned. Threads: models, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used
- * from any number of threads. Sessions, generations, constraints, replies, chats and turns take one call at a time, a
- * generation or a turn and its session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE,
- * and so is one on a session that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel,
- * mote_chat_turn_cancel and mote_session_position may come at any time; mote_session_cancel may be called in a signal
- * handler. A batch: see there. Errors: functions return MOTE_OK or a MOTE_ERROR_* code and, if `error` is not NULL,
- * fill it. NULL where a pointer is needed is MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment
- * says: of a handle that may not be used as of NULL. Nothing aborts and no C++ exception leaves. Structs start with
- * struct_size, set by the caller to sizeof; fields are only ever added at the end. */
+ * its session, so they may be closed in any order. Text passed in is UTF-8, copied, and a pointer with a length; paths
+ * and names are NUL-terminated, and so is a text in a struct whose length there is 0. Strings returned through `char**`
+ * are freed with mote_string_free. Handles are numbers and no addresses: one that was closed, also by another thread,
+ * or is of another kind or was never given is MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle
+ * was closed of lives until the calls on it have returned. Threads: models, prefix caches, vocabularies, grammars, chat
+ * templates, prompts and beams may be used from any number of threads. Sessions, generations, constraints, replies,
+ * chats and turns take one call at a time, a generation or a turn and its session together: another call meanwhile,
+ * from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a session that a batch continues. Only closing,
+ * mote_session_cancel, mote_generation_cancel, mote_chat_turn_cancel and mote_session_position may come at any time;
+ * mote_session_cancel may be called in a signal handler. A batch: see there. Errors: functions return MOTE_OK or a
+ * MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
+ * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of
+ * NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size, set by the caller to sizeof; fields
+ * are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
 
@@ -261,6 +262,10 @@ typedef struct {
                             NULL: none */
   const char* continue_final_message; /* the last message's field that the model is to go on with, such as "content";
                                          NULL: none */
+  size_t messages_bytes;              /* of the texts; 0: up to a NUL */
+  size_t tools_bytes;
+  size_t documents_bytes;
+  size_t variables_bytes;
 } mote_conversation;
 
 /* Renders as transformers' apply_chat_template does. Errors: MOTE_ERROR_TEMPLATE with the message that jinja2 or
@@ -296,6 +301,9 @@ typedef struct {
   const char* prompt; /* what the reply follows, or its last 4 kB: it may have begun the reasoning; NULL: not known */
   const char*
       tools; /* those of the conversation, a JSON list: parameters that are strings stay strings; NULL: not known */
+  size_t chat_template_bytes; /* of the texts; 0: up to a NUL */
+  size_t prompt_bytes;
+  size_t tools_bytes;
 } mote_reply_options;
 
 /* *json is a list of the formats' names. */
@@ -681,8 +689,8 @@ MOTE_API mote_error_code mote_chat_prompt(mote_chat* chat, int32_t* ids, size_t 
 
 /* Begins a reply. The next mote_chat_next reads the prompt. Where the session's overflow is shift and num_keep was not
  * given, the system message and the tools stay. A cancel of the session from before does not count. options may be
- * NULL: the model's defaults; skip_special_tokens 0 shows special tokens that are no marks. Errors: those of
- * mote_chat_prompt and mote_generation_begin. */
+ * NULL: the model's defaults, but as long as the context allows unless max_new_tokens is given; skip_special_tokens
+ * = false shows special tokens that are no marks. Errors: those of mote_chat_prompt and mote_generation_begin. */
 MOTE_API mote_error_code mote_chat_reply(mote_chat* chat, mote_session* session, const mote_options* options,
                                          mote_chat_turn** out, mote_error* error);
 /* The same after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if there is

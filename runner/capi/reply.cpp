@@ -18,9 +18,10 @@ Status open(const mote_reply_options* options, std::string_view own_template, mo
   if (options != nullptr) MOTE_RETURN_IF_ERROR(mote::capi::read_struct(options, given));
   mote::ReplyOptions chosen;
   chosen.format = text_or_empty(given.format);
-  chosen.chat_template = given.chat_template != nullptr ? std::string_view(given.chat_template) : own_template;
-  chosen.prompt = text_or_empty(given.prompt);
-  chosen.tools = text_or_empty(given.tools);
+  chosen.chat_template =
+      given.chat_template == nullptr ? own_template : text_or_empty(given.chat_template, given.chat_template_bytes);
+  chosen.prompt = text_or_empty(given.prompt, given.prompt_bytes);
+  chosen.tools = text_or_empty(given.tools, given.tools_bytes);
   MOTE_ASSIGN(auto parser, mote::ReplyParser::make(chosen));
   return give(out, std::move(parser));
 }

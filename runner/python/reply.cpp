@@ -14,7 +14,9 @@ class Reply {
     auto options = sized<mote_reply_options>();
     options.format = format ? format->c_str() : nullptr;
     options.chat_template = chat_template.c_str();
+    options.chat_template_bytes = chat_template.size();
     options.prompt = prompt.c_str();
+    options.prompt_bytes = prompt.size();
     options.tools = tools ? tools->c_str() : nullptr;
     mote_reply* opened = nullptr;
     check([&](mote_error* error) { return mote_reply_open(&options, &opened, error); });

@@ -97,7 +97,6 @@ void Settings::advance_seed(uint64_t count) {
 Options Settings::options() const {
   GivenOptions given = given_;
   given.erase(kDraft);
-  given.try_emplace("max_new_tokens", std::vector<std::string>{"0"});
   return make_options(MOTE_SCOPE_GENERATION, given);
 }
 

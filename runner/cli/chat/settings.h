@@ -36,7 +36,7 @@ class Settings {
   // Where a seed was given, another try takes the next one.
   void advance_seed(uint64_t count);
 
-  // For a reply, which may be as long as the context allows unless that was set. Errors: InputError.
+  // Of a reply. Errors: InputError.
   Options options() const;
   std::string draft_model() const;  // a path; "": none
 

@@ -116,6 +116,12 @@ Result<GenerationOptions> OptionSet::generation(const Model& model) const {
   return std::move(values.generation);
 }
 
+Result<GenerationOptions> OptionSet::reply(const Model& model) const {
+  auto options = generation(model);
+  if (options.ok() && !is_given("max_new_tokens")) options->max_new_tokens = 0;
+  return options;
+}
+
 Result<SamplingOptions> OptionSet::sampling() const {
   for (const auto& [name, value] : given_) {
     MOTE_REQUIRE(!has_texts_of_tokens(*find_option(name), value), Code::kInvalidArgument,

@@ -38,7 +38,9 @@ class OptionSet {
   // it was given, a seed that was not given is another one each time, and temperature 0 is greedy. Errors:
   // kInvalidArgument naming the option, those of vocabulary_of and of compiling a grammar.
   Result<GenerationOptions> generation(const Model& model) const;
-  // The same without a model and its defaults: what was given, the rest off. Errors: also kInvalidArgument for texts
+  // Those of a reply in a chat: the same, but as long as the context allows unless max_new_tokens was given.
+  Result<GenerationOptions> reply(const Model& model) const;
+  // As generation, without a model and its defaults: what was given, the rest off. Errors: also kInvalidArgument for texts
   // that stand for tokens.
   Result<SamplingOptions> sampling() const;
   // Its edits and limits are those of generation(model).

@@ -60,6 +60,22 @@ class CApiChat : public testing::Test {
   mote_prompt* prompt_ = nullptr;
 };
 
+TEST_F(CApiChat, texts_of_a_struct_may_have_a_length_instead_of_a_nul) {
+  const std::string messages = R"([{"role": "a", "content": "bc"}])";
+  const std::string tools = R"([{"type": "function"}])";
+  const std::string variables = R"({"eos_token": "<eos>"})";
+  const std::string all = messages + tools + variables + "]}";
+  conversation_.tools = all.data() + messages.size();
+  conversation_.variables = conversation_.tools + tools.size();
+  conversation_.messages_bytes = messages.size();
+  conversation_.tools_bytes = tools.size();
+  conversation_.variables_bytes = variables.size();
+  ASSERT_EQ(render(all.c_str()), MOTE_OK) << error_.message;
+  EXPECT_EQ(text(), "abc<eos>d");
+  conversation_.variables_bytes = 0;  // up to the NUL, behind which there is too much
+  EXPECT_NE(render(all.c_str()), MOTE_OK);
+}
+
 TEST_F(CApiChat, renders_with_the_models_template) {
   conversation_.variables = R"({"eos_token": "<eos>"})";
   conversation_.tools = R"([{"type": "function"}])";

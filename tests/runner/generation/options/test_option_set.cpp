@@ -166,6 +166,8 @@ TEST_F(OptionsOfModel, what_is_given_takes_the_place_of_the_models_default) {
   EXPECT_EQ(found.sampling.top_k, 20);
   EXPECT_EQ(found.sampling.top_p, 0.5f);
   EXPECT_EQ(found.max_new_tokens, 16);
+  EXPECT_EQ(OptionSet(kAllScopes).reply(*model)->max_new_tokens, 0);
+  EXPECT_EQ(given(R"({"max_new_tokens": 5})").reply(*model)->max_new_tokens, 5);
   EXPECT_EQ(found.max_time, 2.0);
   EXPECT_EQ(found.stop_strings, (std::vector<std::string>{"b", "c"}));
   EXPECT_EQ(shown(options, "top_k", model.get()), "20");
