@@ -22,6 +22,13 @@ std::string take_events(mote_reply* reply) {
   return text;
 }
 
+TEST(CApiNames, finish_reasons_have_names) {
+  EXPECT_STREQ(mote_finish_reason_name(MOTE_FINISH_EOS), "eos");
+  EXPECT_STREQ(mote_finish_reason_name(MOTE_FINISH_STOP_STRING), "stop_string");
+  EXPECT_EQ(mote_finish_reason_name(MOTE_FINISH_NONE), nullptr);
+  EXPECT_EQ(mote_finish_reason_name(static_cast<mote_finish_reason>(1000)), nullptr);
+}
+
 TEST(CApiReply, reads_a_reply_in_pieces) {
   auto error = sized<mote_error>();
   auto options = sized<mote_reply_options>();
