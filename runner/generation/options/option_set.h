@@ -40,8 +40,8 @@ class OptionSet {
   Result<GenerationOptions> generation(const Model& model) const;
   // Those of a reply in a chat: the same, but as long as the context allows unless max_new_tokens was given.
   Result<GenerationOptions> reply(const Model& model) const;
-  // As generation, without a model and its defaults: what was given, the rest off. Errors: also kInvalidArgument for texts
-  // that stand for tokens.
+  // As generation, without a model and its defaults: what was given, the rest off. Errors: also kInvalidArgument for
+  // texts that stand for tokens.
   Result<SamplingOptions> sampling() const;
   // Its edits and limits are those of generation(model).
   Result<BeamSearchOptions> beam_search(const Model& model) const;
