@@ -52,32 +52,19 @@ inline mote_model_info info_of(const Model& model) {
 
 inline std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special,
                                      bool parse_special) {
-  std::vector<int32_t> ids(text.size() + 16);
-  size_t count = 0;
-  const auto fill = [&](mote_error* error) {
-    return mote_tokenize(model.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(),
-                         &count, error);
-  };
-  check(fill);
-  if (count > ids.size()) {  // normalisation can lengthen a text
-    ids.resize(count);
-    check(fill);
-  }
-  ids.resize(count);
-  return ids;
+  return all_ids(most_ids(text.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
+    check([&](mote_error* error) {
+      return mote_tokenize(model.get(), text.data(), text.size(), add_special, parse_special, ids, capacity, count,
+                           error);
+    });
+  });
 }
 
 // As mote_prompt_tokenize.
 inline std::vector<int32_t> prompt_ids(const Model& model, const mote_prompt* prompt) {
-  std::vector<int32_t> ids;
-  size_t count = 0;
-  const auto fill = [&](mote_error* error) {
-    return mote_prompt_tokenize(model.get(), prompt, ids.data(), ids.size(), &count, error);
-  };
-  check(fill);
-  ids.resize(count);
-  if (count > 0) check(fill);
-  return ids;
+  return all_ids(0, [&](int32_t* ids, size_t capacity, size_t* count) {
+    check([&](mote_error* error) { return mote_prompt_tokenize(model.get(), prompt, ids, capacity, count, error); });
+  });
 }
 
 }  // namespace mote::cli

@@ -50,18 +50,11 @@ std::string read_prompt(const RunFlags& flags) {
 
 // The ids of a text that the session goes on with.
 std::vector<int32_t> prompt_ids(const Session& session, const std::string& text) {
-  std::vector<int32_t> ids(text.size() + 16);
-  size_t count = 0;
-  const auto fill = [&](mote_error* error) {
-    return mote_session_tokenize(session.get(), text.data(), text.size(), 1, ids.data(), ids.size(), &count, error);
-  };
-  check(fill);
-  if (count > ids.size()) {  // normalisation can lengthen a text
-    ids.resize(count);
-    check(fill);
-  }
-  ids.resize(count);
-  return ids;
+  return all_ids(most_ids(text.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
+    check([&](mote_error* error) {
+      return mote_session_tokenize(session.get(), text.data(), text.size(), 1, ids, capacity, count, error);
+    });
+  });
 }
 
 void print_statistics(const Model& model, const Generation& generation) {

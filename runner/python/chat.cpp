@@ -41,15 +41,12 @@ py::tuple text_and_spans(const Prompt& prompt) {
 }
 
 std::vector<int32_t> tokenize(const Model& model, const Prompt& prompt) {
-  std::vector<int32_t> ids;
-  size_t count = 0;
-  const auto fill = [&, handle = model.handle()](mote_error* error) {
-    return mote_prompt_tokenize(handle.get(), prompt.get(), ids.data(), ids.size(), &count, error);
-  };
-  check_without_gil(fill);
-  ids.resize(count);
-  if (count > 0) check_without_gil(fill);
-  return ids;
+  const std::shared_ptr<mote_model> handle = model.handle();
+  return all_ids(0, [&](int32_t* ids, size_t capacity, size_t* count) {
+    check_without_gil([&](mote_error* error) {
+      return mote_prompt_tokenize(handle.get(), prompt.get(), ids, capacity, count, error);
+    });
+  });
 }
 
 using OptionalText = std::optional<std::string>;

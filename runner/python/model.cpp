@@ -4,19 +4,13 @@ namespace mote::python {
 namespace {
 
 std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special, bool parse_special) {
-  std::vector<int32_t> ids(text.size() + 16);
-  size_t count = 0;
-  const auto fill = [&, handle = model.handle()](mote_error* error) {
-    return mote_tokenize(handle.get(), text.data(), text.size(), add_special, parse_special, ids.data(), ids.size(),
-                         &count, error);
-  };
-  check_without_gil(fill);
-  if (count > ids.size()) {  // normalisation can lengthen a text
-    ids.resize(count);
-    check_without_gil(fill);
-  }
-  ids.resize(count);
-  return ids;
+  const std::shared_ptr<mote_model> handle = model.handle();
+  return all_ids(most_ids(text.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
+    check_without_gil([&](mote_error* error) {
+      return mote_tokenize(handle.get(), text.data(), text.size(), add_special, parse_special, ids, capacity, count,
+                           error);
+    });
+  });
 }
 
 py::str detokenize(const Model& model, const std::vector<int32_t>& ids, bool skip_special) {

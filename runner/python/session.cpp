@@ -53,19 +53,11 @@ void append_text(Session& session, const std::string& text, bool parse_special) 
 }
 
 std::vector<int32_t> tokenize(Session& session, const std::string& text, bool parse_special) {
-  std::vector<int32_t> ids(text.size() + 16);
-  size_t count = 0;
-  const auto fill = [&](mote_session* handle, mote_error* error) {
-    return mote_session_tokenize(handle, text.data(), text.size(), parse_special, ids.data(), ids.size(), &count,
-                                 error);
-  };
-  run(session, fill);
-  if (count > ids.size()) {  // normalisation can lengthen a text
-    ids.resize(count);
-    run(session, fill);
-  }
-  ids.resize(count);
-  return ids;
+  return all_ids(most_ids(text.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
+    run(session, [&](mote_session* handle, mote_error* error) {
+      return mote_session_tokenize(handle, text.data(), text.size(), parse_special, ids, capacity, count, error);
+    });
+  });
 }
 
 int64_t set_tokens(Session& session, const std::vector<int32_t>& ids) {
