@@ -8,16 +8,12 @@
 #include <random>
 
 #include "runner/generation/sampling/sampler.h"
+#include "tests/runner/generation/sampling/random_logits.h"
 
 namespace mote {
 namespace {
 
-std::vector<float> random_logits(std::mt19937& random, size_t count) {
-  std::normal_distribution<float> normal(0.0f, 3.0f);
-  std::vector<float> logits(count);
-  for (float& logit : logits) logit = normal(random);
-  return logits;
-}
+using test::random_logits;
 
 SamplingOptions mirostat(float tau, float eta, uint64_t seed = 1) {
   SamplingOptions options;
