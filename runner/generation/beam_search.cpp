@@ -14,10 +14,7 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 Status check(const BeamSearchOptions& options) {
-#define MOTE_CHECK(name, type, default_value, accepted, ...) \
-  MOTE_RETURN_IF_ERROR(check_accepted(#name, options.name, accepted));
-  MOTE_BEAM_SEARCH_OPTIONS(MOTE_CHECK)
-#undef MOTE_CHECK
+  MOTE_BEAM_SEARCH_OPTIONS(MOTE_OPTION_CHECK)
   MOTE_REQUIRE(options.num_return_sequences <= options.num_beams, Code::kInvalidArgument,
                "num_return_sequences = %d: must be 1..%d, the number of beams", options.num_return_sequences,
                options.num_beams);

@@ -20,10 +20,7 @@ Status check_grammar(const Model& model, const Grammar& grammar) {
 
 Status check_generation(const Model& model, const GenerationOptions& options) {
   MOTE_RETURN_IF_ERROR(check_sampling(options.sampling, model.vocab_size()));
-#define MOTE_CHECK(name, type, default_value, accepted, ...) \
-  MOTE_RETURN_IF_ERROR(check_accepted(#name, options.name, accepted));
-  MOTE_GENERATION_OPTIONS(MOTE_CHECK)
-#undef MOTE_CHECK
+  MOTE_GENERATION_OPTIONS(MOTE_OPTION_CHECK)
   MOTE_RETURN_IF_ERROR(check_token_ids("stop_token_ids", options.stop_token_ids, model.vocab_size()));
   MOTE_RETURN_IF_ERROR(StopStrings::make(options.stop_strings).status());
   return options.grammar == nullptr ? Status() : check_grammar(model, *options.grammar);

@@ -45,3 +45,7 @@ Status check_accepted(const char* name, T value, const Accepted& accepted) {
 }
 
 }  // namespace mote
+
+// Of a row the check of its field in `options`, for functions that return a Status.
+#define MOTE_OPTION_CHECK(name, type, default_value, accepted, ...) \
+  MOTE_RETURN_IF_ERROR(::mote::check_accepted(#name, options.name, accepted));

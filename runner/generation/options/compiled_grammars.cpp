@@ -51,8 +51,9 @@ class CompiledGrammars {
 };
 
 Syntax syntax_of(const GrammarRequest& request) {
-  const bool is_gbnf = request.grammar_syntax == "auto" ? request.grammar->find("::=") != std::string::npos
-                                                        : request.grammar_syntax == "gbnf";
+  const bool is_gbnf = request.grammar_syntax == GrammarSyntax::kAuto
+                           ? request.grammar->find("::=") != std::string::npos
+                           : request.grammar_syntax == GrammarSyntax::kGbnf;
   return is_gbnf ? Syntax::kGbnf : Syntax::kLark;
 }
 
@@ -71,8 +72,9 @@ Result<std::shared_ptr<const Grammar>> compiled_grammar(const Model& model, cons
   const int count = static_cast<int>(request.json_schema.has_value()) + static_cast<int>(request.regex.has_value()) +
                     static_cast<int>(request.grammar.has_value());
   MOTE_REQUIRE(count <= 1, Code::kInvalidArgument, "json_schema, regex and grammar: only one of them can be given");
-  MOTE_REQUIRE(request.grammar_syntax == "auto" || request.grammar.has_value(), Code::kInvalidArgument,
-               "grammar_syntax = %s: needs a grammar", request.grammar_syntax.c_str());
+  MOTE_REQUIRE(request.grammar_syntax == GrammarSyntax::kAuto || request.grammar.has_value(), Code::kInvalidArgument,
+               "grammar_syntax = %s: needs a grammar",
+               request.grammar_syntax == GrammarSyntax::kGbnf ? "gbnf" : "lark");
   if (request.json_schema.has_value())
     return compiled_grammar(model, *request.json_schema, {Syntax::kJsonSchema, request.json_whitespace});
   if (request.regex.has_value()) return compiled_grammar(model, *request.regex, {Syntax::kRegex});

@@ -168,11 +168,8 @@ Result<std::string> OptionSet::show(const Model* model) const {
   for (const Option& option : all_options()) {
     if (!has(scopes_, option.scope)) continue;
     const auto given = given_.find(option.name);
-    const bool is_open = std::string_view(option.name) == "seed";  // another one each time
     text += (text.empty() ? "{" : ", ") + json_of(std::string_view(option.name)) + ": " +
-            (given != given_.end() ? given->second.dump()
-             : is_open             ? "null"
-                                   : option.show(values));
+            (given != given_.end() ? given->second.dump() : option.show_default(values));
   }
   return text.empty() ? "{}" : text + "}";
 }

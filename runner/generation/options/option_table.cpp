@@ -31,12 +31,14 @@ inline constexpr std::array<std::string_view, 2> kNames<Mirostat>{"0", "2"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<EarlyStopping>{"false", "true", "never"};
 template <>
+inline constexpr std::array<std::string_view, 3> kNames<GrammarSyntax>{"auto", "gbnf", "lark"};
+template <>
 inline constexpr std::array<std::string_view, 3> kNames<constraints::JsonWhitespace>{"flexible", "compact", "spaced"};
 static_assert(KvType::kInt4 == KvType{3} && ThreadPriority::kHigh == ThreadPriority{2} &&
               Overflow::kShift == Overflow{1});
 static_assert(SpeculationMode::kDraft == SpeculationMode{3} && EarlyStopping::kNever == EarlyStopping{2});
+static_assert(GrammarSyntax::kLark == GrammarSyntax{2});
 static_assert(constraints::JsonWhitespace::kSpaced == constraints::JsonWhitespace{2});
-inline constexpr std::array<std::string_view, 3> kGrammarSyntaxes{"auto", "gbnf", "lark"};
 
 template <typename T>
 constexpr OptionKind kind_of() {
@@ -125,18 +127,7 @@ constexpr Option list(const char* name, OptionKind kind, const char* note, const
   return {name, kGenerationScope, kind, noted(note), "", false, help, {}, read, show};
 }
 
-constexpr Option with_choices(Option option, Names choices, decltype(Option::read) read) {
-  option.kind = OptionKind::kChoice;
-  option.choices = choices;
-  option.read = read;
-  return option;
-}
-
-Status read_grammar_syntax(const Option& option, const JsonTree& from, OptionValues& to, const Model*) {
-  MOTE_ASSIGN(const size_t choice, read_choice(option, from));
-  to.grammar.grammar_syntax = option.choices[choice];
-  return {};
-}
+std::string show_nothing(const OptionValues&) { return "null"; }
 
 // What is also accepted as JSON of another kind.
 template <size_t count>
@@ -147,8 +138,6 @@ constexpr std::array<Option, count> with_readers(std::array<Option, count> optio
   }
   return options;
 }
-
-std::string show_nothing(const OptionValues&) { return "null"; }
 
 constexpr auto kOptions = with_readers(std::to_array<Option>(
     {MOTE_GENERATION_OPTIONS(MOTE_GENERATION_ROW) MOTE_SAMPLING_OPTIONS(MOTE_SAMPLING_ROW)
@@ -175,8 +164,7 @@ constexpr auto kOptions = with_readers(std::to_array<Option>(
      MOTE_GRAMMAR_ROW(json_schema, "The text is JSON that this schema accepts"),
      MOTE_GRAMMAR_ROW(regex, "The whole text matches this regular expression"),
      MOTE_GRAMMAR_ROW(grammar, "The text follows this grammar"),
-     with_choices(MOTE_GRAMMAR_ROW(grammar_syntax, "Of the grammar; auto: gbnf if there is a ::= in it, else lark"),
-                  kGrammarSyntaxes, read_grammar_syntax),
+     MOTE_GRAMMAR_ROW(grammar_syntax, "Of the grammar; auto: gbnf if there is a ::= in it, else lark"),
      MOTE_GRAMMAR_ROW(json_whitespace, "Between the parts of JSON that a schema asks for"),
      MOTE_BEAM_SEARCH_OPTIONS(MOTE_BEAM_SEARCH_ROW) MOTE_SESSION_OPTIONS(MOTE_SESSION_ROW)
          MOTE_MODEL_OPTIONS(MOTE_MODEL_ROW)}));
@@ -246,6 +234,10 @@ std::string Option::accepted_text() const {
   return text;
 }
 
+std::string Option::show_default(const OptionValues& defaults) const {
+  return std::string_view(name) == "seed" ? "null" : show(defaults);
+}
+
 std::span<const Option> all_options() { return kOptions; }
 
 const Option* find_option(std::string_view name) {
@@ -291,14 +283,13 @@ std::string describe_options() {
     std::string choices;
     for (const std::string_view choice : option.choices) choices += (choices.empty() ? "" : ", ") + json_of(choice);
     const auto bit = static_cast<uint32_t>(option.scope);
-    const bool is_open = std::string_view(option.name) == "seed";  // another one each time
     const auto limit = [](double value) { return std::isfinite(value) ? json_of(value) : std::string("null"); };
     text += text.empty() ? "[" : ",\n ";
     text += "{\"name\": " + json_of(std::string_view(option.name)) +
             ", \"scope\": " + json_of(kScopes[static_cast<size_t>(std::countr_zero(bit))]) +
             ", \"type\": " + json_of(std::string_view(name_of(option.kind))) + ", \"choices\": [" + choices +
             "], \"minimum\": " + limit(option.accepted.least) + ", \"maximum\": " + limit(option.accepted.most) +
-            ", \"default\": " + (is_open ? "null" : option.show(defaults)) +
+            ", \"default\": " + option.show_default(defaults) +
             ", \"unit\": " + json_of(std::string_view(option.unit)) +
             ", \"asks_for_sampling\": " + json_of(option.asks_for_sampling) +
             ", \"accepted\": " + json_of(option.accepted_text()) +

@@ -35,12 +35,15 @@ enum class OptionKind : uint8_t {
 };
 const char* name_of(OptionKind kind);
 
+// How the source of a grammar is written. kAuto: GBNF if there is a ::= in it, else Lark.
+enum class GrammarSyntax : uint8_t { kAuto = 0, kGbnf, kLark };
+
 // A grammar by its source, of which at most one is given.
 struct GrammarRequest {
   std::optional<std::string> json_schema;
   std::optional<std::string> regex;
   std::optional<std::string> grammar;
-  std::string grammar_syntax = "auto";
+  GrammarSyntax grammar_syntax = GrammarSyntax::kAuto;
   constraints::JsonWhitespace json_whitespace = constraints::JsonWhitespace::kFlexible;
 };
 
@@ -72,6 +75,8 @@ struct Option {
   // The option's value as JSON.
   std::string (*show)(const OptionValues& values);
 
+  // The same where nothing was given; null for the seed, which is then another one each time.
+  std::string show_default(const OptionValues& defaults) const;
   std::string accepted_text() const;
 };
 

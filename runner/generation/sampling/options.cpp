@@ -15,10 +15,7 @@ Status check_token_ids(const char* name, const std::vector<int32_t>& ids, int32_
 }
 
 Status check_sampling(const SamplingOptions& options, int32_t vocab_size) {
-#define MOTE_CHECK(name, type, default_value, accepted, ...) \
-  MOTE_RETURN_IF_ERROR(check_accepted(#name, options.name, accepted));
-  MOTE_SAMPLING_OPTIONS(MOTE_CHECK)
-#undef MOTE_CHECK
+  MOTE_SAMPLING_OPTIONS(MOTE_OPTION_CHECK)
   MOTE_RETURN_IF_ERROR(check_token_ids("dry_sequence_breakers", options.dry_sequence_breakers, vocab_size));
   for (const SequenceBias& entry : options.sequence_bias) {
     MOTE_REQUIRE(!entry.ids.empty(), Code::kInvalidArgument,
