@@ -40,7 +40,7 @@ constexpr const WeightFormat& weight_format(int bits) { return kWeightFormats[st
 
 constexpr int64_t plane_bytes(int plane_bits, int64_t group_size) { return kTileRows * group_size * plane_bits / 8; }
 
-// Also where the multipliers begin.
+// Bytes of the codes of a tile, after which its multipliers begin.
 constexpr int64_t code_bytes(int bits, int64_t group_size) { return plane_bytes(bits, group_size); }
 
 constexpr int64_t tile_bytes(int bits, int64_t group_size) {
@@ -87,7 +87,8 @@ inline uint8_t code_at(const std::byte* tile, int bits, int64_t group_size, int6
   return static_cast<uint8_t>(bits == 1 ? 2 * code : code);
 }
 
-// The same of columns 8 eighth .. 8 eighth + 7 of a tile of 4 bits, two a byte, the even column low.
+// code_at for columns 8 eighth .. 8 eighth + 7 of a tile of 4 bits: two codes a byte, the even column in the low
+// nibble.
 inline uint32_t eight_codes(const std::byte* tile, int64_t row, int64_t eighth) {
   uint32_t word;
   std::memcpy(&word, tile + 64 * eighth + 4 * row, sizeof(word));

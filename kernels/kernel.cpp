@@ -54,7 +54,7 @@ std::vector<KernelChoice>& choices() {
   return list;
 }
 
-// The reason for the choice; empty: it is not new.
+// Notes the choice. Returns the reason for it if it is new, else nothing.
 std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules) {
   const std::lock_guard lock(choices_mutex);
   for (KernelChoice& choice : choices()) {

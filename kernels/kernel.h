@@ -24,25 +24,26 @@ struct WeightKind {
 };
 
 struct Kernel {
-  std::string_view name;  // what it computes, its tile, its instructions: codes_16x16_avx512vnni
-  std::string_view role;  // what asks for it: linear.codes, attention
+  std::string_view name;  // what it computes and its instructions: codes_panels_avx512vnni
+  std::string_view role;  // the inner work that it does: linear.codes, attention
   CpuFeatures needs = {};
-  int rank = 0;  // of those that fit, the highest is chosen
+  int rank = 0;  // the fitting kernel of the highest rank is chosen
   int64_t min_tokens = 1;
   int64_t max_tokens = std::numeric_limits<int64_t>::max();
   bool (*takes)(const WeightKind& format) = nullptr;  // nullptr: every format
   const void* functions = nullptr;                    // a struct that the role's header declares
 };
 
-// Registration happens before main; everything else is read-only afterwards. `kernel` is never freed. A name is one
-// kernel's, whatever the role, because MOTE_KERNEL holds names; select_kernel looks.
+// Registration happens before main; everything else is read-only afterwards. `kernel` is never freed. Names are unique
+// over all roles, because MOTE_KERNEL holds names; select_kernel refuses a name that came twice.
 void register_kernel(const Kernel* kernel);
 std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 
-// The kernel of the highest rank that takes the format and this many rows of activations and needs only `features`;
-// one that MOTE_KERNEL names (a list separated by commas) goes first. A new answer is logged (MOTE_LOG=info). For use
-// before a step, not in it. Thread safety: any thread. Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES
-// names what does not exist; kUnsupportedOp if none fits; kInternal if this build registers a name twice.
+// The kernel of the highest rank that takes the format and this many rows of activations and needs only features that
+// cpu_features() has; one that MOTE_KERNEL names (a list separated by commas) goes first. A new answer is logged
+// (MOTE_LOG=info). For use before a step, not in it. Thread safety: any thread. Errors: kInvalidArgument if MOTE_KERNEL
+// or MOTE_CPU_FEATURES names what does not exist, or MOTE_KERNEL what this CPU cannot run; kUnsupportedOp if none fits;
+// kInternal if this build registers a name twice.
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens);
 
 // What select_kernel goes by: what MOTE_CPU_FEATURES leaves of this CPU's features, and MOTE_KERNEL.
@@ -59,7 +60,7 @@ Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& forma
 // Errors: kInternal naming a kernel that was registered twice.
 Status check_kernels();
 
-// What select_kernel answered so far, in order of the first question.
+// The answers of select_kernel so far, in the order in which each was first given.
 struct KernelChoice {
   const Kernel* kernel = nullptr;
   WeightKind format;
@@ -80,7 +81,7 @@ struct KernelRegistration {
   [[gnu::always_inline]] explicit KernelRegistration(const Kernel* kernel) { register_kernel(kernel); }
 };
 
-// The entry is constant data: what a file for newer CPUs runs before main must be nothing that an older one lacks.
+// The entry is constant data, so that a file for newer CPUs runs no instruction before main that an older CPU lacks.
 #define MOTE_REGISTER_KERNEL(...)                                                         \
   static constinit const ::mote::Kernel MOTE_CONCAT(mote_kernel_, __LINE__){__VA_ARGS__}; \
   static const ::mote::KernelRegistration MOTE_CONCAT(mote_kernel_registration_,          \

@@ -9,7 +9,7 @@ namespace {
 
 struct Registry {
   std::map<std::string_view, Op> ops;
-  std::string_view repeated;  // a name that came twice
+  std::string_view repeated;  // a name that was registered twice
 };
 
 // Constructed on first use: registrations run in no particular order before main.

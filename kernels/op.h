@@ -38,7 +38,7 @@ struct StateShape {
 };
 
 inline constexpr size_t kParamsBytes = 256;
-inline constexpr int64_t kMaximaBlock = 64;
+inline constexpr int64_t kMaximaBlock = 64;  // elements that share a maximum: see KernelContext::maxima
 
 inline int64_t num_maxima(int64_t width) { return (width + kMaximaBlock - 1) / kMaximaBlock; }
 
@@ -71,8 +71,8 @@ struct KernelContext {
   ThreadPool* threads = nullptr;
   std::span<std::byte> scratch;               // at least scratch_bytes(call, num_threads), 64-byte aligned
   std::span<const SequenceStates> sequences;  // whose tokens, in this order, are those of the call
-  // Of each row of outputs[0] the largest of every kMaximaBlock elements, [rows, num_maxima(width)]: what an op that
-  // finds_maxima writes beside its output; nullptr if nobody asks. A NaN counts as -infinity.
+  // [rows, num_maxima(width)], where an op with finds_maxima writes the largest of every kMaximaBlock elements of each
+  // row of outputs[0]; a NaN counts as -infinity. nullptr: nobody needs them.
   float* maxima = nullptr;
 };
 
@@ -97,16 +97,16 @@ struct Op {
   Status (*check)(Call& call) = nullptr;
   size_t (*scratch_bytes)(const Call& call, int num_threads) = nullptr;  // nullptr: none
   Status (*run)(const Call& call, KernelContext& context) = nullptr;
-  // The rule for rows. Ops with a state see to their own part of it. nullptr: a row may depend on any token of the
-  // call.
+  // The rule for rows (token_axis.h). It says nothing of states: an op that has one keeps sequences apart itself.
+  // nullptr: a row may depend on any token of the call.
   OutputAxis (*token_axis)(const SymbolicCall& call) = nullptr;
   // For the profiler, after the instruction has run. Cost: a few dozen operations, no allocation.
   Cost (*cost)(const Call& call, const KernelContext& context) = operand_cost;
-  bool finds_maxima = false;  // writes context.maxima, with the elements still at hand
+  bool finds_maxima = false;  // run fills context.maxima if it is not nullptr
 };
 
-// Registration happens before main; lookup is read-only afterwards. Of two ops of one name the first to register stays,
-// and check_ops says so: nothing may be refused before main.
+// Registration happens before main; lookup is read-only afterwards. Of two ops of one name the first stays, and
+// check_ops reports it later, because an error before main would reach nobody.
 void register_op(const Op& op);
 const Op* find_op(std::string_view name);
 std::vector<const Op*> all_ops();  // sorted by name

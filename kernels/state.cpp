@@ -6,7 +6,7 @@ namespace {
 
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-// A float32 for each slot and group.
+// Bytes of a block's scales: a float32 for each slot and group.
 int64_t scale_bytes(int64_t width) { return (width + kKvGroup - 1) / kKvGroup * kKvBlockSlots * 4; }
 
 }  // namespace

@@ -10,9 +10,9 @@
 
 namespace mote {
 
-inline constexpr int kKvGroup = 32;       // elements that share a scale
-inline constexpr int kKvBlockSlots = 16;  // slots that lie together
-inline constexpr int kKvPageSlots = 256;  // slots whose memory is one piece
+inline constexpr int kKvGroup = 32;       // elements of a slot that share a scale
+inline constexpr int kKvBlockSlots = 16;  // slots of a block
+inline constexpr int kKvPageSlots = 256;  // slots of a page, whose memory is one piece
 inline constexpr int kKvPageBlocks = kKvPageSlots / kKvBlockSlots;
 
 enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
@@ -23,16 +23,14 @@ enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 // each slot and 32 elements (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
 //   float32, float16   [head_dim][16 slots]
 //   int8               [head_dim / 2][16 slots][2], then scales [head_dim / 32][16 slots]
-//   int4               [head_dim / 4][16 slots] of two bytes, codes + 8 of elements 4j and 4j + 1 in the low nibbles,
-//   of
-//                      4j + 2 and 4j + 3 in the high ones; then scales as for int8
+//   int4               [head_dim / 4][16 slots] of two bytes: codes + 8 of elements 4j and 4j + 1 in the low nibbles,
+//                      of 4j + 2 and 4j + 3 in the high ones; then scales as for int8
 // A block of values, its width W = value_head_dim rounded up to 16, is
 //   float32, float16   [16 slots][W]
 //   int8               for each 32 elements: [8 pairs of slots][32][2], then scales [16 slots]
-//   int4               for each 32 elements: [4 quads of slots][32] of two bytes, codes + 8 of slots 4j and 4j + 1 in
-//   the low
-//                      nibbles, of 4j + 2 and 4j + 3 in the high ones; then scales [16 slots]
-// where the 32 are 16 at the end of a width that ends there. Everything is padded up to what is written here.
+//   int4               for each 32 elements: [4 quads of slots][32] of two bytes: codes + 8 of slots 4j and 4j + 1 in
+//                      the low nibbles, of 4j + 2 and 4j + 3 in the high ones; then scales [16 slots]
+// The last 32 of a block of values are 16 where W is no multiple of 32. Quotients are rounded up; the rest is padding.
 // window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in a
 // ring that starts at the next block; capacity >= num_sinks + window + the largest call's tokens - 1, so that a chunk
 // never overwrites keys that its own first query still sees.
@@ -70,8 +68,8 @@ struct RecurrentState {
   Tensor tensor;
 };
 
-// Some consecutive tokens of a call that belong to one sequence, and that sequence's states: indexed by state, entries
-// of the other kind unused.
+// Some consecutive tokens of a call that belong to one sequence, and that sequence's states. Both spans are indexed by
+// state; an entry whose state is of the other kind is unused.
 struct SequenceStates {
   int64_t tokens = 0;
   std::span<KvCache> kv_caches;

@@ -27,14 +27,14 @@ struct TokenAxis {
   bool operator==(const TokenAxis&) const = default;
 };
 
-// Of an instruction's outputs; nothing: it mixes tokens.
+// Where the tokens of an instruction's outputs lie; nullopt: a row of them may depend on several tokens.
 using OutputAxis = std::optional<TokenAxis>;
 inline constexpr std::nullopt_t kMixesTokens = std::nullopt;
 
-// The axis of a value that is the same for all tokens, or a row for each: its only dimension that grows with T.
+// The axis of a value that does not depend on the tokens' contents: its only dimension that grows with T, if any.
 OutputAxis axis_of(std::span<const Dim> shape);
 
-// An instruction while T is open, with where the tokens of its inputs lie. Its op has accepted the operands.
+// An instruction while T is open, and where the tokens of its inputs lie. The op's check has accepted its operands.
 struct SymbolicCall {
   struct Input {  // an absent one has no shape and no tokens
     std::span<const Dim> shape;

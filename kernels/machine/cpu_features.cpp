@@ -41,20 +41,20 @@ constexpr Name kNames[] = {{CpuFeature::kAvx2, "avx2"},
 
 constexpr uint64_t bit(int index) { return uint64_t{1} << index; }
 
-// Which register states the system saves: 1 SSE, 2 AVX, 5-7 AVX-512, 17-18 AMX.
+// The register states that the system saves, as bits: 1 SSE, 2 AVX, 5-7 AVX-512, 17-18 AMX.
 uint64_t saved_states() {
   uint32_t low = 0, high = 0;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t{high} << 32) | low;
 }
 
-// AMD's cores: measured on Zen 4 (docs/performance.md).
+// AMD's cores have kOneStream: measured on Zen 4 (docs/performance.md).
 bool is_amd() {
   uint32_t a = 0, name[3] = {};
   return __get_cpuid(0, &a, &name[0], &name[2], &name[1]) != 0 && std::memcmp(name, "AuthenticAMD", sizeof(name)) == 0;
 }
 
-// Linux gives a process the tile registers only when it asks.
+// Asks for the tile registers, which Linux gives only to a process that does.
 bool may_use_amx() {
 #if defined(__linux__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

@@ -9,7 +9,7 @@
 
 namespace mote {
 
-// Instructions: one bit for each kind of source file that has flags of its own (kernels/CMakeLists.txt).
+// But for kOneStream, one bit for each set of instructions that source files are compiled for (cmake/MoteIsa.cmake).
 enum class CpuFeature : uint32_t {
   kAvx2 = 1u << 0,        // avx2, fma, f16c
   kAvxVnni = 1u << 1,     // avx_vnni
@@ -17,7 +17,7 @@ enum class CpuFeature : uint32_t {
   kAmx = 1u << 3,         // amx-tile, amx-int8, and the system lets this process use them
   kDotprod = 1u << 4,     // asimddp
   kI8mm = 1u << 5,        // i8mm
-  kOneStream = 1u << 6,   // no instruction: memory delivers most to one run of reads, and less to several side by side
+  kOneStream = 1u << 6,   // no instruction: memory is read fastest in one stream of addresses, not in several in turn
 };
 
 struct CpuFeatures {
@@ -45,12 +45,11 @@ CpuFeatures detect_cpu_features();
 // is not one.
 Result<CpuFeatures> parse_cpu_features(std::string_view text);
 
-// What kernels may use: what was detected, less what MOTE_CPU_FEATURES does not list where it is set. Read once a
-// process. Errors: kInvalidArgument if MOTE_CPU_FEATURES holds a name that is not a feature.
+// What kernels may use: what was detected and, if MOTE_CPU_FEATURES is set, is listed there. Read once a process.
+// Errors: kInvalidArgument if MOTE_CPU_FEATURES holds a name that is not a feature.
 const Result<CpuFeatures>& cpu_features();
 
-// Whether kernels are written for this CPU's vectors. Where they are not, the portable ones run, which are many times
-// slower.
+// Whether some kernels use this CPU's vectors. If not, the portable ones run, which are many times slower.
 bool has_vector_kernels();
 
 }  // namespace mote

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kPiece = int64_t{1} << 18;  // bytes that a thread reads at once
+constexpr int64_t kPiece = int64_t{1} << 18;  // bytes; threads share the buffer in pieces
 constexpr double kSeconds = 0.5;              // for each of the two limits
 constexpr int64_t kTurnsPerUnit = 4096;
 
@@ -48,14 +48,14 @@ int64_t last_cache_bytes() {
 #endif
 }
 
-// A whole number of pieces.
+// Large enough that caches hold little of it, if memory allows. A whole number of pieces.
 int64_t buffer_bytes() {
   const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   const int64_t wanted = std::max<int64_t>(int64_t{256} << 20, 2 * last_cache_bytes());
   return std::max<int64_t>(1, std::min(wanted, memory / 4) / kPiece) * kPiece;
 }
 
-// Seconds of the fastest pass() within kSeconds, at least three.
+// Seconds that the fastest pass() takes, of all within kSeconds and at least three.
 template <typename Pass>
 double fastest(const Pass& pass) {
   const Clock::time_point start = Clock::now();

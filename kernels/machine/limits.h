@@ -1,4 +1,4 @@
-// What this machine can do at most: the yardsticks of kernels.
+// What this machine can do at most, which kernels are measured by.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,16 @@
 namespace mote {
 
 struct Limits {
-  double read_gb_s = 0;    // 10^9 bytes a second, from a buffer of at least twice the last cache
+  double read_gb_s = 0;    // 10^9 bytes a second, from a buffer of twice the last cache if memory allows
   double int8_gmac_s = 0;  // 10^9 int8 multiply-accumulates a second in the vector units
 };
 
-// Measures with all threads of the pool, the best of several passes. Takes about a second and up to a quarter of the
+// Measures with all threads of the pool, the best of several passes. Cost: about a second, and up to a quarter of the
 // memory. Errors: kOutOfMemory if there is none for the buffer.
 Result<Limits> measure_limits(ThreadPool& threads);
 
-// What the variants supply. Plain structs only: files for newer CPUs include this.
+// What the variants supply. Plain structs only, since files that are compiled for newer CPUs include this
+// (kernels/simd/vectors.h says why).
 struct ReadProbe {
   static constexpr std::string_view kRole = "limits.read";
   uint64_t (*read)(const std::byte* from, size_t bytes);  // all words or-ed together; bytes: a multiple of 4096
@@ -27,8 +28,8 @@ struct ReadProbe {
 struct Int8Probe {
   static constexpr std::string_view kRole = "limits.int8";
   int64_t macs_per_turn;
-  // The sum of all that was computed: each turn adds, macs_per_turn / 128 times, s0 + 2 s1 + 3 s2 of the seed's signed
-  // bytes.
+  // The sum of all products, for tests: turns * macs_per_turn / 128 * (s0 + 2 s1 + 3 s2), modulo 2^32, where s0, s1 and
+  // s2 are the low three bytes of the seed, signed.
   int32_t (*multiply)(int64_t turns, int32_t seed);
 };
 

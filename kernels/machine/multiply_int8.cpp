@@ -7,7 +7,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// So many that no product waits for the one before, and all in registers.
+// Enough that no product waits for an earlier one, few enough to stay in registers.
 constexpr int kSums = kPanelsAtOnce * kRunsAtOnce > 1 ? 16 : 5;
 
 int32_t multiply(int64_t turns, int32_t seed) {
@@ -16,7 +16,7 @@ int32_t multiply(int64_t turns, int32_t seed) {
   const std::byte codes[128] = {std::byte{1}, std::byte{2}, std::byte{3}};
   const Bytes64 first = load_bytes(codes), second = load_bytes(codes + 64);
   for (int64_t turn = 0; turn < turns; ++turn) {
-    asm volatile("" : "+r"(seed));  // or else the compiler multiplies one product by the number of turns
+    asm volatile("" : "+r"(seed));  // else the compiler computes one turn and multiplies
     unroll<kSums>([&](auto index) { sums[index] = dot4<false>(sums[index], first, seed); });
     unroll<kSums>([&](auto index) { sums[index] = dot4<false>(sums[index], second, seed); });
   }

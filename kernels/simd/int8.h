@@ -1,8 +1,8 @@
 // 16 rows x 4 columns of weight codes, and their products with 4 activation codes that all rows share. Like vectors.h,
 // only for *_int8.cpp and *_ISA.cpp.
 //
-// Codes are what a CPU's instruction takes: u, 0 .. 255, where it multiplies unsigned by signed bytes (x86), or
-// u - code_offset (Arm). kCodesAreSigned says which.
+// Codes have the form that the CPU's instruction takes: code_at (formats.h), 0 .. 255, where it multiplies unsigned by
+// signed bytes (x86; the portable code too), or code_at - code_offset (Arm). kCodesAreSigned says which.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-inline constexpr int64_t kChunk = 32;      // columns that are unpacked at once
-inline constexpr int kQuads = kChunk / 4;  // vectors of 16 rows x 4 columns of a chunk
+inline constexpr int64_t kChunk = 32;      // columns of a tile that are unpacked at once
+inline constexpr int kQuads = kChunk / 4;  // vectors of a chunk, each of 16 rows x 4 columns
 inline constexpr int32_t kOnes = 0x01010101;
 
 template <int... kIndex, typename Function>
@@ -37,7 +37,7 @@ MOTE_INLINE void unroll(const Function& function) {
   unroll_list(std::make_integer_sequence<int, kCount>(), function);
 }
 
-// Columns [32 chunk, 32 chunk + 32) of a tile of docs/file-format.md.
+// Unpacks columns [32 chunk, 32 chunk + 32) of a tile (docs/file-format.md): four of them, in order, to each quad.
 template <int kBits>
 MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
   constexpr int kWide = kBits & 4 ? 4 : 0, kMiddle = kBits & 2 ? 2 : 0;
@@ -52,7 +52,7 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
       Bytes64 codes = zero_bytes();
       if constexpr (kWide != 0) codes = field<4, j % 2, 0>(load_bytes(wide + 64 * (j / 2)));
       if constexpr (kMiddle != 0) codes = codes | field<2, j % 4, kWide>(load_bytes(middle + 64 * (j / 4)));
-      // One bit alone stands for -1 or +1: 2 u - 1.
+      // A 1-bit digit d stands for 2 d - 1, so its code is 2 d and its offset 1.
       if constexpr ((kBits & 1) != 0) codes = codes | field<1, j, kBits == 1 ? 1 : kWide + kMiddle>(load_bytes(narrow));
       quads[j] = codes;
     }
@@ -60,13 +60,13 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
   });
 }
 
-// multiplier * code of 16 rows as bytes that dot4 takes: signed, or kProductOffset more where it takes unsigned ones.
-// For formats whose products fit a byte.
+// multiplier * code of 16 rows as bytes that dot4 takes: signed if kCodesAreSigned, else with kProductOffset added.
+// Only for formats whose products fit a byte.
 inline constexpr int kProductOffset = 128;
 template <int kBits>
 class ByteProducts {
  public:
-  // Multipliers that are no format's may give other products, but nothing undefined.
+  // Multipliers above the format's max_multiplier, which a file may hold, give wrong products but nothing undefined.
   explicit ByteProducts(const I32x16& multipliers)
       : multipliers_(as_bytes(multipliers * splat_i32(kCodesAreSigned ? 0x01010101 : 0x00010001))),
         offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(kBits))) *
@@ -76,7 +76,7 @@ class ByteProducts {
 #if defined(__aarch64__)
     return multiply_bytes(codes, multipliers_);
 #else
-    return add_pairs(multiply_pairs(codes, multipliers_), offsets_);  // two bytes at once: none has a carry
+    return add_pairs(multiply_pairs(codes, multipliers_), offsets_);  // two bytes at once; neither carries
 #endif
   }
 

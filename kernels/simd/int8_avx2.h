@@ -10,7 +10,7 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
 #if defined(__AVXVNNI__)
-inline constexpr bool kWideMatters = false;  // for dot4
+inline constexpr bool kWideMatters = false;  // dot4 costs the same without kWide
 #else
 inline constexpr bool kWideMatters = true;
 #endif

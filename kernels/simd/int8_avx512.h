@@ -9,7 +9,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
-inline constexpr bool kWideMatters = false;  // for dot4
+inline constexpr bool kWideMatters = false;  // dot4 costs the same without kWide
 inline constexpr int kPanelsAtOnce = 2,
                      kRunsAtOnce = 2;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
@@ -45,8 +45,8 @@ MOTE_INLINE I32x16 dot4(I32x16 sums, Bytes64 codes, int32_t x) {
   return {_mm512_dpbusd_epi32(sums.v, codes.v, _mm512_set1_epi32(x))};
 }
 
-// The same with the 4 signed bytes at `x`. Compilers load and broadcast them in an instruction of its own, and then
-// taking in instructions is what limits the loop.
+// The same with the 4 signed bytes at `x`, which the product broadcasts from memory. Compilers use a separate
+// instruction for that, and the number of instructions limits the loop.
 template <bool kWide>
 MOTE_INLINE I32x16 dot4_at(I32x16 sums, Bytes64 codes, const int8_t* x) {
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(codes.v), "m"(*reinterpret_cast<const int8_t (*)[4]>(x)));

@@ -12,7 +12,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
-inline constexpr bool kWideMatters = false;  // for dot4
+inline constexpr bool kWideMatters = false;  // dot4 costs the same without kWide
 inline constexpr int kPanelsAtOnce = 1,
                      kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 

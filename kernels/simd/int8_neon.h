@@ -9,7 +9,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = true;
-inline constexpr bool kWideMatters = false;  // for dot4
+inline constexpr bool kWideMatters = false;  // dot4 costs the same without kWide
 inline constexpr int kPanelsAtOnce = 1,
                      kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
 
@@ -65,7 +65,7 @@ MOTE_INLINE I32x16 dot4(const I32x16& sums, const Bytes64& codes, int32_t x) {
 #if defined(__ARM_FEATURE_DOTPROD)
   return each_i32([&](int i) { return vdotq_s32(sums.v[i], codes.v[i], all); });
 #else
-  // Pairs of products of codes down to -128 fit 16 bits only one at a time, hence the additions in 32 bits.
+  // One product of codes down to -128 fits 16 bits, the sum of two does not, so they are added in 32 bits.
   return each_i32([&](int i) {
     const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(codes.v[i]), vget_low_s8(all)));
     const int32x4_t high = vpaddlq_s16(vmull_high_s8(codes.v[i], all));

@@ -17,7 +17,8 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// What a kernel of this file's instructions needs, and its rank among those of its role: 0, 10, 20, ... leaves room.
+// What a kernel of this file's instructions needs, and its rank in its role. Ranks are 10 apart, which leaves room for
+// variants of one instruction set.
 #if defined(__AMX_INT8__)
 inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kAmx) | CpuFeature::kAvx512Vnni;
 inline constexpr int kRank = 40;

@@ -7,9 +7,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 // e^x, relative error below 1.3e-7 where the result is normal; below -87.33654 the result is 0, above 88.72284
-// infinity; NaN stays NaN. Source: reduction by ln 2 in two parts (Cody and Waite); 1 + r + r^2 p(r), p interpolates at
-// the Chebyshev nodes of
-// [-ln 2 / 2, ln 2 / 2].
+// infinity; NaN stays NaN. Source: reduction by ln 2 in two parts (Cody and Waite); 1 + r + r^2 p(r), where p
+// interpolates at the Chebyshev nodes of [-ln 2 / 2, ln 2 / 2].
 MOTE_INLINE F32x16 exp(F32x16 x) {
   const F32x16 low = splat(-87.33654f);
   const F32x16 clamped = max(low, min(splat(89.0f), x));  // in this order both give x for a NaN
@@ -47,7 +46,7 @@ MOTE_INLINE F32x16 tanh(F32x16 x) {
   return select_less(magnitude, splat(0.625f), small, with_sign);
 }
 
-// Within 4e-7 |x|; the small difference of 1 and tanh cancels where x is far below 0.
+// Absolute error below 4e-7 |x|; the relative error is larger where x is far below 0 and 1 + tanh cancels.
 MOTE_INLINE F32x16 gelu_tanh(F32x16 x) {
   const F32x16 inner = splat(0.7978845608f) * fma(splat(0.044715f) * x * x, x, x);
   return splat(0.5f) * x * (splat(1.0f) + tanh(inner));

@@ -8,7 +8,7 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// Element k in lane k % 16, then sum_lanes.
+// Element k is added in lane k % 16, then sum_lanes.
 MOTE_INLINE float sum_of_squares(const float* x, int64_t width) {
   F32x16 sum = splat(0.0f);
   int64_t k = 0;

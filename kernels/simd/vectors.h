@@ -39,7 +39,7 @@ MOTE_INLINE void store_part(float* to, F32x16 value, int64_t count) {
   std::memcpy(to, all, static_cast<size_t>(count) * sizeof(float));
 }
 
-// The first min(count, 16) of them: the last step of a loop is no other than the rest.
+// load_part and store_part for min(count, 16) elements, so that the last step of a loop is written as the others.
 MOTE_INLINE F32x16 load_upto(const float* from, int64_t count) {
   return count >= 16 ? load_f32(from) : load_part(from, count);
 }
@@ -85,7 +85,7 @@ MOTE_INLINE int32_t sum_lanes(I32x16 value) {
 // For lanes that are not NaN.
 MOTE_INLINE float max_lanes(F32x16 value) {
 #if defined(__AVX512F__)
-  // As below, whose choice between +0 and -0 the compiler's own reduction does not share.
+  // The order of the loop below: the compiler's own reduction may choose differently between +0 and -0.
   const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(value.v), _mm512_extractf32x8_ps(value.v, 1));
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));

@@ -76,7 +76,7 @@ MOTE_INLINE I32x16 load_u8(const void* from) {
   const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(from));
   return {_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
 }
-// The low bytes, of values in -128..127.
+// Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, I32x16 x) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
   const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
@@ -95,7 +95,7 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 x) {
   return {_mm256_srai_epi32(x.a, kBits), _mm256_srai_epi32(x.b, kBits)};
 }
 MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
-// To the nearest, halves to even; for values of at most 2^22 in magnitude.
+// To the nearest, halves to even. Magnitudes must be at most 2^22.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
 MOTE_INLINE I32x16 bits_to_i32(F32x16 x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }

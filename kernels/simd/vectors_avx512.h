@@ -36,7 +36,7 @@ MOTE_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a
 MOTE_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a b
 MOTE_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }                     // a < b ? a : b
 MOTE_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }                     // a > b ? a : b
-// cond(a < b) ? x : y
+// a < b ? x : y
 MOTE_INLINE F32x16 select_less(F32x16 a, F32x16 b, F32x16 x, F32x16 y) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), y.v, x.v)};
 }
@@ -50,7 +50,7 @@ MOTE_INLINE I32x16 load_i8(const void* from) {
 MOTE_INLINE I32x16 load_u8(const void* from) {
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))};
 }
-// The low bytes, of values in -128..127.
+// Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, I32x16 x) {
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x.v));
 }
@@ -61,7 +61,7 @@ MOTE_INLINE I32x16 operator&(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v,
 template <int kBits> MOTE_INLINE I32x16 shift_left(I32x16 a) { return {_mm512_slli_epi32(a.v, kBits)}; }
 template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) { return {_mm512_srai_epi32(a.v, kBits)}; }
 MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm512_cvtepi32_ps(x.v)}; }
-// To the nearest, halves to even; for values of at most 2^22 in magnitude.
+// To the nearest, halves to even. Magnitudes must be at most 2^22.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm512_cvtps_epi32(x.v)}; }
 // from[index % 16] for 16 indices.
 MOTE_INLINE F32x16 lookup(F32x16 from, I32x16 index) { return {_mm512_permutexvar_ps(index.v, from.v)}; }

@@ -1,5 +1,5 @@
-// kernels/simd/vectors.h for a CPU of which nothing is known: loops that the compiler makes of what it has. A fused
-// product is a call of the C library where the CPU has no instruction for it: slow, and the same bits.
+// kernels/simd/vectors.h for a CPU of which nothing is known: loops that the compiler vectorises as it can. A fused
+// product is a call of the C library where the CPU has no instruction for it: slow, but with the same bits.
 #pragma once
 
 #include <bit>
@@ -103,7 +103,7 @@ MOTE_INLINE I32x16 load_u8(const void* from) {
   const uint8_t* bytes = static_cast<const uint8_t*>(from);
   return each_i32([=](int i) { return int32_t{bytes[i]}; });
 }
-// The low bytes, of values in -128..127.
+// Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, const I32x16& x) {
   int8_t* bytes = static_cast<int8_t*>(to);
   for (int i = 0; i < 16; ++i) bytes[i] = static_cast<int8_t>(x.v[i]);
@@ -132,7 +132,7 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(const I32x16& a) {
 MOTE_INLINE F32x16 to_f32(const I32x16& x) {
   return each_f32([&](int i) { return static_cast<float>(x.v[i]); });
 }
-// To the nearest, halves to even; for values of at most 2^22 in magnitude.
+// To the nearest, halves to even. Magnitudes must be at most 2^22.
 MOTE_INLINE I32x16 round_to_i32(const F32x16& x) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
   return each_i32([&](int i) { return std::bit_cast<int32_t>(x.v[i] + kShift) - std::bit_cast<int32_t>(kShift); });

@@ -92,7 +92,7 @@ MOTE_INLINE I32x16 load_u8(const void* from) {
   const int16x8_t high = vreinterpretq_s16_u16(vmovl_high_u8(bytes));
   return {{vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high)}};
 }
-// The low bytes, of values in -128..127.
+// Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, I32x16 x) {
   const int16x8_t low = vcombine_s16(vmovn_s32(x.v[0]), vmovn_s32(x.v[1]));
   const int16x8_t high = vcombine_s16(vmovn_s32(x.v[2]), vmovn_s32(x.v[3]));
@@ -119,7 +119,7 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) {
 MOTE_INLINE F32x16 to_f32(I32x16 x) {
   return each_f32([&](int i) { return vcvtq_f32_s32(x.v[i]); });
 }
-// To the nearest, halves to even; for values of at most 2^22 in magnitude.
+// To the nearest, halves to even. Magnitudes must be at most 2^22.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) {
   return each_i32([&](int i) { return vcvtnq_s32_f32(x.v[i]); });
 }

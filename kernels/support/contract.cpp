@@ -9,7 +9,7 @@ namespace mote {
 namespace {
 
 constexpr Code kBad = Code::kInvalidProgram;
-constexpr int64_t kMaxExtent = int64_t{1} << 42;  // elements between a tensor's first and last
+constexpr int64_t kMaxExtent = int64_t{1} << 42;  // elements from the first to the last along one dimension
 
 std::string sizes_text(std::span<const int64_t> sizes) {
   std::string text = "[";

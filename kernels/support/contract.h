@@ -31,8 +31,9 @@ inline const Tensor* optional_input(const Call& call, size_t index) {
   return index < call.inputs.size() ? call.inputs[index] : nullptr;
 }
 
-// Between `required` and `most` inputs, of which the first `required` are present, and `outputs` outputs; every tensor
-// has a rank of at most kMaxRank, sizes of at least 0 and no more than kMaxTensorElements, even where a size is 0.
+// Between `required` and `most` inputs, of which the first `required` are present, and `outputs` outputs. Every tensor
+// has a rank of at most kMaxRank, sizes and strides of at least 0, a stride * (size - 1) of at most 2^42 in each
+// dimension, and at most kMaxTensorElements elements where a size of 0 counts as 1.
 Status expect_operands(const Call& call, size_t required, size_t most, size_t outputs);
 Status expect_present(const Call& call, size_t input, const char* name);
 

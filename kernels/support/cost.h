@@ -1,4 +1,4 @@
-// What an instruction must do at least, for the profiler: what the ops' Op::cost share.
+// The least memory that an instruction must read and write, for the profiler: what implementations of Op::cost share.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace mote {
 
-// Bytes that a tensor takes; dimensions that repeat one element (stride 0) count once.
+// Bytes of a tensor; a dimension that repeats one element (stride 0) counts once.
 int64_t tensor_bytes(const Tensor& tensor);
-// Of all inputs and outputs.
+// Bytes of all inputs and outputs.
 int64_t operand_bytes(const Call& call);
 
 }  // namespace mote

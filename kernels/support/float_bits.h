@@ -1,4 +1,4 @@
-// float16 and bfloat16 as bits, rounded to nearest even.
+// Conversions between float32 and the bits of float16 and bfloat16. Rounding is to nearest, ties to even.
 #pragma once
 
 #include <bit>

@@ -8,7 +8,7 @@
 
 namespace mote::math {
 
-// e^x within 1.5 ulp; -> 0 and infinity at the ends, NaN stays NaN. Vectorises.
+// e^x within 1.5 ulp, 0 or infinity beyond float32's range; NaN stays NaN. Compilers can vectorise loops that call it.
 inline float exp(float x) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   x = x > 89.0f ? 89.0f : x;
@@ -102,7 +102,7 @@ inline double log(double x) {
   return e * 6.93147180559945286227e-01 + (2.0 * s + 2.0 * s * s2 * p);
 }
 
-// To the nearest integer, halves to even, as float32. NaN and values of 2^23 and more are returned as they are.
+// Rounds to the nearest integer, halves to even. NaN and magnitudes of 2^23 and more are returned as they are.
 inline float round_even(float x) {
   const float magnitude = x < 0 ? -x : x;
   const float shifted = (magnitude + 8388608.0f) - 8388608.0f;

@@ -9,7 +9,7 @@ inline namespace MOTE_ISA {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-// Looked at one by one only if the largest element of a chunk matters.
+// Elements; those of a chunk are looked at one by one only if the largest of them matters.
 constexpr int64_t kChunk = 256, kSmallChunk = 64;
 
 MOTE_INLINE F32x16 lowest() { return splat(kLowest); }
@@ -18,7 +18,7 @@ MOTE_INLINE float chunk_maximum(const float* x, int64_t n) {
   F32x16 most[4] = {lowest(), lowest(), lowest(), lowest()};
   int64_t k = 0;
   for (; k + 64 <= n; k += 64) {
-    for (int i = 0; i < 4; ++i) most[i] = max(load_f32(x + k + 16 * i), most[i]);  // in this order a NaN is passed over
+    for (int i = 0; i < 4; ++i) most[i] = max(load_f32(x + k + 16 * i), most[i]);  // so a NaN is passed over
   }
   float rest = kLowest;
   for (; k < n; ++k) rest = x[k] > rest ? x[k] : rest;

@@ -8,8 +8,8 @@
 
 namespace mote {
 
-inline constexpr int64_t kBlock = 256;           // elements an elementwise kernel sees at once
-inline constexpr int64_t kElementGrain = 16384;  // that are worth handing to a thread where each is copied
+inline constexpr int64_t kBlock = 256;           // elements that an elementwise kernel gets at once
+inline constexpr int64_t kElementGrain = 16384;  // elements worth handing to a thread if each is only copied
 
 // Offset in elements of the first element of the `row`-th row: the last dimension is a row, the others count row-major.
 inline int64_t row_offset(const Tensor& tensor, int64_t row) {
@@ -28,7 +28,8 @@ inline int64_t num_rows(const Tensor& tensor) {
   return length == 0 ? 0 : tensor.num_elements() / length;
 }
 
-// Dimensions of an output with an operand's strides over them, neighbours merged where the operand allows it.
+// Reads an operand in the order of an output: the output's dimensions with the operand's strides, or 0 where it is
+// broadcast. Neighbouring dimensions are merged where the operand's strides allow it.
 class Walk {
  public:
   // `operand` broadcasts to `sizes` as in PyTorch.
@@ -62,7 +63,7 @@ class Walk {
     int64_t stride = 0;
   };
 
-  void add(int64_t size, int64_t stride) {  // from the last dimension to the first
+  void add(int64_t size, int64_t stride) {  // called from the last dimension to the first
     if (rank_ > 0) {
       Dim& inner = dims_[rank_ - 1];
       if (stride == inner.stride * inner.size) {

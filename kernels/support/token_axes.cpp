@@ -10,7 +10,7 @@ OutputAxis broadcast_axis(const SymbolicCall& call) {
     if (result.exists() && !(result == moved)) return kMixesTokens;
     result = moved;
   }
-  // A row for all tokens that is repeated for each.
+  // No input has tokens; if the output does, each of them gets the same row.
   return result.exists() ? OutputAxis(result) : axis_of(call.output);
 }
 

@@ -7,19 +7,20 @@
 
 namespace mote {
 
-// Elementwise; dimensions are aligned at the last.
+// The rule of an elementwise op, whose inputs broadcast to the output (dimensions are aligned at the last).
 OutputAxis broadcast_axis(const SymbolicCall& call);
-// All inputs and the output alike.
+// All inputs and the output have their tokens at the same place.
 OutputAxis same_axis(const SymbolicCall& call);
-// Each line along the attribute `dim` of inputs[0] on its own.
+// The op treats each line of inputs[0] along the attribute `dim` on its own, so `dim` must not be the tokens'.
 OutputAxis along_axis(const SymbolicCall& call);
-// inputs[0] without the dimensions that the attribute names, of which the tokens' may be none.
+// The op removes from inputs[0] the dimensions that the attribute `name` lists, none of which may be the tokens'.
 OutputAxis removed_axis(const SymbolicCall& call, std::string_view name);
-// A reduction over the attribute `dims`, or else `dim`.
+// The op reduces over the dimensions of the attribute `dims`, or of `dim` if it has no `dims`.
 OutputAxis reduced_axis(const SymbolicCall& call);
-// Each row x [.., K] on its own; what else there is for each row has the leading dimensions of x.
+// The op treats each row of x = inputs[0] [.., K] on its own; another input that has tokens has them where x does.
 OutputAxis row_axis(const SymbolicCall& call);
-// Inputs that have tokens at these dimensions, one behind the other, none further; the outputs' is dimension 1.
+// inputs[0] has its tokens at dims[0]; inputs[i] has them at dims[i] or not at all, and those beyond `dims` have none.
+// The outputs have them at dimension 1.
 OutputAxis tokens_at(const SymbolicCall& call, std::initializer_list<int> dims);
 
 }  // namespace mote

@@ -45,7 +45,7 @@ MOTE_INLINE void put_halves(const float* from, int64_t count, const Put& put) {
   }
 }
 
-// A nibble of a byte that another slot shares.
+// Writes one nibble of a byte and keeps the other, which is of another element or slot.
 MOTE_INLINE void put_nibble(uint8_t* at, bool high, int code) {
   const int kept = high ? *at & 15 : *at & 0xF0;
   *at = static_cast<uint8_t>(kept | (high ? (code + 8) << 4 : code + 8));

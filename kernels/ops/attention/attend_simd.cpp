@@ -74,7 +74,8 @@ uint32_t visible_slots(const ScoreRule& rule, int64_t position, int64_t first, u
   return visible & held;
 }
 
-// Finds out which slots each query sees; few blocks are not full.
+// Finds the blocks that all queries see whole, which are most; in the others, sets the scores of unseen slots to
+// -infinity.
 void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile) {
   int64_t lowest = tile.positions[0], highest = lowest;
   for (int row = 1; row < tile.rows; ++row) {
@@ -94,7 +95,7 @@ void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& t
   }
 }
 
-// Soft-cap and ALiBi.
+// Applies soft-cap and ALiBi to one query's scores.
 void adjust_scores(const SplitBlocks& blocks, float softcap, float slope, int64_t position, float* scores) {
   constexpr float kIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   for (int b = 0; b < blocks.count; ++b) {
@@ -106,7 +107,7 @@ void adjust_scores(const SplitBlocks& blocks, float softcap, float slope, int64_
 }
 
 // e^x for x <= 0, relative error below 2e-7; below -87 the result is that of -87, and NaN stays NaN.
-// Source: as exp in kernels/simd/math.h.
+// Source: reduction as exp in kernels/simd/math.h; Taylor polynomial of degree 6.
 MOTE_INLINE F32x16 exp_of_negative(F32x16 x) {
   const F32x16 shift = splat(12583039.0f);  // 1.5 * 2^23 + 127: the low bits of a sum with it are an exponent
   const F32x16 clamped = max(splat(-87.0f), x);
@@ -122,7 +123,7 @@ MOTE_INLINE F32x16 exp_of_negative(F32x16 x) {
   return p * bits_to_f32(shift_left<23>(bits_to_i32(shifted)));
 }
 
-// Scores become weights.
+// Turns a query's scores into weights: e^(score - maximum), 0 for slots that it does not see.
 void weigh_row(int count, const QueryTile& tile, int row, const SoftmaxSums& result) {
   float* scores = tile.scores + row * kSplitLanes;
   F32x16 most = splat(-kInfinity);

@@ -12,10 +12,11 @@
 namespace mote {
 
 inline constexpr int64_t kSplitPositions = 256;
-// Blocks of 16 slots that hold a split; 16 positions lie in two blocks where the first of them are sinks.
+// The most blocks of 16 slots that a split lies in: one more than it fills, because 16 positions of which only the
+// first are sinks lie in two.
 inline constexpr int kSplitBlocks = static_cast<int>(kSplitPositions) / kKvBlockSlots + 1;
 inline constexpr int kSplitLanes = kSplitBlocks * kKvBlockSlots;
-inline constexpr int kQueryRows = 32;  // most queries of a tile
+inline constexpr int kQueryRows = 32;  // most queries of a QueryTile
 
 constexpr int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
 
@@ -56,8 +57,8 @@ struct ScoreRule {
   int64_t num_sinks = 0;  // positions that every window sees
 };
 
-// Softmax of `rows` queries over some positions: sums / totals is the weighted mean, maxima what was subtracted before
-// exp.
+// Softmax of some queries over some positions: sums / totals is the weighted mean of values; maxima is what was
+// subtracted before exp.
 struct SoftmaxSums {
   float* maxima = nullptr;  // [rows], -infinity: no position was seen
   float* totals = nullptr;  // [rows]
@@ -72,8 +73,8 @@ struct QueryTile {
   int64_t* positions = nullptr;    // [rows]
   int16_t* codes = nullptr;        // [rows, padded_width(head_dim)], the queries in 16 bits
   float* code_scales = nullptr;    // [rows, groups of 32]
-  float* scores = nullptr;         // [rows, kSplitLanes], then the weights
-  int16_t* weights = nullptr;      // [rows, kSplitLanes], times scales of values, in 16 bits
+  float* scores = nullptr;         // [rows, kSplitLanes], later their exponentials: the weights
+  int16_t* weights = nullptr;      // [rows, kSplitLanes], weights times scales of values, in 16 bits
   float* weight_scales = nullptr;  // [rows]
   uint32_t* visible = nullptr;     // [rows, kSplitBlocks], bit i: the query sees slot i
   bool full[kSplitBlocks];         // all queries see all slots; `visible` says nothing of such a block
@@ -84,12 +85,12 @@ struct AttentionKernel {
 
   // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot.
   void (*append)(const KvHead& head, int64_t slot, const float* key, const float* value);
-  // Scales queries; fills codes and code_scales from them where the cache has codes.
+  // Scales the queries; if the cache is int8 or int4, fills codes and code_scales from them.
   void (*prepare)(const KvHead& head, float scale, QueryTile& tile);
   // Overwrites `result` with what the tile's queries see of the blocks.
   void (*attend)(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
                  const SoftmaxSums& result);
-  // Adds `next` to `sums`, which starts as -infinity, 0, 0; width is a multiple of 16.
+  // Adds `next` to `sums`, whose maxima start at -infinity, totals and sums at 0. width is a multiple of 16.
   void (*fold)(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width);
   // to[0..width) = sums * factor.
   void (*finish)(const float* sums, float factor, int64_t width, float* to);

@@ -88,7 +88,7 @@ Status check_cache(const KvCache& cache, const StateShape& shape) {
   return Status();
 }
 
-// Of tokens [first, first + tokens).
+// Checks the positions of tokens [first, first + tokens).
 Status check_positions(const KvCache& cache, const Tensor& positions, int64_t first, int64_t tokens) {
   for (int64_t t = first; t < first + tokens; ++t) {
     const int64_t position = position_at(positions, t);
@@ -125,7 +125,7 @@ Status run_attention(const Call& call, KernelContext& context) {
 
 OutputAxis attention_axis(const SymbolicCall& call) { return tokens_at(call, {2, 2, 2, 1}); }
 
-// Keys or values of `elements` numbers, with their scales.
+// Bytes of keys or values of `elements` numbers, with their scales.
 int64_t cached_bytes(KvType type, int64_t elements) {
   switch (type) {
     case KvType::kFloat32: return 4 * elements;
@@ -136,7 +136,7 @@ int64_t cached_bytes(KvType type, int64_t elements) {
   return 0;
 }
 
-// The keys and values that are seen.
+// Adds the keys and values that the queries see.
 Cost attention_cost(const Call& call, const KernelContext& context) {
   const Tensor& q = *call.inputs[kQuery];
   Cost cost{operand_bytes(call), 0};

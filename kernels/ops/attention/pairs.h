@@ -1,5 +1,5 @@
-// 16 pairs of 16-bit integers, made of a cache's codes, and their products with one pair that all lanes share. Products
-// are exact: 256 of 127 * 32767 fit 31 bits. Like kernels/simd/vectors.h, only for *_simd.cpp.
+// 16 pairs of 16-bit integers, made of a cache's codes, and their products with one pair that all lanes share. Sums of
+// products are exact: 256 of 127 * 32767 fit 31 bits. Like kernels/simd/vectors.h, only for *_simd.cpp.
 #pragma once
 
 #include "kernels/simd/vectors.h"
@@ -24,14 +24,14 @@ MOTE_INLINE void load_pairs_i4(const std::byte* from, Pairs16& low, Pairs16& hig
   high.v = _mm512_sub_epi16(_mm512_srli_epi16(wide, 4), eight);
 }
 // Lane i: sums + x[2i] * pair[0] + x[2i + 1] * pair[1].
-// Not the intrinsic, around which gcc 12 copies every sum twice.
+// Assembly, because gcc 12 copies every sum twice around the intrinsic.
 MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
   int32_t both;
   std::memcpy(&both, pair, sizeof(both));
   __asm__("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(x.v), "v"(_mm512_set1_epi32(both)));
   return sums;
 }
-// The same for a pair that few products share: it is read again for each.
+// The same for a pair that few products share: each product reads it from memory.
 MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) {
   struct [[gnu::packed, gnu::may_alias]] Both {
     int32_t value;
@@ -39,7 +39,7 @@ MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) {
   __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(x.v), "m"(reinterpret_cast<const Both*>(pair)->value));
   return sums;
 }
-// Values of 16 bits.
+// For values that fit 16 bits.
 MOTE_INLINE void store_i16(int16_t* to, I32x16 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(x.v));
 }

@@ -18,22 +18,22 @@ struct Float16Keys {
   MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) { return load_f16(block + 32 * d); }
 };
 
-// Blocks of a head with what is read after each of them: keys some blocks ahead, and the values of the same positions.
-// They arrive while the keys are multiplied; the hardware would begin anew in every block and page.
+// Blocks of keys of a head, and what to prefetch while each is multiplied: keys some blocks ahead, and the values of
+// the same positions. Hardware prefetching would start anew in every block and page.
 struct KeyBlocks {
   const std::byte* const* keys;
   const std::byte* const* next_keys;
   const std::byte* const* values;
   int64_t key_bytes;  // of a block
 
-  // Line i of 64 bytes of the keys ahead of block b, then of its values.
+  // Prefetches line i (64 bytes) of the keys ahead of block b or, after their last line, of the values of block b.
   MOTE_INLINE void fetch(int b, int64_t i) const {
     const int64_t at = 64 * i;
     __builtin_prefetch(at < key_bytes ? next_keys[b] + at : values[b] + (at - key_bytes));
   }
 };
 
-// Few queries cost less than the memory that they read.
+// Multiplying few queries takes less time than reading the keys.
 constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
 
 // scores[r][16 b + i] = query r . key of slot i of block b, for kRows queries and kBlocks blocks.
@@ -80,7 +80,7 @@ struct Int4Keys {
   MOTE_INLINE static void load(const std::byte* line, Pairs16* pairs) { load_pairs_i4(line, pairs[0], pairs[1]); }
 };
 
-// Exact products of elements [32 group, 32 group + 32).
+// Exact sums of products over lines [first_line, end_line) of a block, which are one group of 32 elements.
 template <typename Keys, int kRows, int kBlocks>
 MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyBlocks& blocks, int64_t first_line,
                            int64_t end_line, I32x16 (&sums)[kRows][kBlocks]) {
@@ -139,7 +139,7 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
   }
 }
 
-// Tiles of queries and blocks.
+// Scores of all queries of a tile with all blocks, some queries by some blocks at a time.
 template <typename Keys, bool kCodes>
 void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
   constexpr int kAhead = 4;  // blocks
@@ -149,7 +149,7 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
     keys[b] = head.key_block(blocks.index[b]);
     values[b] = head.value_block(blocks.index[b]);
   }
-  // The next split mostly follows in the cache.
+  // After the last block, most often the next split is read, which follows in the cache.
   for (int b = blocks.count; b < blocks.count + kAhead; ++b) {
     const int64_t next = blocks.index[blocks.count - 1] + 1 + b - blocks.count;
     keys[b] = head.has_block(next) ? head.key_block(next) : keys[b - 1];
@@ -164,7 +164,7 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
       score_floats<Keys, kRows, kBlocks>(head, tile, row, these, scores);
     }
   };
-  // Few queries go over all blocks one after another, many queries over those that stay in the nearest cache.
+  // Few queries take all blocks in one pass; many take as many at a time as stay in the nearest cache.
   const int together = tile.rows < kMostRows ? blocks.count : beside(kMostRows, 4);
   for (int first = 0; first < blocks.count; first += together) {
     const int end = first + together < blocks.count ? first + together : blocks.count;

@@ -13,10 +13,11 @@ namespace mote {
 
 namespace {
 
-constexpr int64_t kMostSplits = 128;                  // of one parallel region
-constexpr int64_t kPartialFloats = int64_t{1} << 18;  // that they may need
+constexpr int64_t kMostSplits = 128;                  // in one parallel region
+constexpr int64_t kPartialFloats = int64_t{1} << 18;  // that their partial results may take
 
-// Queries of one head of a cache are rows, token by token; 32 rows are a tile. Tokens are those of one sequence.
+// Queries that read one head of a cache are rows, token by token; 32 rows are a tile. A unit is a tile of any head.
+// Tokens are those of one sequence.
 struct Shape {
   int64_t heads, kv_heads, tokens, head_dim, value_head_dim;
 
@@ -32,7 +33,7 @@ struct Shape {
   int64_t width() const { return padded_width(value_head_dim); }
   // Are there too few tiles to keep the threads busy?
   bool splits_context(int num_threads) const { return units() < int64_t{4} * num_threads; }
-  // Splits of one parallel region.
+  // Splits that one parallel region handles.
   int64_t splits_at_once() const {
     const int64_t floats = std::max<int64_t>(1, units() * std::min<int64_t>(rows(), kQueryRows) * (width() + 2));
     return std::clamp<int64_t>(kPartialFloats / floats, 1, kMostSplits);
@@ -98,7 +99,7 @@ struct SplitRange {
   int64_t sink_splits = 0;
   int64_t first = 0;
   int64_t count = 0;
-  int64_t lowest = 0;  // positions that a window begins and ends with
+  int64_t lowest = 0;  // the first and the last position that windows see
   int64_t highest = 0;
 
   SplitRange(const KvCache& cache, int64_t window, int64_t lowest_query, int64_t highest_query)
@@ -163,7 +164,8 @@ class Attention {
     if (shape_.units() == 0 || shape_.tokens == 0) return;
     const bool has_keys = optional_input(call_, kKey) != nullptr;
     const bool splits = shape_.splits_context(threads_.num_threads());
-    // A task that alone reads what it appends appends first; a ring's block may be read by the tasks of two splits.
+    // With one tile a head, a task appends what it reads, since no other reads it. But tasks of two splits may read one
+    // block of a ring.
     const bool together = shape_.tiles() == 1 && (!splits || cache_.window == 0);
     if (has_keys) mark_positions();
     if (has_keys && !together) append_all();
@@ -187,7 +189,7 @@ class Attention {
 
   void append_head(int64_t kv_head, const Workspace& work) const { append(kv_head, 0, kMaxTensorElements, work); }
 
-  // A tile with all that it sees. appends: nobody else reads what this head appends, so it is done here.
+  // Attends a tile over all that it sees. appends: no other task reads this head's new keys, so they are appended here.
   void attend_unit(int64_t unit, bool appends, Workspace& work) const {
     if (appends) append_head(unit, work);
     load_queries(unit, work.tile);
@@ -204,7 +206,7 @@ class Attention {
   int64_t position(int64_t token) const {
     return positions_.as<int64_t>()[(first_token_ + token) * positions_.stride(1)];
   }
-  // Of q, k and v, seen as rows.
+  // Row of q, k or v, whose last dimension is a row.
   int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
   KvHead head(int64_t index) const {
@@ -229,7 +231,7 @@ class Attention {
     }
   }
 
-  // Heads are split over threads, so that a slot is written by one of them whatever the positions are.
+  // Threads split the heads, not the tokens: several tokens may have one slot, and slots may share bytes.
   void append_all() const {
     const int64_t work_of_head = shape_.tokens * (shape_.head_dim + shape_.value_head_dim);
     threads_.parallel_for(shape_.kv_heads, row_grain(work_of_head), [&](int64_t begin, int64_t end, int thread) {
@@ -285,7 +287,7 @@ class Attention {
     }
   }
 
-  // A task is a tile with one split. Whoever finishes the last split of a tile adds them up in order.
+  // A task is a tile with one split. The thread that finishes the last split of a tile adds them up in order.
   void attend_splits(bool appends) const {
     Scratch scratch(shared_);
     const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows()), at_once = shape_.splits_at_once();
@@ -328,7 +330,7 @@ class Attention {
     return SplitRange(cache_, params_.window, lowest, highest);
   }
 
-  // Splits that are worth a thread.
+  // Tasks that are worth handing to a thread.
   int64_t split_grain(const SplitRange& range) const {
     const int64_t seen = std::min(kSplitPositions, range.highest - range.lowest + 1);
     return row_grain(std::min<int64_t>(kQueryRows, shape_.rows()) * seen * (shape_.head_dim + shape_.value_head_dim) /
@@ -382,7 +384,7 @@ class TogetherAttention {
     return num_units < int64_t{4} * context_.threads->num_threads();
   }
 
-  // body(sequence's part, its number)
+  // body(the part of a sequence, its index)
   template <typename Body>
   void for_each(const Body& body) const {
     int64_t first_token = 0, index = 0;
@@ -418,7 +420,7 @@ size_t attention_scratch_bytes(const Call& call, int num_threads) {
   const int64_t tokens = call.inputs[kQuery]->size(2);
   const Shape shape = Shape::of(call, tokens);
   size_t bytes = static_cast<size_t>(num_threads) * Workspace::bytes(shape);
-  // A part of the tokens, if they are of several sequences, may split where all of them do not.
+  // One sequence of a call may have so few tokens that its context is split where that of all tokens would not be.
   const int64_t most_units = int64_t{4} * num_threads - 1;
   const int64_t units = std::min(shape.units(), most_units), rows = std::min<int64_t>(kQueryRows, shape.rows());
   if (tokens == 1 && shape.units() > most_units) return bytes;

@@ -18,13 +18,13 @@ struct AttentionParams {
   const AttentionKernel* kernel = nullptr;
 };
 
-// Bytes of scratch that attend_all needs.
+// Bytes of scratch that append_and_attend needs.
 size_t attention_scratch_bytes(const Call& call, int num_threads);
 
 // Appends k and v, if there are any, and writes the attention of all queries, those of a sequence over its own cache.
-// Parallel regions: one in decode (one more for each 128 splits of 256 positions, fewer where many heads or tokens are
-// wide), two in prefill; so many for each sequence where they are too few to keep the threads busy, else for all
-// together.
+// Parallel regions: one, and one more to append unless each head's queries are one tile (decode). If tiles are too few
+// for the threads, contexts are split: each sequence then has regions of its own, one for each 128 splits of 256
+// positions (fewer if heads or tokens are many or wide) and one to append to a ring.
 void append_and_attend(const Call& call, const KernelContext& context);
 
 }  // namespace mote

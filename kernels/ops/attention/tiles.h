@@ -25,7 +25,7 @@ MOTE_INLINE void for_row_tiles(int row, int rows, const Function& function) {
   if constexpr (kMost > 1) for_row_tiles<(kMost > 4 ? 4 : kMost / 2)>(row, rows, function);
 }
 
-// Blocks or columns beside `rows` queries; at most `most`.
+// How many blocks or columns a register tile holds for `rows` queries, up to `most`.
 constexpr int beside(int rows, int most) { return kTileSums / rows < most ? kTileSums / rows : most; }
 
 // Bit i of the mask ? x : y.

@@ -77,7 +77,8 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
   });
 }
 
-// Full blocks are added four at a time, which the nearest cache holds; others for the rows that see them alike.
+// Full blocks are added four at a time, which the nearest cache holds; another is added for runs of rows that see the
+// same slots of it.
 template <typename Values>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
   const std::byte* values[kSplitBlocks];
@@ -109,10 +110,10 @@ struct Int4Values {
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
 
-// Weights times the values' scales of a group, in 16 bits. What a query does not see has weight 0; its codes and scales
-// may be anything, so NaN counts as 0.
+// Weights times the scales of a group of values, in 16 bits. A slot that a query does not see has weight 0, but its
+// scale may be anything, so NaN counts as 0.
 MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
-  constexpr float kLargest = 32766.0f;  // what rounding may add still fits
+  constexpr float kLargest = 32766.0f;  // rounded up it still fits 16 bits
   const F32x16 zero = splat(0.0f);
   for (int row = 0; row < tile.rows; ++row) {
     const float* weights = tile.scores + row * kSplitLanes;

@@ -40,13 +40,14 @@ Status run_clone(const Call& call, KernelContext& context) {
   return Status();
 }
 
-// A number from memory as float32, int64 or bool, and back. Every conversion is defined for every value.
+// An element as a type that holds it exactly. float16 and bfloat16 are widened to float32 first.
 float read_element(float value) { return value; }
 int64_t read_element(int64_t value) { return value; }
 int32_t read_element(int32_t value) { return value; }
 int32_t read_element(int8_t value) { return value; }
 int32_t read_element(uint8_t value) { return value; }
 
+// Defined for every value: NaN gives 0, a value out of range the nearest int64.
 int64_t to_integer(float value) {
   if (!(value > -0x1p63f)) return std::isnan(value) ? 0 : INT64_MIN;
   return value < 0x1p63f ? static_cast<int64_t>(value) : INT64_MAX;
@@ -61,7 +62,7 @@ int64_t to_integer_of(From value) {
   }
 }
 
-// One block from any dtype to any other; `wide` is From's exact type.
+// Converts one block to `dtype`. Integers that do not fit are truncated to their low bits.
 template <typename From>
 void convert_block(const From* from, int64_t count, DType dtype, void* to, int64_t begin) {
   for (int64_t i = 0; i < count; ++i) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxBound = int64_t{1} << 53;
 
-// -> false where `value` is no whole number from low to high.
+// Whether `value` is a whole number in low..high.
 bool holds(double value, double low, double high) {
   return value >= low && value <= high && std::trunc(value) == value;
 }
@@ -102,7 +102,7 @@ Status run_arange(const Call& call, KernelContext&) {
   return Status();
 }
 
-// Counting tokens of a call numbers those of another sequence on.
+// A range that depends on T would count on through the tokens of the next sequence.
 OutputAxis arange_axis(const SymbolicCall& call) {
   for (const char* name : {"start", "end", "step"}) {
     const SymbolicCall::Attribute* bound = call.find(name);

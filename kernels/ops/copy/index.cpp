@@ -45,7 +45,7 @@ Status check_select(Call& call) {
   return expect_output(call, 0, x.dtype, sizes.span());
 }
 
-// The dimensions behind `dim`.
+// x with only its dimensions after `dim`.
 Tensor dims_behind(const Tensor& x, int dim) {
   Tensor part = x;
   part.rank = x.rank - dim - 1;
@@ -123,7 +123,7 @@ Status check_gather(Call& call) {
   return expect_output(call, 0, call.inputs[0]->dtype, Sizes::of(*call.inputs[1]).span());
 }
 
-// A tensor's strides over the index's sizes: element `i` of line `line` of the index corresponds to it.
+// Lines with the sizes of the index and the strides of the tensor: element i of line n belongs to that of the index.
 Lines lines_like(const Tensor& tensor, const Tensor& index, int dim) {
   Tensor part = tensor;
   part.sizes = index.sizes;

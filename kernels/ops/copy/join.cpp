@@ -38,7 +38,7 @@ Status check_cat(Call& call) {
   return expect_output(call, 0, first.dtype, sizes.span());
 }
 
-// x's rows of `row` elements go to y at `start`, `pitch` elements apart.
+// Copies x, as rows of `row` elements, to y: the first row to `start`, each `pitch` elements after the one before.
 template <typename T>
 void lay_rows(const Tensor& x, T* y, int64_t row, int64_t start, int64_t pitch, ThreadPool& threads) {
   const Sizes sizes = Sizes::of(x);
@@ -99,7 +99,7 @@ Status check_pad(Call& call) {
   return expect_output(call, 0, x.dtype, sizes.span());
 }
 
-// Offset of the output row's source, or false where the row lies in the padding.
+// Sets the offset of an output row's source. Returns false if the row lies in the padding.
 bool source_row(const Tensor& x, const Tensor& y, const PadParams& params, int64_t row, int64_t& offset) {
   offset = 0;
   for (int dim = y.rank - 2; dim >= 0; --dim) {
@@ -138,7 +138,7 @@ Status run_pad(const Call& call, KernelContext& context) {
   return Status();
 }
 
-// Tokens may be neither moved nor cropped.
+// The dimension of the tokens must be neither padded nor cropped.
 OutputAxis pad_axis(const SymbolicCall& call) {
   const TokenAxis from = call.axis(0);
   const SymbolicCall::Attribute* pad = call.find("pad");
@@ -169,7 +169,7 @@ Status check_repeat(Call& call) {
   return expect_output(call, 0, x.dtype, sizes.span());
 }
 
-// x and y with a dimension of `repeats` behind `dim`, over which x does not move.
+// Copies x to y, both seen with an extra dimension of `repeats` after `dim`, over which x has stride 0.
 Status run_repeat(const Call& call, KernelContext& context) {
   const RepeatParams& params = call.get_params<RepeatParams>();
   const Tensor& x = *call.inputs[0];

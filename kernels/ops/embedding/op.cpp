@@ -71,7 +71,7 @@ OutputAxis embedding_axis(const SymbolicCall& call) {
   return call.same_for_all_tokens(1) ? OutputAxis(call.axis(0)) : kMixesTokens;
 }
 
-// The rows that are read, not the table.
+// Counts the rows that are read, not the whole table.
 Cost embedding_cost(const Call& call, const KernelContext&) {
   const Tensor& table = *call.inputs[1];
   const int64_t rows = call.inputs[0]->num_elements();

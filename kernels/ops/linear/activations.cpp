@@ -9,8 +9,8 @@ namespace mote {
 namespace {
 
 struct Place {
-  int64_t first;  // of its block
-  int count;      // rows in its block
+  int64_t first;  // first place of its block
+  int count;      // places in its block
   int64_t block;
 };
 
@@ -23,7 +23,7 @@ Place place_of(const RowOrder* order, int64_t row, int64_t count) {
   return {order->first[block], order->first[block + 1] - order->first[block], block};
 }
 
-// The rows on their way in: from any strides, normalised.
+// Reads rows of any strides, and normalises them if there is a norm.
 struct Source {
   const RowKernels& kernels;
   const Tensor& x;
@@ -49,7 +49,7 @@ int64_t codes_pitch(const ActivationForm& form, const Matrix& weight) {
   return (weight.columns + unit - 1) / unit * unit;
 }
 
-// Where a block's codes begin, in rows, if packed: what rounds up the blocks before it lies between them.
+// Row at which a block's packed codes begin: each block before it may be rounded up by rows_together - 1 rows.
 int64_t packed_row(const CodePacking& packing, int64_t first, int64_t block) {
   return first + (packing.rows_together - 1) * block;
 }

@@ -13,17 +13,17 @@ namespace mote {
 // What a product does with its activations.
 enum class ActivationMode : uint8_t {
   kDense,    // as they are, against a dense weight
-  kRounded,  // rounded to int8 and back, against a dense weight: it has no codes to multiply
+  kRounded,  // rounded to int8 and back, against a dense weight, which has no codes
   kFloats,   // as they are, against tiles
   kCodes,    // int8 codes against tiles
 };
 
 ActivationMode activation_mode(bool int8, const Tensor& weight);
 
-// In which form a product reads them, and what brings them there.
+// The form in which a product reads activations, and the kernels that bring them into it.
 struct ActivationForm {
   const RowKernels* rows = nullptr;
-  const CodePacking* packing = nullptr;  // of codes; nullptr: in `layout`
+  const CodePacking* packing = nullptr;  // how codes lie; nullptr: in `layout`
   CodeLayout layout = CodeLayout::kQuads;
   ActivationMode mode = ActivationMode::kDense;
 
@@ -38,11 +38,11 @@ struct FusedNorm {
   const float* weight = nullptr;
 };
 
-// Which rows of x, in which order, and where blocks of at most kTokenBlock of them begin. The default: all rows in
-// their order, a block every kTokenBlock.
+// Which rows of x are multiplied, in which order (an index into it is a place), and where blocks of at most kTokenBlock
+// places begin. Where a RowOrder* is nullptr: all rows in their own order, a block every kTokenBlock.
 struct RowOrder {
-  const int32_t* rows = nullptr;      // [count] row of x; nullptr: their own order
-  const int32_t* block_of = nullptr;  // [count] block of a place
+  const int32_t* rows = nullptr;      // [count] row of x at a place; nullptr: row i at place i
+  const int32_t* block_of = nullptr;  // [count] block that a place is in
   const int32_t* first = nullptr;     // [num_blocks + 1] first place of a block
   int64_t num_blocks = 0;
 };

@@ -8,10 +8,10 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// What the sum of a group's products begins with, so that it ends as the sum of products of signed codes.
+// The start of the sums of a group's products, such that they end as the sums of products with signed codes.
 MOTE_INLINE I32x16 first_sums(const int32_t* offset) { return splat_i32(kCodesAreSigned ? 0 : *offset); }
 
-// The sum of a row's codes, whatever kCodesAreSigned says.
+// Sums of each row's signed codes in a group, given the sums of codes as dot4 takes them.
 template <int kBits>
 MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
   return kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
@@ -19,7 +19,7 @@ MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
 
 inline constexpr int kRun = run_rows(CodeLayout::kQuads);
 
-// body(first token, its constant number of tokens) for each run of a block of `tokens` from token `first` on.
+// body(first token, number of tokens as a constant) for each run of a block of `tokens`, from token `first` on.
 template <typename Body>
 MOTE_INLINE void for_each_run(int tokens, int first, const Body& body) {
   for (; first + kRun <= tokens; first += kRun) body(first, std::integral_constant<int, kRun>());
@@ -33,14 +33,14 @@ MOTE_INLINE F32x16 finish_sums(const CodeBlock& x, int64_t t, const I32x16& sums
   return splat(x.scales[t]) * (weight_scale * to_f32(sums - splat_i32(x.zeros[t]) * weight_sums));
 }
 
-// Sums that are kept in y, for kernels whose registers cannot hold them: rows of 16 a stream, integers until they are
-// finished.
+// clear_rows and finish_rows are for kernels that keep sums in y because registers cannot hold them: 16 for each token
+// and stream (block of 16 weight rows), int32 until finish_rows makes them floats.
 MOTE_INLINE void clear_rows(const CodeBlock& x, int streams, float* y, int64_t stride) {
   for (int t = 0; t < x.count; ++t) {
     for (int s = 0; s < streams; ++s) store_i32(y + t * stride + 16 * s, splat_i32(0));
   }
 }
-// weight_sums(s): those of a stream's rows, [16]
+// weight_sums(s): int32 [16], the sums of multiplier * code of a stream's rows
 template <typename WeightSums>
 MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const WeightSums& weight_sums, float* y,
                              int64_t stride) {
@@ -52,7 +52,7 @@ MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const Weig
   }
 }
 
-// Columns [first_group * group_size, ...) of a product.
+// Some consecutive groups of columns of a product.
 struct Range {
   int64_t first_group;
   int64_t groups;

@@ -10,18 +10,18 @@ namespace {
 
 constexpr int kMinTokens = 10;  // for fewer, unpacking costs more than multiplying faster gains
 constexpr int64_t kStep = static_cast<int64_t>(CodeLayout::kChunks);  // columns an instruction
-// Columns that are multiplied before the next are unpacked: two panels and two blocks of activations are near the first
-// cache.
+// Columns that are multiplied before the next are unpacked: two panels and two blocks of activations then about fill
+// the first cache.
 constexpr int64_t kPanelColumns = 512;
-constexpr int kBlocks = 2;  // of tokens that share what is loaded of panels
-constexpr int kPanels = 2;  // that share what is loaded of activations
+constexpr int kBlocks = 2;  // blocks of tokens for which a panel is loaded once
+constexpr int kPanels = 2;  // panels for which a block of activations is loaded once
 
 // Signed bytes of 16 rows of a range, [columns / 4][16 rows][4].
 using BytePanel = std::byte[16 * kPanelColumns];
 
 struct Scratch {
   BytePanel panels[2 * kMaxStreams];
-  int32_t weight_sums[kMaxStreams][16];  // through all ranges
+  int32_t weight_sums[kMaxStreams][16];  // over all ranges
   int32_t sums[kBlocks][kPanels][kTokenBlock][16];
 };
 
@@ -61,7 +61,7 @@ void unpack_to(const std::byte* tile, int64_t group_size, std::byte* low, std::b
                      });
 }
 
-// Panels of a weight's blocks of rows, one each or two.
+// Panels that a block of rows takes: two where products take two bytes.
 int panels_per_block(const TileBlocks& w) { return products_fit_bytes(w.bits) ? 1 : 2; }
 
 void unpack(const TileBlocks& w, const Range& range, Scratch& scratch) {
@@ -93,7 +93,7 @@ struct alignas(64) TileConfig {
 constexpr int kActivationTile = kBlocks * kPanels, kWeightTile = kActivationTile + kBlocks,
               kTiles = kWeightTile + kPanels;
 
-// For blocks of so many tokens.
+// The tile registers, configured for two blocks of `first` and `second` tokens.
 class Registers {
  public:
   ~Registers() {
@@ -116,7 +116,7 @@ class Registers {
   int first_ = 0, second_ = 0;
 };
 
-// The intrinsics with registers that may be constants of a template: compilers' own take literals only.
+// Intrinsics whose registers are template arguments: those of compilers take only literals.
 template <int kTile>
 MOTE_INLINE void clear_tile() {
   asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
@@ -150,7 +150,7 @@ MOTE_INLINE void multiply_panels(const BytePanel* panels, const int8_t* const* c
   unroll<kCount * kPanels>([&](auto i) MOTE_INLINE_LAMBDA { store_tile<i>(sums[i / kPanels][i % kPanels]); });
 }
 
-// Block s of weight rows: the sums of block b of activations are total(t). To y.
+// Adds total(t), the sums of a range for block s of weight rows and token t of x, to y. The last range finishes y.
 template <typename Total>
 MOTE_INLINE void add_sums(const TileBlocks& w, int s, const Range& range, const int32_t* weight_sums,
                           const CodeBlock& x, float* y, int64_t stride, const Total& total) {

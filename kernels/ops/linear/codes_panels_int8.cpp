@@ -15,10 +15,10 @@ constexpr int64_t kPanelColumns = 512;
 struct RowPanel {
   std::byte quads[16 * kPanelColumns];               // [columns / 4][64]
   int32_t multipliers[16 * kPanelColumns / kChunk];  // [groups][16]
-  int32_t weight_sums[16];                           // through all ranges
+  int32_t weight_sums[16];                           // over all ranges
 };
 
-// Instructions that are slow for codes beyond 127 take no products.
+// Unsigned products exceed 127. Where dot4 is slow for such bytes, it takes codes, and multipliers follow.
 constexpr bool takes_products(int bits) { return products_fit_bytes(bits) && !kWideMatters; }
 
 template <int kBits>
@@ -34,16 +34,16 @@ MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte*
 
 size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
 
-// A block of activations in a range, as one group or several.
+// A block of activations in a range: its groups, or one group as long as the range for products.
 struct Part {
-  const int8_t* codes;  // of the block's first run, through all ranges
-  int64_t columns;      // likewise
+  const int8_t* codes;  // of the block's first run, from column 0 of the product on
+  int64_t columns;      // of the product, not of the range
   int64_t first_column;
   int64_t groups;
   int64_t chunks;          // of a group
   const int32_t* offsets;  // of the block's first run
-  int64_t first_group;     // to what `offsets` count
-  int64_t all_groups;      // likewise
+  int64_t first_group;     // of the range, in `offsets`
+  int64_t all_groups;      // of a token, in `offsets`
 };
 
 // Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is
@@ -114,7 +114,7 @@ void add_part(const RowPanel* panels, int count, const Part& x, int tokens, floa
   for (; p < count; ++p) add_block<kWide, 1>(panels + p, x, tokens, y + 16 * p, stride);
 }
 
-// Offsets of a block's tokens for products with a whole range: code_offset becomes kProductOffset.
+// Offsets of a block's tokens for a range of products, which have kProductOffset added where codes have code_offset.
 void add_offsets(const TileBlocks& w, const Range& range, const CodeBlock& x, int32_t* sums) {
   for_each_run(x.count, 0, [&](int first, auto rows) {
     const int32_t* offsets = x.offsets + first * w.groups + range.first_group * rows;

@@ -6,9 +6,9 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-constexpr int kFewTokens = 4;  // whose sums are in registers
+constexpr int kFewTokens = 4;  // tokens whose sums stay in registers
 
-// One stream is fetched ahead by the hardware, and faster than by instructions.
+// A single stream is left to the hardware, which fetches it ahead faster than instructions do.
 template <int kStreams, int kBits, int kGroup>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   if constexpr (kStreams == 1) return;
@@ -48,7 +48,7 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   unroll<kStreams>([&](auto s) {
     tiles[s] =
         w.blocks[first + s < w.count ? first + s
-                                     : first];  // a stream that is missing repeats another, from cache, for nobody
+                                     : first];  // a missing stream repeats the first one, from cache, and is ignored
     weight_sums[s] = splat_i32(0);
     unroll<kTokens>([&](auto t) { sums[s][t] = splat_i32(0); });
   });
@@ -116,8 +116,8 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
   store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
 }
 
-// More tokens than have their sums in registers: what each group adds goes to y, which the first cache keeps. Always
-// four streams: the sums of one would wait for each other.
+// For more tokens than registers hold sums of: what each group adds goes to y, which the first cache keeps. Always with
+// up to four streams side by side: additions to the sums of a single one would wait for each other.
 template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int32_t weight_sums[kMaxStreams][16] = {};

@@ -5,7 +5,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// The values of codes of up to 4 bits.
+// Table from code_at (formats.h) of up to 4 bits to the code as a float.
 template <int kBits>
 struct CodeValues {
   alignas(64) float of[16];
@@ -16,7 +16,7 @@ struct CodeValues {
 template <int kBits>
 inline constexpr CodeValues<kBits> kCodeValues;
 
-// Column i of 16 rows x 4 columns.
+// Column i of a quad (16 rows x 4 columns), as floats.
 template <int kBits, int i>
 MOTE_INLINE F32x16 column_of(const I32x16& words) {
 #if defined(__AVX512F__)
@@ -32,7 +32,7 @@ MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
   return load_i32(bytes);
 }
 
-// Columns of a chunk as floats, [32][16].
+// The codes of a chunk as floats, [32 columns][16 rows].
 template <int kBits>
 MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_t chunk, float* columns) {
   Bytes64 quads[kQuads];
@@ -43,7 +43,7 @@ MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_
   }
 }
 
-// kTokens rows from row `first` of the block on: sums += multiplier * the products of one group.
+// For the kTokens rows that `values` and `y` begin with: y += multiplier * the products of one group.
 template <int kTokens>
 MOTE_INLINE void add_group(const float* columns, int64_t group_size, const F32x16& multiplier, const float* values,
                            int64_t pitch, float* y, int64_t stride) {
@@ -65,8 +65,9 @@ MOTE_INLINE void add_block(const float* columns, int64_t group_size, const F32x1
   for (; t < x.count; ++t) add_group<1>(columns, group_size, multiplier, values + t, x.count, y + t * stride, stride);
 }
 
-// Adds the products of one group of each of kLanes tiles to sums, side by side, since each sum waits for the one before
-// it. kConsecutive: of consecutive groups of a block, each with values of its own; else of one group of several blocks.
+// Adds the products of each of kLanes tiles to its sum, side by side, since every addition to a sum waits for the one
+// before. kConsecutive: tiles are consecutive groups of a block, with values of their own; else one group of several
+// blocks.
 template <int kBits, int kLanes, bool kConsecutive>
 MOTE_INLINE void add_groups(const std::byte* const* tiles, int64_t group_size, const float* values, F32x16* sums) {
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, values += kChunk) {
@@ -85,13 +86,13 @@ MOTE_INLINE void add_groups(const std::byte* const* tiles, int64_t group_size, c
   }
 }
 
-// One token, several blocks at once.
+// One token, up to kMaxStreams blocks side by side.
 template <int kBits>
 void multiply_blocks(const TileBlocks& w, const float* values, float* y) {
   const std::byte* tiles[kMaxStreams];
   F32x16 totals[kMaxStreams];
   for (int s = 0; s < kMaxStreams; ++s) {
-    tiles[s] = w.blocks[s < w.count ? s : 0];  // a stream that is missing repeats the first, from cache, for nobody
+    tiles[s] = w.blocks[s < w.count ? s : 0];  // a missing stream repeats the first, from cache, and is ignored
     totals[s] = splat(0.0f);
   }
   const int64_t bytes = tile_bytes(kBits, w.group_size);
@@ -166,7 +167,7 @@ MOTE_INLINE void add_consecutive(const std::byte* tile, int64_t group_size, cons
       [&](auto lane) { total = fma(to_f32(load_multipliers<kBits>(tiles[lane], group_size)), sums[lane], total); });
 }
 
-// One token, one block after the other, which is one stream of memory.
+// One token, one block after the other: memory is read in one stream.
 template <int kBits>
 void multiply_in_turn(const TileBlocks& w, const float* values, float* y) {
   constexpr int kLanes = 4;
@@ -189,7 +190,7 @@ void multiply_one(const TileBlocks& w, const FloatBlock* x, int64_t, float* y, i
 
 constexpr FloatProducts kOne = {multiply_one};
 
-// Longer groups of one block lie too far apart to be one stream.
+// Longer groups lie too far apart for the hardware to take four of them as one stream.
 bool has_short_groups(const WeightKind& kind) { return takes_tiles(kind) && kind.group_size == kChunk; }
 #endif
 

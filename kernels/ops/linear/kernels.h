@@ -1,4 +1,5 @@
-// What the variants of a product supply; product.h calls them. Plain structs only: files for newer CPUs include this.
+// What the variants of a product supply; product.h calls them. Only structs and constexpr arithmetic, since files that
+// are compiled for newer CPUs include this (kernels/simd/vectors.h says why).
 #pragma once
 
 #include <cstddef>
@@ -22,13 +23,13 @@ struct TileBlocks {
   int64_t groups = 0;
 
   int64_t columns() const { return groups * group_size; }
-  // Those of the 16 rows of a block of tiles.
+  // The scales of the 16 rows of a block, which must be of tiles.
   const float* scales(int block) const {
     return reinterpret_cast<const float*>(blocks[block] + groups * tile_bytes(bits, group_size));
   }
 };
 
-// How the codes of a block lie. Runs of rows, one after the other, the last with the rows that are left:
+// How the codes of a block lie: runs of rows, one after the other, of which the last has the rows that are left.
 //   kQuads   runs of 4 rows, each [columns / 4][rows][4]
 //   kChunks  one run, [columns / 64][rows][64], what is past the last column undefined
 enum class CodeLayout : int { kQuads = 4, kChunks = 64 };
@@ -54,7 +55,7 @@ struct FloatBlock {
 // The layout of 16 rows of a weight for kernels that cannot read tiles. Weights are packed once a program; kernels that
 // name the same packing share them.
 struct WeightPacking {
-  std::string_view format;  // a name of the field
+  std::string_view format;  // the name that its authors use, such as qsi4c32p8x4
   size_t (*block_bytes)(int64_t group_size, int64_t groups);
   // Writes all bytes of a block. `tiles`: 16 rows.
   void (*pack)(const std::byte* tiles, int64_t group_size, int64_t groups, std::byte* to);
@@ -62,17 +63,16 @@ struct WeightPacking {
 
 // The layout of the codes of a block of rows for kernels that read no CodeLayout.
 struct CodePacking {
-  int rows_together;  // a block takes the memory of the next multiple of these
+  int rows_together;  // a block takes memory for its rows rounded up to a multiple of this
   int64_t (*row_bytes)(int64_t columns);
-  // Writes row `row` of a block of `rows`.   codes: [columns]
+  // Writes row `row` of a block of `rows`. codes: [columns]
   void (*pack_row)(const int8_t* codes, int64_t columns, int row, int rows, int8_t* to);
 };
 
 // y[t][16 s + r] = row r of block s times row t, rows of y `stride` floats apart, t counted through all blocks. Each
 // element:
-//   codes   scale * (weight scale * float(the sum of multiplier * weight code * (code - zero))), the sum an integer
-//   modulo
-//           2^32, so that its order is free
+//   codes   scale * (weight scale * float(the sum of multiplier * weight code * (code - zero))), where the sum is an
+//           integer modulo 2^32, so that its order is free
 //   floats  weight scale * the sum in the order of groups of fma(multiplier, sum in the order of columns of
 //           fma(weight code, value, .), .)
 // so the same bits come out of every variant, for every count of blocks, streams and tokens.
@@ -106,24 +106,26 @@ struct DenseProducts {
   void (*multiply)(const DenseRows& weight, const float* x, int64_t x_stride, int64_t tokens, float* y, int64_t stride);
 };
 
-// One row on its way to codes or from sums to results.
+// How a row is quantised: the value of a code is scale * (code - zero).
 struct RowCodes {
   float scale;
   int32_t zero;
 };
+// What is done to one row before and after a product.
 struct RowKernels {
   static constexpr std::string_view kRole = "linear.rows";
   // y = x normalised by its root mean square: x / sqrt(mean(x^2) + eps) * (weight + offset); weight may be nullptr.
   void (*rms_norm)(const float* x, int64_t width, float eps, const float* weight, float offset, float* y);
-  // The numerics of docs/ops.md, for a row of a run of `rows`. codes[n * rows * (k / n) + k % n] is the code of column
-  // k in a layout of n; offsets[rows * g] that of group g.
+  // Quantises one row of a run of `rows` as docs/ops.md says. Writes the code of column k to
+  // codes[n * rows * (k / n) + k % n] for a layout of n, and the offset of group g (CodeBlock) to offsets[rows * g].
   RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,
                        int8_t* codes, int32_t* offsets);
   // to = (code - zero) * scale, what a dense weight multiplies.
   void (*round)(const float* x, int64_t width, float* to);
   // to[i] = (from[i] + bias[i]) + residual[i]; bias and residual may be nullptr.
   void (*finish)(const float* from, const float* bias, const float* residual, int64_t count, float* to);
-  // to[i] = gate(gates[i] + gate_bias[i]) * (ups[i] + up_bias[i]); biases may be nullptr, and ups: then the gate alone.
+  // to[i] = gate(gates[i] + gate_bias[i]) * (ups[i] + up_bias[i]), where `function` is a GateFunction. Biases may be
+  // nullptr, and so may ups: then the gate alone.
   void (*gate)(int function, const float* gates, const float* gate_bias, const float* ups, const float* up_bias,
                int64_t count, float* to);
 };

@@ -15,7 +15,7 @@ namespace mote {
 // All rows of a weight [.., rows, columns], in blocks of 16 as in the file.
 class PackedWeight {
  public:
-  // Where the block is that was packed from the block of tiles at this address.
+  // The packed block of the block of tiles at this address.
   const std::byte* block_of(const std::byte* tiles) const {
     return blocks_.get() + (tiles - tiles_) / tile_block_bytes_ * block_bytes_;
   }
@@ -32,13 +32,13 @@ class PackedWeight {
   std::unique_ptr<std::byte, Free> blocks_;
 };
 
-// What a program's methods and sessions share: each weight is packed once for each layout, when a method is first
+// Shared by a program's methods and sessions: each weight is packed once for each layout, when a method is first
 // prepared. Thread safety: any thread. Lifetime: a PackedWeight lives as long as its PackedWeights.
 class PackedWeights {
  public:
   // weight: tiles, its data in memory   Errors: kOutOfMemory.   Cost: reads the whole weight, the first time.
   Result<const PackedWeight*> pack(const Tensor& weight, const WeightPacking& packing);
-  // Private memory that they take.
+  // Bytes of private memory that all packed weights take.
   uint64_t bytes() const;
 
  private:

@@ -12,7 +12,7 @@ namespace mote {
 // The kernels of one weight for one range of tokens. Which of the products is present depends on the mode of x.
 struct Product {
   ActivationForm x;
-  const PackedWeight* packed = nullptr;  // if its kernel cannot read tiles
+  const PackedWeight* packed = nullptr;  // if the kernel cannot read tiles
   const CodeProducts* codes = nullptr;
   const FloatProducts* floats = nullptr;
   const DenseProducts* dense = nullptr;
@@ -22,7 +22,8 @@ struct Product {
   }
 };
 
-// packed: where a weight is kept whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack.
+// packed: keeps a weight whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack; kInternal if
+// such a weight has no `packed`.
 Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed);
 
 // The first rows of up to kMaxStreams runs of 16 weight rows. Tiles: multiples of 16.

@@ -56,7 +56,7 @@ RowScale row_scale(const float* x, int64_t width) {
   return row;
 }
 
-// q as float.
+// The int8 code of x, as a float.
 MOTE_INLINE F32x16 code_of(F32x16 x, const RowScale& row) {
   // Beyond +-512 the clamp decides anyway, and within it adding 1.5 * 2^23 rounds to even. NaN becomes -512.
   const F32x16 scaled = min(max(x * splat(row.inverse), splat(-512.0f)), splat(512.0f));

@@ -10,21 +10,21 @@ namespace mote {
 
 namespace {
 
-constexpr int64_t kTokensAtOnce = 256;                // as many rows of results as a thread buffers
-constexpr int64_t kGrainProducts = int64_t{1} << 19;  // fewer are not worth waking a thread
+constexpr int64_t kTokensAtOnce = 256;                // tokens whose results a thread buffers
+constexpr int64_t kGrainProducts = int64_t{1} << 19;  // multiply-accumulates: fewer are not worth waking a thread
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kWide = kMaxStreams * kTileRows;
 static_assert(kWide == kMaximaBlock, "a strip of rows has one maximum");
 
 int64_t token_blocks(int64_t tokens) { return (tokens + kTokenBlock - 1) / kTokenBlock; }
 
-// What one thread needs: results of one strip, and the kernel's own.
+// Bytes that one thread needs: results of one strip, and the kernel's own scratch.
 size_t buffer_bytes(const Matrix& matrix, const Product& product, int64_t tokens) {
   return array_bytes<float>(std::min(tokens, kTokensAtOnce) * kWide) +
          array_bytes<std::byte>(static_cast<int64_t>(product.scratch_bytes(matrix)));
 }
 
-// Rows of results lie far apart: the caches are told of them some rows ahead.
+// Prefetches a row of results for writing, some rows ahead, because rows lie far apart.
 void expect_store(const float* to, int64_t width) {
   for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(to + i, 1);
 }
@@ -65,7 +65,7 @@ class Run {
         });
   }
 
-  // Rows of results for tokens [first, first + count), from the strip's first on.
+  // Multiplies the streams' rows of the weight with tokens [first, first + count). first: a multiple of kTokenBlock
   void multiply(const Streams& streams, int64_t first, int64_t count, float* y, int64_t stride, float* buffer) const {
     auto* scratch =
         reinterpret_cast<std::byte*>(buffer) + array_bytes<float>(std::min(x_.count, kTokensAtOnce) * kWide);
@@ -92,13 +92,13 @@ const float* residual_part(const Tensor* residual, int64_t row, int64_t n, int64
   return buffer;
 }
 
-// Where gates and ups of a strip lie in a row of its products.
+// The weight rows of a strip, and where its ups begin in a row of their products; its gates begin at 0.
 struct GatedStrip {
   Streams streams;
   int64_t up = 0;
 };
 
-// Up rows that do not begin with a block of tiles are cut out of two blocks.
+// Up rows that do not begin at a block of tiles are parts of two blocks, both of which are multiplied.
 GatedStrip gated_strip(const Matrix& matrix, int64_t n, int64_t width) {
   const int64_t features = matrix.rows / 2;
   GatedStrip strip;

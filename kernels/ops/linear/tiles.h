@@ -10,14 +10,14 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// A mapped file arrives in pages of 4 KiB, where the hardware stops fetching ahead.
+// Bytes. The hardware stops fetching ahead at the end of each 4 KiB page of a mapped file, so instructions do it.
 inline constexpr int64_t kFetchAhead = 1024;
 
 MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + kFetchAhead + i);
 }
 
-// Those of the rows of a tile.
+// The multipliers of a tile's 16 rows.
 template <int kBits>
 MOTE_INLINE I32x16 load_multipliers(const std::byte* tile, int64_t group_size) {
   return load_u8(tile + code_bytes(kBits, group_size));

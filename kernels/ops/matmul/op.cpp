@@ -11,10 +11,10 @@ namespace mote {
 
 namespace {
 
-constexpr int64_t kColumns = 16;             // of b in a panel
-constexpr int64_t kDepth = 128;              // of K in a panel
-constexpr int64_t kRows = 64;                // of a that share a panel
-constexpr int64_t kGrainProducts = 1 << 17;  // that are worth handing to a thread: about 10 us of work
+constexpr int64_t kColumns = 16;             // columns of b in a panel
+constexpr int64_t kDepth = 128;              // rows of b in a panel
+constexpr int64_t kRows = 64;                // rows of a that share a panel
+constexpr int64_t kGrainProducts = 1 << 17;  // worth handing to a thread: about 10 us of work
 
 struct Matrix {
   const float* data;
@@ -111,7 +111,7 @@ Status run(const Call& call, KernelContext& context) {
   return Status();
 }
 
-// Rows of a, columns of b, or a matrix for each token.
+// Tokens may be rows of a, columns of b, or matrices of the leading dimensions.
 OutputAxis bmm_axis(const SymbolicCall& call) {
   const TokenAxis a = call.axis(0), b = call.axis(1);
   const int rank = call.rank(0);

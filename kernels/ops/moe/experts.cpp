@@ -45,7 +45,7 @@ struct Part {
   int thread;
 };
 
-// 16 features of the hidden layer: where their gates and ups lie in a row of products.
+// The weight rows of 16 features of the hidden layer, and where their ups begin in a row of products.
 struct GateStreams {
   Streams streams;
   int64_t up = 0;
@@ -101,7 +101,7 @@ void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bi
   }
 }
 
-// body(part, block of 16 rows) for each chosen expert, block of its output rows, some of its choices.
+// body(part, block of 16 rows) for each chosen expert, each block of its output rows, and its choices in parts.
 template <typename Body>
 void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work, ThreadPool& threads,
                            const Body& body) {

@@ -12,7 +12,7 @@ namespace mote {
 
 enum MoeInput : size_t { kX = 0, kIndices, kWeights, kGateUp, kDown, kGateUpBias, kDownBias };
 
-inline constexpr int64_t kFewTokens = 4;      // of one expert
+inline constexpr int64_t kFewTokens = 4;      // of one expert at most, for ExpertProducts::few
 inline constexpr int64_t kTokensAtOnce = 32;  // of one expert, in one product
 
 enum class GateLayout : int { kConcatenated = 0, kInterleaved, kSingle };
@@ -22,7 +22,7 @@ struct ExpertProducts {
   Product few;
   Product many;
 
-  // Activations are laid out before it is known which expert gets how many.
+  // `few` is used only if it reads activations as `many` does: they are laid out before each expert's count is known.
   const Product& of(int64_t count) const { return count <= kFewTokens && few.x == many.x ? few : many; }
   size_t scratch_bytes(const Matrix& matrix) const {
     return std::max(few.scratch_bytes(matrix), many.scratch_bytes(matrix));

@@ -85,8 +85,8 @@ OutputAxis moe_axis(const SymbolicCall& call) {
   return x.dim == 0 && call.axis(1) == x && call.axis(2) == x ? OutputAxis(x) : kMixesTokens;
 }
 
-// The experts that were chosen. How many of them share a row of x is for the router to say; counting each once needs
-// memory, so this is the most.
+// Counts the weights of as many experts as there are choices, at most all: an upper bound, since tokens may share
+// experts, and counting each once would need memory.
 Cost moe_cost(const Call& call, const KernelContext&) {
   const Tensor& indices = *call.inputs[kIndices];  // [N, K]
   const Tensor& gate_up = *call.inputs[kGateUp];

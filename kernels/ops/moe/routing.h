@@ -1,4 +1,4 @@
-// Which rows go to which expert.
+// Which rows go to which expert. A choice is an expert that the router chose for a token.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Routing {
   int64_t num_active = 0;
   int32_t* block_of = nullptr;     // [choices] block of a sorted choice: no block holds two experts' choices
   int32_t* blocks = nullptr;       // [num_blocks + 1] first choice of a block
-  int32_t* first_block = nullptr;  // [experts + 1] of an expert
+  int32_t* first_block = nullptr;  // [experts + 1] first block of an expert
   int64_t num_blocks = 0;
 
   // The sorted choices as rows of the tokens, or as rows of their own.
@@ -30,7 +30,7 @@ struct Routing {
   int64_t count(int64_t expert) const { return offsets[expert + 1] - offsets[expert]; }
 };
 
-// No more blocks than choices, and no more than what full ones and one for each expert make.
+// The most blocks: one for each choice, or all full ones and one more for each expert, whichever is less.
 int64_t most_blocks(int64_t choices, int64_t experts);
 size_t routing_bytes(int64_t choices, int64_t experts);
 

@@ -11,7 +11,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// The sum of Function(x[k], sum) over a row.
+// sum = add(x[k], sum) over a row, in the order above.
 template <typename Function>
 MOTE_INLINE float sum_of(const float* x, int64_t width, const Function& add) {
   F32x16 sums[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};

@@ -1,4 +1,4 @@
-// Elementwise kernels by dtype. A table row is an op; its variants are tried in order by the dtype of the inputs.
+// Elementwise kernels by dtype. A table row is an op, of which the dtype of the inputs picks a variant.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace mote::pointwise {
 
 struct Parameters {
-  double low = 0;  // clamp: bounds; leaky_relu, elu: low is the factor
+  double low = 0;  // clamp: bounds; leaky_relu, elu: low is the factor; gelu: low is 1 for tanh
   double high = 0;
 };
 
@@ -25,7 +25,7 @@ struct Row {
   std::string_view name;
   Variant variants[3];
   Status (*read_attributes)(const Call& call, Parameters& parameters) = nullptr;
-  // What replaces the float32 variant, whatever the strides; nullptr, or an answer of nullptr: nothing.
+  // Returns the function that replaces the float32 variant; nullptr, or a returned nullptr: none does.
   BlockFunction (*vectorised)(const Vectorised& functions, const Parameters& parameters) = nullptr;
 };
 

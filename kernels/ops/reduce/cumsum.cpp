@@ -1,4 +1,4 @@
-// cumsum: every line in its own order, so it depends on no other.
+// cumsum: each line is summed in order, by one thread.
 #include "kernels/support/contract.h"
 #include "kernels/support/lines.h"
 #include "kernels/support/token_axes.h"

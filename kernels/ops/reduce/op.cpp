@@ -185,7 +185,7 @@ Status read_dims(const Call& call, const Tensor& x, uint32_t& mask) {
   return Status();
 }
 
-// `needs_elements`: there is no result for no elements.
+// needs_elements: the op has no result for zero elements.
 Status check_reduction(Call& call, Variant (*variant_of)(DType), const char* accepted, bool needs_elements) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 1, 1));
   const Tensor& x = *call.inputs[0];

@@ -1,4 +1,4 @@
-// Views: the output's strides over its input's storage. Nothing runs.
+// Views: check sets the output's strides over its input's storage. Nothing runs.
 #include <algorithm>
 
 #include "kernels/support/contract.h"
@@ -80,7 +80,7 @@ Status check_view(Call& call) {
   return finish(call, sizes, strides);
 }
 
-// Elements of one step along the dimension; those after it must not grow with T.
+// Elements of one step along the dimension; 0 if a dimension after it is a multiple of T.
 int64_t stride_of(std::span<const Dim> shape, int dim) {
   int64_t stride = 1;
   for (auto i = static_cast<size_t>(dim) + 1; i < shape.size(); ++i) stride *= shape[i].constant;

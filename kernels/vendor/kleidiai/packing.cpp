@@ -20,7 +20,7 @@ int64_t sum_of_codes(const uint8_t* pairs, int64_t columns) {
   return sum;
 }
 
-// The group of row `row`. Returns the sum of its multiplier * code.
+// Reads the codes and the multiplier of one row of a tile. Returns the sum of multiplier * code.
 int64_t read_group(const std::byte* tile, int64_t group_size, int64_t row, uint8_t* codes, uint16_t* scale) {
   for (int64_t i = 0; i < group_size / 8; ++i) {
     const uint32_t eight = eight_codes(tile, row, i);
@@ -48,7 +48,7 @@ size_t ranges_bytes(const MicroKernel& kernel, int64_t group_size, int64_t colum
   return bytes;
 }
 
-// Row `in_run` of `together`, of which `depth` columns lie side by side.
+// Writes row `in_run` of `together` interleaved rows: kDepth columns of each row in turn.
 template <int kDepth>
 void interleave(const int8_t* codes, int64_t columns, int64_t in_run, int64_t together, int8_t* to) {
   for (int64_t i = 0; i < columns; i += kDepth) std::memcpy(to + i * together + in_run * kDepth, codes + i, kDepth);
@@ -79,8 +79,8 @@ int64_t packed_row_bytes(int64_t columns) {
   return columns + ranges * static_cast<int64_t>(sizeof(int32_t) + sizeof(float));
 }
 
-// The kernel multiplies by a scale and subtracts a zero point; it is told 1 and 0, since both are applied to integers
-// later.
+// The kernel wants a zero point and a scale for each row. It gets 0 and 1, since Sums::finish applies the real ones to
+// integers.
 void pack_row(const MicroKernel& kernel, const int8_t* codes, int64_t columns, int row, int rows, int8_t* to) {
   const auto together = static_cast<int64_t>(kernel.get_mr());
   const int64_t in_run = row % together;

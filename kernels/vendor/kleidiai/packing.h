@@ -1,8 +1,7 @@
 // Weights and activations as KleidiAI's kernels for int8 rows x int4 blocks read them (qai8dxp x qsi4c32p).
 //
-// A kernel is given columns in ranges that are so short that every sum in it is an integer below 2^24, so that its
-// floats are exact: its results are the integers of our own kernels, and what is done with them afterwards gives the
-// same bits.
+// A kernel is given ranges of columns so short that every sum is an integer below 2^24, which a float holds exactly. So
+// its results are the integers of our own kernels, and the same steps follow, which gives the same bits.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace mote::kleidiai {
 using MicroKernel = kai_matmul_clamp_f32_qai8dxp_qsi4c32p_ukernel;
 
 inline constexpr int kBits = 4;
-inline constexpr int64_t kRangeColumns = 1024;  // whole groups
+inline constexpr int64_t kRangeColumns = 1024;  // a whole number of groups
 static_assert(kRangeColumns * 128 * weight_format(kBits).max_multiplier * -weight_format(kBits).code_min < int64_t{1}
                                                                                                                << 24);
 
@@ -35,13 +34,13 @@ inline size_t weight_range_bytes(const MicroKernel& kernel, int64_t columns, int
   return kernel.get_rhs_packed_offset(kTileRows, static_cast<size_t>(columns), static_cast<size_t>(group_size));
 }
 
-// What lies behind the ranges of 16 rows of weights.
+// Follows the last range of a block of 16 rows of weights.
 struct RowTrailer {
   float scales[kTileRows];
   uint32_t sums[kTileRows];  // of a row's multiplier * code, modulo 2^32
 };
 
-// Writes the codes of one range.
+// Writes one range of 16 rows. codes: as PlainRange in packing.cpp; scales: the multipliers as bfloat16
 using PackRange = void (*)(const MicroKernel& kernel, int64_t columns, int64_t group_size, const uint8_t* codes,
                            const uint16_t* scales, std::byte* to);
 

@@ -38,7 +38,7 @@ template <auto& kPack>
 void pack_range(const MicroKernel& kernel, int64_t columns, int64_t group_size, const uint8_t* codes,
                 const uint16_t* scales, std::byte* to) {
   kai_rhs_pack_nxk_qsi4c32p_qsu4c32s1s0_params params{};
-  params.lhs_zero_point = 1;  // the only one that is taken; the kernel reads the row's own
+  params.lhs_zero_point = 1;  // the packing takes no other; kernels read each row's own
   params.rhs_zero_point = 8;
   params.scale_dt = kai_dt_bf16;
   const auto k = static_cast<size_t>(columns), group = static_cast<size_t>(group_size);
