@@ -47,7 +47,7 @@ class ExportReport:
     stage_seconds: dict[str, float]
     peak_private_bytes: int  # anonymous memory of the process, imports included; 0 where the system does not tell
     check: CheckResult | None  # None: the check was off
-    notes: list[str] = field(default_factory=list)  # what the recipe could not do, what could not be checked
+    notes: list[str] = field(default_factory=list)  # what the recipe could not do, what was not checked
     refusals: list[Refusal] = field(default_factory=list)  # what backends do not run, and why
     num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # as in Partitioned
 

@@ -17,9 +17,9 @@ def quiet_imports() -> Iterator[None]:
 
 @contextlib.contextmanager
 def prints_in_notes() -> Iterator[None]:
-    """Inside, nothing is logged or printed to standard error; an exception takes along, as a note, what was printed.
+    """Inside, nothing is logged or printed to standard error. What was printed becomes a note of the exception, if any.
 
-    torch.export prints the graph that it had traced when it gives up. Tracebacks show notes: --debug.
+    When torch.export gives up, it prints the graph that it traced. The traceback that --debug shows contains the note.
     """
     with _no_logs_up_to(logging.CRITICAL), contextlib.redirect_stderr(io.StringIO()) as printed:
         try:

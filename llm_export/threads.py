@@ -10,7 +10,7 @@ import torch
 
 @contextlib.contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Inside, torch works on the calling thread: its workers spin between small operations, more than they help."""
+    """Inside, torch works on the calling thread: on small operations, its spinning workers cost more than they help."""
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -27,7 +27,7 @@ from llm_export.errors import UnsupportedError
 from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.quiet import prints_in_notes
 
-# Mask functions of transformers that mote::attention makes superfluous. A call holds one sequence: nothing is packed.
+# Mask functions of transformers that mote::attention replaces. A call holds one sequence: packing masks hide nothing.
 EXPRESSIBLE_MASKS = {
     "and_masks",
     "causal_mask_function",
@@ -52,7 +52,7 @@ class CaptureContext:
         self.states: list[StateSpec] = []
         self.touched: set[str] = set()  # paths of modules that used a state
         self._cached: list[tuple[Tensor, Tensor, int, int]] = []  # keys, values, window, state
-        self.mask: Tensor | None = None  # what models get for a mask; set by those that do more than pass it on
+        self.mask: Tensor | None = None  # what models get as mask; set for models that compute with it
 
     def start(self, positions: Tensor) -> None:
         """Begins a trace; positions: int64 [1, T]."""
@@ -73,7 +73,7 @@ class CaptureContext:
         self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int = 0,
         softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        """Calls `mote::attention` for one layer and declares its cache, or reads the one that k and v are in.
+        """Calls `mote::attention` for one layer. Declares its cache, or shares the cache that already holds k and v.
 
         q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]. Returns: [1, T, H, Dv]
         """
@@ -239,7 +239,7 @@ REDUNDANT = {
 
 
 def _remove_redundant(program: ExportedProgram) -> None:
-    """Removes nodes that compute nothing."""
+    """Removes nodes of `REDUNDANT` ops and nodes whose result is not used."""
     for node in list(program.graph.nodes):
         if node.op == "call_function" and node.target in REDUNDANT:
             if node.args and isinstance(node.args[0], torch.fx.Node) and node.users:

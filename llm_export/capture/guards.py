@@ -11,7 +11,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from llm_export.errors import MoteError, UnsupportedError
 
-# Chunks are refused by their mask function.
+# Chunked attention passes this check and is refused later, by the name of its mask function.
 CACHED_LAYERS = {"attention", "chunked_attention", "full_attention", "sliding_attention"}
 STATELESS_LAYERS = {"mlp", "moe"}  # layer types that mix no tokens
 

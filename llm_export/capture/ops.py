@@ -44,7 +44,8 @@ def define(schema: str, fake: Callable) -> Callable[[Callable], Callable]:
 class ReferenceState:
     """The caches and recurrent states of one sequence, indexed by an op's `state`; a context manager.
 
-    Positions of a call must follow those already seen, or go back (which forgets what came after them).
+    Positions of a call must follow those in the caches, or go back, which drops the cached positions behind them.
+    Recurrent states cannot go back.
     """
 
     _active: ContextVar[ReferenceState | None] = ContextVar("mote_reference_state", default=None)
@@ -69,7 +70,7 @@ class ReferenceState:
         return state
 
     def append(self, index: int, keys: Tensor, values: Tensor, first_position: int) -> None:
-        """Puts keys [H, T, D] and values [H, T, Dv] at first_position and behind."""
+        """Stores keys [H, T, D] and values [H, T, Dv] from first_position on."""
         if index in self.caches:
             old_keys, old_values = self.caches[index]
             if first_position > old_keys.shape[1]:
@@ -181,7 +182,10 @@ def rope_table(positions, inv_freq, *, scale=1.0, layout="half"):
 
 
 def rotate(x: Tensor, layout: str) -> Tensor:
-    """Returns the quarter turn of x [.., R]: `half` cat(-x2, x1), `half_flipped` its negative, `interleaved` pairs."""
+    """Returns the quarter turn of x [.., R].
+
+    layout: "half": cat(-x2, x1) of the halves; "half_flipped": its negative; "interleaved": (-x[2i + 1], x[2i])
+    """
     if layout == "interleaved":
         return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
     first, second = x.chunk(2, dim=-1)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from llm_export.errors import ArgumentError
 
-CHUNK_TOKENS = 64  # of one call of the runner; bounds the memory of the logits
+CHUNK_TOKENS = 64  # in one call of the runner, which bounds the memory of the logits
 
 Scorer = Callable[[Sequence[int]], Tensor]  # ids of a window -> logits float32 [len(ids), vocab_size]
 

@@ -13,13 +13,13 @@ from llm_export.checkpoint.tokenizer import original_tokenizer
 from llm_export.program.instructions import GoldenSample
 
 PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
-PROMPT_LENGTH = 7  # tokens without a tokenizer
+PROMPT_LENGTH = 7  # tokens of a prompt; text may have twice as many
 NUM_PROBES = 16
 MIN_TOLERANCE = 1e-3
 
 
 def make_prompts(checkpoint: Checkpoint, vocab_size: int, max_length: int) -> list[Prompt]:
-    """Returns two prompts of one length, at most max_length - 1 tokens: of text where there is a tokenizer."""
+    """Returns two prompts of one length, 1 to max_length - 1 tokens; of text where there is a tokenizer."""
     length = max(1, min(PROMPT_LENGTH, max_length - 1))
     if checkpoint.tokenizer_path is not None:
         texts = _text_prompts(checkpoint.tokenizer_path, vocab_size, max_length - 1)
@@ -53,7 +53,7 @@ def _cut(tokenizer, prompt: Prompt, length: int) -> Prompt:
 
 
 def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:
-    """Makes one sample of each checked sequence, as far as the file chose the ids that the oracle would have chosen."""
+    """Makes one sample of each checked sequence, up to the first id that the oracle would have chosen differently."""
     samples = []
     for (prompt, continuation), logits in zip(result.sequences, result.expected, strict=True):
         rows = logits[len(prompt.ids) - 1 :]  # row i decides continuation[i]
@@ -85,6 +85,6 @@ def probe_ids(rows: torch.Tensor) -> tuple[int, ...]:
 
 
 def blank_samples(prompts: Sequence[Prompt]) -> tuple[GoldenSample, ...]:
-    """Samples as large as `golden_samples` makes: they keep the room in a file that is checked before it has them."""
+    """Samples as large as `golden_samples` makes them: they reserve room in a file that is written before its check."""
     ids, numbers = (0,) * NUM_CONTINUED, (0.0,) * (NUM_CONTINUED * NUM_PROBES)
     return tuple(GoldenSample(p.text, p.ids, ids, tuple(range(NUM_PROBES)), numbers, 1.0) for p in prompts)

@@ -24,7 +24,7 @@ from llm_export.quantize.affine import QuantizedWeight, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
-BLOCK_ELEMENTS = 1 << 17  # of quantisation: temporaries stay in the processor's cache
+BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in the cache
 BLOCKED_ELEMENTS = 1 << 24  # linears larger than this are multiplied in blocks of rows
 
 
@@ -112,7 +112,7 @@ class Oracle:
             unit.register_forward_hook(lambda module, args, output: self._release(slots))
 
     def _quantize_inputs(self, unit: nn.Module) -> None:
-        """Rounds the input of modules whose product is not a linear of torchao's tensor."""
+        """Adds rounding of the inputs to modules that do not compute their product with torchao's tensor."""
         for module in unit.modules():
             weight = module._parameters.get("weight")
             spec = self._specs.get(id(weight)) if weight is not None else None
@@ -191,7 +191,7 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
 
 
 class _Lookups(TorchFunctionMode):
-    """Answers the lookups of embeddings, whatever else the forward of their module does, from the checkpoint."""
+    """Answers each F.embedding from the checkpoint, also where a module does more in its forward than look up."""
 
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
@@ -206,7 +206,7 @@ def _is_conv1d(module: nn.Module) -> bool:
 
 
 def _multiplies_itself(module: nn.Module) -> bool:
-    """Whether the module's forward computes its product by other ops than the one that torchao's tensor knows."""
+    """Whether the module may compute its product by other ops than the linear that torchao's tensor implements."""
     return _is_conv1d(module) or (isinstance(module, nn.Linear) and type(module).forward is not nn.Linear.forward)
 
 
@@ -217,7 +217,7 @@ def _quantize(rows: Tensor, spec: WeightSpec) -> QuantizedWeight:
 
 
 def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
-    """Returns what the stored codes of a matrix or a stack of matrices stand for, float32."""
+    """Quantises a matrix or a stack of matrices as `spec` says, and dequantises it: float32."""
     if weight.dim() == 3:
         return torch.stack([_dequantized(matrix, spec) for matrix in weight])
     return _quantize(weight, spec).dequantize()

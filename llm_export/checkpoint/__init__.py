@@ -201,7 +201,7 @@ def _chat_template(folder: Path, tokenizer_config: dict) -> str:
     if path.is_file():
         return _read_text(path)
     template = (_read_json(folder / "chat_template.json") or tokenizer_config).get("chat_template")
-    if isinstance(template, list):  # several named ones
+    if isinstance(template, list):  # several templates with names
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
         template = named.get("default") or next(iter(named.values()), None)
     return template if isinstance(template, str) else ""

@@ -15,7 +15,7 @@ from llm_export.checkpoint.tokenizer import compile_tokenizer
 from llm_export.errors import FileError
 from llm_export.program.instructions import GoldenSample, Metadata, Provenance
 
-MAX_POSITIONS = 1 << 20  # of models whose positions have no bound of their own
+MAX_POSITIONS = 1 << 20  # assumed for models that state no bound
 
 
 def make_metadata(
@@ -24,7 +24,7 @@ def make_metadata(
     """Collects provenance, generation defaults, tokenizer and chat template of a checkpoint.
 
     vocab_size: columns of the logits   recipe: how its weights are quantized, in words
-    Errors: FileError if a field of generation_config.json or of the tokenizer cannot be what it is
+    Errors: FileError if a field of generation_config.json or of the tokenizer has a value that is not accepted
     """
     config = checkpoint.config
     generation = dict(checkpoint.generation_config)
@@ -51,7 +51,7 @@ def self_contained_template(template: str, tokenizer_config: dict) -> str:
         token = token.get("content") if isinstance(token, dict) else token
         if isinstance(token, str) and re.search(rf"\b{name}\b", template):
             lines += "{%- set " + name + " = " + json.dumps(token, ensure_ascii=False) + " %}"
-    # A newline behind a block would be trimmed.
+    # Jinja drops a newline right behind a block, so an empty output separates the two.
     return lines + ("{{ '' }}" if lines and template.startswith("\n") else "") + template
 
 
@@ -65,7 +65,7 @@ def max_positions(config: PretrainedConfig) -> int:
 
 
 def _dynamic_factor(config: PretrainedConfig) -> float:
-    """Dynamic RoPE stretches itself to `factor` times the length that the config names."""
+    """Returns the factor by which dynamic RoPE extends the length that the config names; 1 for other types."""
     rope = getattr(config, "rope_parameters", None) or {}
     return max(1.0, rope.get("factor") or 1.0) if rope.get("rope_type") == "dynamic" else 1.0
 

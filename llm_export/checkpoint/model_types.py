@@ -39,7 +39,7 @@ ENCODER_DECODERS = [
     "whisper",
 ]
 
-# Their generator conditions on, or makes, images or audio; a text model that lies inside is a type of its own.
+# Their generator conditions on, or makes, images or audio. The text model inside has a model type of its own.
 MULTIMODAL = [
     "emu3",
     "fuyu",
@@ -59,7 +59,7 @@ MULTIMODAL = [
 
 DRAFTERS = ["gemma4_assistant", "gemma4_unified_assistant"]
 
-# Text generators whose configs differ from the type that the mapping lists under a second name.
+# Second names in the mapping, each with the type of the text generator that it stands for.
 ALIASES = {
     "dots3_note": "dots3_note_text",
     "gpt-sw3": "gpt2",

@@ -9,7 +9,7 @@ from pathlib import Path
 import llm_tokenizer
 from llm_export.errors import FileError
 
-# Text that tells tokenizers apart: scripts, code, spaces, marks that compose, characters that few vocabularies have.
+# Texts on which tokenizers differ: scripts, code, spaces, combining marks, characters that few vocabularies have.
 SAMPLES = (
     "",
     " ",
@@ -27,7 +27,7 @@ NUM_RANDOM_TEXTS = 300
 
 
 class _Original:
-    """encode(text) -> ids with the special tokens that are added, decode(ids) -> text without them."""
+    """A tokenizer: encode(text) -> ids, added special tokens included; decode(ids) -> text without special tokens."""
 
     def __init__(self, encode, decode):
         self.encode = encode

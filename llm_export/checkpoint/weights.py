@@ -185,7 +185,7 @@ class WeightReader:
         )
 
     def _check(self, model: PreTrainedModel) -> None:
-        """Compares with the module: every parameter present, every shape right. Tied parameters need one name."""
+        """Checks that every parameter is present, with its shape. Of tied parameters one name suffices."""
         tied: dict[int, list[str]] = {}
         for name, parameter in model.named_parameters(remove_duplicate=False):
             tied.setdefault(id(parameter), []).append(name)

@@ -81,7 +81,7 @@ class MethodBuilder:
     # values
 
     def add_value(self, value: Value, probe: torch.Tensor | None = None) -> int:
-        dims.product(value.shape)  # a storage is linear in T
+        dims.product(value.shape)  # raises if the size is not linear in T
         if probe is None:
             probe = torch.empty([size.at(PROBE_TOKENS) for size in value.shape], dtype=value.dtype, device="meta")
         self.method.values.append(value)
@@ -193,7 +193,7 @@ class MethodBuilder:
         return self.emit_view("aten.expand", x, shape, lambda probe: probe.expand(sizes), size=shape)
 
     def slice(self, x: int, dim: int, start: Dim, end: Dim, step: int = 1) -> int:
-        """`end` - `start` must be a multiple of `step`, or a constant, plus at most step - 1."""
+        """Errors: UnsupportedError unless the coefficient of T in `end` - `start` is a multiple of `step`."""
         size = dims.add(end, dims.scale(start, -1))
         if step != 1:
             if size.tokens % step:

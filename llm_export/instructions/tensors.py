@@ -16,7 +16,7 @@ from llm_export.program.instructions import Dim
 
 
 def full(b: MethodBuilder, node: Node, value: Any) -> int:
-    """Every element is a number that is known at export."""
+    """Makes a tensor of which every element is `value`, a number that is known at export."""
     if isinstance(value, Node):
         raise b.unsupported("a tensor filled with a symbolic number")
     return b.emit("aten.full", [], dims.shape_of(node.meta["val"]), result_dtype(node),

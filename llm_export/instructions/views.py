@@ -137,7 +137,7 @@ def same(b: MethodBuilder, node: Node, a: Arguments) -> int:
 
 @lowers("aten.clone.default")
 def clone(b: MethodBuilder, node: Node, a: Arguments) -> int:
-    """Values are never written in place, so a copy only serves contiguous strides, for which `view` cares itself."""
+    """No copy: values are never written in place, and `view` copies by itself where it needs contiguous strides."""
     return b.tensor(a["self"])
 
 

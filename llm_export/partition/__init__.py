@@ -1,6 +1,7 @@
 """Gives each target of a program its delegates.
 
-Asks backends which instructions they take, makes islands of these and has the backends lower them.
+Asks backends which instructions they take, groups these into islands, each of which runs as one call, and has the
+backends lower the islands.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _methods(lowered: Lowered, target: Target) -> list[LoweredMethod]:
 class _Work:
     """A method of a target while backends take parts of it.
 
-    left: nodes that none has taken
+    left: nodes that no backend has taken yet
     """
 
     graph: MethodGraph
@@ -101,7 +102,7 @@ class _Work:
 
 
 def _take(result: Partitioned, target: Target, backend: Backend, works: Sequence[_Work]) -> None:
-    """Gives a backend its islands of every method: what it takes of a state is all that there is, or nothing."""
+    """Gives a backend its islands of every method. It gets all instructions that touch a state, or none of them."""
     taken = [_taken(result, target, backend, work) for work in works]
     refused: dict[tuple[int, int], str] = {}
     while True:
@@ -147,7 +148,7 @@ def _reason(result: Partitioned, backend: Backend, graph: MethodGraph, node: int
 
 
 def _depends_on_call(graph: MethodGraph, node: int) -> bool:
-    """Whether it takes the largest position of a call, as some RoPE types do: such calls cannot be padded."""
+    """Whether a node takes the largest position of a call, as some RoPE types do: such calls cannot be padded."""
     instruction = graph.instruction(node)
     position_ids = graph.method.inputs[graph.method.input_names.index("position_ids")]
     return instruction.op == "aten.amax" and graph.root(instruction.inputs[0]) == position_ids
@@ -163,7 +164,7 @@ def _state(graph: MethodGraph, node: int) -> int | None:
 
 
 def _partly_taken(works: Sequence[_Work], kept: Sequence[set[int]]) -> set[int]:
-    """States that some of the kept nodes touch, and some of the others."""
+    """States that are touched both by nodes that are kept and by nodes that are not."""
     inside = {
         state
         for work, nodes in zip(works, kept, strict=True)
@@ -201,7 +202,7 @@ def _lower(result: Partitioned, backend: Backend, island: Island) -> DelegateSpe
 
 
 def _ops(method: LoweredMethod) -> dict[str, int]:
-    """How many instructions of each op it has, the most frequent first; views are not counted."""
+    """How many instructions of each op a method has, the most frequent first; views are not counted."""
     return dict(Counter(i.op for i in method.instructions if method.values[i.outputs[0]].alias_of < 0).most_common())
 
 

@@ -51,12 +51,12 @@ class Backend(ABC):
     # Whether it keeps keys and values itself: it then gets the instructions that touch a state, where it takes all of
     # them in all methods, and the runner allocates no such state.
     owns_states: bool = False
-    # Lengths above 1 of the calls that it compiles for; decode has one token. Empty: any. A target then has a prefill
-    # and a verify of each length, and the runner fills a call up to the next one.
+    # Numbers of tokens, above 1, that it compiles prefill and verify for; decode has one token. Empty: any number.
+    # A target has both methods once for each, and the runner pads a call up to the next one.
     token_counts: tuple[int, ...] = ()
 
     def refusal(self, node: Subgraph) -> str | None:
-        """Returns why it does not take a subgraph of one instruction, or None: `lower` run dry."""
+        """Returns why it does not take a subgraph of one instruction, or None. Runs `lower` and drops the result."""
         try:
             self.lower(node)
         except Unsupported as error:

@@ -15,9 +15,11 @@ DELEGATE = "mote.delegate"
 
 @dataclass(frozen=True)
 class Island:
-    """nodes: of the method's graph, ascending
-    method: they, as a method of its own
-    inputs, outputs: what its inputs and outputs are in the method that it was cut out of
+    """Nodes that were cut out of a method.
+
+    nodes: of the original method's graph, ascending
+    method: these nodes as a method of their own
+    inputs, outputs: the values of the original method that are the inputs and outputs of `method`
     """
 
     nodes: tuple[int, ...]
@@ -29,8 +31,8 @@ class Island:
 def extract(graph: MethodGraph, nodes: Sequence[int]) -> Island:
     """Makes a method of some nodes and of the views through which they read.
 
-    Its inputs and outputs are contiguous: views that only reshape stay outside where they lead into it, others go with
-    it, and no view leads out of it.
+    Inputs and outputs of the new method are contiguous: a view that leads into it stays outside if it only reshapes,
+    and is copied into it otherwise. No view leads out of it.
     """
     return _Extraction(graph, nodes).island()
 
@@ -104,7 +106,7 @@ class _Extraction:
         self.values.append(described)
 
     def _leaves(self, value: int) -> bool:
-        """Whether someone else reads a value that the island makes."""
+        """Whether the rest of the method reads a value that the island makes."""
         readers = self.graph.successors[self.graph.producers[value]] - self.inside
         read = (self.graph.root(operand) for reader in readers for operand in self.graph.operands(reader))
         return value in read or value in (self.graph.root(output) for output in self.graph.method.outputs)

@@ -11,9 +11,9 @@ RESHAPES = ("aten.view", "aten.unsqueeze", "aten.squeeze")
 
 
 class MethodGraph:
-    """A node is the index of an instruction that is no view; views belong to whoever reads them.
+    """A node is the index of an instruction that is no view. Views belong to the nodes that read them.
 
-    predecessors, successors: of each node
+    predecessors, successors: the nodes that each node depends on, and those that depend on it
     """
 
     def __init__(self, method: LoweredMethod):
@@ -50,7 +50,7 @@ class MethodGraph:
         return self.producers.get(self.root(value))
 
     def operands(self, position: int) -> Iterator[int]:
-        """The inputs of an instruction that are there."""
+        """The inputs of an instruction, without optional inputs that are absent."""
         return (value for value in self.instruction(position).inputs if value >= 0)
 
     def _connect(self) -> None:

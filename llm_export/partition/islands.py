@@ -19,7 +19,7 @@ def find_islands(graph: MethodGraph, taken: Collection[int], made: Sequence[Sequ
     """
     groups = _Groups(graph)
     for island in made:
-        for node, successor in pairwise(island):  # in this order nothing lies between what is merged and the next node
+        for node, successor in pairwise(island):  # ascending: no path leaves the merged nodes and enters the next one
             groups.merge(node, successor)
     for node in graph.nodes:
         if node in taken:

@@ -34,7 +34,7 @@ def find_backend(name: str) -> Backend:
 
 
 def parse_targets(names: str | Sequence[str | Backend]) -> list[Target]:
-    """The targets of a text such as "xnnpack,cpu", or of its parts; "+" joins backends that share one.
+    """The targets of a text such as "xnnpack,cpu", or of its parts; "+" joins backends that share one target.
 
     names: a part may also be a backend itself, with options of its own or without a name in CLASSES
     Errors: ArgumentError

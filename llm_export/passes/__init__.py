@@ -1,6 +1,6 @@
 """Graph passes: each is a function (ExportedProgram, Methods) -> ExportedProgram that keeps what the graph computes.
 
-A pass may add to the weights and constants of the Methods, which no other stage sees.
+A pass may add weights and constants to the Methods: they are a copy that only passes see.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def _is_foldable(node: Node, values: dict[Node, Any]) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tensors of sizes that do not depend on T."""
+    """Whether a value is one or several tensors, of sizes that do not depend on T."""
     if isinstance(value, (list, tuple)):
         return all(_is_plain(item) for item in value)
     return isinstance(value, Tensor) and all(is_static(size) for size in value.shape)

@@ -58,7 +58,7 @@ def _two_linears(editor: Editor, gate: Node, up: Node) -> tuple | None:
 
 
 def _halves(gate: Node, up: Node) -> tuple | None:
-    """Gate and up are the first and the second half of one linear that nothing else reads."""
+    """(x, weight, bias, activations) where gate and up are the halves of one linear that nothing else reads."""
     first, second = _half(gate), _half(up)
     if first is None or second is None or first[0] is not second[0] or (first[1], second[1]) != (0, 1):
         return None

@@ -43,7 +43,7 @@ def remove_noops(program: ExportedProgram, methods: Methods) -> ExportedProgram:
 
 
 def _drop_empty_parts(editor: Editor, node: Node) -> None:
-    """Parts without elements add nothing, for instance the columns that a full rotation leaves as they are."""
+    """Drops parts without elements, for instance the columns that a full rotation leaves as they are."""
     parts = [part for part in node.args[0] if all(not is_static(size) or size != 0 for size in part.meta["val"].shape)]
     same_dtype = all(part.meta["val"].dtype == node.meta["val"].dtype for part in parts)
     if not parts or len(parts) == len(node.args[0]) or not same_dtype:

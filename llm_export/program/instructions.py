@@ -36,7 +36,7 @@ class Numbers:
 
 Attribute = tuple[Dim, ...] | Numbers | str
 
-CPU = "cpu"  # the target that has kernels only
+CPU = "cpu"  # the target without backends, which runs on the kernels only
 
 
 @dataclass
@@ -97,7 +97,7 @@ class DelegateSpec:
     backend: str
     blob: bytes
     weights: tuple[int, ...]  # indices into Program.weights, in the order in which the blob refers to them
-    ops: Mapping[str, int] = field(default_factory=dict)  # of its instructions, views not counted: how many of each
+    ops: Mapping[str, int] = field(default_factory=dict)  # op -> number of its instructions, views not counted
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Placement:
 class MethodPlan:
     """Arena bytes of a call with T tokens: per_token_bytes * T + fixed_bytes."""
 
-    placements: tuple[Placement | None, ...]  # a value's own or its alias's; None for weights and views of weights
+    placements: tuple[Placement | None, ...]  # a view has that of its root; None for weights and views of weights
     per_token_bytes: int
     fixed_bytes: int
 

@@ -15,9 +15,9 @@ from llm_export.errors import FileError
 def replacing(path: Path) -> Iterator[Path]:
     """Yields a new file beside `path`, which takes its name if the block succeeds and is removed if not.
 
-    The new file is on the disk before it has the name; until then `path` is as it was. What others kept beside the new
-    file under a name that begins with its own, as backends do while it is checked, goes with it.
-    Errors: FileError naming `path` if it cannot be written, also for what the block meets when it writes the new file
+    The new file is on the disk before it has the name; until then `path` is as it was. Files beside it
+    whose names begin with its name, such as those that backends keep during the check, are removed at the end.
+    Errors: FileError naming `path` if it cannot be written; an OSError of the block about the new file becomes one too
     """
     temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     if path.is_dir():

@@ -9,7 +9,7 @@ import torch
 
 @dataclass(frozen=True)
 class StateSpec:
-    """A mutable state that the session allocates; see `State` in program/schema.fbs."""
+    """A mutable state that the session allocates; see `State` in schema.fbs."""
 
     name: str  # module path of the layer that owns it
     kind: str  # "kv_cache" or "recurrent"

@@ -33,8 +33,8 @@ WeightBytes = Callable[[WeightSpec], Iterable[Chunk]]
 def write_program(path: Path, planned: MemoryPlan, metadata: Metadata, weight_bytes: WeightBytes) -> int:
     """Writes a program file: to a name that `replacing` gives, if the file shall appear whole or not at all.
 
-    weight_bytes: gives a weight's stored bytes in chunks,
-    formats.stored_bytes(spec) in all; called once for each weight, in order
+    weight_bytes: gives a weight's stored bytes in chunks, formats.stored_bytes(spec) in all; called once for each
+        weight, in order
     Returns: the size of the file. Cost: memory for one chunk
     """
     with open(path, "wb") as file:

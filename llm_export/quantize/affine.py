@@ -19,7 +19,7 @@ from llm_export.quantize.torchao_quiet import quantize_affine
 MAX_SUM = (2**31 - 1) // 255
 SMALLEST_SCALE = 2.0**-126
 HEADROOM = 1.03  # rounding to codes may make a sum larger than that of the weights
-# Scales that are tried, as parts of the one that clips nothing: with few bits, finer steps gain more than clips cost.
+# By bits: factors that are tried on the scale that clips nothing. With few bits, finer steps gain more than clips cost.
 TRIED = {2: (1.0, 0.9, 0.8, 0.7, 0.6, 0.5), 3: (1.0, 0.93, 0.86, 0.8, 0.72, 0.64), 4: (1.07, 1.0, 0.93, 0.86)}
 # The same where a row has one scale: the largest of many weights lies farther out.
 TRIED_OF_ROWS = {
@@ -122,7 +122,7 @@ def _multipliers(groups: Tensor, wanted: Tensor, scales: Tensor, bits: int) -> T
 
 
 def _whole(wanted: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Returns the multipliers nearest to wanted scales; zero would lose a group that has codes for small weights."""
+    """Returns the multipliers nearest to wanted scales; from 2 bits on at least 1, as 0 would lose a small group."""
     multipliers = torch.nan_to_num(torch.round(wanted / scales[:, None]))  # of a row of zeros: 0 / 0
     if bits > 1:
         multipliers = torch.where(wanted > 0, multipliers.clamp(min=1), multipliers)

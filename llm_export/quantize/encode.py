@@ -17,7 +17,7 @@ from llm_export.quantize.affine import quantize_for
 from llm_export.quantize.pack import pack
 from llm_export.threads import one_torch_thread
 
-BLOCK_ELEMENTS = 1 << 17  # of one step: its temporaries stay in the processor's cache
+BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in the cache
 DENSE_BLOCK_ELEMENTS = 1 << 22
 NUM_WORKERS = 2
 
@@ -43,7 +43,7 @@ def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarr
 
 
 def _in_order(function: Callable[[Tensor], np.ndarray], items: Iterator[Tensor]) -> Iterator[np.ndarray]:
-    """Maps on a few workers, each at most one item ahead; torch's own threads cost too much on small blocks."""
+    """Maps on NUM_WORKERS threads, one item ahead at most; torch's own threads cost too much on small blocks."""
     with (
         one_torch_thread(),
         ThreadPoolExecutor(NUM_WORKERS, initializer=torch.set_num_threads, initargs=(1,)) as pool,

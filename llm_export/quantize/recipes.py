@@ -98,7 +98,7 @@ def describe(recipe: Recipe, overrides: Sequence[Override]) -> str:
 
 
 def parse_group_size(text: str) -> int | str:
-    """One of GROUPINGS as it is typed; what is none of them stays a text."""
+    """Reads a group size as a user types it: digits give a number, other text stays text. Recipe checks the value."""
     return int(text) if text.isdecimal() else text
 
 

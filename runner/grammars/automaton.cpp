@@ -42,7 +42,7 @@ bool reaches_end_without_bytes(const Nfa& nfa, const std::vector<bool>& is_nulla
   return false;
 }
 
-// Calls at most callers' callers ... until nothing changes; a pass costs the size of the grammar.
+// Finds the rules that match the empty text, by passes over all rules until nothing changes.
 Result<std::vector<bool>> nullable_rules(const std::vector<Nfa>& nfas, Budget& budget) {
   std::vector<bool> is_nullable(nfas.size());
   size_t size = 0;
@@ -59,7 +59,7 @@ Result<std::vector<bool>> nullable_rules(const std::vector<Nfa>& nfas, Budget& b
   return is_nullable;
 }
 
-// Takes the empty text from the rule and the edges from its start.
+// Removes the empty text from a rule. Edges that led into its start lead to a copy of the start, which may be final.
 void begin_anew(Dfa& dfa) {
   if (dfa.states.empty()) return;
   const bool is_entered = std::any_of(dfa.states.begin(), dfa.states.end(), [](const DfaState& state) {
@@ -81,10 +81,10 @@ void begin_anew(Dfa& dfa) {
   }
 }
 
-// Rules from which no text comes lose their states.
+// Empties the rules that match no text, and removes from the others the states that no text leads through.
 Status trim_all(std::vector<Dfa>& dfas, Budget& budget) {
   std::vector<bool> is_productive(dfas.size(), true);
-  // What calls itself before any end is productive only if something else is: start from nothing.
+  // A rule is found once it reaches an end through calls of found rules only, so the search starts with none.
   std::vector<bool> found(dfas.size(), false);
   size_t size = 0;
   for (const Dfa& dfa : dfas) size += dfa.states.size();

@@ -1,4 +1,4 @@
-// A compiled grammar: one deterministic automaton a rule, whose edges are bytes or calls of other rules.
+// A compiled grammar: one deterministic automaton for each rule. Edges are bytes or calls of rules.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ struct State {
   bool is_tail() const { return is_final && num_bytes == 0 && num_calls == 0; }
 };
 
-// Every rule takes at least one byte; an end can be reached from every state; no rule begins with a call of itself. So
-// the rules can be put into an order in which a rule that begins with a call of another comes before it. Immutable.
+// Every rule takes at least one byte. An end can be reached from every state. No rule can call itself before its first
+// byte, directly or through others, so rules are numbered such that a rule that begins with a call of another has the
+// lower number. Immutable.
 class Automaton {
  public:
   // Errors: kInvalidArgument if nothing can match or the grammar is too large.
@@ -36,7 +37,7 @@ class Automaton {
     return {calls_.data() + state.first_call, state.num_calls};
   }
 
-  // The state in which a rule starts. Rules are numbered in that order.
+  // The state in which a rule starts.
   uint32_t rule_start(RuleId rule) const { return starts_[rule]; }
   RuleId root() const { return root_; }
   bool has_texts() const { return !starts_.empty(); }  // whether any text but the empty one matches

@@ -1,4 +1,4 @@
-// Limits of what a grammar may cost. Whatever the input is, it is refused with an error where it would cost more.
+// Limits of what a grammar may cost. Input that would cost more is refused with an error.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ inline constexpr size_t kMaxNesting = 200;                   // of groups, schem
 inline constexpr size_t kMaxRules = 20'000;
 inline constexpr size_t kMaxExpressions = 500'000;
 inline constexpr size_t kMaxNfaStates = 1'000'000;  // of all rules together
-inline constexpr size_t kMaxStates = 250'000;       // likewise, deterministic
+inline constexpr size_t kMaxStates = 250'000;       // of all rules together, once deterministic
 inline constexpr size_t kMaxWork = 30'000'000;      // steps of making them deterministic
 inline constexpr uint32_t kMaxStackDepth = 2'000;   // of rules inside of rules while matching
 inline constexpr size_t kMaxStepWork = 200'000;     // stack entries touched by one byte

@@ -28,18 +28,18 @@ StackPointer make_stack(std::vector<Return> returns, bool may_end) {
   return stack;
 }
 
-// By 64 bits of hash below the first level: to compare all of it would cost more than the rest.
+// Compares what lies below the first level by a 64-bit hash only: a full comparison would dominate the cost of a step.
 bool equal(const StackPointer& a, const StackPointer& b) {
   return a == b || (a->hash == b->hash && a->depth == b->depth && a->may_end == b->may_end &&
                     a->returns.size() == b->returns.size());
 }
 
-// Works out one place in the text from the items that a byte leads to.
+// Builds a Configuration from the items that a byte leads to.
 class Closure {
  public:
   explicit Closure(const Automaton& automaton) : automaton_(automaton) {}
 
-  // An item, and where its rule may end those that it returns to.
+  // Adds an item. Where its rule may end, also adds the items that the rule returns to.
   void add(uint32_t state, const StackPointer& stack) {
     waiting_.push_back({state, stack});
     while (!waiting_.empty() && spend(1)) {
@@ -61,7 +61,7 @@ class Closure {
     result_.num_kernel = result_.items.size();
     call_rules();
     if (exhausted_) return {{}, 0, false, true};
-    // Nothing is left where all that could be called lies too deep.
+    // No item has a byte edge if every call was left out because its stack was too deep.
     const auto has_bytes = [&](const Item& item) { return automaton_.state(item.state).num_bytes > 0; };
     if (std::none_of(result_.items.begin(), result_.items.end(), has_bytes)) {
       result_.items.clear();
@@ -77,7 +77,7 @@ class Closure {
     return !exhausted_;
   }
 
-  // False if the item brings nothing new. An item of a known state adds to what may follow it.
+  // Returns false if the item adds nothing. Items of one state are merged into one item.
   bool insert(const Item& item) {
     for (Item& known : result_.items) {
       if (known.state != item.state) continue;
@@ -90,7 +90,7 @@ class Closure {
     return spend(result_.items.size());
   }
 
-  // `a` itself if `b` adds nothing.
+  // The union of two stacks; `a` itself if `b` adds nothing.
   StackPointer merge(const StackPointer& a, const StackPointer& b) {
     if (equal(a, b)) return a;
     if (!spend(a->returns.size() + b->returns.size())) return a;
@@ -113,7 +113,8 @@ class Closure {
     return is_new ? make_stack(std::move(returns), a->may_end || b->may_end) : a;
   }
 
-  // Rules come in an order in which all that call one at this place come before it.
+  // Opens called rules in ascending number: every rule that calls another before its first byte has a lower number, so
+  // all callers of a rule are merged before the rule is opened.
   void call_rules() {
     for (size_t i = 0; i < result_.num_kernel; ++i) add_calls(Item(result_.items[i]));
     while (!pending_.empty() && !exhausted_) {
@@ -128,7 +129,7 @@ class Closure {
 
   void add_calls(const Item& item) {
     for (const CallEdge& call : automaton_.calls(automaton_.state(item.state))) {
-      // A rule that is the last thing of its caller returns to where that returns to.
+      // A call at the very end of a rule returns to where that rule returns to, so the stack does not grow.
       const bool is_tail = automaton_.state(call.target).is_tail();
       if (!is_tail && item.stack->depth >= kMaxStackDepth) continue;
       StackPointer after = is_tail ? item.stack : make_stack({{call.target, item.stack}}, false);
@@ -176,7 +177,7 @@ bool find_edge(const Automaton& automaton, const State& state, uint8_t byte, uin
 
 Configuration step(const Automaton& automaton, const Configuration& from, uint8_t byte) {
   uint32_t target = 0;
-  if (from.items.size() == 1) {  // most often, and then most often inside of a rule
+  if (from.items.size() == 1) {  // the common case, which mostly stays inside of one rule
     const Item& item = from.items[0];
     if (!find_edge(automaton, automaton.state(item.state), byte, &target)) return {};
     const State& next = automaton.state(target);

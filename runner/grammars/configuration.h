@@ -13,7 +13,7 @@ namespace mote::constraints {
 struct Stack;
 using StackPointer = std::shared_ptr<const Stack>;
 
-// Where the text goes on after a rule: in a state of the rule that called it.
+// Where the text goes on after a rule: in a state of the rule that called it, and then as `rest` says.
 struct Return {
   uint32_t state = 0;
   StackPointer rest;

@@ -67,7 +67,7 @@ std::optional<int32_t> Constraint::forced_token() const {
   for (uint32_t node = 0; vocabulary.has_children(node);) {
     if (at.items.empty()) break;
     const int byte = constraints::only_byte(grammar_->automaton(), at);
-    if (byte < 0) {  // there is a choice: it is the model's if a token reaches into it
+    if (byte < 0) {  // there is a choice; if a longer token spells one of its bytes, the model chooses
       for (uint32_t child = node + 1; child < vocabulary.end(node); child = vocabulary.end(child)) {
         if (!constraints::step(grammar_->automaton(), at, vocabulary.byte(child)).is_empty()) return std::nullopt;
       }

@@ -15,8 +15,7 @@ namespace mote {
 using constraints::Grammar;
 
 // Copies are cheap and independent of each other, so whoever tries tokens keeps a copy to go back to. Thread safety:
-// one thread at a time for each copy. Cost of a token: a step for each of its bytes, and a union of masks that are
-// kept.
+// one thread at a time for each copy. Cost of a token: one step for each of its bytes, and a union of cached masks.
 class Constraint {
  public:
   explicit Constraint(std::shared_ptr<const Grammar> grammar);

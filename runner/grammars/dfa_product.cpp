@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kNowhere = kUnbounded;
 
-// Runs both at once. `subtracts`: the second may be nowhere, and its texts are left out.
+// Walks both automata at once. `subtracts`: removes the texts of `b`, which may be in no state (kNowhere).
 class Product {
  public:
   Product(const Dfa& a, const Dfa& b, bool subtracts, Budget& budget)

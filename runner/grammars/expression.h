@@ -41,7 +41,7 @@ struct Expression {
   std::vector<ExpressionId> children{};
   RuleId rule = 0;
   uint32_t low = 0;   // kRepeat
-  uint32_t high = 0;  // likewise; kUnbounded
+  uint32_t high = 0;  // kRepeat; kUnbounded: no limit
 };
 
 // The same characters as ascending, disjoint ranges without surrogates.
@@ -49,8 +49,8 @@ std::vector<CodePointRange> normalized(std::vector<CodePointRange> ranges);
 // Every code point that is not in `ranges`, which are normalized.
 std::vector<CodePointRange> complement(std::span<const CodePointRange> ranges);
 
-// Rules under construction; rule 0 is the root. Expressions refer to expressions made before them, so they are no
-// graph.
+// Rules under construction; rule 0 is the root. An expression refers only to expressions made before it, so
+// there are no cycles other than through rules.
 class Rules {
  public:
   const Expression& expression(ExpressionId id) const { return expressions_[id]; }

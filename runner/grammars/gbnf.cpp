@@ -89,7 +89,7 @@ class Parser {
     return rules_.choice(std::move(branches));
   }
 
-  // Also at the start of the next line.
+  // Takes a '|', which may also begin a following line.
   bool take_bar() {
     const size_t start = cursor_.position();
     skip_space(true);

@@ -85,7 +85,7 @@ class Parser {
     return found->second;
   }
 
-  // Spaces and comments of a line.
+  // Skips spaces and a comment, up to the end of the line.
   void skip_space() {
     while (cursor_.peek() == ' ' || cursor_.peek() == '\t' || cursor_.peek() == '\f') cursor_.skip();
     if (!cursor_.comes("//") && !cursor_.comes("#")) return;
@@ -201,7 +201,7 @@ class Parser {
     return rules_.choice(std::move(branches));
   }
 
-  // Also at the start of a following line.
+  // Takes a '|', which may also begin a following line.
   bool take_bar() {
     const size_t start = cursor_.position();
     skip_blank();
@@ -229,7 +229,7 @@ class Parser {
     return rules_.sequence(std::move(parts));
   }
 
-  // What lark's lexer reads: in rules ignored text may follow.
+  // A part that lark's lexer reads as one terminal. Outside of terminals, ignored text may follow it.
   ExpressionId lexed(ExpressionId part) { return in_terminal_ ? part : rules_.sequence({part, rules_.rule(ignored_)}); }
 
   Result<ExpressionId> parse_atom() {

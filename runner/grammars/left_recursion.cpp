@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
 
-// Strongly connected parts of the graph of calls at the start of rules, callees first. Without recursion of its own.
+// Strongly connected parts of the graph of calls at the start of rules, callees first. Uses a stack, not recursion.
 class Components {
  public:
   explicit Components(const std::vector<Dfa>& rules)
@@ -95,7 +95,7 @@ Status replace_dfa(const Nfa& nfa, Dfa& dfa, Budget& budget) {
   return {};
 }
 
-// Where `dfa` begins with a call of `rule`, it begins with what `callee` is made of.
+// Replaces the call of `rule` at the start of `dfa` by a copy of `callee`, the automaton of that rule.
 Status inline_first_call(Dfa& dfa, RuleId rule, const Dfa& callee, Budget& budget) {
   Nfa nfa;
   copy_states(dfa, nfa);

@@ -28,7 +28,7 @@ uint64_t hash_of(const std::vector<uint32_t>& values) {
 
 }  // namespace
 
-// Everything below the nodes of a frontier, from one state on.
+// Collects the tokens below the nodes of a frontier that are allowed from one state on.
 class Masks::Walk {
  public:
   Walk(const Automaton& automaton, const Vocabulary& vocabulary) : automaton_(automaton), vocabulary_(vocabulary) {}

@@ -1,9 +1,9 @@
 // Which tokens a state allows, worked out once and kept.
 //
-// From a state alone it is known of most tokens whether they may come next. The others leave the rule of the state on
-// their way: the places in the tree of tokens where that happens, a frontier, are kept beside the tokens, and what
-// comes of a frontier in the state that the rule returns to is worked out once and kept again. So a mask is a union of
-// sets that are kept.
+// A state alone decides for most tokens whether they may come next. The other tokens leave the state's rule midway. The
+// nodes of the token tree at which they do so, a frontier, are kept beside the decided tokens. Which tokens below a
+// frontier are allowed in the state that the rule returns to is computed once and kept too. So a mask is a union of
+// kept sets.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class Masks {
 
  private:
   struct Tokens {
-    std::vector<int32_t> ids;     // few
-    std::vector<uint32_t> words;  // or many: a mask
+    std::vector<int32_t> ids;     // the allowed tokens, if they are few
+    std::vector<uint32_t> words;  // else their mask
     uint32_t frontier = 0;        // where tokens leave the rule
     bool exhausted = false;
   };

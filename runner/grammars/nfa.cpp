@@ -16,7 +16,8 @@ Status too_large(const char* what, size_t limit) {
                  limit, what)};
 }
 
-// Builds the automaton of one rule. `inlines`: calls are replaced by what they call, for operations on whole languages.
+// Builds the automaton of one rule. `inlines`: calls are replaced by the called rules, as intersection and difference
+// need.
 class NfaBuilder {
  public:
   NfaBuilder(const Rules& rules, Budget& budget, bool inlines) : rules_(rules), budget_(budget), inlines_(inlines) {}
@@ -34,7 +35,7 @@ class NfaBuilder {
     return nfa_.add_state();
   }
 
-  // The state in which texts of the expression end that begin in `from`. No edge leads back into `from`.
+  // Appends an expression behind `from` and returns the state in which its texts end. Adds no edge into `from`.
   Result<uint32_t> append(ExpressionId id, uint32_t from) {
     MOTE_REQUIRE(++depth_ <= 4 * kMaxNesting, Code::kInvalidArgument, "the grammar is nested deeper than %zu levels",
                  kMaxNesting);
@@ -179,7 +180,7 @@ class NfaBuilder {
   size_t depth_ = 0;
 };
 
-// The sets of states that one state of the deterministic automaton stands for.
+// The subset construction: a state of the deterministic automaton stands for a set of states of `nfa`.
 class Subsets {
  public:
   Subsets(const Nfa& nfa, Budget& budget) : nfa_(nfa), budget_(budget), is_inside_(nfa.states.size()) {}
@@ -192,7 +193,7 @@ class Subsets {
   }
 
  private:
-  // With all that empty edges lead to, ascending.
+  // The states and all others that empty edges lead to from them, ascending.
   std::vector<uint32_t> closure(std::vector<uint32_t> states) {
     for (const uint32_t state : states) is_inside_[state] = true;
     for (size_t i = 0; i < states.size(); ++i) {
@@ -212,7 +213,7 @@ class Subsets {
     targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
     std::vector<uint32_t> all = closure(std::move(targets));
     MOTE_RETURN_IF_ERROR(budget_.spend_work(all.size()));
-    std::erase_if(all, [&](uint32_t state) {  // those that only empty edges leave add nothing
+    std::erase_if(all, [&](uint32_t state) {  // states with only empty edges add nothing
       const NfaState& from = nfa_.states[state];
       return from.bytes.empty() && from.calls.empty() && !from.is_final;
     });

@@ -34,7 +34,7 @@ struct Nfa {
   uint32_t add_state();
 };
 
-// `bytes` ascending and disjoint, `calls` by rule, one of each.
+// `bytes` are ascending and disjoint; `calls` are ascending by rule, at most one for each rule.
 struct DfaState {
   std::vector<ByteEdge> bytes;
   std::vector<CallEdge> calls;
@@ -63,7 +63,7 @@ class Budget {
 // Errors: kInvalidArgument if the budget is spent or an intersection has recursion.
 Result<Nfa> make_nfa(const Rules& rules, RuleId rule, Budget& budget);
 Result<Dfa> determinize(const Nfa& nfa, Budget& budget);
-// Without the states that no text leads through; `is_productive` tells which rules have texts.
+// Removes the states that no text leads through. `is_productive`: which rules match any text; unused without calls.
 void trim(Dfa& dfa, const std::vector<bool>& is_productive);
 
 }  // namespace mote::constraints

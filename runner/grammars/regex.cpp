@@ -11,7 +11,7 @@ using Ranges = std::vector<CodePointRange>;
 const Ranges kDigits = {{'0', '9'}};
 const Ranges kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const Ranges kSpace = {{'\t', '\r'}, {' ', ' '}};
-// What some engine takes for a space: \S is none of these.
+// Every character that some engine counts as a space; \S matches none of these.
 const Ranges kAnySpace = {{'\t', '\r'},     {0x1C, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},
                           {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
                           {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
@@ -23,8 +23,8 @@ Ranges with_all_but_ascii(Ranges ranges) {
   return normalized(std::move(ranges));
 }
 
-// Engines disagree about \d \w \s outside of ASCII. What is written here is right for all of them: `widest` is what
-// some engine takes for the set, else what all of them do.
+// Engines disagree about \d, \w and \s outside of ASCII, so only texts that match in all engines are accepted.
+// `widest`: the characters that any engine counts to the set; otherwise those that every engine does.
 Ranges shorthand(char32_t letter, bool widest) {
   switch (letter) {
     case 'd': return widest ? with_all_but_ascii(kDigits) : kDigits;
@@ -96,7 +96,7 @@ class Parser {
     MOTE_ASSIGN(const bool repeats, take_quantifier(&low, &high));
     if (!repeats) return part;
     if (cursor_.peek() == '+') return cursor_.error("possessive quantifiers are not supported");
-    cursor_.take("?");  // lazy: the same texts
+    cursor_.take("?");  // a lazy quantifier matches the same texts
     const size_t end = cursor_.position();
     uint32_t unused = 0;
     MOTE_ASSIGN(const bool repeats_again, take_quantifier(&unused, &unused));

@@ -11,7 +11,7 @@
 namespace mote::constraints {
 
 struct RegexOptions {
-  bool searches = false;       // any text that has a match, not only one that is a match
+  bool searches = false;       // accepts any text that contains a match
   bool ignores_case = false;   // of ASCII letters
   bool dot_is_any = false;     // '.' is also a line feed
   const char* what = "regex";  // in errors
@@ -19,7 +19,7 @@ struct RegexOptions {
   std::function<ExpressionId(Rules&, std::vector<CodePointRange>)> encode{};
 };
 
-// An expression of `rules`. Errors: kInvalidArgument naming what is not supported and where.
+// Adds a regular expression to `rules`. Errors: kInvalidArgument naming what is not supported and where.
 Result<ExpressionId> append_regex(std::string_view source, const RegexOptions& options, Rules& rules);
 
 Result<Rules> parse_regex(std::string_view source);

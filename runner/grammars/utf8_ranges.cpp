@@ -26,7 +26,7 @@ void append_utf8_sequences(CodePointRange range, std::vector<ByteSequence>& sequ
       return;
     }
   }
-  // Until all bytes but those in front run over the whole of 80..BF, or are equal.
+  // Splits the range until all bytes behind the first one that varies run over the whole of 80..BF.
   for (int bits = 6; bits <= 18 && range.high > 0x7F; bits += 6) {
     const char32_t rest = (char32_t{1} << bits) - 1;
     if ((range.low & ~rest) == (range.high & ~rest)) continue;

@@ -13,7 +13,7 @@ namespace mote::jinja {
 
 inline constexpr int kMaxSourceNesting = 64;
 
-// Where a variable lives: so many functions outwards, and there the slot.
+// Where a variable lives: in `slot` of the function that is `hops` functions outwards.
 struct SlotReference {
   uint32_t hops = 0;
   uint32_t slot = 0;
@@ -81,7 +81,7 @@ struct Step {
   Expression* item = nullptr;                           // kItem
   Expression* bounds[3] = {nullptr, nullptr, nullptr};  // kSlice
   CallArguments arguments = {};                         // kCall, kFilter, kTest
-  const Filter* filter = nullptr;                       // nullptr: there is none of the name
+  const Filter* filter = nullptr;                       // nullptr: no filter has the name
   const Test* test = nullptr;
 };
 
@@ -100,7 +100,7 @@ struct Expression {
 struct Statement;
 using Body = std::vector<Statement*>;
 
-// What a scope does to its variables when it is entered.
+// How a variable gets its value when its scope is entered.
 struct Load {
   enum class Kind : uint8_t { kResolve, kAlias, kMissing };
   Kind kind = Kind::kMissing;
@@ -113,7 +113,7 @@ struct Scope {
   std::vector<uint32_t> slots;  // all of its variables
 };
 
-// What becomes a Python function in Jinja2: variables live in one call of it, and inner functions see them.
+// A part that Jinja2 compiles to a Python function: each call has variables of its own, which inner functions see.
 struct FunctionInfo {
   uint32_t index = 0;
   uint32_t num_slots = 0;

@@ -9,7 +9,7 @@ namespace mote::jinja {
 
 class AttributePath {
  public:
-  // none: the item itself
+  // attribute: text, an integer, or none for the item itself
   AttributePath(Runtime& runtime, const Value& attribute);
 
   // default_value: kMissing if there is none. lower: texts become lower case, for comparisons.

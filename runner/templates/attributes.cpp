@@ -136,7 +136,7 @@ struct SliceRange {
   size_t size = 0;
 };
 
-// PySlice_AdjustIndices.
+// Source: CPython PySlice_AdjustIndices
 SliceRange adjust(const Value (&bounds)[3], int64_t length) {
   for (const Value& bound : bounds) {
     if (!bound.is_none() && !bound.is_whole())

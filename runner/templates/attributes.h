@@ -5,9 +5,9 @@
 
 namespace mote::jinja {
 
-// Attributes come before items. What there is none of is undefined.
+// Looks for an attribute, then for an item of a dict; undefined if there is neither.
 Value get_attribute(Runtime& runtime, const Value& object, std::string_view name);
-// Items come before attributes.
+// Looks for an item, then for an attribute; undefined if there is neither.
 Value get_item(Runtime& runtime, const Value& object, const Value& key);
 // bounds: start, stop, step; none where not given
 Value get_slice(Runtime& runtime, const Value& object, const Value (&bounds)[3]);

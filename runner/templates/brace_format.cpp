@@ -10,7 +10,7 @@
 namespace mote::jinja {
 namespace {
 
-constexpr int kMaxSpecNesting = 2;  // {:{}}
+constexpr int kMaxSpecNesting = 2;  // of fields inside of format specifications: {:{}}
 
 std::optional<int64_t> whole_number(std::string_view text) {
   if (text.empty() || text.size() > 18) return std::nullopt;

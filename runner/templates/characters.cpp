@@ -30,7 +30,7 @@ void append(std::string& text, utf8proc_int32_t c) { append_utf8(text, static_ca
 
 constexpr char32_t kCapitalIWithDot = 0x130;
 constexpr char32_t kApostropheN = 0x149;
-constexpr utf8proc_int32_t kCapitalSharpS = 0x1E9E;  // which no text that is not all capitals uses
+constexpr utf8proc_int32_t kCapitalSharpS = 0x1E9E;  // what utf8proc makes of a sharp s, for which Python writes Ss
 
 }  // namespace
 

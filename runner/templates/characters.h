@@ -23,7 +23,7 @@ bool is_lower(char32_t c);
 // Append what Python maps one character to; several for some.
 void append_upper(std::string& text, char32_t c);
 void append_title(std::string& text, char32_t c);
-void append_lower(std::string& text, char32_t c);  // a capital sigma at the end of a word is the caller's
+void append_lower(std::string& text, char32_t c);  // the caller handles a capital sigma at the end of a word
 void append_folded(std::string& text, char32_t c);
 bool is_cased(char32_t c);
 bool is_case_ignorable(char32_t c);

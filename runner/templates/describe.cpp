@@ -72,7 +72,7 @@ std::string range_repr(const Range& range) {
   return text + ")";
 }
 
-// Of objects that have no parts to show.
+// repr() of objects that have no parts to show.
 std::string object_repr(const Value& value) {
   switch (value.kind) {
     case Kind::kMacro:

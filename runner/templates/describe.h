@@ -20,7 +20,7 @@ std::string float_repr(double value);
 void print(Runtime& runtime, TextBuilder& out, const Value& value);
 void print_repr(Runtime& runtime, TextBuilder& out, const Value& value, int depth = 0);
 Text to_text(Runtime& runtime, const Value& value);       // str(): never safe
-Text to_soft_text(Runtime& runtime, const Value& value);  // texts as they are
+Text to_soft_text(Runtime& runtime, const Value& value);  // likewise, but texts stay as they are, safe or not
 Text to_repr(Runtime& runtime, const Value& value);
 std::string repr_string(Runtime& runtime, const Value& value);
 

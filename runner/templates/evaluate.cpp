@@ -1,4 +1,4 @@
-// Expressions.
+// Evaluates expressions.
 #include "runner/templates/attributes.h"
 #include "runner/templates/describe.h"
 #include "runner/templates/escapes.h"
@@ -63,7 +63,7 @@ Value Interpreter::evaluate_arithmetic(const Expression& expression) {
   Value value = evaluate(*expression.items[0]);
   size_t i = 0;
   const size_t count = expression.operators.size();
-  // A run of + over texts is built once, for adding them pair by pair copies the first ones again and again.
+  // A run of + over texts is built in one buffer: adding them pair by pair would copy the first ones again and again.
   if (value.is_text() && !value.safe && count > 1 && expression.operators[0] == Operator::kAdd) {
     TextBuilder out(arena());
     out.add(value.text());

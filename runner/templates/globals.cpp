@@ -100,7 +100,7 @@ Value strftime_now(Runtime& runtime, const Value&, const Bound& bound) {
   runtime.budget().step(32 + pattern.size());
   std::string text(256, '\0');
   size_t length = 0;
-  // The space tells an empty result from one that does not fit.
+  // strftime returns 0 for an empty result and for one that does not fit; the added space tells them apart.
   while ((length = std::strftime(text.data(), text.size(), (pattern + " ").c_str(), &local)) == 0 &&
          text.size() < kMaxTimeBytes) {
     text.resize(text.size() * 4);
@@ -119,7 +119,7 @@ struct Global {
   Function function;
 };
 
-// With the names that Python gives to those of transformers, for messages.
+// Functions that transformers adds carry the names that Python gives them, for messages.
 constexpr Global kGlobals[] = {
     {"range", {{"range", 1, {}}, nullptr, range}},
     {"dict", {{"dict", 0, {}}, nullptr, dict}},

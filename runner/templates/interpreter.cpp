@@ -142,7 +142,7 @@ Interpreter::Flow Interpreter::execute_if(const Statement& statement, TextBuilde
   return Flow::kNormal;
 }
 
-// A body whose output goes through filters, into a variable or on.
+// Runs a body and passes its output through filters, then into a variable or to `out`.
 Interpreter::Flow Interpreter::execute_captured(const Statement& statement, TextBuilder& out) {
   TextBuilder captured(arena());
   enter(statement.scope);
@@ -196,7 +196,7 @@ void Interpreter::run_loop(const Statement& statement, const Value& iterable, in
   loop->depth0 = depth0;
   loop->statement = statement.recursive ? &statement : nullptr;
   loop->activation = definition;
-  bool has_completed = false;  // a body that ends in continue does not count, as in Jinja2
+  bool has_completed = false;  // as in Jinja2, an iteration that ends in continue does not count
   while (advance(*loop)) {
     if (statement.uses_loop) current_->slots[statement.loop_slot] = Value::of(Kind::kLoop, loop);
     assign(*statement.targets[0], loop->current);

@@ -60,7 +60,7 @@ class Interpreter final : public Runtime {
   void enter(const Scope& scope);
   void leave(const Scope& scope);
   Activation* make_activation(const FunctionInfo& function, Activation* parent);
-  // Keeps the current variables beyond the call.
+  // Keeps the activations that are visible now beyond their calls.
   void capture();
   void release(const FunctionInfo& function, Activation* activation);
 
@@ -69,7 +69,7 @@ class Interpreter final : public Runtime {
   std::unordered_map<std::string_view, Value> variables_;
   std::vector<Value> globals_;
   Activation* current_ = nullptr;
-  std::vector<std::vector<Activation*>> free_;  // by function
+  std::vector<std::vector<Activation*>> free_;  // for reuse, by function
   int nesting_ = 0;
   int call_depth_ = 0;
 };

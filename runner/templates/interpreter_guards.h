@@ -1,4 +1,4 @@
-// Counters of the interpreter that go back when a scope of C++ ends.
+// Guards that count nesting and calls in the interpreter, and count back when their C++ scope ends.
 #pragma once
 
 #include "runner/templates/interpreter.h"
@@ -19,7 +19,7 @@ class Interpreter::Nesting {
   Interpreter& interpreter_;
 };
 
-// A call of a function of the program: its variables are the current ones meanwhile.
+// A call of a function of the program. While this object lives, the function's variables are the current ones.
 class Interpreter::Call {
  public:
   Call(Interpreter& interpreter, const FunctionInfo& function, Activation* parent)

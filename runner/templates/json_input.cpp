@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Builds values as the parser meets them; no tree of its own, and the depth is checked before it grows.
+// Builds values as the parser meets them, without a JSON tree in between. Depth is checked before a container opens.
 class Reader : public nlohmann::json_sax<Json> {
  public:
   Reader(Runtime& runtime, bool is_marked) : runtime_(runtime), marks_(is_marked ? &kAllMarked : nullptr) {}

@@ -17,7 +17,7 @@ struct Symbol {
   TokenType type;
 };
 
-// Longer ones first.
+// Longer symbols come first, or "//" would be read as two "/".
 constexpr std::array kSymbols = {
     Symbol{"//", TokenType::kFloorDiv},
     Symbol{"**", TokenType::kPow},
@@ -98,7 +98,7 @@ class Lexer {
 
   size_t skip_space(size_t position) const { return position + leading_space(source_.substr(position)); }
 
-  // `text` as it stays in front of a tag whose sign is '-', '+' or none (0).
+  // What remains of `text` in front of a tag whose sign is '-', '+' or none (0).
   std::string_view strip_before_tag(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return text.substr(0, text.size() - trailing_space(text));
     if (sign == '+' || is_variable) return text;
@@ -157,8 +157,8 @@ class Lexer {
     return source_.substr(position).starts_with("%}") ? position + 2 : 0;
   }
 
-  // After the end of a tag whose closing mark `end` ("%}" or "#}") stands at `position`, perhaps behind a sign; 0: none
-  // there.
+  // The position behind a tag whose closing mark `end` ("%}" or "#}") stands at `position`, perhaps behind a sign;
+  // 0: no mark is there.
   size_t end_of_tag(size_t position, std::string_view end) const {
     const char sign = sign_at(position);
     const size_t mark = position + (sign != '\0' ? 1 : 0);
@@ -180,7 +180,7 @@ class Lexer {
       advance_to(position);
       return;
     }
-    if (!rest().empty()) fail("Missing end of raw directive");  // Jinja2 lets it pass at the very end
+    if (!rest().empty()) fail("Missing end of raw directive");  // Jinja2 accepts {% raw %} at the very end
   }
 
   void read_comment() {
@@ -206,7 +206,7 @@ class Lexer {
       }
       if (position_ == source_.size()) {
         add(TokenType::kEnd, {});
-        failed_ = true;  // nothing follows
+        failed_ = true;  // ends reading, without an error
         return;
       }
       read_token(open);
@@ -278,7 +278,7 @@ class Lexer {
     if (source_[position_] == '0' && position_ + 1 < source_.size()) length = based_length(base);
     if (length == 0) {
       length = digits_at(position_);
-      if (source_[position_] == '0') {  // of a leading zero only zeros go on
+      if (source_[position_] == '0') {  // after a leading zero only zeros belong to the number
         const size_t end = rest().find_first_not_of("0_");
         length = std::min(length, end == rest().npos ? length : end);
         while (source_[position_ + length - 1] == '_') --length;

@@ -77,7 +77,7 @@ void add_fill(TextBuilder& out, const std::string& fill, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out.add(fill, false);
 }
 
-// Lays out around `body`, whose parts that grow with zeros stand after `lead`.
+// Pads `lead` and `body` to the width. With the alignment '=' the fill goes between the two.
 Text pad(Runtime& runtime, const std::string& lead, const Text& body, const FormatSpec& spec, char default_align) {
   const int64_t missing = spec.width - static_cast<int64_t>(lead.size() + count_characters(body.view()));
   const char align = spec.align != '\0' ? spec.align : default_align;

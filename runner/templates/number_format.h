@@ -32,7 +32,7 @@ std::string digits_of(int64_t value, int base, bool upper);
 // |value| with `precision` as C's printf does it for e, f and g, with Python's inf and nan.
 std::string float_digits(double value, char type, int64_t precision, bool alternate);
 
-// A number of places that a template may ask for. Errors: throws Error above the limit.
+// Returns `width` and charges it to the budget. Errors: throws Error above the limit.
 int64_t checked_width(Runtime& runtime, int64_t width);
 
 }  // namespace mote::jinja

@@ -178,7 +178,7 @@ Value multiply(Runtime& runtime, const Value& a, const Value& b) {
   fail_operands(Operator::kMultiply, a, b);
 }
 
-// -1, 0, 1; texts in the order of their code points, which is that of their bytes.
+// -1, 0 or 1.
 int order(double a, double b) { return a < b ? -1 : a > b ? 1 : 0; }
 
 }  // namespace

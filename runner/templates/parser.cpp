@@ -54,7 +54,7 @@ class Parser : public ExpressionParser {
     return body;
   }
 
-  // The body of a statement, behind its tag's expressions.
+  // Reads the end of a statement's first tag and then its body.
   Body parse_inner(Names end) {
     const Nesting nesting(*this);
     stream_.skip_if(TokenType::kColon);
@@ -255,7 +255,7 @@ class Parser : public ExpressionParser {
     return statement;
   }
 
-  // Jinja2 parses these and then finds that it has no loader; so much of them as is needed to find their end.
+  // include, import, from and extends fail when they run, as no loader is there. Only the end of the tag is looked for.
   Statement* parse_loader() {
     Statement* statement = make_statement(StatementKind::kLoader);
     stream_.next();

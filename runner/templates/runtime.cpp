@@ -5,7 +5,7 @@
 
 namespace mote::jinja {
 
-// Python words errors about functions written in C in other ways.
+// For functions that are written in C, Python words errors about arguments differently.
 void Bound::check_native(const Signature& signature, const Arguments& arguments) {
   const size_t given = arguments.positional.size();
   const size_t most = signature.size();

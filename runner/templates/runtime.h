@@ -30,9 +30,9 @@ class Runtime {
   Arena& arena() { return arena_; }
   // Calls a macro, function or method. Errors: throws Error, also for what cannot be called.
   virtual Value call(const Value& callee, const Arguments& arguments) = 0;
-  // Seconds since 1970 and the local time's distance from UTC, for strftime_now.
+  // Seconds since 1970, for strftime_now.
   virtual int64_t now() const = 0;
-  // Keeps arguments until the end.
+  // Keeps arguments until the rendering ends.
   const Arguments* keep(Arguments arguments) {
     budget_.take_memory(sizeof(Arguments) + arguments.positional.size() * sizeof(Value) +
                         arguments.keywords.size() * sizeof(Value) * 2);
@@ -51,8 +51,8 @@ struct Signature {
   const char* function = "";
   size_t num_required = 0;
   std::array<const char*, 8> names = {};
-  size_t num_hidden = 0;        // that Jinja2 passes in front of the others
-  const char* owner = nullptr;  // of a method that is written in C: takes no keywords, and is named so in messages
+  size_t num_hidden = 0;        // arguments that Jinja2 itself passes before these
+  const char* owner = nullptr;  // class of a method in C, which takes no keywords; for messages
 
   size_t size() const {
     size_t count = 0;
@@ -102,13 +102,13 @@ struct Macro {
   Activation* activation = nullptr;
 };
 
-// What Python's generators and iterators are: gives each item once. Filled when first asked.
+// A Python generator or iterator: gives each item once. `fill` makes the items when the first one is asked for.
 struct Iterator {
   using Fill = List* (*)(Runtime&, const Iterator&);
   const char* type_name = "generator";
   Fill fill = nullptr;
   Value source;
-  const Arguments* arguments = nullptr;  // owned by the program's run
+  const Arguments* arguments = nullptr;  // owned by the Runtime
   bool flag = false;                     // for `fill`
   List* items = nullptr;
   size_t next = 0;

@@ -23,8 +23,8 @@ struct Symbols {
   Symbols* parent = nullptr;
   FunctionInfo* function = nullptr;
   Scope* scope = nullptr;
-  int branches = 0;      // inside of how many ifs
-  bool in_loop = false;  // break and continue have something to act on
+  int branches = 0;      // the number of ifs around the current place
+  bool in_loop = false;  // break and continue are allowed
   std::unordered_map<std::string_view, Variable> variables;
 
   Symbols(Symbols* outer, FunctionInfo* info, Scope* result) : parent(outer), function(info), scope(result) {}
@@ -196,7 +196,7 @@ class Resolver {
     if (arguments.double_star != nullptr) resolve(symbols, arguments.double_star, is_soft);
   }
 
-  // In soft places a filter that does not exist is an error only if it is reached.
+  // is_soft: inside of an if, as statement or expression, where an unknown filter is an error only once it is reached.
   void resolve(Symbols& symbols, Expression* expression, bool is_soft) {
     if (expression->kind == ExpressionKind::kName || expression->kind == ExpressionKind::kNamespaceReference) {
       symbols.find(expression->name, expression->slot);

@@ -6,7 +6,7 @@
 namespace mote::jinja {
 namespace {
 
-constexpr size_t kShort = 16;  // what may be compared at every place
+constexpr size_t kShort = 16;  // up to this many bytes are compared at every place
 
 // Knuth, Morris and Pratt.
 size_t find_long(std::string_view text, std::string_view wanted, size_t from) {

@@ -1,4 +1,4 @@
-// Finding a text in another in linear time.
+// Finds a text in another. find_text takes linear time; find_last_text may not, and is charged for it.
 #pragma once
 
 #include <string_view>

@@ -64,7 +64,7 @@ List* fill_map(Runtime& runtime, const Iterator& iterator) {
   return mapped;
 }
 
-// select and reject (flag: keep what passes), or with an attribute first (by_attribute).
+// select and reject; flag: keep what passes. by_attribute: selectattr and rejectattr, which take an attribute first.
 template <bool by_attribute>
 List* fill_selection(Runtime& runtime, const Iterator& iterator) {
   List* kept = make_list(runtime.arena());

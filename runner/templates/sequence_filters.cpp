@@ -32,7 +32,7 @@ Value first(Runtime& runtime, const Value& value, const Bound&) {
   return cursor.next(item) ? item : make_undefined_hint(runtime.arena(), "No first item, sequence was empty.");
 }
 
-// What Python's reversed() takes; its items, last first.
+// The items of an iterable, last first.
 List* reversed(Runtime& runtime, const Value& value) {
   List* items = to_list(runtime, value);
   std::reverse(items->items, items->items + items->size);
@@ -277,7 +277,7 @@ Value groupby(Runtime& runtime, const Value& value, const Bound& bound) {
     for (; i < entries.size() && equal(runtime.budget(), entries[i].key, entries[begin].key); ++i) {
       members->add(runtime.arena(), entries[i].item);
     }
-    if (i == begin) members->add(runtime.arena(), entries[i++].item);  // a key that does not equal itself
+    if (i == begin) members->add(runtime.arena(), entries[i++].item);  // a key that does not equal itself, such as NaN
     Value group =
         make_tuple(runtime.arena(), path.get(runtime, members->items[0], otherwise, false), Value::of(members));
     group.safe = true;  // has the attributes grouper and list

@@ -61,7 +61,7 @@ bool is_callable(Runtime&, const Bound& bound) {
   }
 }
 
-// Python's `is`: for what has no identity here, of the same type and equal.
+// Python's `is`. Numbers and texts have no identity here: they are the same if type and value are equal.
 bool is_same(Runtime& runtime, const Bound& bound) {
   const Value& a = bound[0];
   const Value& b = bound[1];

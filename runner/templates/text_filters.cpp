@@ -26,7 +26,7 @@ Value capitalized(Runtime& runtime, const Value& value, const Bound&) {
   return Value::of(capitalize(runtime, soft(runtime, value)));
 }
 
-// Words begin behind white space and opening brackets.
+// Words begin behind white space, hyphens and opening brackets.
 Value title(Runtime& runtime, const Value& value, const Bound&) {
   const Text text = soft(runtime, value);
   runtime.budget().scan_slowly(text.size);
@@ -158,7 +158,7 @@ Value wordcount(Runtime& runtime, const Value& value, const Bound&) {
   return Value::of(count);
 }
 
-// Quotes for a URL. All of what came from the input stays marked.
+// Percent-encodes a text for a URL. Characters stay marked as they were.
 void add_quoted(TextBuilder& out, const Text& text, bool is_query) {
   out.add_mapped(text, [is_query](std::string& buffer, char32_t c) {
     const bool is_plain =
@@ -220,7 +220,7 @@ Value xmlattr(Runtime& runtime, const Value& value, const Bound& bound) {
   return Value::of(out.finish());
 }
 
-// Python's html.unescape for the entities that markupsafe itself writes.
+// Python's html.unescape, for the entities that markupsafe writes and a few more.
 Text unescape_html(Runtime& runtime, Text text) {
   constexpr std::pair<const char*, const char*> kEntities[] = {{"&lt;", "<"},          {"&gt;", ">"},  {"&quot;", "\""},
                                                                {"&#34;", "\""},        {"&#39;", "'"}, {"&apos;", "'"},

@@ -77,7 +77,7 @@ Value splitlines(Runtime& runtime, const Value& self, const Bound& bound) {
 struct Window {
   size_t begin = 0;
   size_t end = 0;
-  bool is_empty_beyond = false;  // start lies behind the text
+  bool is_empty_beyond = false;  // start lies behind the text or behind stop
 };
 
 Window window_of(Runtime& runtime, const Value& self, const Bound& bound, size_t first) {

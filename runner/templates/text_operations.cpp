@@ -42,7 +42,7 @@ bool is_final_sigma(std::string_view text, size_t position, size_t length) {
 
 constexpr char32_t kCapitalSigma = 0x3A3;
 
-// Lower case of text[begin:], which need not begin a word.
+// Adds the lower case of text[begin:], which may begin inside of a word.
 void add_lower(TextBuilder& out, const Text& whole, size_t begin) {
   const Text text = whole.part(begin, whole.size - begin);
   if (whole.view().find("\xCE\xA3", begin) == std::string_view::npos) return out.add_mapped(text, append_lower);

@@ -23,7 +23,7 @@ uint64_t mix(uint64_t state, uint64_t word) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Nobody outside can choose keys that collide.
+// Differs in each process, so that nobody can prepare keys that collide.
 uint64_t seed() {
   static const uint64_t value = mix(static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
                                     reinterpret_cast<uintptr_t>(&value) | 1);

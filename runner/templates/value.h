@@ -15,7 +15,7 @@ struct MarkRange {
   const char* end = nullptr;
 };
 
-// Marks of a buffer; texts that are parts of the buffer share them, for ranges are addresses.
+// Marks of a buffer. Texts that are parts of the buffer share them, because ranges are addresses.
 struct Marks {
   const MarkRange* ranges = nullptr;  // ascending, apart from each other
   size_t count = 0;
@@ -163,8 +163,8 @@ struct Value {
 };
 
 struct Undefined {
-  Text hint;     // says all, unless empty
-  Value object;  // what had no such attribute; kMissing: a name
+  Text hint;     // the whole message, unless empty
+  Value object;  // what has no attribute `name`; kMissing: `name` is a variable
   Value name;
 };
 
@@ -188,7 +188,7 @@ struct Dict {
   Entry* entries = nullptr;
   size_t size = 0;
   size_t capacity = 0;
-  uint32_t* index = nullptr;  // open addressing, entry + 1; nullptr while there are few entries
+  uint32_t* index = nullptr;  // open addressing: entry + 1, or 0 if free; nullptr while there are few entries
   size_t index_size = 0;
 
   // nullptr if there is none. Errors: throws for keys that Python cannot hash.

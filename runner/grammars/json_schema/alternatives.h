@@ -1,4 +1,4 @@
-// Turns schemas with references and choices into lists of schemas without.
+// Turns schemas with references and choices into lists of schemas that have neither.
 #pragma once
 
 #include <vector>

@@ -5,7 +5,7 @@
 namespace mote::constraints {
 namespace {
 
-// The schema of one item, nullptr: any value.
+// The schema of one item, which is also stored in `result`; nullptr: any value is accepted.
 const Json* item_schema(const Schema& schema, size_t index, Schema* result) {
   const Json* prefix = find(schema, "prefixItems");
   if (prefix != nullptr && index < prefix->size()) {
@@ -54,7 +54,7 @@ Result<ExpressionId> SchemaCompiler::array(const Conjunction& schemas) {
   if (fewest > most) return rules_.never();
   num_prefix = std::min<size_t>(num_prefix, most);
 
-  // From the end: whatever is optional has all that follows it inside.
+  // Built from the end: an optional item encloses all items that follow it.
   const auto after_prefix = static_cast<uint32_t>(num_prefix);
   const uint32_t at_least = fewest > after_prefix ? fewest - after_prefix : 0;
   const uint32_t at_most = most == kUnbounded ? kUnbounded : most - after_prefix;

@@ -103,7 +103,7 @@ Result<Rules> SchemaCompiler::run() {
   return std::move(rules_);
 }
 
-// A rule for the values that all `schemas` accept, made later if it is new: so schemas may refer to themselves.
+// A rule for the values that all `schemas` accept. A new rule is defined later, so schemas may refer to themselves.
 ExpressionId SchemaCompiler::value_of(Conjunction schemas) {
   std::erase_if(schemas, [](const Schema& schema) { return schema.json->is_boolean() && schema.json->get<bool>(); });
   std::vector<const Json*> key;
@@ -118,7 +118,7 @@ ExpressionId SchemaCompiler::value_of(Conjunction schemas) {
   return rules_.rule(found->second);
 }
 
-// Of schemas without references and choices.
+// The values that all `schemas` accept, which have no references and choices.
 Result<ExpressionId> SchemaCompiler::alternative(const Conjunction& schemas) {
   MOTE_ASSIGN(const auto values, accepted_values(schemas));
   std::vector<ExpressionId> branches;
@@ -188,7 +188,8 @@ Result<ExpressionId> SchemaCompiler::number(const Conjunction& schemas, bool is_
   return append_number(rules_, is_integer, low, high);
 }
 
-// Whole numbers: one rule a remainder, or all of the multiples between two bounds.
+// Whole numbers. With two bounds every multiple is written out. Without bounds there is a rule for each remainder of
+// the digits so far.
 Result<ExpressionId> SchemaCompiler::multiples(const Schema& schema, const std::optional<Bound>& low,
                                                const std::optional<Bound>& high) {
   const Json& value = *find(schema, "multipleOf");
@@ -305,7 +306,7 @@ ExpressionId SchemaCompiler::colon() {
 }
 
 Result<Rules> parse_json_schema(std::string_view source, JsonWhitespace whitespace) {
-  // nlohmann's parser has no recursion of its own; what reads the document afterwards has.
+  // nlohmann's parser does not recurse. The code that reads the document does, so its depth is limited below.
   const Json document = Json::parse(source, nullptr, false);
   MOTE_REQUIRE(!document.is_discarded(), Code::kInvalidArgument, "JSON Schema: the text is no JSON");
   MOTE_REQUIRE(document.is_object() || document.is_boolean(), Code::kInvalidArgument,

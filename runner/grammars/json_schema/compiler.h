@@ -42,7 +42,7 @@ class SchemaCompiler {
 
   // white space
   ExpressionId space();  // inside of brackets
-  ExpressionId comma();  // with what follows it
+  ExpressionId comma();  // with the white space that follows it
   ExpressionId colon();
 
   // arrays.cpp

@@ -63,7 +63,8 @@ bool Disjointness::holds(const Schema& a, const Schema& b, int depth) {
   return found->second;
 }
 
-// A schema that is not understood is a conjunction of nothing, which may accept anything.
+// All that a schema asks for; nullopt: it accepts nothing. A schema that cannot be flattened gives an empty
+// conjunction, which accepts anything.
 const std::optional<Conjunction>& Disjointness::parts_of(const Schema& schema) {
   const auto [found, is_new] = parts_.try_emplace(schema.json, Conjunction{});
   if (!is_new) return found->second;

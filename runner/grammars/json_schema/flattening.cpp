@@ -17,7 +17,7 @@ Status Flattening::run(const Conjunction& schemas) {
   return {};
 }
 
-// `keyword`: of the schema before, that led to this one.
+// `keyword`: the keyword of the enclosing schema that led to this one; "" for the first schemas.
 Status Flattening::add(const Schema& schema, const char* keyword) {
   if (schema.json->is_boolean()) {
     is_never |= !schema.json->get<bool>();
@@ -66,7 +66,8 @@ Status Flattening::choose(const Schema& schema, const char* keyword) {
   return {};
 }
 
-// Whoever is accepted by way of a circle of choices is accepted by a branch that leaves it.
+// A value that is accepted through a circle of choices is also accepted by a branch that leaves the circle, so the
+// choice of the circular branch accepts nothing.
 Status Flattening::close_circle(const Schema& schema, const char* keyword, size_t first) {
   const auto is_chosen = [](const Open& open) { return open.is_chosen; };
   if (!is_choice(keyword) && std::none_of(open_.begin() + static_cast<ptrdiff_t>(first) + 1, open_.end(), is_chosen)) {

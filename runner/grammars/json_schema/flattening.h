@@ -37,7 +37,7 @@ class Flattening {
  private:
   struct Open {
     Schema schema;
-    bool is_chosen;  // one of several branches
+    bool is_chosen;  // reached as a branch of anyOf or oneOf
   };
 
   Status add(const Schema& schema, const char* keyword);
@@ -48,7 +48,7 @@ class Flattening {
   const Json& document_;
   const Chosen& chosen_;
   std::vector<Open> open_;
-  std::vector<Choice> made_;  // those that lead to where the walk is
+  std::vector<Choice> made_;  // the choices on the path to the schema that is walked
   std::set<const Json*> seen_;
 };
 

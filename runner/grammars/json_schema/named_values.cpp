@@ -23,7 +23,8 @@ bool is_named(const Json& value, const Schema& schema) {
   return values == nullptr || std::find(values->begin(), values->end(), value) != values->end();
 }
 
-// Keywords that have a say about values of this type and are not looked at here.
+// Keywords that named values are not checked against: beside enum or const they are errors, if they apply to the type
+// of a value.
 constexpr const char* kNotChecked[] = {"pattern",
                                        "format",
                                        "properties",

@@ -16,7 +16,7 @@ class Magnitudes {
  public:
   Magnitudes(Rules& rules, bool is_integer) : rules_(rules), is_integer_(is_integer) {}
 
-  // 0 or 12, with no zeros in front.
+  // A whole number such as 0 or 12, without leading zeros.
   ExpressionId whole(uint32_t max_digits) {
     return rules_.choice({rules_.bytes("0"), rules_.sequence({digit('1', '9'), digits(0, max_digits - 1)})});
   }
@@ -26,7 +26,7 @@ class Magnitudes {
     return rules_.optional(rules_.sequence({rules_.bytes("."), digits(1, kMaxFractionDigits)}));
   }
 
-  // Numbers above `bound`, and itself unless it is exclusive. The sign of the bound is not looked at.
+  // Magnitudes above that of `bound`, and that one itself unless `bound` is exclusive.
   ExpressionId above(const Bound& bound) {
     std::vector<ExpressionId> branches = {rules_.sequence({whole_above(bound.whole), any_fraction()})};
     const bool has_fraction = !bound.fraction.empty();
@@ -55,7 +55,7 @@ class Magnitudes {
     return rules_.repeat(digit('0', '9'), static_cast<uint32_t>(low), static_cast<uint32_t>(std::max(low, high)));
   }
 
-  // As many digits as `number`, of which the first that differs is larger, or smaller.
+  // Whole numbers with as many digits as `number` that are above it, or below it.
   ExpressionId same_length(const std::string& number, bool is_above) {
     std::vector<ExpressionId> branches;
     for (size_t i = 0; i < number.size(); ++i) {
@@ -134,7 +134,7 @@ ExpressionId unbounded(Rules& rules, bool is_integer) {
   return rules.sequence({sign, magnitudes.whole(kMaxWholeDigits), magnitudes.any_fraction(), rules.optional(exponent)});
 }
 
-// Magnitudes between bounds of which each may be missing.
+// Magnitudes between bounds, each of which may be missing.
 ExpressionId between(Rules& rules, bool is_integer, const std::optional<Bound>& low, const std::optional<Bound>& high) {
   Magnitudes magnitudes(rules, is_integer);
   if (low.has_value() && high.has_value()) return rules.intersection(magnitudes.above(*low), magnitudes.below(*high));

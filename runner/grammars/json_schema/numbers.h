@@ -11,8 +11,8 @@ namespace mote::constraints {
 
 struct Bound {
   bool is_negative = false;
-  std::string whole;     // digits, no zeros in front but one alone
-  std::string fraction;  // digits, no zeros at the end
+  std::string whole;     // digits without leading zeros; "0" for none
+  std::string fraction;  // digits without trailing zeros
   bool is_exclusive = false;
 };
 
@@ -22,8 +22,8 @@ std::optional<Bound> make_bound(const std::string& number, bool is_exclusive);
 // Whether the lower bound a is above b, or excludes the number at which both are.
 bool is_tighter_low(const Bound& a, const Bound& b);
 
-// Whole numbers, or with a fraction too, of which each is at least `low` and at most `high` where there are such.
-// Without bounds: a fraction and an exponent, with as many digits as a double can tell apart.
+// Numbers between `low` and `high`, each of which may be missing; is_integer: whole numbers only.
+// Without bounds: up to 18 digits if whole, else up to 16 before and 16 behind the point, and an exponent of 2 digits.
 ExpressionId append_number(Rules& rules, bool is_integer, const std::optional<Bound>& low,
                            const std::optional<Bound>& high);
 

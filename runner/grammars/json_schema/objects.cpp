@@ -82,7 +82,7 @@ Result<ExpressionId> SchemaCompiler::object(const Conjunction& schemas) {
       std::count_if(members.begin(), members.end(), [](const Member& m) { return m.is_required; }));
   const auto num_members = static_cast<uint32_t>(members.size());
   if (num_required > most) return rules_.never();
-  // Members of free names may have the same name, so that they count as one.
+  // Members of free names may repeat a name and then count as one, so no more than one of them can be asked for.
   const bool needs_free = fewest == 1 && members.empty();
   if (fewest > num_required && !needs_free) {
     return schema_error(
@@ -207,7 +207,7 @@ Result<ExpressionId> SchemaCompiler::free_key(const Conjunction& schemas, const 
   return names.empty() ? key : rules_.difference(key, rules_.choice(std::move(names)));
 }
 
-// From the end: `after` is what may come behind a member that is there, `first` the same where none is there yet.
+// Built from the end. `after`: what may follow a member; `first`: what may come where no member was written yet.
 ExpressionId SchemaCompiler::join(const std::vector<Member>& members, std::optional<ExpressionId> free,
                                   uint32_t min_free, uint32_t max_free) {
   ExpressionId after = space();
@@ -220,7 +220,7 @@ ExpressionId SchemaCompiler::join(const std::vector<Member>& members, std::optio
     if (min_free == 0) first = rules_.optional(first);
   }
   for (size_t i = members.size(); i-- > 0;) {
-    // Both of the following refer to what is behind: as a rule it is there once.
+    // `first` and `after` both contain `rest`. As a rule it is stored once, or the size would double with each member.
     const RuleId behind = rules_.add_rule();
     rules_.define(behind, after);
     const ExpressionId rest = rules_.rule(behind);

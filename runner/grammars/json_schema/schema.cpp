@@ -46,7 +46,7 @@ constexpr std::array<Keyword, 48> kKeywords{{
     {"oneOf", Kind::kSchemas},
     {"allOf", Kind::kSchemas},
     {"$ref", Kind::kString},
-    // These ask for nothing.
+    // These keywords constrain no value and are ignored.
     {"$defs", Kind::kAny},
     {"definitions", Kind::kAny},
     {"$schema", Kind::kAny},
@@ -94,7 +94,7 @@ bool all_of(const Json& values, Test test) {
   return std::all_of(values.begin(), values.end(), test);
 }
 
-// What a value of another kind should have been; empty: it is right.
+// What `value` must be, if it is not of this kind; empty: it is of this kind.
 std::string expected(const Json& value, Kind kind) {
   const auto is_text = [](const Json& item) { return item.is_string(); };
   switch (kind) {

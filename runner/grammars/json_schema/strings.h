@@ -18,7 +18,7 @@ std::string json_escaped(std::string_view text);
 // Any string with its quotes, all escapes allowed.
 ExpressionId append_any_string(Rules& rules);
 
-// A regular expression for a format of JSON Schema; empty: it is not known. "." where it asks for nothing.
+// A regular expression for a format of JSON Schema. ".": any string matches; empty: the format is unknown.
 std::string_view format_pattern(std::string_view name);
 // The names of all formats that are known, such as "date, time, ...".
 std::string format_names();
