@@ -99,7 +99,7 @@ Status expect_weight(const Tensor& tensor, const char* name, int rank) {
     MOTE_REQUIRE(tensor.is_contiguous(), kBad, "%s is strided: must be contiguous", name);
     return Status();
   }
-  MOTE_REQUIRE(is_weight_bits(tensor.bits), kBad, "%s has %d bits: must be 0..8", name, tensor.bits);
+  MOTE_REQUIRE(is_weight_bits(tensor.bits), kBad, "%s has %d bits: must be 1..8", name, tensor.bits);
   MOTE_REQUIRE(tensor.dtype == DType::kUint8, kBad, "%s has multipliers of %s: must be uint8", name,
                dtype_name(tensor.dtype));
   MOTE_REQUIRE(is_group_size(tensor.group_size), kBad, "%s: group_size = %d: must be 32, 64, 128 or 256", name,

@@ -163,6 +163,9 @@ std::vector<Setting> settings() {
       {.name = "interleaved_few", .layout = "interleaved", .features = 5, .width = 9},
       {.name = "single", .layout = "single", .function = "relu_squared", .bias = true},
       {.name = "gpt_oss", .layout = "interleaved", .bias = true, .limit = 1.0, .alpha = 1.702},
+      {.name = "clamped", .bias = true, .limit = 0.5},
+      {.name = "clamped_gelu", .layout = "interleaved", .function = "gelu", .limit = 0.5},
+      {.name = "single_ignores_both", .layout = "single", .function = "gelu", .limit = 0.5, .alpha = 1.702},
       {.name = "gelu", .function = "gelu"},
       {.name = "tiles4", .bits = 4, .group_size = 32},
       {.name = "tiles4_padded",
@@ -196,6 +199,18 @@ TEST(MoeRefuses, experts_that_do_not_exist) {
         .input(model.down)
         .output(DType::kFloat32, {1, s.width});
     EXPECT_EQ(Code::kInvalidArgument, call.run().code());
+  }
+}
+
+TEST(MoeRefuses, a_limit_that_is_no_bound) {
+  const Setting s{.name = "plain"};
+  const Model model = random_model(s);
+  const Routed in = random_routed(s, 1);
+  for (const double limit : {-1.0, std::nan("")}) {
+    OpCall call("mote.moe_experts");
+    call.input(in.x).input(in.indices).input(in.weights).input(model.gate_up).input(model.down);
+    call.output(DType::kFloat32, {1, s.width}).number("limit", limit);
+    EXPECT_EQ(Code::kInvalidProgram, call.check().code());
   }
 }
 

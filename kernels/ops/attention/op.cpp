@@ -21,8 +21,8 @@ Result<StateShape> cache_shape(const Call& call, const AttentionParams& params) 
   MOTE_REQUIRE(shape.is_kv_cache, kBad, "attribute 'state' = %lld is not a KV cache",
                static_cast<long long>(params.state));
   MOTE_REQUIRE(shape.num_heads > 0 && shape.head_dim >= 0 && shape.value_head_dim >= 0 && shape.window >= 0, kBad,
-               "the cache has %d heads of %d and %d: must be positive", shape.num_heads, shape.head_dim,
-               shape.value_head_dim);
+               "the cache has %d heads of %d and %d and a window of %d: no heads, or a negative number",
+               shape.num_heads, shape.head_dim, shape.value_head_dim, shape.window);
   MOTE_REQUIRE(shape.window == 0 || (params.window > 0 && params.window <= shape.window), kBad,
                "attribute 'window' = %lld: must be 1..%d, which the cache keeps", static_cast<long long>(params.window),
                shape.window);

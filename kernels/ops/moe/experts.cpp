@@ -1,5 +1,7 @@
 #include "kernels/ops/moe/experts.h"
 
+#include <algorithm>
+
 #include "kernels/ops/moe/routing.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/math.h"
@@ -18,12 +20,6 @@ size_t thread_bytes(const Call& call) {
   const size_t own = std::max(params.gate_up.scratch_bytes(matrix_of(*call.inputs[kGateUp], 0)),
                               params.down.scratch_bytes(matrix_of(*call.inputs[kDown], 0)));
   return array_bytes<float>(kTokensAtOnce * kWide) + array_bytes<std::byte>(static_cast<int64_t>(own));
-}
-
-float gated(const MoeParams& params, float gate, float up) {
-  gate = gate > params.limit && params.limit != 0 ? params.limit : gate;
-  if (params.limit != 0) up = up > params.limit ? params.limit : (up < -params.limit ? -params.limit : up);
-  return (up + 1.0f) * gate * math::sigmoid(gate * params.alpha);
 }
 
 // Working memory of each thread.
@@ -79,8 +75,14 @@ void finish_hidden(const MoeParams& params, const float* row, int64_t up, const 
     gates[r] += bias[interleaved ? 2 * (n + r) : n + r];
     if (!single) ups[r] += bias[interleaved ? 2 * (n + r) + 1 : features + n + r];
   }
-  if (params.alpha != 0 || params.limit != 0) {
-    for (int64_t r = 0; r < width; ++r) to[r] = gated(params, gates[r], ups[r]);
+  if (params.limit != 0 && !single) {
+    for (int64_t r = 0; r < width; ++r) {
+      gates[r] = std::min(gates[r], params.limit);
+      ups[r] = std::clamp(ups[r], -params.limit, params.limit);
+    }
+  }
+  if (params.alpha != 0 && !single) {
+    for (int64_t r = 0; r < width; ++r) to[r] = (ups[r] + 1.0f) * gates[r] * math::sigmoid(gates[r] * params.alpha);
   } else {
     params.gate_up.few.x.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr,
                                     width, to);

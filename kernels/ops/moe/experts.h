@@ -34,6 +34,8 @@ struct MoeParams {
   ExpertProducts down;
   GateFunction function = GateFunction::kSilu;
   GateLayout layout = GateLayout::kConcatenated;
+  // Both 0: function(gate) * up. limit: gate is at most that, up within +-limit. alpha: (up + 1) * gate *
+  // sigmoid(alpha * gate). GateLayout::kSingle ignores both. Source: gate_experts in llm_export/capture/ops.py.
   float limit = 0;
   float alpha = 0;
 };

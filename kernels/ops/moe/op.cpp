@@ -32,6 +32,7 @@ Status read_attributes(const Call& call, MoeParams& params) {
   params.layout = static_cast<GateLayout>(layout);
   MOTE_ASSIGN(const double limit, number_or(call, "limit", 0.0));
   MOTE_ASSIGN(const double alpha, number_or(call, "alpha", 0.0));
+  MOTE_REQUIRE(limit >= 0, kBad, "attribute 'limit' = %g: must be at least 0", limit);
   params.limit = static_cast<float>(limit);
   params.alpha = static_cast<float>(alpha);
   return Status();
