@@ -1,5 +1,7 @@
 #include "runner/cli/draft_model.h"
 
+#include <CLI/CLI.hpp>
+
 #include "runner/cli/terminal.h"
 
 namespace mote::cli {

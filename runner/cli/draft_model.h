@@ -1,10 +1,13 @@
 // Speculative decoding with a draft model, as commands show it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "runner/cli/handles.h"
+
+namespace CLI {
+class App;
+}
 
 namespace mote::cli {
 

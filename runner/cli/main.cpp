@@ -1,4 +1,5 @@
 // mote-runner: everything that needs only a .mote file.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 

@@ -1,6 +1,7 @@
 #include "runner/cli/option_flags.h"
 
 #include <sys/resource.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,6 @@
 // The library's options as flags, and what was given for them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +8,11 @@
 #include <vector>
 
 #include "runner/cli/handles.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace mote::cli {
 

@@ -1,8 +1,11 @@
 // The verbs of mote-runner. Each adds its subcommand; `run` returns the exit status.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace mote::cli {
 

@@ -1,5 +1,6 @@
 // The verb `chat`.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <optional>

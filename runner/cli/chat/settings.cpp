@@ -1,5 +1,6 @@
 #include "runner/cli/chat/settings.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,12 +1,15 @@
 // What a conversation's replies are generated with: the options of `mote chat` that can also be changed by /set.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "runner/cli/chat/conversation_file.h"
 #include "runner/cli/option_flags.h"
+
+namespace CLI {
+class App;
+}
 
 namespace mote::cli {
 
