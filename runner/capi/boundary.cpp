@@ -21,11 +21,12 @@ mote_error_code report(Code status_code, std::string_view text, mote_error* erro
   return code;
 }
 
-Status give_string(std::string_view text, char** out) {
+Status give_string(std::string_view text, char** out, size_t* out_bytes) {
   *out = static_cast<char*>(std::malloc(text.size() + 1));
   MOTE_REQUIRE(*out != nullptr, Code::kOutOfMemory, "out of memory for %zu bytes of text", text.size());
   if (!text.empty()) std::memcpy(*out, text.data(), text.size());
   (*out)[text.size()] = '\0';
+  if (out_bytes != nullptr) *out_bytes = text.size();
   return {};
 }
 

@@ -71,7 +71,7 @@ class Borrowed {
   std::shared_ptr<void> data_;
 };
 
-// A copy for the caller, freed by mote_string_free.
-Status give_string(std::string_view text, char** out);
+// A copy for the caller, freed by mote_string_free. out_bytes: its length, unless nullptr.
+Status give_string(std::string_view text, char** out, size_t* out_bytes = nullptr);
 
 }  // namespace mote::capi

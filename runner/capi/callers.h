@@ -3,7 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
 #include <vector>
+
+#include "runner/capi/mote.h"
 
 namespace mote {
 
@@ -19,6 +24,24 @@ T sized() {
   T value{};
   value.struct_size = sizeof value;
   return value;
+}
+
+// The text that the C API gives: call(&text, error), or call(&text, &text_bytes, error) where it may hold NULs, inside
+// check, which throws.
+template <typename Check, typename Call>
+std::string given_text(const Check& check, const Call& call) {
+  char* text = nullptr;
+  size_t text_bytes = 0;
+  constexpr bool kHasLength = std::is_invocable_v<Call, char**, size_t*, mote_error*>;
+  check([&](mote_error* error) {
+    if constexpr (kHasLength) {
+      return call(&text, &text_bytes, error);
+    } else {
+      return call(&text, error);
+    }
+  });
+  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
+  return kHasLength ? std::string(text, text_bytes) : std::string(text);
 }
 
 // All ids of a call that writes as many as there is room for and says how many there are: call(ids, capacity, &count),

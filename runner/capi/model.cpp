@@ -123,11 +123,11 @@ mote_error_code mote_describe_file(const char* path, char** json, mote_error* er
   });
 }
 
-mote_error_code mote_model_chat_template(const mote_model* handle, char** text, mote_error* error) {
+mote_error_code mote_model_chat_template(const mote_model* handle, char** text, size_t* text_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_REQUIRE_POINTER(text);
-    return give_string(model->model->chat_template(), text);
+    return give_string(model->model->chat_template(), text, text_bytes);
   });
 }
 

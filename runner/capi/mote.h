@@ -3,18 +3,18 @@
  * Ownership: *_open and *_begin give handles that the caller closes; a session keeps its model alive and a generation
  * its session, so they may be closed in any order. Text passed in is UTF-8, copied, and a pointer with a length; paths
  * and names are NUL-terminated, and so is a text in a struct whose length there is 0. Strings returned through `char**`
- * are freed with mote_string_free. Handles are numbers and no addresses: one that was closed, also by another thread,
- * or is of another kind or was never given is MOTE_ERROR_INVALID_ARGUMENT, and closing it does nothing. What a handle
- * was closed of lives until the calls on it have returned. Threads: models, prefix caches, vocabularies, grammars, chat
- * templates, prompts and beams may be used from any number of threads. Sessions, generations, constraints, replies,
- * chats and turns take one call at a time, a generation or a turn and its session together: another call meanwhile,
- * from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a session that a batch continues. Only closing,
- * mote_session_cancel, mote_generation_cancel, mote_chat_turn_cancel and mote_session_position may come at any time;
- * mote_session_cancel may be called in a signal handler. A batch: see there. Errors: functions return MOTE_OK or a
- * MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a pointer is needed is
- * MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that may not be used as of
- * NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size, set by the caller to sizeof; fields
- * are only ever added at the end. */
+ * are NUL-terminated, which is enough for JSON, and freed with mote_string_free. Handles are numbers and no addresses:
+ * one that was closed, also by another thread, or is of another kind or was never given is MOTE_ERROR_INVALID_ARGUMENT,
+ * and closing it does nothing. What a handle was closed of lives until the calls on it have returned. Threads: models,
+ * prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used from any number of threads.
+ * Sessions, generations, constraints, replies, chats and turns take one call at a time, a generation or a turn and its
+ * session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a session
+ * that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel, mote_chat_turn_cancel and
+ * mote_session_position may come at any time; mote_session_cancel may be called in a signal handler. A batch: see
+ * there. Errors: functions return MOTE_OK or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a
+ * pointer is needed is MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that
+ * may not be used as of NULL. Nothing aborts and no C++ exception leaves. Structs start with struct_size, set by the
+ * caller to sizeof; fields are only ever added at the end. */
 #ifndef MOTE_H_
 #define MOTE_H_
 
@@ -222,8 +222,9 @@ MOTE_API mote_error_code mote_model_get_info(const mote_model* model, mote_model
 MOTE_API mote_error_code mote_model_describe(const mote_model* model, char** json, mote_error* error);
 /* The same of a file that need not work on this device: "target" is null if it does not, and "targets" says why. */
 MOTE_API mote_error_code mote_describe_file(const char* path, char** json, mote_error* error);
-/* The chat template, or "" if the file has none. */
-MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char** text, mote_error* error);
+/* The chat template, or "" if the file has none; as for mote_detokenize. */
+MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char** text, size_t* text_bytes,
+                                                  mote_error* error);
 /* generation_config.json of the checkpoint, with eos_token_id always a list. */
 MOTE_API mote_error_code mote_model_generation_config(const mote_model* model, char** json, mote_error* error);
 /* Checks the checksums of all segments. */
@@ -353,7 +354,8 @@ MOTE_API mote_error_code mote_reply_message(const mote_reply* reply, char** json
 /* ---- session ---- */
 
 /* Keeps what sessions have computed of texts of at least 16 tokens, up to max_bytes, for other sessions whose text
- * begins alike; what is used by several is one memory. It may be given to sessions of any models and used from any
+ * begins alike: after such a prefill, when a session goes to another text, and when a session and all that was begun on
+ * it are closed. What is used by several is one memory. It may be given to sessions of any models and used from any
  * number of threads; it lives until it is closed and so are the sessions that were opened with it. */
 MOTE_API mote_error_code mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error);
 MOTE_API void mote_prefix_cache_close(mote_prefix_cache* cache);

@@ -37,8 +37,6 @@ mote_error_code mote_detokenize(const mote_model* handle, const int32_t* ids, si
     if (count > 0) MOTE_REQUIRE_POINTER(ids);
     MOTE_ASSIGN(const mote::Tokenizer* tokenizer, model->model->require_tokenizer());
     const std::string decoded = tokenizer->decode(std::span<const int32_t>(ids, count), skip_special != 0);
-    MOTE_RETURN_IF_ERROR(mote::capi::give_string(decoded, text));
-    if (text_bytes != nullptr) *text_bytes = decoded.size();
-    return {};
+    return mote::capi::give_string(decoded, text, text_bytes);
   });
 }

@@ -31,10 +31,7 @@ void check(Call call) {
 // A string that the C API gives.
 template <typename Call>
 std::string take_string(Call call) {
-  char* text = nullptr;
-  check([&](mote_error* error) { return call(&text, error); });
-  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
-  return text;
+  return given_text([](const auto& inner) { check(inner); }, call);
 }
 
 // options: nullptr: the defaults.

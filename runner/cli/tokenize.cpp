@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,8 +19,9 @@ struct TokenizeFlags {
 };
 
 std::string token_text(const Model& model, int32_t id) {
-  return take_string(
-      [&](char** text, mote_error* error) { return mote_detokenize(model.get(), &id, 1, 0, text, nullptr, error); });
+  return take_string([&](char** text, size_t* text_bytes, mote_error* error) {
+    return mote_detokenize(model.get(), &id, 1, 0, text, text_bytes, error);
+  });
 }
 
 int run_tokenize(const TokenizeFlags& flags) {

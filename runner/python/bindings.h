@@ -42,10 +42,7 @@ void check_without_gil(Call call) {
 
 template <typename Call>
 py::str take_string(Call call) {
-  char* text = nullptr;
-  check([&](mote_error* error) { return call(&text, error); });
-  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
-  return py::str(text);
+  return given_text([](const auto& inner) { check(inner); }, call);
 }
 
 class Grammar;

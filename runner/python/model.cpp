@@ -14,13 +14,9 @@ std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool 
 }
 
 py::str detokenize(const Model& model, const std::vector<int32_t>& ids, bool skip_special) {
-  char* text = nullptr;
-  size_t text_bytes = 0;
-  check([&](mote_error* error) {
-    return mote_detokenize(model.handle().get(), ids.data(), ids.size(), skip_special, &text, &text_bytes, error);
+  return take_string([&](char** text, size_t* text_bytes, mote_error* error) {
+    return mote_detokenize(model.handle().get(), ids.data(), ids.size(), skip_special, text, text_bytes, error);
   });
-  const std::unique_ptr<char, Closer<mote_string_free>> owned(text);
-  return py::str(text, text_bytes);
 }
 
 py::dict info(const Model& model) {
@@ -118,8 +114,8 @@ void bind_model(py::module_& module) {
            })
       .def("chat_template",
            [](const Model& model) {
-             return take_string([&](char** text, mote_error* error) {
-               return mote_model_chat_template(model.handle().get(), text, error);
+             return take_string([&](char** text, size_t* text_bytes, mote_error* error) {
+               return mote_model_chat_template(model.handle().get(), text, text_bytes, error);
              });
            })
       .def("generation_config",

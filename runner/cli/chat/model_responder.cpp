@@ -44,8 +44,9 @@ ModelResponder::ModelResponder(const std::string& path, const Options& options)
     throw InputError(path + ": has no chat template: use 'run' for models that only continue text");
   }
   if (info.has_tokenizer == 0) throw InputError(path + ": has no tokenizer, so it cannot take text");
-  chat_template_ =
-      take_string([&](char** text, mote_error* error) { return mote_model_chat_template(model_.get(), text, error); });
+  chat_template_ = take_string([&](char** text, size_t* text_bytes, mote_error* error) {
+    return mote_model_chat_template(model_.get(), text, text_bytes, error);
+  });
   session_ = open_session(model_, options);
 }
 

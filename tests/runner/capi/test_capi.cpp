@@ -121,7 +121,7 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_model_describe(nullptr, &text, &error_),
       mote_describe_file(nullptr, &text, &error_),
       mote_describe_file("x", nullptr, &error_),
-      mote_model_chat_template(nullptr, &text, &error_),
+      mote_model_chat_template(nullptr, &text, nullptr, &error_),
       mote_model_generation_config(nullptr, &text, &error_),
       mote_model_check_segments(nullptr, &error_),
       mote_tokenizer_check(nullptr, 0, &error_),
@@ -347,6 +347,9 @@ TEST_F(CApi, tokenizes_with_any_capacity) {
   ASSERT_EQ(mote_detokenize(model_, all, 4, 0, &text, &text_bytes, &error_), MOTE_OK);
   EXPECT_STREQ(text, "ab d");
   EXPECT_EQ(text_bytes, 4u);
+  mote_string_free(text);
+  ASSERT_EQ(mote_model_chat_template(model_, &text, &text_bytes, &error_), MOTE_OK);
+  EXPECT_EQ(text_bytes, std::strlen(text));
   mote_string_free(text);
 }
 

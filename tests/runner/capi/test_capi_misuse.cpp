@@ -94,7 +94,7 @@ class CApiMisuse : public CApi {
   Calls<mote_model> model_calls() {
     return {[&](auto* h) { return mote_model_get_info(h, &info_, &error_); },
             [&](auto* h) { return mote_model_describe(h, &text_, &error_); },
-            [&](auto* h) { return mote_model_chat_template(h, &text_, &error_); },
+            [&](auto* h) { return mote_model_chat_template(h, &text_, nullptr, &error_); },
             [&](auto* h) { return mote_model_generation_config(h, &text_, &error_); },
             [&](auto* h) { return mote_model_check_segments(h, &error_); },
             [&](auto* h) { return mote_model_vocabulary(h, &made_.vocabulary, &error_); },
