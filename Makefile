@@ -15,7 +15,7 @@ timed = @start=$$(date +%s); echo "== $(1)"; $(2) && seconds=$$(($$(date +%s) - 
 CPP_SOURCES := $(shell find base kernels tokenizer runner backends cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt) \
                runner/python/make_option_types.py
-PYTHON_SOURCES := $(shell find llm_export llm_server backends runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
+PYTHON_SOURCES := $(shell find mote llm_export llm_server backends runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 .PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style clean
@@ -38,7 +38,7 @@ $(STAMPS)/venv: pyproject.toml $(STAMPS)/system
 # The package's modules and the tests are targets of one build folder.
 $(STAMPS)/build: $(STAMPS)/venv $(CPP_SOURCES) pyproject.toml
 	@echo "Building the runner: some minutes the first time"
-	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --editable . \
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --editable '.[export]' \
 	  --config-settings=build-dir=build/dev --config-settings=cmake.define.MOTE_BUILD_TESTS=ON
 	@touch $@
 

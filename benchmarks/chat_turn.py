@@ -94,7 +94,7 @@ def served(path: Path, turns, options) -> list[float]:
     command = [
         sys.executable,
         "-m",
-        "llm_export.cli",
+        "mote.cli",
         "serve",
         str(path),
         "--port",

@@ -40,7 +40,7 @@ def cpu_seconds() -> float:
 
 def measure(folder: Path, output: Path, arguments: list[str]) -> dict:
     """Runs one export in a process of its own."""
-    command = [sys.executable, "-m", "llm_export.cli", "export", str(folder), "-o", str(output), *arguments]
+    command = [sys.executable, "-m", "mote.cli", "export", str(folder), "-o", str(output), *arguments]
     started, cpu_before = time.perf_counter(), cpu_seconds()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     private = resident = 0

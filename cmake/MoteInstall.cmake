@@ -22,8 +22,18 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/moteConfigVersion.cmake DESTINATION ${
 if(SKBUILD)
   install(TARGETS _core DESTINATION llm_runner COMPONENT python)
   install(TARGETS llm_tokenizer_core DESTINATION llm_tokenizer COMPONENT python)
-  install(TARGETS mote-runner DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+  # Not among the scripts, whose libraries auditwheel and delocate do not look at.
+  install(TARGETS mote-runner DESTINATION llm_runner/bin COMPONENT python)
   install(FILES ${MOTE_SCHEMA_PYTHON} DESTINATION llm_export/program COMPONENT python)
+  # An editable installation reads them where they are (llm_export/backends/__init__.py).
+  if(NOT SKBUILD_STATE STREQUAL "editable")
+    file(GLOB lowerings LIST_DIRECTORIES false RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS backends/*/__init__.py)
+    foreach(file ${lowerings})
+      get_filename_component(folder ${file} DIRECTORY)
+      install(DIRECTORY ${folder} DESTINATION llm_export/backends COMPONENT python FILES_MATCHING PATTERN "*.py"
+              PATTERN "__pycache__" EXCLUDE)
+    endforeach()
+  endif()
   # Type checkers read what an editable installation has beside the sources only where py.typed is too.
   install(FILES ${MOTE_OPTION_TYPES} ${PROJECT_SOURCE_DIR}/runner/python/llm_runner/py.typed DESTINATION llm_runner
           COMPONENT python)

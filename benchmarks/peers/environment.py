@@ -119,7 +119,7 @@ class Environment:
 
     def limits(self, threads: int) -> dict:
         """Measures what the machine can read and multiply. Returns read_gb_s and int8_gmac_s. Errors: PeerError."""
-        command = [sys.executable, "-m", "llm_export.cli", "bench", "--limits", "--json", "--threads", str(threads)]
+        command = [sys.executable, "-m", "mote.cli", "bench", "--limits", "--json", "--threads", str(threads)]
         with self._locked():
             found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.work)
         try:

@@ -9,8 +9,8 @@ import torch
 
 from llm_export import api
 from llm_export.checkpoint import open_checkpoint
-from llm_export.cli import main
 from llm_runner import Model, ProgramError
+from mote.cli import main
 from tests.captures import captured
 from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
 from tests.contracts.batch import check_batch

@@ -11,8 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-from llm_export import cli
-from llm_export.commands import runner_binary
+from mote import cli
+from mote.commands import runner_binary
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])\b")
@@ -59,7 +59,7 @@ def _check_flags(arguments: list[str], known: set[str], command: str) -> None:
 @functools.cache
 def all_help() -> dict[str, str]:
     """verb of mote -> its help; "": the help of mote itself, and of mote-runner"""
-    ours, runner = [sys.executable, "-m", "llm_export.cli"], [str(runner_binary())]
+    ours, runner = [sys.executable, "-m", "mote.cli"], [str(runner_binary())]
     helps = {"": _help(ours) + _help(runner)}
     for verb in cli.cli.commands:
         helps[verb] = _help([*(runner if verb in cli.RUNNER_VERBS else ours), verb])
@@ -119,7 +119,7 @@ def _pip(arguments: list[str], command: str) -> None:
     """Only this folder or what pyproject.toml names: another project has the name `mote` on PyPI."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for word in arguments[1:]:
-        if found := re.fullmatch(r"\.(?:\[([\w,]+)\])?", word):
+        if found := re.fullmatch(rf"(?:\.|{project['name']})(?:\[([\w,]+)\])?", word):
             for extra in filter(None, (found[1] or "").split(",")):
                 assert extra in project["optional-dependencies"], f"{command}: pyproject.toml has no extra {extra}"
         elif name := re.match(r"cmake\.define\.(\w+)=", word):

@@ -75,7 +75,7 @@ def page_runner(tmp_path, model_file, draft_file, hub, monkeypatch) -> Iterator[
         (folder / name).write_bytes((CHECKPOINT / name).read_bytes())
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, arguments in (("mote", "-m llm_export.cli "), ("python", "")):
+    for name, arguments in (("mote", "-m mote.cli "), ("python", "")):
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {arguments}"$@"\n')
         (programs / name).chmod(0o755)
     monkeypatch.chdir(folder)

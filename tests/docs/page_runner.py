@@ -16,7 +16,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from llm_export import cli
+from mote import cli
 from tests.docs.blocks import Block, commands_of
 from tests.docs.outputs import matches
 
@@ -73,7 +73,7 @@ class PageRunner:
         """Starts a server at a free port; the address in the examples that follow is then its own."""
         self.close()
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "llm_export.cli", *arguments, "--port", "0"],
+            [sys.executable, "-m", "mote.cli", *arguments, "--port", "0"],
             cwd=self._folder, env=self._environment, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         lines = []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_export.cli import cli, main
 from llm_export.errors import UnsupportedError
+from mote.cli import cli, main
 from tests.contracts.architectures import save_tiny_checkpoint
 from tests.llm_export.program_reader import read_program
 
@@ -156,7 +156,7 @@ def test_debug_shows_the_traceback(tmp_path):
 def test_runner_verbs_import_neither_torch_nor_the_library(verb):
     code = (
         "import os, sys; os.execv = lambda path, arguments: print(arguments[1:], 'torch' in sys.modules, "
-        f"'llm_runner' in sys.modules)\nfrom llm_export.cli import main\n"
+        f"'llm_runner' in sys.modules)\nfrom mote.cli import main\n"
         f"main(['{verb}', 'm.mote', '--help', '-p', 'x'])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -177,7 +177,7 @@ def test_eval_of_text_that_is_not_utf8(capsys, tmp_path):
 
 def test_a_refusal_is_all_that_is_said(tmp_path):
     save_tiny_checkpoint("dbrx", tmp_path / "dbrx")  # torch.export gives up and prints the graph so far
-    run = [sys.executable, "-m", "llm_export.cli", "export", "dbrx"]
+    run = [sys.executable, "-m", "mote.cli", "export", "dbrx"]
     refused = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
     assert refused.returncode == 2 and refused.stdout == ""
     sentence = r"error: model type 'dbrx' cannot be exported: torch.export stops at modeling_dbrx\.py:\d+ .{,400}\n"

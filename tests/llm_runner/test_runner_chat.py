@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from llm_export.commands import runner_binary
 from llm_runner import ArgumentError, TemplateError
+from mote.commands import runner_binary
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 

@@ -11,7 +11,7 @@ import sys
 import httpx
 import pytest
 
-COMMAND = [sys.executable, "-m", "llm_export.cli", "serve"]
+COMMAND = [sys.executable, "-m", "mote.cli", "serve"]
 
 
 def start(path, *options, **environment):

@@ -1,6 +1,6 @@
 """Runs `.mote` files.
 
-from llm_runner import Model
+from mote import Model
 model = Model.load("model.mote")
 for piece in model.generate("Once upon a time", max_new_tokens=64):
     print(piece, end="", flush=True)

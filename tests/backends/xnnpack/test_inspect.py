@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from llm_export import api
-from llm_export.commands import runner_binary
-from llm_export.commands.export import refusal_table, summary
+from mote.commands import runner_binary
+from mote.commands.export import refusal_table, summary
 from tests.llm_export.program_reader import read_program
 
 
@@ -97,7 +97,7 @@ def test_eval_on_a_backend_scores_as_the_cpu_does(xnnpack, exported, tmp_path):
     text.write_text("def add(a, b):\n    return a + b\n")
 
     def evaluate(backend: str, **environment: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "llm_export.cli", "eval", path, "--text", text, "--backend", backend, "--json"]
+        command = [sys.executable, "-m", "mote.cli", "eval", path, "--text", text, "--backend", backend, "--json"]
         return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
 
     scores = [json.loads(evaluate(backend).stdout)["perplexity"] for backend in ("cpu", "xnnpack")]

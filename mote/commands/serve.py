@@ -7,17 +7,13 @@ from pathlib import Path
 
 import click
 
-from llm_export.errors import ArgumentError
 from llm_runner import Model
 
 
 def run(model, host, port, model_name, api_key, parallel, max_queue, timeout, prefix_cache_mb, max_body_mb, allow_host,
         allow_origin, page, debug, runner_options):  # fmt: skip
-    try:
-        from llm_server import Limits, ServerOptions, is_local, serve
-    except ModuleNotFoundError as error:
-        needed = f"mote serve needs the package {error.name}: pip install '.[serve]' in a checkout of Mote"
-        raise ArgumentError(needed) from None
+    from llm_server import Limits, ServerOptions, is_local, serve
+
     api_key = api_key or os.environ.get("MOTE_API_KEY") or None
     if not is_local(host) and api_key is None:
         text = (

@@ -13,8 +13,9 @@ import textwrap
 import click
 
 from llm_export.backends.xnnpack.library import name_library
-from llm_export.commands import runner_binary
-from llm_export.commands.runner_options import RunnerOptionsCommand
+from mote.commands import runner_binary
+from mote.commands.runner_options import RunnerOptionsCommand
+from mote.extras import check_installed
 
 RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
@@ -126,7 +127,8 @@ Examples:
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def export(**options) -> None:
     """Write CHECKPOINT, a folder or a hub id, to one .mote file."""
-    from llm_export.commands.export import run
+    check_installed("export", "mote export")
+    from mote.commands.export import run
 
     name_library()
     run(**options)
@@ -155,7 +157,8 @@ Examples:
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def evaluate(**options) -> None:
     """Perplexity of MODEL over a text."""
-    from llm_export.commands.evaluate import run
+    check_installed("export", "mote eval")
+    from mote.commands.evaluate import run
 
     name_library()
     run(**options)
@@ -169,7 +172,7 @@ def evaluate(**options) -> None:
 Examples:
   mote serve qwen3.mote
   mote serve qwen3.mote --port 9000 --context-length 8192 --parallel 2
-  MOTE_API_KEY=secret mote serve qwen3.mote --host 0.0.0.0"""
+  MOTE_API_KEY=secret mote serve qwen3.mote --host 0.0.0.0""",
 )
 @click.argument("model", type=click.Path())
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0: all.")
@@ -207,7 +210,7 @@ Examples:
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def serve(**options) -> None:
     """Serve MODEL over HTTP, as OpenAI's API does."""
-    from llm_export.commands.serve import run
+    from mote.commands.serve import run
 
     name_library()
     run(**options)
@@ -252,7 +255,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _report(error: Exception) -> int:
     """Prints an error as one paragraph; returns the exit status."""
-    from llm_export.errors import MoteError
+    from llm_runner.errors import MoteError
 
     if isinstance(error, MoteError):
         text, status = str(error), 2

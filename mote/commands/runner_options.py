@@ -42,9 +42,7 @@ class RunnerOptionsCommand(click.Command):
     def _rows(self) -> list[dict[str, Any]]:
         from llm_runner import describe_options
 
-        return [
-            row for row in describe_options() if row["scope"] in self._scopes and row["name"] not in self._left_out
-        ]
+        return [row for row in describe_options() if row["scope"] in self._scopes and row["name"] not in self._left_out]
 
 
 def _flag(row: dict[str, Any]) -> click.Option:
