@@ -1,4 +1,8 @@
-"""Draws the roofline plot of a comparison: python -m benchmarks.plot REPORT.json PLOT.png (needs matplotlib)."""
+"""Draws the roofline plot of a comparison: python -m benchmarks.plot REPORT.json PLOT.png (needs matplotlib).
+
+Marks are medians, bars reach from the slowest to the fastest round. The knee of the limit is where a pass would read
+its weights and compute its products in the same time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ MARKERS = "o^svDPX*"
 def points(report: dict, model: str) -> list[dict]:
     """Returns where each runtime stands.
 
-    Returns: runtime, phase, intensity (MACs a byte of weights that a pass must read) and gmac_s (reached)
+    Returns: runtime, phase, intensity (MACs a byte of weights that a pass must read), and of all rounds gmac_s (the
+    median), least_gmac_s and most_gmac_s
     """
     setup, config = report["setup"], SHAPES[model]
     macs = prefill_macs(config, setup["prompt_tokens"])
@@ -25,12 +30,27 @@ def points(report: dict, model: str) -> list[dict]:
         if row["model"] != model or row["error"]:
             continue
         for phase, per_token, passes in (("prefill", macs, setup["prompt_tokens"]), ("decode", decode_macs, 1)):
-            speed = row[f"{phase}_tok_s"]["median"]
+            speed = {name: value * per_token / 1e9 for name, value in row[f"{phase}_tok_s"].items()}
             found.append({
-                "runtime": row["runtime"], "phase": phase,
-                "intensity": per_token * passes / weights, "gmac_s": speed * per_token / 1e9,
+                "runtime": row["runtime"], "phase": phase, "intensity": per_token * passes / weights,
+                "gmac_s": speed["median"], "least_gmac_s": speed["min"], "most_gmac_s": speed["max"],
             })  # fmt: skip
     return found
+
+
+def knee(limits: dict) -> tuple[float, float] | None:
+    """Returns intensity and GMAC/s at which reading and computing take equally long; None: limits were not measured."""
+    if limits["read_gb_s"] is None:
+        return None
+    return limits["int8_gmac_s"] / limits["read_gb_s"], limits["int8_gmac_s"]
+
+
+def limit_line(limits: dict, intensities: list[float]) -> tuple[list[float], list[float]]:
+    """Returns the points of the limit: from the least intensity over the knee to the largest."""
+    middle = knee(limits)
+    assert middle is not None
+    xs = [min([*intensities, middle[0]]) / 2, middle[0], 2 * max([*intensities, middle[0]])]
+    return xs, [min(x * limits["read_gb_s"], limits["int8_gmac_s"]) for x in xs]
 
 
 def draw(report: dict, path: Path) -> None:
@@ -53,11 +73,21 @@ def _draw_model(axis, report: dict, model: str) -> None:
     for index, runtime in enumerate(runtimes):
         mine = [point for point in found if point["runtime"] == runtime]
         xs, ys = [point["intensity"] for point in mine], [point["gmac_s"] for point in mine]
-        axis.scatter(xs, ys, marker=MARKERS[index % len(MARKERS)], s=60, label=runtime, zorder=3)
-    limits = report["limits"]
-    if limits["read_gb_s"] is not None:
-        xs = [0.5 * 2**step for step in range(12)]
-        axis.plot(xs, [min(x * limits["read_gb_s"], limits["int8_gmac_s"]) for x in xs], "k-", label="limit")
+        spread = [
+            [point["gmac_s"] - point["least_gmac_s"] for point in mine],
+            [point["most_gmac_s"] - point["gmac_s"] for point in mine],
+        ]
+        axis.errorbar(
+            xs, ys, yerr=spread, fmt=MARKERS[index % len(MARKERS)], markersize=7, capsize=4, label=runtime, zorder=3
+        )
+    middle = knee(report["limits"])
+    if middle is not None:
+        axis.plot(*limit_line(report["limits"], [point["intensity"] for point in found]), "k-", label="limit")
+        axis.axvline(middle[0], color="k", linestyle=":", linewidth=1)
+        axis.annotate(
+            f"knee: {middle[0]:.0f} MAC a byte, {middle[1]:.0f} GMAC/s", middle, xytext=(-6, 8),
+            textcoords="offset points", ha="right", fontsize=8,
+        )  # fmt: skip
     axis.set(
         xscale="log", yscale="log", title=f"{model}: decode left, prefill right",
         xlabel="multiply-accumulates a byte of weights", ylabel="GMAC/s",

@@ -126,7 +126,19 @@ def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
     ours = {point["phase"]: point for point in found if point["runtime"] == "mote"}
     assert ours["decode"]["intensity"] == pytest.approx(8 / 4.25)
     assert ours["prefill"]["intensity"] > 100 * ours["decode"]["intensity"]
-    assert ours["prefill"]["gmac_s"] == pytest.approx(600 * prefill_macs(SHAPES[MODEL], 256) / 1e9)
+    macs = prefill_macs(SHAPES[MODEL], 256) / 1e9
+    found = [ours["prefill"][name] for name in ("least_gmac_s", "gmac_s", "most_gmac_s")]
+    assert found == pytest.approx([500 * macs, 600 * macs, 700 * macs])
+
+
+def test_the_knee_of_the_limit_is_where_reading_and_computing_take_equally_long():
+    assert plot.knee(LIMITS) == (20, 1000)
+    assert plot.knee({"read_gb_s": None, "int8_gmac_s": None}) is None
+    for intensities in ([2.0, 500.0], [2.0], [500.0]):
+        xs, ys = plot.limit_line(LIMITS, intensities)
+        assert xs == sorted(xs) and xs[1] == 20
+        assert xs[0] <= min(intensities) and xs[2] >= max(intensities)
+        assert ys == pytest.approx([50 * xs[0], 1000, 1000])
 
 
 @pytest.mark.parametrize(
