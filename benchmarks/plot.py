@@ -85,8 +85,8 @@ def _draw_model(axis, report: dict, model: str) -> None:
         axis.plot(*limit_line(report["limits"], [point["intensity"] for point in found]), "k-", label="limit")
         axis.axvline(middle[0], color="k", linestyle=":", linewidth=1)
         axis.annotate(
-            f"knee: {middle[0]:.0f} MAC a byte, {middle[1]:.0f} GMAC/s", middle, xytext=(-6, 8),
-            textcoords="offset points", ha="right", fontsize=8,
+            f"knee: {middle[0]:.0f} MAC a byte, {middle[1]:.0f} GMAC/s", middle, xytext=(8, -14),
+            textcoords="offset points", fontsize=8,
         )  # fmt: skip
     axis.set(
         xscale="log", yscale="log", title=f"{model}: decode left, prefill right",
