@@ -5,70 +5,182 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
+#include <exception>
 #include <filesystem>
+#include <random>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include "base/open_file.h"
 
 namespace mote {
 namespace {
 
-constexpr std::string_view kTemporary = ".tmp-";
-constexpr std::time_t kYoungSeconds = 60;  // a file this young may not be locked by its writer yet
+namespace fs = std::filesystem;
 
-void remove_if_left(const std::filesystem::path& temporary) {
-  const int file = ::open(temporary.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return;
-  struct stat info{};
-  const bool is_old =
-      ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && std::time(nullptr) - info.st_mtime > kYoungSeconds;
-  if (is_old && ::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(temporary.c_str());
-  ::close(file);
+// Followed by 16 hexadecimal digits; llm_export/program/replacement.py names files in the same way.
+constexpr std::string_view kTemporary = ".tmp-";
+constexpr size_t kNumDigits = 16;
+constexpr int kMaxLinks = 40;
+constexpr int kMaxNames = 16;  // tried before a file is given up
+constexpr size_t kCopyBytes = size_t{1} << 20;
+
+Status unwritable(const std::string& path, const char* what, const char* why) {
+  return {Code::kFileUnwritable, format("%s: %s: %s", path.c_str(), what, why)};
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& file) {
-  return file.has_parent_path() ? file.parent_path() : ".";
+std::string folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path().string() : "."; }
+
+// The file that a symbolic link leads to, whether it exists or not; anything else as it is.
+Result<std::string> follow_links(const std::string& path) {
+  fs::path followed(path);
+  for (int links = 0; links < kMaxLinks; ++links) {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(followed, error);
+    if (error) return followed.string();
+    followed = target.is_absolute() ? target : fs::path(folder_of(followed)) / target;
+  }
+  return unwritable(path, "cannot be written", "too many symbolic links");
+}
+
+// Errors: if there is something that must not be replaced. path: as it was given; target: where it leads.
+Status check_target(const std::string& path, const std::string& target) {
+  struct stat info{};
+  if (::lstat(target.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
+  return {Code::kFileUnwritable, format("%s: is %s: must be a regular file, or the name of a new one", path.c_str(),
+                                        kind_of_file(info.st_mode))};
 }
 
 // So that a new name survives a crash; not every system can sync a folder.
-void sync_folder(const std::filesystem::path& folder) {
-  const int opened = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-  if (opened < 0) return;
-  (void)::fsync(opened);
-  ::close(opened);
+void sync_folder(const std::string& folder) {
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (opened.get() >= 0) (void)::fsync(opened.get());
+}
+
+// A writer holds a lock on what it writes.
+void remove_if_left(const fs::path& temporary) {
+  const Result<OpenedFile> file = open_regular_file(temporary.string(), Links::kRefuse);
+  if (file.ok() && ::flock(file->descriptor.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(temporary.c_str());
 }
 
 // Removes the temporary files of writers of the same file that ended before they could do so.
-void remove_left(const std::string& path) {
-  const std::filesystem::path file(path);
-  const std::string prefix = file.filename().string() + std::string(kTemporary);
+void remove_left(const std::string& target) {
+  const std::string prefix = fs::path(target).filename().string() + std::string(kTemporary);
+  const auto is_temporary = [&](const std::string& name) {
+    return name.size() == prefix.size() + kNumDigits && name.starts_with(prefix) &&
+           name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
+  };
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder_of(file), error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(prefix)) remove_if_left(entry->path());
+  for (fs::directory_iterator entry(folder_of(target), error), end; !error && entry != end; entry.increment(error)) {
+    if (is_temporary(entry->path().filename().string())) remove_if_left(entry->path());
   }
+}
+
+// Nobody can know it beforehand, and so nobody can be there first.
+Result<std::string> temporary_name(const std::string& target) try {
+  std::random_device random;
+  return format("%s%s%08x%08x", target.c_str(), kTemporary.data(), random(), random());
+} catch (const std::exception&) {
+  return unwritable(target, "cannot be written", "the system gives no random numbers");
+}
+
+// Whether the descriptor is locked and has a name still: another writer that came before the lock has taken it for one
+// that was left.
+bool keeps_name(int descriptor) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat info{};
+  return ::fstat(descriptor, &info) == 0 && info.st_nlink > 0;
 }
 
 }  // namespace
 
 struct AtomicFile::State {
-  std::string path;
-  std::string temporary;
-  int file = -1;
+  std::string path;       // as it was given
+  std::string target;     // where that leads
+  std::string temporary;  // empty: it has no name yet
+  FileDescriptor file;
 
-  Status failed(const char* what) const {
-    return {Code::kFileUnwritable, format("%s: %s: %s", path.c_str(), what, std::strerror(errno))};
+  Status failed(const char* what) const { return unwritable(path, what, std::strerror(errno)); }
+
+  ~State() { remove_temporary(); }
+
+  void remove_temporary() {
+    if (!temporary.empty()) ::unlink(std::exchange(temporary, "").c_str());
   }
 
-  ~State() {
-    if (file < 0) return;
-    ::close(file);
-    ::unlink(temporary.c_str());
+  bool open_unnamed() {
+#if defined(__linux__) && !defined(__ANDROID__)  // Android lets no application link files
+    file = FileDescriptor(::open(folder_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    // Another writer must not take the name that it has for a moment for one that was left.
+    return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+#else
+    return false;
+#endif
+  }
+
+  Status open_named() {
+    for (int i = 0; i < kMaxNames; ++i) {
+      MOTE_ASSIGN(const std::string name, temporary_name(target));
+      FileDescriptor opened(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      if (opened.get() < 0 && errno == EEXIST) continue;
+      if (opened.get() < 0) return failed("cannot be written");
+      if (!keeps_name(opened.get())) continue;
+      file = std::move(opened);
+      temporary = name;
+      return {};
+    }
+    return unwritable(path, "cannot be written", "other processes write it too often");
+  }
+
+  Status write(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return failed("cannot be written");
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+    return {};
+  }
+
+  // Gives a file without a name a temporary one: no system links over a file that is there. Where links are forbidden
+  // it is copied.
+  Status name_it() {
+    if (!temporary.empty()) return {};
+    MOTE_ASSIGN(const std::string name, temporary_name(target));
+    const std::string number = "/proc/self/fd/" + std::to_string(file.get());
+    if (::linkat(AT_FDCWD, number.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary = name;
+      return {};
+    }
+    const FileDescriptor unnamed = std::move(file);
+    MOTE_RETURN_IF_ERROR(open_named());
+    std::vector<std::byte> buffer(kCopyBytes);
+    for (off_t done = 0;;) {
+      const ssize_t count = ::pread(unnamed.get(), buffer.data(), buffer.size(), done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return failed("cannot be copied");
+      if (count == 0) break;
+      MOTE_RETURN_IF_ERROR(write({buffer.data(), static_cast<size_t>(count)}));
+      done += count;
+    }
+    return ::fsync(file.get()) == 0 ? Status() : failed("cannot be synced");
+  }
+
+  Status commit() {
+    if (::fsync(file.get()) != 0) return failed("cannot be synced");
+    MOTE_RETURN_IF_ERROR(check_target(path, target));
+    MOTE_RETURN_IF_ERROR(name_it());
+    if (::rename(temporary.c_str(), target.c_str()) != 0) return failed("cannot be replaced");
+    temporary.clear();
+    file = FileDescriptor();
+    sync_folder(folder_of(target));
+    return {};
   }
 };
 
@@ -77,42 +189,26 @@ AtomicFile::AtomicFile(AtomicFile&&) noexcept = default;
 AtomicFile& AtomicFile::operator=(AtomicFile&&) noexcept = default;
 AtomicFile::~AtomicFile() = default;
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
-  static std::atomic<unsigned> count{0};
+Result<AtomicFile> AtomicFile::create(const std::string& path, const Options& options) {
   auto state = std::make_unique<State>();
   state->path = path;
-  state->temporary =
-      format("%s%s%ld-%u", path.c_str(), kTemporary.data(), static_cast<long>(::getpid()), count.fetch_add(1));
-  remove_left(path);
-  state->file = ::open(state->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (state->file < 0) return state->failed("cannot be written");
-  (void)::flock(state->file, LOCK_EX | LOCK_NB);  // tells other writers that this file is being written
+  state->target = path;
+  if (options.links == Links::kFollow) { MOTE_ASSIGN(state->target, follow_links(path)); }
+  MOTE_RETURN_IF_ERROR(check_target(path, state->target));
+  remove_left(state->target);
+  if (options.temporary == Temporary::kNamed || !state->open_unnamed()) MOTE_RETURN_IF_ERROR(state->open_named());
   return AtomicFile(std::move(state));
 }
 
-Status AtomicFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(state_->file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return state_->failed("cannot be written");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return {};
-}
+Status AtomicFile::write(std::span<const std::byte> bytes) { return state_->write(bytes); }
 
 Status AtomicFile::overwrite_start(std::span<const std::byte> bytes) {
-  if (::lseek(state_->file, 0, SEEK_SET) != 0) return state_->failed("cannot be written");
+  if (::lseek(state_->file.get(), 0, SEEK_SET) != 0) return state_->failed("cannot be written");
   return write(bytes);
 }
 
-int AtomicFile::descriptor() const { return state_->file; }
+int AtomicFile::descriptor() const { return state_->file.get(); }
 
-Status AtomicFile::commit() {
-  if (::fsync(state_->file) != 0) return state_->failed("cannot be synced");
-  if (::rename(state_->temporary.c_str(), state_->path.c_str()) != 0) return state_->failed("cannot be replaced");
-  ::close(std::exchange(state_->file, -1));
-  sync_folder(folder_of(state_->path));
-  return {};
-}
+Status AtomicFile::commit() { return state_->commit(); }
 
 }  // namespace mote

@@ -7,16 +7,28 @@
 #include <span>
 #include <string>
 
+#include "base/open_file.h"
 #include "base/status.h"
 
 namespace mote {
 
-// It is written under another name in the same folder and takes its own name at commit; without commit it is removed.
-// If the process is killed before that, the next writer of the same file removes what was left.
+// It is written without a name and takes one at commit; without commit nothing stays, however the process ends. Where
+// the system has no files without names it is written under another name in the same folder: what a killed process
+// leaves of those is removed by the next writer of the same file.
 class AtomicFile {
  public:
-  // Errors, here and below: kFileUnwritable naming the file and what the system says.
-  static Result<AtomicFile> create(const std::string& path);
+  enum class Temporary { kUnnamed, kNamed };
+  struct Options {
+    Links links = Links::kFollow;               // kFollow: a symbolic link stays and what it leads to is replaced
+    Temporary temporary = Temporary::kUnnamed;  // kNamed: as where the system has no files without names
+  };
+
+  // path: what is there must be a regular file. Errors, here and below: kFileUnwritable naming the file and what the
+  // system says, or what is there instead of a file.
+  static Result<AtomicFile> create(const std::string& path, const Options& options);
+  static Result<AtomicFile> create(const std::string& path) {
+    return create(path, {Links::kFollow, Temporary::kUnnamed});
+  }
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) noexcept;
   ~AtomicFile();
