@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path, PurePath
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,16 +19,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from llm_runner import Model, MoteError
-from llm_server.chat import chat_completions
-from llm_server.completions import completions
-from llm_server.engine import Engine
-from llm_server.errors import ApiError, on_error
-from llm_server.guard import KeyGuard, Limits, OriginGuard, SizeGuard
-from llm_server.streaming import ClientGone
+from llm_runner import Model, MoteError, __version__
+from llm_server.engine.engine import EngineOptions
+from llm_server.engine.memory import memory_bound
+from llm_server.engine.pool import ModelPool, PoolOptions
+from llm_server.openai.endpoints import ENDPOINTS as OPENAI
+from llm_server.text import DetokenizeRequest, TokenizeRequest, detokenize, tokenize
+from llm_server.web.endpoints import Endpoint
+from llm_server.web.errors import ApiError, on_error
+from llm_server.web.exchange import WARNING_HEADER, Exchanges
+from llm_server.web.guard import KeyGuard, Limits, OriginGuard, SizeGuard
+from llm_server.web.metrics import Metrics
+from llm_server.web.openapi import Description
+from llm_server.web.streaming import ClientGone
 
-PAGE = {"/": ("index.html", "text/html"), "/chat.js": ("chat.js", "text/javascript"),
-        "/chat.css": ("chat.css", "text/css")}  # fmt: skip
+PAGE_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 # The page runs what it brings and talks to its own server, nothing else.
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -37,100 +42,126 @@ PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+MAX_SPARE_THREADS = 64  # beside one for each request that the model works on
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """model_name: how requests name the model   parallel: requests that run side by side, each with caches of its own
+    """parallel: requests to a model that run side by side; None: as many as the memory has room for
     max_queue: requests that wait for them   timeout: seconds of waiting, and of a generation
-    prefix_cache_bytes: what sessions have read and others may use, at most; 0: nothing is kept
-    api_key: None: none is asked for   allowed_hosts, allowed_origins: as for `OriginGuard`
-    session: options of `Model.session`
+    max_memory: bytes of the models in memory with their caches; None: most of what is available now
+    prefix_cache_bytes: what sessions of a model have read and others may use, at most; 0: nothing is kept
+    strict: unknown fields are errors   api_key: None: none is asked for
+    allowed_hosts, allowed_origins: as for `OriginGuard`
+    session, loading: options of `Model.session` and `Model.load`
     """
 
-    model_name: str
-    parallel: int = 1
-    max_queue: int = 16
+    parallel: int | None = None
+    max_queue: int = 512
     timeout: float = 600.0
+    max_memory: int | None = None
     prefix_cache_bytes: int = 256 * 2**20
+    strict: bool = False
     api_key: str | None = None
     allowed_hosts: Sequence[str] = ()
     allowed_origins: Sequence[str] = ()
     page: bool = True
     limits: Limits = field(default_factory=Limits)
     session: dict[str, Any] = field(default_factory=dict)
+    loading: dict[str, Any] = field(default_factory=dict)
 
 
-def create_app(model: Model, options: ServerOptions) -> Starlette:
-    """Makes the application of a model. Errors: ArgumentError naming the option of a session."""
-    engine = Engine(
-        model, options.model_name, options.parallel, options.max_queue, options.timeout, options.prefix_cache_bytes,
-        **options.session,
-    )  # fmt: skip
-    routes = [
-        Route("/health", health),
-        Route("/v1/models", models),
-        Route("/v1/models/{name:path}", one_model),
-        Route("/v1/chat/completions", chat_completions, methods=["POST"]),
-        Route("/v1/completions", completions, methods=["POST"]),
+def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions) -> Starlette:
+    """Makes the application of models by name.
+
+    Errors: ArgumentError naming an option, or the file that cannot be served; those of `Model.load`
+    """
+    of_engine = EngineOptions(options.max_queue, options.timeout, options.prefix_cache_bytes, options.session)
+    bound = memory_bound() if options.max_memory is None else options.max_memory
+    pool = ModelPool(models, PoolOptions(bound, options.parallel, options.loading, of_engine))
+    metrics = Metrics(pool)
+    endpoints = [
+        *OPENAI,
+        Endpoint("Mote", "POST", "/tokenize", tokenize, "gives the token ids of a text or a chat", TokenizeRequest),
+        Endpoint("Mote", "POST", "/detokenize", detokenize, "gives the text of token ids", DetokenizeRequest),
+        Endpoint("Mote", "GET", "/health", health, "says that the server lives, and how busy it is"),
+        Endpoint("Mote", "GET", "/version", version, "says which version of Mote this is"),
+        Endpoint("Mote", "GET", "/metrics", metrics.endpoint, "gives figures for Prometheus"),
     ]
-    if options.page:
-        routes += [Route(path, _page(*content)) for path, content in PAGE.items()]
-    middleware = [Middleware(OriginGuard, options.allowed_hosts, options.allowed_origins)]
-    if options.allowed_origins:
-        origins = list(options.allowed_origins)
-        middleware.append(
-            Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
-        )
-    if options.api_key is not None:
-        middleware.append(Middleware(KeyGuard, options.api_key))
-    middleware.append(Middleware(SizeGuard, options.limits))
+    description = Description(endpoints, options.api_key is not None)
+    open_routes = [
+        Endpoint("Mote", "GET", "/openapi.json", description.openapi, "").route(),
+        Endpoint("Mote", "GET", "/docs", description.docs, "").route(),
+        *(_page_routes() if options.page else ()),
+    ]
+    open_paths = {"/health", "/version", *(route.path for route in open_routes)}
     handlers = {kind: on_error for kind in (ApiError, MoteError, HTTPException, Exception)} | {ClientGone: _gone}
-    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=_lifespan)
-    app.state.engine = engine
-    app.state.started = int(time.time())
+    app = Starlette(
+        routes=[endpoint.route() for endpoint in endpoints] + open_routes,
+        middleware=_middleware(options, metrics, open_paths), exception_handlers=handlers, lifespan=_lifespan,
+    )  # fmt: skip
+    app.state.models = pool
+    app.state.strict = options.strict
     return app
+
+
+def _middleware(options: ServerOptions, metrics: Metrics, open_paths: set[str]) -> list[Middleware]:
+    """The outermost first."""
+    found = [Middleware(Exchanges, metrics.count)]
+    found.append(Middleware(OriginGuard, options.allowed_hosts, options.allowed_origins))
+    if options.allowed_origins:
+        found.append(
+            Middleware(
+                CORSMiddleware, allow_origins=list(options.allowed_origins), allow_methods=["GET", "POST", "DELETE"],
+                allow_headers=["*"], expose_headers=[WARNING_HEADER],
+            )
+        )  # fmt: skip
+    if options.api_key is not None:
+        found.append(Middleware(KeyGuard, options.api_key, open_paths))
+    return [*found, Middleware(SizeGuard, options.limits)]
 
 
 @asynccontextmanager
 async def _lifespan(app: Starlette):
-    engine: Engine = app.state.engine
+    models: ModelPool = app.state.models
     # A request holds a thread while the model takes a step.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * engine.parallel + 8, "mote-serve"))
+    most = sum(model.parallel for model in models) + MAX_SPARE_THREADS
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(most, "mote-serve"))
     yield
-    engine.close()
+    models.close()
 
 
 async def health(request: Request) -> Response:
     """Says that the server lives, and how busy it is."""
-    engine: Engine = request.app.state.engine
+    models: ModelPool = request.app.state.models
+    engines = [model.engine for model in models if model.engine is not None]
     return JSONResponse(
-        {"status": "ok", "model": engine.name, "running": engine.num_running, "waiting": engine.num_waiting}
+        {
+            "status": "ok",
+            "model": models.first.name,
+            "running": sum(engine.num_running for engine in engines),
+            "waiting": sum(engine.num_waiting for engine in engines),
+        }
     )
 
 
-async def models(request: Request) -> Response:
-    """Lists the only model."""
-    return JSONResponse({"object": "list", "data": [_model_json(request)]})
+async def version(request: Request) -> Response:
+    """Says which version of Mote this is."""
+    return JSONResponse({"version": __version__})
 
 
-async def one_model(request: Request) -> Response:
-    """Describes the model. Errors: 404 for another name."""
-    request.app.state.engine.check_model(request.path_params["name"])
-    return JSONResponse(_model_json(request))
+def _page_routes() -> list[Route]:
+    """Routes of the files of the page, the first of them at /."""
+    found = []
+    for item in sorted((files("llm_server") / "page").iterdir(), key=lambda item: item.name):
+        media_type = PAGE_TYPES.get(PurePath(item.name).suffix)
+        if item.is_file() and media_type is not None:
+            path = "/" if item.name == "index.html" else f"/{item.name}"
+            found.append(Endpoint("Mote", "GET", path, _content(item.read_bytes(), media_type), "").route())
+    return found
 
 
-def _model_json(request: Request) -> dict[str, Any]:
-    engine: Engine = request.app.state.engine
-    return {
-        "id": engine.name, "object": "model", "created": request.app.state.started, "owned_by": "mote",
-        "context_length": engine.context_length,
-    }  # fmt: skip
-
-
-def _page(name: str, media_type: str):
-    content = (files("llm_server") / "page" / name).read_bytes()
-
+def _content(content: bytes, media_type: str):
     async def endpoint(request: Request) -> Response:
         return Response(content, headers=PAGE_HEADERS, media_type=media_type)
 

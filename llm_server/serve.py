@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 
 from llm_runner import ArgumentError, Model
 from llm_server.app import ServerOptions, create_app
-from llm_server.connections import TimedProtocol
-from llm_server.guard import Limits
+from llm_server.web.connections import TimedProtocol
+from llm_server.web.guard import Limits
+
+SPARE_DESCRIPTORS = 256  # beside one a connection
 
 
 def serve(
-    model: Model,
+    models: Mapping[str, str | Path | Model],
     options: ServerOptions,
     host: str = "127.0.0.1",
     port: int = 8080,
-    on_listening: Callable[[str], None] = lambda url: None,
+    on_listening: Callable[[str, Starlette], None] = lambda url, app: None,
 ) -> None:
-    """Serves a model until SIGINT or SIGTERM; generations under way are then given 3 seconds.
+    """Serves models by name until SIGINT or SIGTERM; generations under way are then given 3 seconds.
 
-    port: 0: any that is free   on_listening: called with the address, such as "http://127.0.0.1:8080"
-    Errors: ArgumentError if the address cannot be listened at
+    port: 0: any that is free   on_listening: called with the address, such as "http://127.0.0.1:8080", and the
+    application
+    Errors: ArgumentError if the address cannot be listened at; those of `create_app`
     """
-    with listen(host, port) as listening:
-        app = create_app(model, options)
+    with listen(host, port, options.limits.max_connections) as listening:
+        app = create_app(models, options)
+        _allow_descriptors(options.limits.max_connections + SPARE_DESCRIPTORS)
         address, actual_port = listening.getsockname()[:2]
-        on_listening(f"http://{f'[{address}]' if ':' in address else address}:{actual_port}")
+        on_listening(f"http://{f'[{address}]' if ':' in address else address}:{actual_port}", app)
         uvicorn_server(app, options.limits).run(sockets=[listening])
 
 
@@ -53,8 +60,20 @@ def is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Returns a socket at an address; port 0: any that is free. Errors: ArgumentError."""
+def _allow_descriptors(count: int) -> None:
+    """Raises the process's limit of open files as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def listen(host: str, port: int, backlog: int = 128) -> socket.socket:
+    """Returns a socket at an address. port: 0: any that is free   backlog: clients that wait for the server's thread
+
+    Errors: ArgumentError
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -62,7 +81,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(128)  # from here on clients wait instead of being refused
+        listening.listen(backlog)  # from here on clients wait instead of being refused
     except (OSError, OverflowError) as error:
         raise ArgumentError(f"--host {host} --port {port}: cannot be listened at: {error}") from None
     return listening

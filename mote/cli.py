@@ -172,20 +172,25 @@ def evaluate(**options) -> None:
 Examples:
   mote serve qwen3.mote
   mote serve qwen3.mote --port 9000 --context-length 8192 --parallel 2
+  mote serve models/ --max-memory 8000
   MOTE_API_KEY=secret mote serve qwen3.mote --host 0.0.0.0""",
 )
-@click.argument("model", type=click.Path())
+@click.argument("models", nargs=-1, required=True, type=click.Path(), metavar="MODEL...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any that is free.")
-@click.option("--model-name", help="How requests name the model.  [default: the file's name]")
+@click.option("--model-name", help="How requests name the model, if it is one.  [default: the file's name]")
 @click.option("--api-key", help="Clients must send it; better in the environment, as MOTE_API_KEY.  [default: none]")
-@click.option("--parallel", type=click.IntRange(1, 64), default=1, show_default=True, help="Requests side by side.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 256),
+    help="Requests to a model that run together.  [default: up to 256, as many as memory has room for]",
+)
 @click.option(
     "--max-queue",
     type=click.IntRange(0, 10000),
-    default=16,
+    default=512,
     show_default=True,
-    help="Requests that wait; more get 503.",
+    help="Requests that wait for a model; more get 503.",
 )
 @click.option(
     "--timeout",
@@ -193,6 +198,13 @@ Examples:
     default=600,
     show_default=True,
     help="Seconds that a request waits, and that it generates.",
+)
+@click.option(
+    "--max-memory",
+    "max_memory_mb",
+    type=click.IntRange(1, 2**30),
+    metavar="MB",
+    help="Memory for models and their caches, MiB; idle models make room.  [default: 80 % of what is available]",
 )
 @click.option(
     "--prefix-cache-mb",
@@ -206,10 +218,18 @@ Examples:
 @click.option(
     "--allow-origin", multiple=True, metavar="ORIGIN", help="A site whose pages may use the server; repeatable."
 )
+@click.option("--strict", is_flag=True, help="Refuse requests with fields that are not known; else they get a warning.")
 @click.option("--page/--no-page", default=True, help="Serve the chat page at /.  [default: serve]")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="What goes to standard error; info: a line for each request.",
+)
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def serve(**options) -> None:
-    """Serve MODEL over HTTP, as OpenAI's API does."""
+    """Serve MODELs, files or folders of them, over HTTP as OpenAI's, Anthropic's and Ollama's APIs do."""
     from mote.commands.serve import run
 
     name_library()

@@ -45,20 +45,33 @@ def demo(demo_path) -> Model:
 @pytest.fixture(scope="session")
 def with_template(demo_path, tmp_path_factory):
     """with_template(source) -> the demo model with another chat template in its file"""
-    from llm_export.program.writer import write_program
-    from tests.llm_export.program_reader import read_program
-
-    file = read_program(demo_path)
-    index = {spec.name: i for i, spec in enumerate(file.weights)}
     folder = tmp_path_factory.mktemp("templates")
 
     def make(template: str) -> Model:
         path = folder / f"{len(list(folder.iterdir()))}.mote"
-        metadata = dataclasses.replace(file.metadata, chat_template=template.encode())
-        write_program(path, file.planned, metadata, lambda spec: [file.weight_bytes(index[spec.name])])
+        write_again(demo_path, path, chat_template=template.encode())
         return Model.load(path)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def without_tokenizer(demo_path, tmp_path_factory) -> Path:
+    """The demo model's file without its tokenizer."""
+    path = tmp_path_factory.mktemp("plain") / "plain.mote"
+    write_again(demo_path, path, tokenizer=b"", chat_template=b"")
+    return path
+
+
+def write_again(source: Path, path: Path, **metadata) -> None:
+    """Writes a file with other metadata."""
+    from llm_export.program.writer import write_program
+    from tests.llm_export.program_reader import read_program
+
+    file = read_program(source)
+    index = {spec.name: i for i, spec in enumerate(file.weights)}
+    changed = dataclasses.replace(file.metadata, **metadata)
+    write_program(path, file.planned, changed, lambda spec: [file.weight_bytes(index[spec.name])])
 
 
 WAIT = 300  # seconds after which a test that waits has found a defect, on slow machines too
@@ -67,7 +80,8 @@ WAIT = 300  # seconds after which a test that waits has found a defect, on slow 
 @dataclass
 class Server:
     url: str
-    engine: object  # the server's, to see what it does
+    engine: object  # of the first model, to see what it does
+    models: object  # all of them
 
     @property
     def address(self) -> tuple[str, int]:
@@ -89,15 +103,18 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(model: Model, **options) -> Iterator[Server]:
-    options = ServerOptions(**{"model_name": "demo", "session": {"threads": 1, "context_length": 1024}} | options)
-    app = create_app(model, options)
+def running(model: Model | dict, **options) -> Iterator[Server]:
+    """model: one, which is called demo, or several by name"""
+    given = {"parallel": 1, "session": {"threads": 1, "context_length": 1024}} | options
+    options = ServerOptions(**given)
+    app = create_app(model if isinstance(model, dict) else {"demo": model}, options)
     with listen("127.0.0.1", 0) as listening:
         server = uvicorn_server(app, options.limits)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:
-            yield Server(f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.engine)
+            models = app.state.models
+            yield Server(f"http://127.0.0.1:{listening.getsockname()[1]}", models.first.engine, models)
         finally:
             server.should_exit = True
             thread.join()

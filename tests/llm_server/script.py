@@ -30,6 +30,18 @@ def force(monkeypatch, model, text, pause: float = 0.0):
     monkeypatch.setattr(Session, "reply", forced)
 
 
+def slow_down(monkeypatch, pause: float):
+    """Makes every reply take its time."""
+    reply = Session.reply
+
+    def slowed(self, conversation, **options):
+        generation = reply(self, conversation, **options)
+        generation._core = Slow(generation._core, pause)
+        return generation
+
+    monkeypatch.setattr(Session, "reply", slowed)
+
+
 class Slow:
     """A turn that takes its time."""
 

@@ -15,6 +15,7 @@ import pytest
 from llm_runner import Session
 from llm_server import Limits
 from tests.llm_server.conftest import WAIT, running
+from tests.llm_server.script import slow_down
 
 MESSAGES = [{"role": "user", "content": "What is a list?"}]
 CHAT = {"model": "demo", "messages": MESSAGES, "temperature": 0}
@@ -98,8 +99,9 @@ def test_leaving_the_queue_frees_the_place(small, demo):
     works(small, demo)
 
 
-def test_a_full_queue_refuses_and_those_who_wait_get_their_turn(small, demo):
+def test_a_full_queue_refuses_and_those_who_wait_get_their_turn(small, demo, monkeypatch):
     results = []
+    slow_down(monkeypatch, 0.01)
     with (
         small.http() as first,
         first.stream("POST", "/v1/chat/completions", json=LONG | {"stream": True}) as running_one,
@@ -230,6 +232,16 @@ def test_every_prefix_of_a_request_is_refused_or_answered(small, demo):
         for length in range(len(body)):
             assert http.post("/v1/chat/completions", content=body[:length]).status_code == 400
         assert http.post("/v1/chat/completions", content=body).status_code == 200
+
+
+@pytest.mark.parametrize("depth", [129, 450, 600, 900])
+def test_deep_nesting_names_the_field(small, depth):
+    deep = "[" * depth + "]" * depth
+    for field in ("messages", "tools", "chat_template_kwargs", "response_format", "unheard_of"):
+        value = deep if field in ("messages", "tools", "unheard_of") else f'{{"x": {deep}}}'
+        body = f'{{"messages": [{{"role": "user", "content": "x"}}], "max_tokens": 1, "{field}": {value}}}'
+        error = small.http().post("/v1/chat/completions", content=body)
+        assert (error.status_code, error.json()["error"]["param"]) == (400, field), error.text
 
 
 @pytest.mark.parametrize("value", [-1, 2**31, 2**63, -(2**63) - 1, 1e308, "NaN", [], {}, True])

@@ -62,6 +62,29 @@ def refusal(*arguments):
     return " ".join(done.stderr.split())
 
 
+def test_several_models_a_folder_and_their_names(demo_path, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.mote").symlink_to(demo_path)
+    process, url, printed = start(tmp_path, "--threads", "1", "--log-level", "debug")
+    assert f"one, two at {url}/v1" in printed
+    assert [model["id"] for model in httpx.get(f"{url}/v1/models").json()["data"]] == ["one", "two"]
+    assert httpx.post(f"{url}/tokenize", json={"prompt": "x", "speed": 1}).headers["mote-warning"]
+    process.terminate()
+    log = process.stderr.read()
+    process.wait(timeout=300)
+    assert "INFO POST /tokenize 200 " in log
+    assert "WARNING /tokenize: ignored fields: 'speed'" in log
+    assert "is given twice" in refusal(tmp_path, demo_path.parent / demo_path.name, tmp_path / "one.mote")
+    assert "is for one model" in refusal(tmp_path, "--model-name", "x")
+    (tmp_path / "empty").mkdir()
+    assert "has no .mote file" in refusal(tmp_path / "empty")
+    assert "--max-memory 1 MiB" in refusal(demo_path, "--max-memory", 1)
+
+
+def test_a_file_without_a_tokenizer_is_refused(without_tokenizer):
+    assert "has no tokenizer" in refusal(without_tokenizer)
+
+
 def test_bad_options_are_named(demo_path, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

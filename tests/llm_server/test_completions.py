@@ -6,7 +6,7 @@ import numpy as np
 import openai
 import pytest
 
-from llm_server.prompt_logprobs import text_offsets
+from llm_server.openai.prompt_logprobs import text_offsets
 from tests.llm_server.conftest import running
 
 PROMPT = "def read_lines(path):\n"
@@ -138,7 +138,7 @@ def test_options_of_the_runner_are_fields_by_their_names(client, demo, stream):
         ({"max_tokens": 0}, "max_tokens"),
         ({"extra_body": {"top_k": -1}}, "top_k"),
         ({"extra_body": {"dry_sequence_breakers": [{}]}}, "dry_sequence_breakers"),
-        ({"extra_body": {"regex": "("}}, None),
+        ({"extra_body": {"regex": "("}}, "regex"),
     ],
 )
 def test_bad_requests_name_the_field(client, change, param):

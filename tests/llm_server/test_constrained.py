@@ -96,7 +96,6 @@ def test_tools_that_must_be_called_are_called(thinker, thinking):
         choice = thinker.chat.completions.create(**asked, seed=seed, tool_choice="required").choices[0]
         assert (choice.finish_reason, choice.message.content) == ("tool_calls", None)
         call = choice.message.tool_calls[0]
-        assert call.id == "call00000"
         schema = next(
             tool["function"]["parameters"] for tool in TOOLS if tool["function"]["name"] == call.function.name
         )
@@ -134,5 +133,50 @@ def test_a_call_that_is_cut_off_is_text(client):
 def test_what_cannot_be_met_is_refused(client, change, param, text):
     with pytest.raises(openai.BadRequestError) as raised:
         client.chat.completions.create(**HOT | change)
+    assert raised.value.body["param"] == param
+    assert text in raised.value.body["message"]
+
+
+YES_OR_NO = 'root ::= "yes" | "no"'
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        ({"guided_choice": ["yes", 'n"o', "\\"]}, {"yes", 'n"o', "\\"}),
+        ({"guided_regex": "a{3}|b"}, {"aaa", "b"}),
+        ({"guided_json": {"enum": [1, 2]}}, {"1", "2"}),
+        ({"guided_json": '{"const": "x"}'}, {'"x"'}),
+        ({"guided_grammar": YES_OR_NO}, {"yes", "no"}),
+        ({"structured_outputs": {"choice": ["x"]}}, {"x"}),
+        ({"structured_outputs": {"regex": "[cd]"}}, {"c", "d"}),
+        ({"structured_outputs": {"json": {"const": 5}}}, {"5"}),
+        ({"structured_outputs": {"grammar": YES_OR_NO}}, {"yes", "no"}),
+        ({"grammar": YES_OR_NO}, {"yes", "no"}),
+        ({"json_schema": {"const": None}}, {"null"}),
+        ({"response_format": {"type": "json_object", "schema": {"const": 7}}}, {"7"}),
+    ],
+)  # fmt: skip
+def test_constraints_have_the_names_of_vllm_and_llama_cpp(client, fields, texts):
+    chat = client.chat.completions.create(**HOT, extra_body=fields).choices[0]
+    assert (chat.message.content in texts, chat.finish_reason) == (True, "stop")
+    if "response_format" not in fields:
+        found = client.completions.create(model="demo", prompt="x", temperature=2, extra_body=fields).choices[0]
+        assert found.text in texts
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "text"),
+    [
+        ({"guided_choice": []}, "guided_choice", "none of them empty"),
+        ({"guided_regex": "("}, "guided_regex", "guided_regex: line 1, column 2"),
+        ({"structured_outputs": {"json": {"type": "x"}}}, "structured_outputs.json", "structured_outputs.json: "),
+        ({"guided_regex": "a", "guided_choice": ["a"]}, "guided_choice", "guided_regex and guided_choice both"),
+        ({"grammar_syntax": "lark"}, "grammar_syntax", "needs a grammar"),
+    ],
+)
+def test_bad_constraints_name_the_field_they_came_in(client, fields, param, text):
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(**HOT, extra_body=fields)
     assert raised.value.body["param"] == param
     assert text in raised.value.body["message"]

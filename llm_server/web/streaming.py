@@ -5,20 +5,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from llm_server.errors import as_api_error
+from llm_server.web.errors import as_api_error, error_body
 
 T = TypeVar("T")
 
 
 class ClientGone(Exception):
     """Nobody waits for the answer any more."""
+
+
+def _json(item: dict[str, Any]) -> bytes:
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True)
+class StreamFormat:
+    """How items are written; end: after the last, unless that was an error."""
+
+    media_type: str
+    write: Callable[[dict[str, Any]], bytes]
+    end: bytes = b""
+
+
+SERVER_SENT = StreamFormat("text/event-stream", lambda item: b"data: " + _json(item) + b"\n\n", b"data: [DONE]\n\n")
+# The events are called what their item's type says.
+NAMED_EVENTS = StreamFormat(
+    "text/event-stream", lambda item: f"event: {item['type']}\ndata: ".encode() + _json(item) + b"\n\n"
+)
+LINES = StreamFormat("application/x-ndjson", lambda item: _json(item) + b"\n")
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
@@ -44,17 +66,14 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-class EventStream(Response):
-    """Server-sent events: each item a JSON object, and [DONE] after the last.
+class Stream(Response):
+    """Items as they come. An error after the beginning is the last of them, in the words of the API."""
 
-    An error after the beginning is an event {"error": ...}, the last one.
-    """
-
-    media_type = "text/event-stream"
-
-    def __init__(self, first: dict[str, Any], rest: AsyncGenerator[dict[str, Any], None]):
+    def __init__(self, first: dict[str, Any], rest: AsyncGenerator[dict[str, Any], None], form: StreamFormat):
         self._first = first
         self._rest = rest
+        self._form = form
+        self.media_type = form.media_type
         self.background = None
         self.status_code = 200
         self.init_headers({"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
@@ -62,7 +81,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             with contextlib.suppress(ClientGone):
-                await until_gone(receive, self._send(send))
+                await until_gone(receive, self._send(scope["path"], send))
         finally:
             await self._rest.aclose()
 
@@ -70,32 +89,30 @@ class EventStream(Response):
         super().init_headers(headers)
         self.raw_headers = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
 
-    async def _send(self, send: Send) -> None:
+    async def _send(self, path: str, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await send(_event(self._first))
+        await send(self._part(self._first))
         try:
             async for item in self._rest:
-                await send(_event(item))
+                await send(self._part(item))
         except Exception as error:
-            await send(_event(as_api_error(error).body()))
+            await send(self._part(error_body(as_api_error(error), path)))
         else:
-            await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})
+            await send({"type": "http.response.body", "body": self._form.end, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-
-def _event(item: dict[str, Any]) -> Message:
-    text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
-    return {"type": "http.response.body", "body": b"data: " + text.encode() + b"\n\n", "more_body": True}
+    def _part(self, item: dict[str, Any]) -> Message:
+        return {"type": "http.response.body", "body": self._form.write(item), "more_body": True}
 
 
-async def respond(request: Request, chunks: AsyncGenerator[dict[str, Any], None]) -> Response:
-    """Streams chunks. What goes wrong before the first of them is an ordinary error."""
+async def respond(request: Request, items: AsyncGenerator[dict[str, Any], None], form: StreamFormat) -> Response:
+    """Streams items. What goes wrong before the first of them is an ordinary error."""
     try:
-        first = await until_gone(request.receive, anext(chunks))
+        first = await until_gone(request.receive, anext(items))
     except BaseException:
-        await chunks.aclose()
+        await items.aclose()
         raise
-    return EventStream(first, chunks)
+    return Stream(first, items, form)
 
 
 async def respond_whole(request: Request, answer: Coroutine[Any, Any, dict[str, Any]]) -> Response:

@@ -1,4 +1,4 @@
-"""Errors as OpenAI's API writes them: {"error": {"message", "type", "param", "code"}}."""
+"""Errors, in the words of the API that a path belongs to; OpenAI's unless it is another's."""
 
 from __future__ import annotations
 
@@ -32,15 +32,28 @@ class ApiError(Exception):
         self.code = code
         self.retry_after = retry_after
 
-    def body(self) -> dict[str, Any]:
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
-
-    def response(self) -> Response:
+    def response(self, path: str) -> Response:
+        """Returns the answer to a request for a path."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        return JSONResponse(self.body(), self.status, headers)
+        return JSONResponse(error_body(self, path), self.status, headers)
+
+
+def error_body(error: ApiError, path: str) -> dict[str, Any]:
+    """Returns an error as the API of a path writes it."""
+    if path.startswith("/api/"):
+        return {"error": str(error)}
+    if path.startswith("/v1/messages"):
+        return {"type": "error", "error": {"type": _anthropic_type(error.status), "message": str(error)}}
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    return {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+
+
+def _anthropic_type(status: int) -> str:
+    named = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+             413: "request_too_large", 503: "overloaded_error"}  # fmt: skip
+    return named.get(status, "invalid_request_error" if status < 500 else "api_error")
 
 
 def invalid(param: str, message: str, code: str | None = None) -> ApiError:
@@ -74,4 +87,4 @@ def _field_of(sentence: str) -> str | None:
 
 async def on_error(request: Request, error: Exception) -> Response:
     """Starlette's handler of exceptions."""
-    return as_api_error(error).response()
+    return as_api_error(error).response(request.url.path)

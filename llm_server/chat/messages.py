@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from llm_server.errors import ApiError, invalid
-from llm_server.requests import ChatRequest
+from llm_server.chat.requests import ChatRequest
+from llm_server.web.errors import ApiError, invalid
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 

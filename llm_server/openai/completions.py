@@ -8,30 +8,50 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from llm_runner import Generation, Piece, TokenLogprob, __version__
-from llm_server.chat import usage
-from llm_server.engine import Engine, finish_reason, finite, in_thread, steps
-from llm_server.errors import invalid
-from llm_server.prompt_logprobs import prompt_logprobs, text_offsets
-from llm_server.requests import MAX_CHOICES, CompletionRequest, read_request
-from llm_server.streaming import respond, respond_whole
+from llm_server.chat.options import MAX_CHOICES, Count, OpenAIRequest
+from llm_server.chat.turn import grammar_options, lease, openai_reason
+from llm_server.chat.usage import finite, usage
+from llm_server.engine.engine import Engine
+from llm_server.engine.steps import in_thread, steps
+from llm_server.openai.prompt_logprobs import prompt_logprobs, text_offsets
+from llm_server.web.bodies import read_request
+from llm_server.web.errors import invalid
+from llm_server.web.exchange import Exchange, exchange_of
+from llm_server.web.streaming import SERVER_SENT, respond, respond_whole
+
+
+class CompletionRequest(OpenAIRequest):
+    prompt: str | list[str] | list[int] | list[list[int]]
+    max_tokens: Count | None = Field(None, description="0: the prompt is only echoed")
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    echo: bool | None = None
+    suffix: str | None = None
+    best_of: int | None = None
 
 
 async def completions(request: Request) -> Response:
     """Answers as a whole or as server-sent events."""
-    engine: Engine = request.app.state.engine
     asked = await read_request(request, CompletionRequest)
-    engine.check_model(asked.model)
     _check(asked)
-    completion = Completion(engine, asked, await asyncio.to_thread(_prompts, engine, asked))
-    return await (
-        respond(request, completion.chunks()) if asked.stream else respond_whole(request, completion.answer())
-    )
+    completion = await begin_completion(request, asked)
+    if asked.stream:
+        return await respond(request, completion.chunks(), SERVER_SENT)
+    return await respond_whole(request, completion.answer())
+
+
+async def begin_completion(request: Request, asked: CompletionRequest) -> Completion:
+    """Finds the model of a request and reads its prompts. Errors: ApiError naming the field."""
+    engine = await lease(request, asked.model)
+    constraint = await grammar_options(request, engine, asked)
+    prompts = await asyncio.to_thread(_prompts, engine, asked)
+    return Completion(engine, asked, prompts, constraint, exchange_of(request))
 
 
 def _check(asked: CompletionRequest) -> None:
@@ -54,10 +74,7 @@ def _prompts(engine: Engine, asked: CompletionRequest) -> list[list[int]]:
     for i, prompt in enumerate(prompts):
         name = "prompt" if is_one else f"prompt[{i}]"
         ids = engine.model.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
-        vocab_size = engine.model.info["vocab_size"]
-        for token_id in ids:
-            if not 0 <= token_id < vocab_size:
-                raise invalid(name, f"the token id {token_id} must be 0..{vocab_size - 1}")
+        engine.check_ids(ids, name)
         engine.check_prompt(ids, name)
         found.append(ids)
     return found
@@ -81,17 +98,22 @@ class Choice:
     tokens: list[ScoredToken] = field(default_factory=list)  # that no chunk has yet
 
     def finish_reason(self) -> str:
-        return finish_reason("length" if self.generation is None else self.generation.finish_reason)
+        return openai_reason("length" if self.generation is None else self.generation.finish_reason)
 
 
 class Completion:
     """One request."""
 
-    def __init__(self, engine: Engine, asked: CompletionRequest, prompts: list[list[int]]):
+    def __init__(
+        self, engine: Engine, asked: CompletionRequest, prompts: list[list[int]], constraint: dict[str, Any],
+        exchange: Exchange,
+    ):  # fmt: skip
         self.engine = engine
         self.asked = asked
         self.prompts = prompts
-        self.options = [asked.generation_options(choice) for choice in range(asked.n or 1)]
+        self.exchange = exchange
+        exchange.prompt_tokens = sum(len(prompt) for prompt in prompts)
+        self.options = [asked.generation_options(choice) | constraint for choice in range(asked.n or 1)]
         self.completion_tokens = 0
         self.cached_tokens = 0
         self.head = {
@@ -103,8 +125,9 @@ class Completion:
         choices = []
         async with contextlib.aclosing(self._choices()) as begun:
             async for choice in begun:
-                async for _ in self._pieces(choice):
-                    pass
+                async with contextlib.aclosing(self._pieces(choice)) as pieces:
+                    async for _ in pieces:
+                        pass
                 choices.append(self._choice(choice, choice.text, choice.finish_reason()))
         return self.head | {"choices": choices, "usage": self._usage()}
 
@@ -117,7 +140,7 @@ class Completion:
                         if piece.text:
                             yield self._chunk(choice, piece.text)
                 yield self._chunk(choice, "", choice.finish_reason())
-        if self.asked.stream_options is not None and self.asked.stream_options.include_usage:
+        if self.asked.has_usage:
             yield self.head | {"choices": [], "usage": self._usage()}
 
     async def _choices(self) -> AsyncGenerator[Choice, None]:
@@ -130,6 +153,7 @@ class Completion:
                     known = await in_thread(session.rewind_to_prefix, prompt)
                     if number == 0 and not scored:
                         self.cached_tokens += known
+                        self.exchange.cached_tokens += known
                     generation = await in_thread(self._generate, session, prompt[known:], options)
                     yield Choice(index, generation, echo, list(scored))
                     index += 1
@@ -156,6 +180,7 @@ class Completion:
             async for piece in pieces:
                 if piece.logprob is not None:
                     self.completion_tokens += 1
+                    self.exchange.on_token()
                     if piece.finish_reason not in ("eos", "stop_token"):
                         choice.tokens.append(ScoredToken(piece.logprob.id, piece.logprob, len(choice.text)))
                 choice.text += piece.text
@@ -163,7 +188,7 @@ class Completion:
 
     def _chunk(self, choice: Choice, text: str, reason: str | None = None) -> dict[str, Any]:
         chunk = self.head | {"choices": [self._choice(choice, text, reason)]}
-        if self.asked.stream_options is not None and self.asked.stream_options.include_usage:
+        if self.asked.has_usage:
             chunk["usage"] = None
         return chunk
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from llm_server.errors import ApiError
+from llm_server.web.errors import ApiError
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Limits:
     header_bytes: int = 32 * 2**10
     header_seconds: float = 10.0
     keep_alive_seconds: float = 5.0
-    max_connections: int = 256
+    max_connections: int = 1024
 
 
 class OriginGuard:
@@ -44,7 +44,7 @@ class OriginGuard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         error = self._refusal(Headers(scope=scope))
-        return await (self._app if error is None else error.response())(scope, receive, send)
+        return await (self._app if error is None else error.response(scope["path"]))(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
@@ -77,18 +77,25 @@ def _is_address(name: str) -> bool:
 
 
 class KeyGuard:
-    """Asks for the API key under /v1, in constant time."""
+    """Asks for the API key, in constant time, everywhere but on open paths.
 
-    def __init__(self, app: ASGIApp, api_key: str):
+    It comes as a bearer token or, as Anthropic's clients send it, in x-api-key.
+    """
+
+    def __init__(self, app: ASGIApp, api_key: str, open_paths: Iterable[str] = ()):
         self._app = app
-        self._expected = f"Bearer {api_key}".encode()
+        self._expected = api_key.encode()
+        self._open = frozenset(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/v1"):
-            given = Headers(scope=scope).get("authorization", "").encode("latin-1")
-            if not hmac.compare_digest(given, self._expected):
+        if scope["type"] == "http" and scope["path"] not in self._open:
+            headers = Headers(scope=scope)
+            kind, _, token = headers.get("authorization", "").partition(" ")
+            given = token if kind.lower() == "bearer" else headers.get("x-api-key", "")
+            if not hmac.compare_digest(given.encode("latin-1"), self._expected):
                 text = "the API key is missing or wrong: send the header Authorization: Bearer KEY"
-                return await ApiError(401, text, code="invalid_api_key").response()(scope, receive, send)
+                error = ApiError(401, text, code="invalid_api_key")
+                return await error.response(scope["path"])(scope, receive, send)
         return await self._app(scope, receive, send)
 
 
@@ -104,14 +111,14 @@ class SizeGuard:
             return await self._app(scope, receive, send)
         if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._limits.header_bytes:
             error = ApiError(431, f"the headers are too large: at most {self._limits.header_bytes} bytes are accepted")
-            return await error.response()(scope, receive, send)
+            return await error.response(scope["path"])(scope, receive, send)
         headers = Headers(scope=scope)
         if headers.get("content-encoding", "identity").lower() != "identity":
             error = ApiError(415, "a body with a Content-Encoding is not accepted: send it as it is")
-            return await error.response()(scope, receive, send)
+            return await error.response(scope["path"])(scope, receive, send)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:20]) > self._limits.max_body_bytes:
-            return await self._too_large().response()(scope, receive, send)
+            return await self._too_large().response(scope["path"])(scope, receive, send)
         return await self._app(scope, _Bounded(receive, self._limits, self._too_large()), send)
 
     def _too_large(self) -> ApiError:

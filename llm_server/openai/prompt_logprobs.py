@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from llm_runner import Model, Session, TokenLogprob
-from llm_server.engine import Engine, in_thread
+from llm_server.engine.engine import Engine
+from llm_server.engine.steps import in_thread
 
 MAX_LOGITS = 2**22  # held at a time, 16 MiB
 MAX_WINDOW = 32  # tokens that are made text at a time

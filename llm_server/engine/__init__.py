@@ -1,0 +1,1 @@
+"""What runs behind the server: models, their sessions and batches, who waits, and how much memory there is."""

@@ -1,0 +1,55 @@
+"""Grammars of requests, compiled beside the event loop and one at a time, so that other requests go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from llm_runner import Grammar, Model
+from llm_server.web.errors import ApiError
+
+T = TypeVar("T")
+
+MAX_GRAMMARS = 32  # of a model, kept for further requests
+
+
+class Compiler:
+    """A thread that compiles what requests bring, in the order in which they came. It belongs to the event loop."""
+
+    def __init__(self):
+        self._thread = ThreadPoolExecutor(1, "mote-grammar")
+
+    async def run(self, seconds: float, function: Callable[..., T], *arguments: Any) -> T:
+        """Runs what compiles. Errors: ApiError 503 after `seconds` of waiting and compiling; those of the function."""
+        work = asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError:
+            text = f"the grammar was not compiled within {seconds:g} seconds (--timeout)"
+            raise ApiError(503, text, code="grammar_timeout", retry_after=5) from None
+
+    def close(self) -> None:
+        """Lets what waits fall."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Grammars:
+    """The last grammars that a model's requests gave. Thread safety: the compiler's thread only."""
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._kept: OrderedDict[tuple, Grammar] = OrderedDict()
+
+    def get(self, **source: Any) -> Grammar:
+        """Returns `Grammar(model, **source)`. Errors: ArgumentError."""
+        key = tuple(sorted(source.items()))
+        grammar = self._kept.pop(key, None) or Grammar(self._model, **source)
+        self._kept[key] = grammar
+        if len(self._kept) > MAX_GRAMMARS:
+            self._kept.popitem(last=False)
+        return grammar

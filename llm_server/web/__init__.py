@@ -1,0 +1,1 @@
+"""What every API shares of HTTP: bodies, errors, streams, guards, the log and the metrics."""
