@@ -95,7 +95,7 @@ def export(
             checkpoint = open_checkpoint(source, revision=revision, **checkpoint_options)
             if not tokenizer:
                 checkpoint = replace(checkpoint, tokenizer_path=None, chat_template="")
-            _check_tokenizer(checkpoint)
+            notes = _check_tokenizer(checkpoint, tokenizer)
         written = _write_checked(checkpoint, how, new, progress)
     return ExportReport(
         path=path,
@@ -104,7 +104,11 @@ def export(
         stage_seconds=progress.seconds,
         peak_private_bytes=memory.peak_bytes,
         check=written.check,
-        notes=[*(str(entry.message) for entry in caught if entry.category is QuantizationWarning), *written.notes],
+        notes=[
+            *notes,
+            *(str(entry.message) for entry in caught if entry.category is QuantizationWarning),
+            *written.notes,
+        ],
         refusals=written.partitioned.refusals,
         num_delegated=written.partitioned.num_delegated,
     )
@@ -116,9 +120,14 @@ def default_name(source: str | Path) -> str:
     return f"{folder.resolve().name if folder.is_dir() else str(source).rpartition('/')[2]}.mote"
 
 
-def _check_tokenizer(checkpoint: Checkpoint) -> None:
-    """Errors: FileError if the runner has no such tokenizer, or its compiled form differs from the original."""
+def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:
+    """Returns what the user should know of the tokenizer.
+
+    Errors: FileError if the runner has no such tokenizer, or its compiled form differs from the original
+    """
     hint = "export with --no-tokenizer for a file that takes token ids only"
+    if not wanted:
+        return []
     if checkpoint.tokenizer_path is None:
         other = next((name for name in OTHER_TOKENIZERS if (checkpoint.folder / name).is_file()), None)
         if other is not None:
@@ -126,11 +135,16 @@ def _check_tokenizer(checkpoint: Checkpoint) -> None:
                 f"{checkpoint.folder / other}: only {', '.join(TOKENIZER_FILES)} are read; make a tokenizer.json with "
                 f"AutoTokenizer.from_pretrained(...).save_pretrained(...), or {hint}"
             )
-        return
+        return [
+            f"{checkpoint.folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}), so the file has none: it takes token "
+            "ids only, and 'mote run' and 'mote chat' cannot use it. Put the tokenizer's files there and export again, "
+            "or give --no-tokenizer to say that this is wanted"
+        ]
     try:
         check_compiled_tokenizer(checkpoint.tokenizer_path)
     except FileError as error:
         raise FileError(f"{error}; {hint}") from error
+    return []
 
 
 @dataclass(frozen=True)

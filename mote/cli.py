@@ -15,6 +15,7 @@ import click
 from llm_export.backends.xnnpack.library import name_library
 from mote.commands import runner_binary
 from mote.commands.runner_options import RunnerOptionsCommand
+from mote.endings import CLOSED_PIPE_STATUS, is_pipe_closed, output_failure
 from mote.extras import check_installed
 
 RUNNER_VERBS = {
@@ -257,20 +258,34 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point: every expected error is one paragraph on standard error and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        sys.exit(cli.main(args=arguments, prog_name="mote", standalone_mode=False) or 0)
+        status = cli.main(args=arguments, prog_name="mote", standalone_mode=False)
+        _end_if_unwritten()
+        sys.exit(status or 0)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("\ncancelled", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except SystemExit:
+        if is_pipe_closed():
+            sys.exit(CLOSED_PIPE_STATUS)
+        raise
     except Exception as error:
+        if isinstance(error, OSError):
+            _end_if_unwritten(error)
         if "--debug" in arguments:
             raise
         sys.exit(_report(error))
+
+
+def _end_if_unwritten(error: OSError | None = None) -> None:
+    """Ends the process if standard output cannot be written, which is no defect and no bad input."""
+    if failure := output_failure(error):
+        status, text = failure
+        if text:
+            _say(text)
+        sys.exit(status)
 
 
 def _report(error: Exception) -> int:
@@ -284,12 +299,16 @@ def _report(error: Exception) -> int:
     else:
         name = type(error).__name__
         text, status = f"unexpected {name}: {error}. This is a defect of Mote; --debug shows where it happened", 1
+    _say(text)
+    return status
+
+
+def _say(text: str) -> None:
     paragraph = " ".join(text.split())
     click.echo(
         click.style("error: ", fg="red", bold=True) + textwrap.fill(paragraph, 100, initial_indent=" " * 7)[7:],
         err=True,
     )
-    return status
 
 
 if __name__ == "__main__":

@@ -78,7 +78,8 @@ def check_targets(
     notes = []
     for name in sorted(names, key=lambda name: name != CPU):
         try:
-            model = Model.load(path, backend=name)
+            # What a backend keeps of the unfinished file goes with it: `replacing` removes it, MOTE_CACHE_DIR or not.
+            model = Model.load(path, backend=name, cache_dir=path.parent)
         except BackendError as error:
             notes.append(f"not checked on {name}: {error}")
             if len(notes) == len(names):

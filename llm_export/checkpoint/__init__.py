@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, PretrainedConfig
 
 from llm_export.checkpoint import model_types
+from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
 from llm_export.checkpoint.weights import WeightReader
 from llm_export.errors import FileError, UnsupportedError
 
@@ -54,6 +55,8 @@ def open_checkpoint(
     """
     folder = Path(source)
     commit = ""
+    if folder.exists() and not folder.is_dir():
+        refuse_file(folder)
     if not folder.is_dir():
         folder = _download(str(source), revision, subfolder, token, cache_dir, local_files_only)
         commit = folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else (revision or "")
@@ -112,7 +115,7 @@ def _read_json(path: Path) -> dict | None:
 def _config(folder: Path, trust_remote_code: bool) -> PretrainedConfig:
     fields = _read_json(folder / "config.json")
     if fields is None:
-        raise FileError(f"{folder}: has no config.json: must be a Hugging Face checkpoint folder")
+        refuse_folder(folder)
     model_type = fields.get("model_type")
     if not isinstance(model_type, str):
         raise FileError(f"{folder}/config.json: model_type = {model_type!r}: must be the name of a transformers model")

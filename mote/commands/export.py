@@ -9,12 +9,14 @@ from collections.abc import Sequence
 import click
 
 from llm_export.program.instructions import CPU
+from mote.endings import end_on_signals
 
 
 def run(
     checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, revision, subfolder,
     local_files_only, trust_remote_code, verbose, quiet, debug,
 ):  # fmt: skip
+    end_on_signals()
     if not quiet and sys.stderr.isatty():
         click.echo("starting PyTorch ...\r", nl=False, err=True)
     from llm_export.api import export

@@ -94,6 +94,13 @@ def test_layers_that_do_not_fit_a_group_are_named(tmp_path):
     assert any("groups of 32" in note and "down_proj" in note for note in report.notes)
 
 
+def test_a_checkpoint_without_a_tokenizer_is_told_unless_that_is_wanted(tmp_path):
+    save_tiny_checkpoint("llama", tmp_path / "llama")
+    for wanted in (True, False):
+        report = export(tmp_path / "llama", tmp_path / "x.mote", recipe="none", check="off", tokenizer=wanted)
+        assert any("has no tokenizer" in note and "token ids only" in note for note in report.notes) == wanted
+
+
 def test_default_name(tmp_path):
     assert default_name("Qwen/Qwen3-0.6B") == "Qwen3-0.6B.mote"
     assert default_name(tmp_path) == f"{tmp_path.name}.mote"

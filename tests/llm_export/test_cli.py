@@ -1,6 +1,7 @@
 """The command `mote`: help, bad input, exit status, and no traceback unless asked for."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -62,11 +63,12 @@ def test_help_has_an_example(capsys, verb):
 
 
 def test_unknown_verb_suggests_one(capsys):
-    assert "Did you mean 'export'?" in fails(capsys, "exprot")
+    assert "there is no verb 'exprot': did you mean 'export'?" in fails(capsys, "exprot")
 
 
 def test_unknown_option_suggests_one(capsys):
-    assert "--recipe" in fails(capsys, "export", DEMO, "--recip", "8w")
+    said = fails(capsys, "export", DEMO, "--recip", "8w")
+    assert "there is no option '--recip': did you mean '--recipe'?" in said
 
 
 def test_missing_checkpoint(capsys, tmp_path):
@@ -143,6 +145,31 @@ def test_output_in_a_folder_that_is_not_there(capsys, tmp_path):
 
 def test_output_that_is_a_folder(capsys, tmp_path):
     assert "is a folder" in fails(capsys, "export", DEMO, "-o", tmp_path)
+
+
+def test_output_that_is_a_pipe(capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = fails(capsys, "export", DEMO, "-o", tmp_path / "pipe")
+    assert "pipe: is a named pipe: must be a regular file, or the name of a new one" in text
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["export", "--help"]])
+def test_output_that_cannot_be_written_is_told(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mote", *arguments], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 3
+    assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
+def test_a_closed_pipe_is_no_error_and_says_nothing():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "mote", "--help"], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.returncode == 141
+    assert done.stderr == b""
 
 
 def test_debug_shows_the_traceback(tmp_path):

@@ -220,3 +220,37 @@ def test_refuses_quantized_checkpoints(folder):
     edit_json(folder / "config.json", quantization_config={"quant_method": "gptq"})
     with pytest.raises(UnsupportedError, match="gptq"):
         open_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("model.Q4_0.gguf", b"GGUF\x03\0\0\0", "GGUF, which cannot be exported"),
+        ("model.safetensors", b"\x10\0\0\0\0\0\0\0{}", "one safetensors file: give the folder that it is in"),
+        ("model.mote", b"MOTE\r\n\x1a\n", "a .mote file already"),
+        ("pytorch_model.bin", b"PK\x03\x04", "a zip archive, or pickled weights"),
+        ("notes.txt", b"hello", "a file; must be a Hugging Face checkpoint"),
+    ],
+)
+def test_says_what_a_file_is_that_is_no_checkpoint(tmp_path, name, content, kind):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError) as caught:
+        open_checkpoint(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name}: is {kind}")
+    assert "a folder with config.json and model.safetensors" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("adapter_config.json", '{"base_model_name_or_path": "a/b"}', "is a LoRA adapter of a/b, .*merge_and_unload"),
+        ("adapter_config.json", "[]", "is a LoRA adapter, which"),
+        ("model.Q4_0.gguf", "GGUF", "has model.Q4_0.gguf but no config.json: it is GGUF"),
+        ("model_index.json", "{}", "a pipeline of diffusers"),
+        ("notes.txt", "x", "has no config.json: must be a Hugging Face checkpoint folder"),
+    ],
+)
+def test_says_what_a_folder_is_that_is_no_checkpoint(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(FileError, match=message):
+        open_checkpoint(tmp_path)

@@ -1,6 +1,11 @@
 """A file is replaced whole, or stays as it was and nothing lies beside it."""
 
+import fcntl
 import os
+import signal
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +76,119 @@ def test_an_error_of_another_file_stays_itself(tmp_path):
     with pytest.raises(FileNotFoundError, match="other"), replacing(tmp_path / "m.mote"):
         (tmp_path / "other").read_bytes()
     assert os.listdir(tmp_path) == []
+
+
+def leave(path: Path, *, is_held: bool = False) -> tuple[Path, int]:
+    """Makes what a killed process leaves, or what one that still writes has."""
+    left = path.with_name(path.name + ".tmp-0123456789abcdef")
+    left.write_bytes(b"half")
+    left.with_name(left.name + ".xnnpack-cache").write_bytes(b"packed")
+    descriptor = os.open(left, os.O_RDONLY)
+    if is_held:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return left, descriptor
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    path = tmp_path / "m.mote"
+    os.close(leave(path)[1])
+    (tmp_path / "m.mote.tmp-fedcba9876543210.xnnpack+cpu-cache").touch()  # of a file that has its name since
+    others = {"m.mote.tmp-notes", "other.mote.tmp-0123456789abcdef"}
+    for name in others:
+        (tmp_path / name).touch()
+    with replacing(path) as new:
+        assert set(os.listdir(tmp_path)) == {new.name, *others}
+    assert set(os.listdir(tmp_path)) == {"m.mote", *others}
+
+
+def test_what_another_process_still_writes_stays(tmp_path):
+    path = tmp_path / "m.mote"
+    left, descriptor = leave(path, is_held=True)
+    with replacing(path) as new:
+        assert new != left
+    os.close(descriptor)
+    assert left.exists() and left.with_name(left.name + ".xnnpack-cache").exists()
+
+
+def test_what_lies_beside_the_new_file_goes_with_it(tmp_path):
+    with replacing(tmp_path / "m.mote") as new:
+        new.with_name(new.name + ".xnnpack-cache").touch()
+        new.with_name(new.name + "-00000012.xnnpack-cache").touch()
+    assert os.listdir(tmp_path) == ["m.mote"]
+
+
+def test_a_symbolic_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "below").mkdir()
+    link = tmp_path / "m.mote"
+    link.symlink_to("below/real.mote")
+    for content in (b"first", b"second"):
+        with replacing(link) as new:
+            assert new.parent == tmp_path / "below"
+            new.write_bytes(content)
+        assert link.is_symlink()
+        assert (tmp_path / "below" / "real.mote").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("a named pipe", os.mkfifo),
+        ("a folder", os.mkdir),
+        ("a device", lambda path: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))),
+        ("a socket", lambda path: os.mknod(path, stat.S_IFSOCK | 0o600)),
+    ],
+)
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_is_no_regular_file_is_refused_and_stays(tmp_path, kind, make, is_linked):
+    path = tmp_path / "m.mote"
+    try:
+        make(tmp_path / "target" if is_linked else path)
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    if is_linked:
+        path.symlink_to("target")
+    before = os.stat(path)
+    with pytest.raises(FileError, match=f"^{path}: is {kind}: must be a regular file"), replacing(path):
+        pytest.fail("the block ran")
+    assert os.stat(path) == before
+    assert len(os.listdir(tmp_path)) == 1 + is_linked
+
+
+def test_a_pipe_that_took_the_name_since_is_not_replaced(tmp_path):
+    path = tmp_path / "m.mote"
+    with pytest.raises(FileError, match="is a named pipe"), replacing(path):
+        os.mkfifo(path)
+    assert os.listdir(tmp_path) == ["m.mote"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_leaves_nothing(tmp_path, number, status):
+    code = (
+        "import pathlib, sys, time\nfrom mote.endings import end_on_signals\n"
+        "from llm_export.program.replacement import replacing\n"
+        "end_on_signals()\n"
+        "try:\n"
+        "    with replacing(pathlib.Path(sys.argv[1])) as new:\n"
+        "        print('writes', flush=True)\n        time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    sys.exit(130)\n"
+    )
+    path = tmp_path / "m.mote"
+    with subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"writes\n"
+        assert len(os.listdir(tmp_path)) == 1
+        process.send_signal(number)
+        assert process.wait(60) == status
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_a_kill_leaves_is_removed_by_the_next(tmp_path):
+    code = (
+        "import os, pathlib, sys\nfrom llm_export.program.replacement import replacing\n"
+        "with replacing(pathlib.Path(sys.argv[1])) as new:\n    os.kill(os.getpid(), 9)\n"
+    )
+    path = tmp_path / "m.mote"
+    assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
+    assert len(os.listdir(tmp_path)) == 1
+    with replacing(path):
+        pass
+    assert os.listdir(tmp_path) == ["m.mote"]

@@ -72,6 +72,8 @@ class Tokenizer:
         Errors: FileError; InvalidTokenizerError naming the field, its value and what would be accepted
         """
         file = _find(Path(path))
+        if file.exists() and not file.is_file():  # nobody may ever write to a named pipe
+            raise FileError(f"{file}: must be a regular file")
         try:
             content = file.read_bytes()
         except OSError as error:
