@@ -15,7 +15,10 @@ timed = @start=$$(date +%s); echo "== $(1)"; $(2) && seconds=$$(($$(date +%s) - 
 CPP_SOURCES := $(shell find base kernels tokenizer runner backends cmake -type f -not -name '*.md' -not -name '*.py') \
                CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt) \
                runner/python/make_option_types.py
-PYTHON_SOURCES := $(shell find mote llm_export llm_server backends runner/python tokenizer/python -type f -not -path '*/__pycache__/*')
+PYTHON_SOURCES := $(shell find mote llm_export llm_server backends runner/python tokenizer/python -type f \
+                    -not -path '*/__pycache__/*' -not -path 'llm_server/page/*')
+PAGE_SOURCES := scripts/build_page.sh \
+                $(shell find llm_server/page -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 .PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style clean
@@ -49,10 +52,15 @@ $(STAMPS)/test-packages: pyproject.toml $(STAMPS)/build
 	@$(PIP) install --no-deps executorch==1.5.1 && rm -f $(BIN)/flatc
 	@touch $@
 
-setup: $(STAMPS)/test-packages
-build: $(STAMPS)/build
+# Without a way to npm's registry the rest still works, and `mote serve` says what it lacks.
+$(STAMPS)/page: $(STAMPS)/venv $(PAGE_SOURCES)
+	@echo "Building the chat page"
+	@if PYTHON=$(BIN)/python sh scripts/build_page.sh; then touch $@; else echo "The chat page is not built"; fi
 
-demo: out/demo.mote
+setup: $(STAMPS)/test-packages $(STAMPS)/page
+build: $(STAMPS)/build $(STAMPS)/page
+
+demo: out/demo.mote $(STAMPS)/page
 	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --top-p 0.8 --repetition-penalty 1.1 --seed 45
 	printf 'Hello\nWrite a function that counts the vowels in a string.\nThanks\n' | $(BIN)/mote chat out/demo.mote --seed 2
 
@@ -94,7 +102,7 @@ aarch64:
 	$(call timed,test-aarch64,$(BIN)/ctest --preset aarch64 --parallel $(JOBS))
 
 test-python: $(STAMPS)/test-python
-$(STAMPS)/test-python: $(STAMPS)/test-packages out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
+$(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
 	@touch $@
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.resources import files
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,13 +16,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from llm_runner import Model, MoteError, __version__
 from llm_server.engine.engine import EngineOptions
 from llm_server.engine.memory import memory_bound
 from llm_server.engine.pool import ModelPool, PoolOptions
 from llm_server.openai.endpoints import ENDPOINTS as OPENAI
+from llm_server.page.routes import page_routes
 from llm_server.text import DetokenizeRequest, TokenizeRequest, detokenize, tokenize
 from llm_server.web.endpoints import Endpoint
 from llm_server.web.errors import ApiError, on_error
@@ -33,15 +32,6 @@ from llm_server.web.metrics import Metrics
 from llm_server.web.openapi import Description
 from llm_server.web.streaming import ClientGone
 
-PAGE_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-# The page runs what it brings and talks to its own server, nothing else.
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
 MAX_SPARE_THREADS = 64  # beside one for each request that the model works on
 
 
@@ -92,7 +82,7 @@ def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions)
     open_routes = [
         Endpoint("Mote", "GET", "/openapi.json", description.openapi, "").route(),
         Endpoint("Mote", "GET", "/docs", description.docs, "").route(),
-        *(_page_routes() if options.page else ()),
+        *(page_routes() if options.page else ()),
     ]
     open_paths = {"/health", "/version", *(route.path for route in open_routes)}
     handlers = {kind: on_error for kind in (ApiError, MoteError, HTTPException, Exception)} | {ClientGone: _gone}
@@ -148,24 +138,6 @@ async def health(request: Request) -> Response:
 async def version(request: Request) -> Response:
     """Says which version of Mote this is."""
     return JSONResponse({"version": __version__})
-
-
-def _page_routes() -> list[Route]:
-    """Routes of the files of the page, the first of them at /."""
-    found = []
-    for item in sorted((files("llm_server") / "page").iterdir(), key=lambda item: item.name):
-        media_type = PAGE_TYPES.get(PurePath(item.name).suffix)
-        if item.is_file() and media_type is not None:
-            path = "/" if item.name == "index.html" else f"/{item.name}"
-            found.append(Endpoint("Mote", "GET", path, _content(item.read_bytes(), media_type), "").route())
-    return found
-
-
-def _content(content: bytes, media_type: str):
-    async def endpoint(request: Request) -> Response:
-        return Response(content, headers=PAGE_HEADERS, media_type=media_type)
-
-    return endpoint
 
 
 async def _gone(request: Request, error: Exception) -> Response:
