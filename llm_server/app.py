@@ -18,10 +18,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from llm_runner import Model, MoteError, __version__
+from llm_server.anthropic.endpoints import ENDPOINTS as ANTHROPIC
 from llm_server.engine.engine import EngineOptions
 from llm_server.engine.memory import memory_bound
 from llm_server.engine.pool import ModelPool, PoolOptions
+from llm_server.ollama.endpoints import ENDPOINTS as OLLAMA
 from llm_server.openai.endpoints import ENDPOINTS as OPENAI
+from llm_server.openai.responses.endpoints import endpoints as responses
+from llm_server.openai.responses.store import ResponseStore
 from llm_server.page.routes import page_routes
 from llm_server.text import DetokenizeRequest, TokenizeRequest, detokenize, tokenize
 from llm_server.web.endpoints import Endpoint
@@ -72,6 +76,9 @@ def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions)
     metrics = Metrics(pool)
     endpoints = [
         *OPENAI,
+        *responses(ResponseStore()),
+        *ANTHROPIC,
+        *OLLAMA,
         Endpoint("Mote", "POST", "/tokenize", tokenize, "gives the token ids of a text or a chat", TokenizeRequest),
         Endpoint("Mote", "POST", "/detokenize", detokenize, "gives the text of token ids", DetokenizeRequest),
         Endpoint("Mote", "GET", "/health", health, "says that the server lives, and how busy it is"),

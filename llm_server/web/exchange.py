@@ -34,7 +34,7 @@ class Exchange:
     cached_tokens: int = 0
     completion_tokens: int = 0
     ignored: list[str] = field(default_factory=list)  # fields that change nothing
-    at_end: list[Callable[[], None]] = field(default_factory=list)
+    at_end: list[Callable[[], object]] = field(default_factory=list)
 
     def seconds(self) -> float:
         return time.monotonic() - self.started
