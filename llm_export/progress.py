@@ -50,8 +50,11 @@ def private_bytes() -> int:
 class Progress:
     """Shows one line per stage on standard error, a bar where the amount of work is known; nothing unless `show`.
 
+    A line moves also while its stage does not call `update`: a thread draws it again.
     `seconds` holds the time of each finished stage.
     """
+
+    INTERVAL_SECONDS = 0.1
 
     def __init__(self, show: bool | None = None):
         self.show = sys.stderr.isatty() if show is None else show
@@ -60,11 +63,31 @@ class Progress:
     @contextlib.contextmanager
     def stage(self, name: str, total: int | None = None, unit: str = "it") -> Iterator[tqdm]:
         """total: amount of work, None if unknown; call `update` on what is yielded."""
-        style = "{desc:<12} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]"
+        done = "{desc:<12} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}"
+        style = f"{done} [{{elapsed_s:.1f}} s, {{remaining}} left]" if total else "{desc:<12} {elapsed_s:.1f} s"
         started = time.perf_counter()
         with tqdm(
             total=total, desc=name, unit=unit, unit_scale=True, disable=not self.show, file=sys.stderr,
-            bar_format=style if total else "{desc:<12} {elapsed}",
-        ) as bar:  # fmt: skip
+            bar_format=style, dynamic_ncols=True,
+        ) as bar, self._drawing(bar):  # fmt: skip
             yield bar
         self.seconds[name] = time.perf_counter() - started
+
+    @contextlib.contextmanager
+    def _drawing(self, bar: tqdm) -> Iterator[None]:
+        if not self.show:
+            yield
+            return
+        ended = threading.Event()
+
+        def draw() -> None:
+            while not ended.wait(self.INTERVAL_SECONDS):
+                bar.refresh()
+
+        thread = threading.Thread(target=draw, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()

@@ -5,7 +5,6 @@ Nothing heavy is imported before a verb asks for it, so that `mote run` starts a
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import textwrap
@@ -13,10 +12,12 @@ import textwrap
 import click
 
 from llm_export.backends.xnnpack.library import name_library
+from mote.arguments import Verbs, model_path, own_words, with_model_paths
 from mote.commands import runner_binary
 from mote.commands.runner_options import RunnerOptionsCommand
 from mote.endings import CLOSED_PIPE_STATUS, is_pipe_closed, output_failure
 from mote.extras import check_installed
+from mote.store_verbs import VERBS as STORE_VERBS
 
 RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
@@ -37,21 +38,6 @@ backend_option = click.option(
 PASS_THROUGH = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
-class Verbs(click.Group):
-    """A group that suggests the closest verb for an unknown one."""
-
-    def resolve_command(self, ctx, args):
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
-            raise click.UsageError(f"{error.message.rstrip('.')}.{hint}", ctx) from error
-
-    def list_commands(self, ctx) -> list[str]:
-        return list(self.commands)
-
-
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -60,7 +46,9 @@ Examples:
   mote export Qwen/Qwen3-0.6B -o qwen3.mote
   mote run qwen3.mote "Why is the sky blue?"
   mote chat qwen3.mote
-  mote serve qwen3.mote""",
+  mote serve qwen3.mote
+
+A model is a file, or a name such as org/name, which is pulled from the hub when it is first used.""",
 )
 @click.version_option(package_name="mote-llm", prog_name="mote")
 def cli() -> None:
@@ -162,7 +150,7 @@ def evaluate(**options) -> None:
     from mote.commands.evaluate import run
 
     name_library()
-    run(**options)
+    run(**options | {"model": model_path(options["model"])})
 
 
 @cli.command(
@@ -234,16 +222,17 @@ def serve(**options) -> None:
     from mote.commands.serve import run
 
     name_library()
-    run(**options)
+    run(**options | {"models": tuple(map(model_path, options["models"]))})
 
 
 def _forward(verb: str) -> click.Command:
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(arguments: tuple[str, ...]) -> None:
         binary = runner_binary()
+        words = with_model_paths(verb, arguments, binary)
         name_library()
         sys.stdout.flush()
-        os.execv(binary, [str(binary), verb, *arguments])
+        os.execv(binary, [str(binary), verb, *words])
 
     return click.command(verb, context_settings=PASS_THROUGH, short_help=RUNNER_VERBS[verb], add_help_option=False)(
         command
@@ -252,13 +241,16 @@ def _forward(verb: str) -> click.Command:
 
 for _verb in RUNNER_VERBS:
     cli.add_command(_forward(_verb))
+for _command in STORE_VERBS:
+    cli.add_command(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: every expected error is one paragraph on standard error and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        status = cli.main(args=arguments, prog_name="mote", standalone_mode=False)
+        with own_words():
+            status = cli.main(args=arguments, prog_name="mote", standalone_mode=False)
         _end_if_unwritten()
         sys.exit(status or 0)
     except click.ClickException as error:

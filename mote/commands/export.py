@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import click
 
 from llm_export.program.instructions import CPU
+from llm_export.progress import Progress
+from mote.units import human_bytes
 from mote.endings import end_on_signals
 
 
@@ -17,15 +19,15 @@ def run(
     local_files_only, trust_remote_code, verbose, quiet, debug,
 ):  # fmt: skip
     end_on_signals()
-    if not quiet and sys.stderr.isatty():
-        click.echo("starting PyTorch ...\r", nl=False, err=True)
-    from llm_export.api import export
+    show_progress = False if quiet else sys.stderr.isatty()
+    with Progress(show_progress).stage("start"):  # PyTorch
+        from llm_export.api import export
     from llm_export.quantize.recipes import parse_group_size
 
     report = export(
         checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
         overrides=overrides, backends=backends, check=check, tokenizer=tokenizer, revision=revision,
-        show_progress=False if quiet else None, subfolder=subfolder, local_files_only=local_files_only,
+        show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
     for note in report.notes:
@@ -83,13 +85,3 @@ def summary(report) -> str:
             f"{check.top1_agreement:.0%} of {check.num_positions} positions"
         )
     return "\n".join(lines)
-
-
-def human_bytes(count: int) -> str:
-    """Returns a size in decimal units: 4.7 MB."""
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"

@@ -11,6 +11,7 @@ from llm_runner._core import Session as NativeSession
 from llm_runner.arguments import checked_ids, checked_int
 from llm_runner.errors import ArgumentError, MoteError
 from llm_runner.generation import TokenLogprob
+from llm_runner.labels import file_label, never_raises
 from llm_runner.loaded import LoadedModel
 from llm_runner.option_types import GenerationOptions
 from llm_runner.options import native
@@ -62,6 +63,7 @@ class Batch:
         if options.pop("draft_model", None) is not None:
             raise ArgumentError("draft_model: a batch decodes one token of each sequence at a time")
         self._model = model
+        self._max_sequences = max_sequences
         self._native: _core.Batch | None = _core.Batch(model._core, max_sequences, native_session_options(options))
         self._changed = threading.Condition()
 
@@ -128,6 +130,13 @@ class Batch:
         if core is None:
             raise ArgumentError("the batch is closed")
         return core
+
+    @never_raises
+    def __repr__(self) -> str:
+        label = f"Batch of {file_label(self._model.path)}"
+        if self._native is None:
+            return f"{label}, closed"
+        return f"{label}: {len(self)} sequences, at most {self._max_sequences} at a time"
 
     def __enter__(self) -> Batch:
         return self

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from llm_runner import _core
 from llm_runner.chat import as_json, json_text
 from llm_runner.generation import TokenLogprob, with_rates
+from llm_runner.labels import file_label, never_raises
 from llm_runner.loaded import LoadedModel
 from llm_runner.reply import ReplyEvent
 
@@ -36,6 +37,8 @@ class Conversation:
     def __init__(
         self, model: LoadedModel, messages: Sequence[Mapping[str, Any]], **options: Unpack[ConversationOptions]
     ):
+        self._model = model
+        self._num_messages = len(messages)
         self._core = _core.Chat(model._core)
         texts = as_json(
             messages, options.get("tools"), options.get("documents"), False,
@@ -54,6 +57,10 @@ class Conversation:
         if response_format is not None:
             self._set("response_format", json_text("response_format", response_format))
         self.ids: list[int] = self._core.prompt()
+
+    @never_raises
+    def __repr__(self) -> str:
+        return f"Conversation of {file_label(self._model.path)}: {self._num_messages} messages, {len(self.ids)} tokens"
 
     def _set(self, field: str, text: str | None) -> None:
         if text:
@@ -145,6 +152,11 @@ class ChatGeneration:
         if core is not None:
             self._message, self._statistics = core.message(), core.statistics()
             self._on_close()
+
+    @never_raises
+    def __repr__(self) -> str:
+        state = self.finish_reason or ("closed" if self._core is None else "running")
+        return f"ChatGeneration: {self.prompt_tokens} tokens of prompt, {len(self.token_ids)} of reply, {state}"
 
     def __enter__(self) -> ChatGeneration:
         return self

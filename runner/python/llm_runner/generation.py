@@ -10,6 +10,7 @@ import numpy as np
 
 from llm_runner import _core
 from llm_runner.arguments import checked_ids, checked_int
+from llm_runner.labels import never_raises
 from llm_runner.option_types import GenerationOptions
 from llm_runner.options import native
 
@@ -132,6 +133,11 @@ class Generation:
             self._statistics = self.statistics
             self._core = None
             self._on_close()
+
+    @never_raises
+    def __repr__(self) -> str:
+        state = self.finish_reason or ("closed" if self._core is None else "running")
+        return f"{type(self).__name__}: {len(self.token_ids)} tokens, {state}"
 
     def __enter__(self) -> Generation:
         return self

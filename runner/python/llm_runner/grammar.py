@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from llm_runner import _core
 from llm_runner.errors import ArgumentError
+from llm_runner.labels import never_raises
 from llm_runner.loaded import LoadedModel
 
 SYNTAXES = ("json_schema", "regex", "gbnf", "lark")  # in the order of MOTE_SYNTAX_*
@@ -56,6 +58,11 @@ class Grammar:
         tokens = vocabulary._core if isinstance(vocabulary, Vocabulary) else _core.vocabulary_of_model(vocabulary._core)
         text = source.encode("utf-8", "surrogatepass")
         self._core = _core.Grammar(tokens, SYNTAXES.index(kind), text, WHITESPACES.index(whitespace))
+        self._label = f"{kind} {textwrap.shorten(source, 60, placeholder=' ...')!r}"
+
+    @never_raises
+    def __repr__(self) -> str:
+        return f"Grammar: {self._label}"
 
 
 class Constraint:

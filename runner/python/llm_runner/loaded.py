@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -11,6 +12,7 @@ from llm_runner import _core
 from llm_runner.arguments import checked_ids
 from llm_runner.chat import as_json, parsed
 from llm_runner.errors import ArgumentError
+from llm_runner.labels import count_text, file_label, never_raises
 from llm_runner.reply import ReplyParser
 
 
@@ -23,6 +25,7 @@ class LoadedModel:
     def __init__(self, core: _core.Model, path: str):
         self.path = path
         self._core = core
+        self._is_closed = False
 
     def tokenize(self, text: str, add_special_tokens: bool = True, parse_special_tokens: bool = True) -> list[int]:
         """Returns the token ids of a text.
@@ -102,9 +105,31 @@ class LoadedModel:
         """vocab_size, max_position_embeddings, bos_token_id, has_tokenizer, has_chat_template, file_bytes, ..."""
         return self._core.info()
 
+    @cached_property
+    def num_parameters(self) -> int:
+        """Elements of all weights as the file has them: what is tied counts once."""
+        tensors = {tensor["name"]: tensor["shape"] for tensor in self.describe()["weights"]["tensors"]}
+        return sum(math.prod(shape) for shape in tensors.values())
+
     def close(self) -> None:
         """Lets go of the file; open sessions keep it."""
+        self._is_closed = True
         self._core.close()
+
+    @never_raises
+    def __repr__(self) -> str:
+        label = f"{type(self).__name__} {file_label(self.path)}"
+        return f"{label}, closed" if self._is_closed else f"{label}: {self._summary}"
+
+    @cached_property
+    def _summary(self) -> str:
+        about = self.describe()
+        made = about["provenance"]
+        recipe = made["recipe"].partition(" ")[0]
+        return (
+            f"{made['model_type']}, {count_text(self.num_parameters)} parameters, {recipe}, "
+            f"context {about['max_position_embeddings']}, on {about['target']}"
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -51,6 +51,13 @@ def names_of(*scopes: str) -> frozenset[str]:
     return frozenset(name for name, option in _table().items() if option["scope"] in scopes)
 
 
+def value_of(name: str, options: Mapping[str, Any]) -> Any:
+    """Returns what an option is: its value among `options`, by any of its names, or its default."""
+    row = _table()[name]
+    given = (options.get(spelling) for spelling in (name, *row.get("other_names", ())))
+    return next((value for value in given if value is not None), row["default"])
+
+
 @cache
 def _table() -> dict[str, dict[str, Any]]:
     return {option["name"]: option for option in describe_options()}

@@ -15,10 +15,12 @@ from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, generate_batch
 from llm_runner.beam_search import Beam, BeamSearchOptions
 from llm_runner.conversation import ChatGeneration, Conversation
+from llm_runner.errors import MoteError
 from llm_runner.generation import Generation, Streamer
+from llm_runner.labels import file_label, never_raises
 from llm_runner.loaded import LoadedModel
 from llm_runner.option_types import GenerationOptions
-from llm_runner.options import native
+from llm_runner.options import native, value_of
 from llm_runner.reply import ReplyEvent
 from llm_runner.session_options import ChatOptions, SessionOptions, conversation_of, native_session_options
 
@@ -33,6 +35,8 @@ class Session:
         draft_model = options.pop("draft_model", None)
         self._model = model
         self._core = _core.Session(model._core, native_session_options(options))
+        self._kv_dtype = str(value_of("kv_dtype", options))
+        self._context_length: int = self._core.info()["context_length"]
         if draft_model is not None:
             self.set_draft_model(draft_model)
 
@@ -80,6 +84,7 @@ class Session:
         forked = object.__new__(Session)
         forked._model = self._model
         forked._core = self._core.fork()
+        forked._kv_dtype, forked._context_length = self._kv_dtype, self._context_length
         return forked
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -277,6 +282,15 @@ class Session:
     def close(self) -> None:
         """Frees the caches."""
         self._core.close()
+
+    @never_raises
+    def __repr__(self) -> str:
+        label = f"Session of {file_label(self._model.path)}"
+        try:
+            position = self.position
+        except MoteError:
+            return f"{label}, closed"
+        return f"{label}: {position} of {self._context_length} tokens, {self._kv_dtype} cache"
 
     def __enter__(self) -> Session:
         return self

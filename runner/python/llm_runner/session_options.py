@@ -8,6 +8,7 @@ from typing import Any, cast
 from llm_runner import _core, option_types
 from llm_runner.arguments import checked_int
 from llm_runner.conversation import Conversation, ConversationOptions
+from llm_runner.labels import never_raises
 from llm_runner.loaded import LoadedModel
 from llm_runner.option_types import GenerationOptions
 from llm_runner.options import check_options, native
@@ -22,11 +23,18 @@ class PrefixCache:
 
     def __init__(self, max_bytes: int):
         """max_bytes: what is held at most; the least recently used goes first"""
-        self._core = _core.PrefixCache(checked_int("max_bytes", max_bytes, 0, 2**63 - 1))
+        self._max_bytes = checked_int("max_bytes", max_bytes, 0, 2**63 - 1)
+        self._core = _core.PrefixCache(self._max_bytes)
 
     def clear(self) -> None:
         """Forgets everything. Sessions keep what they use."""
         self._core.clear()
+
+    @never_raises
+    def __repr__(self) -> str:
+        info = self.info
+        held = f"{info['bytes'] / 1e6:.1f} of {self._max_bytes / 1e6:.1f} MB"
+        return f"PrefixCache: {held}, {info['snapshots']} snapshots, {info['hits']} hits, {info['misses']} misses"
 
     @property
     def info(self) -> dict[str, int]:

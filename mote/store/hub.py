@@ -1,0 +1,162 @@
+"""What a repository of the hub has, and sentences for what can go wrong there."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from llm_runner.errors import ArgumentError, FileError
+from mote.store.names import Name
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """A file of a repository. Its content has `sha256` or, where that is "", `blob_id`, git's hash of it."""
+
+    path: str
+    bytes: int
+    sha256: str = ""
+    blob_id: str = ""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository at one commit."""
+
+    name: Name
+    commit: str
+    files: dict[str, HubFile] = field(repr=False)
+    license: str = ""
+    model_type: str = ""
+    num_parameters: int = 0  # 0: the hub does not say
+
+    @property
+    def mote_files(self) -> list[str]:
+        """Paths of the .mote files."""
+        return sorted(path for path in self.files if path.endswith(".mote") and _is_safe(path))
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether it is what `mote export` reads."""
+        return "config.json" in self.files and any(path.endswith(".safetensors") for path in self.files)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Bytes of the weights of a checkpoint."""
+        return sum(file.bytes for path, file in self.files.items() if path.endswith(".safetensors") and "/" not in path)
+
+
+def client() -> Any:
+    """Returns the hub's client, of the endpoint and with the token that its environment and files name.
+
+    Errors: ArgumentError with the line to type if it is not installed
+    """
+    if find_spec("huggingface_hub") is None:
+        raise ArgumentError("the hub needs huggingface_hub, which is not installed: pip install huggingface_hub")
+    from huggingface_hub import HfApi
+
+    return HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, library_name="mote")
+
+
+def look_up(name: Name) -> Repository:
+    """Asks the hub what a repository has. Errors: FileError saying what to do, with the closest names."""
+    api = client()
+    with plain_errors(name):
+        info = api.model_info(name.repo, revision=name.revision or None, files_metadata=True)
+    files = {}
+    for sibling in info.siblings or []:
+        sha256 = (sibling.lfs.sha256 or "") if sibling.lfs else ""
+        size = sibling.lfs.size if sibling.lfs else sibling.size
+        files[sibling.rfilename] = HubFile(sibling.rfilename, size or 0, sha256, sibling.blob_id or "")
+    return Repository(
+        name=name,
+        commit=info.sha or "",
+        files=files,
+        license=str((info.card_data.get("license") if info.card_data else "") or ""),
+        model_type=str((info.config or {}).get("model_type") or ""),
+        num_parameters=(info.safetensors.total or 0) if info.safetensors else 0,
+    )
+
+
+def read_text(name: Name, path: str) -> str:
+    """Returns a small file of a repository, "" if it has none. Errors: those of the hub's client"""
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.errors import RemoteEntryNotFoundError
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+    api = client()
+    url = hf_hub_url(name.repo, path, revision=name.revision or None, endpoint=api.endpoint)
+    response = get_session().get(url, headers=build_hf_headers(token=api.token, library_name="mote"), timeout=30)
+    try:
+        hf_raise_for_status(response)
+    except RemoteEntryNotFoundError:
+        return ""
+    return response.text
+
+
+@contextlib.contextmanager
+def plain_errors(name: Name) -> Iterator[None]:
+    """Inside, what the hub's client raises becomes a FileError that says what to do."""
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise FileError(
+            f"{name.repo}: is gated: accept its terms on its page of the hub, then give your token in HF_TOKEN "
+            f"or by 'hf auth login'"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise FileError(f"{name.repo}: has no revision '{name.revision}'") from error
+    except errors.RepositoryNotFoundError as error:
+        raise FileError(
+            f"the hub has no model '{name.repo}'{_did_you_mean(name) or '.'} There is no such file here either. If it "
+            f"is private, give your token in HF_TOKEN or by 'hf auth login'"
+        ) from error
+    except errors.OfflineModeIsEnabled as error:
+        raise FileError(f"{name}: is not in the store, and HF_HUB_OFFLINE forbids to ask the hub") from error
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code if error.response is not None else "no status"
+        hints = {401: ": give a token in HF_TOKEN or by 'hf auth login'", 403: ": the token has no right to it"}
+        hint = hints.get(status, "")
+        raise FileError(f"{name.repo}: the hub refuses it with status {status}{hint}") from error
+    except errors.HTTPError as error:
+        raise FileError(
+            f"{name}: the hub at {client().endpoint} cannot be reached ({first_line(error)}); models that 'mote list' "
+            f"shows need no network"
+        ) from error
+    except errors.HFValidationError as error:
+        raise ArgumentError(f"{name.repo}: not a name of the hub: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Returns the first line of what an exception says, or else its type."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def did_you_mean(wanted: str, known: list[str]) -> str:
+    """Returns ": did you mean 'org/name'?" with the closest name, "" if none is close."""
+    lowered = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(wanted.lower(), lowered, n=1)
+    return f": did you mean '{lowered[close[0]]}'?" if close else ""
+
+
+def _did_you_mean(name: Name) -> str:
+    """Suggests among the owner's models and those that a search finds; "" if the hub does not answer."""
+    owner, _, model = name.repo.partition("/")
+    api = client()
+    known: list[str] = []
+    for query in ({"author": owner}, {"search": model}):
+        with contextlib.suppress(Exception):  # a suggestion is worth no error of its own
+            known += [found.id for found in api.list_models(**query, limit=100)]
+    return did_you_mean(name.repo, known)
+
+
+def _is_safe(path: str) -> bool:
+    """Whether a repository's path stays inside of a folder."""
+    return "\\" not in path and all(part not in ("", ".", "..") for part in path.split("/"))

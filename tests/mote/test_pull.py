@@ -1,0 +1,269 @@
+"""`mote pull`: downloads that are cut, damaged, refused or have no room; exports of checkpoints."""
+
+import json
+import shutil
+import threading
+import types
+
+import pytest
+
+from mote.store.catalog import Store
+from mote.store.names import Name
+from tests.mote.fake_hub import COMMIT, FakeRepository
+
+CONTENT = bytes(range(256)) * 1024  # 256 kB; no .mote file, which the store does not mind
+
+
+@pytest.fixture
+def model(hub):
+    hub.repositories["org/tiny"] = FakeRepository({"tiny-8da4w.mote": CONTENT, "README.md": b"# tiny"})
+    return hub.repositories["org/tiny"]
+
+
+def stored(home, file="org/tiny/tiny-8da4w.mote"):
+    return home / "models" / file
+
+
+def test_downloads_and_remembers_where_from(hub, model, mote, store_home):
+    result = mote("pull", "org/tiny")
+    assert result.status == 0 and "org/tiny: tiny-8da4w.mote, 262.1 kB" in result.out
+    assert "pulling org/tiny: tiny-8da4w.mote, 262.1 kB" in result.err
+    path = stored(store_home)
+    assert path.read_bytes() == CONTENT
+    manifest = json.loads(path.with_name(path.name + ".json").read_text())
+    assert (manifest["repo"], manifest["commit"], manifest["bytes"]) == ("org/tiny", COMMIT, len(CONTENT))
+    assert (manifest["source"], manifest["license"]) == ("download", "apache-2.0")
+    assert sorted(p.name for p in path.parent.iterdir()) == ["tiny-8da4w.mote", "tiny-8da4w.mote.json"]
+
+
+def test_pulling_again_takes_only_what_is_new(hub, model, mote, store_home):
+    mote("pull", "org/tiny")
+    assert "is up to date" in mote("pull", "org/tiny").out
+    assert len(hub.downloads()) == 1
+    model.files["tiny-8da4w.mote"] = CONTENT[::-1]
+    assert "262.1 kB in" in mote("pull", "org/tiny").out
+    assert stored(store_home).read_bytes() == CONTENT[::-1]
+
+
+def test_goes_on_while_connections_break(hub, model, mote, store_home):
+    hub.cuts = [100_000, 50_000, 1]
+    assert mote("pull", "org/tiny", "--quiet").status == 0
+    assert stored(store_home).read_bytes() == CONTENT
+    first, second, third, _ = hub.downloads()
+    assert "range" not in first
+    assert (second["range"], second["if-range"]) == ("bytes=100000-", '"one"')
+    assert third["range"] == "bytes=150000-"
+
+
+def test_the_next_pull_goes_on_where_one_gave_up(hub, model, mote, store_home):
+    hub.cuts = [100_000] + [0] * 5
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and "broke off at 100.0 kB of 262.1 kB" in result.err
+    assert "the same command goes on from there" in result.err
+    assert not stored(store_home).exists()
+    assert "38%" in mote("list").out
+    assert mote("pull", "org/tiny").status == 0
+    assert hub.downloads()[-1]["range"] == "bytes=100000-"
+    assert stored(store_home).read_bytes() == CONTENT
+
+
+def test_ctrl_c_keeps_what_came(hub, model, mote, store_home, monkeypatch):
+    import mote.store.download as module
+
+    receive = module._receive
+
+    def interrupted(part, url, api, on_bytes):
+        hub.cuts = [60_000]
+        with pytest.raises(Exception, match="."):
+            receive(part, url, api, on_bytes)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_receive", interrupted)
+        result = mote("pull", "org/tiny")
+    assert result.status == 130 and "what came is kept" in result.err
+    assert mote("pull", "org/tiny").status == 0
+    assert hub.downloads()[-1]["range"] == "bytes=60000-"
+
+
+def test_begins_anew_where_the_file_has_changed_meanwhile(hub, model, mote, store_home):
+    hub.cuts = [100_000]
+    hub_etag = hub.etag
+
+    def other_etag():
+        hub.etag = '"two"'
+
+    hub.cuts = [100_000] + [0] * 5
+    mote("pull", "org/tiny")
+    other_etag()
+    assert mote("pull", "org/tiny").status == 0
+    assert hub.downloads()[-1]["if-range"] == hub_etag
+    assert stored(store_home).read_bytes() == CONTENT
+
+
+def test_a_part_of_another_version_is_not_gone_on_with(hub, model, mote, store_home):
+    hub.cuts = [100_000] + [0] * 5
+    mote("pull", "org/tiny")
+    model.files["tiny-8da4w.mote"] = CONTENT[::-1]
+    assert mote("pull", "org/tiny").status == 0
+    assert "range" not in hub.downloads()[-1]
+    assert stored(store_home).read_bytes() == CONTENT[::-1]
+
+
+@pytest.mark.parametrize("lfs", [True, False])
+def test_what_arrives_damaged_is_refused_and_deleted(hub, model, mote, store_home, lfs):
+    model.lfs = lfs
+    hub.damage = True
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and "arrived damaged" in result.err
+    assert list(stored(store_home).parent.iterdir()) == []
+    hub.damage = False
+    assert mote("pull", "org/tiny").status == 0
+
+
+def test_says_what_room_is_missing_before_it_begins(hub, model, mote, monkeypatch):
+    usage = types.SimpleNamespace(total=10**9, used=10**9, free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and "needs 262.1 kB more" in result.err and "1.0 kB are free" in result.err
+    assert hub.downloads() == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        ((403, "GatedRepo"), "is gated: accept its terms"),
+        ((401, "GatedRepo"), "is gated: accept its terms"),
+        ((403, "Forbidden"), "refuses it with status 403: the token has no right to it"),
+        ((500, "Broken"), "refuses it with status 500"),
+    ],
+)
+def test_refusals(hub, model, mote, refusal, expected):
+    model.refusal = refusal
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and expected in result.err
+
+
+def test_a_token_opens_what_is_private(hub, model, mote, monkeypatch):
+    model.private_token = "secret"
+    assert "no model 'org/tiny'" in mote("pull", "org/tiny").err
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    assert mote("pull", "org/tiny").status == 0
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("org/tinny", "org/tiny"), ("ogr/tiny", "org/tiny")])
+def test_unknown_models_get_the_closest(hub, model, mote, wrong, right):
+    result = mote("pull", wrong)
+    assert result.status == 2
+    assert f"the hub has no model '{wrong}': did you mean '{right}'? There is no such file" in result.err
+
+
+def test_unknown_revision(hub, model, mote):
+    assert "org/tiny: has no revision 'v9'" in mote("pull", "org/tiny@v9").err
+
+
+def test_a_revision_has_its_own_place(hub, model, mote, store_home):
+    model.revisions = ("main", "v1")
+    assert mote("pull", "org/tiny@v1").status == 0
+    assert stored(store_home, "org/tiny@v1/tiny-8da4w.mote").read_bytes() == CONTENT
+    assert Store(store_home).find(Name("org/tiny")) is None
+    assert "org/tiny@v1" in mote("list").out
+
+
+def test_several_files_need_a_word(hub, mote, store_home):
+    hub.repositories["org/two"] = FakeRepository({"a-8w.mote": b"8", "a-4w.mote": b"4"})
+    assert "say which: org/two:a-4w, org/two:a-8w" in mote("pull", "org/two").err
+    assert mote("pull", "org/two:8w").status == 0
+    assert stored(store_home, "org/two/a-8w.mote").read_bytes() == b"8"
+
+
+def test_paths_of_a_repository_stay_inside_of_the_store(hub, mote, store_home):
+    hub.repositories["org/evil"] = FakeRepository({"../../../x.mote": b"x"})
+    assert "has neither .mote files nor a checkpoint" in mote("pull", "org/evil").err
+    hub.repositories["org/deep"] = FakeRepository({"sub/x.mote": b"x"})
+    assert mote("pull", "org/deep:x").status == 0
+    assert stored(store_home, "org/deep/sub/x.mote").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ["tiny", "./org/tiny", "org/tiny.mote"])
+def test_what_is_no_name(mote, store_home, name):
+    assert "must be org/name" in mote("pull", name).err
+
+
+def test_an_unreachable_hub(hub, model, mote, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and "http://127.0.0.1:9 cannot be reached" in result.err
+
+
+def test_two_pulls_at_once_download_once(hub, model, mote, store_home):
+    store = Store(store_home)
+    with store.lock(Name("org/tiny")) as is_ours:
+        assert is_ours
+        waiting = threading.Timer(0.2, lambda: None)
+        results = []
+
+        def other():
+            from mote.commands.pull import obtain
+
+            results.append(obtain(Name("org/tiny"), yes=False, quiet=True))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        waiting.start()
+        waiting.join()
+        assert hub.downloads() == []
+    thread.join(timeout=30)
+    assert results and results[0][1] and len(hub.downloads()) == 1
+
+
+@pytest.fixture
+def checkpoint(hub, monkeypatch, demo_files):
+    """A checkpoint on the hub; its export is a copy of the demo."""
+    hub.repositories["org/big"] = FakeRepository(
+        {"config.json": b"{}", "model.safetensors": bytes(1000)},
+        config={"model_type": "qwen3"},
+        num_parameters=596 * 10**6,
+    )
+    calls = []
+
+    def export(source, output, **options):
+        calls.append((source, options))
+        shutil.copy(demo_files.path(), output)
+
+    monkeypatch.setattr("llm_export.api.export", export)
+    return calls
+
+
+def test_checkpoints_are_exported_when_somebody_says_so(checkpoint, mote, store_home):
+    result = mote("pull", "org/big", answer="n\n")
+    assert result.status == 130 and checkpoint == []
+    assert "is a checkpoint (qwen3, 596 M parameters, 1.0 kB), not a .mote file" in result.err
+    assert "[y/N]" in result.err
+    assert mote("pull", "org/big", answer="y\n").status == 0
+    source, options = checkpoint[0]
+    assert (source, options["recipe"], options["revision"]) == ("org/big", "8da4w", COMMIT)
+    path = stored(store_home, "org/big/big-8da4w.mote")
+    manifest = json.loads(path.with_name(path.name + ".json").read_text())
+    assert (manifest["source"], manifest["model_type"]) == ("export", "qwen3")
+    assert manifest["recipe"].startswith("8da4w")
+    assert "is up to date" in mote("pull", "org/big").out and len(checkpoint) == 1
+
+
+def test_where_nobody_can_be_asked_the_command_is_named(checkpoint, mote):
+    result = mote("pull", "org/big:8w")
+    assert result.status == 2 and "Do it with: mote pull org/big:8w --yes" in result.err
+    assert mote("pull", "org/big:8w", "--yes").status == 0
+    assert checkpoint[0][1]["recipe"] == "8w"
+
+
+def test_without_the_exporter_the_line_to_install_it(checkpoint, mote, monkeypatch):
+    monkeypatch.setattr("mote.extras.find_spec", lambda name: None if name == "torch" else name)
+    result = mote("pull", "org/big", "--yes")
+    assert result.status == 2 and "pip install 'mote-llm[export]'" in result.err
+
+
+def test_without_the_hubs_client_one_sentence(mote, store_home, monkeypatch):
+    monkeypatch.setattr("mote.store.hub.find_spec", lambda name: None)
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and "pip install huggingface_hub" in result.err
