@@ -13,7 +13,7 @@ import click
 
 from llm_export.backends.xnnpack.library import name_library
 from mote.arguments import Verbs, model_path, own_words, with_model_paths
-from mote.commands import runner_binary
+from mote.commands import runner_binary, version_text
 from mote.commands.runner_options import RunnerOptionsCommand
 from mote.endings import CLOSED_PIPE_STATUS, is_pipe_closed, output_failure
 from mote.extras import check_installed
@@ -38,6 +38,12 @@ backend_option = click.option(
 PASS_THROUGH = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(version_text())
+        context.exit()
+
+
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -50,7 +56,9 @@ Examples:
 
 A model is a file, or a name such as org/name, which is pulled from the hub when it is first used.""",
 )
-@click.version_option(package_name="mote-llm", prog_name="mote")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
 def cli() -> None:
     """Export Hugging Face language models to one file and run them on the device in your hand."""
 

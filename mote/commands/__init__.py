@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 RUNNER_NAME = "mote-runner"
+
+
+def version_text() -> str:
+    """Returns `mote`, its version and, in further lines, what the runner says of its build."""
+    try:
+        said = subprocess.run([runner_binary(), "--version"], capture_output=True, text=True, check=False).stdout
+    except Exception:  # a version is told also of an installation that is not whole
+        said = ""
+    return "\n".join([f"mote {version('mote-llm')}", *said.splitlines()[1:]])
 
 
 def runner_binary() -> Path:

@@ -10,8 +10,8 @@ import click
 
 from llm_export.program.instructions import CPU
 from llm_export.progress import Progress
-from mote.units import human_bytes
 from mote.endings import end_on_signals
+from mote.units import human_bytes
 
 
 def run(
