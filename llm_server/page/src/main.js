@@ -203,7 +203,7 @@ function setUpKeys() {
     if (event.key === "Escape" && replies.has(chat.id)) {
       event.preventDefault();
       stop();
-    } else if (event.ctrlKey && event.shiftKey && event.code === "KeyO") {
+    } else if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.code === "KeyO") {
       event.preventDefault();
       show(new Chat());
     }

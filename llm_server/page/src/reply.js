@@ -1,6 +1,8 @@
 // A reply under way. It writes into the message that it was begun for, whatever the page shows meanwhile.
 import { chunks } from "./api.js";
 
+const MIN_SECONDS = 0.1;
+
 export class Reply {
   #abort = new AbortController();
   #began = performance.now();
@@ -26,10 +28,15 @@ export class Reply {
     this.#abort.abort();
   }
 
-  /** Tokens a second so far; undefined before there is something to measure. */
+  /**
+   * Tokens a second after the first one; undefined before there is something to measure. What came at once, as very
+   * short replies do, is measured from the request on.
+   */
   get speed() {
+    if (this.#tokens < 3 || this.isWaiting) return undefined;
     const seconds = (this.#lastToken - this.#firstToken) / 1000;
-    return this.#tokens > 2 && seconds > 0 ? (this.#tokens - 1) / seconds : undefined;
+    if (seconds >= MIN_SECONDS) return (this.#tokens - 1) / seconds;
+    return this.#tokens / ((this.#lastToken - this.#began) / 1000);
   }
 
   get isWaiting() {

@@ -13,7 +13,17 @@ const opened = openDB("mote", 1, {
 /** All chats, the latest first. */
 export async function allChats() {
   const records = await (await opened).getAll("chats");
-  return records.sort((a, b) => b.updated - a.updated).map(Chat.fromJSON);
+  return records.sort((a, b) => b.updated - a.updated).flatMap(readable);
+}
+
+/** Nothing for a record that is no chat, so that one does not hide the others. */
+function readable(record) {
+  try {
+    return [Chat.fromJSON(record)];
+  } catch (error) {
+    console.warn(`chat ${record.id} cannot be read: ${error.message}`);
+    return [];
+  }
 }
 
 export async function loadChat(id) {

