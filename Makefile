@@ -35,7 +35,7 @@ $(STAMPS)/venv: pyproject.toml $(STAMPS)/system
 	@echo "Installing Python packages"
 	@$(PIP) install --upgrade pip
 	@$(PIP) install torch==2.13.0
-	@$(PIP) install "scikit-build-core>=0.11" "pybind11>=2.13" "cmake>=3.25,<4" ninja
+	@$(PIP) install "scikit-build-core>=0.11" "pybind11>=2.13" "setuptools-scm>=8" "cmake>=3.25,<4" ninja
 	@touch $@
 
 # The package's modules and the tests are targets of one build folder.

@@ -18,6 +18,10 @@ set(MOTE_ISA_TABLE
 string(REGEX REPLACE "^(AMD64|amd64)$" "x86_64" MOTE_ARCHITECTURE "${CMAKE_SYSTEM_PROCESSOR}")
 string(REGEX REPLACE "^(arm64|ARM64)$" "aarch64" MOTE_ARCHITECTURE "${MOTE_ARCHITECTURE}")
 
+set(MOTE_INSTRUCTION_SETS ${MOTE_ISA_TABLE})
+list(FILTER MOTE_INSTRUCTION_SETS INCLUDE REGEX "^[^|]*\\|${MOTE_ARCHITECTURE}\\|")
+list(TRANSFORM MOTE_INSTRUCTION_SETS REPLACE "\\|.*" "")
+
 # Kernels are long after inlining. Debuggers get lines but no variables of theirs; what a sanitizer adds would keep gcc's register
 # allocator busy for minutes a file.
 if(NOT MOTE_SANITIZE)

@@ -11,8 +11,6 @@ using mote::capi::give_string;
 using mote::capi::guarded;
 using mote::capi::share;
 
-const char* mote_version(void) { return MOTE_VERSION; }
-
 mote_error_code mote_get_memory(mote_memory* memory, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(memory);

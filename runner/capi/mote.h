@@ -90,6 +90,10 @@ typedef struct {
 } mote_error;
 
 MOTE_API const char* mote_version(void);
+/* *json is an object: "version"; "commit", with "-dirty" where files differed from it, "" where it is not known;
+ * "compiler", "system", "architecture"; "instruction_sets" that there are kernels for, beside code for every CPU;
+ * "backends" of this build. */
+MOTE_API mote_error_code mote_describe_build(char** json, mote_error* error);
 MOTE_API void mote_string_free(char* text);
 
 typedef struct {

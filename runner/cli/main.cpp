@@ -6,6 +6,7 @@
 #include "runner/cli/handles.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
+#include "runner/cli/version.h"
 
 namespace mote::cli {
 namespace {
@@ -28,7 +29,7 @@ int fail(const char* message) {
 int run_main(int argc, char** argv) {
   CLI::App app(kDescription, "mote-runner");
   app.footer(kExamples);
-  app.set_version_flag("--version", std::string("mote-runner ") + mote_version());
+  app.set_version_flag("--version", version_text);
   app.require_subcommand(1);
   Action action;
   add_run(app, action);
