@@ -275,7 +275,7 @@ Value all_are(Runtime& runtime, const Value& self, const Bound&) {
 }
 
 bool is_ascii_character(char32_t c) { return c < 0x80; }
-Value isascii(Runtime& runtime, const Value& self, const Bound& bound) {
+Value is_ascii(Runtime& runtime, const Value& self, const Bound& bound) {
   return self.size == 0 ? Value::of(true) : all_are<is_ascii_character>(runtime, self, bound);
 }
 Value isprintable(Runtime& runtime, const Value& self, const Bound& bound) {
@@ -365,7 +365,7 @@ constexpr Function kMethods[] = {
     method("isdigit", all_are<is_digit_character>),
     method("isnumeric", all_are<is_numeric>),
     method("isspace", all_are<is_space>),
-    method("isascii", isascii),
+    method("isascii", is_ascii),
     method("isprintable", isprintable),
     method("isidentifier", isidentifier),
     method("islower", islower),
