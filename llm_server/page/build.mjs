@@ -20,7 +20,9 @@ const onlyWoff2 = {
 // The licences of what is bundled ask for their text to go with it.
 async function licences(inputs) {
   const packages = new Set(
-    Object.keys(inputs).map((input) => input.match(/node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1]).filter(Boolean),
+    Object.keys(inputs)
+      .map((input) => input.match(/node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1])
+      .filter(Boolean),
   );
   const texts = [];
   for (const name of [...packages].sort()) {

@@ -75,11 +75,17 @@ export class Composer {
   #showFiles() {
     byId("files").replaceChildren(
       ...this.#files.map((file) =>
-        h("li", {}, icon("file"), h("span", {}, file.name), iconButton("close", `Remove ${file.name}`, () => {
-          this.#files = this.#files.filter((other) => other !== file);
-          this.#showFiles();
-          this.focus();
-        })),
+        h(
+          "li",
+          {},
+          icon("file"),
+          h("span", {}, file.name),
+          iconButton("close", `Remove ${file.name}`, () => {
+            this.#files = this.#files.filter((other) => other !== file);
+            this.#showFiles();
+            this.focus();
+          }),
+        ),
       ),
     );
     this.#fit();

@@ -26,7 +26,11 @@ export function icon(name) {
 }
 
 export function iconButton(name, label, onclick, attributes = {}) {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...attributes }, icon(name));
+  return h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...attributes },
+    icon(name),
+  );
 }
 
 export const byId = (id) => document.getElementById(id);

@@ -107,12 +107,18 @@ function begin(node, path, isContinued = false) {
   show(chat);
   thread.redraw(reply);
   thread.follower.follow();
+  // What was clicked is hidden now, or gone.
+  if (document.activeElement === document.body || !document.activeElement.checkVisibility()) composer.focus();
 }
 
 function changed(reply) {
   if (reply.chat === chat) thread.changed(reply);
   const { id } = reply.chat;
-  if (!saving.has(id)) saving.set(id, setTimeout(() => replies.has(id) && keep(reply.chat), SAVE_EVERY));
+  if (!saving.has(id))
+    saving.set(
+      id,
+      setTimeout(() => replies.has(id) && keep(reply.chat), SAVE_EVERY),
+    );
 }
 
 function ended(reply, error) {
@@ -138,9 +144,10 @@ function stop() {
 }
 
 function move(node, step) {
-  chat.move(node.id, step);
+  const target = chat.move(node.id, step);
   keep(chat);
   show(chat);
+  thread.focusVersions(target, step);
 }
 
 function rename(id, title) {
@@ -153,10 +160,12 @@ function rename(id, title) {
 async function remove(id) {
   const found = chats.find((other) => other.id === id);
   replies.get(id)?.stop();
+  replies.delete(id);
   chats = chats.filter((other) => other !== found);
   await deleteChat(id);
   if (chat === found) show(new Chat());
   else showList();
+  if (document.activeElement === document.body) byId("new").focus();
   toast("The chat is deleted.", "Undo", async () => {
     await keep(found);
     showList();
@@ -226,7 +235,9 @@ async function start() {
   composer.focus();
   byId("model").addEventListener("change", ({ target }) => setPreference("model", target.value));
   try {
-    chats = await allChats();
+    const stored = await allChats();
+    const isNew = ({ id }) => !chats.some((other) => other.id === id); // the reader may have been quicker
+    chats = [...chats, ...stored.filter(isNew)].sort((a, b) => b.updated - a.updated);
   } catch (error) {
     toast(`Chats cannot be kept in this browser: ${error.message}`);
   }

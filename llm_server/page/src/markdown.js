@@ -35,8 +35,33 @@ parser.inline.ruler.before("html_inline", "br", (state, isSilent) => {
 const purifier = DOMPurify(window);
 const SANITISE = {
   ALLOWED_TAGS: [
-    "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol", "p", "pre", "s",
-    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "img",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
   ],
   ALLOWED_ATTR: ["alt", "class", "href", "src", "start", "title"],
   ALLOW_DATA_ATTR: false,
@@ -67,7 +92,12 @@ export function draw(tokens) {
 function dressCode(pre) {
   const code = pre.querySelector("code");
   const language = code?.className.match(/language-(\S+)/)?.[1] ?? "";
-  const bar = h("div", { class: "code-bar" }, h("span", {}, language), copyButton("Copy code", () => pre.textContent));
+  const bar = h(
+    "div",
+    { class: "code-bar" },
+    h("span", {}, language),
+    copyButton("Copy code", () => pre.textContent),
+  );
   const box = h("div", { class: "code", role: "group", "aria-label": language ? `Code, ${language}` : "Code" });
   pre.replaceWith(box);
   pre.tabIndex = 0; // wide code is scrolled by the keyboard too

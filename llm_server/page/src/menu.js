@@ -6,10 +6,18 @@ export function openMenu(button, items) {
   const menu = byId("menu");
   menu.replaceChildren(
     ...items.map(([label, action]) =>
-      h("button", { type: "button", role: "menuitem", onclick: () => {
-        menu.hidePopover();
-        action();
-      } }, label),
+      h(
+        "button",
+        {
+          type: "button",
+          role: "menuitem",
+          onclick: () => {
+            menu.hidePopover();
+            action();
+          },
+        },
+        label,
+      ),
     ),
   );
   menu.showPopover();
@@ -27,6 +35,7 @@ export function openMenu(button, items) {
     all[(all.indexOf(document.activeElement) + step + all.length) % all.length].focus();
   };
   menu.ontoggle = ({ newState }) => {
-    if (newState === "closed" && (menu.contains(document.activeElement) || document.activeElement === document.body)) button.focus();
+    if (newState === "closed" && (menu.contains(document.activeElement) || document.activeElement === document.body))
+      button.focus();
   };
 }

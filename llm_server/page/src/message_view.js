@@ -12,7 +12,8 @@ function branches(node, siblings, { move }) {
   const index = siblings.indexOf(node);
   const label = `${index + 1} / ${siblings.length}`;
   return h(
-    "span", { class: "branches", role: "group", "aria-label": "Versions" },
+    "span",
+    { class: "branches", role: "group", "aria-label": "Versions" },
     iconButton("left", "Previous version", () => move(node, -1), { disabled: index === 0 }),
     h("span", { class: "branch", "aria-label": `Version ${index + 1} of ${siblings.length}` }, label),
     iconButton("right", "Next version", () => move(node, 1), { disabled: index === siblings.length - 1 }),
@@ -25,16 +26,25 @@ class QuestionView {
   constructor(node, siblings, actions) {
     this.node = node;
     this.#actions = actions;
-    this.body = h("div", { class: "bubble" }, ...(node.attachments ?? []).map(attachment), h("div", { class: "said" }, node.content));
+    this.body = h(
+      "div",
+      { class: "bubble" },
+      ...(node.attachments ?? []).map(attachment),
+      h("div", { class: "said" }, node.content),
+    );
     this.foot = h(
-      "div", { class: "actions" },
+      "div",
+      { class: "actions" },
       branches(node, siblings, actions),
       copyButton("Copy question", () => node.content),
       iconButton("edit", "Edit question", () => this.#edit()),
     );
     this.element = h(
-      "article", { class: "message user", "data-id": node.id, "aria-label": "You" },
-      h("h2", { class: "visually-hidden" }, "You"), this.body, this.foot,
+      "article",
+      { class: "message user", "data-id": node.id, "aria-label": "You" },
+      h("h2", { class: "visually-hidden" }, "You"),
+      this.body,
+      this.foot,
     );
   }
 
@@ -53,8 +63,15 @@ class QuestionView {
       if (text.value.trim() || this.node.attachments) this.#actions.edit(this.node, text.value.trim());
     };
     const form = h(
-      "form", { class: "edit", onsubmit: submit }, text,
-      h("div", { class: "edit-foot" }, h("button", { type: "button", onclick: close }, "Cancel"), h("button", { class: "primary" }, "Send")),
+      "form",
+      { class: "edit", onsubmit: submit },
+      text,
+      h(
+        "div",
+        { class: "edit-foot" },
+        h("button", { type: "button", onclick: close }, "Cancel"),
+        h("button", { class: "primary" }, "Send"),
+      ),
     );
     form.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
@@ -85,21 +102,43 @@ class ReplyView {
     this.node = node;
     this.author = node.model || "Assistant";
     this.summary = h("summary");
-    this.reasoning = h("details", { class: "reasoning", ontoggle: () => this.#drawReasoning() }, this.summary, this.#reasoning.element);
-    this.waiting = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), (this.waitingText = h("span")));
+    this.reasoning = h(
+      "details",
+      { class: "reasoning", ontoggle: () => this.#drawReasoning() },
+      this.summary,
+      this.#reasoning.element,
+    );
+    this.waiting = h(
+      "div",
+      { class: "waiting" },
+      h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
+      (this.waitingText = h("span")),
+    );
     this.calls = h("div", { class: "calls" });
     this.note = h("span", { class: "note" });
-    this.error = h("div", { class: "error", role: "alert" }, (this.errorText = h("span")), h("button", { type: "button", onclick: () => actions.again(node) }, "Try again"));
+    this.error = h(
+      "div",
+      { class: "error", role: "alert" },
+      (this.errorText = h("span")),
+      h("button", { type: "button", onclick: () => actions.again(node) }, "Try again"),
+    );
     this.resume = h("button", { type: "button", class: "resume", onclick: () => actions.resume(node) }, "Continue");
     this.buttons = h(
-      "span", { class: "buttons" },
+      "span",
+      { class: "buttons" },
       branches(node, siblings, actions),
       (this.copy = copyButton("Copy reply", () => node.content)),
       (this.again = iconButton("again", "Make the reply again", () => actions.again(node))),
     );
     this.element = h(
-      "article", { class: "message assistant", "data-id": node.id, "aria-label": this.author },
-      h("h2", { class: "author" }, this.author), this.reasoning, this.#content.element, this.calls, this.waiting, this.error,
+      "article",
+      { class: "message assistant", "data-id": node.id, "aria-label": this.author },
+      h("h2", { class: "author" }, this.author),
+      this.reasoning,
+      this.#content.element,
+      this.calls,
+      this.waiting,
+      this.error,
       h("div", { class: "actions" }, this.buttons, this.resume, this.note),
     );
   }
@@ -157,11 +196,16 @@ function noteText({ stats, finish, error }) {
     error ? "" : (ENDS[finish] ?? "Interrupted"),
     stats?.tokens !== undefined && `${stats.tokens} ${stats.tokens === 1 ? "token" : "tokens"}`,
     speedText(stats?.perSecond),
-  ].filter(Boolean).join(" · ");
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 function noteTitle({ stats }) {
   if (!stats?.seconds) return "";
-  const prompt = stats.promptTokens === undefined ? "" : `\nPrompt: ${stats.promptTokens} tokens, ${stats.cachedTokens} of them read before`;
+  const prompt =
+    stats.promptTokens === undefined
+      ? ""
+      : `\nPrompt: ${stats.promptTokens} tokens, ${stats.cachedTokens} of them read before`;
   return `First token after ${stats.firstToken.toFixed(2)} s, the last after ${stats.seconds.toFixed(2)} s${prompt}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Returns a function that asks for a drawing: at most one a frame, and with pauses three times as long as drawing takes,
- * so that a very long block slows down its own drawing and nothing else.
+ * Returns a function that asks for a drawing: at most one a frame, and with pauses three times as long as a drawing
+ * takes, so that a very long block slows down its own drawing and nothing else.
  */
 export function paced(draw) {
   let isAsked = false;

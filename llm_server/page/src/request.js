@@ -21,7 +21,9 @@ export function messagesOf(path, system) {
     if (node.role === "assistant") {
       if (!node.content && !node.reasoning) continue;
       found.push({
-        role: "assistant", content: node.content, ...(node.reasoning && { reasoning_content: node.reasoning }),
+        role: "assistant",
+        content: node.content,
+        ...(node.reasoning && { reasoning_content: node.reasoning }),
       });
     } else if (found.at(-1)?.role === "user") {
       found.at(-1).content += `\n\n${questionText(node)}`;

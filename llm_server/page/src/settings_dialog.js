@@ -39,7 +39,8 @@ function fieldRow(field) {
   });
   const range = field.max === undefined ? `${field.min} or more` : `${field.min} to ${field.max}`;
   return h(
-    "div", { class: `field field-${field.kind}` },
+    "div",
+    { class: `field field-${field.kind}` },
     h("label", { for: id }, field.label),
     control,
     h("p", { class: "hint", id: `${id}-hint` }, field.hint),
@@ -50,11 +51,16 @@ function fieldRow(field) {
 function controlOf({ name, kind, min, max, step, choices }, id) {
   const attributes = { id, name, "aria-describedby": `${id}-hint` };
   if (kind === "text") return h("textarea", { ...attributes, rows: name === "system" ? 4 : 2 });
-  if (kind === "choice") return h("select", attributes, ...choices.map(([value, label]) => h("option", { value }, label)));
+  if (kind === "choice")
+    return h("select", attributes, ...choices.map(([value, label]) => h("option", { value }, label)));
   return h("input", { ...attributes, type: "number", min, max, step, placeholder: "default", inputmode: "decimal" });
 }
 
-const THEMES = { "": ["auto", "Theme: as the system"], light: ["light", "Theme: light"], dark: ["dark", "Theme: dark"] };
+const THEMES = {
+  "": ["auto", "Theme: as the system"],
+  light: ["light", "Theme: light"],
+  dark: ["dark", "Theme: dark"],
+};
 
 function setUpTheme() {
   const button = byId("theme");

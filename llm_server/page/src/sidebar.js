@@ -23,7 +23,10 @@ export class Sidebar {
       picker.value = "";
     });
     byId("export").addEventListener("click", ({ currentTarget }) =>
-      openMenu(currentTarget, [["As JSON, to import again", () => actions.save(null, "json")], ["As Markdown, to read", () => actions.save(null, "md")]]),
+      openMenu(currentTarget, [
+        ["As JSON, to import again", () => actions.save(null, "json")],
+        ["As Markdown, to read", () => actions.save(null, "md")],
+      ]),
     );
     byId("toggle-sidebar").addEventListener("click", () => this.#setOpen(document.body.dataset.sidebar !== "open"));
     byId("backdrop").addEventListener("click", () => this.#setOpen(false));
@@ -74,19 +77,33 @@ export class Sidebar {
   #item(chat) {
     const { open, save, remove } = this.#actions;
     const isRunning = this.#running.has(chat.id);
-    const menu = iconButton("more", `More about ${chat.title}`, () =>
-      openMenu(menu, [
-        ["Rename", () => this.#rename(item, chat)],
-        ["Export as JSON", () => save(chat.id, "json")],
-        ["Export as Markdown", () => save(chat.id, "md")],
-        ["Delete", () => remove(chat.id)],
-      ]), { "aria-haspopup": "menu" });
+    const menu = iconButton(
+      "more",
+      `More about ${chat.title}`,
+      () =>
+        openMenu(menu, [
+          ["Rename", () => this.#rename(item, chat)],
+          ["Export as JSON", () => save(chat.id, "json")],
+          ["Export as Markdown", () => save(chat.id, "md")],
+          ["Delete", () => remove(chat.id)],
+        ]),
+      { "aria-haspopup": "menu" },
+    );
     const item = h(
-      "li", { class: "chat", "data-id": chat.id },
-      h("button", {
-        type: "button", class: "chat-open", title: chat.title, "aria-current": chat.id === this.#current ? "page" : null,
-        onclick: () => this.#leave(() => open(chat.id)),
-      }, h("span", { class: "chat-title" }, chat.title), isRunning && h("span", { class: "running", role: "img", "aria-label": "A reply is under way" })),
+      "li",
+      { class: "chat", "data-id": chat.id },
+      h(
+        "button",
+        {
+          type: "button",
+          class: "chat-open",
+          title: chat.title,
+          "aria-current": chat.id === this.#current ? "page" : null,
+          onclick: () => this.#leave(() => open(chat.id)),
+        },
+        h("span", { class: "chat-title" }, chat.title),
+        isRunning && h("span", { class: "running", role: "img", "aria-label": "A reply is under way" }),
+      ),
       menu,
     );
     return item;
@@ -104,9 +121,11 @@ export class Sidebar {
     };
     input.addEventListener("blur", () => end(true));
     input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") end(true);
-      if (event.key === "Escape") end(false);
-      if (event.key === "Escape") event.stopPropagation();
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault(); // Enter does not press what has the focus next
+      event.stopPropagation(); // Escape stops no reply
+      end(event.key === "Enter");
+      document.querySelector(`.chat[data-id="${CSS.escape(chat.id)}"] .chat-open`)?.focus();
     });
     item.replaceChildren(input);
     input.focus();
@@ -116,7 +135,7 @@ export class Sidebar {
 
 function matches(chat, sought) {
   if (!sought || chat.title.toLocaleLowerCase().includes(sought)) return true;
-  return chat.messages().some((node) =>
-    (node.role === "user" ? questionText(node) : node.content).toLocaleLowerCase().includes(sought),
-  );
+  return chat
+    .messages()
+    .some((node) => (node.role === "user" ? questionText(node) : node.content).toLocaleLowerCase().includes(sought));
 }

@@ -57,6 +57,13 @@ export class Thread {
     this.#draw();
   }
 
+  /** Keeps the keyboard where it was: at the arrows of a message that has taken another's place. */
+  focusVersions(node, step) {
+    const [back, on] = this.#viewOf(node).element.querySelectorAll(".branches button");
+    const [same, other] = step < 0 ? [back, on] : [on, back];
+    (same.disabled ? other : same).focus();
+  }
+
   #draw() {
     if (this.#reply) this.#viewOf(this.#reply.node)?.draw(this.#reply);
   }

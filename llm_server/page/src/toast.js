@@ -7,10 +7,24 @@ export function toast(text, label, action) {
   const element = byId("toast");
   const hide = () => (element.hidden = true);
   element.hidden = false;
-  element.replaceChildren(text, ...(label ? [h("button", { type: "button", onclick: () => {
-    hide();
-    action();
-  } }, label)] : []));
+  element.replaceChildren(
+    text,
+    ...(label
+      ? [
+          h(
+            "button",
+            {
+              type: "button",
+              onclick: () => {
+                hide();
+                action();
+              },
+            },
+            label,
+          ),
+        ]
+      : []),
+  );
   clearTimeout(timer);
   timer = setTimeout(hide, 8000);
 }

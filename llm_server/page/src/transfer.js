@@ -36,13 +36,19 @@ export function newOnes(imported, existing) {
 export function toMarkdown(chat) {
   const parts = chat.path().map((node) => {
     if (node.role === "user") return `## You\n\n${questionText(node)}\n`;
-    const reasoning = node.reasoning ? `<details><summary>Reasoning</summary>\n\n${node.reasoning}\n\n</details>\n\n` : "";
+    const reasoning = node.reasoning
+      ? `<details><summary>Reasoning</summary>\n\n${node.reasoning}\n\n</details>\n\n`
+      : "";
     return `## ${node.model || "Assistant"}\n\n${reasoning}${node.content}\n`;
   });
   return [`# ${chat.title || "Chat"}\n`, ...parts].join("\n");
 }
 
 export function fileName(title, suffix) {
-  const name = title.normalize().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60);
+  const name = title
+    .normalize()
+    .replace(/[^\p{L}\p{N}]+/gu, "-")
+    .replace(/^-|-$/g, "")
+    .slice(0, 60);
   return `${name || "chat"}.${suffix}`;
 }

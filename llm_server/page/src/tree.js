@@ -43,7 +43,8 @@ export class Chat {
   /** The messages that are shown, from the first to the last. */
   path() {
     const found = [];
-    for (let id = this.#selected.get(null); id !== undefined; id = this.#selected.get(id)) found.push(this.#nodes.get(id));
+    for (let id = this.#selected.get(null); id !== undefined; id = this.#selected.get(id))
+      found.push(this.#nodes.get(id));
     return found;
   }
 
@@ -78,7 +79,10 @@ export class Chat {
   /** Errors: TypeError, RangeError naming what is wrong. */
   static fromJSON(json) {
     const chat = new Chat({
-      id: text(json, "id"), title: text(json, "title"), created: number(json, "created"), updated: number(json, "updated"),
+      id: text(json, "id"),
+      title: text(json, "title"),
+      created: number(json, "created"),
+      updated: number(json, "updated"),
     });
     if (!Array.isArray(json.messages)) throw new TypeError("messages: must be a list");
     const shown = [];
@@ -94,7 +98,8 @@ export class Chat {
 function text(object, field, ...accepted) {
   const value = object?.[field];
   if (typeof value !== "string") throw new TypeError(`${field}: must be a text`);
-  if (accepted.length > 0 && !accepted.includes(value)) throw new RangeError(`${field}: must be ${accepted.join(" or ")}`);
+  if (accepted.length > 0 && !accepted.includes(value))
+    throw new RangeError(`${field}: must be ${accepted.join(" or ")}`);
   return value;
 }
 

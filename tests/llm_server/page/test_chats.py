@@ -48,6 +48,7 @@ def test_an_edited_question_stands_beside_the_first(chat):
     assert chat.server.requests[2]["messages"] == [{"role": "user", "content": "other"}]
     chat.page.click("[aria-label='Previous version']")
     assert (chat.questions, chat.replies, branch(chat)) == (["first", "second"], ["A1", "A2"], ["1 / 2"])
+    assert chat.page.evaluate("document.activeElement.ariaLabel") == "Next version"
     assert chat.page.evaluate("document.querySelector('[aria-label=\"Previous version\"]').disabled")
     chat.ask("third")
     assert [m["content"] for m in chat.server.requests[3]["messages"]] == ["first", "A1", "second", "A2", "third"]
@@ -111,6 +112,7 @@ def test_chats_are_found_renamed_deleted_and_brought_back(chat):
     page.type("Felines")
     page.press("Enter")
     page.until("document.querySelector('.chat:last-child .chat-title')?.textContent === 'Felines'")
+    assert page.evaluate("document.activeElement.title") == "Felines"
     chat.choose(".chat:last-child .icon-button", "Delete")
     page.until("document.querySelectorAll('.chat').length === 1")
     page.click("#toast button")
@@ -152,6 +154,7 @@ def test_chats_become_files_and_come_back(chat, browser, tmp_path):
     page.until("document.getElementById('toast').textContent === 'Imported: 0 of 2; the others were there already.'")
     other = browser.page()
     other.go(chat.server.url)
+    other.until("document.getElementById('model').value")
     other.choose_file("#import-file", path)
     other.until("document.querySelectorAll('.chat').length === 2")
     other.click(".chat:last-child .chat-open")

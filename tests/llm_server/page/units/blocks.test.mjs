@@ -24,7 +24,10 @@ const TEXTS = [
 for (const [index, text] of TEXTS.entries()) {
   test(`text ${index} that grows ends in the blocks that it has as a whole`, () => {
     for (const step of [1, 2, 7]) {
-      assert.deepEqual(grown(text, step).sources, split(parser, text).map((block) => block.source));
+      assert.deepEqual(
+        grown(text, step).sources,
+        split(parser, text).map((block) => block.source),
+      );
     }
   });
 }

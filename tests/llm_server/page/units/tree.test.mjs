@@ -26,7 +26,10 @@ test("a sibling is shown, and moving brings back what followed", () => {
 test("the path to a message is the one it was said in", () => {
   const { chat } = branched();
   const more = chat.messages().find((node) => node.content === "more");
-  assert.deepEqual(chat.pathTo(more.id).map((node) => node.content), ["q", "a1", "more"]);
+  assert.deepEqual(
+    chat.pathTo(more.id).map((node) => node.content),
+    ["q", "a1", "more"],
+  );
 });
 
 test("a chat comes back from its file with the same branch shown", () => {
@@ -42,9 +45,12 @@ test("messages that cannot be are refused", () => {
   const good = { id: "a", role: "user", content: "c", created: 1 };
   assert.equal(Chat.fromJSON(file(good)).path().length, 1);
   for (const [change, words] of [
-    [{ parent: "b" }, /no message b/], [{ role: "system" }, /role: must be user or assistant/],
-    [{ content: 1 }, /content: must be a text/], [{ created: "x" }, /created: must be a number/],
-  ]) assert.throws(() => Chat.fromJSON(file({ ...good, ...change })), words);
+    [{ parent: "b" }, /no message b/],
+    [{ role: "system" }, /role: must be user or assistant/],
+    [{ content: 1 }, /content: must be a text/],
+    [{ created: "x" }, /created: must be a number/],
+  ])
+    assert.throws(() => Chat.fromJSON(file({ ...good, ...change })), words);
   assert.throws(() => Chat.fromJSON({ ...file(good), messages: [good, good] }), /twice/);
   assert.equal({}.polluted, undefined);
   assert.equal(Chat.fromJSON(file({ ...good, id: "__proto__" })).path().length, 1);
@@ -62,11 +68,14 @@ test("an imported chat that has changed stands beside the one that is there", ()
 
 test("replies that never came are left out, and questions are joined", () => {
   const path = [
-    { role: "user", content: "a" }, { role: "assistant", content: "", error: "busy" }, { role: "user", content: "b" },
+    { role: "user", content: "a" },
+    { role: "assistant", content: "", error: "busy" },
+    { role: "user", content: "b" },
     { role: "assistant", content: "c", reasoning: "r" },
   ];
   assert.deepEqual(messagesOf(path, " "), [
-    { role: "user", content: "a\n\nb" }, { role: "assistant", content: "c", reasoning_content: "r" },
+    { role: "user", content: "a\n\nb" },
+    { role: "assistant", content: "c", reasoning_content: "r" },
   ]);
   assert.equal(messagesOf(path, "s")[0].content, "s");
 });
