@@ -203,17 +203,21 @@ def rope(x, cos, sin, *, layout="half"):
     return torch.cat((turned, x[..., size:]), dim=-1)
 
 
-def _attention_fake(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0):
+def _attention_fake(
+    q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0, bidirectional=0
+):
     width = q.shape[3] if v is None else v.shape[3]
     return q.new_empty(q.shape[0], q.shape[2], q.shape[1], width)
 
 
 @define(
     "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None, *,"
-    " int state, float scale, int window=0, float softcap=0.0) -> Tensor",
+    " int state, float scale, int window=0, float softcap=0.0, int bidirectional=0) -> Tensor",
     _attention_fake,
 )
-def attention(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0):
+def attention(
+    q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0, bidirectional=0
+):
     states = ReferenceState.active()
     if k is not None:
         states.append(state, k[0].float(), v[0].float(), int(positions[0, 0]))
@@ -227,9 +231,9 @@ def attention(q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale
     distance = torch.arange(keys.shape[1]) - positions[0][:, None]  # [T, N], key position - query position
     if alibi_slopes is not None:
         scores = scores + alibi_slopes[:, None, None] * distance
-    hidden = distance > 0
+    hidden = torch.zeros_like(distance, dtype=torch.bool) if bidirectional else distance > 0
     if window:
-        hidden = hidden | (distance <= -window)
+        hidden = hidden | (distance.abs() >= window)
     scores = scores.masked_fill(hidden, float("-inf"))
     if sinks is not None:
         scores = torch.cat((scores, sinks[:, None, None].expand(-1, scores.shape[1], 1)), dim=-1)

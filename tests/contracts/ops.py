@@ -31,10 +31,12 @@ def positions(first: int, count: int) -> Tensor:
     return torch.arange(first, first + count)[None]
 
 
-def sdpa(q, k, v, *_, scale, window=0, groups=1) -> Tensor:
+def sdpa(q, k, v, *_, scale, window=0, groups=1, bidirectional=False) -> Tensor:
     tokens = torch.arange(q.shape[2])
     distance = tokens[:, None] - tokens[None]
     mask = (distance >= 0) & (distance < (window or 1 << 30))
+    if bidirectional:
+        mask = mask | mask.T
     q, k, v = (t.double() for t in (q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(1, 2)
 
@@ -121,6 +123,11 @@ CASES = [
          lambda *a: sdpa(*a, scale=0.3, groups=2), {"scale": 0.3}),
     Case("attention", "window", inputs(*QKV, positions(0, 9)), lambda *a: sdpa(*a, scale=0.25, window=3),
          {"scale": 0.25, "window": 3}),
+    Case("attention", "bidirectional", inputs(*QKV, positions(0, 9)),
+         lambda *a: sdpa(*a, scale=0.25, bidirectional=True), {"scale": 0.25, "bidirectional": 1}),
+    Case("attention", "bidirectional window", inputs(*QKV, positions(0, 9)),
+         lambda *a: sdpa(*a, scale=0.25, window=3, bidirectional=True),
+         {"scale": 0.25, "window": 3, "bidirectional": 1}),
     Case("attention", "softcap", inputs(*QKV, positions(0, 9)), lambda *a: softcapped(*a, scale=2.0, softcap=5.0),
          {"scale": 2.0, "softcap": 5.0}),
     Case("attention", "sinks", inputs(*QKV, positions(0, 9), normal(4)), lambda *a: with_sinks(*a, scale=0.25),

@@ -19,6 +19,7 @@ struct Setting {
   float softcap = 0;
   KvType type = KvType::kFloat32;
   double tolerance = 3e-6;
+  bool bidirectional = false;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
@@ -131,6 +132,7 @@ inline Status attend_with(const AttentionKernel* kernel, const Setting& s, const
   s.alibi ? call.input(sequence.slopes) : call.absent();
   call.output(DType::kFloat32, {1, end - begin, s.heads, s.value_dim}).state(state_shape(s)).caches(&cache.caches);
   call.integers("state", {0}).number("scale", 0.3).integers("window", {s.window}).number("softcap", s.softcap);
+  if (s.bidirectional) call.integers("bidirectional", {1});
   if (kernel != nullptr) MOTE_RETURN_IF_ERROR(call.check());
   const Status status = kernel == nullptr ? call.run(threads) : run_with(kernel, call, cache.caches, threads);
   if (status.ok() && out != nullptr) *out = std::move(call.result());
@@ -148,7 +150,8 @@ inline std::vector<double> expected_row(const Setting& s, const Sequence& sequen
   const int64_t tokens = sequence.q.tensor.size(2), kv = head / (s.heads / s.kv_heads);
   std::vector<double> scores, result(static_cast<size_t>(s.value_dim), 0.0);
   std::vector<int64_t> seen;
-  for (int64_t p = 0; p <= t; ++p) {
+  for (int64_t p = 0; p < (s.bidirectional ? tokens : t + 1); ++p) {
+    if (s.bidirectional && s.window != 0 && p >= t + s.window) continue;
     if (s.window != 0 && p <= t - s.window && p >= s.num_sinks) continue;
     double score = 0;
     for (int64_t d = 0; d < s.head_dim; ++d) {

@@ -101,6 +101,43 @@ std::vector<Setting> settings() {
 INSTANTIATE_TEST_SUITE_P(Settings, Attention, testing::ValuesIn(settings()),
                          [](const auto& one) { return std::string(one.param.name); });
 
+TEST(BidirectionalAttention, agrees_with_softmax_in_double_for_any_number_of_threads) {
+  for (const int window : {0, 1, 9, 300}) {
+    for (const int64_t tokens : {int64_t{1}, int64_t{16}, int64_t{83}, int64_t{300}}) {
+      for (const KvType type : {KvType::kFloat32, KvType::kInt8}) {
+        const Setting s{.name = "bidirectional",
+                        .window = window,
+                        .type = type,
+                        .tolerance = type == KvType::kInt8 ? 3e-2 : 3e-6,
+                        .bidirectional = true};
+        const Sequence sequence = random_sequence(s, tokens, 5);
+        Owned first;
+        for (const int threads : {1, 2, 5}) {
+          Cache cache(s, tokens);
+          Owned out;
+          ASSERT_TRUE(attend(s, sequence, cache, 0, tokens, threads, &out).ok());
+          if (threads == 1) {
+            first = std::move(out);
+            EXPECT_LT(relative_error(first.as<float>(), expected_rows(s, sequence, 0, tokens)), s.tolerance)
+                << window << " " << tokens;
+          } else {
+            EXPECT_TRUE(same_bits(first, out)) << window << " " << tokens << " " << threads;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BidirectionalAttention, refuses_rings_and_alibi) {
+  const Setting ring{.name = "ring", .window = 4, .ring = 4, .bidirectional = true};
+  const Setting alibi{.name = "alibi", .alibi = true, .bidirectional = true};
+  for (const Setting& s : {ring, alibi}) {
+    Cache cache(s, 8);
+    EXPECT_EQ(Code::kInvalidProgram, attend(s, random_sequence(s, 4, 1), cache, 0, 4, 1, nullptr).code());
+  }
+}
+
 TEST(AttentionRefuses, positions_that_the_cache_does_not_hold) {
   const Setting plain{.name = "plain"};
   const Sequence sequence = random_sequence(plain, 9, 1);

@@ -63,13 +63,14 @@ void prepare(const KvHead& head, float scale, QueryTile& tile) {
 uint32_t visible_slots(const ScoreRule& rule, int64_t position, int64_t first, uint32_t held) {
   const int64_t last = first + kKvBlockSlots - 1;
   const bool in_window = rule.window == 0 || first > position - rule.window;
-  if (last <= position && in_window) return held;
-  if (first > position) return 0;
+  const int64_t last_seen = rule.last_seen(position);
+  if (last <= last_seen && in_window) return held;
+  if (first > last_seen) return 0;
   uint32_t visible = 0;
   for (int i = 0; i < kKvBlockSlots; ++i) {
     const int64_t distance = first + i - position;
     const bool inside = rule.window == 0 || distance > -rule.window || first + i < rule.num_sinks;
-    if (distance <= 0 && inside) visible |= 1u << i;
+    if (first + i <= last_seen && inside) visible |= 1u << i;
   }
   return visible & held;
 }
@@ -84,7 +85,8 @@ void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& t
   }
   for (int b = 0; b < blocks.count; ++b) {
     const bool in_window = rule.window == 0 || blocks.first[b] > highest - rule.window;
-    tile.full[b] = blocks.held[b] == kAllLanes && blocks.first[b] + kKvBlockSlots - 1 <= lowest && in_window;
+    const bool before_end = blocks.first[b] + kKvBlockSlots - 1 <= rule.last_seen(lowest);
+    tile.full[b] = blocks.held[b] == kAllLanes && before_end && in_window;
     if (tile.full[b]) continue;
     for (int row = 0; row < tile.rows; ++row) {
       const uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);

@@ -52,9 +52,16 @@ struct SplitBlocks {
 };
 
 struct ScoreRule {
-  float softcap = 0;      // 0: none
-  int64_t window = 0;     // 0: none
-  int64_t num_sinks = 0;  // positions that every window sees
+  float softcap = 0;           // 0: none
+  int64_t window = 0;          // 0: none
+  int64_t num_sinks = 0;       // positions that every window sees
+  bool bidirectional = false;  // queries also see what follows them, as far as the window reaches
+
+  // The last position that the query at `position` may see.
+  int64_t last_seen(int64_t position) const {
+    if (!bidirectional) return position;
+    return window == 0 ? INT64_MAX : position + window - 1;
+  }
 };
 
 // Softmax of some queries over some positions: sums / totals is the weighted mean of values; maxima is what was

@@ -64,11 +64,17 @@ Status check_attention(Call& call) {
   AttentionParams params;
   MOTE_ASSIGN(params.state, integer_in(call, "state", 0, std::numeric_limits<int32_t>::max()));
   MOTE_ASSIGN(params.window, integer_or(call, "window", 0, 0, kMaxTensorElements));
+  MOTE_ASSIGN(const int64_t bidirectional, integer_or(call, "bidirectional", 0, 0, 1));
+  params.bidirectional = bidirectional == 1;
   MOTE_ASSIGN(const double scale, call.number("scale"));
   MOTE_ASSIGN(const double softcap, number_or(call, "softcap", 0.0));
   params.scale = static_cast<float>(scale);
   params.softcap = static_cast<float>(softcap);
   MOTE_ASSIGN(const StateShape shape, cache_shape(call, params));
+  // A ring may have written over what a query sees behind it, and ALiBi has no distance of later keys.
+  const bool can_look_back = shape.window == 0 && optional_input(call, kSlopes) == nullptr;
+  MOTE_REQUIRE(!params.bidirectional || can_look_back, kBad,
+               "attribute 'bidirectional' = 1: must be 0 for a cache with a window and with alibi_slopes");
   MOTE_RETURN_IF_ERROR(check_operands(call, shape));
   MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, call.inputs[kQuery]->size(2)));
   call.make_params<AttentionParams>() = params;
@@ -150,9 +156,12 @@ Cost attention_cost(const Call& call, const KernelContext& context) {
     int64_t seen = 0;  // by all queries
     int64_t last = 0;
     for (int64_t t = begin; t < begin + sequence.tokens; ++t) {
+      last = std::max(last, position_at(*call.inputs[kPositions], t) + 1);
+    }
+    for (int64_t t = begin; t < begin + sequence.tokens; ++t) {
       const int64_t position = position_at(*call.inputs[kPositions], t);
-      seen += std::min(position + 1, limit);
-      last = std::max(last, position + 1);
+      const int64_t behind = params.bidirectional ? std::min(last - 1 - position, limit - 1) : 0;
+      seen += std::min(position + 1, limit) + behind;
     }
     const int64_t rows = limit == INT64_MAX ? last : std::min(last, limit + sequence.tokens - 1);
     cost.bytes += cached_bytes(cache.type, rows * cache.num_heads * width);

@@ -154,7 +154,8 @@ class Attention {
         params_(call.get_params<AttentionParams>()),
         positions_(*call.inputs[kPositions]),
         memory_(context.scratch) {
-    rule_ = {params_.softcap, params_.window, cache_.num_sinks};
+    rule_ = {params_.softcap, params_.window, cache_.num_sinks, params_.bidirectional};
+    for (int64_t t = 0; t < shape_.tokens; ++t) last_ = std::max(last_, position(t));
     shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
   }
 
@@ -257,7 +258,7 @@ class Attention {
 
   SplitRange range_of(const QueryTile& tile) const {
     const auto [lowest, highest] = std::minmax_element(tile.positions, tile.positions + tile.rows);
-    return SplitRange(cache_, params_.window, *lowest, *highest);
+    return SplitRange(cache_, params_.window, *lowest, std::min(last_, rule_.last_seen(*highest)));
   }
 
   void attend(int64_t unit, const SplitRange& range, int64_t split, QueryTile& tile, const SoftmaxSums& result) const {
@@ -322,12 +323,9 @@ class Attention {
   }
 
   SplitRange whole_range() const {
-    int64_t lowest = position(0), highest = position(0);
-    for (int64_t t = 1; t < shape_.tokens; ++t) {
-      lowest = std::min(lowest, position(t));
-      highest = std::max(highest, position(t));
-    }
-    return SplitRange(cache_, params_.window, lowest, highest);
+    int64_t lowest = position(0);
+    for (int64_t t = 1; t < shape_.tokens; ++t) lowest = std::min(lowest, position(t));
+    return SplitRange(cache_, params_.window, lowest, last_);
   }
 
   // Tasks that are worth handing to a thread.
@@ -346,6 +344,7 @@ class Attention {
   const Tensor& positions_;
   std::span<std::byte> memory_, shared_;
   ScoreRule rule_;
+  int64_t last_ = 0;  // position of the tokens
 };
 
 // All sequences of a call in the same parallel regions.

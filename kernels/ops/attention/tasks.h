@@ -15,6 +15,7 @@ struct AttentionParams {
   int64_t window = 0;
   float scale = 1;
   float softcap = 0;
+  bool bidirectional = false;
   const AttentionKernel* kernel = nullptr;
 };
 
