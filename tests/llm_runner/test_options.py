@@ -127,6 +127,15 @@ def test_a_sampling_option_turns_sampling_on_and_temperature_0_is_greedy(demo):
     assert len(texts(temperature=3.0, seed=4)) == 1
 
 
+def test_other_names_are_the_same_options(demo):
+    own = demo.generate(PROMPT, max_new_tokens=6, do_sample=False, stop_strings=["zzz"], context_length=64).text()
+    assert demo.generate(PROMPT, max_tokens=6, temp=0, stop="zzz", num_ctx=64, n_threads=1).text() == own
+    with pytest.raises(ArgumentError, match="temperature = -1"):
+        demo.generate(PROMPT, temp=-1)
+    with pytest.raises(ArgumentError, match="stop and stop_strings are the same option"):
+        demo.generate(PROMPT, stop="a", stop_strings=["b"])
+
+
 def test_a_grammar_comes_by_its_source_or_compiled(demo):
     def text(**options):
         return demo.generate(PROMPT, max_new_tokens=12, do_sample=False, **options).text()
@@ -149,17 +158,17 @@ def test_a_grammar_comes_by_its_source_or_compiled(demo):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.generate(PROMPT, max_tokens=3), "unknown option max_tokens: must be one of .*kv_dtype"),
-        (lambda model: model.generate(PROMPT, max_tokens=None), "unknown option max_tokens"),
-        (lambda model: model.generate(PROMPT, top_q=object()), "unknown option top_q"),
-        (lambda model: model.generate(PROMPT, backend="cpu"), "unknown option backend"),
-        (lambda model: model.session(top_p=0.5), "unknown option top_p: must be one of context_length, "),
-        (lambda model: model.session().generate(PROMPT, threads=1), "unknown option threads"),
-        (lambda model: model.session().generate(PROMPT, num_beams=2), "unknown option num_beams"),
-        (lambda model: model.batch(top_p=0.5), "unknown option top_p"),
-        (lambda model: model.chat([{"role": "user", "content": "x"}], tool=1), "unknown option tool"),
-        (lambda model: Model.load(model.path, threads=1), "unknown option threads: must be one of backend, "),
-        (lambda model: warp(np.zeros(3), threads=1), "unknown option threads"),
+        (lambda model: model.generate(PROMPT, max_token_number=3), "there is no option 'max_token_number': must be one of .*kv_dtype"),
+        (lambda model: model.generate(PROMPT, max_length=None), "there is no option 'max_length': it counts the prompt"),
+        (lambda model: model.generate(PROMPT, top_q=object()), r"there is no option 'top_q': did you mean 'top_k'\?"),
+        (lambda model: model.generate(PROMPT, backend="cpu"), "there is no option 'backend'"),
+        (lambda model: model.session(top_p=0.5), "there is no option 'top_p' here, it is one of a generation: must be one of context_length, "),
+        (lambda model: model.session().generate(PROMPT, threads=1), "there is no option 'threads'"),
+        (lambda model: model.session().generate(PROMPT, num_beams=2), "there is no option 'num_beams': beams have a search of their own"),
+        (lambda model: model.batch(top_p=0.5), "there is no option 'top_p'"),
+        (lambda model: model.chat([{"role": "user", "content": "x"}], tool=1), "there is no option 'tool'"),
+        (lambda model: Model.load(model.path, threads=1), "there is no option 'threads' here, it is one of a session: must be one of backend, "),
+        (lambda model: warp(np.zeros(3), threads=1), "there is no option 'threads'"),
         (lambda model: model.session(cpus=[]), r"cpus = \[\]: must be a text"),
         (lambda model: model.session(cpus=[-1]), r"cpus = \[-1\]"),
         (lambda model: Model.load(model.path, mmap=1), "mmap = 1: must be true or false"),

@@ -128,7 +128,7 @@ def test_errors_name_what_is_wrong(demo):
     with demo.batch(context_length=8) as batch:
         with pytest.raises(ContextFullError):
             batch.add(list(range(9)))
-        with pytest.raises(ArgumentError, match="unknown option"):
+        with pytest.raises(ArgumentError, match="there is no option"):
             batch.add("x", beams=3)
         session = demo.session(context_length=8)
         batch.add("x", session=session)

@@ -244,7 +244,7 @@ def test_calls_have_ids_that_are_unique_in_the_conversation(demo):
 def test_bad_chats_are_refused(demo, demo_path):
     with pytest.raises(TemplateError, match="no"):
         demo.chat(MESSAGES, chat_template="{{ raise_exception('no') }}")
-    with pytest.raises(ArgumentError, match="unknown option max_tokens"):
-        demo.chat(MESSAGES, max_tokens=3)
+    with pytest.raises(ArgumentError, match="there is no option 'max_length': it counts the prompt too"):
+        demo.chat(MESSAGES, max_length=3)
     with Model.load(demo_path) as model, pytest.raises(ArgumentError, match="finite"):
         model.chat([{"role": "user", "content": float("nan")}])

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
+#include "base/closest.h"
 #include "base/utf8.h"
 #include "runner/generation/defaults.h"
 #include "runner/generation/options/compiled_grammars.h"
+#include "runner/generation/options/other_names.h"
 #include "runner/generation/options/read_value.h"
 #include "runner/generation/options/token_lists.h"
 
@@ -17,6 +20,16 @@ constexpr size_t kMostShown = 60;  // bytes of a name in a message
 constexpr const char* kDrySequenceBreakers[] = {"\n", ":", "\"", "*"};
 
 bool has(int32_t scopes, OptionScope scope) { return (scopes & static_cast<int32_t>(scope)) != 0; }
+
+const char* owner_of(OptionScope scope) {
+  switch (scope) {
+    case OptionScope::kGeneration: return "a generation";
+    case OptionScope::kBeamSearch: return "a beam search";
+    case OptionScope::kSession: return "a session";
+    case OptionScope::kModel: return "a model that is loaded";
+  }
+  return "";
+}
 
 // Whether a value is, or has, texts that stand for tokens.
 bool has_texts_of_tokens(const Option& option, const JsonTree& value) {
@@ -43,13 +56,24 @@ Result<std::vector<int32_t>> usual_breakers(const Model& model) {
 Result<const Option*> OptionSet::find(std::string_view name) const {
   const Option* option = find_option(name);
   if (option != nullptr && has(scopes_, option->scope)) return option;
-  std::string names;
+  std::vector<std::string_view> names;
   for (const Option& each : all_options()) {
-    if (has(scopes_, each.scope)) names += (names.empty() ? "" : ", ") + std::string(each.name);
+    if (has(scopes_, each.scope)) names.emplace_back(each.name);
   }
-  name = name.substr(0, kMostShown);
-  name.remove_suffix(incomplete_utf8_suffix(name));
-  return Status(Code::kInvalidArgument, "unknown option " + std::string(name) + ": must be one of " + names);
+  std::string_view shown = name.substr(0, kMostShown);
+  shown.remove_suffix(incomplete_utf8_suffix(shown));
+  std::string text = "there is no option '" + std::string(shown) + "'";
+  if (const std::string_view answer = answer_for(name); !answer.empty()) {
+    return Status(Code::kInvalidArgument, text + ": " + std::string(answer));
+  }
+  if (option != nullptr) {
+    text += std::string(" here, it is one of ") + owner_of(option->scope);
+  } else if (const std::string meant = did_you_mean(name, names); !meant.empty()) {
+    return Status(Code::kInvalidArgument, text + meant);
+  }
+  text += ": must be one of ";
+  for (const std::string_view each : names) text += (each == names[0] ? "" : ", ") + std::string(each);
+  return Status(Code::kInvalidArgument, text);
 }
 
 bool OptionSet::is_given(std::string_view name) const { return given_.find(name) != given_.end(); }
@@ -71,8 +95,13 @@ Status OptionSet::set_json(std::string_view json) {
   MOTE_REQUIRE(parsed.has_value() && parsed->kind == JsonTree::Kind::kObject, Code::kInvalidArgument,
                "the options must be a JSON object that nests at most %zu deep", kMaxDepth);
   auto changed = given_;
+  std::map<const Option*, std::string_view> seen;
   for (size_t i = 0; i < parsed->names.size(); ++i) {
     MOTE_ASSIGN(const Option* option, find(parsed->names[i]));
+    const auto [other, is_first] = seen.emplace(option, parsed->names[i]);
+    MOTE_REQUIRE(is_first || other->second == parsed->names[i], Code::kInvalidArgument,
+                 "%s and %s are the same option: only one of them can be given", std::string(other->second).c_str(),
+                 parsed->names[i].c_str());
     changed.erase(option->name);
     if (parsed->children[i].kind == JsonTree::Kind::kNull) continue;
     OptionValues scratch;

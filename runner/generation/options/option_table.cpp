@@ -7,6 +7,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "runner/generation/options/other_names.h"
 #include "runner/generation/options/read_value.h"
 #include "runner/generation/options/token_lists.h"
 
@@ -241,7 +242,9 @@ std::string Option::show_default(const OptionValues& defaults) const {
 std::span<const Option> all_options() { return kOptions; }
 
 const Option* find_option(std::string_view name) {
-  const auto found = std::ranges::find(kOptions, name, &Option::name);
+  const auto other = std::ranges::find(other_names(), name, &OtherName::name);
+  const std::string_view own = other == other_names().end() ? name : other->option;
+  const auto found = std::ranges::find(kOptions, own, &Option::name);
   return found == std::end(kOptions) ? nullptr : found;
 }
 
@@ -282,10 +285,14 @@ std::string describe_options() {
   for (const Option& option : kOptions) {
     std::string choices;
     for (const std::string_view choice : option.choices) choices += (choices.empty() ? "" : ", ") + json_of(choice);
+    std::string others;
+    for (const auto& [name, own] : other_names()) {
+      if (own == option.name) others += (others.empty() ? "" : ", ") + json_of(name);
+    }
     const auto bit = static_cast<uint32_t>(option.scope);
     const auto limit = [](double value) { return std::isfinite(value) ? json_of(value) : std::string("null"); };
     text += text.empty() ? "[" : ",\n ";
-    text += "{\"name\": " + json_of(std::string_view(option.name)) +
+    text += "{\"name\": " + json_of(std::string_view(option.name)) + ", \"other_names\": [" + others + "]" +
             ", \"scope\": " + json_of(kScopes[static_cast<size_t>(std::countr_zero(bit))]) +
             ", \"type\": " + json_of(std::string_view(name_of(option.kind))) + ", \"choices\": [" + choices +
             "], \"minimum\": " + limit(option.accepted.least) + ", \"maximum\": " + limit(option.accepted.most) +

@@ -81,11 +81,11 @@ struct Option {
 };
 
 std::span<const Option> all_options();
-// nullptr: there is none of that name.
+// Also by another name of it (other_names.h). nullptr: there is none of that name.
 const Option* find_option(std::string_view name);
 
-// A JSON list of objects: name, scope, type, choices, minimum, maximum, default, unit, asks_for_sampling, accepted,
-// help.
+// A JSON list of objects: name, other_names, scope, type, choices, minimum, maximum, default, unit, asks_for_sampling,
+// accepted, help.
 std::string describe_options();
 
 // What a user wrote as a JSON value of the option's kind. Errors: as Option::read.

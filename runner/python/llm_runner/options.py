@@ -17,7 +17,7 @@ from llm_runner.grammar import Grammar, schema_text
 def describe_options() -> list[dict[str, Any]]:
     """Returns the library's table: an object for each option that a user may set.
 
-    Each has `name`, `scope` ("generation", "beam_search", "session" or "model"), `type`, `choices`, `minimum`,
+    Each has `name`, `other_names` of the same, `scope` ("generation", "beam_search", "session" or "model"), `type`, `choices`, `minimum`,
     `maximum`, `default`, `unit`, `asks_for_sampling` and, in words, `accepted` and `help`.
     """
     return json.loads(_core.describe_options())
@@ -47,7 +47,7 @@ def native(options: Mapping[str, Any], *scopes: str) -> _core.Options:
 
 
 def names_of(*scopes: str) -> frozenset[str]:
-    """Returns the names of the options of scopes."""
+    """Returns the names of the options of scopes, also those that other software has for them."""
     return frozenset(name for name, option in _table().items() if option["scope"] in scopes)
 
 
@@ -60,7 +60,7 @@ def value_of(name: str, options: Mapping[str, Any]) -> Any:
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    return {option["name"]: option for option in describe_options()}
+    return {name: option for option in describe_options() for name in (option["name"], *option["other_names"])}
 
 
 def _as_json(name: str, value: Any) -> Any:

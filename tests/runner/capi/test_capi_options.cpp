@@ -59,9 +59,9 @@ TEST_F(CApiOptions, what_is_wrong_is_named_with_what_would_be_accepted) {
   EXPECT_EQ(options.refusal("json_whitespace", "3"),
             "json_whitespace = \"3\": must be one of flexible, compact, spaced");
   EXPECT_EQ(options.refusal("grammar_syntax", "bnf"), "grammar_syntax = \"bnf\": must be one of auto, gbnf, lark");
-  EXPECT_TRUE(options.refusal("num_threads", "1").starts_with("unknown option num_threads: must be one of "));
-  EXPECT_TRUE(options.refusal("", "1").starts_with("unknown option : must be one of "));
-  EXPECT_TRUE(options.refusal("unknown", nullptr).starts_with("unknown option unknown: "));
+  EXPECT_TRUE(options.refusal("workers", "1").starts_with("there is no option 'workers': must be one of "));
+  EXPECT_TRUE(options.refusal("", "1").starts_with("there is no option '': must be one of "));
+  EXPECT_TRUE(options.refusal("unknown", nullptr).starts_with("there is no option 'unknown': "));
   const auto refused_json = [&](std::string_view json) {
     EXPECT_EQ(mote_options_set_json(options, json.data(), json.size(), &error_), MOTE_ERROR_INVALID_ARGUMENT) << json;
     return std::string(error_.message);
@@ -88,7 +88,7 @@ TEST_F(CApiOptions, json_is_taken_whole_or_not_at_all) {
 
 TEST_F(CApiOptions, those_of_another_scope_are_refused) {
   const GivenOptions session("{}", MOTE_SCOPE_SESSION);
-  EXPECT_TRUE(session.refusal("top_p", "1").starts_with("unknown option top_p: must be one of context_length, "));
+  EXPECT_TRUE(session.refusal("top_p", "1").starts_with("there is no option 'top_p': must be one of context_length, "));
   EXPECT_EQ(session.refusal("threads", "1"), "");
   const GivenOptions beams("{}", MOTE_SCOPE_BEAM_SEARCH | MOTE_SCOPE_GENERATION);
   EXPECT_EQ(beams.refusal("num_beams", "1"), "");

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <thread>
 
 #include "runner/generation/generation.h"
 #include "runner/generation/options/option_set.h"
+#include "runner/generation/options/other_names.h"
 #include "runner/generation/sampling/sampler.h"
 #include "runner/generation/vocabulary.h"
 #include "tests/runner/session/tiny_file.h"
@@ -67,18 +69,42 @@ TEST(OptionSet, unknown_options_and_those_of_other_scopes_are_refused) {
       EXPECT_EQ(options.unset(option.name).ok(), is_of_it) << option.name;
       EXPECT_EQ(options.set_json(json).ok(), is_of_it) << option.name;
       const Status status = options.set(option.name, "\x01");
-      EXPECT_EQ(status.message().find("unknown option") == std::string::npos, is_of_it) << status.message();
+      EXPECT_EQ(status.message().find("there is no option") == std::string::npos, is_of_it) << status.message();
       EXPECT_EQ(shown(options).find(option.name) != nullptr, is_of_it) << option.name;
     }
   }
   OptionSet options(static_cast<int32_t>(OptionScope::kModel));
-  EXPECT_EQ(options.set("top_p", "1").message(), "unknown option top_p: must be one of backend, cache_dir, name, mmap");
-  EXPECT_EQ(options.set("", "1").message().find("unknown option : must be one of "), 0u);
+  EXPECT_EQ(
+      options.set("top_p", "1").message(),
+      "there is no option 'top_p' here, it is one of a generation: must be one of backend, cache_dir, name, mmap, "
+      "sigbus_handler");
+  EXPECT_EQ(options.set("", "1").message().find("there is no option '': must be one of "), 0u);
   std::string longest;
   for (int i = 0; i < 100; ++i) longest += "\xE2\x82\xAC";
   const std::string message = options.set(longest, "1").message();
-  EXPECT_TRUE(message.starts_with("unknown option \xE2\x82\xAC"));
-  EXPECT_NE(message.find("\xE2\x82\xAC: must be one of"), std::string::npos) << "cut behind a whole character";
+  EXPECT_TRUE(message.starts_with("there is no option '\xE2\x82\xAC"));
+  EXPECT_NE(message.find("\xE2\x82\xAC': must be one of"), std::string::npos) << "cut behind a whole character";
+}
+
+TEST(OptionSet, names_of_other_software_are_taken_or_answered) {
+  for (const auto& [name, option] : other_names()) {
+    EXPECT_EQ(std::ranges::count(all_options(), name, &Option::name), 0) << name << " is an option itself";
+    ASSERT_NE(find_option(name), nullptr) << name;
+    EXPECT_EQ(find_option(name)->name, option);
+    EXPECT_EQ(answer_for(name), "") << name << " has two meanings";
+  }
+  OptionSet options(kAllScopes);
+  ASSERT_TRUE(options.set("temp", "0.5").ok());
+  ASSERT_TRUE(options.set_json(R"({"max_tokens": 7, "stop": "x"})").ok());
+  EXPECT_EQ(shown(options, "temperature"), "0.5");
+  EXPECT_EQ(shown(options, "max_new_tokens"), "7");
+  EXPECT_EQ(options.set("temp", "-1").message(),
+            "temperature = -1: must be a number, 0 or more (0: always the likeliest)");
+  EXPECT_EQ(options.set_json(R"({"stop": "x", "stop_strings": "y"})").message(),
+            "stop and stop_strings are the same option: only one of them can be given");
+  EXPECT_EQ(options.set("max_length", "5").message(),
+            "there is no option 'max_length': it counts the prompt too; max_new_tokens does not");
+  EXPECT_EQ(options.set("temprature", "5").message(), "there is no option 'temprature': did you mean 'temperature'?");
 }
 
 TEST(OptionSet, json_is_taken_whole_or_not_at_all) {
@@ -386,7 +412,8 @@ TEST_F(OptionsOfModel, a_beam_search_has_its_own_options_and_edits_of_a_generati
 TEST(OptionSet, sessions_and_models_have_theirs) {
   OptionSet options = given(
       R"({"context_length": 9, "kv_dtype": "int4", "threads": 2, "prefill_chunk": 3, "cpus": [0, 2], "priority": "low",
-          "overflow": "shift", "num_keep": 4, "backend": "cpu", "cache_dir": "/tmp", "name": "a", "mmap": false})");
+          "overflow": "shift", "num_keep": 4, "backend": "cpu", "cache_dir": "/tmp", "name": "a", "mmap": false,
+          "sigbus_handler": false})");
   const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 20);
   options.set_prefix_cache(cache);
   double told = -1.0;
@@ -411,6 +438,7 @@ TEST(OptionSet, sessions_and_models_have_theirs) {
   EXPECT_EQ(model->cache_dir, "/tmp");
   EXPECT_EQ(model->name, "a");
   EXPECT_FALSE(model->mmap);
+  EXPECT_FALSE(model->sigbus_handler);
   ASSERT_TRUE(model->progress(0.5).ok());
   EXPECT_EQ(told, 0.5);
   EXPECT_EQ(OptionSet(kAllScopes).session()->cpus, std::nullopt);
