@@ -4,7 +4,7 @@
 set -eu
 
 page="$(dirname "$0")/../llm_server/page"
-if command -v npm >/dev/null 2>&1 && node -e 'process.exit(parseInt(process.versions.node) < 20)'; then
+if command -v npm >/dev/null 2>&1 && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'; then
   npm() { command npm "$@"; }
 else
   python="${PYTHON:-python3}"
