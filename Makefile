@@ -124,6 +124,7 @@ fuzz: $(STAMPS)/test-packages
 SOAK_SECONDS ?= 3600
 soak: $(STAMPS)/test-asan
 	sh scripts/soak.sh $(SOAK_SECONDS)
+	$(BIN)/python scripts/soak_server.py
 
 style: $(STAMPS)/test-packages
 	$(BIN)/ruff check .

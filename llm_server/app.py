@@ -17,7 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from llm_runner import Model, MoteError, __version__
+from llm_runner import Model, __version__
 from llm_server.anthropic.endpoints import ENDPOINTS as ANTHROPIC
 from llm_server.engine.engine import EngineOptions
 from llm_server.engine.memory import memory_bound
@@ -29,12 +29,11 @@ from llm_server.openai.responses.store import ResponseStore
 from llm_server.page.routes import page_routes
 from llm_server.text import DetokenizeRequest, TokenizeRequest, detokenize, tokenize
 from llm_server.web.endpoints import Endpoint
-from llm_server.web.errors import ApiError, on_error
+from llm_server.web.errors import on_error
 from llm_server.web.exchange import WARNING_HEADER, Exchanges
 from llm_server.web.guard import KeyGuard, Limits, OriginGuard, SizeGuard
 from llm_server.web.metrics import Metrics
 from llm_server.web.openapi import Description
-from llm_server.web.streaming import ClientGone
 
 MAX_SPARE_THREADS = 64  # beside one for each request that the model works on
 
@@ -92,7 +91,7 @@ def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions)
         *(page_routes() if options.page else ()),
     ]
     open_paths = {"/health", "/version", *(route.path for route in open_routes)}
-    handlers = {kind: on_error for kind in (ApiError, MoteError, HTTPException, Exception)} | {ClientGone: _gone}
+    handlers = {HTTPException: on_error}  # of paths that are not there; endpoints have their own
     app = Starlette(
         routes=[endpoint.route() for endpoint in endpoints] + open_routes,
         middleware=_middleware(options, metrics, open_paths), exception_handlers=handlers, lifespan=_lifespan,
@@ -145,7 +144,3 @@ async def health(request: Request) -> Response:
 async def version(request: Request) -> Response:
     """Says which version of Mote this is."""
     return JSONResponse({"version": __version__})
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # nobody reads it

@@ -23,7 +23,7 @@ class TokenizeRequest(Fields):
     model: str | None = None
     prompt: str | None = None
     content: str | None = None
-    messages: list[dict[str, Any]] | None = None
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = None
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     continue_final_message: bool | None = None
@@ -56,7 +56,7 @@ async def tokenize(request: Request) -> Response:
         ids = await asyncio.to_thread(model.tokenize, asked.prompt, asked.add_special_tokens is not False)
     else:
         names = ("messages", "tools", "chat_template_kwargs", "continue_final_message")
-        chat = ChatRequest.model_validate({name: getattr(asked, name) for name in names})
+        chat = ChatRequest.model_construct(**{name: getattr(asked, name) for name in names})
         ids = (await render(request, engine, chat)).ids
     strings = [engine.token_text(id) for id in ids] if asked.return_token_strs else None
     answer = {"count": len(ids), "max_model_len": engine.context_length, "tokens": ids, "token_strs": strings}

@@ -10,7 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from llm_server.web.bodies import Fields
+from llm_server.web.errors import on_error
 from llm_server.web.exchange import exchange_of
+from llm_server.web.streaming import ClientGone
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class Endpoint:
     def route(self) -> Route:
         async def endpoint(request: Request) -> Response:
             exchange_of(request).route = self.path
-            return await self.handler(request)
+            try:
+                return await self.handler(request)
+            except ClientGone:
+                return Response(status_code=499)  # nobody reads it
+            except Exception as error:
+                return await on_error(request, error)
 
         return Route(self.path, endpoint, methods=[self.method])

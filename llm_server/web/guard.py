@@ -25,7 +25,7 @@ class Limits:
     body_seconds: float = 30.0
     header_bytes: int = 32 * 2**10
     header_seconds: float = 10.0
-    keep_alive_seconds: float = 5.0
+    keep_alive_seconds: float = 75.0  # more than clients keep idle connections, or both sides end them at once
     max_connections: int = 1024
 
 

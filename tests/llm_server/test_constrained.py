@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import jsonschema
 import openai
 import pytest
 from pydantic import BaseModel
 
-from tests.llm_server.conftest import TEMPLATE, running
+from llm_runner import Grammar
+from tests.llm_server.conftest import TEMPLATE, WAIT, running
 
 MESSAGES = [{"role": "user", "content": "What is a list?"}]
 HOT = {"model": "demo", "messages": MESSAGES, "temperature": 2, "max_completion_tokens": 600}
@@ -180,3 +182,41 @@ def test_bad_constraints_name_the_field_they_came_in(client, fields, param, text
         client.chat.completions.create(**HOT, extra_body=fields)
     assert raised.value.body["param"] == param
     assert text in raised.value.body["message"]
+
+
+def test_a_grammar_that_takes_long_delays_only_grammars(demo, monkeypatch):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slowly(*arguments, **source):
+        begun.set()
+        may_end.wait()
+        return Grammar(*arguments, **source)
+
+    monkeypatch.setattr("llm_server.engine.grammars.Grammar", slowly)
+    found = []
+
+    def ask(**fields):
+        asked = {"model": "demo", "messages": MESSAGES, "max_tokens": 4} | {"extra_body": fields}
+        found.append((fields, server.openai().chat.completions.create(**asked).choices[0].message.content))
+
+    with running(demo, timeout=20) as server:
+        threads = [threading.Thread(target=ask, kwargs={"regex": regex}) for regex in ("a", "b")]
+        for thread in threads:
+            thread.start()
+        assert begun.wait(WAIT)
+        ask()
+        assert [fields for fields, _ in found] == [{}]
+        may_end.set()
+        for thread in threads:
+            thread.join()
+    assert sorted(text for fields, text in found if fields) == ["a", "b"]
+
+
+def test_a_grammar_that_takes_too_long_is_given_up(demo, monkeypatch):
+    may_end = threading.Event()
+    monkeypatch.setattr("llm_server.engine.grammars.Grammar", lambda *_, **__: may_end.wait())
+    with running(demo, timeout=0.2) as server:
+        with pytest.raises(openai.InternalServerError) as raised:
+            server.openai().chat.completions.create(**HOT, extra_body={"regex": "a"})
+        may_end.set()
+        assert (raised.value.status_code, raised.value.code) == (503, "grammar_timeout")

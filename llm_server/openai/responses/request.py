@@ -144,8 +144,7 @@ def _append(messages: list[dict[str, Any]], item: dict[str, Any], path: str) -> 
         output = _text(item.get("output"), f"{path}.output")
         messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
     elif kind == "reasoning":
-        parts = item.get("content") or []
-        text = "".join(part.get("text", "") for part in parts if isinstance(part, dict))
+        text = _text(item.get("content") or [], f"{path}.content", ("reasoning_text",))
         _of_assistant(messages, "reasoning_content")["reasoning_content"] = text
     else:
         kinds = "message, function_call, function_call_output, reasoning"
@@ -160,12 +159,12 @@ def _of_assistant(messages: list[dict[str, Any]], field: str) -> dict[str, Any]:
     return messages[-1]
 
 
-def _text(content: Any, path: str) -> str:
+def _text(content: Any, path: str, kinds: tuple[str, ...] = TEXT_PARTS) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         raise invalid(path, "must be a string or a list of parts")
     for i, part in enumerate(content):
-        if not isinstance(part, dict) or part.get("type") not in TEXT_PARTS or not isinstance(part.get("text"), str):
-            raise invalid(f"{path}[{i}]", f"must be text, a part of type {', '.join(TEXT_PARTS)}")
+        if not isinstance(part, dict) or part.get("type") not in kinds or not isinstance(part.get("text"), str):
+            raise invalid(f"{path}[{i}]", f"must be text, a part of type {', '.join(kinds)}")
     return "".join(part["text"] for part in content)
