@@ -20,7 +20,6 @@ from starlette.responses import JSONResponse, Response
 from llm_runner import Model, __version__
 from llm_server.anthropic.endpoints import ENDPOINTS as ANTHROPIC
 from llm_server.engine.engine import EngineOptions
-from llm_server.engine.memory import memory_bound
 from llm_server.engine.pool import ModelPool, PoolOptions
 from llm_server.ollama.endpoints import ENDPOINTS as OLLAMA
 from llm_server.openai.endpoints import ENDPOINTS as OPENAI
@@ -70,8 +69,7 @@ def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions)
     Errors: ArgumentError naming an option, or the file that cannot be served; those of `Model.load`
     """
     of_engine = EngineOptions(options.max_queue, options.timeout, options.prefix_cache_bytes, options.session)
-    bound = memory_bound() if options.max_memory is None else options.max_memory
-    pool = ModelPool(models, PoolOptions(bound, options.parallel, options.loading, of_engine))
+    pool = ModelPool(models, PoolOptions(options.max_memory, options.parallel, options.loading, of_engine))
     metrics = Metrics(pool)
     endpoints = [
         *OPENAI,

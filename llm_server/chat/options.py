@@ -21,8 +21,7 @@ PositiveCount = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 # Of a generation's options, those that requests have by another name or that are the server's own.
 NOT_FIELDS = {
-    "max_new_tokens", "min_new_tokens", "stop_strings", "logprobs", "top_logprobs", "max_time", "skip_special_tokens",
-    "skip_eos",
+    "max_new_tokens", "min_new_tokens", "stop_strings", "logprobs", "top_logprobs", "skip_special_tokens", "skip_eos",
 }  # fmt: skip
 CONSTRAINTS = {"json_schema", "regex", "grammar", "grammar_syntax", "json_whitespace"}
 OPTIONS = {
@@ -160,6 +159,10 @@ class SamplingRequest(ConstraintFields):
     def most_tokens(self) -> int:
         """Returns how many tokens a choice may have; 0: until the context is full."""
         return 0
+
+    def most_seconds(self, limit: float) -> float:
+        """Returns how long a choice may take. limit: the server's"""
+        return min(self.max_time or limit, limit)
 
     def _stop_strings(self) -> list[str]:
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []

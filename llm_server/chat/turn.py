@@ -170,7 +170,7 @@ class Chat:
         self._conversation = conversation
         self._exchange = exchange
         exchange.prompt_tokens = len(conversation.ids)
-        of_all = constraint | {"max_time": engine.timeout}
+        of_all = constraint | {"max_time": asked.most_seconds(engine.timeout)}
         if asked.logprobs:
             of_all |= {"logprobs": True, "top_logprobs": asked.top_logprobs or 0}
         self._options = [asked.generation_options(choice) | of_all for choice in range(asked.n or 1)]

@@ -13,6 +13,7 @@ from typing import Any
 from llm_runner import ArgumentError, Model
 from llm_server.engine.engine import MAX_PARALLEL, Engine, EngineOptions
 from llm_server.engine.grammars import Compiler
+from llm_server.engine.memory import memory_bound
 from llm_server.engine.steps import in_thread
 from llm_server.web.errors import ApiError
 
@@ -24,10 +25,11 @@ MIB = 2**20
 @dataclass(frozen=True)
 class PoolOptions:
     """parallel: requests to a model that run side by side; None: as many as the memory has room for
-    max_memory: bytes of the models in memory with their caches   loading: options of `Model.load`
+    max_memory: bytes of the models in memory with their caches; None: most of what is available now
+    loading: options of `Model.load`
     """
 
-    max_memory: int
+    max_memory: int | None = None
     parallel: int | None = None
     loading: dict[str, Any] = field(default_factory=dict)
     engine: EngineOptions = field(default_factory=EngineOptions)
@@ -67,16 +69,12 @@ class ModelPool:
         if not sources:
             raise ArgumentError("no model: give a .mote file, or a folder with some")
         self.options = options
+        self.max_memory = memory_bound() if options.max_memory is None else options.max_memory
         self.compiler = Compiler()
         self._models = {name: self._survey(name, source) for name, source in sources.items()}
         for model in self._models.values():
             model.parallel = self._parallel_of(model)
-            if self._bytes_of(model) > options.max_memory:
-                raise ArgumentError(
-                    f"--max-memory {options.max_memory // MIB} MiB: {model.name} needs {self._bytes_of(model) // MIB}: "
-                    f"its file, {model.parallel} full contexts (--parallel, --context-length, --kv-dtype) and the "
-                    "prefix cache (--prefix-cache-mb)"
-                )
+            self._check_room(model)
         self._loading = asyncio.Lock()
         self._became_idle = asyncio.Event()
         self._waits_for_room = False  # new requests then queue behind the model that is to be loaded
@@ -149,7 +147,7 @@ class ModelPool:
     async def _make_room(self, model: ServedModel) -> None:
         try:
             async with asyncio.timeout(self.options.engine.timeout):
-                while self.used_bytes() + self._bytes_of(model) > self.options.max_memory and any(
+                while self.used_bytes() + self._bytes_of(model) > self.max_memory and any(
                     other.engine is not None for other in self
                 ):
                     idle = [other for other in self if other.engine is not None and not other.num_users]
@@ -191,10 +189,23 @@ class ModelPool:
             return self.options.parallel
         files = sum(other.file_bytes for other in self._models.values())
         cache = self.options.engine.prefix_cache_bytes
-        shared = (self.options.max_memory - files) // len(self._models) - cache
-        alone = self.options.max_memory - model.file_bytes - cache
+        shared = (self.max_memory - files) // len(self._models) - cache
+        alone = self.max_memory - model.file_bytes - cache
         room = shared if shared >= model.state_bytes else alone
         return max(1, min(MAX_PARALLEL, room // max(model.state_bytes, 1)))
+
+    def _check_room(self, model: ServedModel) -> None:
+        """Errors: ArgumentError if a model alone takes more than the user allows."""
+        needed = self._bytes_of(model)
+        if needed <= self.max_memory:
+            return
+        text = (
+            f"{model.name} needs {needed // MIB} MiB: its file, {model.parallel} full contexts (--parallel, "
+            "--context-length, --kv-dtype) and the prefix cache (--prefix-cache-mb)"
+        )
+        if self.options.max_memory is not None:
+            raise ArgumentError(f"--max-memory {self.max_memory // MIB} MiB: {text}")
+        log.warning("%d MiB of memory may be used, and %s", self.max_memory // MIB, text)
 
     def _bytes_of(self, model: ServedModel) -> int:
         return model.bytes_of(model.parallel, self.options.engine.prefix_cache_bytes)

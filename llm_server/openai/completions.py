@@ -171,7 +171,8 @@ class Completion:
             return None
         if self.asked.logprobs is not None:
             options = options | {"logprobs": True, "top_logprobs": self.asked.logprobs}
-        return session.generate(ids, max_time=self.engine.timeout, **options)
+        seconds = self.asked.most_seconds(self.engine.timeout)
+        return session.generate(ids, **options | {"max_time": seconds})
 
     async def _pieces(self, choice: Choice) -> AsyncIterator[Piece]:
         if choice.generation is None:

@@ -150,6 +150,14 @@ def test_time_is_limited(demo):
         server.until(idle)
 
 
+def test_a_request_may_have_a_shorter_time(small):
+    http = small.http()
+    for path, body in [("/v1/chat/completions", LONG), ("/v1/completions", {"prompt": "x", "ignore_eos": True})]:
+        answer = http.post(path, json=body | {"max_time": 0.01}).json()
+        assert answer["choices"][0]["finish_reason"] == "length"
+        assert answer["usage"]["completion_tokens"] < 2000
+
+
 def test_names_that_are_not_ours_are_refused(server, client):
     with server.http() as http:
         for host, status in [
