@@ -24,10 +24,16 @@ NOT_FIELDS = {
     "max_new_tokens", "min_new_tokens", "stop_strings", "logprobs", "top_logprobs", "skip_special_tokens", "skip_eos",
 }  # fmt: skip
 CONSTRAINTS = {"json_schema", "regex", "grammar", "grammar_syntax", "json_whitespace"}
-OPTIONS = {
-    option["name"]: option
-    for option in describe_options()
-    if option["scope"] == "generation" and option["name"] not in NOT_FIELDS
+TABLE = [option for option in describe_options() if option["scope"] == "generation"]
+OPTIONS = {option["name"]: option for option in TABLE if option["name"] not in NOT_FIELDS}
+# Of options that requests have by another name.
+FIELDS_OF = {"max_new_tokens": "max_tokens", "min_new_tokens": "min_tokens", "stop_strings": "stop"}
+# Names of other software, and the runner's own where a field has another.
+OTHER_NAMES = {
+    other: FIELDS_OF.get(option["name"], option["name"])
+    for option in TABLE
+    for other in (option["name"], *option.get("other_names", ()))
+    if other != FIELDS_OF.get(option["name"], option["name"])
 }
 
 
@@ -49,8 +55,27 @@ def _field(option: dict[str, Any]) -> tuple[Any, Any]:
     return Annotated[Any, _checked(option["name"])], Field(None, description=description)
 
 
+class OptionNames(Fields):
+    """Takes an option by its other names too, where the class has no field of that name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        found = dict(values)
+        for other, field in OTHER_NAMES.items():
+            if other not in values or other in cls.model_fields or field not in cls.model_fields:
+                continue
+            if found.get(field) is not None and values[other] is not None:
+                raise ValueError(f"{other} and {field} are the same option: only one of them can be given")
+            value = found.pop(other)
+            found[field] = found.get(field) if value is None else value
+        return found
+
+
 OptionFields = create_model(
-    "OptionFields", __base__=Fields, **{name: _field(option) for name, option in OPTIONS.items()}
+    "OptionFields", __base__=OptionNames, **{name: _field(option) for name, option in OPTIONS.items()}
 )
 
 

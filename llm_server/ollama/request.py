@@ -13,8 +13,6 @@ from llm_server.openai.completions import CompletionRequest
 from llm_server.web.bodies import Fields
 from llm_server.web.errors import invalid
 
-OTHER_NAMES = {"repeat_penalty": "repetition_penalty", "repeat_last_n": "repetition_window"}
-
 
 class Options(OptionFields):
     """Ollama's names, and the runner's own."""

@@ -7,6 +7,7 @@ import logging
 import openai
 import pytest
 
+from llm_server.chat.options import OTHER_NAMES
 from llm_server.chat.requests import RESERVED_VARIABLES
 from tests.llm_server.conftest import running
 
@@ -39,6 +40,19 @@ def test_what_cannot_be_met_is_named_too(server):
     fields = {"store": True, "parallel_tool_calls": False, "tools": tools}
     answer = server.http().post("/v1/chat/completions", json=SHORT | fields)
     assert answer.headers["mote-warning"] == "ignored fields: store, parallel_tool_calls"
+
+
+def test_options_may_have_the_runner_s_names_and_those_of_others(server, demo):
+    own = demo.chat(MESSAGES, max_new_tokens=3, do_sample=False).run()["content"]
+    http = server.http()
+    for name in ("max_new_tokens", *OTHER_NAMES):
+        if OTHER_NAMES.get(name) != "max_tokens":
+            continue
+        answer = http.post("/v1/chat/completions", json={"messages": MESSAGES, "temperature": 0, name: 3})
+        assert (answer.json()["choices"][0]["message"]["content"], "mote-warning" in answer.headers) == (own, False)
+    both = {"messages": MESSAGES, "max_tokens": 3, "max_new_tokens": 4}
+    answer = http.post("/v1/chat/completions", json=both)
+    assert (answer.status_code, "the same option" in answer.text) == (400, True)
 
 
 def test_strict_servers_refuse_them(demo):
