@@ -129,7 +129,8 @@ Result<std::shared_ptr<const ReplyPlan>> Conversation::plan() {
   MOTE_REQUIRE(!plan->ids.empty(), Code::kInvalidArgument,
                "%s: its chat template makes an empty prompt of the conversation", model_->path().c_str());
   plan->text = std::move(prompt.text);
-  MOTE_ASSIGN(plan->constraint, reply_constraint(*model_, choice, plan->tools, field(ChatField::kResponseFormat)));
+  MOTE_ASSIGN(plan->constraint,
+              reply_constraint(*model_, choice, plan->tools, field(ChatField::kResponseFormat), is_cancelled_));
   plan_ = plan;
   return plan_;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -66,8 +68,10 @@ class Conversation {
   // is not gone on with any more.
   Status take_reply(std::string_view message);
 
+  // Asked while plan compiles a grammar; may be empty.
+  void set_is_cancelled(std::function<bool()> is_cancelled) { is_cancelled_ = std::move(is_cancelled); }
   // Kept until a field or a message changes. Errors: kInvalidArgument naming the field, kInvalidTemplate with the
-  // message of jinja2 or transformers.
+  // message of jinja2 or transformers, kCancelled.
   Result<std::shared_ptr<const ReplyPlan>> plan();
   // How many of the first ids of the plan are those of the system message and the tools.
   Result<size_t> num_system_ids();
@@ -87,6 +91,7 @@ class Conversation {
   std::array<std::string, kNumChatFields> fields_;
   std::shared_ptr<const ChatTemplate> own_template_;  // nullptr: the model's
   std::shared_ptr<const ReplyPlan> plan_;             // nullptr: to be made
+  std::function<bool()> is_cancelled_;
 };
 
 }  // namespace mote

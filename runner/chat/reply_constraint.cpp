@@ -14,8 +14,9 @@ using Kind = JsonTree::Kind;
 constexpr size_t kMaxDepth = 64;
 
 Result<std::shared_ptr<const Grammar>> grammar_of(const Model& model, const std::string& field,
-                                                  const std::string& schema) {
-  auto grammar = compiled_grammar(model, schema, {});
+                                                  const std::string& schema,
+                                                  const std::function<bool()>& is_cancelled) {
+  auto grammar = compiled_grammar(model, schema, {}, is_cancelled);
   if (!grammar.ok()) return Status(grammar.status().code(), field + ": " + grammar.status().message());
   return grammar;
 }
@@ -100,17 +101,17 @@ Result<ToolChoiceAndName> read_tool_choice(std::string_view text) {
 }
 
 Result<ReplyConstraint> reply_constraint(const Model& model, const ToolChoiceAndName& choice, std::string_view tools,
-                                         std::string_view response_format) {
+                                         std::string_view response_format, const std::function<bool()>& is_cancelled) {
   MOTE_ASSIGN(const WantedSchema wanted, wanted_schema(response_format));
   if (choice.choice == ToolChoice::kRequired || choice.choice == ToolChoice::kNamed) {
     MOTE_REQUIRE(wanted.schema.empty(), Code::kInvalidArgument,
                  "response_format: cannot be met by a reply that must call a tool: leave it or tool_choice out");
     MOTE_ASSIGN(const std::string schema, calls_schema(choice, tools));
-    MOTE_ASSIGN(auto grammar, grammar_of(model, "tools", schema));
+    MOTE_ASSIGN(auto grammar, grammar_of(model, "tools", schema, is_cancelled));
     return ReplyConstraint{std::move(grammar), true};
   }
   if (wanted.schema.empty()) return ReplyConstraint{};
-  MOTE_ASSIGN(auto grammar, grammar_of(model, wanted.field, wanted.schema));
+  MOTE_ASSIGN(auto grammar, grammar_of(model, wanted.field, wanted.schema, is_cancelled));
   return ReplyConstraint{std::move(grammar), false};
 }
 

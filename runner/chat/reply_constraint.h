@@ -1,6 +1,7 @@
 // What a reply must be: text of a schema, or a call of a tool.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,8 +30,9 @@ struct ReplyConstraint {
 
 // tools: a JSON list of schemas, or empty; response_format: {"type": "text"}, {"type": "json_object"} or
 // {"type": "json_schema", "json_schema": {"schema": ..}}, or empty. Errors: kInvalidArgument naming the field.
-// Cost: a grammar is compiled when it is not among the last that the model's conversations asked for.
+// Cost: a grammar is compiled when it is not among the last that the model's conversations asked for. is_cancelled:
+// asked meanwhile; may be empty. Errors: also kCancelled.
 Result<ReplyConstraint> reply_constraint(const Model& model, const ToolChoiceAndName& choice, std::string_view tools,
-                                         std::string_view response_format);
+                                         std::string_view response_format, const std::function<bool()>& is_cancelled);
 
 }  // namespace mote

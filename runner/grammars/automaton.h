@@ -25,7 +25,8 @@ struct State {
 // lower number. Immutable.
 class Automaton {
  public:
-  // Errors: kInvalidArgument if nothing can match or the grammar is too large.
+  // Draws on the budget of the rules. Errors: kInvalidArgument if nothing can match or the grammar is too large,
+  // kCancelled.
   static Result<Automaton> compile(const Rules& rules);
 
   const State& state(uint32_t index) const { return states_[index]; }

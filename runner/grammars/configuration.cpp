@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "runner/grammars/budget.h"
 
 namespace mote::constraints {
 namespace {
+
+constexpr size_t kMaxPlainItems = 24;  // of a list in which states are looked for one by one
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
@@ -39,6 +42,12 @@ class Closure {
  public:
   explicit Closure(const Automaton& automaton) : automaton_(automaton) {}
 
+  bool spend(size_t work) {
+    work_ += work;
+    exhausted_ |= work_ > kMaxStepWork;
+    return !exhausted_;
+  }
+
   // Adds an item. Where its rule may end, also adds the items that the rule returns to.
   void add(uint32_t state, const StackPointer& stack) {
     waiting_.push_back({state, stack});
@@ -53,6 +62,13 @@ class Closure {
   }
 
   Configuration finish() {
+    Configuration result = complete();
+    result.work = static_cast<uint32_t>(work_);
+    return result;
+  }
+
+ private:
+  Configuration complete() {
     if (exhausted_) return {{}, 0, false, true};
     std::erase_if(result_.items, [&](const Item& item) {
       const State& state = automaton_.state(item.state);
@@ -70,24 +86,30 @@ class Closure {
     return std::move(result_);
   }
 
- private:
-  bool spend(size_t work) {
-    work_ += work;
-    exhausted_ |= work_ > kMaxStepWork;
-    return !exhausted_;
-  }
-
   // Returns false if the item adds nothing. Items of one state are merged into one item.
   bool insert(const Item& item) {
-    for (Item& known : result_.items) {
-      if (known.state != item.state) continue;
-      StackPointer merged = merge(known.stack, item.stack);
-      if (merged == known.stack) return false;
-      known.stack = std::move(merged);
+    if (Item* known = find(item.state); known != nullptr) {
+      StackPointer merged = merge(known->stack, item.stack);
+      if (merged == known->stack) return false;
+      known->stack = std::move(merged);
       return true;
     }
     result_.items.push_back(item);
-    return spend(result_.items.size());
+    if (!places_.empty()) places_.emplace(item.state, result_.items.size() - 1);
+    return spend(1);
+  }
+
+  Item* find(uint32_t state) {
+    if (result_.items.size() <= kMaxPlainItems) {
+      const auto found = std::find_if(result_.items.begin(), result_.items.end(),
+                                      [&](const Item& item) { return item.state == state; });
+      return found == result_.items.end() ? nullptr : &*found;
+    }
+    if (places_.empty()) {
+      for (size_t i = 0; i < result_.items.size(); ++i) places_.emplace(result_.items[i].state, i);
+    }
+    const auto found = places_.find(state);
+    return found == places_.end() ? nullptr : &result_.items[found->second];
   }
 
   // The union of two stacks; `a` itself if `b` adds nothing.
@@ -140,6 +162,7 @@ class Closure {
 
   const Automaton& automaton_;
   Configuration result_;
+  std::unordered_map<uint32_t, size_t> places_;  // of the items by state, once there are many
   std::vector<Item> waiting_;
   std::map<RuleId, StackPointer> pending_;
   size_t work_ = 0;
@@ -181,10 +204,11 @@ Configuration step(const Automaton& automaton, const Configuration& from, uint8_
     const Item& item = from.items[0];
     if (!find_edge(automaton, automaton.state(item.state), byte, &target)) return {};
     const State& next = automaton.state(target);
-    if (!next.is_final && next.num_calls == 0) return {{{target, item.stack}}, 1, false, false};
+    if (!next.is_final && next.num_calls == 0) return {{{target, item.stack}}, 1, false, false, 1};
     return at_state(automaton, target, item.stack);
   }
   Closure closure(automaton);
+  closure.spend(from.items.size() / 4);
   for (const Item& item : from.items) {
     if (find_edge(automaton, automaton.state(item.state), byte, &target)) closure.add(target, item.stack);
   }

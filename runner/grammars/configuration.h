@@ -38,6 +38,7 @@ struct Configuration {
   size_t num_kernel = 0;    // the first ones, which were reached by a byte and not by the call of a rule
   bool may_end = false;     // the text may end here
   bool exhausted = false;   // the grammar is too ambiguous to follow this text
+  uint32_t work = 0;        // that it took to get here by the last byte
 
   bool is_empty() const { return items.empty() && !may_end; }
 };

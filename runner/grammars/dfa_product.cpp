@@ -1,19 +1,20 @@
 #include "runner/grammars/dfa_product.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 namespace mote::constraints {
 namespace {
 
 constexpr uint32_t kNowhere = kUnbounded;
+constexpr size_t kBytesOfPair = 120;  // with its state and edges
 
 // Walks both automata at once. `subtracts`: removes the texts of `b`, which may be in no state (kNowhere).
 class Product {
  public:
-  Product(const Dfa& a, const Dfa& b, bool subtracts, Budget& budget)
-      : a_(a), b_(b), subtracts_(subtracts), budget_(budget) {}
+  Product(const Dfa& a, const Dfa& b, bool subtracts, Determinizing& shared)
+      : a_(a), b_(b), subtracts_(subtracts), shared_(shared), held_(shared.budget) {}
 
   Result<Dfa> run() {
     if (a_.states.empty()) return Dfa();
@@ -28,9 +29,11 @@ class Product {
   using Pair = std::pair<uint32_t, uint32_t>;
 
   Result<uint32_t> index_of(const Pair& pair) {
-    const auto [found, is_new] = indices_.try_emplace(pair, static_cast<uint32_t>(pairs_.size()));
+    const uint64_t key = uint64_t{pair.first} << 32 | pair.second;
+    const auto [found, is_new] = indices_.try_emplace(key, static_cast<uint32_t>(pairs_.size()));
     if (is_new) {
-      MOTE_RETURN_IF_ERROR(budget_.spend_states(1));
+      MOTE_RETURN_IF_ERROR(shared_.budget.spend(4));
+      held_.add(kBytesOfPair);
       pairs_.push_back(pair);
       const bool b_accepts = pair.second != kNowhere && b_.states[pair.second].is_final;
       dfa_.states.emplace_back().is_final = a_.states[pair.first].is_final && b_accepts != subtracts_;
@@ -40,13 +43,17 @@ class Product {
 
   Status expand(size_t index) {
     const auto [first, second] = pairs_[index];
-    static const std::vector<ByteEdge> kNone;
-    const std::vector<ByteEdge>& others = second == kNowhere ? kNone : b_.states[second].bytes;
-    MOTE_RETURN_IF_ERROR(budget_.spend_work(1 + others.size() + a_.states[first].bytes.size()));
-    for (const ByteEdge& edge : a_.states[first].bytes) {
+    std::span<const ByteEdge> others;
+    if (second != kNowhere) others = b_.bytes_of(b_.states[second]);
+    const std::span<const ByteEdge> edges = a_.bytes_of(a_.states[first]);
+    dfa_.states[index].first_byte = static_cast<uint32_t>(dfa_.bytes.size());
+    MOTE_RETURN_IF_ERROR(shared_.budget.spend(1 + others.size() + edges.size()));
+    auto nearest = others.begin();
+    for (const ByteEdge& edge : edges) {
       uint32_t low = edge.low;
-      for (const ByteEdge& other : others) {
-        if (other.high < low || other.low > edge.high) continue;
+      while (nearest != others.end() && nearest->high < low) ++nearest;
+      for (auto at = nearest; at != others.end() && at->low <= edge.high; ++at) {
+        const ByteEdge& other = *at;
         if (subtracts_ && other.low > low)
           MOTE_RETURN_IF_ERROR(add(index, low, other.low - 1U, {edge.target, kNowhere}));
         low = std::max<uint32_t>(low, other.low);
@@ -61,23 +68,25 @@ class Product {
 
   Status add(size_t index, uint32_t low, uint32_t high, const Pair& to) {
     MOTE_ASSIGN(const uint32_t target, index_of(to));
-    dfa_.states[index].bytes.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(high), target});
+    dfa_.bytes.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(high), target});
+    ++dfa_.states[index].num_bytes;
     return {};
   }
 
   const Dfa& a_;
   const Dfa& b_;
   const bool subtracts_;
-  Budget& budget_;
-  std::map<Pair, uint32_t> indices_;
+  Determinizing& shared_;
+  HeldBytes held_;
+  std::unordered_map<uint64_t, uint32_t> indices_;
   std::vector<Pair> pairs_;
   Dfa dfa_;
 };
 
 }  // namespace
 
-Result<Dfa> intersect(const Dfa& a, const Dfa& b, Budget& budget) { return Product(a, b, false, budget).run(); }
+Result<Dfa> intersect(const Dfa& a, const Dfa& b, Determinizing& shared) { return Product(a, b, false, shared).run(); }
 
-Result<Dfa> subtract(const Dfa& a, const Dfa& b, Budget& budget) { return Product(a, b, true, budget).run(); }
+Result<Dfa> subtract(const Dfa& a, const Dfa& b, Determinizing& shared) { return Product(a, b, true, shared).run(); }
 
 }  // namespace mote::constraints

@@ -5,9 +5,9 @@
 
 namespace mote::constraints {
 
-// Errors: kInvalidArgument if the budget is spent.
-Result<Dfa> intersect(const Dfa& a, const Dfa& b, Budget& budget);
+// Errors: those of determinize.
+Result<Dfa> intersect(const Dfa& a, const Dfa& b, Determinizing& shared);
 // The texts of `a` that are not texts of `b`.
-Result<Dfa> subtract(const Dfa& a, const Dfa& b, Budget& budget);
+Result<Dfa> subtract(const Dfa& a, const Dfa& b, Determinizing& shared);
 
 }  // namespace mote::constraints

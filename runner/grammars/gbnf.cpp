@@ -15,7 +15,7 @@ bool is_name_character(char c) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view source) : cursor_(source, "GBNF") {}
+  Parser(std::string_view source, WorkBudget& budget) : cursor_(source, "GBNF"), rules_(budget) {}
 
   Result<Rules> parse() {
     rule_named("root");
@@ -27,6 +27,10 @@ class Parser {
         return Status(Code::kInvalidArgument, "GBNF: there is no rule named root, where the text begins");
       return cursor_.error("there is no rule named " + name);
     }
+    MOTE_RETURN_IF_ERROR(rules_.budget().status());
+    std::vector<std::string> names(rules_.num_rules());
+    for (const auto& [name, symbol] : symbols_) names[symbol.rule] = name;
+    rules_.describe_with([names = std::move(names)](RuleId rule) { return "GBNF: the rule " + names[rule]; });
     return std::move(rules_);
   }
 
@@ -110,7 +114,7 @@ class Parser {
       MOTE_ASSIGN(ExpressionId part, parse_atom());
       skip_space(is_nested);
       MOTE_ASSIGN(part, parse_quantifiers(part, is_nested));
-      parts.push_back(part);
+      if (parts.empty() || !rules_.append_bytes(parts.back(), part)) parts.push_back(part);
     }
   }
 
@@ -235,6 +239,6 @@ class Parser {
 
 }  // namespace
 
-Result<Rules> parse_gbnf(std::string_view source) { return Parser(source).parse(); }
+Result<Rules> parse_gbnf(std::string_view source, WorkBudget& budget) { return Parser(source, budget).parse(); }
 
 }  // namespace mote::constraints

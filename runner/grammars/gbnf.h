@@ -9,6 +9,6 @@
 namespace mote::constraints {
 
 // Errors: kInvalidArgument with line and column. Source: llama.cpp grammars/README.md
-Result<Rules> parse_gbnf(std::string_view source);
+Result<Rules> parse_gbnf(std::string_view source, WorkBudget& budget);
 
 }  // namespace mote::constraints

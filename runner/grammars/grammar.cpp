@@ -9,16 +9,16 @@
 
 namespace mote::constraints {
 
-Result<Rules> parse_grammar(std::string_view source, const GrammarOptions& options) {
+Result<Rules> parse_grammar(std::string_view source, const GrammarOptions& options, WorkBudget& budget) {
   MOTE_REQUIRE(source.size() <= kMaxGrammarBytes, Code::kInvalidArgument,
                "the grammar has %zu bytes: at most %zu are accepted", source.size(), kMaxGrammarBytes);
   MOTE_REQUIRE(is_valid_utf8(source), Code::kInvalidArgument, "the grammar is no UTF-8 at byte %zu",
                valid_utf8_prefix(source));
   switch (options.syntax) {
-    case Syntax::kJsonSchema: return parse_json_schema(source, options.whitespace);
-    case Syntax::kRegex: return parse_regex(source);
-    case Syntax::kGbnf: return parse_gbnf(source);
-    case Syntax::kLark: return parse_lark(source);
+    case Syntax::kJsonSchema: return parse_json_schema(source, options.whitespace, budget);
+    case Syntax::kRegex: return parse_regex(source, budget);
+    case Syntax::kGbnf: return parse_gbnf(source, budget);
+    case Syntax::kLark: return parse_lark(source, budget);
   }
   return Status(Code::kInvalidArgument,
                 format("syntax = %d: must be 0 (JSON Schema), 1 (regular expression), 2 (GBNF) or 3 (Lark)",
@@ -27,12 +27,14 @@ Result<Rules> parse_grammar(std::string_view source, const GrammarOptions& optio
 
 Result<std::shared_ptr<const Grammar>> Grammar::compile(std::shared_ptr<const Vocabulary> vocabulary,
                                                         std::string_view source, const GrammarOptions& options) {
-  MOTE_ASSIGN(const Rules rules, parse_grammar(source, options));
-  return compile(std::move(vocabulary), rules);
+  WorkBudget budget;
+  return compile(std::move(vocabulary), source, options, budget);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::compile(std::shared_ptr<const Vocabulary> vocabulary,
-                                                        const Rules& rules) {
+                                                        std::string_view source, const GrammarOptions& options,
+                                                        WorkBudget& budget) {
+  MOTE_ASSIGN(const Rules rules, parse_grammar(source, options, budget));
   MOTE_ASSIGN(Automaton automaton, Automaton::compile(rules));
   return std::shared_ptr<const Grammar>(new Grammar(std::move(vocabulary), std::move(automaton)));
 }

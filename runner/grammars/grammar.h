@@ -29,8 +29,10 @@ class Grammar {
   // Errors: kInvalidArgument with the place in the source and what would be accepted.
   static Result<std::shared_ptr<const Grammar>> compile(std::shared_ptr<const Vocabulary> vocabulary,
                                                         std::string_view source, const GrammarOptions& options);
+  // Draws on `budget`, so it can be cancelled. Errors: also kCancelled.
   static Result<std::shared_ptr<const Grammar>> compile(std::shared_ptr<const Vocabulary> vocabulary,
-                                                        const Rules& rules);
+                                                        std::string_view source, const GrammarOptions& options,
+                                                        WorkBudget& budget);
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   const std::shared_ptr<const Vocabulary>& shared_vocabulary() const { return vocabulary_; }
@@ -47,6 +49,6 @@ class Grammar {
 };
 
 // Reads a source into rules, without a vocabulary. Errors: those of compile.
-Result<Rules> parse_grammar(std::string_view source, const GrammarOptions& options);
+Result<Rules> parse_grammar(std::string_view source, const GrammarOptions& options, WorkBudget& budget);
 
 }  // namespace mote::constraints

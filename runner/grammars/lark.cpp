@@ -52,7 +52,7 @@ bool is_terminal_name(std::string_view name) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view source) : cursor_(source, "Lark") {}
+  Parser(std::string_view source, WorkBudget& budget) : cursor_(source, "Lark"), rules_(budget) {}
 
   Result<Rules> parse() {
     root_ = rules_.add_rule();
@@ -69,6 +69,11 @@ class Parser {
                  "Lark: there is no rule named start, where the text begins");
     rules_.define(ignored_, rules_.repeat(rules_.choice(ignored_parts_), 0, kUnbounded));
     rules_.define(root_, rules_.sequence({rules_.rule(ignored_), rules_.rule(start->second.rule)}));
+    MOTE_RETURN_IF_ERROR(rules_.budget().status());
+    std::vector<std::string> names(rules_.num_rules());
+    for (const auto& [name, symbol] : symbols_) names[symbol.rule] = name;
+    rules_.describe_with(
+        [names = std::move(names)](RuleId rule) { return names[rule].empty() ? "Lark" : "Lark: " + names[rule]; });
     return std::move(rules_);
   }
 
@@ -305,7 +310,8 @@ class Parser {
       std::vector<CodePointRange> cases = {{c, c}};
       const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
       if (ignores_case && is_letter) cases.push_back({c ^ 0x20U, c ^ 0x20U});
-      parts.push_back(rules_.characters(std::move(cases)));
+      const ExpressionId part = rules_.characters(std::move(cases));
+      if (parts.empty() || !rules_.append_bytes(parts.back(), part)) parts.push_back(part);
     }
     return lexed(rules_.sequence(std::move(parts)));
   }
@@ -377,6 +383,6 @@ class Parser {
 
 }  // namespace
 
-Result<Rules> parse_lark(std::string_view source) { return Parser(source).parse(); }
+Result<Rules> parse_lark(std::string_view source, WorkBudget& budget) { return Parser(source, budget).parse(); }
 
 }  // namespace mote::constraints

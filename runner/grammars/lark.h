@@ -10,6 +10,6 @@ namespace mote::constraints {
 
 // A text matches if lark's Earley parser with the lexer "dynamic_complete" reads it from the rule `start`.
 // Errors: kInvalidArgument with line and column.
-Result<Rules> parse_lark(std::string_view source);
+Result<Rules> parse_lark(std::string_view source, WorkBudget& budget);
 
 }  // namespace mote::constraints

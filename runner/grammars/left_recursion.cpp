@@ -38,8 +38,8 @@ class Components {
     while (!visits_.empty()) {
       const RuleId rule = visits_.back().rule;
       const Dfa& dfa = rules_[rule];
-      if (!dfa.states.empty() && visits_.back().next_call < dfa.states[0].calls.size()) {
-        const RuleId callee = dfa.states[0].calls[visits_.back().next_call++].rule;
+      if (!dfa.states.empty() && visits_.back().next_call < dfa.states[0].num_calls) {
+        const RuleId callee = dfa.calls_of(dfa.states[0])[visits_.back().next_call++].rule;
         if (order_[callee] == kUnseen)
           open(callee);
         else if (is_open_[callee])
@@ -73,73 +73,104 @@ class Components {
 
 bool begins_with(const Dfa& dfa, RuleId rule) {
   if (dfa.states.empty()) return false;
-  const auto& calls = dfa.states[0].calls;
-  return std::any_of(calls.begin(), calls.end(), [rule](const CallEdge& call) { return call.rule == rule; });
+  return std::ranges::any_of(dfa.calls_of(dfa.states[0]), [rule](const CallEdge& call) { return call.rule == rule; });
 }
 
-// Appends a copy and returns where its states begin.
-uint32_t copy_states(const Dfa& from, Nfa& to) {
-  const auto base = static_cast<uint32_t>(to.states.size());
-  for (const DfaState& state : from.states) {
-    NfaState& copy = to.states.emplace_back();
-    for (const ByteEdge& edge : state.bytes) copy.bytes.push_back({edge.low, edge.high, edge.target + base});
-    for (const CallEdge& call : state.calls) copy.calls.push_back({call.rule, call.target + base});
-    copy.is_final = state.is_final;
+// An automaton, in which a call at its start gives place to something else.
+class Rewriting {
+ public:
+  Rewriting(const Dfa& dfa, RuleId removed, WorkBudget& budget) : held_(budget), budget_(budget) {
+    append(dfa, removed);
   }
-  return base;
+
+  // The rule with `removed` repeated behind it: A = A x | y becomes A = y x*.
+  Result<Nfa> with_repetition() {
+    MOTE_RETURN_IF_ERROR(budget_.status());
+    for (uint32_t i = 0; i < nfa_.num_states(); ++i) {
+      if (nfa_.is_final(i)) nfa_.add_empty(i, behind_);
+    }
+    return std::move(nfa_);
+  }
+
+  // The rule with the automaton of `removed` in the place of its call.
+  Result<Nfa> with(const Dfa& callee) {
+    const auto base = static_cast<uint32_t>(nfa_.num_states());
+    append(callee, kUnseen);
+    MOTE_RETURN_IF_ERROR(budget_.status());
+    nfa_.add_empty(0, base);
+    return std::move(nfa_);
+  }
+
+ private:
+  // Appends a copy. What ends in a second one goes on behind the call that was removed from the first.
+  void append(const Dfa& dfa, RuleId removed) {
+    const auto base = static_cast<uint32_t>(nfa_.num_states());
+    budget_.count(dfa.states.size() + dfa.bytes.size() + dfa.calls.size());
+    held_.add((dfa.states.size() + dfa.bytes.size() + dfa.calls.size()) * 2 * sizeof(DfaState));
+    if (budget_.is_spent()) return;
+    for (size_t i = 0; i < dfa.states.size(); ++i) nfa_.add_state();
+    for (uint32_t i = 0; i < dfa.states.size(); ++i) {
+      const DfaState& state = dfa.states[i];
+      for (const ByteEdge& edge : dfa.bytes_of(state))
+        nfa_.add_bytes(base + i, edge.low, edge.high, base + edge.target);
+      for (const CallEdge& call : dfa.calls_of(state)) {
+        if (i == 0 && call.rule == removed)
+          behind_ = call.target;
+        else
+          nfa_.add_call(base + i, call.rule, base + call.target);
+      }
+      if (!state.is_final) continue;
+      if (base == 0)
+        nfa_.set_final(i);
+      else
+        nfa_.add_empty(base + i, behind_);
+    }
+  }
+
+  HeldBytes held_;
+  WorkBudget& budget_;
+  Nfa nfa_;
+  uint32_t behind_ = 0;  // the call that was removed
+};
+
+// Of the rules that `dfa` calls at its start, the first in the order of `places` that comes before `end`.
+uint32_t first_called(const Dfa& dfa, const std::vector<uint32_t>& places, uint32_t end, uint32_t from) {
+  uint32_t first = end;
+  if (dfa.states.empty()) return first;
+  for (const CallEdge& call : dfa.calls_of(dfa.states[0])) {
+    const uint32_t place = places[call.rule];
+    if (place >= from && place < first) first = place;
+  }
+  return first;
 }
 
-Status replace_dfa(const Nfa& nfa, Dfa& dfa, Budget& budget) {
-  MOTE_RETURN_IF_ERROR(budget.spend_nfa_states(nfa.states.size()));
-  MOTE_ASSIGN(dfa, determinize(nfa, budget));
+// Rules that all begin with each other, directly or not.
+Status rewrite(const std::vector<RuleId>& part, std::vector<uint32_t>& places, std::vector<Dfa>& rules,
+               Determinizing& shared) {
+  for (uint32_t i = 0; i < part.size(); ++i) places[part[i]] = i;
+  for (uint32_t i = 0; i < part.size(); ++i) {
+    Dfa& dfa = rules[part[i]];
+    for (uint32_t j = first_called(dfa, places, i, 0); j < i; j = first_called(dfa, places, i, j + 1)) {
+      MOTE_RETURN_IF_ERROR(shared.budget.spend(1 + dfa.states[0].num_calls));
+      MOTE_ASSIGN(const Nfa nfa, Rewriting(dfa, part[j], shared.budget).with(rules[part[j]]));
+      MOTE_ASSIGN(dfa, determinize(nfa, shared));
+    }
+    if (!begins_with(dfa, part[i])) continue;
+    MOTE_ASSIGN(const Nfa nfa, Rewriting(dfa, part[i], shared.budget).with_repetition());
+    MOTE_ASSIGN(dfa, determinize(nfa, shared));
+  }
+  for (const RuleId rule : part) places[rule] = kUnseen;
   return {};
-}
-
-// Replaces the call of `rule` at the start of `dfa` by a copy of `callee`, the automaton of that rule.
-Status inline_first_call(Dfa& dfa, RuleId rule, const Dfa& callee, Budget& budget) {
-  Nfa nfa;
-  copy_states(dfa, nfa);
-  uint32_t target = 0;
-  std::erase_if(nfa.states[0].calls, [&](const CallEdge& call) {
-    if (call.rule == rule) target = call.target;
-    return call.rule == rule;
-  });
-  const uint32_t base = copy_states(callee, nfa);
-  nfa.states[0].empties.push_back(base);
-  for (size_t i = base; i < nfa.states.size(); ++i) {
-    if (nfa.states[i].is_final) nfa.states[i].empties.push_back(target);
-    nfa.states[i].is_final = false;
-  }
-  return replace_dfa(nfa, dfa, budget);
-}
-
-// A = A x | y becomes A = y x*.
-Status repeat_instead(Dfa& dfa, RuleId rule, Budget& budget) {
-  Nfa nfa;
-  copy_states(dfa, nfa);
-  uint32_t target = 0;
-  std::erase_if(nfa.states[0].calls, [&](const CallEdge& call) {
-    if (call.rule == rule) target = call.target;
-    return call.rule == rule;
-  });
-  for (NfaState& state : nfa.states) {
-    if (state.is_final) state.empties.push_back(target);
-  }
-  return replace_dfa(nfa, dfa, budget);
 }
 
 }  // namespace
 
-Status remove_left_recursion(std::vector<Dfa>& rules, Budget& budget) {
+Status remove_left_recursion(std::vector<Dfa>& rules, Determinizing& shared) {
+  MOTE_RETURN_IF_ERROR(shared.budget.spend(rules.size()));
+  std::vector<uint32_t> places(rules.size(), kUnseen);  // of the rules of a part, in it
   for (const std::vector<RuleId>& part : Components(rules).parts) {
     if (part.size() == 1 && !begins_with(rules[part[0]], part[0])) continue;
-    for (size_t i = 0; i < part.size(); ++i) {
-      Dfa& dfa = rules[part[i]];
-      for (size_t j = 0; j < i; ++j) {
-        if (begins_with(dfa, part[j])) MOTE_RETURN_IF_ERROR(inline_first_call(dfa, part[j], rules[part[j]], budget));
-      }
-      if (begins_with(dfa, part[i])) MOTE_RETURN_IF_ERROR(repeat_instead(dfa, part[i], budget));
-    }
+    MOTE_RETURN_IF_ERROR(rewrite(part, places, rules, shared));
   }
   return {};
 }

@@ -8,8 +8,8 @@
 namespace mote::constraints {
 
 // Afterwards no rule can call itself before its first byte. The start of every rule has no edge into it and is not
-// final. Errors: kInvalidArgument if the budget is spent. Source: Paull's algorithm, on automata
-Status remove_left_recursion(std::vector<Dfa>& rules, Budget& budget);
+// final. Errors: those of determinize. Source: Paull's algorithm, on automata
+Status remove_left_recursion(std::vector<Dfa>& rules, Determinizing& shared);
 
 // The rules in an order in which each comes before those that it can call before its first byte.
 std::vector<RuleId> order_of_calls(const std::vector<Dfa>& rules);

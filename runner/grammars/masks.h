@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runner/grammars/configuration.h"
@@ -33,6 +34,7 @@ class Masks {
     std::vector<int32_t> ids;     // the allowed tokens, if they are few
     std::vector<uint32_t> words;  // else their mask
     uint32_t frontier = 0;        // where tokens leave the rule
+    size_t work = 0;              // that it takes to find them
     bool exhausted = false;
   };
   using Frontier = std::vector<uint32_t>;  // nodes, ascending
@@ -42,11 +44,22 @@ class Masks {
     const Stack* stack;
     friend bool operator==(const Visit&, const Visit&) = default;
   };
+  struct VisitHash {
+    size_t operator()(const Visit& visit) const;
+  };
+  // One mask under way.
+  struct Filling {
+    std::span<uint32_t> mask;
+    std::unordered_set<Visit, VisitHash> visits{};
+    size_t work = 0;
+  };
   class Walk;
 
   void classify_states();
-  Status add(uint32_t frontier, uint32_t state, const StackPointer& stack, std::vector<Visit>& visits,
-             std::span<uint32_t> mask) const;
+  void use_own_classes();
+  uint64_t hash_of_edges(uint32_t index) const;
+  bool have_equal_edges(uint32_t a, uint32_t b) const;
+  Status add(uint32_t frontier, uint32_t state, const StackPointer& stack, Filling& filling) const;
   std::shared_ptr<const Tokens> tokens_of(uint32_t frontier, uint32_t state) const;
   uint32_t intern(Frontier frontier) const;
 

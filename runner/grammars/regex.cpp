@@ -8,6 +8,7 @@ namespace {
 
 using Ranges = std::vector<CodePointRange>;
 
+constexpr size_t kMinRangesToNormalize = 4096;
 const Ranges kDigits = {{'0', '9'}};
 const Ranges kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const Ranges kSpace = {{'\t', '\r'}, {' ', ' '}};
@@ -39,18 +40,29 @@ class Parser {
   Parser(std::string_view source, const RegexOptions& options, Rules& rules)
       : cursor_(source, options.what), options_(options), rules_(rules) {}
 
-  Result<ExpressionId> parse() {
-    std::vector<ExpressionId> branches;
+  Result<std::vector<RegexBranch>> parse() {
+    std::vector<RegexBranch> branches;
     do {
       const bool is_anchored = cursor_.take("^");
-      MOTE_ASSIGN(ExpressionId branch, parse_sequence());
+      MOTE_ASSIGN(const ExpressionId body, parse_sequence());
       const bool is_anchored_at_end = cursor_.take("$");
       if (!cursor_.at_end() && cursor_.peek() != '|') return unexpected();
-      if (options_.searches && !is_anchored) branch = rules_.sequence({anything(), branch});
-      if (options_.searches && !is_anchored_at_end) branch = rules_.sequence({branch, anything()});
-      branches.push_back(branch);
+      branches.push_back({body, options_.searches && !is_anchored, options_.searches && !is_anchored_at_end});
     } while (cursor_.take("|"));
-    return rules_.choice(std::move(branches));
+    MOTE_RETURN_IF_ERROR(rules_.budget().status());
+    return branches;
+  }
+
+  Result<ExpressionId> parse_whole() {
+    MOTE_ASSIGN(const std::vector<RegexBranch> branches, parse());
+    std::vector<ExpressionId> expressions;
+    for (const RegexBranch& branch : branches) {
+      ExpressionId expression = branch.body;
+      if (branch.is_open_before) expression = rules_.sequence({anything(), expression});
+      if (branch.is_open_behind) expression = rules_.sequence({expression, anything()});
+      expressions.push_back(expression);
+    }
+    return rules_.choice(std::move(expressions));
   }
 
  private:
@@ -84,7 +96,7 @@ class Parser {
     std::vector<ExpressionId> parts;
     while (!cursor_.at_end() && cursor_.peek() != '|' && cursor_.peek() != ')' && cursor_.peek() != '$') {
       MOTE_ASSIGN(const ExpressionId part, parse_repeat());
-      parts.push_back(part);
+      if (parts.empty() || !rules_.append_bytes(parts.back(), part)) parts.push_back(part);
     }
     return rules_.sequence(std::move(parts));
   }
@@ -211,12 +223,18 @@ class Parser {
     cursor_.skip();
     const bool is_negated = cursor_.take("^");
     Ranges ranges;
+    size_t allowed = kMinRangesToNormalize;
     for (bool is_first = true; is_first || cursor_.peek() != ']'; is_first = false) {
+      if (ranges.size() > allowed) {
+        ranges = normalized(std::move(ranges));
+        allowed = std::max(allowed, 2 * ranges.size());
+      }
       if (cursor_.at_end()) return cursor_.error("a set of characters is not closed: ] is missing");
       bool is_set = false;
       MOTE_ASSIGN(const Ranges low, parse_class_character(is_negated, &is_set));
       const bool is_range = cursor_.peek() == '-' && cursor_.peek(1) != ']' && cursor_.peek(1) != '\0';
       if (!is_range) {
+        rules_.budget().count(low.size());
         ranges.insert(ranges.end(), low.begin(), low.end());
         continue;
       }
@@ -303,11 +321,16 @@ class Parser {
 }  // namespace
 
 Result<ExpressionId> append_regex(std::string_view source, const RegexOptions& options, Rules& rules) {
+  return Parser(source, options, rules).parse_whole();
+}
+
+Result<std::vector<RegexBranch>> append_regex_branches(std::string_view source, const RegexOptions& options,
+                                                       Rules& rules) {
   return Parser(source, options, rules).parse();
 }
 
-Result<Rules> parse_regex(std::string_view source) {
-  Rules rules;
+Result<Rules> parse_regex(std::string_view source, WorkBudget& budget) {
+  Rules rules(budget);
   const RuleId root = rules.add_rule();
   MOTE_ASSIGN(const ExpressionId expression, append_regex(source, {}, rules));
   rules.define(root, expression);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "runner/grammars/expression.h"
@@ -19,9 +20,21 @@ struct RegexOptions {
   std::function<ExpressionId(Rules&, std::vector<CodePointRange>)> encode{};
 };
 
+// One of the outermost alternatives, and whether other text may stand before or behind it.
+struct RegexBranch {
+  ExpressionId body = 0;
+  bool is_open_before = false;
+  bool is_open_behind = false;
+};
+
+// Adds the outermost alternatives of a regular expression to `rules`. `options`: searches, so that they may be open.
+// Errors: those of append_regex.
+Result<std::vector<RegexBranch>> append_regex_branches(std::string_view source, const RegexOptions& options,
+                                                       Rules& rules);
+
 // Adds a regular expression to `rules`. Errors: kInvalidArgument naming what is not supported and where.
 Result<ExpressionId> append_regex(std::string_view source, const RegexOptions& options, Rules& rules);
 
-Result<Rules> parse_regex(std::string_view source);
+Result<Rules> parse_regex(std::string_view source, WorkBudget& budget);
 
 }  // namespace mote::constraints

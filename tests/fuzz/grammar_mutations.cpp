@@ -31,7 +31,7 @@ void change(std::string& input, Random& random, const std::vector<std::string>& 
   const size_t at = kHeaderBytes + below(random, input.size() - kHeaderBytes + 1);
   const size_t length = std::min(input.size() - at, below(random, 12) + 1);
   const std::string& piece = grammar_pieces()[below(random, grammar_pieces().size())];
-  switch (below(random, 6)) {
+  switch (below(random, 7)) {
     case 0:
     case 1: input.insert(at, piece); break;
     case 2: input.erase(at, length); break;
@@ -40,6 +40,12 @@ void change(std::string& input, Random& random, const std::vector<std::string>& 
       const std::string& other = seeds[below(random, seeds.size())];
       input.insert(at,
                    other.substr(kHeaderBytes + below(random, other.size() - kHeaderBytes + 1), below(random, 40) + 1));
+      break;
+    }
+    case 5: {  // a part many times over
+      const std::string part = input.substr(at, length);
+      const size_t count = below(random, size_t{1} << below(random, 11));
+      for (size_t i = 0; i < count; ++i) input.insert(at, part);
       break;
     }
     default:

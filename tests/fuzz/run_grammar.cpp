@@ -9,6 +9,8 @@ namespace {
 
 constexpr int32_t kEos = 256;
 constexpr int kSteps = 12;
+constexpr size_t kMaxSteps = 300'000;
+constexpr size_t kMaxBytes = size_t{8} << 20;
 
 // Every byte, and pieces across the borders of characters and of JSON.
 const std::shared_ptr<const constraints::Vocabulary>& vocabulary() {
@@ -40,7 +42,14 @@ Status run_grammar(std::string_view input) {
   options.syntax = static_cast<constraints::Syntax>(input[0] & 3);
   options.whitespace = static_cast<constraints::JsonWhitespace>((static_cast<unsigned char>(input[0]) >> 2) % 3);
   uint32_t seed = static_cast<unsigned char>(input[1]);
-  MOTE_ASSIGN(const auto grammar, Grammar::compile(vocabulary(), input.substr(2), options));
+  constraints::WorkBudget budget({}, kMaxSteps, kMaxBytes);
+  const auto compiled = Grammar::compile(vocabulary(), input.substr(2), options, budget);
+  // What is counted at once is no more than some of the source or of what was made already.
+  MOTE_REQUIRE(budget.steps() <= 2 * kMaxSteps + 64 * input.size(), Code::kInternal, "compiling took %zu steps",
+               budget.steps());
+  MOTE_REQUIRE(budget.peak_bytes() <= 3 * kMaxBytes, Code::kInternal, "compiling took %zu bytes", budget.peak_bytes());
+  if (!compiled.ok()) return compiled.status();
+  const auto& grammar = *compiled;
   Constraint constraint(grammar);
   std::vector<uint32_t> mask(vocabulary()->mask_words());
   for (int step = 0; step < kSteps; ++step) {

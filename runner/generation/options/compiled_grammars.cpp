@@ -19,12 +19,14 @@ constexpr size_t kMaxGrammars = 32;
 class CompiledGrammars {
  public:
   Result<std::shared_ptr<const Grammar>> get(const Model& model, const std::string& source,
-                                             const GrammarOptions& options) const {
+                                             const GrammarOptions& options,
+                                             const std::function<bool()>& is_cancelled) const {
     const std::string key = std::to_string(static_cast<int>(options.syntax)) +
                             std::to_string(static_cast<int>(options.whitespace)) + source;
     if (auto kept = find(key); kept != nullptr) return kept;
     MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
-    MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, source, options));
+    constraints::WorkBudget budget(is_cancelled);
+    MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, source, options, budget));
     const std::lock_guard lock(mutex_);
     kept_.emplace_front(key, grammar);
     if (kept_.size() > kMaxGrammars) kept_.pop_back();
@@ -60,12 +62,13 @@ Syntax syntax_of(const GrammarRequest& request) {
 }  // namespace
 
 Result<std::shared_ptr<const Grammar>> compiled_grammar(const Model& model, const std::string& source,
-                                                        const GrammarOptions& options) {
+                                                        const GrammarOptions& options,
+                                                        const std::function<bool()>& is_cancelled) {
   MOTE_ASSIGN(const auto grammars,
               model.derived<CompiledGrammars>([]() -> Result<std::shared_ptr<const CompiledGrammars>> {
                 return std::make_shared<const CompiledGrammars>();
               }));
-  return grammars->get(model, source, options);
+  return grammars->get(model, source, options, is_cancelled);
 }
 
 Result<std::shared_ptr<const Grammar>> compiled_grammar(const Model& model, const GrammarRequest& request) {

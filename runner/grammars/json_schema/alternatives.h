@@ -1,7 +1,7 @@
 // Turns schemas with references and choices into lists of schemas that have neither.
 #pragma once
 
-#include <vector>
+#include <functional>
 
 #include "base/status.h"
 #include "runner/grammars/json_schema/schema.h"
@@ -9,9 +9,9 @@
 namespace mote::constraints {
 
 // Replaces $ref, allOf, anyOf and oneOf: all of `schemas` accept a value if and only if all schemas of one of the
-// results do. Results that accept nothing are left out: those with a schema `false`, and those with a branch that leads
-// back to the schema that it is a branch of. Errors: kInvalidArgument, also for a schema that refers to nothing but
-// itself.
-Result<std::vector<Conjunction>> alternatives(const Json& document, const Conjunction& schemas);
+// conjunctions that `visit` is given do. Those that accept nothing are left out: with a schema `false`, or with a
+// branch that leads back to the schema that it is a branch of. Errors: those of `visit`; kInvalidArgument, also for a
+// schema that refers to nothing but itself.
+Status for_each_alternative(const Conjunction& schemas, const std::function<Status(const Conjunction&)>& visit);
 
 }  // namespace mote::constraints

@@ -26,7 +26,8 @@ uint32_t implied_types(const Conjunction& schemas) {
   uint32_t types = 0;
   for (const Schema& schema : schemas) {
     if (!schema.json->is_object()) continue;
-    for (const auto& [name, value] : schema.json->items()) {
+    schema.document->budget().count(schema.json->size());
+    for (const auto& [name, value] : schema.json->get_ref<const Json::object_t&>()) {
       if (is_one_of(name, {"minLength", "maxLength", "pattern", "format"})) types |= kString;
       if (is_one_of(name, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}))
         types |= kNumber;
@@ -76,6 +77,10 @@ Result<std::optional<Bound>> tightest(const Conjunction& schemas, bool is_low) {
   return result;
 }
 
+std::string scalar_text(const Json& value) {
+  return value.is_string() ? "\"" + json_escaped(value.get_ref<const std::string&>()) + "\"" : value.dump();
+}
+
 double value_of_bound(const Bound& bound) {
   const double magnitude = std::stod(bound.whole + "." + bound.fraction + "0");
   return bound.is_negative ? -magnitude : magnitude;
@@ -85,22 +90,35 @@ double value_of_bound(const Bound& bound) {
 
 Result<Rules> SchemaCompiler::run() {
   const RuleId root = rules_.add_rule();
-  rules_.define(root, value_of({{&document_, "#"}}));
+  rules_.define(root, value_of({{&document_->root(), document_.get()}}));
   while (!pending_.empty()) {
     const Pending next = std::move(pending_.back());
     pending_.pop_back();
-    MOTE_REQUIRE(rules_.num_rules() <= kMaxRules && rules_.num_expressions() <= kMaxExpressions, Code::kInvalidArgument,
+    MOTE_REQUIRE(rules_.num_rules() <= kMaxRules, Code::kInvalidArgument,
                  "JSON Schema: %s: the schema is too large when its references and choices are written out",
-                 next.schemas.empty() ? "#" : next.schemas[0].pointer.c_str());
-    MOTE_ASSIGN(const std::vector<Conjunction> branches, alternatives(document_, next.schemas));
-    std::vector<ExpressionId> expressions;
-    for (const Conjunction& branch : branches) {
-      MOTE_ASSIGN(const ExpressionId expression, alternative(branch));
-      expressions.push_back(expression);
-    }
-    rules_.define(next.rule, rules_.choice(std::move(expressions)));
+                 next.schemas.empty() ? "#" : next.schemas[0].pointer().c_str());
+    Status status = define(next);
+    if (status.ok()) status = budget_.status();
+    if (status.ok()) continue;
+    if (!budget_.is_spent() || status.code() == Code::kCancelled || next.schemas.empty()) return status;
+    return Status(status.code(), "JSON Schema: " + next.schemas[0].pointer() + ": " + budget_.status().message());
   }
+  rules_.describe_with([document = document_, schemas = std::move(schema_of_)](RuleId rule) {
+    const bool is_known = rule < schemas.size() && schemas[rule] != nullptr;
+    return "JSON Schema: " + (is_known ? document->pointer_to(schemas[rule]) : "#");
+  });
   return std::move(rules_);
+}
+
+Status SchemaCompiler::define(const Pending& pending) {
+  std::vector<ExpressionId> expressions;
+  MOTE_RETURN_IF_ERROR(for_each_alternative(pending.schemas, [&](const Conjunction& branch) -> Status {
+    MOTE_ASSIGN(const ExpressionId expression, alternative(branch));
+    expressions.push_back(expression);
+    return budget_.status();
+  }));
+  rules_.define(pending.rule, rules_.choice(std::move(expressions)));
+  return {};
 }
 
 // A rule for the values that all `schemas` accept. A new rule is defined later, so schemas may refer to themselves.
@@ -110,22 +128,29 @@ ExpressionId SchemaCompiler::value_of(Conjunction schemas) {
   for (const Schema& schema : schemas) key.push_back(schema.json);
   std::sort(key.begin(), key.end());
   key.erase(std::unique(key.begin(), key.end()), key.end());
+  budget_.count(4 + 2 * key.size());
   const auto [found, is_new] = known_.try_emplace(std::move(key), 0);
   if (is_new) {
-    found->second = rules_.add_rule();
+    budget_.hold(sizeof(Pending) + 64 + schemas.size() * (sizeof(Schema) + sizeof(const Json*)));
+    found->second = rule_for(schemas, rules_.never());
     pending_.push_back({found->second, std::move(schemas)});
   }
   return rules_.rule(found->second);
 }
 
+RuleId SchemaCompiler::rule_for(const Conjunction& schemas, ExpressionId definition) {
+  const RuleId rule = rules_.add_rule();
+  rules_.define(rule, definition);
+  schema_of_.resize(rules_.num_rules());
+  schema_of_.back() = schemas.empty() ? nullptr : schemas[0].json;
+  return rule;
+}
+
 // The values that all `schemas` accept, which have no references and choices.
 Result<ExpressionId> SchemaCompiler::alternative(const Conjunction& schemas) {
   MOTE_ASSIGN(const auto values, accepted_values(schemas));
+  if (values.has_value()) return named(*values);
   std::vector<ExpressionId> branches;
-  if (values.has_value()) {
-    for (const Json* value : *values) branches.push_back(literal(*value));
-    return rules_.choice(std::move(branches));
-  }
   const uint32_t types = allowed_types(schemas);
   if ((types & kNull) != 0) branches.push_back(rules_.bytes("null"));
   if ((types & kBoolean) != 0) branches.push_back(rules_.choice({rules_.bytes("true"), rules_.bytes("false")}));
@@ -148,6 +173,20 @@ Result<ExpressionId> SchemaCompiler::alternative(const Conjunction& schemas) {
   return rules_.choice(std::move(branches));
 }
 
+ExpressionId SchemaCompiler::named(const std::vector<const Json*>& values) {
+  std::vector<ExpressionId> branches;
+  std::vector<std::string> texts;
+  for (const Json* value : values) {
+    if (budget_.is_spent()) break;
+    if (value->is_structured())
+      branches.push_back(literal(*value));
+    else
+      texts.push_back(scalar_text(*value));
+  }
+  if (!texts.empty()) branches.push_back(texts.size() == 1 ? rules_.bytes(std::move(texts[0])) : rules_.texts(texts));
+  return rules_.choice(std::move(branches));
+}
+
 ExpressionId SchemaCompiler::list_of(const char* open, std::vector<ExpressionId> parts, const char* close) {
   std::vector<ExpressionId> sequence = {rules_.bytes(open), space()};
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -160,19 +199,19 @@ ExpressionId SchemaCompiler::list_of(const char* open, std::vector<ExpressionId>
 }
 
 ExpressionId SchemaCompiler::literal(const Json& value) {
-  if (value.is_string()) return rules_.bytes("\"" + json_escaped(value.get<std::string>()) + "\"");
-  if (!value.is_structured()) return rules_.bytes(value.dump());
+  if (!value.is_structured()) return rules_.bytes(scalar_text(value));
   std::vector<ExpressionId> parts;
   if (value.is_array()) {
     for (const Json& item : value) parts.push_back(literal(item));
     return list_of("[", std::move(parts), "]");
   }
-  for (const auto& [key, item] : value.items()) {
+  for (const auto& [key, item] : value.get_ref<const Json::object_t&>()) {
     parts.push_back(rules_.sequence({rules_.bytes("\"" + json_escaped(key) + "\""), colon(), literal(item)}));
   }
   return list_of("{", std::move(parts), "}");
 }
 
+// Numbers that are asked for alike share a rule, and so do strings.
 Result<ExpressionId> SchemaCompiler::number(const Conjunction& schemas, bool is_integer) {
   MOTE_ASSIGN(const std::optional<Bound> low, tightest(schemas, true));
   MOTE_ASSIGN(const std::optional<Bound> high, tightest(schemas, false));
@@ -185,7 +224,15 @@ Result<ExpressionId> SchemaCompiler::number(const Conjunction& schemas, bool is_
     divided = &schema;
   }
   if (divided != nullptr) return multiples(*divided, low, high);
-  return append_number(rules_, is_integer, low, high);
+  if (!low.has_value() && !high.has_value()) return append_number(rules_, is_integer, low, high);
+  std::string key = is_integer ? "integer" : "number";
+  for (const auto& bound : {low, high})
+    key += bound.has_value() ? (bound->is_exclusive ? " x" : " ") + std::string(bound->is_negative ? "-" : "") +
+                                   bound->whole + "." + bound->fraction
+                             : " none";
+  const auto [found, is_new] = shared_.try_emplace(key, 0);
+  if (is_new) found->second = rule_for(schemas, append_number(rules_, is_integer, low, high));
+  return rules_.rule(found->second);
 }
 
 // Whole numbers. With two bounds every multiple is written out. Without bounds there is a rule for each remainder of
@@ -206,24 +253,30 @@ Result<ExpressionId> SchemaCompiler::multiples(const Schema& schema, const std::
           schema, "multipleOf",
           format("between the bounds there must be at most %lld multiples", static_cast<long long>(kMaxMultiples)));
     }
-    std::vector<ExpressionId> branches;
+    std::vector<std::string> texts;
     for (auto i = static_cast<int64_t>(first); i <= static_cast<int64_t>(last); ++i) {
       const auto number = static_cast<double>(i * step);
       const bool is_left_out = (low->is_exclusive && number <= value_of_bound(*low)) ||
                                (high->is_exclusive && number >= value_of_bound(*high));
-      if (!is_left_out) branches.push_back(rules_.bytes(std::to_string(i * step)));
+      if (!is_left_out) texts.push_back(std::to_string(i * step));
     }
-    return rules_.choice(std::move(branches));
+    return rules_.texts(texts);
   }
   if (low.has_value() || high.has_value())
     return schema_error(schema, "multipleOf", "is supported with both a minimum and a maximum, or with neither");
   std::vector<RuleId> remainders;
-  for (int64_t i = 0; i < step; ++i) remainders.push_back(rules_.add_rule());
+  std::vector<ExpressionId> calls;
+  for (int64_t i = 0; i < step; ++i) {
+    remainders.push_back(rules_.add_rule());
+    calls.push_back(rules_.rule(remainders.back()));
+  }
+  std::vector<ExpressionId> digit_texts;
+  for (char digit = '0'; digit <= '9'; ++digit) digit_texts.push_back(rules_.bytes(std::string(1, digit)));
   const auto branches_from = [&](int64_t remainder, char first) {
     std::vector<ExpressionId> branches;
     for (char digit = first; digit <= '9'; ++digit) {
-      const RuleId next = remainders[static_cast<size_t>((remainder * 10 + digit - '0') % step)];
-      branches.push_back(rules_.sequence({rules_.bytes(std::string(1, digit)), rules_.rule(next)}));
+      const ExpressionId next = calls[static_cast<size_t>((remainder * 10 + digit - '0') % step)];
+      branches.push_back(rules_.sequence({digit_texts[static_cast<size_t>(digit - '0')], next}));
     }
     return branches;
   };
@@ -237,13 +290,22 @@ Result<ExpressionId> SchemaCompiler::multiples(const Schema& schema, const std::
 }
 
 Result<ExpressionId> SchemaCompiler::string(const Conjunction& schemas) {
-  MOTE_ASSIGN(const std::optional<ExpressionId> content, string_content(schemas));
-  if (content.has_value()) return rules_.sequence({rules_.bytes("\""), *content, rules_.bytes("\"")});
-  if (!any_string_.has_value()) {
-    any_string_ = rules_.add_rule();
-    rules_.define(*any_string_, append_any_string(rules_));
+  std::string key;
+  for (const Schema& schema : schemas) {
+    for (const char* keyword : {"minLength", "maxLength", "pattern", "format"}) {
+      if (const Json* value = find(schema, keyword)) key += keyword + value->dump() + "\n";
+    }
   }
-  return rules_.rule(*any_string_);
+  budget_.count(key.size() / 8);
+  const auto [found, is_new] = shared_.try_emplace("string" + key, 0);
+  if (is_new) {
+    budget_.hold(128 + key.size());
+    MOTE_ASSIGN(const std::optional<ExpressionId> content, string_content(schemas));
+    found->second =
+        rule_for(schemas, content.has_value() ? rules_.sequence({rules_.bytes("\""), *content, rules_.bytes("\"")})
+                                              : append_any_string(rules_));
+  }
+  return rules_.rule(found->second);
 }
 
 // What stands between the quotes; nullopt: anything.
@@ -261,7 +323,7 @@ Result<std::optional<ExpressionId>> SchemaCompiler::string_content(const Conjunc
     options.encode = encode_json_characters;
     if (const Json* pattern = find(schema, "pattern")) {
       options.searches = true;
-      const auto expression = append_regex(pattern->get<std::string>(), options, rules_);
+      const auto expression = append_regex(pattern->get_ref<const std::string&>(), options, rules_);
       if (!expression.ok()) return schema_error(schema, "pattern", expression.status().message());
       add(*expression);
     }
@@ -305,24 +367,11 @@ ExpressionId SchemaCompiler::colon() {
   return rules_.sequence({rules_.bytes(":"), rules_.optional(rules_.bytes(" "))});
 }
 
-Result<Rules> parse_json_schema(std::string_view source, JsonWhitespace whitespace) {
-  // nlohmann's parser does not recurse. The code that reads the document does, so its depth is limited below.
-  const Json document = Json::parse(source, nullptr, false);
-  MOTE_REQUIRE(!document.is_discarded(), Code::kInvalidArgument, "JSON Schema: the text is no JSON");
-  MOTE_REQUIRE(document.is_object() || document.is_boolean(), Code::kInvalidArgument,
+Result<Rules> parse_json_schema(std::string_view source, JsonWhitespace whitespace, WorkBudget& budget) {
+  MOTE_ASSIGN(std::shared_ptr<Document> document, Document::read(source, budget));
+  MOTE_REQUIRE(document->root().is_object() || document->root().is_boolean(), Code::kInvalidArgument,
                "JSON Schema: # must be an object, true or false");
-  int depth = 0;
-  for (size_t i = 0, in_string = 0; i < source.size(); ++i) {
-    if (in_string != 0 && source[i] == '\\')
-      ++i;
-    else if (source[i] == '"')
-      in_string = 1 - in_string;
-    else if (in_string == 0)
-      depth += source[i] == '{' || source[i] == '[' ? 1 : source[i] == '}' || source[i] == ']' ? -1 : 0;
-    MOTE_REQUIRE(depth <= static_cast<int>(kMaxNesting), Code::kInvalidArgument,
-                 "JSON Schema: values are nested deeper than %zu levels", kMaxNesting);
-  }
-  return SchemaCompiler(document, whitespace).run();
+  return SchemaCompiler(std::move(document), whitespace).run();
 }
 
 }  // namespace mote::constraints

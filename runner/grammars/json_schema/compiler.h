@@ -2,18 +2,25 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runner/grammars/grammar.h"
 #include "runner/grammars/json_schema/schema.h"
+#include "runner/grammars/nfa.h"
 
 namespace mote::constraints {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const Json& document, JsonWhitespace whitespace) : document_(document), whitespace_(whitespace) {}
+  SchemaCompiler(std::shared_ptr<Document> document, JsonWhitespace whitespace)
+      : document_(std::move(document)),
+        budget_(document_->budget()),
+        whitespace_(whitespace),
+        rules_(document_->budget()) {}
 
   // Errors: kInvalidArgument with the JSON pointer.
   Result<Rules> run();
@@ -31,7 +38,10 @@ class SchemaCompiler {
 
   // values (compiler.cpp)
   ExpressionId value_of(Conjunction schemas);
+  Status define(const Pending& pending);
+  RuleId rule_for(const Conjunction& schemas, ExpressionId definition);
   Result<ExpressionId> alternative(const Conjunction& schemas);
+  ExpressionId named(const std::vector<const Json*>& values);
   ExpressionId literal(const Json& value);
   ExpressionId list_of(const char* open, std::vector<ExpressionId> parts, const char* close);
   Result<ExpressionId> number(const Conjunction& schemas, bool is_integer);
@@ -51,19 +61,24 @@ class SchemaCompiler {
   Result<ExpressionId> object(const Conjunction& schemas);
   Result<std::vector<Member>> declared_members(const Conjunction& schemas);
   Result<Conjunction> schemas_of_member(const Conjunction& schemas, const std::string& name);
-  Result<std::vector<ExpressionId>> free_members(const Conjunction& schemas, const std::vector<Member>& declared);
-  Result<ExpressionId> free_key(const Conjunction& schemas, const std::string& pattern,
-                                const std::vector<std::string>& other_patterns, const std::vector<Member>& declared);
+  Result<std::optional<ExpressionId>> free_members(const Conjunction& schemas, const std::vector<Member>& declared);
+  Status add_patterns(const Conjunction& schemas, struct FreeKeys& keys);
+  Result<std::optional<ExpressionId>> names_to_leave_out(const Conjunction& schemas, ExpressionId any_name);
+  ExpressionId free_member(Conjunction schemas);
+  Result<bool> has_match(const std::string& pattern, const std::string& name);
   ExpressionId join(const std::vector<Member>& members, std::optional<ExpressionId> free, uint32_t min_free,
                     uint32_t max_free);
 
-  const Json& document_;
+  const std::shared_ptr<Document> document_;
+  WorkBudget& budget_;
   const JsonWhitespace whitespace_;
   Rules rules_;
   std::map<std::vector<const Json*>, RuleId> known_;
+  std::vector<const Json*> schema_of_;                  // of each rule: the first it was made for; nullptr: none
+  std::map<std::string, RuleId> shared_;                // numbers and strings, by what they are asked for
+  std::unordered_map<std::string, Dfa> name_patterns_;  // in texts that are no JSON
   std::vector<Pending> pending_;
   std::optional<RuleId> space_;
-  std::optional<RuleId> any_string_;
 };
 
 }  // namespace mote::constraints

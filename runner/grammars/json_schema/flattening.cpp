@@ -23,12 +23,14 @@ Status Flattening::add(const Schema& schema, const char* keyword) {
     is_never |= !schema.json->get<bool>();
     return {};
   }
+  MOTE_RETURN_IF_ERROR(schema.document->budget().spend(4 + open_.size() / 4));
   const auto again = std::ranges::find(open_, schema.json, [](const Open& open) { return open.schema.json; });
   if (again != open_.end()) return close_circle(schema, keyword, static_cast<size_t>(again - open_.begin()));
   if (!seen_.insert(schema.json).second) return {};
   MOTE_RETURN_IF_ERROR(check_keywords(schema));
   MOTE_REQUIRE(open_.size() < kMaxNesting, Code::kInvalidArgument,
-               "JSON Schema: %s: schemas refer to schemas deeper than %zu levels", schema.pointer.c_str(), kMaxNesting);
+               "JSON Schema: %s: schemas refer to schemas deeper than %zu levels", schema.pointer().c_str(),
+               kMaxNesting);
   open_.push_back({schema, is_choice(keyword)});
   all.push_back(schema);
   MOTE_RETURN_IF_ERROR(follow(schema));
@@ -38,7 +40,7 @@ Status Flattening::add(const Schema& schema, const char* keyword) {
 
 Status Flattening::follow(const Schema& schema) {
   if (const Json* reference = find(schema, "$ref")) {
-    MOTE_ASSIGN(const Schema target, resolve(document_, schema, reference->get<std::string>()));
+    MOTE_ASSIGN(const Schema target, resolve(schema, reference->get_ref<const std::string&>()));
     MOTE_RETURN_IF_ERROR(add(target, "$ref"));
   }
   if (const Json* parts = find(schema, "allOf")) {
@@ -52,15 +54,14 @@ Status Flattening::follow(const Schema& schema) {
 
 Status Flattening::choose(const Schema& schema, const char* keyword) {
   const Json* parts = find(schema, keyword);
-  Choice choice{schema, keyword};
-  for (size_t i = 0; i < parts->size(); ++i) choice.branches.push_back(child(child(schema, keyword), i));
+  const Choice choice{schema, keyword};
   const auto chosen = chosen_.find(parts);
   if (chosen == chosen_.end()) {
-    choices.push_back(std::move(choice));
+    choices.push_back(choice);
     return {};
   }
-  const Schema branch = choice.branches[chosen->second];
-  made_.push_back(std::move(choice));
+  const Schema branch = choice.branch(chosen->second);
+  made_.push_back(choice);
   MOTE_RETURN_IF_ERROR(add(branch, keyword));
   made_.pop_back();
   return {};
@@ -73,7 +74,7 @@ Status Flattening::close_circle(const Schema& schema, const char* keyword, size_
   if (!is_choice(keyword) && std::none_of(open_.begin() + static_cast<ptrdiff_t>(first) + 1, open_.end(), is_chosen)) {
     return schema_error(
         open_.back().schema, keyword,
-        "leads back to " + schema.pointer + " without a value in between, which then refers to itself only");
+        "leads back to " + schema.pointer() + " without a value in between, which then refers to itself only");
   }
   is_never = true;
   circular = made_.back();

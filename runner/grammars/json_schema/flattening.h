@@ -15,7 +15,9 @@ namespace mote::constraints {
 struct Choice {
   Schema schema;
   const char* keyword = nullptr;
-  Conjunction branches{};
+
+  const Json* branches() const { return find(schema, keyword); }
+  Schema branch(size_t index) const { return child(child(schema, keyword), index); }
 };
 
 class Flattening {
@@ -23,7 +25,7 @@ class Flattening {
   // For each anyOf and oneOf the branch that was chosen.
   using Chosen = std::map<const Json*, size_t>;
 
-  Flattening(const Json& document, const Chosen& chosen) : document_(document), chosen_(chosen) {}
+  explicit Flattening(const Chosen& chosen) : chosen_(chosen) {}
 
   // Errors: kInvalidArgument, also where a schema refers to itself and there is neither a value nor a choice in
   // between.
@@ -45,7 +47,6 @@ class Flattening {
   Status choose(const Schema& schema, const char* keyword);
   Status close_circle(const Schema& schema, const char* keyword, size_t first);
 
-  const Json& document_;
   const Chosen& chosen_;
   std::vector<Open> open_;
   std::vector<Choice> made_;  // the choices on the path to the schema that is walked

@@ -11,6 +11,6 @@ namespace mote::constraints {
 
 // Every text of the rules is a JSON value that the schema accepts.
 // Errors: kInvalidArgument with the JSON pointer and name of what is not supported.
-Result<Rules> parse_json_schema(std::string_view source, JsonWhitespace whitespace);
+Result<Rules> parse_json_schema(std::string_view source, JsonWhitespace whitespace, WorkBudget& budget);
 
 }  // namespace mote::constraints

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <unordered_map>
 
 #include "runner/grammars/expression.h"
 
@@ -123,19 +125,6 @@ std::string shown(const Json& value) {
   return text;
 }
 
-std::string escaped(const std::string& key) {
-  std::string text;
-  for (const char c : key) {
-    if (c == '~')
-      text += "~0";
-    else if (c == '/')
-      text += "~1";
-    else
-      text += c;
-  }
-  return text;
-}
-
 // "a~1b%20c" to "a/b c"
 std::string unescaped(std::string_view part) {
   std::string text;
@@ -155,41 +144,44 @@ std::string unescaped(std::string_view part) {
 }  // namespace
 
 Status schema_error(const Schema& at, const char* keyword, const std::string& message) {
-  std::string text = "JSON Schema: " + at.pointer;
+  std::string text = "JSON Schema: " + at.pointer();
   if (keyword != nullptr) text += "/" + std::string(keyword);
-  if (keyword != nullptr && at.json->is_object() && at.json->contains(keyword)) {
-    const Json& value = at.json->at(keyword);
+  if (keyword != nullptr && find(at, keyword) != nullptr) {
+    const Json& value = *find(at, keyword);
     if (!value.is_structured()) text += " = " + shown(value);
   }
   return {Code::kInvalidArgument, text + ": " + message};
 }
 
-Schema child(const Schema& schema, const char* keyword) { return child(schema, std::string(keyword)); }
+Schema child(const Schema& schema, const char* keyword) {
+  return {schema.document->member(*schema.json, keyword), schema.document};
+}
 
 Schema child(const Schema& schema, const std::string& key) {
-  return {&schema.json->at(key), schema.pointer + "/" + escaped(key)};
+  return {schema.document->member(*schema.json, key), schema.document};
 }
 
-Schema child(const Schema& schema, size_t index) {
-  return {&schema.json->at(index), schema.pointer + "/" + std::to_string(index)};
-}
+Schema child(const Schema& schema, size_t index) { return {&schema.json->at(index), schema.document}; }
 
-const Json* find(const Schema& schema, const char* keyword) {
-  if (!schema.json->is_object()) return nullptr;
-  const auto found = schema.json->find(keyword);
-  return found == schema.json->end() ? nullptr : &*found;
-}
+const Json* find(const Schema& schema, const char* keyword) { return schema.document->member(*schema.json, keyword); }
 
 Status check_keywords(const Schema& schema) {
-  for (const auto& [name, value] : schema.json->items()) {
+  static const std::unordered_map<std::string_view, Kind> kinds = [] {
+    std::unordered_map<std::string_view, Kind> result;
+    for (const Keyword& keyword : kKeywords) result.emplace(keyword.name, keyword.kind);
+    return result;
+  }();
+  if (schema.document->is_checked(*schema.json)) return {};
+  for (const auto& [name, value] : schema.json->get_ref<const Json::object_t&>()) {
+    MOTE_RETURN_IF_ERROR(schema.document->budget().spend(2 + value.size()));
     if (name.starts_with("x-")) continue;
-    if (name == "$id" && schema.pointer == "#") continue;
-    const auto keyword = std::find_if(kKeywords.begin(), kKeywords.end(),
-                                      [&, &key = name](const Keyword& known) { return key == known.name; });
-    if (keyword == kKeywords.end()) return schema_error(schema, name.c_str(), "this keyword is not supported");
-    const std::string wrong = expected(value, keyword->kind);
+    if (name == "$id" && schema.json == &schema.document->root()) continue;
+    const auto keyword = kinds.find(name);
+    if (keyword == kinds.end()) return schema_error(schema, name.c_str(), "this keyword is not supported");
+    const std::string wrong = expected(value, keyword->second);
     if (!wrong.empty()) return schema_error(schema, name.c_str(), wrong);
   }
+  schema.document->set_checked(*schema.json);
   return {};
 }
 
@@ -203,6 +195,7 @@ uint32_t count_of(const Schema& schema, const char* keyword, uint32_t otherwise)
 uint32_t types_of(const Schema& schema) {
   const Json* type = find(schema, "type");
   if (type == nullptr) return kAllTypes;
+  schema.document->budget().count(type->is_array() ? type->size() : 1);
   uint32_t types = 0;
   for (const auto& [name, bit] : kTypes) {
     if (*type == name || (type->is_array() && std::find(type->begin(), type->end(), name) != type->end())) types |= bit;
@@ -222,18 +215,21 @@ uint32_t type_of_value(const Json& value) {
   return value.is_array() ? kArray : kObject;
 }
 
-Result<Schema> resolve(const Json& document, const Schema& from, const std::string& reference) {
+Result<Schema> resolve(const Schema& from, const std::string& reference) {
   const auto missing = [&] { return schema_error(from, "$ref", "there is no such schema in the document"); };
   if (!reference.starts_with("#"))
     return schema_error(from, "$ref", "only references into the same document are supported: #/...");
   if (reference.size() > 1 && reference[1] != '/')
     return schema_error(from, "$ref", "anchors are not supported: give a JSON pointer, #/...");
-  Schema at{&document, "#"};
+  const Json*& known = from.document->target_of(*find(from, "$ref"));
+  if (known != nullptr) return Schema{known, from.document};
+  MOTE_RETURN_IF_ERROR(from.document->budget().spend(1 + reference.size() / 8));
+  Schema at{&from.document->root(), from.document};
   for (size_t begin = 2; begin <= reference.size();) {
     const size_t end = std::min(reference.find('/', begin), reference.size());
     const std::string key = unescaped(std::string_view(reference).substr(begin, end - begin));
-    if (at.json->is_object() && at.json->contains(key)) {
-      at = child(at, key);
+    if (const Json* member = from.document->member(*at.json, key); member != nullptr) {
+      at.json = member;
     } else if (at.json->is_array() && !key.empty() && key.size() < 7 &&
                key.find_first_not_of("0123456789") == std::string::npos && std::stoul(key) < at.json->size()) {
       at = child(at, std::stoul(key));
@@ -243,6 +239,7 @@ Result<Schema> resolve(const Json& document, const Schema& from, const std::stri
     begin = end + 1;
   }
   if (!is_schema(*at.json)) return missing();
+  known = at.json;
   return at;
 }
 

@@ -1,20 +1,20 @@
 // A JSON Schema as it was given: its parts by JSON pointer, and what several of them ask for together.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "runner/grammars/json_schema/document.h"
 
 namespace mote::constraints {
 
-using Json = nlohmann::ordered_json;
-
-// One schema of the document and where it stands.
+// One schema of the document.
 struct Schema {
   const Json* json = nullptr;
-  std::string pointer{};
+  Document* document = nullptr;
+
+  std::string pointer() const { return document->pointer_to(json); }  // for errors
 };
 
 // Schemas that must all accept a value; if there are none, any value is accepted.
@@ -42,7 +42,8 @@ Schema child(const Schema& schema, size_t index);
 // The value of a keyword; nullptr: the schema does not have it.
 const Json* find(const Schema& schema, const char* keyword);
 
-// Checks that every keyword is one that is understood, with a value of the right kind. Errors: kInvalidArgument.
+// Checks, once for each schema, that every keyword is one that is understood, with a value of the right kind.
+// Errors: kInvalidArgument.
 Status check_keywords(const Schema& schema);
 
 // The value of a keyword such as minLength; `otherwise` if the schema does not have it.
@@ -53,6 +54,6 @@ uint32_t types_of(const Schema& schema);
 uint32_t type_of_value(const Json& value);
 
 // The schema that "#/..." names. Errors: kInvalidArgument.
-Result<Schema> resolve(const Json& document, const Schema& from, const std::string& reference);
+Result<Schema> resolve(const Schema& from, const std::string& reference);
 
 }  // namespace mote::constraints

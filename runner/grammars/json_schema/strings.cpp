@@ -4,10 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "runner/grammars/automaton.h"
-#include "runner/grammars/configuration.h"
-#include "runner/grammars/regex.h"
-
 namespace mote::constraints {
 namespace {
 
@@ -66,17 +62,19 @@ std::string escape_of(char32_t c) {
 
 ExpressionId encode_json_characters(Rules& rules, std::vector<CodePointRange> characters) {
   std::vector<CodePointRange> plain;
-  std::vector<ExpressionId> branches;
+  std::vector<std::string> escapes;
   for (const CodePointRange& range : normalized(std::move(characters))) {
     char32_t next = range.low;
     for (char32_t c = range.low; c <= std::min<char32_t>(range.high, '\\'); ++c) {
       if (!needs_escape(c)) continue;
       if (c > next) plain.push_back({next, c - 1});
       next = c + 1;
-      branches.push_back(rules.bytes(escape_of(c)));
+      escapes.push_back(escape_of(c));
     }
     if (next <= range.high) plain.push_back({next, range.high});
   }
+  std::vector<ExpressionId> branches;
+  if (!escapes.empty()) branches.push_back(escapes.size() == 1 ? rules.bytes(escapes[0]) : rules.texts(escapes));
   if (!plain.empty() || branches.empty()) branches.push_back(rules.characters(std::move(plain)));
   return rules.choice(std::move(branches));
 }
@@ -123,17 +121,6 @@ std::string format_names() {
   std::string names;
   for (const auto& [name, pattern] : kFormats) names += (names.empty() ? "" : ", ") + std::string(name);
   return names;
-}
-
-Result<bool> has_match(std::string_view pattern, std::string_view text) {
-  Rules rules;
-  const RuleId root = rules.add_rule();
-  MOTE_ASSIGN(const ExpressionId expression, append_regex(pattern, {.searches = true, .dot_is_any = true}, rules));
-  rules.define(root, expression);
-  MOTE_ASSIGN(const Automaton automaton, Automaton::compile(rules));
-  Configuration at = begin(automaton);
-  for (const char c : text) at = step(automaton, at, static_cast<uint8_t>(c));
-  return at.may_end;
 }
 
 }  // namespace mote::constraints

@@ -23,7 +23,4 @@ std::string_view format_pattern(std::string_view name);
 // The names of all formats that are known, such as "date, time, ...".
 std::string format_names();
 
-// Whether the pattern, as JSON Schema means it, has a match in the text. Errors: kInvalidArgument for a bad pattern.
-Result<bool> has_match(std::string_view pattern, std::string_view text);
-
 }  // namespace mote::constraints

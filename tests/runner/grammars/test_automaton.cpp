@@ -11,7 +11,8 @@ namespace mote::constraints {
 namespace {
 
 Automaton compiled(std::string_view source, Syntax syntax) {
-  Result<Rules> rules = parse_grammar(source, {.syntax = syntax});
+  WorkBudget budget;
+  Result<Rules> rules = parse_grammar(source, {.syntax = syntax}, budget);
   EXPECT_TRUE(rules.ok()) << rules.status().message();
   Result<Automaton> automaton = Automaton::compile(*rules);
   EXPECT_TRUE(automaton.ok()) << automaton.status().message();
