@@ -65,4 +65,7 @@ def _row(entry: Entry, with_tag: bool) -> tuple[str, str, str, str]:
 
 
 def _local_day(when: str) -> str:
-    return datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M") if when else "?"
+    try:
+        return datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return "?"

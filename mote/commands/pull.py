@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import click
 
@@ -121,18 +122,18 @@ def _export(store: Store, repository: Repository, quiet: bool) -> tuple[Entry, b
     from llm_export.api import export
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    export(
+    report = export(
         repository.name.repo, path, recipe=recipe, revision=repository.commit or None,
         show_progress=False if quiet else None,
     )  # fmt: skip
+    for note in report.notes:
+        click.secho(f"note: {note}", fg="yellow", err=True)
     record(path, repository, path.name, "export")
     return _entry_of(store, repository, path), True
 
 
 def _check_cache(repository: Repository) -> None:
     """Errors: FileError if the hub's own cache, where the checkpoint goes, has no room for it."""
-    from pathlib import Path
-
     from huggingface_hub import constants, try_to_load_from_cache
 
     found = try_to_load_from_cache(repository.name.repo, "config.json", revision=repository.commit)
@@ -140,7 +141,7 @@ def _check_cache(repository: Repository) -> None:
         check_free_space(Path(constants.HF_HUB_CACHE), repository.checkpoint_bytes, str(repository.name))
 
 
-def _entry_of(store: Store, repository: Repository, path) -> Entry:
+def _entry_of(store: Store, repository: Repository, path: Path) -> Entry:
     return next(entry for entry in store.entries(repository.name) if entry.path == path)
 
 

@@ -140,10 +140,9 @@ def beside(path: Path, suffix: str) -> Path:
 def read_manifest(path: Path) -> Manifest | None:
     """Returns the manifest of a file, None if it has no whole one."""
     found = read_json(beside(path, MANIFEST))
-    try:
-        return Manifest(**{field.name: found[field.name] for field in fields(Manifest)})
-    except KeyError:
-        return None
+    values = {field.name: found.get(field.name) for field in fields(Manifest)}
+    is_whole = all(isinstance(value, int if name == "bytes" else str) for name, value in values.items())
+    return Manifest(**values) if is_whole else None
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:

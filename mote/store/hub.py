@@ -119,7 +119,7 @@ def plain_errors(name: Name) -> Iterator[None]:
             f"is private, give your token in HF_TOKEN or by 'hf auth login'"
         ) from error
     except errors.OfflineModeIsEnabled as error:
-        raise FileError(f"{name}: is not in the store, and HF_HUB_OFFLINE forbids to ask the hub") from error
+        raise FileError(f"{name}: HF_HUB_OFFLINE forbids to ask the hub; 'mote list' shows what is here") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else "no status"
         hints = {401: ": give a token in HF_TOKEN or by 'hf auth login'", 403: ": the token has no right to it"}

@@ -12,7 +12,7 @@ from llm_runner import Model
 from llm_runner.errors import FileError, MoteError
 from mote.store.catalog import Entry, Manifest, Store, read_manifest, write_manifest
 from mote.store.download import OnBytes, download
-from mote.store.hub import Repository
+from mote.store.hub import HubFile, Repository
 from mote.store.names import DEFAULT_TAG, Name, choose
 
 
@@ -45,7 +45,7 @@ def pull_file(store: Store, repository: Repository, file: str, on_bytes: OnBytes
     wanted = repository.files[file]
     path = store.folder(repository.name) / file
     manifest = read_manifest(path)
-    if path.is_file() and manifest and manifest.sha256 == wanted.sha256 and path.stat().st_size == wanted.bytes:
+    if path.is_file() and manifest and path.stat().st_size == wanted.bytes and _is_of(manifest, wanted, repository):
         return _entry(store, repository.name, path), False
     sha256 = download(repository, wanted, path, on_bytes)
     record(path, repository, file, "download", sha256)
@@ -101,6 +101,10 @@ def estimate(repository: Repository, recipe: str) -> Estimate:
 
 def _entry(store: Store, name: Name, path: Path) -> Entry:
     return next(entry for entry in store.entries(name) if entry.path == path)
+
+
+def _is_of(manifest: Manifest, file: HubFile, repository: Repository) -> bool:
+    return manifest.sha256 == file.sha256 if file.sha256 else manifest.commit == repository.commit
 
 
 def _sha256(path: Path) -> str:

@@ -45,6 +45,14 @@ def test_pulling_again_takes_only_what_is_new(hub, model, mote, store_home):
     assert stored(store_home).read_bytes() == CONTENT[::-1]
 
 
+def test_small_files_are_known_by_their_commit(hub, model, mote):
+    model.lfs = False
+    assert mote("pull", "org/tiny").status == 0
+    assert "is up to date" in mote("pull", "org/tiny").out
+    model.commit = "d" * 40
+    assert "262.1 kB in" in mote("pull", "org/tiny").out
+
+
 def test_goes_on_while_connections_break(hub, model, mote, store_home):
     hub.cuts = [100_000, 50_000, 1]
     assert mote("pull", "org/tiny", "--quiet").status == 0
@@ -196,6 +204,13 @@ def test_an_unreachable_hub(hub, model, mote, monkeypatch):
     assert result.status == 2 and "http://127.0.0.1:9 cannot be reached" in result.err
 
 
+def test_offline_the_hub_is_not_asked(hub, model, mote, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    result = mote("pull", "org/tiny")
+    assert result.status == 2 and "HF_HUB_OFFLINE forbids" in result.err
+    assert hub.requests == []
+
+
 def test_two_pulls_at_once_download_once(hub, model, mote, store_home):
     store = Store(store_home)
     with store.lock(Name("org/tiny")) as is_ours:
@@ -230,6 +245,7 @@ def checkpoint(hub, monkeypatch, demo_files):
     def export(source, output, **options):
         calls.append((source, options))
         shutil.copy(demo_files.path(), output)
+        return types.SimpleNamespace(notes=["of the export"])
 
     monkeypatch.setattr("llm_export.api.export", export)
     return calls
@@ -240,7 +256,8 @@ def test_checkpoints_are_exported_when_somebody_says_so(checkpoint, mote, store_
     assert result.status == 130 and checkpoint == []
     assert "is a checkpoint (qwen3, 596 M parameters, 1.0 kB), not a .mote file" in result.err
     assert "[y/N]" in result.err
-    assert mote("pull", "org/big", answer="y\n").status == 0
+    result = mote("pull", "org/big", answer="y\n")
+    assert result.status == 0 and "note: of the export" in result.err
     source, options = checkpoint[0]
     assert (source, options["recipe"], options["revision"]) == ("org/big", "8da4w", COMMIT)
     path = stored(store_home, "org/big/big-8da4w.mote")
