@@ -478,6 +478,28 @@ typedef struct mote_constraint mote_constraint;
 
 /* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint
  * belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose
+/* What an instruction has computed. All of it is the callback's only while it runs. */
+typedef struct {
+  uint32_t struct_size;
+  int32_t method;      /* its place in "methods" of mote_model_describe */
+  int32_t instruction; /* in "instructions" of the method */
+  int32_t output;      /* in "outputs" of the instruction */
+  const char* dtype;   /* as there, such as "float32" */
+  const int64_t* shape;
+  size_t rank;
+  void* data; /* row-major; what is written here takes the place of the value, but for that of a view */
+  size_t bytes;
+} mote_value;
+/* Comes from the thread that called the session, after each instruction. Not 0 ends the call with MOTE_ERROR_CANCELLED.
+ */
+typedef int32_t (*mote_value_sink)(void* user_data, const mote_value* value);
+
+/* From now on `sink` gets what every instruction computes, views too but for expanded ones; NULL: nobody does, at no
+ * cost. Of a part that a backend runs there is what leaves it only, and nothing of what a batch computes for the
+ * session. The sink makes no calls on the session. `release` as for mote_set_log_sink. */
+MOTE_API mote_error_code mote_session_set_value_sink(mote_session* session, mote_value_sink sink, void* user_data,
+                                                     mote_release release, mote_error* error);
+
  * tokens have no bytes of their own. */
 MOTE_API mote_error_code mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error);
 /* tokens[i]: the token_bytes[i] bytes of id i; none: a token that no grammar allows, such as a special token. */

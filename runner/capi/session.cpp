@@ -18,6 +18,33 @@ void copy_logits(std::span<const float> from, float* to) {
   if (to != nullptr) std::copy(from.begin(), from.end(), to);
 }
 
+// Where the methods of a target stand among all of the file.
+std::vector<int32_t> places_of_methods(const mote::Bound& bound) {
+  const auto& all = *bound.program().methods();
+  std::vector<int32_t> places;
+  for (uint32_t i = 0; i < bound.num_methods(); ++i) {
+    uint32_t place = 0;
+    while (all.Get(place) != &bound.method(i)) ++place;
+    places.push_back(static_cast<int32_t>(place));
+  }
+  return places;
+}
+
+mote_value value_of(const mote::ComputedValue& from, const std::vector<int32_t>& places) {
+  const mote::Tensor& tensor = *from.tensor;
+  mote_value value{};
+  value.struct_size = sizeof value;
+  value.method = places[from.method];
+  value.instruction = static_cast<int32_t>(from.instruction);
+  value.output = static_cast<int32_t>(from.output);
+  value.dtype = dtype_name(tensor.dtype);
+  value.shape = tensor.sizes.data();
+  value.rank = static_cast<size_t>(tensor.rank);
+  value.data = tensor.data;
+  value.bytes = static_cast<size_t>(tensor.num_elements() * dtype_bytes(tensor.dtype));
+  return value;
+}
+
 }  // namespace
 
 mote_error_code mote_prefix_cache_open(uint64_t max_bytes, mote_prefix_cache** out, mote_error* error) {
@@ -321,5 +348,22 @@ mote_error_code mote_session_stop_profile(mote_session* handle, char** trace, mo
     const std::unique_ptr<mote::Profile> profile = session->session->stop_profile();
     MOTE_REQUIRE(profile != nullptr, Code::kInvalidArgument, "no profile was started on this session");
     return mote::capi::give_string(mote::chrome_trace(*session->session, *profile), trace);
+  });
+}
+
+mote_error_code mote_session_set_value_sink(mote_session* handle, mote_value_sink sink, void* user_data,
+                                            mote_release release, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    const mote::capi::Borrowed borrowed(user_data, release);
+    MOTE_ASSIGN(const auto session, enter(handle));
+    mote::ValueSink calling;
+    if (sink != nullptr) {
+      calling = [sink, borrowed, places = places_of_methods(*session->session->model().bound())](const auto& from) {
+        const mote_value value = value_of(from, places);
+        return sink(borrowed.get(), &value) == 0;
+      };
+    }
+    session->session->set_value_sink(std::move(calling));
+    return {};
   });
 }

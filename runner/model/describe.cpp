@@ -101,18 +101,46 @@ Json division(const fb::Program& program, const fb::Method& method) {
 
 Json instruction(const fb::Program& program, const fb::Method& method, const fb::Instruction& from) {
   Json outputs = Json::array();
-  for (const int32_t index : *from.outputs()) {
-    const fb::Value& value = *method.values()->Get(static_cast<uint32_t>(index));
-    outputs.push_back({{"value", index}, {"dtype", fb::EnumNameDType(value.dtype())}, {"shape", value_shape(value)}});
-  }
+  for (const int32_t index : *from.outputs()) outputs.push_back(value(method, index));
   const std::string runner = runs_on(program, method, from);
   Json result = {{"op", from.op()->str()},
                  {"origin", from.origin()->str()},
                  {"runs_on", runner.empty() ? Json(nullptr) : Json(runner)},
                  {"inputs", std::vector<int32_t>(from.inputs()->begin(), from.inputs()->end())},
-                 {"outputs", outputs}};
+                 {"outputs", outputs},
+                 {"weights", weights_of(method, from)},
+                 {"attributes", attributes(from)}};
   if (const int64_t index = delegate_of(program, from); index >= 0) result["delegate"] = index;
   return result;
+Json value(const fb::Method& method, int32_t index) {
+  const fb::Value& from = *method.values()->Get(static_cast<uint32_t>(index));
+  return {{"value", index}, {"dtype", fb::EnumNameDType(from.dtype())}, {"shape", value_shape(from)}};
+}
+
+// Which inputs are weights: their places, and those of the weights in the file.
+Json weights_of(const fb::Method& method, const fb::Instruction& from) {
+  Json result = Json::array();
+  for (uint32_t i = 0; i < from.inputs()->size(); ++i) {
+    const int32_t index = from.inputs()->Get(i);
+    if (index < 0) continue;
+    const fb::Value& input = *method.values()->Get(static_cast<uint32_t>(index));
+    if (input.kind() == fb::ValueKind::weight) result.push_back({{"input", i}, {"tensor", input.weight()}});
+  }
+  return result;
+}
+
+Json attributes(const fb::Instruction& from) {
+  Json result = Json::object();
+  for (const fb::Attribute* each : *from.attributes()) {
+    Json& to = result[each->name()->str()] = Json::array();
+    if (each->text() != nullptr) to = each->text()->str();
+    if (each->numbers() != nullptr) to = std::vector<double>(each->numbers()->begin(), each->numbers()->end());
+    if (each->dims() == nullptr) continue;
+    for (const fb::Dim* dim : *each->dims()) to.push_back(dim_text(*dim));
+  }
+  return result;
+}
+
 }
 
 // The name, which methods of a target share that differ by the one length of their calls.
@@ -143,6 +171,11 @@ Json method(const fb::Program& program, const fb::Method& from) {
   });
   return result;
 }
+  Json inputs = Json::array();
+  for (uint32_t i = 0; i < from.inputs()->size(); ++i) {
+    inputs.push_back({{"name", from.input_names()->Get(i)->str()}});
+    inputs.back().update(value(from, from.inputs()->Get(i)));
+  }
 
 std::string weight_format(const fb::Weight& weight) {
   if (weight.bits() == 0) return fb::EnumNameDType(weight.dtype());
@@ -153,6 +186,8 @@ Json weights(const fb::Program& program) {
   struct Total {
     int64_t count = 0;
     uint64_t bytes = 0;
+      {"inputs", inputs},
+      {"outputs", std::vector<int32_t>(from.outputs()->begin(), from.outputs()->end())},
   };
   std::map<std::string, Total> totals;
   Json tensors = Json::array();
@@ -235,6 +270,7 @@ Result<Json> about_tokenizer(const Verified& verified) {
   if (bytes.empty()) return Json(nullptr);
   const Result<Tokenizer> opened = Tokenizer::open(bytes);
   if (!opened.ok()) return Status(opened.status().code(), verified.file().name() + ": " + opened.status().message());
+                {"weights", std::vector<int32_t>(delegate.weights()->begin(), delegate.weights()->end())},
   return Json{{"kind", std::string(opened->kind())}, {"num_ids", opened->num_ids()}};
 }
 

@@ -1,7 +1,9 @@
 #include "runner/program/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -45,34 +47,96 @@ struct Instructions {
   }
 };
 
-// Runs a method's instructions in order and calls after(index) after each one that is not a view.
+// Runs a method's instructions in order and calls after(index) after each one, which returns whether to go on. Views
+// run nothing.
 template <typename After>
 Status run_instructions(const Invocation& invocation, const Instructions& instructions, const KernelContext& memory,
                         const std::atomic<bool>& cancelled, const After& after) {
   KernelContext context = memory;
   for (size_t i = 0; i < instructions.ops.size(); ++i) {
     MOTE_REQUIRE(!cancelled.load(std::memory_order_relaxed), Code::kCancelled, "cancelled");
-    if (instructions.ops[i]->is_view) continue;
-    context.maxima = invocation.maxima_source() == i ? memory.maxima : nullptr;
-    if (const Status status = instructions.run(i, invocation.calls()[i], context); !status.ok()) {
-      return Status(status.code(), invocation.place(i) + ": " + status.message());
+    if (!instructions.ops[i]->is_view) {
+      context.maxima = invocation.maxima_source() == i ? memory.maxima : nullptr;
+      if (const Status status = instructions.run(i, invocation.calls()[i], context); !status.ok()) {
+        return Status(status.code(), invocation.place(i) + ": " + status.message());
+      }
     }
-    after(i);
+    MOTE_REQUIRE(after(i), Code::kCancelled, "cancelled");
   }
   return {};
 }
 
-// The end of one instruction counts as the start of the next, so that the clock is read once for both.
-Status run_profiled(const Invocation& invocation, const Instructions& instructions, const KernelContext& context,
-                    const std::atomic<bool>& cancelled, uint32_t method, Profile& profile) {
-  Profile::Call& call = profile.begin_call(method, invocation.tokens());
-  Profile::Clock::time_point start = call.start;
+// Hands out what instructions compute, in memory where a view's elements lie in a row.
+class ValueReader {
+ public:
+  ValueReader(const Invocation& invocation, uint32_t method, const ValueSink& sink)
+      : invocation_(invocation), method_(method), sink_(sink) {}
+
+  bool give(size_t instruction) {
+    const std::span<Tensor* const> outputs = invocation_.calls()[instruction].outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Tensor& tensor = *outputs[i];
+      if (repeats_elements(tensor)) continue;
+      const Tensor packed = tensor.is_contiguous() ? tensor : copy(tensor);
+      if (!sink_({method_, static_cast<uint32_t>(instruction), static_cast<uint32_t>(i), &packed})) return false;
+    }
+    return true;
+  }
+
+ private:
+  // An expanded view, which may have far more elements than there is memory.
+  static bool repeats_elements(const Tensor& tensor) {
+    for (int dim = 0; dim < tensor.rank; ++dim) {
+      if (tensor.size(dim) > 1 && tensor.stride(dim) == 0) return true;
+    }
+    return false;
+  }
+
+  Tensor copy(const Tensor& from) {
+    const auto width = static_cast<size_t>(dtype_bytes(from.dtype));
+    const auto count = static_cast<size_t>(from.num_elements());
+    copy_.resize(count * width);
+    std::array<int64_t, kMaxRank> index{};
+    for (size_t i = 0; i < count; ++i) {
+      int64_t offset = 0;
+      for (int dim = 0; dim < from.rank; ++dim) offset += index[static_cast<size_t>(dim)] * from.stride(dim);
+      std::memcpy(copy_.data() + i * width, from.as<std::byte>() + static_cast<size_t>(offset) * width, width);
+      for (int dim = from.rank - 1; dim >= 0 && ++index[static_cast<size_t>(dim)] == from.size(dim); --dim)
+        index[static_cast<size_t>(dim)] = 0;
+    }
+    Tensor to = from;
+    to.data = copy_.data();
+    to.set_contiguous_strides();
+    return to;
+  }
+
+  const Invocation& invocation_;
+  uint32_t method_;
+  const ValueSink& sink_;
+  std::vector<std::byte> copy_;
+};
+
+// Runs a method that is watched. The end of one instruction counts as the start of the next, so that the clock is read
+// once for both; the time that a sink takes counts for none.
+Status run_watched(const Invocation& invocation, const Instructions& instructions, const KernelContext& context,
+                   const std::atomic<bool>& cancelled, uint32_t method, const Watch& watch) {
+  using Clock = Profile::Clock;
+  Profile::Call* call = watch.profile == nullptr ? nullptr : &watch.profile->begin_call(method, invocation.tokens());
+  ValueReader reader(invocation, method, watch.sink);
+  Clock::time_point start = Clock::now();
   const Status status = run_instructions(invocation, instructions, context, cancelled, [&](size_t i) {
-    const Profile::Clock::time_point end = Profile::Clock::now();
-    profile.add(static_cast<uint32_t>(i), start, end, instructions.ops[i]->cost(invocation.calls()[i], context));
-    start = end;
+    if (call != nullptr && !instructions.ops[i]->is_view) {
+      const Clock::time_point end = Clock::now();
+      watch.profile->add(static_cast<uint32_t>(i), start, end,
+                         instructions.ops[i]->cost(invocation.calls()[i], context));
+      start = end;
+    }
+    if (!watch.sink) return true;
+    const bool goes_on = reader.give(i);
+    start = Clock::now();
+    return goes_on;
   });
-  call.end = Profile::Clock::now();
+  if (call != nullptr) call->end = Clock::now();
   return status;
 }
 
@@ -199,14 +263,14 @@ std::span<const float> Executor::source(uint32_t method) const {
   return {read.as<float>(), static_cast<size_t>(read.num_elements())};
 }
 
-Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile) {
+Status Executor::run(uint32_t method, States states, const std::atomic<bool>& cancelled, const Watch& watch) {
   const int64_t tokens = method < state_->invocations.size() ? state_->invocations[method]->tokens() : 0;
   const SequenceStates sequence{tokens, states.kv_caches, states.recurrent_states};
-  return run_together(method, {&sequence, 1}, cancelled, profile);
+  return run_together(method, {&sequence, 1}, cancelled, watch);
 }
 
 Status Executor::run_together(uint32_t method, std::span<const SequenceStates> sequences,
-                              const std::atomic<bool>& cancelled, Profile* profile) {
+                              const std::atomic<bool>& cancelled, const Watch& watch) {
   MOTE_REQUIRE(method < state_->invocations.size() && state_->invocations[method]->tokens() > 0, Code::kInvalidArgument,
                "method %u: must be prepared before it runs", method);
   const Invocation& invocation = *state_->invocations[method];
@@ -228,8 +292,11 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
                               {state_->scratch.data.get(), invocation.scratch_bytes()},
                               sequences,
                               state_->maxima(invocation).data()};
-  if (profile != nullptr) return run_profiled(invocation, instructions, context, cancelled, method, *profile);
-  return run_instructions(invocation, instructions, context, cancelled, [](size_t) {});
+  const Status status = watch.profile != nullptr || watch.sink
+                            ? run_watched(invocation, instructions, context, cancelled, method, watch)
+                            : run_instructions(invocation, instructions, context, cancelled, [](size_t) { return true; });
+  MOTE_RETURN_IF_ERROR(state_->bound->file().check_readable());
+  return status;
 }
 
 Delegates& Executor::delegates() { return state_->delegates; }

@@ -9,6 +9,7 @@
 #include "runner/program/delegates.h"
 #include "runner/program/profile.h"
 #include "runner/program/program.h"
+#include "runner/program/value_sink.h"
 
 namespace mote {
 
@@ -24,6 +25,12 @@ struct ExecutorOptions {
 struct States {
   std::span<KvCache> kv_caches;
   std::span<RecurrentState> recurrent_states;
+};
+
+// What a run tells, both off by default and then at no cost.
+struct Watch {
+  Profile* profile = nullptr;  // what each instruction takes is added to it
+  ValueSink sink = nullptr;    // gets what each instruction computes
 };
 
 class Invocation;
@@ -54,13 +61,12 @@ class Executor {
   std::span<const float> source(uint32_t method) const;
 
   // Runs the prepared method for one sequence. `cancelled` is looked at before every instruction. No allocation of its
-  // own. What each instruction takes is added to `profile`; nullptr: not measured. Errors: kCancelled, or what a kernel
-  // reports (ids out of range), with the instruction's origin.
-  Status run(uint32_t method, States states, const std::atomic<bool>& cancelled, Profile* profile = nullptr);
+  // own. Errors: kCancelled, or what a kernel reports (ids out of range), with the instruction's origin.
+  Status run(uint32_t method, States states, const std::atomic<bool>& cancelled, const Watch& watch = {});
   // The same for several sequences whose tokens, in this order, are the method's T; no two share a state. The method
   // must compute each token's row on its own (runner/program/token_rows.h).
   Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
-                      Profile* profile = nullptr);
+                      const Watch& watch = {});
 
   // The session's delegates, whose states the session moves along with its own.
   Delegates& delegates();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include "runner/python/bindings.h"
 
@@ -187,6 +188,51 @@ py::str stop_profile(Session& session) {
   return py::str(text);
 }
 
+// A copy of a value as an array; bfloat16 as the bits of it.
+py::array array_of(const mote_value& value) {
+  const std::string dtype = value.dtype;
+  const py::dtype type(dtype == "bfloat16" ? "uint16" : dtype);
+  return py::array(type, std::vector<py::ssize_t>(value.shape, value.shape + value.rank), value.data);
+}
+
+// Puts an array in the place of a value. Errors: raises ValueError if they are not alike.
+void replace(const mote_value& value, const py::array& array) {
+  const py::array found = array_of(value);
+  const bool is_alike =
+      array.dtype().equal(found.dtype()) && array.size() == found.size() && (array.flags() & py::array::c_style) != 0;
+  if (!is_alike) throw py::value_error("must be a contiguous array of the same dtype and size as the value");
+  std::copy_n(static_cast<const std::byte*>(array.data()), value.bytes, static_cast<std::byte*>(value.data));
+}
+
+// sink: called with method, instruction, output and an array; returns None to go on, an array that takes the value's
+// place, or False to end the call; raises nothing. None: nobody gets values any more
+void set_value_sink(Session& session, const py::object& sink) {
+  const auto call = [](void* callable, const mote_value* value) -> int32_t {
+    const py::gil_scoped_acquire acquire;
+    try {
+      const py::object& take = *static_cast<py::object*>(callable);
+      const py::object answer = take(value->method, value->instruction, value->output, array_of(*value));
+      if (py::isinstance<py::array>(answer)) replace(*value, answer);
+      return answer.is(py::bool_(false)) ? 1 : 0;
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("a sink of values");
+      return 1;
+    } catch (const std::exception&) { return 1; }  // of pybind11: there is nobody whom it could reach
+  };
+  const auto release = [](void* callable) {
+    if (Py_IsInitialized() == 0) return;
+    const py::gil_scoped_acquire acquire;
+    delete static_cast<py::object*>(callable);
+  };
+  const auto handle = session.handle();
+  auto* given = sink.is_none() ? nullptr : new py::object(sink);
+  check_without_gil([&](mote_error* error) {
+    const std::lock_guard lock(session.mutex());
+    return given == nullptr ? mote_session_set_value_sink(handle.get(), nullptr, nullptr, nullptr, error)
+                            : mote_session_set_value_sink(handle.get(), call, given, release, error);
+  });
+}
+
 }  // namespace
 
 PrefixCache::PrefixCache(uint64_t max_bytes) {
@@ -246,7 +292,8 @@ void bind_session(py::module_& module) {
       .def("cancel", [](const Session& session) { mote_session_cancel(session.handle().get()); })
       .def("check_golden", &check_golden)
       .def("start_profile", &start_profile)
-      .def("stop_profile", &stop_profile);
+      .def("stop_profile", &stop_profile)
+      .def("set_value_sink", &set_value_sink, py::arg("sink").none(true));
 }
 
 }  // namespace mote::python

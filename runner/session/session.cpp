@@ -195,7 +195,7 @@ Result<std::span<const float>> Session::run(const MethodCall& call, std::span<co
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
   const ScopedBinding binding(engine_.cpus);
-  const Status status = executor().run_together(call.method, {&states, 1}, *cancelled_, profile_.get());
+  const Status status = executor().run_together(call.method, {&states, 1}, *cancelled_, watch_);
   const int64_t reached = position() + call.tokens;
   if (status.ok()) {
     position_.end_call(ids.first(ids.size() - num_drafted), ids.last(num_drafted),

@@ -150,9 +150,19 @@ class Session {
   Status restore(const std::string& path);
 
   // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.
-  void start_profile() { profile_ = std::make_unique<Profile>(); }
+  void start_profile() {
+    profile_ = std::make_unique<Profile>();
+    watch_.profile = profile_.get();
+  }
   // Ends the measuring and returns its results; nullptr if it was not started.
-  std::unique_ptr<Profile> stop_profile() { return std::move(profile_); }
+  std::unique_ptr<Profile> stop_profile() {
+    watch_.profile = nullptr;
+    return std::move(profile_);
+  }
+
+  // From now on `sink` gets what each instruction computes; nullptr: nobody does. Not what a batch computes for the
+  // session.
+  void set_value_sink(ValueSink sink) { watch_.sink = std::move(sink); }
 
   // From any thread: the running or the next call returns kCancelled.
   void cancel() { cancelled_->store(true); }
@@ -204,6 +214,7 @@ class Session {
   Engine engine_;
   bool shares_engine_ = false;  // others may make calls with it between two calls of this session
   std::unique_ptr<Profile> profile_;
+  Watch watch_;
   MethodCalls calls_;
   Position position_;
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, generate_batch
 from llm_runner.beam_search import Beam, BeamSearchOptions
 from llm_runner.conversation import ChatGeneration, Conversation
-from llm_runner.errors import MoteError
+from llm_runner.errors import ArgumentError, CancelledError, MoteError
 from llm_runner.generation import Generation, Streamer
 from llm_runner.labels import file_label, never_raises
 from llm_runner.loaded import LoadedModel
@@ -279,6 +280,37 @@ class Session:
         """
         return json.loads(self._core.stop_profile())
 
+    @contextmanager
+    def record(self, take: Callable[[int, int, int, np.ndarray], object]) -> Iterator[None]:
+        """Gives what every instruction computes to `take`, in order, until the block ends.
+
+        take: called with the places of method, instruction and output in `Model.describe()["methods"]`, and a copy of
+            the value; views are among them, but for expanded ones. An array that it returns takes the value's place,
+            unless that is a view's. What it raises ends the call that computes, and comes out of the block. It makes
+            no calls on the session
+        Of a part that a backend runs there is only what leaves it. Batches are not recorded.
+        Errors: ArgumentError, out of the block, for an array of another dtype or shape than the value
+        """
+        raised: list[BaseException] = []
+
+        def sink(method: int, instruction: int, output: int, value: np.ndarray) -> np.ndarray | bool | None:
+            try:
+                answer = take(method, instruction, output, value)
+                return _replacement(answer, value) if isinstance(answer, np.ndarray) else None
+            except BaseException as error:
+                raised.append(error)
+                return False
+
+        self._core.set_value_sink(sink)
+        try:
+            yield
+        except CancelledError:
+            if raised:
+                raise raised[0] from None
+            raise
+        finally:
+            self._core.set_value_sink(None)
+
     def close(self) -> None:
         """Frees the caches."""
         self._core.close()
@@ -297,3 +329,12 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _replacement(array: np.ndarray, value: np.ndarray) -> np.ndarray:
+    if array.dtype != value.dtype or array.shape != value.shape:
+        raise ArgumentError(
+            f"an array in the place of a value: {array.dtype} {list(array.shape)}: must be "
+            f"{value.dtype} {list(value.shape)}"
+        )
+    return np.ascontiguousarray(array)

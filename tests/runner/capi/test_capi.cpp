@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "tests/runner/capi/fixture.h"
 
@@ -288,6 +290,51 @@ TEST_F(CApi, profiles_between_start_and_stop) {
     EXPECT_NE(std::strstr(trace, expected), nullptr) << expected;
   }
   mote_string_free(trace);
+}
+
+// What a sink has seen, and when it is to end the call.
+struct SeenValues {
+  std::vector<int32_t> instructions;
+  size_t bytes = 0;
+  size_t most = SIZE_MAX;
+  int releases = 0;
+
+  static int32_t take(void* user_data, const mote_value* value) {
+    auto& seen = *static_cast<SeenValues*>(user_data);
+    seen.instructions.push_back(value->instruction);
+    int64_t elements = 1;
+    for (size_t i = 0; i < value->rank; ++i) elements *= value->shape[i];
+    if (std::strcmp(value->dtype, "float32") == 0) {
+      EXPECT_EQ(value->bytes, static_cast<size_t>(elements) * 4);
+    }
+    seen.bytes += value->bytes;
+    return seen.instructions.size() >= seen.most ? 1 : 0;
+  }
+  static void release(void* user_data) { ++static_cast<SeenValues*>(user_data)->releases; }
+};
+
+TEST_F(CApi, gives_what_instructions_compute_and_lets_go_of_the_sink) {
+  SeenValues seen;
+  ASSERT_EQ(mote_session_set_value_sink(session_, &SeenValues::take, &seen, &SeenValues::release, &error_), MOTE_OK);
+  ASSERT_EQ(mote_session_decode(session_, 1, nullptr, &error_), MOTE_OK);
+  const size_t count = seen.instructions.size();
+  EXPECT_GT(count, 3u);
+  EXPECT_TRUE(std::is_sorted(seen.instructions.begin(), seen.instructions.end()));
+  EXPECT_GT(seen.bytes, 0u);
+
+  seen.most = count + 2;
+  EXPECT_EQ(mote_session_decode(session_, 1, nullptr, &error_), MOTE_ERROR_CANCELLED);
+  EXPECT_EQ(seen.instructions.size(), count + 2);
+  EXPECT_EQ(mote_session_position(session_), 1);
+  EXPECT_EQ(seen.releases, 0);
+  ASSERT_EQ(mote_session_set_value_sink(session_, nullptr, nullptr, nullptr, &error_), MOTE_OK);
+  EXPECT_EQ(seen.releases, 1);
+  ASSERT_EQ(mote_session_decode(session_, 1, nullptr, &error_), MOTE_OK);
+  EXPECT_EQ(seen.instructions.size(), count + 2);
+
+  EXPECT_EQ(mote_session_set_value_sink(nullptr, &SeenValues::take, &seen, &SeenValues::release, &error_),
+            MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(seen.releases, 2);
 }
 
 TEST_F(CApi, lists_kernels) {

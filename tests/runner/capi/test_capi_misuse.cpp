@@ -139,6 +139,7 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_session_check_golden(h, &text_, &error_); },
             [&](auto* h) { return mote_session_start_profile(h, &error_); },
             [&](auto* h) { return mote_session_stop_profile(h, &text_, &error_); },
+            [&](auto* h) { return mote_session_set_value_sink(h, nullptr, nullptr, nullptr, &error_); },
             [&](auto* h) { return mote_session_beam_search(h, &id_, 1, nullptr, &made_.beams, &error_); },
             [&](auto* h) { return mote_generation_begin(h, &id_, 1, nullptr, &made_.generation, &error_); },
             [&](auto* h) {
