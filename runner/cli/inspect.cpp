@@ -1,9 +1,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <tuple>
 
+#include "base/atomic_file.h"
+#include "runner/cli/fitted_table.h"
+#include "runner/cli/graph.h"
 #include "runner/cli/handles.h"
+#include "runner/cli/instructions.h"
 #include "runner/cli/kernels.h"
 #include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
@@ -15,6 +20,9 @@ namespace {
 struct InspectFlags {
   std::string file;
   std::string ops;
+  std::string graph;  // a path; "-": standard output
+  std::string graph_format;
+  std::string method;
   std::string backend;
   bool json = false;
   bool kernels = false;
@@ -30,14 +38,6 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void heading(const std::string& text) { std::printf("\n%s\n", bold(text, stdout).c_str()); }
-
-// "4 mote.linear, aten.add"
-std::string ops_text(const Json& ops) {
-  std::string text;
-  for (const auto& [op, count] : ops.items())
-    text += (text.empty() ? "" : ", ") + (count == 1 ? "" : integer(count) + " ") + op;
-  return text;
-}
 
 // Which target this device takes, and why it takes no other.
 template <typename Row>
@@ -80,7 +80,7 @@ void print_summary(const Json& about) {
 
 void print_methods(const Json& about) {
   heading("Methods");
-  Table table({"method", "instructions", "arena per token", "arena fixed"});
+  FittedTable table({"method", "instructions", "arena per token", "arena fixed"});
   for (const Json& method : about["methods"]) {
     table.add({method["label"], integer(method["num_instructions"]), size(method["arena_per_token_bytes"]),
                size(method["arena_fixed_bytes"])});
@@ -101,14 +101,16 @@ std::vector<std::string> who_runs(const Json& about) {
 
 // Instructions without views, which nothing runs.
 void print_division(const Json& about) {
-  heading("Methods, and how many instructions run where");
+  heading("Methods: instructions by what runs them, crossings a step, activations");
   const std::vector<std::string> runners = who_runs(about);
-  std::vector<std::string> titles = {"method", "target"};
+  std::vector<std::string> titles = {"method"};
+  if (about["targets"].size() > 1) titles.push_back("target");
   titles.insert(titles.end(), runners.begin(), runners.end());
   for (const char* title : {"delegates", "crossings a step", "arena per token", "arena fixed"}) titles.push_back(title);
-  Table table(titles);
+  FittedTable table(titles);
   for (const Json& method : about["methods"]) {
-    std::vector<std::string> row = {method["label"], method["target"]};
+    std::vector<std::string> row = {method["label"]};
+    if (about["targets"].size() > 1) row.push_back(method["target"]);
     for (const std::string& runner : runners) {
       row.push_back(method["runs_on"].contains(runner) ? integer(method["runs_on"][runner]) : "-");
     }
@@ -132,7 +134,7 @@ void print_delegates(const Json& about) {
   }
   if (groups.empty()) return;
   heading("Delegates");
-  Table table({"what a delegate runs", "count", "size"});
+  FittedTable table({"what a delegate runs", "count", "size"});
   for (const auto& [label, count, bytes] : groups) table.add({label, std::to_string(count), bytes_text(bytes)});
   table.print(stdout);
 }
@@ -145,7 +147,7 @@ void print_ops(const Json& about, const std::string& target) {
     names.push_back(method["label"]);
     for (const auto& [op, count] : method["ops"].items()) counts[op][method["label"].get<std::string>()] = count;
   }
-  Table ops(names);
+  FittedTable ops(names);
   for (const auto& [op, by_method] : counts.items()) {
     std::vector<std::string> row = {op};
     for (size_t i = 1; i < names.size(); ++i)
@@ -158,17 +160,28 @@ void print_ops(const Json& about, const std::string& target) {
 void print_weights(const Json& about) {
   heading("Weights");
   const Json& weights = about["weights"];
-  Table table({"format", "tensors", "size"});
+  FittedTable table({"format", "tensors", "size"});
   for (const Json& format : weights["formats"])
     table.add({format["format"], integer(format["count"]), size(format["bytes"])});
   table.add({"all", integer(weights["count"]), size(weights["bytes"])});
   table.print(stdout);
 }
 
+// "model.layers.0..5.self_attn": names that differ in one place.
+std::string range_text(const std::string& first, const std::string& last) {
+  size_t same = 0;
+  while (same < std::min(first.size(), last.size()) && first[same] == last[same]) ++same;
+  same = same == 0 ? 0 : first.rfind('.', same - 1) + 1;  // whole parts, and npos + 1 is 0
+  const size_t first_end = std::min(first.find('.', same), first.size());
+  const size_t last_end = std::min(last.find('.', same), last.size());
+  if (first.substr(first_end) != last.substr(last_end)) return first + " ... " + last;
+  return first.substr(0, first_end) + ".." + last.substr(same);
+}
+
 // States that are alike share a row.
 void print_states(const Json& about) {
-  heading("States");
-  Table table({"state", "count", "heads", "head_dim", "window", "bytes a position, fp32", "fp16", "int8", "int4"});
+  heading("States, and bytes a position of a cache in each type");
+  FittedTable table({"state", "count", "heads", "head_dim", "window", "fp32", "fp16", "int8", "int4"});
   std::vector<std::pair<Json, std::vector<std::string>>> groups;
   for (Json state : about["states"]) {
     const std::string name = state["name"];
@@ -178,7 +191,7 @@ void print_states(const Json& about) {
     group->second.push_back(name);
   }
   for (const auto& [state, names] : groups) {
-    const std::string label = names.size() == 1 ? names[0] : names.front() + " ... " + names.back();
+    const std::string label = names.size() == 1 ? names[0] : range_text(names.front(), names.back());
     std::vector<std::string> row = {label, std::to_string(names.size())};
     if (state["kind"] == "kv_cache") {
       for (const char* key : {"num_heads", "head_dim", "window"}) row.push_back(integer(state[key]));
@@ -193,22 +206,11 @@ void print_states(const Json& about) {
 
 void print_segments(const Json& about) {
   heading("Segments");
-  Table table({"segment", "offset", "size", "crc32"});
+  FittedTable table({"segment", "offset", "size", "crc32"});
   for (const Json& segment : about["segments"]) {
     table.add({segment["kind"], integer(segment["offset"]), size(segment["bytes"]), segment["crc32"]});
   }
   table.print(stdout);
-}
-
-std::string outputs_text(const Json& outputs) {
-  std::string text;
-  for (const Json& output : outputs) {
-    std::string shape;
-    for (const Json& size : output["shape"]) shape += (shape.empty() ? "" : ", ") + size.get<std::string>();
-    text += (text.empty() ? "%" : ", %") + integer(output["value"]) + ": " + output["dtype"].get<std::string>() + " [" +
-            shape + "]";
-  }
-  return text;
 }
 
 void print_instructions(const Json& about, const Json& method) {
@@ -217,31 +219,26 @@ void print_instructions(const Json& about, const Json& method) {
     for (const std::string& runner : who_runs(about)) width = std::max(width, runner.size());
   }
   size_t index = 0;
-  for (const Json& instruction : method["instructions"]) {
-    std::string runner = instruction["runs_on"].is_null() ? "view" : instruction["runs_on"].get<std::string>();
-    runner.resize(std::max(width, runner.size()), ' ');
-    std::string notes = instruction["origin"];
-    if (instruction.contains("delegate"))
-      notes += "  (" + ops_text(about["delegates"][instruction["delegate"].get<size_t>()]["ops"]) + ")";
-    std::printf("%4zu  %s%s = %s%s  %s\n", index++, width == 0 ? "" : (runner + "  ").c_str(),
-                outputs_text(instruction["outputs"]).c_str(), bold(instruction["op"], stdout).c_str(),
-                instruction["inputs"].dump().c_str(), dim(notes, stdout).c_str());
-  }
+  for (const Json& instruction : method["instructions"]) print_instruction(about, instruction, index++, width);
 }
 
-// The method of that name or label in every target.
-void print_method(const Json& about, const std::string& name) {
-  std::vector<const Json*> found;
+// Leaves the methods of that name or label, of every target.
+void keep_method(Json& about, const std::string& flag, const std::string& name) {
+  Json kept = Json::array();
   std::vector<std::string> known;
   for (const Json& method : about["methods"]) {
-    if (method["name"] == name || method["label"] == name) found.push_back(&method);
+    if (method["name"] == name || method["label"] == name) kept.push_back(method);
     if (std::find(known.begin(), known.end(), method["name"]) == known.end()) known.push_back(method["name"]);
   }
-  if (found.empty()) throw InputError("--ops " + name + ": the file has no such method (has: " + joined(known) + ")");
-  for (const Json* method : found) {
-    if (found.size() > 1)
-      heading((*method)["target"].get<std::string>() + ": " + (*method)["label"].get<std::string>());
-    print_instructions(about, *method);
+  if (kept.empty()) throw InputError(flag + " " + name + ": the file has no such method (has: " + joined(known) + ")");
+  about["methods"] = kept;
+}
+
+void print_methods_listed(const Json& about) {
+  for (const Json& method : about["methods"]) {
+    if (about["methods"].size() > 1)
+      heading(method["target"].get<std::string>() + ": " + method["label"].get<std::string>());
+    print_instructions(about, method);
   }
 }
 
@@ -278,6 +275,57 @@ void print_everything(const Json& about) {
   print_segments(about);
 }
 
+std::string format_of(const InspectFlags& flags) {
+  if (!flags.graph_format.empty()) return flags.graph_format;
+  const size_t dot = flags.graph.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : flags.graph.substr(dot + 1);
+  if (ending == "gv") return "dot";
+  if (ending == "json" || ending == "dot" || ending == "onnx") return ending;
+  if (flags.graph == "-") return "json";
+  throw InputError("--graph " + flags.graph + ": must end in .json, .dot, .gv or .onnx, or give --graph-format");
+}
+
+// What was chosen on this machine; nothing where it cannot run the file.
+Json kernel_choices(const Json& about, const std::string& file) {
+  if (about["target"].is_null()) return Json::array();
+  const Model model = open_model(file);  // which asks every op for its kernels
+  const std::string all =
+      take_string([](char** text, mote_error* error) { return mote_describe_kernels(text, error); });
+  return Json::parse(all)["choices"];
+}
+
+// DOT and ONNX hold one method: of the target that runs here, else of the first.
+void keep_one_method(Json& about, const InspectFlags& flags) {
+  if (flags.method.empty()) keep_method(about, "--method", "decode");
+  if (flags.backend.empty())
+    keep_target(about, about["target"].is_null() ? about["methods"][0]["target"] : about["target"]);
+  about["methods"] = Json::array({about["methods"][0]});
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  const auto require = [](const Status& status) {
+    if (!status.ok()) throw InputError(status.message());
+  };
+  Result<AtomicFile> file = AtomicFile::create(path);
+  require(file.status());
+  require(file->write(std::as_bytes(std::span(text))));
+  require(file->commit());
+}
+
+void write_graph(Json& about, const InspectFlags& flags) {
+  const std::string format = format_of(flags);
+  if (!flags.method.empty()) keep_method(about, "--method", flags.method);
+  if (format != "json") keep_one_method(about, flags);
+  const Graphs graphs(about, kernel_choices(about, flags.file));
+  write_output(flags.graph, format == "json"  ? model_explorer_text(graphs)
+                            : format == "dot" ? dot_text(graphs.all()[0])
+                                              : onnx_bytes(graphs.all()[0]));
+}
+
 int inspect(const InspectFlags& flags) {
   if (flags.kernels) {
     print_kernels(flags.file);
@@ -286,9 +334,12 @@ int inspect(const InspectFlags& flags) {
   Json about = Json::parse(
       take_string([&](char** text, mote_error* error) { return mote_describe_file(flags.file.c_str(), text, error); }));
   if (!flags.backend.empty()) keep_target(about, flags.backend);
-  if (!flags.ops.empty())
-    print_method(about, flags.ops);
-  else if (flags.json)
+  if (!flags.graph.empty()) {
+    write_graph(about, flags);
+  } else if (!flags.ops.empty()) {
+    keep_method(about, "--ops", flags.ops);
+    print_methods_listed(about);
+  } else if (flags.json)
     std::printf("%s\n", about.dump(2).c_str());
   else
     print_everything(about);
@@ -301,11 +352,22 @@ void add_inspect(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App& verb = *app.add_subcommand("inspect", "Show methods, ops, weights, states and provenance of a file");
   verb.footer(
-      "Examples:\n  mote-runner inspect model.mote\n  mote-runner inspect model.mote --ops decode --backend xnnpack\n");
+      "Examples:\n  mote-runner inspect model.mote\n  mote-runner inspect model.mote --ops decode --backend xnnpack\n"
+      "  mote-runner inspect model.mote --graph model.json         for Model Explorer, all methods\n"
+      "  mote-runner inspect model.mote --graph decode.onnx        for Netron\n"
+      "  mote-runner inspect model.mote --graph - --graph-format dot --method prefill | dot -Tsvg > prefill.svg\n");
   verb.add_option("file", flags->file, "The .mote file")->required();
   verb.add_flag("--json", flags->json, "Print everything as one JSON object");
   verb.add_option("--ops", flags->ops,
-                  "List the instructions of a method, and what runs each: prefill, decode or verify");
+                  "List the instructions of a method, what runs each, and its weights: prefill, decode or verify");
+  CLI::Option* graph = verb.add_option("--graph", flags->graph,
+                                       "Write the methods as a graph: .json for Model Explorer, .dot for Graphviz, "
+                                       ".onnx for Netron; -: standard output");
+  verb.add_option("--graph-format", flags->graph_format, "What --graph writes, whatever the file is called")
+      ->check(CLI::IsMember({"json", "dot", "onnx"}))
+      ->needs(graph);
+  verb.add_option("--method", flags->method, "Of --graph: this method only (default: all; of .dot and .onnx: decode)")
+      ->needs(graph);
   verb.add_option("--backend", flags->backend,
                   "Only the methods of one way to run the file: cpu, xnnpack, ... (default: all)");
   verb.add_flag("--kernels", flags->kernels, "List the kernels that are chosen for the file on this machine");

@@ -1,7 +1,9 @@
 #include "runner/cli/kernels.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "runner/cli/fitted_table.h"
 #include "runner/cli/handles.h"
 #include "runner/cli/terminal.h"
 
@@ -22,7 +24,7 @@ std::string tokens(const Json& kernel) {
 }
 
 void print_all(const Json& about) {
-  Table table({"role", "kernel", "tokens", "needs", "rank", "runs here"});
+  FittedTable table({"role", "kernel", "tokens", "needs", "rank", "runs here"});
   for (const Json& kernel : about["kernels"]) {
     table.add({kernel["role"], kernel["name"], tokens(kernel), kernel["needs"], kernel["rank"].dump(),
                kernel["runs_here"].get<bool>() ? "yes" : "no"});
@@ -30,12 +32,20 @@ void print_all(const Json& about) {
   table.print(stdout);
 }
 
+// A reason that is that of all stands below the table.
 void print_choices(const Json& about) {
-  Table table({"role", "weights", "tokens", "kernel", "because"});
+  std::set<std::string> reasons;
+  for (const Json& choice : about["choices"]) reasons.insert(choice["reason"].get<std::string>());
+  std::vector<std::string> heading = {"role", "weights", "tokens", "kernel"};
+  if (reasons.size() > 1) heading.push_back("because");
+  FittedTable table(heading);
   for (const Json& choice : about["choices"]) {
-    table.add({choice["role"], choice["weights"], tokens(choice), choice["kernel"], choice["reason"]});
+    std::vector<std::string> row = {choice["role"], choice["weights"], tokens(choice), choice["kernel"]};
+    if (reasons.size() > 1) row.push_back(choice["reason"]);
+    table.add(row);
   }
   table.print(stdout);
+  if (reasons.size() == 1) std::printf("because: %s\n", reasons.begin()->c_str());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/fitted_table.h"
 #include "runner/cli/terminal.h"
 
 namespace mote::cli {
@@ -73,7 +74,7 @@ std::string percent(double part) {
   return text;
 }
 
-void add_row(Table& table, const Json& row, const Json& summary) {
+void add_row(FittedTable& table, const Json& row, const Json& summary) {
   const double calls = std::max(1.0, summary["calls"].get<double>());
   table.add({row["name"], number_text(row["count"].get<double>() / calls),
              duration_text(row["seconds"].get<double>() / calls),
@@ -119,7 +120,7 @@ Json summarize(const Json& trace, const std::string& method, const mote_limits& 
 
 void print_summary(const Json& summary) {
   for (const char* kind : {"op", "layer"}) {
-    Table table({kind, "count", "time", "share", "bytes", "GB/s", "of limit", "GOP/s", "of limit"});
+    FittedTable table({kind, "count", "time", "share", "bytes", "GB/s", "of limit", "GOP/s", "of limit"});
     for (const Json& row : summary[std::string("by_") + kind]) add_row(table, row, summary);
     add_row(table, summary["all"], summary);
     table.print(stdout);
