@@ -167,6 +167,53 @@ def evaluate(**options) -> None:
     left_out=("name",),
     epilog="""\b
 Examples:
+@cli.command(
+    epilog="""\b
+Examples:
+  mote compare float.mote my.mote --text book.txt
+  mote compare my.mote --checkpoint ./my-checkpoint --text "Once upon a time"
+  mote compare my.mote --backend cpu,xnnpack --text book.txt --all
+  mote compare --profiles before.json after.json"""
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE [FILE]")
+@click.option("--text", metavar="FILE|TEXT", help="What both read: UTF-8 text, or a file of it.")
+@click.option("--checkpoint", help="Folder or hub id: compare the file with its modules in PyTorch, unquantised.")
+@click.option(
+    "--backend",
+    default="auto",
+    show_default=True,
+    metavar="NAME[,NAME]",
+    help="What runs the files; two names: the first, and the second.",
+)
+@click.option("--profiles", "profiles_given", is_flag=True, help="The files are profiles: compare times op by op.")
+@click.option(
+    "--method",
+    type=click.Choice(["verify", "decode"]),
+    help="What computes: many tokens a call, or one.  [default: verify, where calls may have any length]",
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(1), default=64, show_default=True, help="Read at most this many tokens."
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    default=1e-5,
+    show_default=True,
+    help="Relative error from which on two values count as different.",
+)
+@click.option("--threads", type=click.IntRange(0), default=0, help="Threads of the runner.  [default: physical cores]")
+@click.option("--all", "everything", is_flag=True, help="List every value.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def compare(**options) -> None:
+    """Show where two files part, or a file and its checkpoint, or two backends: numeric errors by layer and op."""
+    from mote.commands.compare import run
+
+    name_library()
+    files = options["files"]
+    run(**options | {"files": files if options["profiles_given"] else tuple(map(model_path, files))})
+
+
   mote serve qwen3.mote
   mote serve qwen3.mote --port 9000 --context-length 8192 --parallel 2
   mote serve models/ --max-memory 8000
