@@ -215,6 +215,7 @@ class ModelPool:
         is_loaded = isinstance(model.source, Model)
         loaded = model.source if is_loaded else Model.load(model.source, **self.options.loading)
         model.engine = Engine(loaded, model.name, model.parallel, self.options.engine)
+        model.parallel = model.engine.parallel  # fewer, if they cannot be computed together
         model.num_loads += 1
         text = "%s: in memory after %.2f s, %d requests side by side, %d MiB at most"
         log.info(text, model.name, time.monotonic() - start, model.engine.parallel, self._bytes_of(model) // MIB)
