@@ -70,7 +70,7 @@ Json to_json(const std::vector<Row>& rows, const mote_limits& limits) {
 
 std::string percent(double part) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * part);
+  std::snprintf(text, sizeof text, "%.1f%%", 100 * part);
   return text;
 }
 

@@ -118,7 +118,7 @@ def test_a_float_file_computes_what_the_modules_of_the_checkpoint_do(plain, ids)
 
 
 def test_values_that_leave_a_part_of_a_backend_find_their_counterparts(demo_files):
-    about = found_about(demo_files.path(backends="xnnpack,cpu", check="off"))
+    about = found_about(demo_files.path(backends="xnnpack,cpu"))
     methods = {}
     for target in about["targets"]:
         methods[target] = method_of(about | {"target": target}, "decode")
@@ -252,6 +252,16 @@ def test_profiles_of_the_runner_are_read(quantized, tmp_path):
     assert {row["ratio"] for row in rows} == {1.0}
     decode = method_of(found_about(quantized), "decode")
     assert sum(profile.tests["decode"].counts.values()) == len(list(decode.computed()))
+
+
+def test_reports_of_bench_are_read(tmp_path):
+    op = {"name": "mote.linear", "count": 38, "seconds": 2e-3, "macs": 4e6}
+    test = {"method": "prefill", "tokens": 16, "depth": 32, "calls": 2, "seconds": 4e-3, "by_op": [op]}
+    profile = written(tmp_path / "a.json", {"file": "a.mote", "results": [], "profile": {"tests": [test]}})
+    assert list(profile.tests) == ["prefill of 16 tokens behind 32"]
+    (row,) = profiles.as_json(profile, profile)["tests"][0]["ops"]
+    assert row["first_seconds"] == pytest.approx(1e-3)
+    assert row["first_share"] == pytest.approx(0.5)
 
 
 def test_tables_fit_80_columns():
