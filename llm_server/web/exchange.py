@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,7 +48,9 @@ class Exchange:
 
     def line(self) -> str:
         """Returns the line of the request log."""
-        text = f"{self.method} {self.path[:100]} {self.status} {self.seconds() * 1000:.0f} ms"
+        # A path is what anybody sends, line feeds included.
+        path = json.dumps(self.path[:100])[1:-1]
+        text = f"{self.method} {path} {self.status} {self.seconds() * 1000:.0f} ms"
         if self.model:
             text += f" {self.model}"
         if self.prompt_tokens:
@@ -93,6 +96,13 @@ class Exchanges:
 
 
 def _warning(fields: list[str]) -> str:
-    names = [json.dumps(name[:60])[1:-1] for name in fields[:MAX_HEADER_FIELDS]]
+    names = [_header_text(name[:60]) for name in fields[:MAX_HEADER_FIELDS]]
     more = f" and {len(fields) - len(names)} more" if len(fields) > len(names) else ""
     return f"ignored fields: {', '.join(names)}{more}"
+
+
+def _header_text(name: str) -> str:
+    """Returns a name as a header may hold it: in quotes if it is no ordinary one."""
+    if re.fullmatch(r"[\w.\[\]-]+", name, re.ASCII):
+        return name
+    return json.dumps(name).replace("\x7f", "\\u007f")

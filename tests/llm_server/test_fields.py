@@ -23,7 +23,10 @@ def test_unknown_fields_are_named_in_the_log_and_a_header(server, caplog):
     assert answer.headers["mote-warning"] == "ignored fields: keep_alive, best, stream_options.speed"
     assert "'keep_alive', 'best', 'stream_options.speed'" in caplog.text
     for path, body in [("/v1/completions", {"prompt": "x", "max_tokens": 1}), ("/tokenize", {"prompt": "x"})]:
-        assert server.http().post(path, json=body | {"é": 1}).headers["mote-warning"] == "ignored fields: \\u00e9"
+        assert server.http().post(path, json=body | {"é": 1}).headers["mote-warning"] == 'ignored fields: "\\u00e9"'
+    for name, shown in [("a\r\nX: y", r'"a\r\nX: y"'), ("\x7f", r'"\u007f"'), ("", '""'), (" ", '" "')]:
+        answer = server.http().post("/tokenize", json={"prompt": "x", name: 1})
+        assert (answer.status_code, answer.headers["mote-warning"]) == (200, f"ignored fields: {shown}")
     many = {f"field_{i}": 1 for i in range(5000)}
     assert "and 4990 more" in server.http().post("/tokenize", json={"prompt": "x"} | many).headers["mote-warning"]
 

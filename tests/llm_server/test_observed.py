@@ -46,13 +46,13 @@ def test_metrics_count_requests_and_tokens(demo):
 def test_each_request_has_a_line(server, caplog):
     with caplog.at_level(logging.INFO, "llm_server"):
         server.http().post("/v1/chat/completions", json=CHAT)
-        server.http().get("/nowhere")
+        server.http().get("/nowhere%0AGET%20/health")
         server.until(lambda _: "/nowhere" in caplog.text)
     lines = [record.getMessage() for record in caplog.records if record.name == "llm_server.requests"]
     assert re.fullmatch(
         r"POST /v1/chat/completions 200 \d+ ms demo prompt \d+ \(cached \d+\) reply 4 first \d+ ms", lines[0]
     )
-    assert re.fullmatch(r"GET /nowhere 404 \d+ ms", lines[1])
+    assert re.fullmatch(r"GET /nowhere\\nGET /health 404 \d+ ms", lines[1])
 
 
 def test_the_description_is_of_what_is_there(server):
