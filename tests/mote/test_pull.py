@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import threading
 import types
 
@@ -240,14 +241,15 @@ def checkpoint(hub, monkeypatch, demo_files):
         config={"model_type": "qwen3"},
         num_parameters=596 * 10**6,
     )
-    calls = []
+    calls, demo = [], demo_files.path()
 
     def export(source, output, **options):
         calls.append((source, options))
-        shutil.copy(demo_files.path(), output)
+        shutil.copy(demo, output)
         return types.SimpleNamespace(notes=["of the export"])
 
-    monkeypatch.setattr("llm_export.api.export", export)
+    # In place of the module, whose import brings PyTorch.
+    monkeypatch.setitem(sys.modules, "llm_export.api", types.SimpleNamespace(export=export))
     return calls
 
 
