@@ -162,12 +162,6 @@ def evaluate(**options) -> None:
 
 
 @cli.command(
-    cls=RunnerOptionsCommand,
-    scopes=("session", "model"),
-    left_out=("name",),
-    epilog="""\b
-Examples:
-@cli.command(
     epilog="""\b
 Examples:
   mote compare float.mote my.mote --text book.txt
@@ -214,6 +208,12 @@ def compare(**options) -> None:
     run(**options | {"files": files if options["profiles_given"] else tuple(map(model_path, files))})
 
 
+@cli.command(
+    cls=RunnerOptionsCommand,
+    scopes=("session", "model"),
+    left_out=("name",),
+    epilog="""\b
+Examples:
   mote serve qwen3.mote
   mote serve qwen3.mote --port 9000 --context-length 8192 --parallel 2
   mote serve models/ --max-memory 8000
