@@ -21,7 +21,7 @@ PAGE_SOURCES := scripts/build_page.sh \
                 $(shell find llm_server/page -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style clean
+.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style docs clean
 all: build
 
 $(STAMPS)/system: scripts/install_system_packages.sh
@@ -61,7 +61,7 @@ setup: $(STAMPS)/test-packages $(STAMPS)/page
 build: $(STAMPS)/build $(STAMPS)/page
 
 demo: out/demo.mote $(STAMPS)/page
-	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --top-p 0.8 --repetition-penalty 1.1 --seed 45
+	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --raw --top-p 0.8 --repetition-penalty 1.1 --seed 45
 	printf 'Hello\nWrite a function that counts the vowels in a string.\nThanks\n' | $(BIN)/mote chat out/demo.mote --seed 2
 
 out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
@@ -130,6 +130,10 @@ style: $(STAMPS)/test-packages
 	$(BIN)/ruff check .
 	$(BIN)/python scripts/check_style.py
 	git ls-files '*.c' '*.cpp' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+
+# The docs as a site with a search, in build/site.
+docs: $(STAMPS)/test-packages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 clean:
 	rm -rf build out

@@ -1,4 +1,4 @@
-"""Writes the table of supported model types into README.md from the rows that the end-to-end tests run."""
+"""Writes the table of supported model types into docs/models.md from the rows that the end-to-end tests run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- models -->\n", "<!-- /models -->"
 
 
 def table() -> str:
-    """Returns the Markdown between the markers of README.md."""
+    """Returns the Markdown between the markers of docs/models.md."""
     variants = defaultdict(list)
     failures = {}
     for row in ROWS:
@@ -37,11 +37,11 @@ def describe(name: str, kinds: list[str]) -> str:
     return f"`{name}` ({', '.join(extra)})" if extra else f"`{name}`"
 
 
-def updated(readme: str) -> str:
-    head, rest = readme.split(BEGIN)
+def updated(page: str) -> str:
+    head, rest = page.split(BEGIN)
     return head + BEGIN + table() + END + rest.split(END)[1]
 
 
 if __name__ == "__main__":
-    path = ROOT / "README.md"
+    path = ROOT / "docs" / "models.md"
     path.write_text(updated(path.read_text()))

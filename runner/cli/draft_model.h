@@ -16,7 +16,4 @@ void add_draft_model(CLI::App& app, std::string& path);
 // "": none.
 void set_draft_model(const Session& session, const std::string& path);
 
-// " | drafts: ..." for a line of statistics; "" if there were none.
-std::string speculation_text(const mote_statistics& statistics);
-
 }  // namespace mote::cli

@@ -19,6 +19,7 @@ struct InputError : std::runtime_error {
 using Options = std::unique_ptr<mote_options, Closer<mote_options_close>>;
 using Model = std::unique_ptr<mote_model, Closer<mote_model_close>>;
 using Session = std::unique_ptr<mote_session, Closer<mote_session_close>>;
+using Embedder = std::unique_ptr<mote_embedder, Closer<mote_embedder_close>>;
 using Generation = std::unique_ptr<mote_generation, Closer<mote_generation_end>>;
 
 // check([&](mote_error* error) { return mote_...(..., error); }) throws what the call reports.

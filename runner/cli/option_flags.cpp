@@ -25,7 +25,13 @@ const std::map<std::string, std::string> kOtherSpellings = {{"do_sample", "!--gr
                                                             {"stop_strings", "--stop"},
                                                             {"stop_token_ids", "--stop-token-id"},
                                                             {"dry_sequence_breakers", "--dry-breaker"},
+                                                            {"max_new_tokens", "-n"},
                                                             {"threads", "-t"}};
+
+std::string dashed(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
 
 std::string read_file(const std::string& flag, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -74,7 +80,7 @@ std::string value_text(const OptionRow& row, const std::vector<std::string>& val
 }
 
 OptionRow read_row(const Json& json) {
-  OptionRow row{json["name"], json["scope"], json["type"], json["help"], false};
+  OptionRow row{json["name"], json["scope"], json["type"], json["help"], false, json["other_names"]};
   row.is_list = row.type == "texts" || row.type == "token_ids" || row.type == "tokens" || row.name == "logit_bias";
   if (row.name == "json_schema")
     row.help += ": a file, or the schema itself";
@@ -105,11 +111,7 @@ std::string type_name(const OptionRow& row) {
 
 }  // namespace
 
-std::string OptionRow::flag() const {
-  std::string text = name;
-  std::replace(text.begin(), text.end(), '_', '-');
-  return text;
-}
+std::string OptionRow::flag() const { return dashed(name); }
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = [] {
@@ -124,10 +126,12 @@ const std::vector<OptionRow>& option_rows() {
 
 const OptionRow* find_option(std::string_view written) {
   std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-  std::replace(name.begin(), name.end(), '_', '-');
+  name = dashed(name);
   for (const OptionRow& row : option_rows()) {
     const auto other = kOtherSpellings.find(row.name);
     if (row.flag() == name || (other != kOtherSpellings.end() && other->second == "--" + name)) return &row;
+    if (std::ranges::any_of(row.other_names, [&](const std::string& each) { return dashed(each) == name; }))
+      return &row;
   }
   return nullptr;
 }
@@ -150,6 +154,13 @@ Options make_options(int32_t scopes, const GivenOptions& given) {
 Json values_of(const Options& options, const Model& model) {
   return Json::parse(take_string(
       [&](char** json, mote_error* error) { return mote_options_values(options.get(), model.get(), json, error); }));
+}
+
+std::string library_flag(const std::string& written) {
+  const size_t end = std::min(written.find('='), written.size());
+  if (!written.starts_with("--") || end <= 3) return written;
+  const OptionRow* row = find_option(std::string_view(written).substr(0, end));
+  return row == nullptr ? written : "--" + row->flag() + written.substr(end);
 }
 
 void OptionFlags::add_to(CLI::App& app, int32_t scopes, std::vector<std::string_view> left_out) {

@@ -26,12 +26,16 @@ struct OptionRow {
   std::string type;
   std::string help;      // with what is accepted
   bool is_list = false;  // given as several texts
+  std::vector<std::string> other_names;
 
   std::string flag() const;  // "top-p"
 };
 const std::vector<OptionRow>& option_rows();
 // `name` with '-' or '_', with or without dashes before it, or as one of the flags' short names; nullptr: none.
 const OptionRow* find_option(std::string_view name);
+
+// A flag as the library names its option, where `written` is that of other software: "--temp=1" is "--temperature=1".
+std::string library_flag(const std::string& written);
 
 // What the library makes of it; files are read. Errors: InputError naming the option.
 Options make_options(int32_t scopes, const GivenOptions& given);

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "runner/cli/interrupts.h"
@@ -40,19 +41,45 @@ void print_report(const Json& report) {
   table.print(stdout);
 }
 
+Json replay_texts(const Model& model, const Options& options) {
+  const Session session = open_session(model, options);
+  const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
+  const CancelOnInterrupt cancel(session.get());
+  return Json::parse(take_string(
+      [&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));
+}
+
+Json replay_embeddings(const Model& model, const Options& options) {
+  mote_embedder* opened = nullptr;
+  check([&](mote_error* error) { return mote_embedder_open(model.get(), options.get(), &opened, error); });
+  const Embedder embedder(opened);
+  return Json::parse(take_string(
+      [&](char** text, mote_error* error) { return mote_embedder_check_golden(embedder.get(), text, error); }));
+}
+
+// The samples of all that the file can do.
+Json replay(const Model& model, const Options& options) {
+  Json report = {{"passed", true}, {"samples", Json::array()}};
+  const auto add = [&](const Json& part) {
+    report["passed"] = report["passed"].get<bool>() && part["passed"].get<bool>();
+    for (const Json& sample : part["samples"]) report["samples"].push_back(sample);
+  };
+  const Json about = describe(model);
+  const auto has_method = [&](const char* name) {
+    return std::ranges::any_of(about["methods"], [&](const Json& method) { return method["name"] == name; });
+  };
+  if (has_method("decode")) add(replay_texts(model, options));
+  if (has_method("embed")) add(replay_embeddings(model, options));
+  return report;
+}
+
 int verify(const VerifyFlags& flags) {
   const Options options = flags.options.options();
   const Model model = open_model(flags.file, options);
   mote_error damage = sized<mote_error>();
   const bool intact = mote_model_check_segments(model.get(), &damage) == MOTE_OK;
   Json report = {{"passed", false}, {"samples", Json::array()}};
-  if (intact) {
-    const Session session = open_session(model, options);
-    const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
-    const CancelOnInterrupt cancel(session.get());
-    report = Json::parse(take_string(
-        [&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));
-  }
+  if (intact) report = replay(model, options);
   report["checksums"] = intact ? "ok" : damage.message;
   const bool passed = intact && report["passed"].get<bool>();
   report["passed"] = passed;

@@ -19,7 +19,7 @@ def run(runner, *arguments, **options):
 
 
 def test_run_streams_what_the_library_generates(runner, demo, demo_path):
-    arguments = ("run", demo_path, "def f(", "--greedy", "--max-new-tokens", 24)
+    arguments = ("run", demo_path, "--raw", "def f(", "--greedy", "--max-new-tokens", 24)
     done = run(runner, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout == demo.generate("def f(", do_sample=False, max_new_tokens=24).text() + "\n"
@@ -29,7 +29,7 @@ def test_run_streams_what_the_library_generates(runner, demo, demo_path):
 
 
 def test_temperature_0_is_greedy(runner, demo, demo_path):
-    arguments = ("run", demo_path, "def f(", "--max-new-tokens", 24, "--quiet")
+    arguments = ("run", demo_path, "--raw", "def f(", "--max-new-tokens", 24, "--quiet")
     greedy = run(runner, *arguments, "--greedy").stdout
     assert run(runner, *arguments, "--temperature", 0, "--top-k", 5, "--seed", 3).stdout == greedy
     assert demo.generate("def f(", max_new_tokens=24, temperature=0, top_k=5, seed=3).text() + "\n" == greedy
@@ -48,21 +48,21 @@ def test_every_option_has_a_flag(runner, verb):
 
 
 def test_run_reads_the_prompt_from_standard_input(runner, demo_path):
-    piped = run(runner, "run", demo_path, "-", "--greedy", "--max-new-tokens", 8, "--quiet", input="import os\n")
-    given = run(runner, "run", demo_path, "import os\n", "--greedy", "--max-new-tokens", 8, "--quiet")
+    piped = run(runner, "run", demo_path, "--raw", "-", "--greedy", "--max-new-tokens", 8, "--quiet", input="import os\n")
+    given = run(runner, "run", demo_path, "--raw", "import os\n", "--greedy", "--max-new-tokens", 8, "--quiet")
     assert piped.returncode == given.returncode == 0
     assert piped.stdout == given.stdout
 
 
 def test_run_repeats_with_a_seed_and_ends_at_stop_strings(runner, demo_path):
     sampled = [
-        run(runner, "run", demo_path, "x = ", "--seed", 5, "--max-new-tokens", 16, "--quiet").stdout for _ in range(2)
+        run(runner, "run", demo_path, "--raw", "x = ", "--seed", 5, "--max-new-tokens", 16, "--quiet").stdout for _ in range(2)
     ]
     assert sampled[0] == sampled[1]
-    whole = run(runner, "run", demo_path, "x = ", "--greedy", "--max-new-tokens", 16, "--quiet").stdout
+    whole = run(runner, "run", demo_path, "--raw", "x = ", "--greedy", "--max-new-tokens", 16, "--quiet").stdout
     stop = whole[3:5]
     stopped = run(
-        runner, "run", demo_path, "x = ", "--greedy", "--max-new-tokens", 16, "--quiet", "--stop", stop
+        runner, "run", demo_path, "--raw", "x = ", "--greedy", "--max-new-tokens", 16, "--quiet", "--stop", stop
     ).stdout
     assert stopped == whole[: whole.index(stop)] + "\n"
 
@@ -76,17 +76,17 @@ def test_run_takes_penalties_and_bans(runner, demo, demo_path):
         "min_new_tokens": 5,
     }  # fmt: skip
     given = [str(part) for name, value in flags.items() for part in (f"--{name.replace('_', '-')}", value)]
-    common = ("run", demo_path, "def f(", "--greedy", "--max-new-tokens", 24, "--quiet")
+    common = ("run", demo_path, "--raw", "def f(", "--greedy", "--max-new-tokens", 24, "--quiet")
     done = run(runner, *common, *given, "--logit-bias", f"{first.token_ids[0]}=-inf", "--dry-breaker", "(")
     expected = demo.generate(
         "def f(", do_sample=False, max_new_tokens=24, logit_bias={first.token_ids[0]: float("-inf")},
         dry_sequence_breakers=["("], **flags,
     )  # fmt: skip
     assert done.stdout == expected.text() + "\n", done.stderr
-    common = ("run", demo_path, "class Point:\n    def ", "--greedy", "--max-new-tokens", 24, "--quiet")
+    common = ("run", demo_path, "--raw", "class Point:\n    def ", "--greedy", "--max-new-tokens", 24, "--quiet")
     banned = run(runner, *common, "--bad-words", "self").stdout
     assert "self" in run(runner, *common).stdout and "self" not in banned
-    sampled = ("run", demo_path, "x", "--seed", 3, "--max-new-tokens", 12, "--quiet")
+    sampled = ("run", demo_path, "--raw", "x", "--seed", 3, "--max-new-tokens", 12, "--quiet")
     filters = ("--typical-p", 0.5, "--xtc-probability", 1, "--xtc-threshold", 0.05)
     assert (
         run(runner, *sampled, *filters).stdout
@@ -98,21 +98,29 @@ def test_run_takes_penalties_and_bans(runner, demo, demo_path):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["run", "DEMO", "x", "--logit-bias", "5"], "ID=BIAS"),
-        (["run", "DEMO", "x", "--logit-bias", "5=x"], "5=x"),
-        (["run", "DEMO", "x", "--bad-words", ""], "bad_words"),
+        (["run", "DEMO", "--raw", "x", "--logit-bias", "5"], "ID=BIAS"),
+        (["run", "DEMO", "--raw", "x", "--logit-bias", "5=x"], "5=x"),
+        (["run", "DEMO", "--raw", "x", "--bad-words", ""], "bad_words"),
         (["run", "nowhere.mote", "x"], "nowhere.mote"),
-        (["run", "DEMO", ""], "prompt"),
-        (["run", "DEMO", "x", "--temperature", "-1"], "temperature"),
-        (["run", "DEMO", "x", "--top-p", "2"], "top_p"),
-        (["run", "DEMO", "x", "--context-length", "99999999"], "context_length"),
-        (["run", "DEMO", "x " * 50, "--context-length", "8"], "8 positions"),
-        (["run", "DEMO", "x", "--kv-dtype", "float64"], "kv_dtype"),
-        (["run", "DEMO", "x", "--no-such-flag"], "no-such-flag"),
-        (["run", "DEMO", "x", "--cpus", "0,4095"], "CPU 4095 does not exist"),
-        (["run", "DEMO", "x", "--cpus", "zero"], "0-3,6"),
-        (["run", "DEMO", "x", "--priority", "urgent"], "priority"),
-        (["run", "DEMO", "x", "--profile", "/nowhere/trace.json", "--max-new-tokens", "1"], "/nowhere/trace.json"),
+        (["run", "DEMO", ""], "the question is empty"),
+        (["run", "DEMO", "--raw", ""], "the prompt is empty"),
+        (["run", "DEMO", "--raw", "x", "--temperature", "-1"], "temperature"),
+        (["run", "DEMO", "--raw", "x", "--top-p", "2"], "top_p"),
+        (["run", "DEMO", "--raw", "x", "--context-length", "99999999"], "context_length"),
+        (["run", "DEMO", "--raw", "x " * 50, "--context-length", "8"], "8 positions"),
+        (["run", "DEMO", "--raw", "x", "--kv-dtype", "float64"], "kv_dtype"),
+        (["run", "DEMO", "x", "--no-such-flag"], "there is no option '--no-such-flag': 'mote run --help' lists"),
+        (["run", "DEMO", "x", "--temprature", "1"], "there is no option '--temprature': did you mean '--temperature'?"),
+        (["run", "DEMO", "x", "--max-length", "9"], "'--max-length': it counts the prompt too; max_new_tokens does not"),
+        (["run", "DEMO", "x", "--num-beams=4"], "'--num-beams': beams have a search of their own"),
+        (["run", "DEMO", "x", "--seed", "18446744073709551616"], "seed = 18446744073709551616: must be an integer, 0..2^64-1"),
+        (["run", "DEMO", "x", "--seed", "-1"], "seed = -1: must be an integer, 0 or more"),
+        (["chat", "DEMO", "x", "y"], "'y' is one word too many"),
+        (["chat", "DEMO", ""], "the question is empty"),
+        (["run", "DEMO", "--raw", "x", "--cpus", "0,4095"], "CPU 4095 does not exist"),
+        (["run", "DEMO", "--raw", "x", "--cpus", "zero"], "0-3,6"),
+        (["run", "DEMO", "--raw", "x", "--priority", "urgent"], "priority"),
+        (["run", "DEMO", "--raw", "x", "--profile", "/nowhere/trace.json", "--max-new-tokens", "1"], "/nowhere/trace.json"),
         (["run"], ".mote file"),
         (["bench"], ".mote file"),
         (["bench", "DEMO", "--limits"], "--limits"),
@@ -120,8 +128,9 @@ def test_run_takes_penalties_and_bans(runner, demo, demo_path):
         (["bench", "DEMO", "-d", "100000000"], "--depth"),
         (["bench", "DEMO", "-d", "-1"], "--depth"),
         (["inspect", "DEMO", "--ops", "train"], "train"),
-        (["fly"], "fly"),
-        ([], "subcommand"),
+        (["fly"], "there is no verb 'fly': 'mote --help' lists"),
+        (["rnu"], "there is no verb 'rnu': did you mean 'run'?"),
+        ([], "no verb was given"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_paragraph_and_status_2(runner, demo_path, arguments, named):
@@ -133,7 +142,7 @@ def test_bad_input_is_one_paragraph_and_status_2(runner, demo_path, arguments, n
 
 
 def test_interrupt_ends_cleanly(runner, demo_path):
-    arguments = [runner, "run", str(demo_path), "x", "--greedy", "--ignore-eos", "--threads", "1"]
+    arguments = [runner, "run", str(demo_path), "--raw", "x", "--greedy", "--ignore-eos", "--threads", "1"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.read(1)
         process.send_signal(signal.SIGINT)
@@ -144,13 +153,13 @@ def test_interrupt_ends_cleanly(runner, demo_path):
 
 def test_a_saved_session_goes_on_as_if_it_had_not_ended(runner, demo_path, tmp_path):
     common = ("--greedy", "--ignore-eos", "--quiet")
-    whole = run(runner, "run", demo_path, "def f(", *common, "--max-new-tokens", 24).stdout
+    whole = run(runner, "run", demo_path, "--raw", "def f(", *common, "--max-new-tokens", 24).stdout
     path = tmp_path / "run.session"
-    first = run(runner, "run", demo_path, "def f(", *common, "--max-new-tokens", 10, "--save-session", path)
+    first = run(runner, "run", demo_path, "--raw", "def f(", *common, "--max-new-tokens", 10, "--save-session", path)
     second = run(runner, "run", demo_path, *common, "--max-new-tokens", 14, "--load-session", path)
     assert second.returncode == 0, second.stderr
     assert first.stdout.removesuffix("\n") + second.stdout == whole
-    more = run(runner, "run", demo_path, " x", *common, "--max-new-tokens", 2, "--load-session", path)
+    more = run(runner, "run", demo_path, "--raw", " x", *common, "--max-new-tokens", 2, "--load-session", path)
     assert more.returncode == 0, more.stderr
     path.write_bytes(b"nothing")
     refused = run(runner, "run", demo_path, *common, "--load-session", path)
@@ -159,7 +168,7 @@ def test_a_saved_session_goes_on_as_if_it_had_not_ended(runner, demo_path, tmp_p
 
 
 def test_a_full_context_shifts_when_asked(runner, demo_path):
-    common = ("run", demo_path, "def f(", "--greedy", "--ignore-eos", "--quiet", "--context-length", 16)
+    common = ("run", demo_path, "--raw", "def f(", "--greedy", "--ignore-eos", "--quiet", "--context-length", 16)
     refused = run(runner, *common, "--max-new-tokens", 40).stdout
     shifted = run(runner, *common, "--max-new-tokens", 40, "--overflow", "shift", "--num-keep", 2)
     assert shifted.returncode == 0, shifted.stderr
@@ -233,7 +242,7 @@ def test_bench_profile_adds_up_by_op_and_by_layer(runner, demo_path):
 
 def test_run_writes_a_chrome_trace(runner, demo_path, tmp_path):
     path = tmp_path / "trace.json"
-    done = run(runner, "run", demo_path, "x = ", "--greedy", "--max-new-tokens", 4, "--profile", path)
+    done = run(runner, "run", demo_path, "--raw", "x = ", "--greedy", "--max-new-tokens", 4, "--profile", path)
     assert done.returncode == 0, done.stderr
     events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
     assert [event["name"] for event in events if event["cat"] == "call"] == ["prefill"] + 3 * ["decode"]
@@ -251,7 +260,7 @@ def test_kernels_are_listed_with_and_without_a_file(runner, demo_path):
 
 
 def test_log_levels_choose_what_is_printed(runner, demo_path):
-    arguments = ("run", demo_path, "x", "--max-new-tokens", 1, "--quiet")
+    arguments = ("run", demo_path, "--raw", "x", "--max-new-tokens", 1, "--quiet")
     assert run(runner, *arguments, env=os.environ | {"MOTE_LOG": "off"}).stderr == ""
     assert "mote: linear" in run(runner, *arguments, env=os.environ | {"MOTE_LOG": "info"}).stderr
     loud = run(runner, *arguments, env=os.environ | {"MOTE_LOG": "loud"})
@@ -282,7 +291,7 @@ def test_help_and_version(runner):
 
 
 def test_a_closed_pipe_ends_it(runner, demo_path):
-    with subprocess.Popen([runner, "run", str(demo_path), "x", "--greedy", "--ignore-eos"], stdout=subprocess.PIPE,
+    with subprocess.Popen([runner, "run", str(demo_path), "--raw", "x", "--greedy", "--ignore-eos"], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as process:  # fmt: skip
         process.stdout.read(1)
         process.stdout.close()

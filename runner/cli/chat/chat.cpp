@@ -18,6 +18,7 @@ namespace {
 
 struct ChatFlags {
   std::string file;
+  std::optional<std::string> question;
   std::optional<std::string> system;
   std::string tools;
   std::vector<std::string> variables;
@@ -60,7 +61,7 @@ int run(const ChatFlags& flags, const GivenOptions& given) {
   ChatState state = first_state(flags, given);
   ModelResponder responder(flags.file, flags.session.options());
   responder.validate(state.settings);
-  const bool is_interactive = isatty(STDIN_FILENO) != 0;
+  const bool is_interactive = !flags.question.has_value() && isatty(STDIN_FILENO) != 0;
   Screen screen(stdout, stderr);
   if (is_interactive) {
     screen.note(flags.file + ", context of " + std::to_string(responder.context_length()) +
@@ -68,8 +69,10 @@ int run(const ChatFlags& flags, const GivenOptions& given) {
     if (const std::string choice = choice_text(describe(responder.model())); !choice.empty()) screen.note(choice);
   }
   const std::unique_ptr<Input> input = open_input(flags, is_interactive);
-  const Interrupts interrupts(Interrupts::Second::kIsNoted);
-  return ChatLoop(responder, *input, screen, std::move(state), {is_interactive, flags.statistics}).run();
+  const Interrupts interrupts(flags.question.has_value() ? Interrupts::Second::kEndsTheProcess
+                                                         : Interrupts::Second::kIsNoted);
+  ChatLoop chat(responder, *input, screen, std::move(state), {is_interactive, flags.statistics});
+  return flags.question.has_value() ? chat.ask(*flags.question) : chat.run();
 }
 
 }  // namespace
@@ -79,9 +82,11 @@ void add_chat(CLI::App& app, Action& action) {
   CLI::App& verb = *app.add_subcommand("chat", "Talk over several turns with the file's chat template");
   verb.footer("In the chat:\n" + ChatLoop::command_help() +
               "\nExamples:\n"
+              "  mote chat model.mote \"Why is the sky blue?\"\n"
               "  mote chat model.mote --system \"You are a pirate.\" --temperature 0.8\n"
               "  printf 'Hello\\nAnd again\\n' | mote chat model.mote --greedy\n");
-  verb.add_option("file", flags->file, "The .mote file")->required();
+  verb.add_option("model", flags->file, "The .mote file")->required();
+  verb.add_option("question", flags->question, "Answer this and leave; without it, talk");
   verb.add_option("--system", flags->system, "System message");
   verb.add_option("--tools", flags->tools, "JSON file with the list of the tools that the model may call");
   verb.add_option("--load", flags->load, "Go on with a conversation that /save wrote, or a JSON list of messages");

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "base/closest.h"
 #include "runner/cli/interrupts.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
@@ -22,10 +24,6 @@ std::string beginning(const std::string& text) {
   size_t end = kShownCharacters;
   while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0) == 0x80) --end;
   return shown.substr(0, end) + "...";
-}
-
-std::string rate(int64_t tokens, double seconds) {
-  return tokens > 0 && seconds > 0.0 ? number_text(static_cast<double>(tokens) / seconds) + " tok/s" : "-";
 }
 
 bool is_empty(const Json& message) { return message.size() == 2 && message.value("content", "").empty(); }
@@ -93,6 +91,12 @@ int ChatLoop::run() {
   return has_failed_ && !options_.is_interactive ? kExitBadInput : 0;
 }
 
+int ChatLoop::ask(const std::string& text) {
+  if (trimmed(text).empty()) throw InputError("the question is empty: give some text");
+  say(text);
+  return has_failed_ ? kExitBadInput : Interrupts::happened() ? kExitInterrupted : 0;
+}
+
 void ChatLoop::say(const std::string& text) {
   const ChatState before = state_;
   state_.conversation.add_user(text);
@@ -124,9 +128,10 @@ void ChatLoop::finish(Reply reply, const ChatState& before) {
     statistics_ = reply.statistics;
     has_statistics_ = true;
   }
-  const bool is_full = reply.statistics.finish_reason == MOTE_FINISH_LENGTH &&
-                       reply.statistics.position >= reply.statistics.context_length;
-  if (is_full) screen_.note("the context is full: /undo and /reset make room, --overflow shift forgets the oldest");
+  const std::string cut_off = cut_off_text(reply.statistics);
+  if (!cut_off.empty()) screen_.note(cut_off);
+  if (!cut_off.empty() && reply.statistics.position >= reply.statistics.context_length)
+    screen_.note("/undo and /reset make room, --overflow shift forgets the oldest");
   if (options_.shows_statistics && has_message) show_statistics();
   show_open_call();
 }
@@ -140,7 +145,11 @@ void ChatLoop::obey(const Command& command) {
   const std::span<const Row> all = rows();
   const auto row = std::find_if(all.begin(), all.end(), [&](const Row& r) { return command.name == r.name; });
   if (row == all.end()) {
-    screen_.warn("unknown command /" + command.name + ": /help lists those that there are");
+    const std::vector<std::string> names = command_names();
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    const std::string meant = did_you_mean("/" + command.name, views);
+    screen_.warn("there is no command '/" + command.name + "'" +
+                 (meant.empty() ? ": /help lists those that there are" : meant));
     return;
   }
   const bool wants_nothing = *row->argument == '\0' && !command.argument.empty();
@@ -196,10 +205,7 @@ void ChatLoop::set(const std::string& text) {
     state_.settings = changed;
     return;
   }
-  if (!responder_.reads_variable(name)) {
-    throw InputError("/set " + name +
-                     ": it must be an option that /set lists, or a variable that the chat template reads");
-  }
+  if (!responder_.reads_variable(name)) { throw InputError(Settings::refusal(name)); }
   if (value.empty()) return screen_.warn("/set " + name + " needs a value, or default");
   if (value == "default") {
     state_.conversation.variables.erase(name);
@@ -243,17 +249,7 @@ void ChatLoop::stats(const std::string&) {
 }
 
 void ChatLoop::show_statistics() const {
-  const ReplyStatistics& s = statistics_;
-  const int64_t computed = s.prompt_tokens - s.kept_tokens;
-  std::string text = "prompt " + std::to_string(s.prompt_tokens) + " tokens, " + std::to_string(s.kept_tokens) +
-                     " kept, " + std::to_string(computed) + " computed";
-  if (computed > 0) text += " at " + rate(computed, s.prefill_seconds);
-  text += " | generated " + std::to_string(s.generated_tokens) + " tokens, " +
-          rate(s.generated_tokens - 1, s.decode_seconds) + " | first token after " +
-          duration_text(s.time_to_first_token_seconds) + " | context " + std::to_string(s.position) + " of " +
-          std::to_string(s.context_length);
-  if (s.forgotten_tokens > 0) text += ", " + std::to_string(s.forgotten_tokens) + " forgotten";
-  screen_.note(text + s.speculation);
+  for (const std::string& line : statistics_lines(statistics_)) screen_.note(line);
 }
 
 void ChatLoop::result(const std::string& text) {

@@ -32,6 +32,8 @@ class ChatLoop {
   // Returns the exit status: 0, kExitBadInput where a message of a pipe got no whole reply, kExitInterrupted where
   // Ctrl-C came while a pipe was read.
   int run();
+  // Replies to one message. Returns the exit status, as run does; kExitInterrupted where Ctrl-C stopped the reply.
+  int ask(const std::string& text);
 
   const ChatState& state() const { return state_; }
 

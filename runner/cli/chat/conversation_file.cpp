@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/atomic_file.h"
+#include "base/open_file.h"
 #include "runner/cli/handles.h"
 
 namespace mote::cli {
@@ -30,22 +31,6 @@ std::string shown(const Json& value) {
 }
 
 std::string system_error() { return std::strerror(errno); }
-
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (is_open()) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  bool is_open() const { return descriptor_ >= 0; }
-  int get() const { return descriptor_; }
-
- private:
-  const int descriptor_;
-};
 
 void check_call(const std::string& where, const Json& call) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) {
@@ -161,9 +146,16 @@ Json parse_json(const std::string& name, const std::string& text) {
   } catch (const Json::exception& error) { refuse(name, std::string("is no valid JSON: ") + error.what()); }
 }
 
-std::string read_text_file(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) refuse(path, "cannot be opened: " + system_error());
+std::string read_text_file(const std::string& path, Pipes pipes) {
+  FileDescriptor file;
+  if (pipes == Pipes::kRead) {
+    file = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) refuse(path, "cannot be opened: " + system_error());
+  } else {
+    Result<OpenedFile> opened = open_regular_file(path);
+    if (!opened.ok()) throw InputError(opened.status().message());
+    file = std::move(opened->descriptor);
+  }
   std::string text;
   std::array<char, 65536> buffer{};
   while (true) {
@@ -188,7 +180,7 @@ Json read_tools(const std::string& path) {
   const std::string name = "--tools " + path;
   std::string text;
   try {
-    text = read_text_file(path);
+    text = read_text_file(path, Pipes::kRead);
   } catch (const InputError& error) { throw InputError(std::string("--tools ") + error.what()); }
   return checked_tools(name, parse_json(name, text));
 }

@@ -16,8 +16,9 @@ struct SavedConversation {
 
 // JSON of at most 64 levels. Errors: InputError that begins with `name`.
 Json parse_json(const std::string& name, const std::string& text);
+enum class Pipes { kRefuse, kRead };  // named pipes, where nobody may ever write
 // Errors: InputError naming the file, at most 256 MiB.
-std::string read_text_file(const std::string& path);
+std::string read_text_file(const std::string& path, Pipes pipes = Pipes::kRefuse);
 // The file appears whole or not at all. Errors: InputError naming it.
 void write_text_file(const std::string& path, const std::string& text);
 

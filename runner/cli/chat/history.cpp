@@ -79,7 +79,7 @@ void History::add(const std::string& entry) {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR);
   if (file < 0) return;
   const std::string line = escaped(entry) + "\n";
   const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());

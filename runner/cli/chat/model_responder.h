@@ -21,11 +21,7 @@ class ModelResponder : public Responder {
   int64_t context_length() const;
 
  private:
-  using Turn = std::unique_ptr<mote_chat_turn, Closer<mote_chat_turn_close>>;
-
   void use_draft_model(const std::string& path);
-  Turn begin(const Conversation& conversation, const Settings& settings) const;
-  void run(const Turn& turn, const Show& show, Reply& reply) const;
 
   std::string path_;
   Model model_;

@@ -7,22 +7,9 @@
 
 #include "runner/cli/chat/conversation.h"
 #include "runner/cli/chat/settings.h"
+#include "runner/cli/statistics.h"
 
 namespace mote::cli {
-
-struct ReplyStatistics {
-  int64_t prompt_tokens = 0;
-  int64_t kept_tokens = 0;       // of the prompt, that needed no computation
-  int64_t forgotten_tokens = 0;  // of the conversation, because the context was full
-  int64_t generated_tokens = 0;
-  double prefill_seconds = 0.0;
-  double decode_seconds = 0.0;  // after the first token
-  double time_to_first_token_seconds = 0.0;
-  int64_t position = 0;
-  int64_t context_length = 0;
-  mote_finish_reason finish_reason = MOTE_FINISH_NONE;
-  std::string speculation;  // as speculation_text() says it
-};
 
 struct Reply {
   Json message;             // as far as it came; null: nothing came

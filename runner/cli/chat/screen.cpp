@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "runner/cli/output.h"
 #include "runner/cli/terminal.h"
 
 namespace mote::cli {
@@ -33,7 +34,8 @@ std::string without_controls(std::string_view text) {
   return result;
 }
 
-Screen::Screen(FILE* out, FILE* err) : out_(out), err_(err) {}
+Screen::Screen(FILE* out, FILE* err, bool is_markdown)
+    : out_(out), err_(err), is_markdown_(is_markdown && is_terminal(out)) {}
 
 void Screen::show(const mote_chat_event& event) {
   if (event.kind == MOTE_CHAT_NONE || event.kind == MOTE_CHAT_DONE) return;
@@ -45,8 +47,9 @@ void Screen::show(const mote_chat_event& event) {
     return;
   }
   end_reasoning();
+  if (event.kind != MOTE_CHAT_CONTENT) end_content();
   switch (event.kind) {
-    case MOTE_CHAT_CONTENT: write(text); break;
+    case MOTE_CHAT_CONTENT: show_text(text); break;
     case MOTE_CHAT_CALL_BEGIN:
       new_line();
       write(std::string(text) + "(", cyan);
@@ -64,12 +67,32 @@ void Screen::show(const mote_chat_event& event) {
   }
 }
 
+void Screen::show_text(std::string_view text) {
+  if (text.empty()) return;
+  if (!is_markdown_) return write(text);
+  if (!markdown_.has_value()) markdown_.emplace(terminal_columns(out_), has_colour(out_));
+  write_shown(markdown_->feed(without_controls(text)));
+  is_in_line_ = text.back() != '\n';
+}
+
+void Screen::end_content() {
+  if (!markdown_.has_value()) return;
+  write_shown(markdown_->finish());
+  markdown_.reset();
+}
+
 void Screen::end_reply(bool is_stopped) {
   end_reasoning();
+  end_content();
   if (is_stopped) std::fputs(dim(" [stopped]", err_).c_str(), err_);
   std::fflush(err_);
   if (is_in_line_ || !has_written_) write("\n");
   is_in_line_ = has_written_ = false;
+}
+
+void Screen::blank_line() {
+  write("\n");
+  has_written_ = false;
 }
 
 void Screen::note(const std::string& text) const { message(dim(for_stream(text, err_), err_)); }
@@ -83,10 +106,13 @@ void Screen::message(const std::string& text) const {
 void Screen::write(std::string_view text, Style style) {
   if (text.empty()) return;
   const std::string shown = for_stream(text, out_);
-  const std::string styled = style == nullptr ? shown : style(shown, out_);
-  const bool written = std::fwrite(styled.data(), 1, styled.size(), out_) == styled.size() && std::fflush(out_) == 0;
-  is_gone_ = is_gone_ || !written;
+  write_shown(style == nullptr ? shown : style(shown, out_));
   is_in_line_ = text.back() != '\n';
+}
+
+void Screen::write_shown(const std::string& text) {
+  if (text.empty()) return;
+  is_gone_ = is_gone_ || !write_now(text, out_);
   has_written_ = true;
 }
 

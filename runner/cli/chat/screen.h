@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runner/capi/mote.h"
+#include "runner/cli/markdown.h"
 
 namespace mote::cli {
 
@@ -14,11 +16,17 @@ std::string without_controls(std::string_view text);
 
 class Screen {
  public:
-  Screen(FILE* out, FILE* err);
+  // is_markdown: what is shown on a terminal is wrapped and coloured as Markdown.
+  Screen(FILE* out, FILE* err, bool is_markdown = true);
 
   void show(const mote_chat_event& event);
+  // A part of what was generated, where that is no reply.
+  void show_text(std::string_view text);
   // The reply is over.
   void end_reply(bool is_stopped);
+
+  // Between two replies.
+  void blank_line();
 
   void note(const std::string& text) const;     // dimmed
   void warn(const std::string& text) const;     // yellow
@@ -31,11 +39,16 @@ class Screen {
   using Style = std::string (*)(const std::string&, FILE*);
 
   void write(std::string_view text, Style style = nullptr);
+  void write_shown(const std::string& text);  // as it is
   void new_line();
   void end_reasoning();
 
+  void end_content();
+
   FILE* out_;
   FILE* err_;
+  const bool is_markdown_;                // and out_ is a terminal
+  std::optional<MarkdownView> markdown_;  // of the reply
   bool is_reasoning_ = false;
   bool is_in_line_ = false;
   bool has_written_ = false;

@@ -26,14 +26,6 @@ std::string name_of(const std::string& written) {
   return is_setting ? row->name : "";
 }
 
-std::string joined_names() {
-  std::string text;
-  for (const OptionRow& row : option_rows()) {
-    if (!name_of(row.name).empty()) text += row.name + ", ";
-  }
-  return text + kDraft;
-}
-
 // A JSON text, for an option that takes several also a list, or the text as it is.
 std::vector<std::string> values_of(const std::string& name, const std::string& text) {
   const OptionRow* row = find_option(name);
@@ -66,6 +58,15 @@ GivenOptions ReplyFlags::given() const {
   return result;
 }
 
+std::string Settings::refusal(const std::string& name) {
+  mote_options* handle = nullptr;
+  check([&](mote_error* error) { return mote_options_open(MOTE_SCOPE_GENERATION, &handle, error); });
+  const Options options(handle);
+  auto error = sized<mote_error>();
+  const bool is_known = mote_options_set(handle, name.c_str(), nullptr, &error) == MOTE_OK;
+  return is_known ? "'" + name + "' cannot be set in a chat" : error.message;
+}
+
 bool Settings::has(const std::string& name) { return !name_of(name).empty(); }
 
 void Settings::set(const std::string& written, const std::string& text) {
@@ -83,7 +84,7 @@ void Settings::assign(const GivenOptions& options) {
   Settings changed;
   for (const auto& [written, values] : options) {
     const std::string name = name_of(written);
-    if (name.empty()) throw InputError("there is no option '" + written + "': it must be one of " + joined_names());
+    if (name.empty()) throw InputError(refusal(written));
     changed.given_[name] = values;
   }
   (void)changed.options();

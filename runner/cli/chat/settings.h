@@ -31,6 +31,8 @@ class Settings {
 
   // Names may have '-' for '_'. False: there is no such option.
   static bool has(const std::string& name);
+  // Of a name that has() does not know.
+  static std::string refusal(const std::string& name);
   // `text` is what the user wrote behind the name; "default" forgets what was given. Errors: InputError.
   void set(const std::string& name, const std::string& text);
   // All at once. Errors: InputError, and nothing has changed.

@@ -1,16 +1,26 @@
 #include "runner/generation/options/accepted.h"
 
 namespace mote {
+namespace {
+
+// The largest integers of 64 bits are no doubles.
+std::string limit_text(double limit) {
+  if (limit == 0x1p64) return "2^64-1";
+  if (limit == 0x1p63) return "2^63-1";
+  return format("%.10g", limit);
+}
+
+}  // namespace
 
 std::string accepted_text(const char* kind, const Accepted& accepted) {
   std::string text = kind;
   const bool has_most = std::isfinite(accepted.most);
   if (accepted.excludes_least)
-    text += format(" above %.10g", accepted.least) + (has_most ? format(", at most %.10g", accepted.most) : "");
+    text += " above " + limit_text(accepted.least) + (has_most ? ", at most " + limit_text(accepted.most) : "");
   else if (has_most)
-    text += format(", %.10g..%.10g", accepted.least, accepted.most);
+    text += ", " + limit_text(accepted.least) + ".." + limit_text(accepted.most);
   else if (std::isfinite(accepted.least))
-    text += format(", %.10g or more", accepted.least);
+    text += ", " + limit_text(accepted.least) + " or more";
   return accepted.note[0] == '\0' ? text : text + " (" + accepted.note + ")";
 }
 

@@ -174,8 +174,9 @@ TEST(ChatLoop, set_refuses_what_cannot_be) {
                     {});
   chat.run();
   EXPECT_TRUE(chat.state.settings.given().empty());
-  for (const char* part : {"temperature", "hot", "top_p = 2: must be a number, 0..1 (1: off)", "/set colour",
-                           "/set logprobs", "top_k = 99", "/set top-k needs a value", "list of texts", "-1"}) {
+  for (const char* part :
+       {"temperature", "hot", "top_p = 2: must be a number, 0..1 (1: off)", "there is no option 'colour'",
+        "'logprobs' cannot be set in a chat", "top_k = 99", "/set top-k needs a value", "list of texts", "-1"}) {
     EXPECT_TRUE(has(chat.err, part)) << part << " in " << chat.err;
   }
 }
@@ -183,8 +184,8 @@ TEST(ChatLoop, set_refuses_what_cannot_be) {
 TEST(ChatLoop, commands_say_how_they_are_used) {
   ScriptedChat chat({"/nothing", "/help", "/undo now", "/save", "/stats", "/exit", "never"}, {});
   chat.run();
-  for (const char* part :
-       {"unknown command /nothing", "/retry", "/undo takes nothing", "/save needs FILE", "there was no reply yet"}) {
+  for (const char* part : {"there is no command '/nothing': /help lists", "/retry", "/undo takes nothing",
+                           "/save needs FILE", "there was no reply yet"}) {
     EXPECT_TRUE(has(chat.err, part)) << part << " in " << chat.err;
   }
   EXPECT_TRUE(chat.responder.asked.empty());
@@ -193,7 +194,7 @@ TEST(ChatLoop, commands_say_how_they_are_used) {
 TEST(ChatLoop, stats_tell_what_was_kept) {
   ScriptedChat chat({"a", "/stats"}, {"one"});
   chat.run();
-  EXPECT_TRUE(has(chat.err, "prompt 10 tokens, 7 kept, 3 computed")) << chat.err;
+  EXPECT_TRUE(has(chat.err, "prompt 10 tokens (7 kept) at ")) << chat.err;
 }
 
 TEST(ChatLoop, conversations_are_saved_and_loaded) {

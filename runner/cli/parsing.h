@@ -1,0 +1,19 @@
+// The command line read, and what is told of one that cannot be.
+#pragma once
+
+#include <optional>
+
+namespace CLI {
+class App;
+}
+
+namespace mote::cli {
+
+// Flags that other software has for options of Mote are taken as theirs. Returns the exit status if there is nothing to
+// do: help was asked for, or an error has been told.
+std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+// Tells an error on standard error. Returns the exit status of bad input.
+int fail(const char* message);
+
+}  // namespace mote::cli

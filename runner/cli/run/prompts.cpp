@@ -1,0 +1,54 @@
+#include "runner/cli/run/prompts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "runner/cli/handles.h"
+#include "runner/cli/terminal.h"
+
+namespace mote::cli {
+namespace {
+
+std::string read_stream(std::istream& stream) {
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::string read_standard_input() {
+  if (isatty(STDIN_FILENO) != 0) std::fprintf(stderr, "%s\n", dim("type the prompt, Ctrl-D ends it", stderr).c_str());
+  return read_stream(std::cin);
+}
+
+std::string read_file(const std::string& path) {
+  if (path == "-") return read_standard_input();
+  std::ifstream file(path, std::ios::binary);
+  std::string text = read_stream(file);
+  if (!file.is_open() || file.bad()) throw InputError("--file " + path + ": cannot be read: " + std::strerror(errno));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> read_prompts(const PromptFlags& flags) {
+  std::vector<std::string> prompts = flags.words;
+  prompts.insert(prompts.end(), flags.prompts.begin(), flags.prompts.end());
+  if (prompts.empty() && flags.files.empty()) prompts.emplace_back("-");
+  const auto inputs = std::ranges::count(prompts, "-") + std::ranges::count(flags.files, "-");
+  if (inputs > 1)
+    throw InputError("standard input (-) can be read once, but it was named " + std::to_string(inputs) + " times");
+  std::string attached;
+  for (const std::string& path : flags.files) attached += (attached.empty() ? "" : "\n\n") + read_file(path);
+  if (prompts.empty()) return {attached};
+  for (std::string& prompt : prompts) {
+    if (prompt == "-") prompt = read_standard_input();
+    if (!attached.empty()) prompt += (prompt.empty() ? "" : "\n\n") + attached;
+  }
+  return prompts;
+}
+
+}  // namespace mote::cli
