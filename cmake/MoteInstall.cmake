@@ -11,6 +11,8 @@ install(TARGETS mote EXPORT moteTargets COMPONENT runtime
         PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT runtime)
 if(TARGET mote-runner)
   install(TARGETS mote-runner COMPONENT runtime)
+  include(MoteMan)
+  install(DIRECTORY ${MOTE_MAN_DIR} DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT runtime OPTIONAL FILES_MATCHING PATTERN "*.1")
 endif()
 install(EXPORT moteTargets NAMESPACE mote:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mote COMPONENT runtime
         FILE moteConfig.cmake)
@@ -25,6 +27,10 @@ if(SKBUILD)
   # Not among the scripts, whose libraries auditwheel and delocate do not look at.
   install(TARGETS mote-runner DESTINATION llm_runner/bin COMPONENT python)
   install(FILES ${MOTE_SCHEMA_PYTHON} DESTINATION llm_export/program COMPONENT python)
+  # Not into an editable installation, whose data pip would copy to every environment again.
+  if(NOT SKBUILD_STATE STREQUAL "editable")
+    install(DIRECTORY ${MOTE_MAN_DIR} DESTINATION ${SKBUILD_DATA_DIR}/share/man COMPONENT python OPTIONAL FILES_MATCHING PATTERN "*.1")
+  endif()
   # An editable installation reads them where they are (llm_export/backends/__init__.py).
   if(NOT SKBUILD_STATE STREQUAL "editable")
     file(GLOB lowerings LIST_DIRECTORIES false RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS backends/*/__init__.py)

@@ -15,6 +15,7 @@ from llm_export.backends.xnnpack.library import name_library
 from mote.arguments import Verbs, model_path, own_words, with_model_paths
 from mote.commands import runner_binary, version_text
 from mote.commands.runner_options import RunnerOptionsCommand
+from mote.completion import ModelPath, RunnerVerb, complete_model
 from mote.endings import CLOSED_PIPE_STATUS, is_pipe_closed, output_failure
 from mote.extras import check_installed
 from mote.store_verbs import VERBS as STORE_VERBS
@@ -138,7 +139,7 @@ Examples:
   mote eval my.mote --text book.txt
   mote eval my.mote --text book.txt --checkpoint ./my-checkpoint --json""",
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=ModelPath())
 @click.option("--text", "text_path", required=True, type=click.Path(), help="UTF-8 text to score.")
 @click.option(
     "--checkpoint", help="Folder or hub id: also compare with it in PyTorch (KL divergence, top-1 agreement)."
@@ -219,7 +220,7 @@ Examples:
   mote serve models/ --max-memory 8000
   MOTE_API_KEY=secret mote serve qwen3.mote --host 0.0.0.0""",
 )
-@click.argument("models", nargs=-1, required=True, type=click.Path(), metavar="MODEL...")
+@click.argument("models", nargs=-1, required=True, type=ModelPath(), metavar="MODEL...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any that is free.")
 @click.option("--model-name", help="How requests name the model, if it is one.  [default: the file's name]")
@@ -280,8 +281,25 @@ def serve(**options) -> None:
     run(**options | {"models": tuple(map(model_path, options["models"]))})
 
 
+@cli.command(
+    epilog="""\b
+Examples:
+  eval "$(mote completion bash)"                                    in ~/.bashrc
+  eval "$(mote completion zsh)"                                     in ~/.zshrc
+  mote completion fish > ~/.config/fish/completions/mote.fish"""
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete verbs, options and models of `mote`."""
+    from mote.commands.completion import run
+
+    run(cli, shell)
+
+
 def _forward(verb: str) -> click.Command:
-    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.argument(
+        "arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=lambda *about: complete_model(about[-1])
+    )
     def command(arguments: tuple[str, ...]) -> None:
         binary = runner_binary()
         words = with_model_paths(verb, arguments, binary)
@@ -289,9 +307,8 @@ def _forward(verb: str) -> click.Command:
         sys.stdout.flush()
         os.execv(binary, [str(binary), verb, *words])
 
-    return click.command(verb, context_settings=PASS_THROUGH, short_help=RUNNER_VERBS[verb], add_help_option=False)(
-        command
-    )
+    about = {"short_help": RUNNER_VERBS[verb], "add_help_option": False}
+    return click.command(verb, cls=RunnerVerb, context_settings=PASS_THROUGH, **about)(command)
 
 
 for _verb in RUNNER_VERBS:
