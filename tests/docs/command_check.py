@@ -11,6 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+from llm_runner import describe_options
 from mote import cli
 from mote.commands import runner_binary
 
@@ -71,7 +72,13 @@ def _help(command: list[str]) -> str:
 
 
 def flags_of(verb: str) -> set[str]:
-    return set(FLAG.findall(all_help()[verb])) | {"--help", "-h"}
+    return set(FLAG.findall(all_help()[verb])) | other_flags() | {"--help", "-h"}
+
+
+@functools.cache
+def other_flags() -> set[str]:
+    """Those that other software has for options of Mote, which are taken and not listed."""
+    return {f"--{name.replace('_', '-')}" for option in describe_options() for name in option["other_names"]}
 
 
 @functools.cache
@@ -159,4 +166,4 @@ CHECKS = {
     "python": _python,
     "pytest": _pytest,
     "pip": _pip,
-} | dict.fromkeys(("git", "curl", "printf", "echo", "cat"), _anything)
+} | dict.fromkeys(("git", "curl", "printf", "echo", "cat", "dot"), _anything)

@@ -14,7 +14,7 @@ from llm_export.api import export
 from tests.docs.page_runner import ROOT, PageRunner
 
 CHECKPOINT = ROOT / "examples" / "demo"
-MODELS = ("qwen3.mote", "model.mote", "out/demo.mote")
+MODELS = ("qwen3.mote", "model.mote", "my.mote", "float.mote", "smollm2.mote", "out/demo.mote")
 HUB_ID, COMMIT = "Qwen/Qwen3-0.6B", "0" * 40
 WEATHER = {
     "type": "function",
@@ -24,10 +24,14 @@ WEATHER = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     },
 }
+TEXT = (ROOT / "tests" / "fixtures" / "heldout_textwrap.txt").read_text()[:2000]
 FILES = {
     "messages.json": json.dumps([{"role": "user", "content": "Hello"}]),
     "tools.json": json.dumps([WEATHER]),
-    "some.txt": (ROOT / "tests" / "fixtures" / "heldout_textwrap.txt").read_text()[:2000],
+    "notes.txt": "The sky is blue because air scatters blue light more than red.",
+    "prompt.txt": "Hello",
+    "some.txt": TEXT,
+    "book.txt": TEXT,
 }
 
 
@@ -64,7 +68,8 @@ def page_runner(tmp_path, model_file, draft_file, hub, monkeypatch) -> Iterator[
     folder.mkdir()
     for name in ("examples", "benchmarks", "scripts", "tests"):
         (folder / name).symlink_to(ROOT / name)
-    (folder / "my-checkpoint").symlink_to(CHECKPOINT)
+    for name in ("my-checkpoint", "checkpoint"):
+        (folder / name).symlink_to(CHECKPOINT)
     (folder / "out").mkdir()
     for name in MODELS:
         os.link(model_file, folder / name)

@@ -7,7 +7,8 @@ import re
 NUMBER = r"\d+(?:\.\d+)?"
 # What may differ: times, sizes of files and memory, rates, and errors, which are written with an exponent.
 VARIABLE = re.compile(rf"{NUMBER}e[+-]\d+|{NUMBER} ?(?:tok/s|ns|us|ms|s|kB|MB|GB)(?![\w/])")
-DRAFTS = re.compile(r"^\d+ of \d+ drafted tokens accepted, .*\n?", re.MULTILINE)  # whether guesses pay is decided by measured times
+# Whether guesses pay is decided by measured times.
+DRAFTS = re.compile(r"^\d+ of \d+ drafted tokens accepted, .*\n?", re.MULTILINE)
 
 
 def normalized(text: str) -> str:
