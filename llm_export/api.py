@@ -13,7 +13,8 @@ from llm_export.quiet import quiet_imports
 with quiet_imports():
     from llm_export.capture import capture
 from llm_export.check import CheckResult, check_targets, choose_mode
-from llm_export.check.golden import blank_samples, golden_samples, make_prompts
+from llm_export.check.embeddings import blank_embeddings, check_embeddings
+from llm_export.check.golden import blank_figures, blank_samples, figures, golden_samples, make_prompts
 from llm_export.check.oracle import Oracle
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.checkpoint.metadata import make_metadata
@@ -63,6 +64,7 @@ def export(
     backends: str | Sequence[str | Backend] = CPU,
     check: str | None = None,
     tokenizer: bool = True,
+    embed: bool | None = None,
     revision: str | None = None,
     show_progress: bool | None = None,
     **checkpoint_options,
@@ -75,6 +77,7 @@ def export(
         backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
     tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only
+    embed: True adds what gives embeddings; None: if the checkpoint is made for that, and then it does nothing else
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
     Errors: MoteError; whatever happens, `output` is either whole or as it was before
     """
@@ -92,7 +95,7 @@ def export(
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", QuantizationWarning)
         with progress.stage("open"):
-            checkpoint = open_checkpoint(source, revision=revision, **checkpoint_options)
+            checkpoint = open_checkpoint(source, revision=revision, embed=embed, **checkpoint_options)
             if not tokenizer:
                 checkpoint = replace(checkpoint, tokenizer_path=None, chat_template="")
             notes = _check_tokenizer(checkpoint, tokenizer)
@@ -183,16 +186,31 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
     max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
     prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
     with progress.stage("write", _total_bytes(planned), "B") as bar:
-        blank = replace(metadata, golden_samples=blank_samples(prompts))
+        samples = blank_samples(prompts) if checkpoint.generates else ()
+        samples += blank_embeddings(prompts) if checkpoint.embedding is not None else ()
+        blank = replace(metadata, golden_samples=samples, check=blank_figures(mode) if prompts else None)
         write_program(path, planned, blank, _encoder(checkpoint, planned, bar))
     if mode == "off":
         return _Written(partitioned, None, [])
     with progress.stage("check"):
         oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full")
         names = [target.name for target in how.targets]
-        result, notes = check_targets(path, names, oracle, prompts, mode, max_length)
-        replace_metadata(path, planned, replace(metadata, golden_samples=golden_samples(result)))
+        result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length)
+        replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
     return _Written(partitioned, result, notes)
+
+
+def _check(path, names, oracle, checkpoint, prompts, mode, max_length) -> tuple[CheckResult, tuple, list[str]]:
+    """Checks what the file can do. Returns: what was found, of the text that it generates if it does; samples; notes"""
+    result, samples, notes = None, (), []
+    if checkpoint.generates:
+        result, notes = check_targets(path, names, oracle, prompts, mode, max_length)
+        samples = golden_samples(result)
+    if checkpoint.embedding is not None:
+        of_vectors, golden = check_embeddings(path, names, oracle, prompts, mode)
+        result, samples = result or of_vectors, samples + golden
+        result.embedding_error = of_vectors.max_relative_error
+    return result, samples, notes
 
 
 def _total_bytes(planned: MemoryPlan) -> int:

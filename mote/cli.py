@@ -23,6 +23,7 @@ from mote.store_verbs import VERBS as STORE_VERBS
 RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
     "chat": "Talk over several turns with the chat template.",
+    "embed": "Print the vectors of texts.",
     "bench": "Measure prefill and decode speed, load time and memory.",
     "inspect": "Show methods, ops, weights, sizes and the memory plan.",
     "render": "Show the prompt that the chat template makes of messages.",
@@ -113,6 +114,11 @@ Examples:
     "--tokenizer/--no-tokenizer",
     default=True,
     help="Put tokenizer and chat template into the file; without them it takes token ids only.  [default: put]",
+)
+@click.option(
+    "--embed/--no-embed",
+    default=None,
+    help="Also give embeddings; or do not, but generate text.  [default: as the checkpoint is made for]",
 )
 @click.option("--revision", help="Branch, tag or commit on the hub.")
 @click.option("--subfolder", default="", help="Folder inside the repository.")

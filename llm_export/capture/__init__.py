@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from types import FunctionType
 
 import torch
@@ -14,6 +15,7 @@ from torch.export.graph_signature import InputKind
 from transformers import (
     AttentionInterface,
     AttentionMaskInterface,
+    AutoModel,
     AutoModelForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
@@ -22,8 +24,11 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from llm_export.capture import architectures, experts, guards, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
 from llm_export.capture.methods import Captured
+from llm_export.capture.programs import with_output
 from llm_export.checkpoint import Checkpoint
+from llm_export.checkpoint.embedding import is_bidirectional
 from llm_export.errors import UnsupportedError
+from llm_export.program.instructions import EMBED
 from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.quiet import prints_in_notes
 
@@ -37,6 +42,8 @@ EXPRESSIBLE_MASKS = {
     "sliding_window_causal_mask_function",
     "sliding_window_overlay",
 }
+# What a model in which tokens attend to those that follow them adds to these.
+BIDIRECTIONAL_MASKS = {"_bidirectional_window_overlay", "bidirectional_mask_function", "or_masks"}
 IMPLEMENTATION = "mote"  # the name under which transformers knows our attention, mask and experts functions
 
 
@@ -46,12 +53,13 @@ class CaptureContext:
     current: CaptureContext | None = None
 
     def __init__(self, model: PreTrainedModel, model_type: str):
-        self.model_type = model_type
+        self.model, self.model_type = model, model_type
         self.names = {id(module): name for name, module in model.named_modules()}
         self.positions: Tensor | None = None
         self.states: list[StateSpec] = []
         self.touched: set[str] = set()  # paths of modules that used a state
         self._cached: list[tuple[Tensor, Tensor, int, int]] = []  # keys, values, window, state
+        self.bidirectional = is_bidirectional(model.config)
         self.mask: Tensor | None = None  # what models get as mask; set for models that compute with it
 
     def start(self, positions: Tensor) -> None:
@@ -84,12 +92,13 @@ class CaptureContext:
         else:
             state = self.add_state(
                 module, kind="kv_cache", num_heads=int(k.shape[1]), head_dim=int(k.shape[3]),
-                value_head_dim=int(v.shape[3]), window=window,
+                value_head_dim=int(v.shape[3]), window=0 if self.bidirectional else window,
             )  # fmt: skip
             self._cached.append((k, v, window, state))
         return torch.ops.mote.attention(
-            q, k, v, self.positions, sinks, alibi_slopes, state=state, scale=scale, window=window, softcap=softcap
-        )
+            q, k, v, self.positions, sinks, alibi_slopes, state=state, scale=scale, window=window, softcap=softcap,
+            bidirectional=int(self.bidirectional),
+        )  # fmt: skip
 
     def _state_with(self, k: Tensor, v: Tensor, window: int) -> int | None:
         """Returns the state that already holds these very tensors in this trace."""
@@ -146,7 +155,10 @@ def _attention_function(
 def _mask_function(*args, **kwargs) -> Tensor | None:
     """The mask function that transformers calls: `mote::attention` knows causality and window by itself."""
     context = CaptureContext.current
-    for part in sorted(_parts(kwargs.get("mask_function")) - EXPRESSIBLE_MASKS):
+    accepted = EXPRESSIBLE_MASKS
+    if context.bidirectional:
+        accepted = accepted | BIDIRECTIONAL_MASKS | {type(module).__name__ for module in context.model.modules()}
+    for part in sorted(_parts(kwargs.get("mask_function")) - accepted):
         raise UnsupportedError(context.model_type, f"mote::attention does not offer the mask '{part}'")
     return context.mask
 
@@ -184,15 +196,19 @@ def parameters_on_meta() -> Iterator[None]:
         nn.Module.register_parameter, PreTrainedModel.init_weights = register_parameter, init_weights
 
 
-def build_model(config: PretrainedConfig) -> PreTrainedModel:
-    """Builds the causal LM of `config` in float32, its parameters on the meta device and tied."""
+def build_model(config: PretrainedConfig, with_head: bool = True) -> PreTrainedModel:
+    """Builds the causal LM of `config`, or what it is without its head, in float32.
+
+    Its parameters are on the meta device and tied.
+    """
     for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
         if part is not None:
             part._attn_implementation = IMPLEMENTATION
             part._experts_implementation = IMPLEMENTATION
             part.use_cache = False
     with parameters_on_meta():
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=IMPLEMENTATION)
+        kind = AutoModelForCausalLM if with_head else AutoModel
+        model = kind.from_config(config, dtype=torch.float32, attn_implementation=IMPLEMENTATION)
     return model.eval().requires_grad_(False)
 
 
@@ -210,15 +226,40 @@ def _to_fake_parameters(model: nn.Module, mode: FakeTensorMode) -> None:
                 module._parameters[name] = fakes[id(parameter)]
 
 
-def _use_forward(model: PreTrainedModel, context: CaptureContext) -> None:
-    """Gives `model` the signature (input_ids, position_ids) -> logits, with no wrapper that renames parameters."""
+def _use_forward(model: PreTrainedModel, context: CaptureContext, checkpoint: Checkpoint) -> list[str]:
+    """Gives `model` the signature (input_ids, position_ids) -> outputs, with no wrapper that renames parameters.
+
+    Returns: the method of each output: "verify", whose are logits, and "embed", whose are hidden states
+    """
     original = model.forward
+    setup = checkpoint.embedding
+    layers = setup.dense if setup is not None else ()
+    for index, layer in enumerate(layers):
+        model.register_buffer(f"dense_{index}_weight", layer.weight, persistent=False)
+        model.register_buffer(f"dense_{index}_bias", layer.bias, persistent=False)
+    hidden: list[Tensor] = []
+    if checkpoint.generates and setup is not None:
+        # Some classes call a part of their base model, whose output is then what the head reads.
+        head = model.get_output_embeddings()
+        if head is not None:
+            head.register_forward_pre_hook(lambda module, args: hidden.append(args[0]))
+        model.base_model.register_forward_hook(lambda module, args, output: hidden.append(output[0]))
 
     def forward(input_ids, position_ids):
         context.start(position_ids)
-        return original(input_ids, position_ids=position_ids, use_cache=False).logits
+        hidden.clear()
+        output = original(input_ids, position_ids=position_ids, use_cache=False)
+        logits = (output.logits,) if checkpoint.generates else ()
+        if setup is None:
+            return logits
+        states = hidden[0] if checkpoint.generates else output[0]
+        for index, layer in enumerate(layers):
+            weight, bias = (model.get_buffer(f"dense_{index}_{name}") for name in ("weight", "bias"))
+            states = replace(layer, weight=weight, bias=bias)(states)
+        return (*logits, states)
 
     model.forward = forward
+    return ["verify"] * checkpoint.generates + [EMBED] * (setup is not None)
 
 
 def _export(model: PreTrainedModel, mode: FakeTensorMode) -> ExportedProgram:
@@ -276,6 +317,7 @@ def _weights_and_constants(
 def capture(checkpoint: Checkpoint) -> Captured:
     """Captures the module of `checkpoint` as `verify`: logits float32 [1, T, vocab_size] of every position.
 
+    Where it is to give embeddings there is `embed` beside or instead: hidden states float32 [1, T, dimensions].
     Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
     """
     model_type = checkpoint.config.model_type
@@ -284,7 +326,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
         guards.check_layer_types(checkpoint.config, model_type)
     if hasattr(architecture, "prepare"):
         architecture.prepare(IMPLEMENTATION)
-    model = build_model(checkpoint.config)
+    model = build_model(checkpoint.config, checkpoint.generates)
     checkpoint.weights.bind(model)
     experts.prepare(model, model_type)
     rope.make_pure(model)
@@ -293,7 +335,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
     context = CaptureContext(model, model_type)
     if architecture is not None:
         architecture.patch(model, context)
-    _use_forward(model, context)
+    names = _use_forward(model, context, checkpoint)
     CaptureContext.current = context
     try:
         with prints_in_notes():
@@ -306,4 +348,5 @@ def capture(checkpoint: Checkpoint) -> Captured:
     _remove_redundant(program)
     guards.check_graph(program, model_type)
     weights, constants = _weights_and_constants(program, model, checkpoint)
-    return Captured({"verify": program}, list(context.states), weights, constants, model_type=model_type)
+    programs = {name: with_output(program, index) for index, name in enumerate(names)}
+    return Captured(programs, list(context.states), weights, constants, model_type=model_type)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.export import ExportedProgram
 
+from llm_export.program.instructions import EMBED
 from llm_export.program.specs import StateSpec, WeightSpec
 
 
@@ -15,8 +16,8 @@ class Methods:
     """What the results of these stages have in common; a function that asks for it takes any of them.
 
     `programs` maps a method name to a graph with inputs `input_ids` and `position_ids`, int64 [1, T], and one output,
-    logits float32 [1, T or 1, vocab_size]. Every parameter and buffer that a graph reads has an entry in `weights`
-    under its fully qualified name; tied names share one entry.
+    logits float32 [1, T or 1, vocab_size], or hidden states float32 [1, T, dimensions] of `embed`. Every parameter and
+    buffer that a graph reads has an entry in `weights` under its fully qualified name; tied names share one entry.
     """
 
     programs: dict[str, ExportedProgram]
@@ -28,11 +29,14 @@ class Methods:
 
     @property
     def vocab_size(self) -> int:
-        """Columns of the logits."""
-        output = next(iter(self.programs["verify"].graph.find_nodes(op="output")))
-        return int(output.args[0][0].meta["val"].shape[-1])
+        """Columns of the logits; without these, rows of the largest table that ids are looked up in."""
+        if "verify" in self.programs:
+            output = self.programs["verify"].graph.output_node()
+            return int(output.args[0][0].meta["val"].shape[-1])
+        tables = self.programs[EMBED].graph.find_nodes(op="call_function", target=torch.ops.aten.embedding.default)
+        return max(int(node.args[0].meta["val"].shape[0]) for node in tables)
 
 
 @dataclass(frozen=True)
 class Captured(Methods):
-    """What `capture` returns: the graph `verify`, and weights as the checkpoint stores them."""
+    """What `capture` returns: the graphs `verify` and `embed`, and weights as the checkpoint stores them."""

@@ -48,6 +48,7 @@ class CheckResult:
     sequences: list[tuple[Prompt, tuple[int, ...]]] = field(
         default_factory=list
     )  # prompt, what the file continued it with
+    embedding_error: float | None = None  # the largest of the file's vectors; None: it gives none
     expected: list[torch.Tensor] = field(default_factory=list)  # the oracle's logits [len(sequence), vocab_size]
 
 

@@ -10,7 +10,7 @@ import torch
 from llm_export.check import NUM_CONTINUED, CheckResult, Prompt
 from llm_export.checkpoint import Checkpoint
 from llm_export.checkpoint.tokenizer import original_tokenizer
-from llm_export.program.instructions import GoldenSample
+from llm_export.program.instructions import CheckFigures, GoldenSample
 
 PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
 PROMPT_LENGTH = 7  # tokens of a prompt; text may have twice as many
@@ -76,12 +76,25 @@ def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:
     return tuple(samples)
 
 
+def figures(result: CheckResult) -> CheckFigures:
+    """Returns what the file keeps of a check."""
+    return CheckFigures(
+        result.mode, result.median_relative_error, result.max_relative_error, result.tolerance, result.top1_agreement,
+        result.num_positions,
+    )  # fmt: skip
+
+
 def probe_ids(rows: torch.Tensor) -> tuple[int, ...]:
     """Returns NUM_PROBES vocabulary entries: the most likely ones, then some spread evenly. rows: [N, vocab_size]"""
     vocab_size = rows.shape[1]
     likely = rows.max(0).values.topk(min(NUM_PROBES // 2, vocab_size)).indices.tolist()
     spread = range(0, vocab_size, max(vocab_size // NUM_PROBES, 1))
     return tuple(dict.fromkeys([*likely, *spread]))[:NUM_PROBES]
+
+
+def blank_figures(mode: str) -> CheckFigures:
+    """Figures as large as those of a check with this mode, for the same reason as `blank_samples`."""
+    return CheckFigures(mode, 1.0, 1.0, 1.0, 1.0, 1)
 
 
 def blank_samples(prompts: Sequence[Prompt]) -> tuple[GoldenSample, ...]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
-from transformers import AutoModelForCausalLM
+from transformers import AutoModel, AutoModelForCausalLM
 
 from llm_export.capture import architectures, parameters_on_meta
 from llm_export.capture.ops import quantize_activations
@@ -37,6 +37,7 @@ class Oracle:
 
     def __init__(self, checkpoint: Checkpoint, weights: dict[str, WeightSpec] | None = None, *, keep: bool = False):
         self.reader = checkpoint.weights
+        self.setup = checkpoint.embedding
         self.weights = {spec.sources[0]: spec for spec in (weights or {}).values()}
         self.keep = keep
         self.model = build_eager_model(checkpoint)
@@ -59,10 +60,24 @@ class Oracle:
         perturbed_rows: so many sequences at the end get their embeddings changed by a relative `perturbation`
         Returns: float32 [B, T, vocab_size]
         """
+        return self._run(self.model, input_ids, perturbed_rows, perturbation).logits.float()
+
+    @torch.no_grad()
+    def embeddings(self, input_ids: Tensor, *, perturbed_rows: int = 0, perturbation: float = 0.0) -> Tensor:
+        """As `logits`, but gives the embedding of each sequence, before it is normalised.
+
+        Returns: float32 [B, dimensions]
+        """
+        hidden = self._run(self.model.base_model, input_ids, perturbed_rows, perturbation)[0].float()
+        for layer in self.setup.dense:
+            hidden = layer(hidden)
+        return pool(hidden, self.setup.pooling)
+
+    def _run(self, module: nn.Module, input_ids: Tensor, perturbed_rows: int, perturbation: float):
         self._noise = [(perturbed_rows, perturbation)] if perturbed_rows else []
         positions = torch.arange(input_ids.shape[1])[None].expand(input_ids.shape[0], -1)
         with _Lookups(self):
-            return self.model(input_ids, position_ids=positions, use_cache=False).logits.float()
+            return module(input_ids, position_ids=positions, use_cache=False)
 
     def rows(self, table: nn.Parameter, ids: Tensor) -> Tensor | None:
         """Looks up rows of a parameter that is not in memory, reading only those; None for any other tensor."""
@@ -171,6 +186,18 @@ class Oracle:
         return output
 
 
+def pool(hidden: Tensor, pooling: str) -> Tensor:
+    """Makes one vector of the hidden states of a sequence. hidden: [B, T, D]. Returns: [B, D]"""
+    count = hidden.shape[1]
+    if pooling in ("lasttoken", "cls"):
+        return hidden[:, -1 if pooling == "lasttoken" else 0]
+    if pooling == "max":
+        return hidden.amax(1)
+    weights = torch.arange(1.0, count + 1) if pooling == "weightedmean" else torch.ones(count)
+    total = math.sqrt(count) if pooling == "mean_sqrt_len_tokens" else float(weights.sum())
+    return (hidden * weights[:, None]).sum(1) / total
+
+
 def fits_memory(checkpoint: Checkpoint) -> bool:
     """Says whether all parameters in float32 fit the memory budget."""
     reader = checkpoint.weights
@@ -178,15 +205,16 @@ def fits_memory(checkpoint: Checkpoint) -> bool:
 
 
 def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
-    """Builds the checkpoint's causal LM with transformers' own attention, float32, parameters on the meta device."""
+    """Builds the checkpoint's module with transformers' own attention, float32, parameters on the meta device."""
     config = deepcopy(checkpoint.config)
     attention = getattr(architectures.find(config.model_type), "REFERENCE_ATTENTION", "eager")
     for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
         if part is not None:
             part._attn_implementation = attention
             part._experts_implementation = "eager"
+    kind = AutoModelForCausalLM if checkpoint.generates else AutoModel
     with parameters_on_meta():
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)
+        model = kind.from_config(config, dtype=torch.float32, attn_implementation=attention)
     return model.eval().requires_grad_(False)
 
 

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, PretrainedConfig
 
 from llm_export.checkpoint import model_types
+from llm_export.checkpoint.embedding import EmbeddingSetup, default_setup, is_base_model, read_setup
 from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
 from llm_export.checkpoint.weights import WeightReader
 from llm_export.errors import FileError, UnsupportedError
@@ -36,6 +37,8 @@ class Checkpoint:
     chat_template: str = ""
     license: str = ""  # text of the licence file
     trust_remote_code: bool = False
+    generates: bool = True  # False: a model without an output head, or with no use for one
+    embedding: EmbeddingSetup | None = None  # how it makes embeddings; None: it shall not
 
 
 def open_checkpoint(
@@ -47,9 +50,11 @@ def open_checkpoint(
     cache_dir: str | Path | None = None,
     local_files_only: bool = False,
     trust_remote_code: bool = False,
+    embed: bool | None = None,
 ) -> Checkpoint:
     """Opens a local folder, or downloads the needed files of a hub id; the arguments are those of `from_pretrained`.
 
+    embed: whether it is to give embeddings; None: if it is made for that
     Errors: FileError if files are missing or malformed; UnsupportedError if it is not a decoder-only language model.
     Cost: reads headers only.
     """
@@ -64,6 +69,10 @@ def open_checkpoint(
     config = _config(folder, trust_remote_code)
     tokenizer_config = _read_json(folder / "tokenizer_config.json") or {}
     tokenizer = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
+    setup = None if embed is False else read_setup(folder, config, tokenizer_config, _read_json)
+    embeds_only = embed is not False and (setup is not None or is_base_model(config))
+    if setup is None and (embed or embeds_only):
+        setup = default_setup(config)
     return Checkpoint(
         model_id=str(source) if not Path(source).is_dir() else folder.resolve().name,
         revision=commit,
@@ -76,6 +85,8 @@ def open_checkpoint(
         chat_template=_chat_template(folder, tokenizer_config),
         license=_license(folder),
         trust_remote_code=trust_remote_code,
+        generates=not embeds_only,
+        embedding=setup,
     )
 
 

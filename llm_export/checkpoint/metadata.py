@@ -26,7 +26,7 @@ def make_metadata(
     vocab_size: columns of the logits   recipe: how its weights are quantized, in words
     Errors: FileError if a field of generation_config.json or of the tokenizer has a value that is not accepted
     """
-    config = checkpoint.config
+    config, embedding = checkpoint.config, checkpoint.embedding
     generation = dict(checkpoint.generation_config)
     eos = _ids(checkpoint, "eos_token_id", generation.get("eos_token_id", getattr(config, "eos_token_id", None)))
     bos = _ids(checkpoint, "bos_token_id", generation.get("bos_token_id", getattr(config, "bos_token_id", None)))
@@ -40,6 +40,7 @@ def make_metadata(
         golden_samples=golden_samples,
         tokenizer=compile_tokenizer(checkpoint.tokenizer_path) if checkpoint.tokenizer_path else b"",
         chat_template=self_contained_template(checkpoint.chat_template, checkpoint.tokenizer_config).encode(),
+        embedding=embedding.to_json(max_positions(config)) if embedding is not None else "",
     )
 
 

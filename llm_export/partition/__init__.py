@@ -17,7 +17,7 @@ from llm_export.partition.extract import Island, extract, replace_islands
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands
 from llm_export.partition.targets import Target
-from llm_export.program.instructions import DelegateSpec, Lowered, LoweredMethod, Program
+from llm_export.program.instructions import EMBED, DelegateSpec, Lowered, LoweredMethod, Program
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,15 @@ def partition(lowered: Lowered, targets: Sequence[Target]) -> Partitioned:
     program = Program([], lowered.states, lowered.weights, lowered.constants)
     result = Partitioned(program, embedded=_embedded(lowered))
     for target in targets:
-        works = [_Work(MethodGraph(method)) for method in _methods(lowered, target)]
+        methods = _methods(lowered, target)
+        works = [_Work(MethodGraph(method)) for method in methods if method.name != EMBED]
         for backend in target.backends:
             _take(result, target, backend, works)
         for work in works:
             result.program.methods.append(_replace(result, target, work))
+        # The CPU alone gives embeddings: it computes several texts in one call.
+        embedding = [method for method in methods if method.name == EMBED]
+        result.program.methods.extend(replace(method, target=target.name) for method in embedding)
     return result
 
 
@@ -79,7 +83,8 @@ def _methods(lowered: Lowered, target: Target) -> list[LoweredMethod]:
         raise ProgramError(f"{given}: must be different numbers from 2 to {most}")
     methods: list[LoweredMethod] = []
     for method in lowered.methods:
-        methods += [method] if method.is_fixed else [specialize(method, method.name, count) for count in counts]
+        is_kept = method.is_fixed or method.name == EMBED
+        methods += [method] if is_kept else [specialize(method, method.name, count) for count in counts]
     return methods
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from torch.export import ExportedProgram
 
 from llm_export.capture.methods import Methods
+from llm_export.capture.programs import copy_program
+from llm_export.errors import ProgramError
 from llm_export.passes.edit import Editor
 from llm_export.passes.fold_constants import fold_constants
 from llm_export.passes.fold_rms_norm import fold_rms_norm
@@ -19,7 +21,7 @@ from llm_export.passes.fuse_layer_norm import fuse_layer_norm
 from llm_export.passes.fuse_rms_norm import fuse_rms_norm
 from llm_export.passes.fuse_rope import fuse_rope
 from llm_export.passes.gated_linear import gated_linear
-from llm_export.passes.last_position import copy_program, last_position
+from llm_export.passes.last_position import last_position
 from llm_export.passes.linear import canonical_embedding, canonical_experts, canonical_linear
 from llm_export.passes.merge_duplicates import merge_duplicates
 from llm_export.passes.merge_linears import merge_linears
@@ -54,21 +56,38 @@ PASSES: tuple[Pass, ...] = (
 
 @dataclass(frozen=True)
 class Fused(Methods):
-    """What `fuse` returns: `prefill` and `verify` in fused `mote::` ops, and the weights that these still read."""
+    """What `fuse` returns: the methods in fused `mote::` ops, and the weights that these still read."""
 
 
 def fuse(quantized: Quantized) -> Fused:
-    """Rewrites `verify` into fused `mote::` ops and adds `prefill`; what it is given stays as it is."""
+    """Rewrites the graphs into fused `mote::` ops and adds `prefill` to `verify`; what it is given stays as it is."""
     work = Methods({}, quantized.states, dict(quantized.weights), dict(quantized.constants))
-    program = copy_program(quantized.programs["verify"])
-    for rewrite in PASSES:
-        program = rewrite(program, work)
-    programs = {"prefill": last_position(program, work), "verify": program}
+    programs = {}
+    for name, captured in quantized.programs.items():
+        own = Methods({}, quantized.states, dict(quantized.weights), dict(quantized.constants))
+        program = copy_program(captured)
+        for rewrite in PASSES:
+            program = rewrite(program, own)
+        if name == "verify":
+            programs["prefill"] = last_position(program, own)
+        programs[name] = program
+        _add(own, work)
     used = {name for program in programs.values() for name in _weight_names(program, work)}
     weights = {name: spec for name, spec in work.weights.items() if name in used}
     sources = {source for spec in weights.values() for source in spec.sources}
     constants = {name: value for name, value in work.constants.items() if name in sources}
     return Fused(programs, work.states, weights, constants, quantized.max_tokens, quantized.model_type)
+
+
+def _add(own: Methods, work: Methods) -> None:
+    """Adds the weights and constants that the passes made for one method to those of all."""
+    for name, spec in own.weights.items():
+        if work.weights.setdefault(name, spec) != spec:
+            raise ProgramError(f"the passes made two weights of the name {name}")
+    for name, value in own.constants.items():
+        other = work.constants.setdefault(name, value)
+        if other is not value and not (other.shape == value.shape and other.equal(value)):
+            raise ProgramError(f"the passes made two constants of the name {name}")
 
 
 def _weight_names(program: ExportedProgram, methods: Methods) -> set[str]:

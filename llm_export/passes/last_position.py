@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch.export import ExportedProgram
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Node
 
 from llm_export.capture.methods import Methods
+from llm_export.capture.programs import copy_program
 from llm_export.passes.edit import Editor, is_call, is_static
 
 # Each position of the output depends on the same position of the inputs, whatever the sizes of the other dimensions.
@@ -45,19 +44,6 @@ def last_position(program: ExportedProgram, methods: Methods) -> ExportedProgram
         if node.op != "output":
             editor.update_value(node)
     return editor.finish()
-
-
-def copy_program(program: ExportedProgram) -> ExportedProgram:
-    """A program with a graph of its own over the same fake weights."""
-    graph = Graph()
-    nodes: dict[Node, Node] = {}
-    output = graph.graph_copy(program.graph, nodes)
-    graph.output(output)
-    for old, new in nodes.items():
-        new.meta = dict(old.meta)
-    module = GraphModule(torch.nn.Module(), graph)
-    module.meta = dict(program.graph_module.meta)
-    return program._update(module, copy.deepcopy(program.graph_signature), state_dict=program.state_dict)
 
 
 def _has_positions(node: Node) -> bool:

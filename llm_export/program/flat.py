@@ -15,6 +15,7 @@ from llm_export.program.formats import WEIGHT_ALIGNMENT, stored_bytes
 from llm_export.program.instructions import (
     CPU,
     Attribute,
+    CheckFigures,
     DelegateSpec,
     Dim,
     GoldenSample,
@@ -85,6 +86,8 @@ def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRec
     program.bosTokenId = metadata.bos_token_id
     program.eosTokenIds = list(metadata.eos_token_ids)
     program.generationConfig = metadata.generation_config
+    program.check = _check(metadata.check) if metadata.check else None
+    program.embedding = metadata.embedding or None
     builder = flatbuffers.Builder(1 << 16)
     builder.Finish(program.Pack(builder), file_identifier=FILE_IDENTIFIER)
     return bytes(builder.Output())
@@ -186,6 +189,7 @@ def _golden(sample: GoldenSample) -> fb.GoldenSampleT:
     return _table(
         fb.GoldenSampleT, text=sample.text, promptIds=list(sample.prompt_ids), expectedIds=list(sample.expected_ids),
         probeIds=list(sample.probe_ids), probeLogits=list(sample.probe_logits), tolerance=sample.tolerance,
+        method=sample.method or None,
     )  # fmt: skip
 
 
@@ -195,6 +199,14 @@ def _provenance(metadata: Metadata) -> fb.ProvenanceT:
         fb.ProvenanceT, modelId=p.model_id, revision=p.revision, modelType=p.model_type, recipe=p.recipe,
         exporterVersion=p.exporter_version, torchVersion=p.torch_version, transformersVersion=p.transformers_version,
         license=p.license,
+    )  # fmt: skip
+
+
+def _check(figures: CheckFigures) -> fb.CheckT:
+    return _table(
+        fb.CheckT, mode=figures.mode, medianRelativeError=figures.median_relative_error,
+        maxRelativeError=figures.max_relative_error, tolerance=figures.tolerance, top1Agreement=figures.top1_agreement,
+        numPositions=figures.num_positions,
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Numbers:
 
 Attribute = tuple[Dim, ...] | Numbers | str
 
+EMBED = "embed"  # the method that gives hidden states for embeddings
 CPU = "cpu"  # the target without backends, which runs on the kernels only
 
 
@@ -157,6 +158,19 @@ class GoldenSample:
     probe_ids: tuple[int, ...]
     probe_logits: tuple[float, ...]  # [len(expected_ids), len(probe_ids)], row-major
     tolerance: float
+    method: str = ""  # "embed", or "" for one of generation
+
+
+@dataclass(frozen=True)
+class CheckFigures:
+    """What the comparison with PyTorch found; fields as in table Check of schema.fbs."""
+
+    mode: str
+    median_relative_error: float
+    max_relative_error: float
+    tolerance: float
+    top1_agreement: float
+    num_positions: int
 
 
 @dataclass(frozen=True)
@@ -184,3 +198,5 @@ class Metadata:
     golden_samples: tuple[GoldenSample, ...] = ()
     tokenizer: bytes = b""  # compiled by llm_tokenizer; empty: the segment is left out
     chat_template: bytes = b""  # Jinja source, UTF-8; empty: the segment is left out
+    check: CheckFigures | None = None  # None: not checked
+    embedding: str = ""  # JSON object, how embeddings are made; "": they are not

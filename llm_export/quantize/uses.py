@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from llm_export.capture import ops  # noqa: F401  (registers mote::)
 from llm_export.capture.methods import Methods
+from llm_export.program.instructions import EMBED
 
 aten = torch.ops.aten
 
@@ -54,22 +55,25 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
     uses: dict[tuple[str, ...], Use] = {}
     for name, spec in methods.weights.items():
         uses.setdefault(spec.sources, Use()).names.append(name)
-    for program in methods.programs.values():
+    for method, program in methods.programs.items():
         nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         inputs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
         output = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
-        graph = _Graph(nodes[inputs[0]], output)
+        graph = _Graph(nodes[inputs[0]], output if method != EMBED else None)
         for spec in program.graph_signature.input_specs:
             if spec.kind != InputKind.USER_INPUT and spec.target in methods.weights:
                 use = uses[methods.weights[spec.target].sources]
-                use.kinds |= graph.kinds(nodes[spec.arg.name])
+                is_dense = method == EMBED and methods.weights[spec.target].sources[0] in methods.constants
+                use.kinds |= {"other"} if is_dense else graph.kinds(nodes[spec.arg.name])
                 use.names += [name for name in graph.readers.get(spec.arg.name, ()) if name not in use.names]
     return uses
 
 
 class _Graph:
-    def __init__(self, input_ids: Node, output: Node):
-        self.heads = _heads(output)
+    """output: of logits; None: there are none."""
+
+    def __init__(self, input_ids: Node, output: Node | None):
+        self.heads = _heads(output) if output is not None else set()
         self.from_ids = _reachable(input_ids)
         self.readers: dict[str, list[str]] = {}  # placeholder -> names of the heads that read it
 

@@ -12,6 +12,7 @@ from os.path import commonprefix
 from typing import Any
 
 from llm_runner import Batch, Model, PrefixCache, ProgramError, Session
+from llm_server.engine.embeddings import Vectors
 from llm_server.engine.grammars import Grammars
 from llm_server.web.errors import ApiError, invalid
 
@@ -54,11 +55,16 @@ class Engine:
         self.grammars = Grammars(model)
         self.prefix_cache = PrefixCache(options.prefix_cache_bytes) if options.prefix_cache_bytes else None
         self._session_options = options.session | {"prefix_cache": self.prefix_cache}
-        self._batch = self._open_batch(parallel) if parallel > 1 else None
+        generates = model.info["generates"]
+        names = ("threads", "cpus", "priority")
+        self.vectors = Vectors(model, {name: options.session.get(name) for name in names})
+        self._batch = self._open_batch(parallel) if parallel > 1 and generates else None
         self.parallel = parallel if self._batch is not None else min(parallel, MAX_SIDE_BY_SIDE)
         self._turns = asyncio.Semaphore(self.parallel)
-        self._free: list[Session] = [self._open_session()]
-        self.context_length: int = self._free[0].info["context_length"]
+        self._free: list[Session] = [self._open_session()] if generates else []
+        self.context_length: int = (
+            self._free[0].info["context_length"] if generates else model.embedding_config["max_tokens"]
+        )
         self.token_text = lru_cache(maxsize=65536)(self._token_text)
 
     def _open_batch(self, parallel: int) -> Batch | None:
@@ -142,6 +148,7 @@ class Engine:
 
     def close(self) -> None:
         """Frees the sessions that are not in use."""
+        self.vectors.close()
         if self._batch is not None:
             self._batch.close()
         for session in self._free:

@@ -47,6 +47,8 @@ class ServedModel:
     context_length: int
     state_bytes: int  # of the caches of a sequence when the context is full
     modified: float
+    generates: bool = True
+    embeds: bool = False
     parallel: int = 1
     engine: Engine | None = None
     num_users: int = 0
@@ -170,14 +172,18 @@ class ModelPool:
                 raise ArgumentError(
                     f"{source}: has no tokenizer, so it cannot read text: export it without --no-tokenizer"
                 )
-            with model.session(**self.options.engine.session) as session:
-                info = session.info
+            if model.info["generates"]:
+                with model.session(**self.options.engine.session) as session:
+                    context_length, state_bytes = session.info["context_length"], session.info["state_bytes"]
+            else:
+                context_length, state_bytes = model.embedding_config["max_tokens"], 0
             described = model.describe()
             about = {key: value for key, value in described["provenance"].items() if key != "license"}
             modified = Path(model.path).stat().st_mtime if model.path else time.time()
             return ServedModel(
                 name, source if isinstance(source, Model) else Path(source), about, model.chat_template,
-                model.info["file_bytes"], info["context_length"], info["state_bytes"], modified,
+                model.info["file_bytes"], context_length, state_bytes, modified,
+                model.info["generates"], model.info["embeds"],
             )  # fmt: skip
         finally:
             if not isinstance(source, Model):

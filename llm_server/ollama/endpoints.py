@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response
 
 from llm_runner import Model, __version__
 from llm_server.engine.pool import ModelPool, ServedModel
+from llm_server.ollama.embed import EmbedRequest, OldEmbedRequest, embed, old_embed
 from llm_server.ollama.replies import chat, generate
 from llm_server.ollama.request import GenerateRequest, OllamaChatRequest
 from llm_server.web.bodies import Fields, read_request
 from llm_server.web.endpoints import Endpoint
-from llm_server.web.errors import ApiError
 
 
 class ShowRequest(Fields):
@@ -43,7 +43,9 @@ async def show(request: Request) -> Response:
     """Describes a model. Errors: 404 for another name."""
     asked = await read_request(request, ShowRequest)
     model = request.app.state.models.find(asked.model)
-    capabilities = ["completion"]
+    capabilities = ["completion"] if model.generates else []
+    if model.embeds:
+        capabilities.append("embedding")
     if "tools" in model.chat_template:
         capabilities.append("tools")
     if "enable_thinking" in model.chat_template:
@@ -59,11 +61,6 @@ async def show(request: Request) -> Response:
 async def version(request: Request) -> Response:
     """Says which version of Mote this is."""
     return JSONResponse({"version": __version__})
-
-
-async def embed(request: Request) -> Response:
-    """Refuses: the runner computes none."""
-    raise ApiError(501, "the runner computes no embeddings")
 
 
 def _entry(model: ServedModel) -> dict[str, Any]:
@@ -95,5 +92,6 @@ ENDPOINTS = [
     Endpoint("Ollama", "GET", "/api/ps", running, "lists the models in memory"),
     Endpoint("Ollama", "POST", "/api/show", show, "describes a model", ShowRequest),
     Endpoint("Ollama", "GET", "/api/version", version, "says which version of Mote this is"),
-    Endpoint("Ollama", "POST", "/api/embed", embed, "is refused: there are none yet"),
+    Endpoint("Ollama", "POST", "/api/embed", embed, "gives the vectors of texts", EmbedRequest),
+    Endpoint("Ollama", "POST", "/api/embeddings", old_embed, "gives the vector of a text", OldEmbedRequest),
 ]

@@ -15,7 +15,7 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, revision, subfolder,
+    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, embed, revision, subfolder,
     local_files_only, trust_remote_code, verbose, quiet, debug,
 ):  # fmt: skip
     end_on_signals()
@@ -26,7 +26,7 @@ def run(
 
     report = export(
         checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
-        overrides=overrides, backends=backends, check=check, tokenizer=tokenizer, revision=revision,
+        overrides=overrides, backends=backends, check=check, tokenizer=tokenizer, embed=embed, revision=revision,
         show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
@@ -78,6 +78,11 @@ def summary(report) -> str:
     check = report.check
     if check is None:
         lines.append("not checked against PyTorch (--check off)")
+    elif not check.sequences:
+        lines.append(
+            f"embeddings agree with PyTorch's ({check.mode}): relative error {check.max_relative_error:.1e} at most "
+            f"({check.tolerance:.1e} is accepted)"
+        )
     else:
         lines.append(
             f"agrees with PyTorch ({check.mode}): relative error {check.median_relative_error:.1e} in the median, "

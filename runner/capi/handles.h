@@ -15,6 +15,7 @@
 #include "runner/capi/occupancy.h"
 #include "runner/capi/options.h"
 #include "runner/chat/chat_turn.h"
+#include "runner/embedding/embedder.h"
 #include "runner/generation/batch.h"
 #include "runner/generation/generation.h"
 #include "runner/grammars/constraint.h"
@@ -112,6 +113,13 @@ inline Result<Entered<mote_session>> change(mote_session* handle) {
   if (session.ok()) ++(*session)->num_changes;
   return session;
 }
+
+template <>
+struct Object<mote_embedder> {
+  static constexpr const char* kName = "embedder";
+  std::unique_ptr<Embedder> embedder;
+  Occupancy occupancy{kName};
+};
 
 template <>
 struct Object<mote_prefix_cache> {

@@ -99,6 +99,8 @@ mote_error_code mote_model_get_info(const mote_model* handle, mote_model_info* i
     result.has_chat_template = !found.chat_template().empty();
     result.file_bytes = found.file_bytes();
     result.weight_bytes = found.weight_bytes();
+    result.generates = found.require_generation().ok();
+    result.embeds = found.bound()->has_method(mote::kEmbed);
     return mote::capi::write_struct(result, info);
   });
 }

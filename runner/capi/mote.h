@@ -226,6 +226,8 @@ MOTE_API mote_error_code mote_model_get_info(const mote_model* model, mote_model
 MOTE_API mote_error_code mote_model_describe(const mote_model* model, char** json, mote_error* error);
 /* The same of a file that need not work on this device: "target" is null if it does not, and "targets" says why. */
 MOTE_API mote_error_code mote_describe_file(const char* path, char** json, mote_error* error);
+  int32_t generates; /* text: sessions can be opened */
+  int32_t embeds;    /* texts: embedders can */
 /* The chat template, or "" if the file has none; as for mote_detokenize. */
 MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char** text, size_t* text_bytes,
                                                   mote_error* error);
@@ -818,3 +820,51 @@ _Static_assert(sizeof(mote_error_code) == sizeof(int32_t), "needs -fno-short-enu
 #endif
 
 #endif /* MOTE_H_ */
+/* ---- embeddings ----
+ *
+ * A file that was exported with a method for it gives one vector a text (docs/embeddings.md). An embedder takes one call
+ * at a time. */
+
+typedef struct mote_embedder mote_embedder;
+
+/* *json is an object: "pooling", "dimensions", "max_tokens", "bidirectional", "include_prompt", "prompts" by name,
+ * "default_prompt_name" (null: none). Errors: MOTE_ERROR_INVALID_ARGUMENT if the file gives no embeddings. */
+MOTE_API mote_error_code mote_model_embedding_config(const mote_model* model, char** json, mote_error* error);
+
+/* options (NULL: the defaults): those of a session that say how to compute; context_length: the most tokens of a text,
+ * 0: as many as the model takes. */
+MOTE_API mote_error_code mote_embedder_open(mote_model* model, const mote_options* options, mote_embedder** out,
+                                            mote_error* error);
+MOTE_API void mote_embedder_close(mote_embedder* embedder);
+
+typedef struct {
+  const char* text; /* NULL: ids, which are taken as they are, without a prompt */
+  size_t text_bytes;
+  const int32_t* ids;
+  size_t num_ids;
+} mote_embed_input;
+
+typedef struct {
+  uint32_t struct_size;
+  int32_t dimensions;      /* the first ones of each vector; 0: all */
+  const char* prompt_name; /* of the file's prompts; NULL: its default, if it has one */
+  const char* prompt;      /* put before each text; NULL: prompt_name tells */
+  size_t prompt_bytes;     /* 0: up to a NUL */
+  int32_t keep_length;     /* 1: vectors are not divided by their length */
+  int32_t refuse_long;     /* 1: MOTE_ERROR_CONTEXT_FULL for a text that is too long; else its end is cut off */
+  int32_t plain_text;      /* 1: special tokens spelled in texts stay text */
+} mote_embed_options;
+
+/* How many floats a vector has. options may be NULL. */
+MOTE_API mote_error_code mote_embedder_dimensions(const mote_embedder* embedder, const mote_embed_options* options,
+                                                  size_t* dimensions, mote_error* error);
+/* Writes `count` vectors one after another, and to num_tokens (NULL, or room for `count`) how many tokens were read.
+ * Texts are computed together; what one gives does not depend on the others. options may be NULL. */
+MOTE_API mote_error_code mote_embedder_embed(mote_embedder* embedder, const mote_embed_input* inputs, size_t count,
+                                             const mote_embed_options* options, float* vectors, int64_t* num_tokens,
+                                             mote_error* error);
+/* From any thread: the running or next call on the embedder returns MOTE_ERROR_CANCELLED as soon as it can. */
+MOTE_API void mote_embedder_cancel(mote_embedder* embedder);
+/* Replays the golden samples of embeddings; *report as of mote_session_check_golden. */
+MOTE_API mote_error_code mote_embedder_check_golden(mote_embedder* embedder, char** report, mote_error* error);
+

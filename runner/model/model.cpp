@@ -42,6 +42,13 @@ Result<const Tokenizer*> Model::tokenizer() const {
   MOTE_ASSIGN(const auto opened, derived<Tokenizer>([this]() -> Result<std::shared_ptr<const Tokenizer>> {
                 MOTE_ASSIGN(Tokenizer own, Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer)));
                 return std::make_shared<const Tokenizer>(std::move(own));
+Status Model::require_generation() const {
+  MOTE_REQUIRE(bound_->has_method("decode"), Code::kInvalidArgument,
+               "%s gives embeddings only: export the checkpoint with --no-embed for a file that generates text",
+               path().c_str());
+  return {};
+}
+
               }));
   return opened.get();
 }

@@ -56,9 +56,12 @@ class Model {
   // generation_config.json, as the checkpoint has it.
   std::string_view generation_config() const { return program().generation_config()->string_view(); }
 
-  bool has_tokenizer() const { return !segment_text(fb::SegmentKind::tokenizer).empty(); }
-  // nullptr: the file has no tokenizer. Errors: kInvalidTokenizer. Cost: the first call opens it, in the mapped file
-  // and without a copy.
+  // kInvalidArgument if the file has no methods that generate text.
+  Status require_generation() const;
+
+  bool has_tokenizer() const { return !bound_->verified().segment(fb::SegmentKind::tokenizer).empty(); }
+  // nullptr: the file has no tokenizer. Errors: kInvalidTokenizer, kFileChanged. Cost: the first call opens a copy of
+  // it, which no other process can change.
   Result<const Tokenizer*> tokenizer() const;
   // The same, but kInvalidArgument if the file has no tokenizer.
   Result<const Tokenizer*> require_tokenizer() const;

@@ -43,11 +43,12 @@ class Bound {
   const fb::Program& program() const { return verified_->program(); }
 
   std::string_view target() const { return target_; }
-  // The methods of the target. Every one has "prefill", "decode" and "verify".
+  // The methods of the target: those of kGenerating, kEmbed, or all of them.
   uint32_t num_methods() const { return static_cast<uint32_t>(methods_.size()); }
   const fb::Method& method(uint32_t index) const { return *methods_[index].method; }
   Result<uint32_t> method_index(std::string_view name) const;
   // The op of each instruction of a method.
+  bool has_method(std::string_view name) const { return method_index(name).ok(); }
   std::span<const Op* const> ops(uint32_t method) const { return methods_[method].ops; }
   // For each instruction of a method the delegate that runs it, if one does; empty: the CPU runs all of them.
   std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const {

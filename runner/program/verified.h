@@ -41,6 +41,10 @@ class Verified {
 inline constexpr std::string_view kCpu = "cpu";
 
 // The backends that run parts of a method, joined by "+", or "cpu".
+// The methods that generate text, of which a target has all or none, and the one that gives embeddings.
+inline constexpr std::string_view kGenerating[] = {"prefill", "decode", "verify"};
+inline constexpr std::string_view kEmbed = "embed";
+
 std::string_view target_of(const fb::Method& method);
 // The ways in which the file can be run, in its order of preference.
 std::vector<std::string_view> targets_of(const fb::Program& program);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "kernels/tensor.h"
 #include "runner/program/validation.h"
@@ -321,8 +322,14 @@ Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& at
   return check_dim(Path{&path, "dims", 0}, *dims.Get(0), range_, 0, num_states - 1);
 }
 
-Status check_contract(const Path& path, const fb::Program& program, const fb::Method& method,
-                      bool logits_of_every_token) {
+// What a method gives for a call: float32 [1, rows, width].
+struct Output {
+  const char* name;
+  fb::Dim rows;
+  int64_t width;
+};
+
+Status check_contract(const Path& path, const fb::Method& method, const Output& given) {
   static constexpr const char* kInputNames[] = {"input_ids", "position_ids"};
   const TokenRange range{method.min_tokens(), std::min<int64_t>(method.max_tokens(), kMaxTokens)};
   const bool may_be_fixed = text_of(*method.name()) != "decode";
@@ -331,8 +338,8 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
                    may_be_fixed ? ", or max_tokens where calls have one length" : "");
   }
   if (method.inputs()->size() != 2 || method.outputs()->size() != 1) {
-    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and logits",
-                   method.inputs()->size(), method.outputs()->size());
+    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and %s",
+                   method.inputs()->size(), method.outputs()->size(), given.name);
   }
   const auto has_shape = [&](const fb::Value& value, std::initializer_list<fb::Dim> expected) {
     if (value.shape()->size() != expected.size()) return false;
@@ -354,32 +361,53 @@ Status check_contract(const Path& path, const fb::Program& program, const fb::Me
     }
   }
   const fb::Value& output = *method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)));
-  const fb::Dim rows = logits_of_every_token ? fb::Dim{1, 0} : fb::Dim{0, 1};
-  if (output.dtype() != fb::DType::float32 || !has_shape(output, {{0, 1}, rows, {0, program.vocab_size()}})) {
-    return invalid(Path{&path, "outputs", 0}, "must be logits, float32 [1, %s, %d]", logits_of_every_token ? "T" : "1",
-                   program.vocab_size());
-  }
-  return {};
-}
-
-// Checks that a target has the methods that the runner calls.
-Status verify_target(const Path& file, const fb::Program& program, std::string_view target) {
-  const auto& methods = *program.methods();
-  for (const std::string_view name : {"prefill", "decode", "verify"}) {
-    bool is_there = false;
-    for (uint32_t i = 0; i < methods.size(); ++i) {
-      if (text_of(*methods[i]->name()) != name || target_of(*methods[i]) != target) continue;
-      is_there = true;
-      MOTE_RETURN_IF_ERROR(check_contract(Path{&file, "methods", i}, program, *methods[i], name == "verify"));
-    }
-    if (is_there) continue;
-    return invalid(file, "methods: must have one named %s with the target %.*s", name.data(),
-                   static_cast<int>(target.size()), target.data());
+  if (output.dtype() != fb::DType::float32 || !has_shape(output, {{0, 1}, given.rows, {0, given.width}})) {
+    return invalid(Path{&path, "outputs", 0}, "must be %s, float32 [1, %s, %lld]", given.name,
+                   given.rows.tokens() == 1 ? "T" : "1", static_cast<long long>(given.width));
   }
   return {};
 }
 
 bool is_fixed(const fb::Method& method) { return method.min_tokens() == method.max_tokens(); }
+
+// The width of what `embed` gives, which no other part of the file says.
+int64_t embedding_width(const fb::Method& method) {
+  if (method.outputs()->size() != 1) return 1;
+  const auto& shape = *method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)))->shape();
+  return shape.size() == 3 ? std::max<int64_t>(1, shape.Get(2)->constant()) : 1;
+}
+
+// Checks a method if the runner calls one of its name. -> true: it does
+Result<bool> verify_called(const Path& path, const fb::Program& program, const fb::Method& method) {
+  const std::string_view name = text_of(*method.name());
+  if (name == kEmbed) {
+    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"hidden states", {1, 0}, embedding_width(method)}));
+    if (is_fixed(method)) return invalid(path, "embed: must take calls of any length");
+    return true;
+  }
+  if (std::ranges::find(kGenerating, name) == std::end(kGenerating)) return false;
+  const fb::Dim rows = name == "verify" ? fb::Dim{1, 0} : fb::Dim{0, 1};
+  MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", rows, program.vocab_size()}));
+  return true;
+}
+
+// Checks that a target has the methods that the runner calls: those that generate, embed, or all.
+Status verify_target(const Path& file, const fb::Program& program, std::string_view target) {
+  const auto& methods = *program.methods();
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < methods.size(); ++i) {
+    if (target_of(*methods[i]) != target) continue;
+    MOTE_ASSIGN(const bool is_called, verify_called(Path{&file, "methods", i}, program, *methods[i]));
+    if (is_called) names.insert(text_of(*methods[i]->name()));
+  }
+  if (names.size() == 1 && names.contains(kEmbed)) return {};
+  for (const std::string_view name : kGenerating) {
+    if (names.contains(name)) continue;
+    return invalid(file, "methods: must have one named %.*s with the target %.*s", static_cast<int>(name.size()),
+                   name.data(), static_cast<int>(target.size()), target.data());
+  }
+  return {};
+}
 
 // Methods of one name in one target must each take calls of one length, and no two of them the same.
 bool are_distinct(const fb::Method& a, const fb::Method& b) {

@@ -194,11 +194,16 @@ Status check_ids(const Path& path, const char* field, const flatbuffers::Vector<
 Status check_golden(const Path& path, const fb::GoldenSample& sample, int32_t vocab_size) {
   MOTE_RETURN_IF_ERROR(check_text(Path{&path, "text", -1}, *sample.text(), kMaxTextBytes));
   MOTE_RETURN_IF_ERROR(check_range(path, "prompt_ids.size", sample.prompt_ids()->size(), 1, kMaxTokens));
-  MOTE_RETURN_IF_ERROR(check_range(path, "expected_ids.size", sample.expected_ids()->size(), 1, kMaxTokens));
+  const bool is_embedding = sample.method() != nullptr && text_of(*sample.method()) == kEmbed;
+  if (sample.method() != nullptr && !is_embedding)
+    return invalid(Path{&path, "method", -1}, "= %s: must be embed, or absent", sample.method()->c_str());
+  MOTE_RETURN_IF_ERROR(check_range(path, "expected_ids.size", sample.expected_ids()->size(), is_embedding ? 0 : 1,
+                                   is_embedding ? 0 : kMaxTokens));
   MOTE_RETURN_IF_ERROR(check_ids(path, "prompt_ids", *sample.prompt_ids(), vocab_size));
   MOTE_RETURN_IF_ERROR(check_ids(path, "expected_ids", *sample.expected_ids(), vocab_size));
-  MOTE_RETURN_IF_ERROR(check_ids(path, "probe_ids", *sample.probe_ids(), vocab_size));
-  const Size expected = Size(sample.expected_ids()->size()) * sample.probe_ids()->size();
+  MOTE_RETURN_IF_ERROR(check_ids(path, "probe_ids", *sample.probe_ids(), is_embedding ? INT32_MAX : vocab_size));
+  const Size num_rows = is_embedding ? Size(1) : Size(sample.expected_ids()->size());
+  const Size expected = num_rows * sample.probe_ids()->size();
   if (!(expected == Size(sample.probe_logits()->size()))) {
     return invalid(path, "has %u probe_logits: must have %lld, one for each expected and probe id",
                    sample.probe_logits()->size(), static_cast<long long>(expected.value()));
@@ -226,6 +231,21 @@ Status check_provenance(const Path& file, const fb::Provenance& provenance) {
       {"license", provenance.license()}};
   for (const auto& [name, text] : fields) MOTE_RETURN_IF_ERROR(check_text(Path{&path, name, -1}, *text, kMaxTextBytes));
   return {};
+}
+
+Status check_figures(const Path& file, const fb::Check* check) {
+  if (check == nullptr) return {};
+  const Path path{&file, "check", -1};
+  MOTE_RETURN_IF_ERROR(check_text(Path{&path, "mode", -1}, *check->mode(), kMaxTextBytes));
+  const std::pair<const char*, float> figures[] = {{"median_relative_error", check->median_relative_error()},
+                                                   {"max_relative_error", check->max_relative_error()},
+                                                   {"tolerance", check->tolerance()},
+                                                   {"top1_agreement", check->top1_agreement()}};
+  for (const auto& [name, value] : figures) {
+    if (!(value >= 0.0f) || !std::isfinite(value))
+      return invalid(path, "%s = %g: must be a finite number, 0 or more", name, static_cast<double>(value));
+  }
+  return check_range(path, "num_positions", check->num_positions(), 0, INT32_MAX);
 }
 
 Status check_vocabulary(const Path& file, const fb::Program& program) {
@@ -322,6 +342,9 @@ Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& 
         check_golden(Path{&file, "golden_samples", i}, *program.golden_samples()->Get(i), program.vocab_size()));
   }
   MOTE_RETURN_IF_ERROR(check_provenance(file, *program.provenance()));
+  MOTE_RETURN_IF_ERROR(check_figures(file, program.check()));
+  if (program.embedding() != nullptr)
+    MOTE_RETURN_IF_ERROR(check_text(Path{&file, "embedding", -1}, *program.embedding(), kMaxTextBytes));
   return check_text(Path{&file, "generation_config", -1}, *program.generation_config(), kMaxTextBytes);
 }
 

@@ -156,6 +156,7 @@ void bind_batch(py::module_& module);
 void bind_beam_search(py::module_& module);
 void bind_chat(py::module_& module);
 void bind_chat_turn(py::module_& module);
+void bind_embedder(py::module_& module);
 void bind_errors(py::module_& module);
 void bind_grammar(py::module_& module);
 void bind_log(py::module_& module);

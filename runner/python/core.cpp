@@ -16,4 +16,5 @@ PYBIND11_MODULE(_core, module) {
   mote::python::bind_grammar(module);
   mote::python::bind_generation(module);
   mote::python::bind_batch(module);
+  mote::python::bind_embedder(module);
 }

@@ -29,6 +29,8 @@ py::dict info(const Model& model) {
   result["has_chat_template"] = from.has_chat_template != 0;
   result["file_bytes"] = from.file_bytes;
   result["weight_bytes"] = from.weight_bytes;
+  result["generates"] = from.generates != 0;
+  result["embeds"] = from.embeds != 0;
   return result;
 }
 

@@ -26,6 +26,7 @@ Status out_of_range(const char* name, int64_t value, int64_t low, int64_t high) 
 }  // namespace
 
 Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
+  MOTE_RETURN_IF_ERROR(model.require_generation());
   const int64_t longest = model.max_position_embeddings();
   if (options.context_length < 0 || options.context_length > longest) {
     return out_of_range("context_length", options.context_length, 1, longest);

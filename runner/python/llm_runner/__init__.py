@@ -12,6 +12,7 @@ from llm_runner.batch import Batch, BatchPiece
 from llm_runner.beam_search import Beam, BeamSearchOptions
 from llm_runner.chat import render_chat_template
 from llm_runner.conversation import ChatGeneration, Conversation, ConversationOptions
+from llm_runner.embedder import Embedder, Embeddings
 from llm_runner.errors import (
     ArgumentError,
     BackendError,
@@ -54,6 +55,8 @@ __all__ = [
     "Conversation",
     "ConversationOptions",
     "FileError",
+    "Embedder",
+    "Embeddings",
     "Generation",
     "GenerationOptions",
     "Grammar",

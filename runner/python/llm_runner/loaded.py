@@ -102,7 +102,7 @@ class LoadedModel:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """vocab_size, max_position_embeddings, bos_token_id, has_tokenizer, has_chat_template, file_bytes, ..."""
+        """vocab_size, max_position_embeddings, bos_token_id, has_tokenizer, generates, embeds, file_bytes, ..."""
         return self._core.info()
 
     @cached_property

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import IO, Any, Unpack
 
 import numpy as np
@@ -13,6 +16,7 @@ from llm_runner.arguments import checked_ids
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, generate_batch
 from llm_runner.conversation import ChatGeneration
+from llm_runner.embedder import Embedder, EmbedInput
 from llm_runner.errors import ArgumentError
 from llm_runner.generation import Generation, Streamer
 from llm_runner.loaded import LoadedModel
@@ -55,6 +59,11 @@ def descriptor_of(source: Source) -> int | None:
 
 class Model(LoadedModel):
     """A loaded model; `Model.load` makes it. Thread safety: any number of threads."""
+
+    def __init__(self, core: _core.Model, path: str):
+        super().__init__(core, path)
+        self._lock = threading.Lock()
+        self._embedder: Embedder | None = None  # of `embed`
 
     @classmethod
     def load(
@@ -178,6 +187,54 @@ class Model(LoadedModel):
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session; options: those of `llm_runner.SessionOptions`."""
         return Session(self, **options)
+
+    def embedder(self, **options: Unpack[SessionOptions]) -> Embedder:
+        """Opens what makes vectors of texts, with threads and memory of its own.
+
+        options: those of `llm_runner.SessionOptions` that say how to compute: threads, cpus, priority, prefill_chunk,
+            kv_dtype; context_length is the most tokens of a text, as many as the model takes unless given
+        Errors: ArgumentError if the file gives no embeddings, or naming the option
+        """
+        return Embedder(self, **options)
+
+    def embed(
+        self,
+        texts: EmbedInput | Sequence[EmbedInput],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        dimensions: int | None = None,
+        normalize: bool = True,
+        truncate: bool = True,
+        parse_special_tokens: bool = True,
+    ) -> np.ndarray:
+        """Returns the vector of a text, float32 [dimensions], or of each of several, float32 [texts, dimensions].
+
+        Arguments and errors: those of `Embedder.embed`; one embedder with the default options serves all calls.
+        """
+        with self._lock:
+            if self._embedder is None:
+                self._embedder = Embedder(self)
+            embedder = self._embedder
+        return embedder.embed(
+            texts, prompt_name=prompt_name, prompt=prompt, dimensions=dimensions, normalize=normalize,
+            truncate=truncate, parse_special_tokens=parse_special_tokens,
+        )  # fmt: skip
+
+    @cached_property
+    def embedding_config(self) -> dict[str, Any]:
+        """pooling, dimensions, max_tokens, bidirectional, include_prompt, prompts, default_prompt_name.
+
+        Errors: ArgumentError if the file gives no embeddings
+        """
+        return json.loads(_core.embedding_config(self._core))
+
+    def close(self) -> None:
+        """Lets go of the file; open sessions keep it."""
+        with self._lock:
+            if self._embedder is not None:
+                self._embedder.close()
+        super().close()
 
     def score(
         self, prompt: str | Sequence[int], context_length: int | None = None, threads: int | None = None
