@@ -36,6 +36,7 @@ from llm_runner.options import check_options, describe_options
 from llm_runner.reply import ReplyEvent, ReplyParser, parse_reply, reply_formats
 from llm_runner.session import Session
 from llm_runner.session_options import ChatOptions, PrefixCache, SessionOptions
+from llm_runner.wrong_types import name_wrong_types_in
 
 forward_to_logging()
 
@@ -87,3 +88,5 @@ __all__ = [
     "reply_formats",
     "warp",
 ]
+
+name_wrong_types_in(globals(), __all__)
