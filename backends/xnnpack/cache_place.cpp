@@ -65,6 +65,8 @@ std::optional<CachePlace> CachePlace::find(const Api& api, const DelegateSource&
   place.path = source.cache_prefix + "." + target_name(source.target) + "-cache";
   place.identity = {source.file_bytes,          library.bytes, source.program_crc32, library.crc32,
                     detect_cpu_features().bits, kArchitecture};
+  place.model_owner = source.file_owner;
+  place.guards_pages = source.guards_pages;
   return place;
 }
 

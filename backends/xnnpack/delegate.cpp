@@ -148,7 +148,9 @@ class SessionDelegate : public Delegate {
           api.setup_runtime_v2(prepared.runtime.get(), prepared.values.size(), prepared.values.data()), "set up"));
       prepared.workspace_version = workspace_version_;
     }
-    return status_of(threads_->run(prepared.runtime.get()), "run");
+    const Status status = status_of(threads_->run(prepared.runtime.get()), "run");
+    MOTE_RETURN_IF_ERROR(program_->check_readable());
+    return status;
   }
 
   std::shared_ptr<const Program> program_;
@@ -219,6 +221,7 @@ Result<std::shared_ptr<const Program>> Program::load_with(const Api& api, const 
     if (status.ok()) status = program->load_part(source.parts[i]);
     share.add(source.parts[i]);
   }
+  if (status.ok() && source.check_unchanged) status = source.check_unchanged();  // before what was packed is kept
   if (status.ok()) status = program->weights_->finish();
   *failure = program->weights_->cache_failure();
   if (!status.ok()) return status;

@@ -27,6 +27,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   const Api& api() const { return api_; }
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
+  Status check_readable() const { return weights_->check_readable(); }
   WeightsCacheProvider* provider() const { return weights_->provider(); }
 
  private:

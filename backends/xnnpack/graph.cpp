@@ -29,11 +29,11 @@ size_t length(const Vector* vector) {
 
 class Verifier {
  public:
-  explicit Verifier(const DelegatePart& part) : part_(part) {}
+  explicit Verifier(const DelegatePart& part) : part_(part), blob_(part.blob.begin(), part.blob.end()) {}
 
   Result<Graph> verify() {
     MOTE_RETURN_IF_ERROR(verify_flatbuffer());
-    const fb::Graph& graph = *fb::GetGraph(part_.blob.data());
+    const fb::Graph& graph = *fb::GetGraph(blob_.data());
     if (graph.values()->size() > kMaxValues || graph.nodes()->size() > kMaxValues) {
       return invalid("", "has %u values and %u nodes: must be at most %zu", graph.values()->size(),
                      graph.nodes()->size(), kMaxValues);
@@ -61,10 +61,10 @@ class Verifier {
   static std::string node_place(size_t index) { return format("nodes[%zu]", index); }
 
   Status verify_flatbuffer() const {
-    const auto* bytes = reinterpret_cast<const uint8_t*>(part_.blob.data());
-    if (reinterpret_cast<uintptr_t>(bytes) % 8 != 0) return invalid("", "is not aligned to 8 bytes");
-    flatbuffers::Verifier verifier(bytes, part_.blob.size(), 8, kMaxTables);
-    if (part_.blob.size() < 12 || !fb::VerifyGraphBuffer(verifier)) return invalid("", "is not a graph for XNNPACK");
+    const auto* bytes = reinterpret_cast<const uint8_t*>(blob_.data());
+    if (reinterpret_cast<uintptr_t>(part_.blob.data()) % 8 != 0) return invalid("", "is not aligned to 8 bytes");
+    flatbuffers::Verifier verifier(bytes, blob_.size(), 8, kMaxTables);
+    if (blob_.size() < 12 || !fb::VerifyGraphBuffer(verifier)) return invalid("", "is not a graph for XNNPACK");
     return {};
   }
 
@@ -323,6 +323,7 @@ class Verifier {
   }
 
   const DelegatePart& part_;
+  const std::vector<std::byte> blob_;  // a copy: no other process can change it once it is verified
   Graph graph_;
   std::vector<bool> is_written_;
 };

@@ -1,6 +1,5 @@
 #include "backends/xnnpack/packed_cache.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,19 +54,16 @@ uint32_t checksum(const Header& header) {
 
 uint64_t align(uint64_t bytes) { return Size(bytes).align_up(kAlignment).unsigned_value(); }
 
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
+// Errors: kFileUnreadable if somebody who is not trusted may have written the file.
+Status check_owner(const CachePlace& place, const struct stat& info) {
+  const auto owner = static_cast<uint32_t>(info.st_uid);
+  MOTE_REQUIRE(owner == ::geteuid() || owner == place.model_owner, Code::kFileUnreadable,
+               "%s: belongs to user %u: must belong to this user or to the owner of the model", place.path.c_str(),
+               owner);
+  MOTE_REQUIRE((info.st_mode & (S_IWGRP | S_IWOTH)) == 0, Code::kFileUnreadable,
+               "%s: other users can write to it: only its owner must be able to", place.path.c_str());
+  return {};
+}
 
 Status check_header(const std::string& path, const Header& header, const CacheIdentity& identity, uint64_t file_bytes) {
   const auto refuse = [&](const char* why) { return Status(Code::kFileChanged, path + ": " + why); };
@@ -91,7 +87,8 @@ Status check_header(const std::string& path, const Header& header, const CacheId
 
 }  // namespace
 
-Result<CacheMapping> CacheMapping::make(const std::string& path, int descriptor, uint64_t bytes) {
+Result<CacheMapping> CacheMapping::make(const CachePlace& place, int descriptor, uint64_t bytes) {
+  const std::string& path = place.path;
   const Size readable = Size(bytes) * 2 + kZerosBehind;
   MOTE_REQUIRE(readable.valid() && readable.unsigned_value() <= SIZE_MAX, Code::kFileUnreadable, "%s: too large",
                path.c_str());
@@ -102,29 +99,29 @@ Result<CacheMapping> CacheMapping::make(const std::string& path, int descriptor,
   CacheMapping mapping(static_cast<const std::byte*>(data), static_cast<size_t>(bytes), length);
   MOTE_REQUIRE(::mmap(data, mapping.file_bytes_, PROT_READ, MAP_SHARED | MAP_FIXED, descriptor, 0) != MAP_FAILED,
                Code::kFileUnreadable, "%s: cannot be mapped: %s", path.c_str(), std::strerror(errno));
+  if (place.guards_pages) mapping.guard_ = PageGuard(mapping.file());
   return mapping;
 }
 
 CacheMapping::CacheMapping(CacheMapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       file_bytes_(other.file_bytes_),
-      readable_bytes_(other.readable_bytes_) {}
+      readable_bytes_(other.readable_bytes_),
+      guard_(std::move(other.guard_)) {}
 
 CacheMapping::~CacheMapping() {
+  guard_ = PageGuard();
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), readable_bytes_);
 }
 
 Result<PackedCache> PackedCache::open(const CachePlace& place) {
   const char* path = place.path.c_str();
-  const Descriptor file(place.path);
-  MOTE_REQUIRE(file.get() >= 0, errno == ENOENT ? Code::kFileNotFound : Code::kFileUnreadable, "%s: %s", path,
-               std::strerror(errno));
-  struct stat info{};
-  MOTE_REQUIRE(::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: not a file", path);
-  const auto file_bytes = static_cast<uint64_t>(info.st_size);
+  MOTE_ASSIGN(const OpenedFile file, open_regular_file(place.path, Links::kRefuse));
+  MOTE_RETURN_IF_ERROR(check_owner(place, file.info));
+  const auto file_bytes = static_cast<uint64_t>(file.info.st_size);
   MOTE_REQUIRE(file_bytes > sizeof(Header), Code::kFileChanged, "%s: %llu bytes: too short", path,
                static_cast<unsigned long long>(file_bytes));
-  MOTE_ASSIGN(CacheMapping mapping, CacheMapping::make(place.path, file.get(), file_bytes));
+  MOTE_ASSIGN(CacheMapping mapping, CacheMapping::make(place, file.descriptor.get(), file_bytes));
   PackedCache cache(std::move(mapping));
   const std::span<const std::byte> bytes = cache.mapping_.file();
   Header header{};
@@ -203,7 +200,7 @@ std::span<const std::byte> PackedCache::find(const PackedName& name, uint64_t ma
 }
 
 Result<PackedCacheWriter> PackedCacheWriter::create(const CachePlace& place) {
-  MOTE_ASSIGN(AtomicFile file, AtomicFile::create(place.path));
+  MOTE_ASSIGN(AtomicFile file, AtomicFile::create(place.path, {Links::kRefuse, AtomicFile::Temporary::kUnnamed}));
   PackedCacheWriter writer(place, std::move(file));
   const Header unfinished{};
   MOTE_RETURN_IF_ERROR(writer.file_.write(std::as_bytes(std::span(&unfinished, 1))));
@@ -226,9 +223,7 @@ Result<uint64_t> PackedCacheWriter::append(const PackedName& name, std::span<con
   return entry.offset;
 }
 
-Result<CacheMapping> PackedCacheWriter::map() const {
-  return CacheMapping::make(place_.path, file_.descriptor(), end_);
-}
+Result<CacheMapping> PackedCacheWriter::map() const { return CacheMapping::make(place_, file_.descriptor(), end_); }
 
 Status PackedCacheWriter::commit() {
   Header header{};

@@ -12,6 +12,7 @@
 
 #include "backends/xnnpack/api.h"
 #include "base/atomic_file.h"
+#include "base/page_guard.h"
 #include "base/status.h"
 #include "runner/program/delegate.h"
 
@@ -33,6 +34,8 @@ struct CacheIdentity {
 struct CachePlace {
   std::string path;
   CacheIdentity identity;
+  std::optional<uint32_t> model_owner{};  // a user that is trusted as much as this process's
+  bool guards_pages = true;
 
   // Nothing if packed weights are not to be kept: with MOTE_XNNPACK_CACHE=0, for a program that is not a file, and for
   // a library that cannot be read.
@@ -48,13 +51,15 @@ struct PackedName {
 // A mapping of pages of a file. Behind them lie at least as many pages that read as zeros.
 class CacheMapping {
  public:
-  static Result<CacheMapping> make(const std::string& path, int descriptor, uint64_t bytes);
+  static Result<CacheMapping> make(const CachePlace& place, int descriptor, uint64_t bytes);
   CacheMapping(CacheMapping&& other) noexcept;
   CacheMapping& operator=(CacheMapping&&) = delete;
   ~CacheMapping();
 
   std::span<const std::byte> file() const { return {data_, file_bytes_}; }
   size_t readable_bytes() const { return readable_bytes_; }
+  // As PageGuard: what was read since is not to be used.
+  bool has_lost() const { return guard_.has_lost(); }
 
  private:
   CacheMapping(const std::byte* data, size_t file_bytes, size_t readable_bytes)
@@ -62,14 +67,16 @@ class CacheMapping {
   const std::byte* data_;
   size_t file_bytes_;
   size_t readable_bytes_;
+  PageGuard guard_;
 };
 
-// A file that was read and whose table and checksums are right. Whoever may write to its folder can still put other
-// weights into it. Thread safety: any thread.
+// A file that was read and whose table and checksums are right, and that only this user or the model's owner can have
+// written: it may hold any weights. Thread safety: any thread.
 class PackedCache {
  public:
-  // Errors: kFileNotFound, kFileUnreadable, kFileChanged for another identity or a damaged file; each says what is
-  // wrong. Cost: a checksum over the file, on several threads.
+  // Errors: kFileNotFound, kFileUnreadable (also for a symbolic link and for a file that others can write to),
+  // kFileChanged for another identity or a damaged file; each says what is wrong. Cost: a checksum over the file, on
+  // several threads.
   static Result<PackedCache> open(const CachePlace& place);
 
   // Whether the file has a weight by this key, packed for any kernel.
@@ -77,6 +84,7 @@ class PackedCache {
   // The bytes of a packed weight, in memory of which at least max_bytes can be read. Empty if the file has no such
   // weight, or one with more bytes.
   std::span<const std::byte> find(const PackedName& name, uint64_t max_bytes) const;
+  bool has_lost() const { return mapping_.has_lost(); }
 
  private:
   struct Entry {

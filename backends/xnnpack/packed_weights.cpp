@@ -274,6 +274,14 @@ Status PackedWeights::finish() {
   return writer_ ? use_written() : Status();
 }
 
+Status PackedWeights::check_readable() const {
+  const bool has_lost = (cache_ && cache_->has_lost()) || (written_ && written_->has_lost());
+  MOTE_REQUIRE(
+      !has_lost, Code::kFileChanged,
+      "the file of packed weights became shorter, or its disk failed, while it was used; load the model again");
+  return {};
+}
+
 size_t PackedWeights::look_up(void* self, const WeightsCacheKey* key) {
   auto& weights = *static_cast<PackedWeights*>(self);
   const PackedKey packed_key{key->seed, key->kernel, key->bias};

@@ -66,6 +66,8 @@ class PackedWeights {
   Status finish();
   // What went wrong with the cache or the writer, so that a load that failed may succeed without them; empty: nothing.
   const std::string& cache_failure() const { return cache_failure_; }
+  // Errors: kFileChanged if a page of the file of packed weights could not be read since it was mapped.
+  Status check_readable() const;
 
   WeightsCacheProvider* provider() { return &provider_; }
   uint64_t private_bytes() const { return private_bytes_; }

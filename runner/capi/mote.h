@@ -154,7 +154,8 @@ typedef enum MOTE_ENUM(mote_option_scope) {
   MOTE_SCOPE_MODEL = 8        /* mote_model_open, ... */
 } mote_option_scope;
 
-/* *json is a list of objects, one an option: "name"; "scope": generation, beam_search, session or model; "type": flag,
+/* *json is a list of objects, one an option: "name"; "other_names", by which other software knows the same and which
+ * are taken everywhere; "scope": generation, beam_search, session or model; "type": flag,
  * integer, number, choice, text, texts, token_ids, tokens (texts or ids), token_id_lists or biases; "choices" of a
  * choice; "minimum" and "maximum", null where there is none; "default", null for none; "unit"; "asks_for_sampling":
  * whether giving it turns sampling on; "accepted" and "help" in words. */
@@ -193,7 +194,13 @@ MOTE_API mote_error_code mote_options_check(const mote_options* options, const m
 /* ---- model ---- */
 
 /* Maps or reads, verifies and binds a .mote file. Mapped weights are not read; the tokenizer is when it is first
- * needed, and if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults. */
+ * needed, and if it is bad that call returns MOTE_ERROR_INVALID_TOKENIZER. options may be NULL: the defaults.
+ *
+ * A mapped file that is changed in place, or becomes shorter, makes this and later calls return
+ * MOTE_ERROR_FILE_CHANGED; one that is replaced by another (rename) or removed is used as it was. For that the first
+ * model that is mapped installs a handler of SIGBUS in the process, which passes on what is not about a file of Mote's
+ * to the handler that was there; one that is installed later must do the same. With the option sigbus_handler = false
+ * nothing is installed, and a file that becomes shorter while a call reads it ends the process. */
 MOTE_API mote_error_code mote_model_open(const char* path, const mote_options* options, mote_model** out,
                                          mote_error* error);
 /* The same for a part of a regular file that is open for reading, such as an asset of a package: `length` bytes (-1: to
@@ -219,6 +226,8 @@ typedef struct {
   int32_t has_chat_template;
   uint64_t file_bytes;
   uint64_t weight_bytes;
+  int32_t generates; /* text: sessions can be opened */
+  int32_t embeds;    /* texts: embedders can */
 } mote_model_info;
 
 MOTE_API mote_error_code mote_model_get_info(const mote_model* model, mote_model_info* info, mote_error* error);
@@ -226,8 +235,6 @@ MOTE_API mote_error_code mote_model_get_info(const mote_model* model, mote_model
 MOTE_API mote_error_code mote_model_describe(const mote_model* model, char** json, mote_error* error);
 /* The same of a file that need not work on this device: "target" is null if it does not, and "targets" says why. */
 MOTE_API mote_error_code mote_describe_file(const char* path, char** json, mote_error* error);
-  int32_t generates; /* text: sessions can be opened */
-  int32_t embeds;    /* texts: embedders can */
 /* The chat template, or "" if the file has none; as for mote_detokenize. */
 MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char** text, size_t* text_bytes,
                                                   mote_error* error);
@@ -471,15 +478,6 @@ MOTE_API mote_error_code mote_session_start_profile(mote_session* session, mote_
  * threads, forgotten_calls and forgotten_instructions, which are more than 0 when the oldest made room for new ones. */
 MOTE_API mote_error_code mote_session_stop_profile(mote_session* session, char** trace, mote_error* error);
 
-/* ---- grammars ---- */
-
-/* Keeps a copy of the tokens of a model, or of other tokens, as bytes. */
-typedef struct mote_vocabulary mote_vocabulary;
-/* How far one text has come in a grammar. */
-typedef struct mote_constraint mote_constraint;
-
-/* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint
- * belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose
 /* What an instruction has computed. All of it is the callback's only while it runs. */
 typedef struct {
   uint32_t struct_size;
@@ -502,6 +500,15 @@ typedef int32_t (*mote_value_sink)(void* user_data, const mote_value* value);
 MOTE_API mote_error_code mote_session_set_value_sink(mote_session* session, mote_value_sink sink, void* user_data,
                                                      mote_release release, mote_error* error);
 
+/* ---- grammars ---- */
+
+/* Keeps a copy of the tokens of a model, or of other tokens, as bytes. */
+typedef struct mote_vocabulary mote_vocabulary;
+/* How far one text has come in a grammar. */
+typedef struct mote_constraint mote_constraint;
+
+/* Vocabularies and grammars keep what they are made of, and may be used from any number of threads. A constraint
+ * belongs to one thread at a time. Errors: MOTE_ERROR_INVALID_ARGUMENT if the model has no tokenizer, or one whose
  * tokens have no bytes of their own. */
 MOTE_API mote_error_code mote_model_vocabulary(const mote_model* model, mote_vocabulary** out, mote_error* error);
 /* tokens[i]: the token_bytes[i] bytes of id i; none: a token that no grammar allows, such as a special token. */
@@ -522,16 +529,22 @@ typedef enum MOTE_ENUM(mote_json_whitespace) {
   MOTE_JSON_WHITESPACE_SPACED = 2
 } mote_json_whitespace;
 
+/* Asked now and then by the thread that compiles a grammar. Not 0 ends its call with MOTE_ERROR_CANCELLED. */
+typedef int32_t (*mote_is_cancelled)(void* user_data);
+
 typedef struct {
   uint32_t struct_size;
   mote_syntax syntax;
   const char* source; /* at most 1 MiB */
   size_t source_bytes;
   mote_json_whitespace json_whitespace; /* between the parts of JSON */
+  mote_is_cancelled is_cancelled;       /* NULL: nobody is asked */
+  void* user_data;                      /* for is_cancelled */
 } mote_grammar_options;
 
-/* Compiles. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is not supported, or because it would cost too
- * much. */
+/* Compiles, or takes what a model keeps: the last 32 that were compiled for its own vocabulary. Steps and bytes are
+ * counted and bounded, see docs/constrained-output.md. Errors: MOTE_ERROR_INVALID_ARGUMENT with the place and what is
+ * not supported or too large; MOTE_ERROR_CANCELLED. */
 MOTE_API mote_error_code mote_grammar_open(const mote_vocabulary* vocabulary, const mote_grammar_options* options,
                                            mote_grammar** out, mote_error* error);
 /* Generations and constraints keep theirs. */
@@ -702,6 +715,10 @@ MOTE_API void mote_chat_close(mote_chat* chat);
 /* No text: the field is not set any more. What is wrong with a field may be told by the turn. */
 MOTE_API mote_error_code mote_chat_set(mote_chat* chat, mote_chat_field field, const char* text, size_t text_bytes,
                                        mote_error* error);
+/* Asked while mote_chat_prompt, or the call that begins a turn, compiles what tool_choice or response_format ask for.
+ * NULL: nobody is asked. */
+MOTE_API mote_error_code mote_chat_set_is_cancelled(mote_chat* chat, mote_is_cancelled is_cancelled, void* user_data,
+                                                    mote_error* error);
 /* Adds a message, a JSON object. */
 MOTE_API mote_error_code mote_chat_append(mote_chat* chat, const char* message, size_t message_bytes,
                                           mote_error* error);
@@ -811,15 +828,6 @@ MOTE_API mote_error_code mote_sampling_probabilities(const float* logits, size_t
                                                      const mote_options* options, float* probabilities,
                                                      mote_error* error);
 
-#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-_Static_assert(sizeof(mote_error_code) == sizeof(int32_t), "needs -fno-short-enums");
-#endif
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* MOTE_H_ */
 /* ---- embeddings ----
  *
  * A file that was exported with a method for it gives one vector a text (docs/embeddings.md). An embedder takes one call
@@ -868,3 +876,12 @@ MOTE_API void mote_embedder_cancel(mote_embedder* embedder);
 /* Replays the golden samples of embeddings; *report as of mote_session_check_golden. */
 MOTE_API mote_error_code mote_embedder_check_golden(mote_embedder* embedder, char** report, mote_error* error);
 
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+_Static_assert(sizeof(mote_error_code) == sizeof(int32_t), "needs -fno-short-enums");
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MOTE_H_ */

@@ -1,5 +1,6 @@
 #include "runner/model/describe.h"
 
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -23,6 +24,19 @@ Json provenance(const fb::Provenance& from) {
           {"torch_version", from.torch_version()->str()},
           {"transformers_version", from.transformers_version()->str()},
           {"license", from.license()->str()}};
+}
+
+// A float with the digits that it has, not those of the double beside it: 0.0021, not 0.0020999999716877937.
+double shortest(float value) { return std::strtod(format("%.6g", static_cast<double>(value)).c_str(), nullptr); }
+
+Json check(const fb::Check* from) {
+  if (from == nullptr) return nullptr;
+  return {{"mode", from->mode()->str()},
+          {"median_relative_error", shortest(from->median_relative_error())},
+          {"max_relative_error", shortest(from->max_relative_error())},
+          {"tolerance", shortest(from->tolerance())},
+          {"top1_agreement", shortest(from->top1_agreement())},
+          {"num_positions", from->num_positions()}};
 }
 
 // A dimension as text, such as "2*T+1", "T" or "7".
@@ -99,19 +113,6 @@ Json division(const fb::Program& program, const fb::Method& method) {
   return {{"runs_on", num_run}, {"num_delegates", num_delegates}, {"num_crossings", num_crossings}};
 }
 
-Json instruction(const fb::Program& program, const fb::Method& method, const fb::Instruction& from) {
-  Json outputs = Json::array();
-  for (const int32_t index : *from.outputs()) outputs.push_back(value(method, index));
-  const std::string runner = runs_on(program, method, from);
-  Json result = {{"op", from.op()->str()},
-                 {"origin", from.origin()->str()},
-                 {"runs_on", runner.empty() ? Json(nullptr) : Json(runner)},
-                 {"inputs", std::vector<int32_t>(from.inputs()->begin(), from.inputs()->end())},
-                 {"outputs", outputs},
-                 {"weights", weights_of(method, from)},
-                 {"attributes", attributes(from)}};
-  if (const int64_t index = delegate_of(program, from); index >= 0) result["delegate"] = index;
-  return result;
 Json value(const fb::Method& method, int32_t index) {
   const fb::Value& from = *method.values()->Get(static_cast<uint32_t>(index));
   return {{"value", index}, {"dtype", fb::EnumNameDType(from.dtype())}, {"shape", value_shape(from)}};
@@ -141,6 +142,19 @@ Json attributes(const fb::Instruction& from) {
   return result;
 }
 
+Json instruction(const fb::Program& program, const fb::Method& method, const fb::Instruction& from) {
+  Json outputs = Json::array();
+  for (const int32_t index : *from.outputs()) outputs.push_back(value(method, index));
+  const std::string runner = runs_on(program, method, from);
+  Json result = {{"op", from.op()->str()},
+                 {"origin", from.origin()->str()},
+                 {"runs_on", runner.empty() ? Json(nullptr) : Json(runner)},
+                 {"inputs", std::vector<int32_t>(from.inputs()->begin(), from.inputs()->end())},
+                 {"outputs", outputs},
+                 {"weights", weights_of(method, from)},
+                 {"attributes", attributes(from)}};
+  if (const int64_t index = delegate_of(program, from); index >= 0) result["delegate"] = index;
+  return result;
 }
 
 // The name, which methods of a target share that differ by the one length of their calls.
@@ -157,6 +171,11 @@ Json method(const fb::Program& program, const fb::Method& from) {
     ++ops[each->op()->str()];
     instructions.push_back(instruction(program, from, *each));
   }
+  Json inputs = Json::array();
+  for (uint32_t i = 0; i < from.inputs()->size(); ++i) {
+    inputs.push_back({{"name", from.input_names()->Get(i)->str()}});
+    inputs.back().update(value(from, from.inputs()->Get(i)));
+  }
   Json result = {{"name", from.name()->str()}, {"label", label(from)}, {"target", std::string(target_of(from))}};
   result.update(division(program, from));
   result.update({
@@ -167,15 +186,12 @@ Json method(const fb::Program& program, const fb::Method& from) {
       {"arena_per_token_bytes", from.per_token_bytes()},
       {"arena_fixed_bytes", from.fixed_bytes()},
       {"ops", ops},
+      {"inputs", inputs},
+      {"outputs", std::vector<int32_t>(from.outputs()->begin(), from.outputs()->end())},
       {"instructions", instructions},
   });
   return result;
 }
-  Json inputs = Json::array();
-  for (uint32_t i = 0; i < from.inputs()->size(); ++i) {
-    inputs.push_back({{"name", from.input_names()->Get(i)->str()}});
-    inputs.back().update(value(from, from.inputs()->Get(i)));
-  }
 
 std::string weight_format(const fb::Weight& weight) {
   if (weight.bits() == 0) return fb::EnumNameDType(weight.dtype());
@@ -186,8 +202,6 @@ Json weights(const fb::Program& program) {
   struct Total {
     int64_t count = 0;
     uint64_t bytes = 0;
-      {"inputs", inputs},
-      {"outputs", std::vector<int32_t>(from.outputs()->begin(), from.outputs()->end())},
   };
   std::map<std::string, Total> totals;
   Json tensors = Json::array();
@@ -256,6 +270,7 @@ Json delegates(const fb::Program& program) {
     return Json{{"backend", delegate.backend()->str()},
                 {"bytes", delegate.bytes()},
                 {"num_weights", delegate.weights()->size()},
+                {"weights", std::vector<int32_t>(delegate.weights()->begin(), delegate.weights()->end())},
                 {"ops", delegate_ops(delegate)}};
   });
 }
@@ -266,11 +281,10 @@ std::string_view text_segment(const Verified& verified, fb::SegmentKind kind) {
 }
 
 Result<Json> about_tokenizer(const Verified& verified) {
-  const std::span<const std::byte> bytes = verified.segment(fb::SegmentKind::tokenizer);
-  if (bytes.empty()) return Json(nullptr);
-  const Result<Tokenizer> opened = Tokenizer::open(bytes);
+  if (verified.segment(fb::SegmentKind::tokenizer).empty()) return Json(nullptr);
+  MOTE_ASSIGN(std::vector<std::byte> bytes, verified.copy(fb::SegmentKind::tokenizer));
+  const Result<Tokenizer> opened = Tokenizer::open(std::move(bytes));
   if (!opened.ok()) return Status(opened.status().code(), verified.file().name() + ": " + opened.status().message());
-                {"weights", std::vector<int32_t>(delegate.weights()->begin(), delegate.weights()->end())},
   return Json{{"kind", std::string(opened->kind())}, {"num_ids", opened->num_ids()}};
 }
 
@@ -301,7 +315,8 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
                      {"segments", list(*from.segments(), segment)},
                      {"tokenizer", tokenizer_info},
                      {"chat_template", std::string(text_segment(verified, fb::SegmentKind::chat_template))},
-                     {"num_golden_samples", from.golden_samples()->size()}};
+                     {"num_golden_samples", from.golden_samples()->size()},
+                     {"check", check(from.check())}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -10,21 +10,26 @@ Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_j
 
 Result<std::shared_ptr<const Model>> Model::open(const Source& source, const OpenOptions& options) {
   // A file that is read takes about as long for that as for the rest.
-  const LoadMode mode = options.mmap ? LoadMode::kMap : LoadMode::kRead;
+  const LoadMode mapped_mode = options.sigbus_handler ? LoadMode::kMap : LoadMode::kMapUnguarded;
+  const LoadMode mode = options.mmap ? mapped_mode : LoadMode::kRead;
   const double read = options.mmap ? 0.0 : 0.5;
   const Progress whole = never_back(options.progress);
   MOTE_RETURN_IF_ERROR(report(whole, 0.0));
   MOTE_ASSIGN(Mapped mapped, map(source, mode, part_of(whole, 0.0, read)));
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), options.backend,
-                                         {.cache_dir = options.cache_dir, .progress = part_of(whole, read, 1.0)}));
+                                         {.cache_dir = options.cache_dir,
+                                          .guards_pages = options.sigbus_handler,
+                                          .progress = part_of(whole, read, 1.0)}));
+  const std::shared_ptr<const Model> model(new Model(std::move(chosen)));
+  MOTE_RETURN_IF_ERROR(model->bound()->file().check_readable());
   MOTE_RETURN_IF_ERROR(report(whole, 1.0));
-  return std::shared_ptr<const Model>(new Model(std::move(chosen)));
+  return model;
 }
 
-std::string_view Model::segment_text(fb::SegmentKind kind) const {
-  const std::span<const std::byte> bytes = bound_->verified().segment(kind);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+Model::Model(Chosen chosen) : bound_(std::move(chosen.bound)), passed_over_(std::move(chosen.passed_over)) {
+  const std::span<const std::byte> text = bound_->verified().segment(fb::SegmentKind::chat_template);
+  chat_template_.assign(reinterpret_cast<const char*>(text.data()), text.size());
 }
 
 std::span<const int32_t> Model::eos_token_ids() const {
@@ -37,11 +42,6 @@ bool Model::is_eos(int32_t id) const {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-Result<const Tokenizer*> Model::tokenizer() const {
-  if (!has_tokenizer()) return nullptr;
-  MOTE_ASSIGN(const auto opened, derived<Tokenizer>([this]() -> Result<std::shared_ptr<const Tokenizer>> {
-                MOTE_ASSIGN(Tokenizer own, Tokenizer::open(bound_->verified().segment(fb::SegmentKind::tokenizer)));
-                return std::make_shared<const Tokenizer>(std::move(own));
 Status Model::require_generation() const {
   MOTE_REQUIRE(bound_->has_method("decode"), Code::kInvalidArgument,
                "%s gives embeddings only: export the checkpoint with --no-embed for a file that generates text",
@@ -49,6 +49,12 @@ Status Model::require_generation() const {
   return {};
 }
 
+Result<const Tokenizer*> Model::tokenizer() const {
+  if (!has_tokenizer()) return nullptr;
+  MOTE_ASSIGN(const auto opened, derived<Tokenizer>([this]() -> Result<std::shared_ptr<const Tokenizer>> {
+                MOTE_ASSIGN(std::vector<std::byte> bytes, bound_->verified().copy(fb::SegmentKind::tokenizer));
+                MOTE_ASSIGN(Tokenizer own, Tokenizer::open(std::move(bytes)));
+                return std::make_shared<const Tokenizer>(std::move(own));
               }));
   return opened.get();
 }

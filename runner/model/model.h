@@ -23,7 +23,9 @@
   X(name, std::string, "", anything(), "", kPlain,                                                                     \
     "Of what is no path, in messages and for what a backend keeps")                                                    \
   X(mmap, bool, true, anything(), "", kPlain,                                                                          \
-    "Map the file instead of reading all of it; reading suits slow or removable storage")
+    "Map the file instead of reading all of it; reading suits slow or removable storage")                              \
+  X(sigbus_handler, bool, true, anything(), "", kPlain,                                                                \
+    "Handle SIGBUS, so that a mapped file that becomes shorter is an error of the call and not the end of the process")
 // clang-format on
 
 namespace mote {
@@ -65,7 +67,7 @@ class Model {
   Result<const Tokenizer*> tokenizer() const;
   // The same, but kInvalidArgument if the file has no tokenizer.
   Result<const Tokenizer*> require_tokenizer() const;
-  std::string_view chat_template() const { return segment_text(fb::SegmentKind::chat_template); }
+  std::string_view chat_template() const { return chat_template_; }
 
   // A T that a part above this one makes of the model. `make` is called once; its value or its error is kept and
   // returned from then on.
@@ -85,11 +87,11 @@ class Model {
   Result<std::string> describe() const;
 
  private:
-  explicit Model(Chosen chosen) : bound_(std::move(chosen.bound)), passed_over_(std::move(chosen.passed_over)) {}
-  std::string_view segment_text(fb::SegmentKind kind) const;
+  explicit Model(Chosen chosen);
 
   std::shared_ptr<const Bound> bound_;
   std::vector<PassedOver> passed_over_;
+  std::string chat_template_;
   Derived derived_;
 };
 

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +38,11 @@ struct DelegateSource {
   std::string target;          // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
   uint64_t file_bytes = 0;     // one file from what it keeps of another
+  std::optional<uint32_t> file_owner;  // the user whose files beside the model are trusted like the model
+  bool guards_pages = true;  // files that it maps: a page that cannot be read is an error of `execute` (PageGuard)
+  // Whether what was read of the file's weights is what the program was exported with; asked before any of it is kept
+  // in a file. Errors: kFileChanged. Empty: it is in memory that does not change.
+  std::function<Status()> check_unchanged;
   std::vector<DelegatePart> parts;  // calls name a part by its index here
   Progress progress;                // to be told how far `load` has come
 };

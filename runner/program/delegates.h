@@ -21,9 +21,9 @@ std::string cache_prefix(const std::string& name, bool has_path, const std::stri
 class DelegateParts {
  public:
   // cache_dir: a folder where backends may keep what they pack, instead of beside the file; empty: that of
-  // MOTE_CACHE_DIR, if it is set
-  DelegateParts(const Verified& verified, std::string_view target, std::string cache_dir = {})
-      : verified_(verified), target_(target), cache_dir_(std::move(cache_dir)) {}
+  // MOTE_CACHE_DIR, if it is set. guards_pages: as in BindOptions
+  DelegateParts(const Verified& verified, std::string_view target, std::string cache_dir = {}, bool guards_pages = true)
+      : verified_(verified), target_(target), cache_dir_(std::move(cache_dir)), guards_pages_(guards_pages) {}
 
   // Adds a verified instruction and returns the call that runs it. No two instructions may run the same delegate.
   // Errors: kInvalidProgram.
@@ -46,6 +46,7 @@ class DelegateParts {
   const Verified& verified_;
   const std::string target_;
   const std::string cache_dir_;
+  const bool guards_pages_;
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };

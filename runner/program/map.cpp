@@ -13,8 +13,11 @@
 
 #include "base/crc32.h"
 #include "base/log.h"
+#include "base/open_file.h"
+#include "base/page_guard.h"
 #include "base/size.h"
 #include "runner/program/mapped.h"
+#include "runner/program/other_files.h"
 
 namespace mote {
 namespace {
@@ -95,20 +98,6 @@ Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to)
   return {};
 }
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
-  ~FileDescriptor() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 // Whether kernels can read what begins there in place; if not, why it is read is said to whoever wonders where the
 // memory goes.
 bool is_aligned(const std::string& name, uint64_t begin) {
@@ -132,8 +121,6 @@ Result<FilePart> within(FilePart part, int64_t file_bytes) {
 }
 
 Status check_header(const std::string& name, const Header& header, uint64_t file_bytes) {
-  MOTE_REQUIRE(std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0, Code::kInvalidProgram,
-               "%s: not a .mote file: the first 8 bytes are not MOTE\\r\\n\\x1a\\n", name.c_str());
   MOTE_REQUIRE(header.version == kVersion, Code::kUnsupportedVersion,
                "%s: version = %u: this runner reads version %u; export the model again or use another runner",
                name.c_str(), header.version, kVersion);
@@ -158,30 +145,34 @@ Status check_header(const std::string& name, const Header& header, uint64_t file
 struct Mapped::State {
   std::string name;
   bool has_path = false;
+  std::optional<uint32_t> user;  // that the file belongs to
   std::span<const std::byte> file;
   Buffer program;
   size_t program_bytes = 0;
-  Buffer copy;                               // of the file
-  std::shared_ptr<const void> owner;         // or of the memory that it is in
-  std::span<std::byte> mapping;              // or the pages that it is in
-  Identity identity;                         // of what is mapped
-  std::optional<FileDescriptor> descriptor;  // of what is mapped and has no path
+  Buffer copy;                        // of the file
+  std::shared_ptr<const void> owner;  // or of the memory that it is in
+  std::span<std::byte> mapping;       // or the pages that it is in
+  PageGuard guard;                    // of those
+  Identity identity;                  // of what is mapped
+  FileDescriptor descriptor;          // of what is mapped: its path may lead to another file by now
 
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
+    guard = PageGuard();
     if (!mapping.empty()) ::munmap(mapping.data(), mapping.size());
   }
 
   // From the page on in which the part begins.
-  Status map_part(const FilePart& part) {
+  Status map_part(const FilePart& part, bool is_guarded) {
     const int64_t begin = part.offset % ::sysconf(_SC_PAGESIZE);
     const auto length = static_cast<size_t>(begin + part.length);
     void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, part.descriptor, part.offset - begin);
     MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", name.c_str(),
                  length, std::strerror(errno));
     mapping = {static_cast<std::byte*>(mapped), length};
+    if (is_guarded) guard = PageGuard(mapping);
     file = mapping.subspan(static_cast<size_t>(begin));
     return {};
   }
@@ -206,16 +197,17 @@ struct Mapped::State {
     struct stat info{};
     MOTE_REQUIRE(::fstat(source.descriptor, &info) == 0, Code::kInvalidArgument, "%s: descriptor = %d: is not open",
                  name.c_str(), source.descriptor);
-    MOTE_REQUIRE(S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: must be a regular file", name.c_str());
+    MOTE_REQUIRE(S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: is %s: must be a regular file", name.c_str(),
+                 kind_of_file(info.st_mode));
+    user = static_cast<uint32_t>(info.st_uid);
     MOTE_ASSIGN(const FilePart part, within(source, static_cast<int64_t>(info.st_size)));
     MOTE_RETURN_IF_ERROR(check_size(static_cast<size_t>(part.length)));
     if (mode == LoadMode::kRead || !is_aligned(name, static_cast<uint64_t>(part.offset)))
       return read_part(part, progress);
-    MOTE_RETURN_IF_ERROR(map_part(part));
+    MOTE_RETURN_IF_ERROR(map_part(part, mode == LoadMode::kMap));
     identity = identity_of(info);
-    if (has_path) return {};
-    descriptor.emplace(::fcntl(part.descriptor, F_DUPFD_CLOEXEC, 0));
-    MOTE_REQUIRE(descriptor->get() >= 0, Code::kFileUnreadable, "%s: cannot be kept open: %s", name.c_str(),
+    descriptor = FileDescriptor(::fcntl(part.descriptor, F_DUPFD_CLOEXEC, 0));
+    MOTE_REQUIRE(descriptor.get() >= 0, Code::kFileUnreadable, "%s: cannot be kept open: %s", name.c_str(),
                  std::strerror(errno));
     return {};
   }
@@ -223,13 +215,9 @@ struct Mapped::State {
   Status take(const std::string& path, LoadMode mode, const Progress& progress) {
     name = path;
     has_path = true;
-    // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    const FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (opened.get() < 0) {
-      const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kFileNotFound : Code::kFileUnreadable;
-      return {code, format("%s: cannot be opened: %s", path.c_str(), std::strerror(errno))};
-    }
-    return take_part({path, opened.get()}, mode, progress);
+    const Result<OpenedFile> opened = open_regular_file(path);
+    if (!opened.ok()) return with_advice(path, opened.status());
+    return take_part({path, opened->descriptor.get()}, mode, progress);
   }
 
   Status take(const FilePart& part, LoadMode mode, const Progress& progress) {
@@ -240,7 +228,7 @@ struct Mapped::State {
   Status take(const MemoryBytes& memory, LoadMode mode, const Progress& progress) {
     name = memory.name;
     const std::span<const std::byte> bytes = memory.bytes;
-    if (mode == LoadMode::kMap && is_aligned(name, reinterpret_cast<uintptr_t>(bytes.data()))) {
+    if (mode != LoadMode::kRead && is_aligned(name, reinterpret_cast<uintptr_t>(bytes.data()))) {
       file = bytes;
       owner = memory.owner;
       return {};
@@ -262,6 +250,8 @@ struct Mapped::State {
   // Checks the header, then copies the flatbuffer and checks the copy.
   Status read_program() {
     MOTE_RETURN_IF_ERROR(check_size(file.size()));
+    MOTE_REQUIRE(std::memcmp(file.data(), kMagic, sizeof(kMagic)) == 0, Code::kInvalidProgram,
+                 "%s: not a .mote file: %s", name.c_str(), what_else(file).c_str());
     Header header;
     std::memcpy(&header, file.data(), sizeof(header));
     MOTE_RETURN_IF_ERROR(check_header(name, header, file.size()));
@@ -285,24 +275,35 @@ Mapped::~Mapped() = default;
 
 const std::string& Mapped::name() const { return state_->name; }
 bool Mapped::has_path() const { return state_->has_path; }
+std::optional<uint32_t> Mapped::owner() const { return state_->user; }
 std::span<const std::byte> Mapped::file_bytes() const { return state_->file; }
 std::span<const std::byte> Mapped::program_bytes() const { return {state_->program.get(), state_->program_bytes}; }
 
+Status Mapped::check_readable() const {
+  MOTE_REQUIRE(!state_->guard.has_lost(), Code::kFileChanged,
+               "%s: the file became shorter, or its disk failed, after it was loaded; load it again",
+               state_->name.c_str());
+  return {};
+}
+
 Status Mapped::check_unchanged() const {
   if (state_->mapping.empty()) return {};
+  MOTE_RETURN_IF_ERROR(check_readable());
   struct stat info{};
-  const int found =
-      state_->descriptor ? ::fstat(state_->descriptor->get(), &info) : ::stat(state_->name.c_str(), &info);
-  MOTE_REQUIRE(found == 0 && identity_of(info) == state_->identity, Code::kFileChanged,
-               "%s: the file was changed or replaced after it was loaded; load it again", state_->name.c_str());
+  const bool is_found = ::fstat(state_->descriptor.get(), &info) == 0;
+  MOTE_REQUIRE(is_found && identity_of(info) == state_->identity, Code::kFileChanged,
+               "%s: the file was changed after it was loaded; load it again", state_->name.c_str());
   return {};
 }
 
 Result<Mapped> map(const Source& source, LoadMode mode, const Progress& progress) {
   auto state = std::make_unique<Mapped::State>();
   MOTE_RETURN_IF_ERROR(std::visit([&](const auto& from) { return state->take(from, mode, progress); }, source));
-  MOTE_RETURN_IF_ERROR(state->read_program());
-  return Mapped(std::move(state));
+  const Status read = state->read_program();
+  Mapped mapped(std::move(state));
+  MOTE_RETURN_IF_ERROR(mapped.check_readable());  // says more than that zeros are no program
+  if (!read.ok()) return read;
+  return mapped;
 }
 
 }  // namespace mote

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,9 +15,10 @@
 
 namespace mote {
 
-// kMap: the system reads pages of the file when they are needed, and may drop them again. kRead: the whole file is read
-// at once into memory of the process, for file systems that are slow or may vanish.
-enum class LoadMode { kMap, kRead };
+// kMap: the system reads pages of the file when they are needed, and may drop them again. kMapUnguarded: the same, but
+// for applications that want SIGBUS for themselves: a page that cannot be read ends the process. kRead: the whole file
+// is read at once into memory of the process, for file systems that are slow or may vanish.
+enum class LoadMode { kMap, kMapUnguarded, kRead };
 
 // A part of an open file, such as an asset of a package.
 struct FilePart {
@@ -47,12 +49,17 @@ class Mapped {
 
   const std::string& name() const;                   // the path, or what the source says, for messages
   bool has_path() const;                             // name() is one
+  std::optional<uint32_t> owner() const;             // the user that the file belongs to; of memory nobody
   std::span<const std::byte> file_bytes() const;     // the whole file
   std::span<const std::byte> program_bytes() const;  // the flatbuffer, 64-byte aligned
 
-  // Errors: kFileChanged if the file on disk is no longer the one that was mapped (size, time, identity); of a part, if
-  // the file that it is in was changed. A file that was read into memory may change.
+  // Errors: kFileChanged if the file that was mapped, or that holds the part, has another size or time of change. Its
+  // path may lead to another file by now, or nowhere: what is mapped stays. A file that was read into memory may
+  // change.
   Status check_unchanged() const;
+  // Errors: kFileChanged if a page of the mapping could not be read and was read as zeros. Whoever read from it asks
+  // this before the result is used. Cost: none to speak of.
+  Status check_readable() const;
 
  private:
   friend Result<Mapped> map(const Source& source, LoadMode mode, const Progress& progress);

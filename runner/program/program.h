@@ -25,6 +25,7 @@ enum class Purpose { kRun, kDescribe };
 struct BindOptions {
   Purpose purpose = Purpose::kRun;
   std::string cache_dir{};  // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
+  bool guards_pages = true;  // of files that backends map, by a handler of SIGBUS
   Progress progress{};
 };
 
@@ -47,8 +48,8 @@ class Bound {
   uint32_t num_methods() const { return static_cast<uint32_t>(methods_.size()); }
   const fb::Method& method(uint32_t index) const { return *methods_[index].method; }
   Result<uint32_t> method_index(std::string_view name) const;
-  // The op of each instruction of a method.
   bool has_method(std::string_view name) const { return method_index(name).ok(); }
+  // The op of each instruction of a method.
   std::span<const Op* const> ops(uint32_t method) const { return methods_[method].ops; }
   // For each instruction of a method the delegate that runs it, if one does; empty: the CPU runs all of them.
   std::span<const std::optional<DelegateCall>> delegate_calls(uint32_t method) const {

@@ -23,6 +23,9 @@ class Verified {
 
   // The bytes of a segment; empty if the file has none of this kind.
   std::span<const std::byte> segment(fb::SegmentKind kind) const;
+  // The same in memory of the caller's, for what must stay as it was checked whatever becomes of the file. Errors:
+  // kFileChanged.
+  Result<std::vector<std::byte>> copy(fb::SegmentKind kind) const;
   // The bytes of weights[index]; index < program().weights()->size().
   std::span<const std::byte> weight(uint32_t index) const;
   // The same weight as a tensor for kernels; nothing may write to it.
@@ -38,13 +41,13 @@ class Verified {
   const fb::Program* program_;
 };
 
-inline constexpr std::string_view kCpu = "cpu";
-
-// The backends that run parts of a method, joined by "+", or "cpu".
 // The methods that generate text, of which a target has all or none, and the one that gives embeddings.
 inline constexpr std::string_view kGenerating[] = {"prefill", "decode", "verify"};
 inline constexpr std::string_view kEmbed = "embed";
 
+inline constexpr std::string_view kCpu = "cpu";
+
+// The backends that run parts of a method, joined by "+", or "cpu".
 std::string_view target_of(const fb::Method& method);
 // The ways in which the file can be run, in its order of preference.
 std::vector<std::string_view> targets_of(const fb::Program& program);
@@ -53,7 +56,8 @@ std::vector<std::string_view> targets_of(const fb::Program& program);
 // Errors: kInvalidProgram, naming the file, the field, its value and what would be accepted. Cost: O(program bytes).
 Result<Verified> verify(Mapped mapped);
 
-// Checks the checksums of all segments. Errors: kInvalidProgram naming the segment. Cost: reads the whole file.
+// Checks the checksums of all segments. Errors: kInvalidProgram naming the segment, kFileChanged. Cost: reads the whole
+// file.
 Status check_segments(const Verified& verified);
 
 }  // namespace mote

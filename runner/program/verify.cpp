@@ -78,6 +78,14 @@ std::span<const std::byte> Verified::segment(fb::SegmentKind kind) const {
   return segment == nullptr ? std::span<const std::byte>() : bytes_of(mapped_, *segment);
 }
 
+Result<std::vector<std::byte>> Verified::copy(fb::SegmentKind kind) const {
+  MOTE_RETURN_IF_ERROR(mapped_.check_unchanged());
+  const std::span<const std::byte> bytes = segment(kind);
+  std::vector<std::byte> copied(bytes.begin(), bytes.end());
+  MOTE_RETURN_IF_ERROR(mapped_.check_readable());
+  return copied;
+}
+
 std::span<const std::byte> Verified::weight(uint32_t index) const {
   const fb::Weight* weight = program_->weights()->Get(index);
   return segment(fb::SegmentKind::weights)
@@ -140,6 +148,7 @@ Status check_segments(const Verified& verified) {
   const auto& segments = *verified.program().segments();
   for (uint32_t i = 0; i < segments.size(); ++i) {
     const uint32_t checksum = crc32(bytes_of(verified.file(), *segments[i]));
+    MOTE_RETURN_IF_ERROR(verified.file().check_readable());
     if (checksum == segments[i]->crc32()) continue;
     return invalid(Path{&file, "segments", i},
                    "(%s): crc32 = %08x: its bytes have checksum %08x, so the file is damaged",

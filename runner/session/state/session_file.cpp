@@ -1,7 +1,5 @@
 #include "runner/session/state/session_file.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/crc32.h"
+#include "base/open_file.h"
 #include "session_file_generated.h"
 
 namespace mote {
@@ -125,13 +124,12 @@ class Reader {
   Status invalid(const std::string& what) const { return {Code::kInvalidSession, path_ + ": " + what}; }
 
   Status open() {
-    file_.reset(std::fopen(path_.c_str(), "rb"));
-    const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kFileNotFound : Code::kFileUnreadable;
-    MOTE_REQUIRE(file_ != nullptr, code, "%s: cannot be opened: %s", path_.c_str(), std::strerror(errno));
-    struct stat info{};
-    MOTE_REQUIRE(::fstat(::fileno(file_.get()), &info) == 0 && S_ISREG(info.st_mode), Code::kFileUnreadable,
-                 "%s: must be a regular file", path_.c_str());
-    file_bytes_ = static_cast<uint64_t>(info.st_size);
+    MOTE_ASSIGN(OpenedFile opened, open_regular_file(path_));
+    file_.reset(::fdopen(opened.descriptor.get(), "rb"));
+    MOTE_REQUIRE(file_ != nullptr, Code::kFileUnreadable, "%s: cannot be opened: %s", path_.c_str(),
+                 std::strerror(errno));
+    (void)opened.descriptor.release();  // fclose closes it
+    file_bytes_ = static_cast<uint64_t>(opened.info.st_size);
     return {};
   }
 

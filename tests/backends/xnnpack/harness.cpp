@@ -1,6 +1,7 @@
 #include "tests/backends/xnnpack/harness.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -86,6 +87,8 @@ Loaded::Loaded(Bytes blob, const std::vector<const Owned*>& weights, int num_thr
   if (std::error_code error; !path.empty()) {
     source.cache_prefix = cache_prefix(path, true, "", program_crc32);
     source.file_bytes = std::filesystem::file_size(path, error);
+    struct stat info{};
+    if (::stat(path.c_str(), &info) == 0) source.file_owner = static_cast<uint32_t>(info.st_uid);
   }
   source.target = target;
   source.program_crc32 = program_crc32;

@@ -287,6 +287,65 @@ TEST_F(XnnpackCache, a_folder_in_its_place_is_no_error) {
   EXPECT_EQ(num_files(), 2u);
 }
 
+TEST_F(XnnpackCache, of_somebody_else_is_ignored) {
+  ASSERT_TRUE(load().status().ok());
+  const Bytes sound = read();
+  const auto is_used = [&] {
+    const auto written = fs::last_write_time(cache());
+    return is_file_backed(load()) && fs::last_write_time(cache()) == written;
+  };
+  EXPECT_TRUE(is_used());
+  for (const fs::perms others : {fs::perms::group_write, fs::perms::others_write}) {
+    fs::permissions(cache(), others, fs::perm_options::add);
+    EXPECT_FALSE(is_used());
+    EXPECT_EQ(fs::status(cache()).permissions() & others, fs::perms::none);  // it was written anew
+  }
+  EXPECT_TRUE(is_used());
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(cache().c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(is_used());
+    ASSERT_EQ(::chown(cache().c_str(), 12345, 12345), 0);
+    ASSERT_EQ(::chown(model().c_str(), 12345, 12345), 0);
+    EXPECT_TRUE(is_used());
+  }
+  fs::rename(cache(), folder_ / "elsewhere");
+  fs::create_symlink("elsewhere", cache());
+  const auto written = fs::last_write_time(folder_ / "elsewhere");
+  const Loaded loaded = load();
+  ASSERT_TRUE(loaded.status().ok());
+  EXPECT_EQ(loaded.program().file_backed_bytes(), 0u);
+  EXPECT_TRUE(fs::is_symlink(cache()));
+  EXPECT_EQ(fs::last_write_time(folder_ / "elsewhere"), written);
+}
+
+TEST_F(XnnpackCache, that_becomes_shorter_while_it_is_used_is_an_error_of_the_call) {
+  for (int i = 0; i < 2; ++i) {  // written by this process, then read
+    Loaded loaded = load();
+    ASSERT_TRUE(is_file_backed(loaded));
+    ASSERT_TRUE(loaded.run({&in_}, {{1, kTokensOfCall, 48}}, kTokensOfCall).ok());
+    const Bytes sound = read();
+    fs::resize_file(cache(), 0);
+    const Status status = loaded.run({&in_}, {{1, kTokensOfCall, 48}}, kTokensOfCall);
+    EXPECT_EQ(status.code(), Code::kFileChanged);
+    EXPECT_NE(status.message().find("the file of packed weights became shorter"), std::string::npos);
+    write(sound);
+  }
+}
+
+TEST_F(XnnpackCache, keeps_nothing_of_a_model_that_changed_while_it_was_packed) {
+  const auto aligned = align(blob_);
+  DelegateSource source;
+  source.cache_prefix = model();
+  source.target = "xnnpack";
+  DelegatePart part{"test", {aligned.get(), blob_.size()}, {}};
+  for (const Owned* weight : weights())
+    part.weights.push_back({static_cast<uint32_t>(part.weights.size()), "w", weight->tensor});
+  source.parts.push_back(std::move(part));
+  source.check_unchanged = [] { return Status(Code::kFileChanged, "it changed"); };
+  EXPECT_EQ(find_backend("xnnpack")->load(source).status().message(), "it changed");
+  EXPECT_EQ(num_files(), 1u);
+}
+
 TEST_F(XnnpackCache, loads_at_once_agree) {
   std::vector<std::vector<float>> results(6);
   std::vector<std::thread> threads;

@@ -75,6 +75,20 @@ def both(checked_report, tmp_path_factory, xnnpack):
     return Path(shutil.copy(checked_report.path, tmp_path_factory.mktemp("both")))  # what is packed lies beside it
 
 
+@pytest.mark.parametrize("has_cache_dir", [False, True])
+def test_an_export_leaves_nothing_of_what_was_packed_for_its_check(has_cache_dir, tmp_path, xnnpack, monkeypatch):
+    save_tiny_checkpoint("llama", tmp_path / "llama")
+    (tmp_path / "caches").mkdir()
+    (tmp_path / "out").mkdir()
+    monkeypatch.delenv("MOTE_CACHE_DIR", raising=False)
+    if has_cache_dir:
+        monkeypatch.setenv("MOTE_CACHE_DIR", str(tmp_path / "caches"))
+    report = api.export(tmp_path / "llama", tmp_path / "out" / "m.mote", backends="xnnpack,cpu", check="full")
+    assert not report.notes or not any("not checked on xnnpack" in note for note in report.notes)
+    assert os.listdir(tmp_path / "out") == ["m.mote"]
+    assert os.listdir(tmp_path / "caches") == []
+
+
 def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(both, tmp_path):
     texts = []
     for backend in ("cpu", "xnnpack"):

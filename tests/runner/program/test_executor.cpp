@@ -1,4 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
 
 #include "runner/program/executor.h"
 #include "tests/runner/program/counted_allocations.h"
@@ -35,6 +40,31 @@ TEST(Executor, runs_prefill_decode_and_verify_over_one_state) {
   EXPECT_EQ(session.logits("decode"), row(expected, 3));
   ASSERT_TRUE(session.run("verify", {5, 9, 2}).ok());
   EXPECT_EQ(session.logits("verify"), std::vector<float>(expected.begin() + 4 * kVocabSize, expected.end()));
+}
+
+// A check before the call cannot see it: the file becomes shorter behind it.
+TEST(Executor, a_call_that_read_pages_which_are_gone_fails_and_so_does_every_later_one) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("mote_executor_" + std::to_string(::getpid()) + ".mote");
+  const test::Bytes bytes = test::sum_model().build();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  const auto load_path = [&]() -> Result<std::shared_ptr<const Bound>> {
+    MOTE_ASSIGN(Mapped mapped, map(path.string()));
+    MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+    return bind(std::move(verified));
+  };
+  test::SumSession session(load_path(), {.max_tokens = 8});
+  ASSERT_TRUE(session.status.ok()) << session.status.message();
+  ASSERT_TRUE(session.run("prefill", {3, 1, 4}).ok());
+  std::filesystem::resize_file(path, 0);
+  for (int i = 0; i < 2; ++i) {
+    const Status status = session.run("decode", {1});
+    EXPECT_EQ(status.code(), Code::kFileChanged);
+    EXPECT_EQ(status.message(),
+              path.string() + ": the file became shorter, or its disk failed, after it was loaded; load it again");
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(Executor, gives_the_same_logits_however_a_prompt_is_cut) {

@@ -55,15 +55,33 @@ TEST_F(Map, notices_that_the_file_changed) {
   const std::string path = write(file);
   const auto appended = map(path);
   std::ofstream(path, std::ios::binary | std::ios::app) << "x";
-  expect(appended->check_unchanged(), Code::kFileChanged, path + ": the file was changed or replaced");
+  expect(appended->check_unchanged(), Code::kFileChanged, path + ": the file was changed after it was loaded");
+}
 
+TEST_F(Map, goes_on_with_the_file_that_it_mapped_when_the_path_leads_elsewhere) {
+  const test::Bytes file = test::sum_model().build();
   const auto replaced = map(write(file, "other.mote"));
-  fs::rename(write(file, "new.mote"), folder_ / "other.mote");
-  expect(replaced->check_unchanged(), Code::kFileChanged, "changed or replaced");
-
+  fs::rename(write(test::Bytes(file.size()), "new.mote"), folder_ / "other.mote");
   const auto removed = map(write(file, "gone.mote"));
   fs::remove(folder_ / "gone.mote");
-  expect(removed->check_unchanged(), Code::kFileChanged, "changed or replaced");
+  for (const Mapped* mapped : {&*replaced, &*removed}) {
+    EXPECT_TRUE(mapped->check_unchanged().ok());
+    EXPECT_TRUE(std::equal(file.begin(), file.end(), mapped->file_bytes().begin(), mapped->file_bytes().end()));
+  }
+}
+
+TEST_F(Map, a_file_that_becomes_shorter_is_an_error_and_not_the_end) {
+  const test::Bytes file = test::sum_model().build();
+  const std::string path = write(file);
+  const auto mapped = map(path);
+  EXPECT_TRUE(mapped->check_readable().ok());
+  fs::resize_file(path, 0);
+  const std::byte first = *static_cast<const volatile std::byte*>(mapped->file_bytes().data());
+  EXPECT_EQ(first, std::byte{0});
+  expect(mapped->check_readable(), Code::kFileChanged, path + ": the file became shorter");
+  expect(mapped->check_unchanged(), Code::kFileChanged, path + ": the file became shorter");
+  const std::span<const std::byte> program = mapped->program_bytes();
+  EXPECT_TRUE(std::equal(program.begin(), program.end(), file.begin() + 64));
 }
 
 TEST_F(Map, a_file_that_was_read_may_change_or_vanish) {
@@ -239,10 +257,29 @@ TEST_F(Map, tells_how_much_is_read_and_stops_when_it_is_told_to) {
 
 TEST_F(Map, reports_what_cannot_be_opened) {
   expect(map((folder_ / "missing.mote").string()).status(), Code::kFileNotFound, "missing.mote: cannot be opened");
-  expect(map(folder_.string()).status(), Code::kFileUnreadable, "must be a regular file");
+  expect(map(folder_.string()).status(), Code::kFileUnreadable,
+         "is a folder: must be a regular file; 'mote export CHECKPOINT'");
   const std::string fifo = (folder_ / "fifo.mote").string();
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  expect(map(fifo).status(), Code::kFileUnreadable, "must be a regular file");
+  expect(map(fifo).status(), Code::kFileUnreadable, "is a named pipe: must be a regular file");
+}
+
+TEST_F(Map, says_what_it_is_that_somebody_took_for_a_model) {
+  const auto says = [&](std::string start, const std::string& message) {
+    start.resize(200);
+    const auto bytes = std::as_bytes(std::span(start));
+    expect(map(write({bytes.begin(), bytes.end()})).status(), Code::kInvalidProgram, "not a .mote file: " + message);
+  };
+  says("GGUF\x03",
+       "it is a GGUF file, which cannot be converted: take the checkpoint that it was made of; 'mote export");
+  says(std::string("\x20\0\0\0\0\0\0\0{\"a\"", 12), "it is a safetensors file, weights of a checkpoint; 'mote export");
+  says(std::string("PK\x03\x04", 4), "it is a zip archive, or weights of PyTorch; 'mote export");
+  says("\n <!DocType html><html>", "it is a web page");
+  says("<html>", "it is a web page");
+  says("version https://git-lfs.github.com/spec/v1\noid", "it is a Git LFS pointer");
+  says("\x1f\x8b\x08", "it is compressed with gzip");
+  says("MOTESESS", "it is a saved session");
+  says("something", "the first 8 bytes are not MOTE");
 }
 
 TEST_F(Map, refuses_an_empty_or_short_file) {
