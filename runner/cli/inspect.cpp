@@ -228,7 +228,8 @@ void keep_method(Json& about, const std::string& flag, const std::string& name) 
   std::vector<std::string> known;
   for (const Json& method : about["methods"]) {
     if (method["name"] == name || method["label"] == name) kept.push_back(method);
-    if (std::find(known.begin(), known.end(), method["name"]) == known.end()) known.push_back(method["name"]);
+    const auto own = method["name"].get<std::string>();
+    if (std::find(known.begin(), known.end(), own) == known.end()) known.push_back(own);
   }
   if (kept.empty()) throw InputError(flag + " " + name + ": the file has no such method (has: " + joined(known) + ")");
   about["methods"] = kept;
