@@ -21,7 +21,8 @@ PAGE_SOURCES := scripts/build_page.sh \
                 $(shell find llm_server/page -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style docs clean
+.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style docs clean wheel \
+        try-install test-lowest
 all: build
 
 $(STAMPS)/system: scripts/install_system_packages.sh
@@ -35,7 +36,7 @@ $(STAMPS)/venv: pyproject.toml $(STAMPS)/system
 	@echo "Installing Python packages"
 	@$(PIP) install --upgrade pip
 	@$(PIP) install torch==2.13.0
-	@$(PIP) install "scikit-build-core>=0.11" "pybind11>=2.13" "setuptools-scm>=8" "cmake>=3.25,<4" ninja
+	@$(PIP) install "scikit-build-core>=0.11" "pybind11>=2.13" "setuptools-scm>=8" "click>=8.1" "cmake>=3.25,<4" ninja
 	@touch $@
 
 # The package's modules and the tests are targets of one build folder.
@@ -125,6 +126,19 @@ SOAK_SECONDS ?= 3600
 soak: $(STAMPS)/test-asan
 	sh scripts/soak.sh $(SOAK_SECONDS)
 	$(BIN)/python scripts/soak_server.py
+
+# A wheel for this machine that carries its libraries, in dist/. `make wheel WHEEL=aarch64`: for another one.
+WHEEL ?= $(shell uname -m)
+wheel:
+	PYTHON=$(PYTHON) scripts/build_wheel.sh $(WHEEL)
+
+# The newest wheel in a minimal Debian; as root.
+try-install: out/demo.mote
+	scripts/try_install.sh "$$(ls -t dist/*_$$(uname -m).whl | head -1)" out/demo.mote
+
+# Exporting with the oldest versions that pyproject.toml allows, in an environment of their own.
+test-lowest: $(STAMPS)/test-packages
+	PYTHON=$(PYTHON) scripts/test_lowest.sh
 
 style: $(STAMPS)/test-packages
 	$(BIN)/ruff check .
