@@ -15,6 +15,7 @@ from llm_export.errors import FileError, ProgramError
 from llm_export.program import flat
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
+    CheckFigures,
     DelegateSpec,
     GoldenSample,
     MemoryPlan,
@@ -165,4 +166,14 @@ def _metadata(program, segments: tuple[flat.SegmentRecord, ...], contents: memor
         provenance, program.vocabSize, program.maxPositionEmbeddings, program.bosTokenId, tuple(map(int,
         program.eosTokenIds)),
         flat.text(program.generationConfig), golden, stored.get("tokenizer", b""), stored.get("chat_template", b""),
+        _check(program.check),
+    )  # fmt: skip
+
+
+def _check(table) -> CheckFigures | None:
+    if table is None:
+        return None
+    return CheckFigures(
+        flat.text(table.mode), table.medianRelativeError, table.maxRelativeError, table.tolerance, table.top1Agreement,
+        table.numPositions,
     )  # fmt: skip

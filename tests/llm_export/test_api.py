@@ -31,7 +31,10 @@ def test_checked_files_pass_their_golden_samples(checkpoint, tmp_path, recipe, c
     with Model.load(report.path) as model, model.session() as session:
         model.check_segments()
         result = session.check_golden()
+        kept = model.describe()["check"]
     assert result["passed"] and len(result["samples"]) == 2
+    assert (kept["mode"], kept["num_positions"]) == (check, report.check.num_positions)
+    assert kept["max_relative_error"] == pytest.approx(report.check.max_relative_error, rel=1e-5)
 
 
 @pytest.mark.parametrize("model_type", ["mixtral", "gpt_oss"])

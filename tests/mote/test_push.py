@@ -83,6 +83,7 @@ def test_uploads_the_file_and_its_card(hub, mote, file, monkeypatch):
     assert files["demo-8da4w.mote"] == file.read_bytes()
     card = files["README.md"].decode()
     assert front_matter(card)["library_name"] == "mote" and "| `demo-8da4w.mote` |" in card
+    assert "not checked" not in card
 
 
 def test_a_card_of_somebody_else_is_kept(hub, mote, file, monkeypatch):

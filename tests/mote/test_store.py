@@ -123,9 +123,10 @@ def test_show_tells_what_a_model_is(demo, mote):
     assert lines["model"] == "demo (qwen3)" and lines["parameters"] == "4.6 M"
     assert lines["recipe"] == "8da4w group_size=32 embedding=8" and lines["context"] == "up to 2048 positions"
     assert lines["chat template"] == "yes" and lines["licence"] == "mit" and lines["path"] == str(demo)
-    assert lines["from"].startswith("download of org/demo cccc")
+    assert "of 48 positions" in lines["checked"] and lines["from"].startswith("download of org/demo cccc")
     found = json.loads(mote("show", demo, "--json").out)
     assert found["num_parameters"] == 4_591_648 and found["manifest"]["repo"] == "org/demo"
+    assert found["check"]["mode"] == "full" and found["check"]["num_positions"] > 0
 
 
 def test_show_pulls_nothing(demo, mote):

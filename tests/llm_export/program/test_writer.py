@@ -12,6 +12,7 @@ from llm_export.partition import Partitioned
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import (
+    CheckFigures,
     Dim,
     GoldenSample,
     Instruction,
@@ -71,7 +72,8 @@ def planned():
 def metadata():
     provenance = Provenance("org/model", "abc", "llama", "none", "0.1", "2.13", "5.23", "Apache, é")
     golden = GoldenSample("hi", (1, 2), (3,), (4, 5), (0.5, -1.0), 1e-4)
-    return Metadata(provenance, 128, 64, 1, (2, 3), '{"top_p": 0.9}', (golden,), b'{"model": {}}', "{{ x }} é".encode())
+    template, check = "{{ x }} é".encode(), CheckFigures("full", 0.5, 0.25, 0.125, 0.75, 30)
+    return Metadata(provenance, 128, 64, 1, (2, 3), '{"top_p": 0.9}', (golden,), b'{"model": {}}', template, check)
 
 
 def test_reads_back_what_was_written(tmp_path, planned, metadata):
@@ -84,7 +86,7 @@ def test_reads_back_what_was_written(tmp_path, planned, metadata):
     assert file.planned.methods == planned.methods
     assert file.planned.program.states == planned.program.states
     assert file.metadata.golden_samples[0].tolerance == pytest.approx(1e-4)
-    assert file.metadata.provenance == metadata.provenance
+    assert (file.metadata.provenance, file.metadata.check) == (metadata.provenance, metadata.check)
     assert (file.metadata.tokenizer, file.metadata.chat_template) == (metadata.tokenizer, metadata.chat_template)
     assert (file.metadata.eos_token_ids, file.metadata.generation_config) == ((2, 3), '{"top_p": 0.9}')
     for index, spec in enumerate(WEIGHTS):
@@ -149,3 +151,14 @@ def test_a_damaged_segment_is_found(tmp_path, planned, metadata):
     path.write_bytes(data)
     with pytest.raises(FileError, match="segment chat_template"):
         read_program(path).check_segments()
+
+
+def test_figures_of_a_check_take_the_place_of_any_others(tmp_path, planned, metadata):
+    path = tmp_path / "m.mote"
+    write_program(path, planned, metadata, chunks)
+    size = path.stat().st_size
+    zeros = CheckFigures("full", 0.0, 0.0, 0.0, 0.0, 0)
+    replace_metadata(path, planned, replace(metadata, check=zeros))
+    assert read_program(path).metadata.check == zeros
+    replace_metadata(path, planned, metadata)
+    assert (read_program(path).metadata.check, path.stat().st_size) == (metadata.check, size)

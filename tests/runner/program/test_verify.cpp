@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tests/runner/program/refusal.h"
@@ -240,6 +241,20 @@ TEST(Verify, rejects_token_ids_outside_the_vocabulary) {
   expect_refused([](auto& p) { p.bos_token_id = 11; }, "bos_token_id = 11");
   expect_refused([](auto& p) { p.max_position_embeddings = 0; }, "max_position_embeddings = 0");
 }
+
+TEST(Verify, rejects_figures_of_a_check_that_are_no_numbers) {
+  const auto check = [](auto& p) -> fb::CheckT& {
+    p.check = std::make_unique<fb::CheckT>();
+    p.check->mode = "full";
+    p.check->median_relative_error = p.check->max_relative_error = p.check->tolerance = p.check->top1_agreement = 1;
+    p.check->num_positions = 2;
+    return *p.check;
+  };
+  expect_refused([&](auto& p) { check(p).tolerance = -1; }, "check tolerance = -1");
+  expect_refused([&](auto& p) { check(p).top1_agreement = NAN; }, "check top1_agreement = nan");
+  expect_refused([&](auto& p) { check(p).num_positions = -1; }, "check.num_positions = -1");
+}
+
 TEST(Verify, rejects_golden_samples_that_do_not_fit_together) {
   const auto sample = [](fb::ProgramT& p) -> fb::GoldenSampleT& {
     p.golden_samples.push_back(std::make_unique<fb::GoldenSampleT>());
