@@ -192,7 +192,7 @@ TEST_F(Map, refuses_a_descriptor_that_is_no_open_file) {
   };
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  refused(ends[0], Code::kFileUnreadable, "asset: must be a regular file");
+  refused(ends[0], Code::kFileUnreadable, "asset: is a named pipe: must be a regular file");
   ::close(ends[0]);
   ::close(ends[1]);
   refused(ends[0], Code::kInvalidArgument, format("asset: descriptor = %d: is not open", ends[0]));
