@@ -325,7 +325,7 @@ TEST(Verify, rejects_outputs_other_than_logits) {
         p.methods[kVerify]->name = "prefill";
         p.methods[kPrefill]->name = "verify";
       },
-      "methods[2].outputs[0] must be logits, float32 [1, 1, 11]");
+      "methods[0].outputs[0] must be logits, float32 [1, T, 11]");
   expect_refused([](auto& p) { p.methods[0]->outputs = {}; }, "methods[0] has 2 inputs and 0 outputs");
   expect_refused([](auto& p) { p.methods[0]->outputs = {99}; }, "methods[0].outputs[0] = 99");
   expect_refused([](auto& p) { p.methods[0]->outputs = {kEmbeddingWeight}; },

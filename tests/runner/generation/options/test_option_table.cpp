@@ -62,7 +62,7 @@ TEST(OptionTable, every_row_has_a_name_of_its_own_and_says_in_one_sentence_what_
     EXPECT_EQ(option.choices.empty(), option.kind != OptionKind::kChoice) << name;
   }
   EXPECT_GT(names.size(), 50u);
-  for (const char* unknown : {"", "TOP_P", "top-p", "top_p ", "num_threads", "kv_type", "load_mode"})
+  for (const char* unknown : {"", "TOP_P", "top-p", "top_p ", "workers", "load_mode"})
     EXPECT_EQ(find_option(unknown), nullptr) << unknown;
 }
 
@@ -149,7 +149,7 @@ TEST(OptionTable, describes_all_of_it_as_json) {
   for (size_t i = 0; i < all_options().size(); ++i) {
     const Option& option = all_options()[i];
     const JsonTree& row = described->children[i];
-    ASSERT_EQ(row.names.size(), 11u);
+    ASSERT_EQ(row.names.size(), 12u);
     EXPECT_EQ(text(row, "name"), option.name);
     EXPECT_EQ(text(row, "type"), name_of(option.kind));
     EXPECT_EQ(text(row, "unit"), option.unit);
