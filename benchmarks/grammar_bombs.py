@@ -98,12 +98,32 @@ def lark_chain(count: int) -> str:
     return "start: r0\n" + "".join(f"r{i}: r{i + 1}\n" for i in range(count)) + f'r{count}: "x"\n'
 
 
-def bombs() -> dict[str, dict]:
-    schemas = {
+def schemas() -> dict[str, dict]:
+    return values() | objects()
+
+
+def values() -> dict[str, dict]:
+    return {
         "enum 80000 integers": enum(80_000),
         "enum 10000 strings": {"enum": words(10_000)},
         "enum 100 kB strings": {"enum": [f"{i}" + "x" * 10_000 for i in range(100)]},
         "two enums of 40000": {"allOf": [enum(40_000), enum(40_000)]},
+        "anyOf 1900 constants": constants(1900, "anyOf"),
+        "anyOf 20000 constants": constants(20_000, "anyOf"),
+        "oneOf 1900 constants": constants(1900, "oneOf"),
+        "oneOf 20000 constants": constants(20_000, "oneOf"),
+        "oneOf 1000 tagged": tagged(1000),
+        "anyOf 11 x 11 x 11": {"allOf": [{"anyOf": [{"const": i} for i in range(11)]} for _ in range(3)]},
+        "oneOf of 40 enums of 1000": {"oneOf": [{"enum": list(range(1000 * i, 1000 * i + 1000))} for i in range(40)]},
+        "maxLength 3000": {"type": "string", "maxLength": 3000},
+        "multipleOf 997 x 15": {"prefixItems": [{"type": "integer", "multipleOf": 997 - i} for i in range(15)]},
+        "maxItems 100000": {"type": "array", "items": {"type": "null"}, "maxItems": 100_000},
+        "types 80000": {"type": ["string"] * 80_000, "enum": words(10_000)},
+    }  # fmt: skip
+
+
+def objects() -> dict[str, dict]:
+    return {
         "patterns 400 anchored": patterns(400, "^a%d$"),
         "patterns 1400 anchored": patterns(1400, "^a%d$"),
         "patterns 1400 prefixes": patterns(1400, "^a%d_"),
@@ -116,13 +136,6 @@ def bombs() -> dict[str, dict]:
         "patterns 300 x properties 300": {
             **patterns(300, "^x%d"), "properties": {f"p{i}": {} for i in range(300)}, "additionalProperties": False,
         },
-        "anyOf 1900 constants": constants(1900, "anyOf"),
-        "anyOf 20000 constants": constants(20_000, "anyOf"),
-        "oneOf 1900 constants": constants(1900, "oneOf"),
-        "oneOf 20000 constants": constants(20_000, "oneOf"),
-        "oneOf 1000 tagged": tagged(1000),
-        "anyOf 11 x 11 x 11": {"allOf": [{"anyOf": [{"const": i} for i in range(11)]} for _ in range(3)]},
-        "oneOf of 40 enums of 1000": {"oneOf": [{"enum": list(range(1000 * i, 1000 * i + 1000))} for i in range(40)]},
         "properties 600": properties(600, False),
         "properties 5000": properties(5000, False),
         "properties 9000": properties(9000, False),
@@ -140,19 +153,17 @@ def bombs() -> dict[str, dict]:
         "definitions 50000": {"$defs": {str(i): {} for i in range(50_000)}, "type": "null"},
         "extensions 50000, anyOf 1000": {**{f"x-{i}": 0 for i in range(50_000)}, **constants(1000, "anyOf")},
         "long key, anyOf 1900": {"$defs": {LONG_KEY: constants(1900, "anyOf")}, "$ref": "#/$defs/" + LONG_KEY},
-        "types 80000": {"type": ["string"] * 80_000, "enum": words(10_000)},
         "formats 300": {"type": "object", "properties": {f"f{i}": {"type": "string", "format": "email"}
                                                          for i in range(300)}},
-        "maxLength 3000": {"type": "string", "maxLength": 3000},
         "maxLength 100 x 200": {"type": "object", "properties": {f"m{i}": {"type": "string", "maxLength": 100}
                                                                  for i in range(200)}},
-        "multipleOf 997 x 15": {"prefixItems": [{"type": "integer", "multipleOf": 997 - i} for i in range(15)]},
-        "maxItems 100000": {"type": "array", "items": {"type": "null"}, "maxItems": 100_000},
         "pattern of sets x 300": {"type": "object", "properties": {f"m{i}": {"type": "string", "pattern": "^[^a]{40}$"}
                                                                    for i in range(300)}},
     }  # fmt: skip
-    sources = {name: {"json_schema": json.dumps(schema)} for name, schema in schemas.items()}
-    regexes = {
+
+
+def regexes() -> dict[str, str]:
+    return {
         "regex repetitions": "(((a{1000}){1000}){1000})",
         "regex of nothing": "(((){1000}){1000}){1000}",
         "regex subsets": "(a|b)*a(a|b){30}",
@@ -168,8 +179,10 @@ def bombs() -> dict[str, dict]:
         "regex optional": "a?" * 2000,
         "regex overlapping sets": "|".join(f"[a-{chr(98 + i % 24)}]" + f"x{i}" for i in range(20_000)),
     }
-    sources |= {name: {"regex": regex} for name, regex in regexes.items()}
-    grammars = {
+
+
+def grammars() -> dict[str, str]:
+    return {
         "gbnf chain 18000": chain(18_000, False),
         "gbnf chain 18000, last first": chain(18_000, True),
         "gbnf 700 alternatives": alternatives(700),
@@ -186,7 +199,15 @@ def bombs() -> dict[str, dict]:
         "lark 20000 words, any case": "start: " + " | ".join(f'"{word}"i' for word in words(20_000)),
         "lark ignored": "start: " + "A " * 20_000 + "\nA: /[a-z]+/\n" + "%ignore /[ \\t]+/\n" * 2000,
     }  # fmt: skip
-    return sources | {name: {"grammar": grammar} for name, grammar in grammars.items()}
+
+
+def bombs() -> dict[str, dict[str, str]]:
+    """Returns the arguments of `Grammar` by name."""
+    return {
+        **{name: {"json_schema": json.dumps(schema)} for name, schema in schemas().items()},
+        **{name: {"regex": regex} for name, regex in regexes().items()},
+        **{name: {"grammar": grammar} for name, grammar in grammars().items()},
+    }
 
 
 def memory_mb(line: str) -> float:

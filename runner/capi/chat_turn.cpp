@@ -87,6 +87,17 @@ mote_error_code mote_chat_set(mote_chat* handle, mote_chat_field field, const ch
   });
 }
 
+mote_error_code mote_chat_set_is_cancelled(mote_chat* handle, mote_is_cancelled is_cancelled, void* user_data,
+                                           mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto chat, enter(handle));
+    std::function<bool()> ask;
+    if (is_cancelled != nullptr) ask = [is_cancelled, user_data] { return is_cancelled(user_data) != 0; };
+    chat->conversation.set_is_cancelled(std::move(ask));
+    return {};
+  });
+}
+
 mote_error_code mote_chat_append(mote_chat* handle, const char* message, size_t message_bytes, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto chat, enter(handle));

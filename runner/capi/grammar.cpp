@@ -1,4 +1,10 @@
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "runner/capi/handles.h"
+#include "runner/generation/options/compiled_grammars.h"
 #include "runner/generation/vocabulary.h"
 
 using mote::Code;
@@ -8,13 +14,28 @@ using mote::capi::give;
 using mote::capi::guarded;
 using mote::capi::share;
 
+namespace {
+
+using Compiled = mote::Result<std::shared_ptr<const mote::Grammar>>;
+
+// A model keeps those for its own vocabulary.
+Compiled compiled(const mote::capi::Object<mote_vocabulary>& vocabulary, std::string_view source,
+                  const mote::constraints::GrammarOptions& options, std::function<bool()> is_cancelled) {
+  if (const auto model = vocabulary.model.lock(); model != nullptr)
+    return mote::compiled_grammar(*model, std::string(source), options, is_cancelled);
+  mote::constraints::WorkBudget budget(std::move(is_cancelled));
+  return mote::Grammar::compile(vocabulary.vocabulary, source, options, budget);
+}
+
+}  // namespace
+
 mote_error_code mote_model_vocabulary(const mote_model* handle, mote_vocabulary** out, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
     MOTE_ASSIGN(auto vocabulary, mote::vocabulary_of(*model->model));
-    return give(out, std::move(vocabulary));
+    return give(out, std::move(vocabulary), std::weak_ptr<const mote::Model>(model->model));
   });
 }
 
@@ -60,7 +81,11 @@ mote_error_code mote_grammar_open(const mote_vocabulary* handle, const mote_gram
     options.syntax = static_cast<mote::constraints::Syntax>(from.syntax);
     options.whitespace = static_cast<mote::constraints::JsonWhitespace>(from.json_whitespace);
     const std::string_view source(from.source_bytes > 0 ? from.source : "", from.source_bytes);
-    MOTE_ASSIGN(auto grammar, mote::Grammar::compile(vocabulary->vocabulary, source, options));
+    std::function<bool()> is_cancelled;
+    if (from.is_cancelled != nullptr) {
+      is_cancelled = [call = from.is_cancelled, data = from.user_data] { return call(data) != 0; };
+    }
+    MOTE_ASSIGN(auto grammar, compiled(*vocabulary, source, options, std::move(is_cancelled)));
     return give(out, std::move(grammar));
   });
 }

@@ -211,6 +211,7 @@ template <>
 struct Object<mote_vocabulary> {
   static constexpr const char* kName = "vocabulary";
   std::shared_ptr<const constraints::Vocabulary> vocabulary;
+  std::weak_ptr<const Model> model{};  // whose own it is
 };
 
 template <>

@@ -9,6 +9,7 @@
 namespace mote::constraints {
 namespace {
 
+constexpr int kMaxSortedLevels = 32;
 constexpr size_t kMaxPlainItems = 24;  // of a list in which states are looked for one by one
 
 uint64_t mix(uint64_t hash, uint64_t value) {
@@ -135,13 +136,42 @@ class Closure {
     return is_new ? make_stack(std::move(returns), a->may_end || b->may_end) : a;
   }
 
+  // The union of all. Cost: of many, that of sorting their returns. Below a level they are merged one after the other,
+  // which takes less room for calls.
+  StackPointer unite(std::vector<StackPointer> stacks, int level = 0) {
+    if (stacks.size() <= 2 || level > kMaxSortedLevels) {
+      StackPointer result = std::move(stacks[0]);
+      for (size_t i = 1; i < stacks.size(); ++i) result = merge(result, stacks[i]);
+      return result;
+    }
+    std::vector<Return> all;
+    bool may_end = false;
+    bool are_equal = true;
+    for (const StackPointer& stack : stacks) {
+      may_end |= stack->may_end;
+      are_equal = are_equal && equal(stack, stacks[0]);
+      if (!spend(1 + stack->returns.size())) return stacks[0];
+      all.insert(all.end(), stack->returns.begin(), stack->returns.end());
+    }
+    if (are_equal) return std::move(stacks[0]);
+    std::stable_sort(all.begin(), all.end(), [](const Return& a, const Return& b) { return a.state < b.state; });
+    std::vector<Return> returns;
+    for (size_t begin = 0; begin < all.size();) {
+      std::vector<StackPointer> rests;
+      const uint32_t state = all[begin].state;
+      for (; begin < all.size() && all[begin].state == state; ++begin) rests.push_back(std::move(all[begin].rest));
+      returns.push_back({state, unite(std::move(rests), level + 1)});
+    }
+    return make_stack(std::move(returns), may_end);
+  }
+
   // Opens called rules in ascending number: every rule that calls another before its first byte has a lower number, so
   // all callers of a rule are merged before the rule is opened.
   void call_rules() {
     for (size_t i = 0; i < result_.num_kernel; ++i) add_calls(Item(result_.items[i]));
     while (!pending_.empty() && !exhausted_) {
       const auto first = pending_.begin();
-      Item item{automaton_.rule_start(first->first), std::move(first->second)};
+      Item item{automaton_.rule_start(first->first), unite(std::move(first->second))};
       pending_.erase(first);
       add_calls(item);
       result_.items.push_back(std::move(item));
@@ -155,8 +185,7 @@ class Closure {
       const bool is_tail = automaton_.state(call.target).is_tail();
       if (!is_tail && item.stack->depth >= kMaxStackDepth) continue;
       StackPointer after = is_tail ? item.stack : make_stack({{call.target, item.stack}}, false);
-      const auto [found, is_new] = pending_.try_emplace(call.rule, after);
-      if (!is_new) found->second = merge(found->second, after);
+      pending_[call.rule].push_back(std::move(after));
     }
   }
 
@@ -164,7 +193,7 @@ class Closure {
   Configuration result_;
   std::unordered_map<uint32_t, size_t> places_;  // of the items by state, once there are many
   std::vector<Item> waiting_;
-  std::map<RuleId, StackPointer> pending_;
+  std::map<RuleId, std::vector<StackPointer>> pending_;  // of each called rule: what follows its calls
   size_t work_ = 0;
   bool exhausted_ = false;
 };

@@ -66,18 +66,17 @@ class Subsets {
   // left. False: that is so.
   bool leave_out_settled_groups() {
     uint32_t settled = KeyGroups::kNone;
+    uint32_t end = KeyGroups::kNone;
     for (const uint32_t state : targets_) {
-      if (!groups_->is_last[state]) continue;
+      if (groups_->end_of[state] == KeyGroups::kNone) continue;
       const uint32_t group = groups_->of_state[state];
       if (group == Rules::kLeftOut || (settled != KeyGroups::kNone && settled != group)) return false;
       settled = group;
+      end = std::min(end, groups_->end_of[state]);
     }
     if (settled == KeyGroups::kNone) return true;
-    uint32_t kept = kNoState;
-    for (const uint32_t state : targets_) {
-      if (groups_->of_state[state] == settled && groups_->is_last[state]) kept = std::min(kept, state);
-    }
-    std::erase_if(targets_, [&](uint32_t state) { return groups_->of_state[state] == settled && state != kept; });
+    std::erase_if(targets_,
+                  [&](uint32_t state) { return groups_->of_state[state] == settled && groups_->end_of[state] != end; });
     return true;
   }
 

@@ -131,7 +131,7 @@ struct KeyGroups {
   static constexpr uint32_t kNone = kUnbounded - 1;  // of no keys
 
   std::vector<uint32_t> of_state{};  // a group, Rules::kLeftOut or kNone
-  std::vector<bool> is_last{};       // a key of the group ends here, whatever follows
+  std::vector<uint32_t> end_of{};    // where a key ends for good, before whatever follows; kNone: it may still differ
   bool only_known = false;           // a key of no group is none
 };
 

@@ -61,24 +61,27 @@ class NfaBuilder {
     return nfa_.add_state();
   }
 
-  // Appends an expression behind `from` and returns the state in which its texts end. Adds no edge into `from`.
-  Result<uint32_t> append(ExpressionId id, uint32_t from) {
-    MOTE_REQUIRE(++depth_ <= 4 * kMaxNesting, Code::kInvalidArgument, "the grammar is nested deeper than %zu levels",
-                 kMaxNesting);
-    MOTE_RETURN_IF_ERROR(budget_.spend(1));  // for nothing, too
+  // Appends an expression behind `from` and returns the state in which its texts end. Adds no edge into `from`. What it
+  // calls is not inlined, because it is as deep as expressions are nested, in threads with little room.
+  [[gnu::noinline]] Result<uint32_t> append(ExpressionId id, uint32_t from) {
+    MOTE_RETURN_IF_ERROR(enter());
     Result<uint32_t> end = append_kind(rules_.expression(id), from);
     --depth_;
     return end;
   }
 
-  Result<uint32_t> append_kind(const Expression& e, uint32_t from) {
+  [[gnu::noinline]] Status enter() {
+    MOTE_REQUIRE(++depth_ <= 4 * kMaxNesting, Code::kInvalidArgument, "the grammar is nested deeper than %zu levels",
+                 kMaxNesting);
+    return budget_.spend(1);  // for nothing, too
+  }
+
+  [[gnu::always_inline]] Result<uint32_t> append_kind(const Expression& e, uint32_t from) {
     switch (e.kind) {
       case ExpressionKind::kBytes: return append_bytes(e.bytes, from);
       case ExpressionKind::kTexts: return append_texts_of(e, from);
       case ExpressionKind::kCharacters: return append_characters(e.characters, from);
-      case ExpressionKind::kSequence:
-        for (const ExpressionId child : e.children) { MOTE_ASSIGN(from, append(child, from)); }
-        return from;
+      case ExpressionKind::kSequence: return append_sequence(e.children, from);
       case ExpressionKind::kChoice: return append_choice(e.children, from);
       case ExpressionKind::kRepeat: return append_repeat(e, from);
       case ExpressionKind::kRule: return append_rule(e.index, from);
@@ -89,13 +92,18 @@ class NfaBuilder {
     return Status(Code::kInternal, "an expression of an unknown kind");
   }
 
+  [[gnu::noinline]] Result<uint32_t> append_sequence(const std::vector<ExpressionId>& parts, uint32_t from) {
+    for (const ExpressionId part : parts) { MOTE_ASSIGN(from, append(part, from)); }
+    return from;
+  }
+
   Result<uint32_t> append_byte(uint32_t from, uint8_t byte) {
     MOTE_ASSIGN(const uint32_t next, add_state());
     nfa_.add_bytes(from, byte, byte, next);
     return next;
   }
 
-  Result<uint32_t> append_bytes(const std::string& text, uint32_t from) {
+  [[gnu::noinline]] Result<uint32_t> append_bytes(const std::string& text, uint32_t from) {
     for (const char c : text) { MOTE_ASSIGN(from, append_byte(from, static_cast<uint8_t>(c))); }
     return from;
   }
@@ -108,7 +116,7 @@ class NfaBuilder {
     }
   }
 
-  Result<uint32_t> append_texts_of(const Expression& e, uint32_t from) {
+  [[gnu::noinline]] Result<uint32_t> append_texts_of(const Expression& e, uint32_t from) {
     std::vector<std::string_view> texts;
     add_texts(e, texts);
     MOTE_ASSIGN(const uint32_t end, add_state());
@@ -117,7 +125,7 @@ class NfaBuilder {
   }
 
   // A tree: texts that begin alike share their beginning.
-  Status append_texts(std::vector<std::string_view> texts, uint32_t from, uint32_t to) {
+  [[gnu::noinline]] Status append_texts(std::vector<std::string_view> texts, uint32_t from, uint32_t to) {
     HeldBytes held(budget_);
     held.add(texts.capacity() * sizeof(std::string_view));
     MOTE_RETURN_IF_ERROR(budget_.spend(texts.size() * static_cast<size_t>(std::bit_width(texts.size())) / 2));
@@ -146,7 +154,7 @@ class NfaBuilder {
     return {};
   }
 
-  Result<uint32_t> append_characters(const std::vector<CodePointRange>& ranges, uint32_t from) {
+  [[gnu::noinline]] Result<uint32_t> append_characters(const std::vector<CodePointRange>& ranges, uint32_t from) {
     const CharacterGraph& graph = building_.characters.of(ranges, budget_);
     MOTE_RETURN_IF_ERROR(budget_.spend(graph.edges.size() / 2));
     const auto base = static_cast<uint32_t>(nfa_.num_states());
@@ -156,30 +164,40 @@ class NfaBuilder {
     return base;
   }
 
-  Result<uint32_t> append_choice(const std::vector<ExpressionId>& branches, uint32_t from) {
-    MOTE_ASSIGN(const uint32_t end, add_state());
-    std::vector<std::string_view> texts;
+  [[gnu::noinline]] Result<uint32_t> append_choice(const std::vector<ExpressionId>& branches, uint32_t from) {
+    MOTE_ASSIGN(const uint32_t end, append_texts_among(branches, from));
     for (const ExpressionId branch : branches) {
-      MOTE_RETURN_IF_ERROR(budget_.spend(1));
-      const Expression& e = rules_.expression(branch);
-      if (e.kind == ExpressionKind::kBytes) {
-        texts.push_back(e.bytes);
-        continue;
-      }
-      if (e.kind == ExpressionKind::kTexts) {
-        add_texts(e, texts);
-        continue;
-      }
+      if (is_text(branch)) continue;
       MOTE_ASSIGN(const uint32_t start, add_state());
       nfa_.add_empty(from, start);
       MOTE_ASSIGN(const uint32_t branch_end, append(branch, start));
       nfa_.add_empty(branch_end, end);
     }
+    return end;
+  }
+
+  bool is_text(ExpressionId id) const {
+    const ExpressionKind kind = rules_.expression(id).kind;
+    return kind == ExpressionKind::kBytes || kind == ExpressionKind::kTexts;
+  }
+
+  [[gnu::noinline]] Result<uint32_t> append_texts_among(const std::vector<ExpressionId>& branches, uint32_t from) {
+    MOTE_RETURN_IF_ERROR(budget_.spend(branches.size()));
+    MOTE_ASSIGN(const uint32_t end, add_state());
+    std::vector<std::string_view> texts;
+    for (const ExpressionId branch : branches) {
+      if (!is_text(branch)) continue;
+      const Expression& e = rules_.expression(branch);
+      if (e.kind == ExpressionKind::kBytes)
+        texts.push_back(e.bytes);
+      else
+        add_texts(e, texts);
+    }
     MOTE_RETURN_IF_ERROR(append_texts(std::move(texts), from, end));
     return end;
   }
 
-  Result<uint32_t> append_repeat(const Expression& e, uint32_t from) {
+  [[gnu::noinline]] Result<uint32_t> append_repeat(const Expression& e, uint32_t from) {
     for (uint32_t i = 0; i < e.low; ++i) { MOTE_ASSIGN(from, append(e.children[0], from)); }
     MOTE_ASSIGN(const uint32_t end, add_state());
     if (e.high == kUnbounded) {
@@ -200,7 +218,7 @@ class NfaBuilder {
     return end;
   }
 
-  Result<uint32_t> append_rule(RuleId rule, uint32_t from) {
+  [[gnu::noinline]] Result<uint32_t> append_rule(RuleId rule, uint32_t from) {
     if (!inlines_) {
       MOTE_ASSIGN(const uint32_t next, add_state());
       nfa_.add_call(from, rule, next);
@@ -215,16 +233,28 @@ class NfaBuilder {
     return end;
   }
 
-  Result<uint32_t> append_product(const Expression& e, uint32_t from) {
-    MOTE_ASSIGN(const Dfa first, determinized(e.children[0]));
-    MOTE_ASSIGN(const Dfa second, determinized(e.children[1]));
-    const bool is_intersection = e.kind == ExpressionKind::kIntersection;
-    Determinizing& shared = building_.determinizing;
-    MOTE_ASSIGN(const Dfa product,
-                is_intersection ? intersect(first, second, shared) : subtract(first, second, shared));
+  [[gnu::noinline]] Result<uint32_t> append_product(const Expression& e, uint32_t from) {
+    MOTE_ASSIGN(const Dfa dfa, product(e));
     MOTE_ASSIGN(const uint32_t end, add_state());
-    MOTE_RETURN_IF_ERROR(append_dfa(product, from, {&end, 1}));
+    MOTE_RETURN_IF_ERROR(append_dfa(dfa, from, {&end, 1}));
     return end;
+  }
+
+  // A chain of intersections is as deep as it is long, so it is followed without recursion.
+  Result<Dfa> product(const Expression& e) {
+    Determinizing& shared = building_.determinizing;
+    std::vector<ExpressionId> others;
+    ExpressionId innermost = e.children[0];
+    for (; rules_.expression(innermost).kind == e.kind && e.kind == ExpressionKind::kIntersection;
+         innermost = rules_.expression(innermost).children[0])
+      others.push_back(rules_.expression(innermost).children[1]);
+    MOTE_ASSIGN(Dfa dfa, determinized(innermost));
+    for (; !others.empty(); others.pop_back()) {
+      MOTE_ASSIGN(const Dfa other, determinized(others.back()));
+      MOTE_ASSIGN(dfa, intersect(dfa, other, shared));
+    }
+    MOTE_ASSIGN(const Dfa last, determinized(e.children[1]));
+    return e.kind == ExpressionKind::kIntersection ? intersect(dfa, last, shared) : subtract(dfa, last, shared);
   }
 
   Result<Dfa> determinized(ExpressionId id) {
@@ -250,7 +280,7 @@ class NfaBuilder {
     return {};
   }
 
-  Result<uint32_t> append_keyed(const Expression& e, uint32_t from) {
+  [[gnu::noinline]] Result<uint32_t> append_keyed(const Expression& e, uint32_t from) {
     NfaBuilder builder(building_, is_nullable_, true);
     builder.depth_ = depth_;
     const size_t num_behind = e.children.size() - 1;
@@ -284,7 +314,6 @@ class NfaBuilder {
     if (!groups.only_known) nfa_.set_final(anywhere);
     MOTE_RETURN_IF_ERROR(loop_behind(anywhere));
     mark(KeyGroups::kNone);
-    std::vector<uint32_t> settled;
     for (const KeyPattern& pattern : patterns) {
       MOTE_ASSIGN(const uint32_t start, add_state());
       nfa_.add_empty(pattern.is_open_before ? anywhere : nfa_.start, start);
@@ -292,15 +321,13 @@ class NfaBuilder {
       MOTE_ASSIGN(const uint32_t last, add_state());
       nfa_.add_empty(end, last);
       nfa_.set_final(last);
-      if (pattern.is_open_behind) {
-        settled.push_back(last);
-        MOTE_RETURN_IF_ERROR(loop_behind(last));
-      }
+      groups.end_of.resize(last, KeyGroups::kNone);
+      if (pattern.is_open_behind) MOTE_RETURN_IF_ERROR(loop_behind(last));
+      groups.end_of.resize(nfa_.num_states(), pattern.is_open_behind ? last : KeyGroups::kNone);
       mark(pattern.group);
     }
-    held_.add(nfa_.num_states() * 5);
-    groups.is_last.resize(nfa_.num_states());
-    for (const uint32_t state : settled) groups.is_last[state] = true;
+    held_.add(nfa_.num_states() * 2 * sizeof(uint32_t));
+    groups.end_of.resize(nfa_.num_states(), KeyGroups::kNone);
     return std::move(nfa_);
   }
 

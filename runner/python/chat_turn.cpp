@@ -1,4 +1,5 @@
 #include "runner/python/bindings.h"
+#include "runner/python/cancellation.h"
 
 namespace mote::python {
 namespace {
@@ -31,12 +32,17 @@ class Chat {
     });
   }
 
-  std::vector<int32_t> prompt() {
+  std::vector<int32_t> prompt(py::object is_cancelled) {
+    Cancellation cancellation(std::move(is_cancelled));
     std::vector<int32_t> ids;
-    check_without_gil([&](mote_error* error) {
+    cancellation.check_without_gil([&](mote_error* error) {
       const std::lock_guard lock(mutex_);
       size_t count = 0;
-      const mote_error_code code = mote_chat_prompt(get(), nullptr, 0, &count, error);
+      mote_error_code code =
+          mote_chat_set_is_cancelled(get(), cancellation.function(), cancellation.user_data(), error);
+      if (code != MOTE_OK) return code;
+      code = mote_chat_prompt(get(), nullptr, 0, &count, error);
+      mote_chat_set_is_cancelled(get(), nullptr, nullptr, nullptr);
       if (code != MOTE_OK) return code;
       ids.resize(count);
       return mote_chat_prompt(get(), ids.data(), ids.size(), &count, error);
@@ -161,7 +167,7 @@ void bind_chat_turn(py::module_& module) {
             chat.set(static_cast<mote_chat_field>(field), text);
           },
           py::arg("field"), py::arg("text"))
-      .def("prompt", &Chat::prompt);
+      .def("prompt", &Chat::prompt, py::arg("is_cancelled") = py::none());
   py::class_<ChatTurn>(module, "ChatTurn")
       .def(py::init<Chat&, std::shared_ptr<Session>, const Options&>(), py::arg("chat"), py::arg("session"),
            py::arg("options"))

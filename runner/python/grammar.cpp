@@ -1,4 +1,5 @@
 #include "runner/python/bindings.h"
+#include "runner/python/cancellation.h"
 
 namespace mote::python {
 namespace {
@@ -28,15 +29,19 @@ std::unique_ptr<Vocabulary> vocabulary_of_tokens(const std::vector<py::bytes>& t
 }
 
 std::unique_ptr<Grammar> compile(const Vocabulary& vocabulary, int32_t syntax, const py::bytes& source,
-                                 int32_t whitespace) {
+                                 int32_t whitespace, py::object is_cancelled) {
+  Cancellation cancellation(std::move(is_cancelled));
   const auto text = static_cast<std::string_view>(source);
   auto options = sized<mote_grammar_options>();
   options.syntax = static_cast<mote_syntax>(syntax);
   options.source = text.data();
   options.source_bytes = text.size();
   options.json_whitespace = static_cast<mote_json_whitespace>(whitespace);
+  options.is_cancelled = cancellation.function();
+  options.user_data = cancellation.user_data();
   mote_grammar* handle = nullptr;
-  check_without_gil([&](mote_error* error) { return mote_grammar_open(vocabulary.get(), &options, &handle, error); });
+  cancellation.check_without_gil(
+      [&](mote_error* error) { return mote_grammar_open(vocabulary.get(), &options, &handle, error); });
   return std::make_unique<Grammar>(handle);
 }
 
@@ -86,7 +91,8 @@ void bind_grammar(py::module_& module) {
   module.def("vocabulary_of_model", &vocabulary_of_model, py::arg("model"));
   module.def("vocabulary_of_tokens", &vocabulary_of_tokens, py::arg("tokens"), py::arg("eos_ids"));
   py::class_<Grammar, std::shared_ptr<Grammar>>(module, "Grammar")
-      .def(py::init(&compile), py::arg("vocabulary"), py::arg("syntax"), py::arg("source"), py::arg("whitespace"));
+      .def(py::init(&compile), py::arg("vocabulary"), py::arg("syntax"), py::arg("source"), py::arg("whitespace"),
+           py::arg("is_cancelled") = py::none());
   py::class_<Constraint>(module, "Constraint")
       .def(py::init(&Constraint::open), py::arg("grammar"))
       .def("copy", &Constraint::copy)

@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from llm_runner import ArgumentError, Constraint, Grammar, Vocabulary
+from llm_runner import ArgumentError, CancelledError, Constraint, Conversation, Grammar, Vocabulary
 from tests.llm_runner.conftest import DEMO, ROOT
 from tests.llm_runner.random_schemas import random_schema, with_definitions_at_root
 
@@ -315,7 +315,8 @@ def test_grammars_that_are_refused(vocabulary, grammar, message):
         ("[" * 5000, "JSON"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested deeper"),
         ({"type": "object", "minProperties": 3}, "#/minProperties = 3"),
-        ({"anyOf": [{"anyOf": [{"type": "null"}] * 60}] * 60}, "combinations"),
+        ({"allOf": [{"anyOf": [{"type": "null"}] * 9}] * 9}, "#: the grammar is too large: compiling it takes"),
+        ({"items": {"type": "string", "maxLength": 10**6}}, "#/items: the grammar is too large: compiling it takes"),
         (
             {"properties": {"a": {"type": "null", "default": object()}}},
             "json_schema: must be a schema that JSON can hold",
@@ -367,6 +368,13 @@ def accepts(grammar: Grammar, text: str) -> bool:
         ({"enum": ["a", 1, None], "type": ["string", "null"]}, ['"a"', "null"], ["1"]),
         ({"properties": {"a": True}, "required": ["b"]}, ['{"b":1}', '{"a":[],"b":{"x":null}}'], ["{}", '{"b":1,"c":2}', '{"b":1,"a":2}']),
         ({"properties": {"a": {"type": "null"}}, "additionalProperties": True}, ['{"x":"y"}', '{"a":null, "b":1}'], ['{"a":1}', '{"\\u0061":1}']),
+        ({"patternProperties": {"^a": {}, "b": True, "c$": {}}, "required": ["ab"]}, ['{"ab":1,"b":2,"xc":3,"bc":4}'], ['{"ab":1,"x":2}', '{"b":1}', '{"ab":1,"ab":2}']),
+        ({"patternProperties": {"^a": {"const": 1}, "b": {"const": 2}, "^x": False}, "additionalProperties": {"const": 3}}, ['{"a":1,"b":2,"cb":2,"c":3,"ä":3,"":3}'], ['{"a":2}', '{"b":1}', '{"c":1}', '{"ab":1}', '{"ab":2}', '{"x":3}', '{"xb":2}']),
+        ({"patternProperties": {"a": {"const": 1}, "b": {"const": 2}}}, ['{"a":1,"xaax":1,"b":2}', "{}"], ['{"ab":1}', '{"ba":2}', '{"c":1}', '{"a":2}']),
+        ({"patternProperties": {"^a|z$": {"const": 1}}, "properties": {"ab": {"const": 5}}}, [], ['{"ab":1}', '{"ab":5,"ab":1}', '{"b":1}']),
+        ({"patternProperties": {"^a": {}}, "propertyNames": {"maxLength": 2}, "additionalProperties": {"type": "null"}}, ['{"a":1,"ab":2,"b":null}'], ['{"abc":1}', '{"bcd":null}', '{"b":1}']),
+        ({"allOf": [{"enum": [1, 2.5, "a", [1], {"k": 1}]}, {"enum": [1.0, [1], {"k": 1.0}, "b"]}]}, ["1.0", "[1]", '{"k":1.0}'], ["2.5", '"a"', '"b"', "[2]"]),
+        ({"oneOf": [{"const": "a"}, {"type": "object", "properties": {"k": {"enum": [1, 2]}}, "required": ["k"]}, {"type": "object", "properties": {"k": {"const": 3}}, "required": ["k"]}]}, ['"a"', '{"k":2}', '{"k":3}'], ['{"k":4}', "1"]),
         (True, ["1", '{"a":[true,{}]}', '"\\ud83d\\ude00"', "-1.5e+10"], ["", "nul", '"\\ud83d"', "1.", '"\n"']),
         ({"type": "object"}, ['{\n  "a": 1,\n  "b": [1, 2]\n}', '{"a": 1, "b": [1, 2]}', "{}"], ['{"a" :1}', '{"a":1,}', "[]"]),
     ],
@@ -458,6 +466,49 @@ def test_disjointness_of_many_branches_and_references_is_told_soon(vocabulary):
     for schema in (nested, {"$defs": {"deep": deep}, "oneOf": [{"$ref": "#/$defs/deep"}, {"$ref": "#/$defs/deep"}]}):
         with pytest.raises(ArgumentError, match="#/oneOf.*: a value may be accepted by branch"):
             Grammar(vocabulary, json_schema=schema)
+
+
+def test_what_stalled_a_compiler_compiles(vocabulary):
+    names = [f"name_{i}" for i in range(1000)]
+    patterns = {f"^x{i}$": {"const": i} for i in range(1000)}
+    for schema, accepted, refused in (
+        ({"enum": list(range(80_000))}, ["0", "79999"], ["80000", "-1", "07"]),
+        ({"anyOf": [{"const": name} for name in names]}, ['"name_999"'], ['"name_1000"', '"name_"']),
+        ({"oneOf": [{"const": name} for name in names]}, ['"name_7"'], ['"name_"']),
+        ({"patternProperties": patterns}, ['{"x7":7,"x999":999}'], ['{"x7":8}', '{"x1000":1}', '{"y":1}']),
+        ({"properties": dict.fromkeys(names, True)}, ['{"name_3":1,"name_900":2}', "{}"], ['{"name_9":1,"name_3":2}']),
+        (
+            {"required": names[:2], "properties": dict.fromkeys(names, True)},
+            ['{"name_0":1,"name_1":2,"name_9":3}'],
+            ["{}"],
+        ),
+    ):
+        grammar = Grammar(vocabulary, json_schema=schema)
+        assert [text for text in accepted if not accepts(grammar, text)] == []
+        assert [text for text in refused if accepts(grammar, text)] == []
+    rules = [f'r{i} ::= "a" [a-z] "{i}"' for i in range(700)]
+    alternatives = "root ::= " + " | ".join(f"r{i}" for i in range(700)) + "\n" + "\n".join(rules)
+    constraint = Constraint(Grammar(vocabulary, grammar=alternatives))
+    for byte in b"ab69":
+        assert byte in constraint.allowed()
+        constraint.accept(byte)
+
+
+def test_compiling_can_be_cancelled(vocabulary):
+    asked = 0
+
+    def after_two() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 2
+
+    regex = "(a|b)*a(a|b){15}"
+    with pytest.raises(CancelledError, match="cancelled"):
+        Grammar(vocabulary, regex=regex, is_cancelled=after_two)
+    assert asked == 3
+    with pytest.raises(ZeroDivisionError):
+        Grammar(vocabulary, regex=regex, is_cancelled=lambda: 1 / 0)
+    assert accepts(Grammar(vocabulary, regex=regex, is_cancelled=lambda: False), "a" * 16)
 
 
 def test_every_way_in_which_python_writes_json_is_accepted(vocabulary):
@@ -752,6 +803,19 @@ def test_bans_do_not_break_a_grammar(demo):
     ):
         generation = demo.generate("x", regex="(ab|c){5}", suppress_tokens=every, max_new_tokens=30, **options)
         assert re.fullmatch("(ab|c){5}", generation.text())
+
+
+def test_the_grammar_of_a_conversation_can_be_cancelled(demo):
+    schema = {"type": "string", "pattern": "^(a|b)*a(a|b){14}$"}
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    messages = [{"role": "user", "content": "Hello"}]
+    with pytest.raises(CancelledError):
+        Conversation(demo, messages, response_format=wanted, is_cancelled=lambda: True)
+    assert Conversation(demo, messages, response_format=wanted, is_cancelled=lambda: False).ids
+    # The model keeps it: nobody is asked again.
+    assert Conversation(demo, messages, response_format=wanted, is_cancelled=lambda: True).ids
+    Grammar(demo, json_schema=schema, is_cancelled=lambda: False)
+    Grammar(demo, json_schema=schema, is_cancelled=lambda: True)
 
 
 def test_options_that_do_not_go_together(demo):

@@ -12,6 +12,8 @@ namespace {
 
 bool is_false(const Json* value) { return value != nullptr && value->is_boolean() && !value->get<bool>(); }
 
+bool accepts_all(const Json& schema) { return schema.is_boolean() ? schema.get<bool>() : schema.empty(); }
+
 // Whether members may have names that no schema declares.
 bool has_free_members(const Conjunction& schemas) {
   bool is_asked_for = false;
@@ -220,7 +222,7 @@ Status SchemaCompiler::add_patterns(const Conjunction& schemas, FreeKeys& keys) 
         if (value == nullptr) continue;
         is_never |= is_false(value);
         of_member.push_back({value, document_.get()});
-        group_key.push_back(document_->first_like(*value));
+        if (!accepts_all(*value)) group_key.push_back(document_->first_like(*value));
       }
       uint32_t group = Rules::kLeftOut;
       if (!is_never) {

@@ -30,12 +30,18 @@ class ConversationOptions(TypedDict, total=False):
 class Conversation:
     """A conversation as the model reads it; options: those of `ConversationOptions`.
 
+    is_cancelled: as of `Grammar`, where tool_choice or response_format ask for one
     Attributes: `ids`, the prompt
-    Errors: TemplateError with jinja2's message; ArgumentError naming the field
+    Errors: TemplateError with jinja2's message; ArgumentError naming the field; CancelledError
     """
 
     def __init__(
-        self, model: LoadedModel, messages: Sequence[Mapping[str, Any]], **options: Unpack[ConversationOptions]
+        self,
+        model: LoadedModel,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        is_cancelled: Callable[[], object] | None = None,
+        **options: Unpack[ConversationOptions],
     ):
         self._model = model
         self._num_messages = len(messages)
@@ -56,7 +62,7 @@ class Conversation:
             self._set("tool_choice", choice if isinstance(choice, str) else json_text("tool_choice", choice))
         if response_format is not None:
             self._set("response_format", json_text("response_format", response_format))
-        self.ids: list[int] = self._core.prompt()
+        self.ids: list[int] = self._core.prompt(is_cancelled)
 
     @never_raises
     def __repr__(self) -> str:

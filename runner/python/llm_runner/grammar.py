@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,9 @@ class Grammar:
     syntax: of `grammar`, "gbnf" or "lark"; None: GBNF if there is a ::= in it
     whitespace: between the parts of JSON: "flexible" (none, a space, or a new line and indentation), "compact" (none),
         "spaced" (a space behind commas and colons)
-    Errors: ArgumentError with the place and what is not supported
+    is_cancelled: asked every few milliseconds by the thread that compiles, such as `event.is_set`; once it returns
+        something true, or raises, compiling ends
+    Errors: ArgumentError with the place and what is not supported or too large; CancelledError
     Thread safety: any number of threads. docs/constrained-output.md has what is supported.
     """
 
@@ -51,13 +53,14 @@ class Grammar:
         grammar: str | None = None,
         syntax: str | None = None,
         whitespace: str = "flexible",
+        is_cancelled: Callable[[], object] | None = None,
     ):
         kind, source = source_of(json_schema, regex, grammar, syntax)
         if whitespace not in WHITESPACES:
             raise ArgumentError(f"whitespace = {whitespace!r}: must be one of {', '.join(WHITESPACES)}")
         tokens = vocabulary._core if isinstance(vocabulary, Vocabulary) else _core.vocabulary_of_model(vocabulary._core)
         text = source.encode("utf-8", "surrogatepass")
-        self._core = _core.Grammar(tokens, SYNTAXES.index(kind), text, WHITESPACES.index(whitespace))
+        self._core = _core.Grammar(tokens, SYNTAXES.index(kind), text, WHITESPACES.index(whitespace), is_cancelled)
         self._label = f"{kind} {textwrap.shorten(source, 60, placeholder=' ...')!r}"
 
     @never_raises

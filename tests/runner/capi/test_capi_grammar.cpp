@@ -57,6 +57,24 @@ TEST_F(CApiGrammar, masks_follow_a_text) {
   mote_constraint_close(constraint);
 }
 
+TEST_F(CApiGrammar, compiling_can_be_cancelled) {
+  const std::string source = "(a|b)*a(a|b){15}";
+  auto options = sized<mote_grammar_options>();
+  options.source = source.c_str();
+  options.source_bytes = source.size();
+  options.syntax = MOTE_SYNTAX_REGEX;
+  int asked = 0;
+  options.user_data = &asked;
+  options.is_cancelled = [](void* data) { return static_cast<int32_t>(++*static_cast<int*>(data) == 2); };
+  mote_grammar* grammar = nullptr;
+  EXPECT_EQ(mote_grammar_open(vocabulary_, &options, &grammar, &error_), MOTE_ERROR_CANCELLED);
+  EXPECT_EQ(grammar, nullptr);
+  EXPECT_EQ(asked, 2);
+  options.is_cancelled = [](void*) { return 0; };
+  EXPECT_EQ(mote_grammar_open(vocabulary_, &options, &grammar, &error_), MOTE_OK) << error_.message;
+  mote_grammar_close(grammar);
+}
+
 TEST_F(CApiGrammar, errors_name_the_place) {
   mote_grammar* grammar = nullptr;
   EXPECT_EQ(open("{\"type\": 3}", MOTE_SYNTAX_JSON_SCHEMA, &grammar), MOTE_ERROR_INVALID_ARGUMENT);

@@ -226,6 +226,18 @@ TEST(Grammar, long_chains_of_references_compile_or_are_refused_in_small_threads)
   });
 }
 
+// So is one of patterns of the same string.
+TEST(Grammar, many_patterns_of_a_string_compile_or_are_refused_in_small_threads) {
+  run_in_a_small_thread([] {
+    for (const size_t count : {100, 1'000, 10'000}) {
+      const std::string source =
+          R"({"type": "string", "allOf": [)" + repeated(R"({"pattern": "^a"}, )", count) + "true]}";
+      const auto grammar = Grammar::compile(vocabulary({}), source, {});
+      EXPECT_TRUE(grammar.ok() || grammar.status().code() == Code::kInvalidArgument);
+    }
+  });
+}
+
 TEST(Vocabulary, refuses_what_it_has_not) {
   EXPECT_EQ(Vocabulary::make({}, {}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(Vocabulary::make({"a"}, {1}).status().message(), "end-of-sequence token 1: must be 0..0");

@@ -62,84 +62,99 @@ struct Source {
   const char* refused = nullptr;  // how the error begins; nullptr: it compiles
 };
 
-// Those that took seconds or gigabytes, and such as may do so.
-std::vector<Source> sources() {
+// A schema with `before`, items for 0, 1, ..., and `behind`.
+std::string schema_of(const char* before, size_t count, const std::function<std::string(const std::string&)>& item,
+                      const std::string& behind) {
+  return before + listed(count, item) + behind;
+}
+
+std::string references(size_t count) {
+  const auto definition = [](const std::string& i) {
+    return "\"d" + i + R"(":{"items":{"$ref":"#/$defs/d)" + std::to_string(std::stoul(i) + 1) + "\"}}";
+  };
+  return schema_of(R"({"$ref":"#/$defs/d0","$defs":{)", count, definition,
+                   ",\"d" + std::to_string(count) + R"(":{"type":"null"}}})");
+}
+
+std::string tagged(const std::string& i) {
+  return R"({"type":"object","required":["k"],"properties":{"k":{"const":)" + i + "}}}";
+}
+
+constexpr const char* kTooLarge = "JSON Schema: #: the grammar is too large: ";
+
+// Of values. Those that took seconds or gigabytes, and such as may do so.
+std::vector<Source> schemas_of_values() {
   using enum Syntax;
-  const std::string tagged =
-      R"({"oneOf":[)" +
-      listed(1000,
-             [](const std::string& i) {
-               return R"({"type":"object","required":["k"],"properties":{"k":{"const":)" + i + "}}}";
-             }) +
-      "]}";
-  const std::string definitions = R"({"$ref":"#/$defs/d0","$defs":{)" +
-                                  listed(5000,
-                                         [](const std::string& i) {
-                                           return "\"d" + i + R"(":{"type":"array","items":{"$ref":"#/$defs/d)" +
-                                                  std::to_string(std::stoul(i) + 1) + "\"}}";
-                                         }) +
-                                  R"(,"d5000":{"type":"null"}}})";
-  const std::string long_key(200'000, 'k');
-  const std::string far_away =
-      R"({"$ref":"#/$defs/)" + long_key + R"(","$defs":{")" + long_key + "\":" + constants("anyOf", 1900) + "}}";
-  const std::string extensions = "{" + listed(40'000, [](const std::string& i) { return "\"x-" + i + "\":0"; }) + "," +
-                                 constants("anyOf", 1000).substr(1);
-  const std::string two_of_each =
-      R"({"allOf":[)" +
-      listed(40, [](const std::string&) { return R"({"anyOf":[{"type":"null"},{"type":"null"}]})"; }) + "]}";
   const std::string enums =
       R"({"allOf":[{"enum":[)" + listed(40'000, number) + R"(]},{"enum":[)" + listed(40'000, number) + "]}]}";
-  const std::string required =
-      R"({"type":"object","required":[)" + listed(30'000, [](const std::string& i) { return "\"" + i + "\""; }) + "]}";
-  const std::string dates =
-      R"({"type":"object","properties":{)" +
-      listed(300, [](const std::string& i) { return "\"d" + i + R"(":{"type":"string","format":"date-time"})"; }) +
-      "}}";
-  const std::string rules =
-      "root ::= " +
-      listed(
-          700, [](const std::string& i) { return "r" + i; }, " | ") +
-      "\n" + listed(700, [](const std::string& i) { return "r" + i + " ::= \"a\" [a-z] \"" + i + "\""; }, "\n");
-  const char* schema = "JSON Schema: #: the grammar is too large: ";
+  const auto two_nulls = [](const std::string&) { return R"({"anyOf":[{"type":"null"},{"type":"null"}]})"; };
+  const auto pattern = [](const std::string&) { return R"({"type":"string","pattern":"^a"})"; };
+  const std::string long_key(200'000, 'k');
+  const auto extension = [](const std::string& i) { return "\"x-" + i + "\":0"; };
   return {
       {"enum", kJsonSchema, R"({"enum":[)" + listed(80'000, number) + "]}"},
       {"two enums", kJsonSchema, enums},
+      {"anyOf", kJsonSchema, constants("anyOf", 20'000)},
+      {"oneOf", kJsonSchema, constants("oneOf", 20'000)},
+      {"oneOf with tags", kJsonSchema, schema_of(R"({"oneOf":[)", 1000, tagged, "]}")},
+      {"choices of choices", kJsonSchema, schema_of(R"({"allOf":[)", 40, two_nulls, "]}"), kTooLarge},
+      {"references", kJsonSchema, references(5000)},
+      {"a long key", kJsonSchema,
+       R"({"$ref":"#/$defs/)" + long_key + R"(","$defs":{")" + long_key + "\":" + constants("anyOf", 1900) + "}}"},
+      {"other keywords", kJsonSchema, schema_of("{", 40'000, extension, "," + constants("anyOf", 1000).substr(1))},
+      {"many patterns of a string", kJsonSchema, schema_of(R"({"allOf":[)", 700, pattern, "]}")},
+      {"a long string", kJsonSchema, R"({"type":"string","maxLength":3000})"},
+      {"too long a string", kJsonSchema, R"({"properties":{"a":{"type":"string","maxLength":900000}}})",
+       "JSON Schema: #/properties/a: the grammar is too large: "},
+  };
+}
+
+std::vector<Source> schemas_of_objects() {
+  using enum Syntax;
+  const auto with_gap = [](const std::string& i) { return "\"a.*b" + i + R"(.*c":{"const":)" + i + "}"; };
+  const auto text = [](const std::string& i) { return "\"" + i + "\""; };
+  const auto date = [](const std::string& i) { return "\"d" + i + R"(":{"type":"string","format":"date-time"})"; };
+  return {
       {"patterns", kJsonSchema, patterns(1400, "^a", true)},
       {"patterns with other values", kJsonSchema, patterns(1400, "^a_", false)},
       {"patterns with ends", kJsonSchema, patterns(1400, "^a$|^b$|^c_", true)},
       {"patterns anywhere", kJsonSchema, patterns(1400, "a", true)},
-      {"patterns anywhere with other values", kJsonSchema, patterns(1400, "a", false), schema},
-      {"anyOf", kJsonSchema, constants("anyOf", 20'000)},
-      {"oneOf", kJsonSchema, constants("oneOf", 20'000)},
-      {"oneOf with tags", kJsonSchema, tagged},
-      {"choices of choices", kJsonSchema, two_of_each, schema},
+      {"patterns anywhere with other values", kJsonSchema, patterns(1400, "a", false)},
+      {"patterns with gaps", kJsonSchema, schema_of(R"({"patternProperties":{)", 20, with_gap, "}}"), kTooLarge},
       {"properties", kJsonSchema, members(3000)},
       {"properties and others", kJsonSchema, members(2000, R"(,"additionalProperties":true)")},
       {"too many properties", kJsonSchema, members(20'000), "JSON Schema: #/properties/member_"},
-      {"required", kJsonSchema, required, schema},
-      {"references", kJsonSchema, definitions},
-      {"a long key", kJsonSchema, far_away},
-      {"other keywords", kJsonSchema, extensions},
-      {"formats", kJsonSchema, dates},
-      {"a long string", kJsonSchema, R"({"type":"string","maxLength":3000})"},
-      {"too long a string", kJsonSchema, R"({"properties":{"a":{"type":"string","maxLength":900000}}})",
-       "JSON Schema: #/properties/a: the grammar is too large: "},
+      {"required", kJsonSchema, schema_of(R"({"type":"object","required":[)", 30'000, text, "]}"), kTooLarge},
+      {"formats", kJsonSchema, schema_of(R"({"type":"object","properties":{)", 300, date, "}}")},
+  };
+}
+
+std::vector<Source> grammars() {
+  using enum Syntax;
+  const auto call = [](const std::string& i) { return "r" + i; };
+  const auto rule = [](const std::string& i) { return "r" + i + " ::= \"a\" [a-z] \"" + i + "\""; };
+  const auto word = [](const std::string& i) { return i + "word"; };
+  return {
       {"repetitions", kRegex, "(((a{1000}){1000}){1000})", "the grammar is too large: "},
       {"repetitions of nothing", kRegex, "(((){1000}){1000}){1000}", "the grammar is too large: "},
       {"subsets", kRegex, "(a|b)*a(a|b){30}", "the grammar is too large: "},
-      {"words", kRegex,
-       listed(
-           20'000, [](const std::string& i) { return i + "word"; }, "|")},
+      {"words", kRegex, listed(20'000, word, "|")},
       {"dots", kRegex, std::string(1'000'000, '.'), "the grammar is too large: "},
       {"a long set", kRegex, "[" + repeated("\\S", 500'000) + "]"},
       {"optional parts", kRegex, repeated("a?", 2000)},
       {"a chain of rules", kGbnf, "root ::= r0\n" + chain_of_rules(18'000, " ::= ")},
       {"a chain of rules in Lark", kLark, "start: r0\n" + chain_of_rules(18'000, ": ")},
-      {"rules as alternatives", kGbnf, rules},
+      {"rules as alternatives", kGbnf, "root ::= " + listed(700, call, " | ") + "\n" + listed(700, rule, "\n")},
       {"a long rule", kGbnf, "root ::= \"a\" b\nb ::= ((\"c\"{1000}){1000}){1000}",
        "GBNF: the rule b: the grammar is too large: "},
       {"a long rule in Lark", kLark, "start: b\nb: (\"c\"~1000)~100000", "Lark: b: the grammar is too large: "},
   };
+}
+
+std::vector<Source> sources() {
+  std::vector<Source> all = schemas_of_values();
+  for (const auto& others : {schemas_of_objects(), grammars()}) all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 std::shared_ptr<const Vocabulary> bytes() {
