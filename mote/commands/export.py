@@ -15,8 +15,8 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, embed, revision, subfolder,
-    local_files_only, trust_remote_code, verbose, quiet, debug,
+    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, embed, revision,
+    subfolder, local_files_only, trust_remote_code, verbose, quiet, debug,
 ):  # fmt: skip
     end_on_signals()
     show_progress = False if quiet else sys.stderr.isatty()

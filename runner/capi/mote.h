@@ -830,8 +830,8 @@ MOTE_API mote_error_code mote_sampling_probabilities(const float* logits, size_t
 
 /* ---- embeddings ----
  *
- * A file that was exported with a method for it gives one vector a text (docs/embeddings.md). An embedder takes one call
- * at a time. */
+ * A file that was exported with a method for it gives one vector a text (docs/embeddings.md). An embedder takes one
+ * call at a time. */
 
 typedef struct mote_embedder mote_embedder;
 

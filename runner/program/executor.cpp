@@ -292,9 +292,10 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
                               {state_->scratch.data.get(), invocation.scratch_bytes()},
                               sequences,
                               state_->maxima(invocation).data()};
-  const Status status = watch.profile != nullptr || watch.sink
-                            ? run_watched(invocation, instructions, context, cancelled, method, watch)
-                            : run_instructions(invocation, instructions, context, cancelled, [](size_t) { return true; });
+  const Status status =
+      watch.profile != nullptr || watch.sink
+          ? run_watched(invocation, instructions, context, cancelled, method, watch)
+          : run_instructions(invocation, instructions, context, cancelled, [](size_t) { return true; });
   MOTE_RETURN_IF_ERROR(state_->bound->file().check_readable());
   return status;
 }

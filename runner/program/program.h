@@ -24,7 +24,7 @@ enum class Purpose { kRun, kDescribe };
 
 struct BindOptions {
   Purpose purpose = Purpose::kRun;
-  std::string cache_dir{};  // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
+  std::string cache_dir{};   // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
   bool guards_pages = true;  // of files that backends map, by a handler of SIGBUS
   Progress progress{};
 };

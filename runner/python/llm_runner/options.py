@@ -17,8 +17,8 @@ from llm_runner.grammar import Grammar, schema_text
 def describe_options() -> list[dict[str, Any]]:
     """Returns the library's table: an object for each option that a user may set.
 
-    Each has `name`, `other_names` of the same, `scope` ("generation", "beam_search", "session" or "model"), `type`, `choices`, `minimum`,
-    `maximum`, `default`, `unit`, `asks_for_sampling` and, in words, `accepted` and `help`.
+    Each has `name`, `other_names` of the same, `scope` ("generation", "beam_search", "session" or "model"), `type`,
+    `choices`, `minimum`, `maximum`, `default`, `unit`, `asks_for_sampling` and, in words, `accepted` and `help`.
     """
     return json.loads(_core.describe_options())
 

@@ -304,9 +304,7 @@ struct SeenValues {
     seen.instructions.push_back(value->instruction);
     int64_t elements = 1;
     for (size_t i = 0; i < value->rank; ++i) elements *= value->shape[i];
-    if (std::strcmp(value->dtype, "float32") == 0) {
-      EXPECT_EQ(value->bytes, static_cast<size_t>(elements) * 4);
-    }
+    if (std::strcmp(value->dtype, "float32") == 0) { EXPECT_EQ(value->bytes, static_cast<size_t>(elements) * 4); }
     seen.bytes += value->bytes;
     return seen.instructions.size() >= seen.most ? 1 : 0;
   }

@@ -88,7 +88,8 @@ TEST_F(CApiOptions, json_is_taken_whole_or_not_at_all) {
 
 TEST_F(CApiOptions, those_of_another_scope_are_refused) {
   const GivenOptions session("{}", MOTE_SCOPE_SESSION);
-  EXPECT_TRUE(session.refusal("top_p", "1").starts_with("there is no option 'top_p' here, it is one of a generation: must be "));
+  EXPECT_TRUE(session.refusal("top_p", "1")
+                  .starts_with("there is no option 'top_p' here, it is one of a generation: must be "));
   EXPECT_EQ(session.refusal("threads", "1"), "");
   const GivenOptions beams("{}", MOTE_SCOPE_BEAM_SEARCH | MOTE_SCOPE_GENERATION);
   EXPECT_EQ(beams.refusal("num_beams", "1"), "");
