@@ -140,8 +140,8 @@ def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:
             )
         return [
             f"{checkpoint.folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}), so the file has none: it takes "
-            "token ids only, and 'mote run' and 'mote chat' cannot use it. Put the tokenizer's files there and export again, "
-            "or give --no-tokenizer to say that this is wanted"
+            "token ids only, and 'mote run' and 'mote chat' cannot use it. Put the tokenizer's files there and export "
+            "again, or give --no-tokenizer to say that this is wanted"
         ]
     try:
         check_compiled_tokenizer(checkpoint.tokenizer_path)

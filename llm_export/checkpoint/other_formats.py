@@ -24,8 +24,8 @@ def refuse_folder(folder: Path) -> None:
         base = _base_model(adapter)
         raise FileError(
             f"{folder}: is a LoRA adapter{f' of {base}' if base else ''}, which has no weights of its own; merge it "
-            "into its model first: PeftModel.from_pretrained(model, adapter).merge_and_unload().save_pretrained(NEW), then "
-            "export NEW"
+            "into its model first: PeftModel.from_pretrained(model, adapter).merge_and_unload().save_pretrained(NEW), "
+            "then export NEW"
         )
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if gguf := next((name for name in names if name.lower().endswith(".gguf")), None):
