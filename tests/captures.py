@@ -12,13 +12,14 @@ _captured: dict[bytes, Captured] = {}
 
 
 def captured(checkpoint: Checkpoint) -> Captured:
-    """Returns what `capture` gives, remembered by the bytes of the checkpoint's config and weights.
+    """Returns what `capture` gives, remembered by the bytes of the checkpoint's config and weights, and by its methods.
 
     The stages behind it leave it as it is, so exports can share it.
     """
     key = _digest(checkpoint)
     if key in _captured:
-        checkpoint.weights.bind(build_model(checkpoint.config))  # as capture does with a reader
+        # As capture does with a reader.
+        checkpoint.weights.bind(build_model(checkpoint.config, checkpoint.generates))
     else:
         _captured[key] = capture(checkpoint)
     return _captured[key]
@@ -26,6 +27,7 @@ def captured(checkpoint: Checkpoint) -> Captured:
 
 def _digest(checkpoint: Checkpoint) -> bytes:
     digest = hashlib.sha256()
-    for path in sorted([checkpoint.folder / "config.json", *checkpoint.folder.glob("*.safetensors")]):
+    for path in sorted([checkpoint.folder / "config.json", *checkpoint.folder.rglob("*.safetensors")]):
         digest.update(path.read_bytes())
+    digest.update(f"{checkpoint.generates} {checkpoint.embedding is not None}".encode())
     return digest.digest()
