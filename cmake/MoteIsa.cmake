@@ -14,6 +14,10 @@ set(MOTE_ISA_TABLE
   "amx|x86_64|none|${avx512vnni_flags} -mamx-tile -mamx-int8"
   "dotprod|aarch64|int8|-march=armv8.2-a+dotprod"
   "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm")
+# zig names processors in a way of its own.
+if(MOTE_ZIG)
+  list(TRANSFORM MOTE_ISA_TABLE REPLACE "-march=armv8.2-a" "-mcpu=generic+v8_2a")
+endif()
 
 string(REGEX REPLACE "^(AMD64|amd64)$" "x86_64" MOTE_ARCHITECTURE "${CMAKE_SYSTEM_PROCESSOR}")
 string(REGEX REPLACE "^(arm64|ARM64)$" "aarch64" MOTE_ARCHITECTURE "${MOTE_ARCHITECTURE}")

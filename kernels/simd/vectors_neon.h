@@ -114,7 +114,11 @@ template <int kBits> MOTE_INLINE I32x16 shift_left(I32x16 a) {
   return each_i32([&](int i) { return vshlq_n_s32(a.v[i], kBits); });
 }
 template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 a) {
-  return each_i32([&](int i) { return vshrq_n_s32(a.v[i], kBits); });
+  if constexpr (kBits == 0) {
+    return a;  // the instruction shifts by 1 at least
+  } else {
+    return each_i32([&](int i) { return vshrq_n_s32(a.v[i], kBits); });
+  }
 }
 MOTE_INLINE F32x16 to_f32(I32x16 x) {
   return each_f32([&](int i) { return vcvtq_f32_s32(x.v[i]); });
