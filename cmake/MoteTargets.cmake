@@ -14,6 +14,29 @@ if(MOTE_SANITIZE)
   target_link_options(mote_flags INTERFACE -fsanitize=${MOTE_SANITIZE})
 endif()
 
+# Makes defects of memory harder to use, in what is released. Sanitizers replace the calls that _FORTIFY_SOURCE checks.
+option(MOTE_HARDEN "Stack protectors, checked library calls, read-only relocations, control-flow protection" OFF)
+if(MOTE_HARDEN AND NOT MOTE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES CXX)
+  # Level 3 needs sizes that are known only when a program runs, which older compilers do not ask for.
+  set(MOTE_FORTIFY 3)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+    set(MOTE_FORTIFY 2)
+  endif()
+  # Some compilers define it themselves.
+  target_compile_options(mote_flags INTERFACE
+    $<BUILD_INTERFACE:-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${MOTE_FORTIFY}>)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND NOT APPLE)
+    target_compile_options(mote_flags INTERFACE $<BUILD_INTERFACE:-fcf-protection=full>)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND NOT APPLE)
+    target_compile_options(mote_flags INTERFACE $<BUILD_INTERFACE:-mbranch-protection=standard>)
+  endif()
+  if(NOT APPLE)
+    target_link_options(mote_flags INTERFACE $<BUILD_INTERFACE:-Wl,-z,relro,-z,now,-z,noexecstack>)
+  endif()
+endif()
+
 # One static library a folder. Its DEPENDS are its row of the import table in docs/architecture.md.
 function(mote_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
