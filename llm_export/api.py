@@ -27,7 +27,7 @@ from llm_export.partition.targets import Target, parse_targets
 from llm_export.passes import fuse
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
-from llm_export.program.instructions import CPU, MemoryPlan
+from llm_export.program.instructions import CPU, GoldenSample, MemoryPlan
 from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
 from llm_export.program.writer import replace_metadata, write_program
@@ -200,16 +200,20 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
     return _Written(partitioned, result, notes)
 
 
-def _check(path, names, oracle, checkpoint, prompts, mode, max_length) -> tuple[CheckResult, tuple, list[str]]:
+def _check(
+    path, names, oracle, checkpoint, prompts, mode, max_length
+) -> tuple[CheckResult, tuple[GoldenSample, ...], list[str]]:
     """Checks what the file can do. Returns: what was found, of the text that it generates if it does; samples; notes"""
-    result, samples, notes = None, (), []
-    if checkpoint.generates:
-        result, notes = check_targets(path, names, oracle, prompts, mode, max_length)
-        samples = golden_samples(result)
+    if not checkpoint.generates:
+        result, samples = check_embeddings(path, names, oracle, prompts, mode)
+        result.embedding_error = result.max_relative_error
+        return result, samples, []
+    result, notes = check_targets(path, names, oracle, prompts, mode, max_length)
+    samples = golden_samples(result)
     if checkpoint.embedding is not None:
         of_vectors, golden = check_embeddings(path, names, oracle, prompts, mode)
-        result, samples = result or of_vectors, samples + golden
         result.embedding_error = of_vectors.max_relative_error
+        samples += golden
     return result, samples, notes
 
 

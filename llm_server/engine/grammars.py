@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,15 +24,22 @@ class Compiler:
     def __init__(self):
         self._thread = ThreadPoolExecutor(1, "mote-grammar")
 
-    async def run(self, seconds: float, function: Callable[..., T], *arguments: Any) -> T:
-        """Runs what compiles. Errors: ApiError 503 after `seconds` of waiting and compiling; those of the function."""
-        work = asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))
+    async def run(self, seconds: float, function: Callable[..., T]) -> T:
+        """Runs what compiles, and ends it when nobody waits any more.
+
+        function: has a keyword is_cancelled, as `Grammar`
+        Errors: ApiError 503 after `seconds` of waiting and compiling; those of the function
+        """
+        is_over = threading.Event()
+        work = partial(function, is_cancelled=is_over.is_set)
         try:
             async with asyncio.timeout(seconds):
-                return await work
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except TimeoutError:
             text = f"the grammar was not compiled within {seconds:g} seconds (--timeout)"
             raise ApiError(503, text, code="grammar_timeout", retry_after=5) from None
+        finally:
+            is_over.set()
 
     def close(self) -> None:
         """Lets what waits fall."""
@@ -45,10 +53,10 @@ class Grammars:
         self._model = model
         self._kept: OrderedDict[tuple, Grammar] = OrderedDict()
 
-    def get(self, **source: Any) -> Grammar:
-        """Returns `Grammar(model, **source)`. Errors: ArgumentError."""
+    def get(self, is_cancelled: Callable[[], object], **source: Any) -> Grammar:
+        """Returns `Grammar(model, **source)`. Errors: those of it."""
         key = tuple(sorted(source.items()))
-        grammar = self._kept.pop(key, None) or Grammar(self._model, **source)
+        grammar = self._kept.pop(key, None) or Grammar(self._model, is_cancelled=is_cancelled, **source)
         self._kept[key] = grammar
         if len(self._kept) > MAX_GRAMMARS:
             self._kept.popitem(last=False)

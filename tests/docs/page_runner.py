@@ -22,7 +22,7 @@ from tests.docs.outputs import matches
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
-IN_THIS_PROCESS = ("export", "eval")  # they need PyTorch, which takes seconds to import
+IN_THIS_PROCESS = ("export", "eval", "compare")  # they need PyTorch, which takes seconds to import
 TIMEOUT = 300
 
 

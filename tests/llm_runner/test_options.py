@@ -38,7 +38,7 @@ def test_the_table_has_what_its_description_says():
     assert set().union(*BY_SCOPE.values()) == set(OPTIONS)
     for option in OPTIONS.values():
         assert set(option) == {
-            "name", "scope", "type", "choices", "minimum", "maximum", "default", "unit", "asks_for_sampling",
+            "name", "other_names", "scope", "type", "choices", "minimum", "maximum", "default", "unit", "asks_for_sampling",
             "accepted", "help",
         }  # fmt: skip
     assert OPTIONS["top_p"]["accepted"] == "a number, 0..1 (1: off)"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
+import httpx
 import jsonschema
 import openai
 import pytest
 from pydantic import BaseModel
 
-from llm_runner import Grammar
+from llm_runner import CancelledError, Grammar
 from tests.llm_server.conftest import TEMPLATE, WAIT, running
 
 MESSAGES = [{"role": "user", "content": "What is a list?"}]
@@ -213,10 +215,20 @@ def test_a_grammar_that_takes_long_delays_only_grammars(demo, monkeypatch):
 
 
 def test_a_grammar_that_takes_too_long_is_given_up(demo, monkeypatch):
-    may_end = threading.Event()
-    monkeypatch.setattr("llm_server.engine.grammars.Grammar", lambda *_, **__: may_end.wait())
+    def endless(*_, is_cancelled, **__):
+        while not is_cancelled():
+            time.sleep(0.001)
+        ended.set()
+        raise CancelledError("as the library does")
+
+    ended = threading.Event()
+    monkeypatch.setattr("llm_server.engine.grammars.Grammar", endless)
     with running(demo, timeout=0.2) as server:
         with pytest.raises(openai.InternalServerError) as raised:
             server.openai().chat.completions.create(**HOT, extra_body={"regex": "a"})
-        may_end.set()
         assert (raised.value.status_code, raised.value.code) == (503, "grammar_timeout")
+        assert ended.wait(WAIT)
+        ended.clear()
+        with running(demo) as patient, patient.http() as http, pytest.raises(httpx.ReadTimeout):
+            http.post("/v1/chat/completions", json={"messages": MESSAGES, "regex": "a"}, timeout=0.2)
+        assert ended.wait(WAIT)  # nobody waits for it

@@ -58,6 +58,12 @@ def value_of(name: str, options: Mapping[str, Any]) -> Any:
     return next((value for value in given if value is not None), row["default"])
 
 
+def own_name(name: str) -> str:
+    """Returns the library's name of an option, which other software may call otherwise."""
+    option = _table().get(name)
+    return name if option is None else option["name"]
+
+
 @cache
 def _table() -> dict[str, dict[str, Any]]:
     return {name: option for option in describe_options() for name in (option["name"], *option["other_names"])}

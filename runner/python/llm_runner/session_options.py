@@ -11,7 +11,7 @@ from llm_runner.conversation import Conversation, ConversationOptions
 from llm_runner.labels import never_raises
 from llm_runner.loaded import LoadedModel
 from llm_runner.option_types import GenerationOptions
-from llm_runner.options import check_options, native
+from llm_runner.options import check_options, native, own_name
 
 
 class PrefixCache:
@@ -80,8 +80,9 @@ def conversation_of(
 
 
 def _split(options: Mapping[str, Any], kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the options that a typed dictionary has, and the others."""
-    of_kind = {name: value for name, value in options.items() if name in kind.__annotations__}
+    """Returns the options that a typed dictionary has, by any name of theirs, and the others."""
+    own = kind.__annotations__
+    of_kind = {name: value for name, value in options.items() if name in own or own_name(name) in own}
     return of_kind, {name: value for name, value in options.items() if name not in of_kind}
 
 

@@ -1,6 +1,7 @@
 """A file is replaced whole, or stays as it was and nothing lies beside it."""
 
 import fcntl
+import functools
 import os
 import signal
 import stat
@@ -173,7 +174,10 @@ def test_a_signal_leaves_nothing(tmp_path, number, status):
         "except KeyboardInterrupt:\n    sys.exit(130)\n"
     )
     path = tmp_path / "m.mote"
-    with subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", code, path]
+    # What runs the tests may ignore signals, and a process inherits that.
+    defaults = functools.partial(signal.signal, number, signal.SIG_DFL)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=defaults) as process:
         assert process.stdout.readline() == b"writes\n"
         assert len(os.listdir(tmp_path)) == 1
         process.send_signal(number)
