@@ -17,7 +17,7 @@ echo "$lowest"
 if [ ! -x "$venv/bin/python" ]; then
   # What the tests use comes from the environment that make builds; what is installed here comes before it.
   "$python" -m venv "$venv"
-  "$python" -c 'import site; print(site.getsitepackages()[0])' >"$("$venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')/zz_base.pth"
+  "$python" -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' >"$("$venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')/zz_base.pth"
 fi
 # shellcheck disable=SC2086
 "$venv/bin/pip" -q --disable-pip-version-check install $(printf '%s\n' $lowest | grep -v '^torch==')
