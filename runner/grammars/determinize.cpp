@@ -186,10 +186,14 @@ class Subsets {
     active_.clear();
     const size_t first = dfa_.bytes.size();
     size_t next = 0;
-    for (size_t low = is_border._Find_first(); low < 256;) {
+    const auto border_from = [&](size_t byte) {
+      while (byte < 256 && !is_border[byte]) ++byte;
+      return byte;
+    };
+    for (size_t low = border_from(0); low < 256;) {
       std::erase_if(active_, [&](const ByteEdge& edge) { return edge.high < low; });
       for (; next < begins[low]; ++next) active_.push_back(sorted_[next]);
-      const size_t end = is_border._Find_next(low);
+      const size_t end = border_from(low + 1);
       MOTE_RETURN_IF_ERROR(budget_.spend(1 + active_.size() / 2));
       if (!active_.empty()) {
         targets_.clear();
