@@ -26,13 +26,11 @@ fi
 export PATH="$tools/bin:$PATH"
 
 if [ "$kind" = system ]; then
-  platform=auto
   dependencies="pcre2 utf8proc ncurses libedit"
   export PKG_CONFIG_PATH="$folder/prefix/lib/pkgconfig"
   set -- -C cmake.define.CMAKE_MODULE_LINKER_FLAGS="-static-libstdc++ -static-libgcc" \
     -C cmake.define.CMAKE_EXE_LINKER_FLAGS="-static-libstdc++ -static-libgcc"
 else
-  platform="manylinux_2_28_$machine"
   dependencies=""
   target="$machine-linux-gnu.2.28"
   "$tools/bin/python" -c "import ziglang" 2>/dev/null || "$tools/bin/pip" -q --disable-pip-version-check install "ziglang==0.17.*"
@@ -63,5 +61,5 @@ PATH="$folder/prefix/bin:$PATH" _PYTHON_HOST_PLATFORM="linux-$machine" CMAKE_BUI
   "$tools/bin/python" -m build --wheel --no-isolation --outdir "$folder/raw" . \
   -C build-dir="$PWD/build/wheel-$kind-$python_tag" -C cmake.define.CMAKE_PREFIX_PATH="$folder/prefix" \
   -C logging.level=WARNING "$@"
-# It refuses what needs a newer C library, or libraries that are not part of every system.
-auditwheel repair --plat "$platform" --wheel-dir dist "$folder"/raw/*.whl
+# Names the oldest C library that will do, and refuses what needs libraries that are not part of every system.
+auditwheel repair --plat auto --wheel-dir dist "$folder"/raw/*.whl
