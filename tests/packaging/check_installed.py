@@ -44,7 +44,7 @@ def check_extra() -> None:
 
 
 def check_model(file: str) -> None:
-    answer = mote("run", file, "def add(a, b):", "--max-new-tokens", "16", "--greedy").stdout
+    answer = mote("run", file, "def add(a, b):", "--max-new-tokens", "16", "--greedy", "--raw").stdout
     assert answer, "no text"
     print(answer)
     from mote import Model
