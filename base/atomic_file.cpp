@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <system_error>
@@ -30,6 +31,9 @@ constexpr size_t kNumDigits = 16;
 constexpr int kMaxLinks = 40;
 constexpr int kMaxNames = 16;  // tried before a file is given up
 constexpr size_t kCopyBytes = size_t{1} << 20;
+constexpr mode_t kPermissions = 0777;
+constexpr mode_t kOwnerMode = 0600;
+constexpr mode_t kSharedMode = 0666;  // of which the system takes what the umask forbids
 
 Status unwritable(const std::string& path, const char* what, const char* why) {
   return {Code::kFileUnwritable, format("%s: %s: %s", path.c_str(), what, why)};
@@ -51,10 +55,17 @@ Result<std::string> follow_links(const std::string& path) {
 
 // Errors: if there is something that must not be replaced. path: as it was given; target: where it leads.
 Status check_target(const std::string& path, const std::string& target) {
+  const std::optional<FileInfo> info = info_of_name(target);
+  if (!info.has_value() || info->kind == FileKind::kRegular) return {};
+  return {Code::kFileUnwritable,
+          format("%s: is %s: must be a regular file, or the name of a new one", path.c_str(), name_of(info->kind))};
+}
+
+// The permissions of the file that will be replaced; none: there is no file.
+std::optional<mode_t> mode_of(const std::string& target) {
   struct stat info{};
-  if (::lstat(target.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
-  return {Code::kFileUnwritable, format("%s: is %s: must be a regular file, or the name of a new one", path.c_str(),
-                                        kind_of_file(info.st_mode))};
+  if (::lstat(target.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return info.st_mode & kPermissions;
 }
 
 // So that a new name survives a crash; not every system can sync a folder.
@@ -104,6 +115,7 @@ struct AtomicFile::State {
   std::string path;       // as it was given
   std::string target;     // where that leads
   std::string temporary;  // empty: it has no name yet
+  Access access = Access::kOwner;
   FileDescriptor file;
 
   Status failed(const char* what) const { return unwritable(path, what, std::strerror(errno)); }
@@ -114,9 +126,12 @@ struct AtomicFile::State {
     if (!temporary.empty()) ::unlink(std::exchange(temporary, "").c_str());
   }
 
+  // While it is written nobody may read it who could not read what it replaces.
+  mode_t mode() const { return access == Access::kOwner ? kOwnerMode : mode_of(target).value_or(kSharedMode); }
+
   bool open_unnamed() {
 #if defined(__linux__) && !defined(__ANDROID__)  // Android lets no application link files
-    file = FileDescriptor(::open(folder_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    file = FileDescriptor(::open(folder_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode()));
     // Another writer must not take the name that it has for a moment for one that was left.
     return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
 #else
@@ -127,7 +142,7 @@ struct AtomicFile::State {
   Status open_named() {
     for (int i = 0; i < kMaxNames; ++i) {
       MOTE_ASSIGN(const std::string name, temporary_name(target));
-      FileDescriptor opened(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      FileDescriptor opened(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode()));
       if (opened.get() < 0 && errno == EEXIST) continue;
       if (opened.get() < 0) return failed("cannot be written");
       if (!keeps_name(opened.get())) continue;
@@ -172,10 +187,18 @@ struct AtomicFile::State {
     return ::fsync(file.get()) == 0 ? Status() : failed("cannot be synced");
   }
 
+  // File systems without permissions refuse, and there is nothing to keep.
+  Status keep_mode() const {
+    const std::optional<mode_t> replaced = access == Access::kOwner ? std::nullopt : mode_of(target);
+    if (!replaced || ::fchmod(file.get(), *replaced) == 0 || errno == EPERM || errno == ENOTSUP) return {};
+    return failed("cannot be given the mode of what it replaces");
+  }
+
   Status commit() {
     if (::fsync(file.get()) != 0) return failed("cannot be synced");
     MOTE_RETURN_IF_ERROR(check_target(path, target));
     MOTE_RETURN_IF_ERROR(name_it());
+    MOTE_RETURN_IF_ERROR(keep_mode());
     if (::rename(temporary.c_str(), target.c_str()) != 0) return failed("cannot be replaced");
     temporary.clear();
     file = FileDescriptor();
@@ -189,10 +212,11 @@ AtomicFile::AtomicFile(AtomicFile&&) noexcept = default;
 AtomicFile& AtomicFile::operator=(AtomicFile&&) noexcept = default;
 AtomicFile::~AtomicFile() = default;
 
-Result<AtomicFile> AtomicFile::create(const std::string& path, const Options& options) {
+Result<AtomicFile> AtomicFile::create(const std::string& path, Access access, const Options& options) {
   auto state = std::make_unique<State>();
   state->path = path;
   state->target = path;
+  state->access = access;
   if (options.links == Links::kFollow) { MOTE_ASSIGN(state->target, follow_links(path)); }
   MOTE_RETURN_IF_ERROR(check_target(path, state->target));
   remove_left(state->target);

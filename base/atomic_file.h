@@ -18,6 +18,9 @@ namespace mote {
 class AtomicFile {
  public:
   enum class Temporary { kUnnamed, kNamed };
+  // Who may read and write the file. kOwner: its owner alone, also where it replaces one that others could read.
+  // kShared: whom the umask lets, as with any program's output; a file that is replaced keeps its mode.
+  enum class Access { kOwner, kShared };
   struct Options {
     Links links = Links::kFollow;               // kFollow: a symbolic link stays and what it leads to is replaced
     Temporary temporary = Temporary::kUnnamed;  // kNamed: as where the system has no files without names
@@ -25,9 +28,9 @@ class AtomicFile {
 
   // path: what is there must be a regular file. Errors, here and below: kFileUnwritable naming the file and what the
   // system says, or what is there instead of a file.
-  static Result<AtomicFile> create(const std::string& path, const Options& options);
-  static Result<AtomicFile> create(const std::string& path) {
-    return create(path, {Links::kFollow, Temporary::kUnnamed});
+  static Result<AtomicFile> create(const std::string& path, Access access, const Options& options);
+  static Result<AtomicFile> create(const std::string& path, Access access) {
+    return create(path, access, {Links::kFollow, Temporary::kUnnamed});
   }
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) noexcept;

@@ -1,7 +1,6 @@
 #include "backends/xnnpack/packed_cache.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,12 +54,12 @@ uint32_t checksum(const Header& header) {
 uint64_t align(uint64_t bytes) { return Size(bytes).align_up(kAlignment).unsigned_value(); }
 
 // Errors: kFileUnreadable if somebody who is not trusted may have written the file.
-Status check_owner(const CachePlace& place, const struct stat& info) {
-  const auto owner = static_cast<uint32_t>(info.st_uid);
+Status check_owner(const CachePlace& place, const FileInfo& info) {
+  const uint32_t owner = info.owner.value_or(0);
   MOTE_REQUIRE(owner == ::geteuid() || owner == place.model_owner, Code::kFileUnreadable,
                "%s: belongs to user %u: must belong to this user or to the owner of the model", place.path.c_str(),
                owner);
-  MOTE_REQUIRE((info.st_mode & (S_IWGRP | S_IWOTH)) == 0, Code::kFileUnreadable,
+  MOTE_REQUIRE(!info.others_may_write, Code::kFileUnreadable,
                "%s: other users can write to it: only its owner must be able to", place.path.c_str());
   return {};
 }
@@ -118,7 +117,7 @@ Result<PackedCache> PackedCache::open(const CachePlace& place) {
   const char* path = place.path.c_str();
   MOTE_ASSIGN(const OpenedFile file, open_regular_file(place.path, Links::kRefuse));
   MOTE_RETURN_IF_ERROR(check_owner(place, file.info));
-  const auto file_bytes = static_cast<uint64_t>(file.info.st_size);
+  const auto file_bytes = static_cast<uint64_t>(file.info.bytes);
   MOTE_REQUIRE(file_bytes > sizeof(Header), Code::kFileChanged, "%s: %llu bytes: too short", path,
                static_cast<unsigned long long>(file_bytes));
   MOTE_ASSIGN(CacheMapping mapping, CacheMapping::make(place, file.descriptor.get(), file_bytes));
@@ -200,7 +199,8 @@ std::span<const std::byte> PackedCache::find(const PackedName& name, uint64_t ma
 }
 
 Result<PackedCacheWriter> PackedCacheWriter::create(const CachePlace& place) {
-  MOTE_ASSIGN(AtomicFile file, AtomicFile::create(place.path, {Links::kRefuse, AtomicFile::Temporary::kUnnamed}));
+  MOTE_ASSIGN(AtomicFile file, AtomicFile::create(place.path, AtomicFile::Access::kOwner,
+                                                  {Links::kRefuse, AtomicFile::Temporary::kUnnamed}));
   PackedCacheWriter writer(place, std::move(file));
   const Header unfinished{};
   MOTE_RETURN_IF_ERROR(writer.file_.write(std::as_bytes(std::span(&unfinished, 1))));

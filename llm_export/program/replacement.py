@@ -24,20 +24,24 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yields a new file beside `path`, which takes its name if the block succeeds and is removed if not.
 
     The new file is on the disk before it has the name; until then `path` is as it was. A symbolic link stays, and the
-    file that it leads to is replaced. Files beside the new one whose names begin with its name, such as those that
-    backends keep during the check, are removed at the end; so is what killed processes left of the same file.
+    file that it leads to is replaced. Its mode is that of the file which it replaces, or what the umask lets. Files
+    beside the new one whose names begin with its name, such as those that backends keep during the check, are removed
+    at the end; so is what killed processes left of the same file.
     Errors: FileError naming `path` if it cannot be written, or is there and no regular file; an OSError of the block
     about the new file becomes one too
     """
     temporary, descriptor = None, -1
     try:
         target = Path(os.path.realpath(path))
-        _check_target(path, target)
+        replaced = _check_target(path, target)
         _remove_left(target)
-        temporary, descriptor = _create(target)
+        # Nobody may read the new one, while it is written, who could not read what it replaces.
+        temporary, descriptor = _create(target, 0o666 if replaced is None else replaced | stat.S_IWUSR | stat.S_IRUSR)
         yield temporary
         _sync(temporary)
-        _check_target(path, target)
+        if (mode := _check_target(path, target)) is not None:
+            with contextlib.suppress(PermissionError):  # a file system without permissions
+                os.fchmod(descriptor, mode)
         os.replace(temporary, target)
         with contextlib.suppress(OSError):  # so that the name survives a crash; not every system can sync a folder
             _sync(target.parent)
@@ -51,22 +55,29 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(descriptor)
 
 
-def _check_target(path: Path, target: Path) -> None:
-    """Errors: FileError if something is there that must not be replaced."""
+def _check_target(path: Path, target: Path) -> int | None:
+    """Returns the permissions of the file that is there, None if there is none.
+
+    Errors: FileError if something is there that must not be replaced.
+    """
     try:
         mode = os.lstat(target).st_mode
     except OSError:  # there is nothing; or writing says what is wrong
-        return
+        return None
     if not stat.S_ISREG(mode):
         kind = KINDS.get(stat.S_IFMT(mode), "a device")
         raise FileError(f"{path}: is {kind}: must be a regular file, or the name of a new one")
+    return mode & 0o777
 
 
-def _create(target: Path) -> tuple[Path, int]:
-    """Returns a new file that nobody else has, and its descriptor, which holds the lock that says so."""
+def _create(target: Path, mode: int) -> tuple[Path, int]:
+    """Returns a new file that nobody else has, and its descriptor, which holds the lock that says so.
+
+    mode: its permissions, of which the system takes what the umask forbids
+    """
     while True:
         temporary = target.with_name(f"{target.name}{MARK}{secrets.token_hex(8)}")
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         # Another process may have taken it for one that was left, before it was locked.
         if _lock(descriptor) and os.fstat(descriptor).st_nlink > 0:
             return temporary, descriptor

@@ -451,7 +451,7 @@ MOTE_API mote_error_code mote_session_tokens(const mote_session* session, int32_
                                              mote_error* error);
 /* A session of its own with the same options and tokens. What they have in common stays one memory. */
 MOTE_API mote_error_code mote_session_fork(const mote_session* session, mote_session** out, mote_error* error);
-/* Writes tokens and caches to a file, whole or not at all. */
+/* Writes tokens and caches to a file, whole or not at all, for its owner only. */
 MOTE_API mote_error_code mote_session_save(const mote_session* session, const char* path, mote_error* error);
 /* Goes on from a saved session of the same model file. Where kv_dtype, or prefill_chunk of a model with sliding
  * windows, differ from those it was saved with, its tokens are computed again. Errors: MOTE_ERROR_INVALID_SESSION,

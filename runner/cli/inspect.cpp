@@ -311,7 +311,7 @@ void write_output(const std::string& path, const std::string& text) {
   const auto require = [](const Status& status) {
     if (!status.ok()) throw InputError(status.message());
   };
-  Result<AtomicFile> file = AtomicFile::create(path);
+  Result<AtomicFile> file = AtomicFile::create(path, AtomicFile::Access::kShared);
   require(file.status());
   require(file->write(std::as_bytes(std::span(text))));
   require(file->commit());

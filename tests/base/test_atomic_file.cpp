@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Access = AtomicFile::Access;
 using Temporary = AtomicFile::Temporary;
 
 class AtomicFileTest : public testing::TestWithParam<Temporary> {
@@ -33,8 +34,8 @@ class AtomicFileTest : public testing::TestWithParam<Temporary> {
   ~AtomicFileTest() override { fs::remove_all(folder_); }
 
   std::string path(const char* name = "file") const { return (folder_ / name).string(); }
-  Result<AtomicFile> create(const char* name = "file") const {
-    return AtomicFile::create(path(name), {Links::kFollow, GetParam()});
+  Result<AtomicFile> create(const char* name = "file", Access access = Access::kShared) const {
+    return AtomicFile::create(path(name), access, {Links::kFollow, GetParam()});
   }
   size_t num_files() const {
     return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
@@ -46,11 +47,27 @@ class AtomicFileTest : public testing::TestWithParam<Temporary> {
     return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   }
 
-  Status save(const char* name = "file") const {
-    Result<AtomicFile> file = create(name);
+  Status save(const char* name = "file", Access access = Access::kShared) const {
+    Result<AtomicFile> file = create(name, access);
     if (!file.ok()) return file.status();
     const Status written = write(*file, "new");
     return written.ok() ? file->commit() : written;
+  }
+
+  // The permissions of a file that is saved under this umask, over one of mode `replaced` if that is not 0.
+  unsigned saved_mode(mode_t umask, Access access, mode_t replaced = 0) const {
+    fs::remove(path());
+    if (replaced != 0) {
+      std::ofstream(path()) << "old";
+      ::chmod(path().c_str(), replaced);
+    }
+    const mode_t before = ::umask(umask);
+    EXPECT_TRUE(save("file", access).ok());
+    ::umask(before);
+    struct stat info{};
+    EXPECT_EQ(::stat(path().c_str(), &info), 0);
+    EXPECT_EQ(read(path()), "new");
+    return info.st_mode & 0777u;
   }
 
   // As a process leaves it that is killed while it writes.
@@ -86,6 +103,22 @@ TEST_P(AtomicFileTest, LeavesNothingWithoutCommit) {
   EXPECT_EQ(num_files(), 0u);
 }
 
+TEST_P(AtomicFileTest, SharedFilesFollowTheUmaskOrKeepTheModeOfWhatTheyReplace) {
+  EXPECT_EQ(saved_mode(022, Access::kShared), 0644u);
+  EXPECT_EQ(saved_mode(077, Access::kShared), 0600u);
+  for (const mode_t replaced : {0600u, 0640u, 0664u, 0755u}) {
+    EXPECT_EQ(saved_mode(022, Access::kShared, replaced), replaced);
+    EXPECT_EQ(saved_mode(077, Access::kShared, replaced), replaced);
+  }
+}
+
+TEST_P(AtomicFileTest, PrivateFilesAreTheOwnersAlone) {
+  for (const mode_t umask : {0u, 022u, 077u}) {
+    EXPECT_EQ(saved_mode(umask, Access::kOwner), 0600u);
+    EXPECT_EQ(saved_mode(umask, Access::kOwner, 0644), 0600u);
+  }
+}
+
 TEST_P(AtomicFileTest, RemovesWhatAKilledProcessLeftAtOnce) {
   const std::string left = leave();
   ASSERT_TRUE(save().ok());
@@ -119,7 +152,7 @@ TEST_P(AtomicFileTest, FollowsSymbolicLinksAlsoToAFileThatIsNotThere) {
     EXPECT_EQ(read(path("below/target")), "new");
   }
   const AtomicFile::Options refusing{Links::kRefuse, GetParam()};
-  EXPECT_EQ(AtomicFile::create(path("link"), refusing).status().message(),
+  EXPECT_EQ(AtomicFile::create(path("link"), Access::kShared, refusing).status().message(),
             path("link") + ": is a symbolic link: must be a regular file, or the name of a new one");
   fs::create_symlink("circle", folder_ / "circle");
   EXPECT_EQ(save("circle").message(), path("circle") + ": cannot be written: too many symbolic links");

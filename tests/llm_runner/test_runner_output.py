@@ -86,6 +86,20 @@ def test_a_chat_saves_and_loads_regular_files_only(runner, demo_path, tmp_path):
     assert len(os.listdir(tmp_path)) == 3
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_what_others_may_read_follows_the_umask_and_conversations_are_their_owners(runner, demo_path, tmp_path, umask):
+    def run(arguments, text=None):
+        command = words(runner, demo_path, arguments)
+        subprocess.run(command, input=text, text=True, check=True, umask=umask, cwd=tmp_path)
+
+    run(("inspect", "DEMO", "--graph", "graph.json"))
+    run((*RUN, "--profile", "trace.json", "--save-session", "a.session"))
+    run(("chat", "DEMO", "--greedy", "--max-new-tokens", "4"), "Hello\n/save chat.json\n")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    shared = 0o666 & ~umask
+    assert modes == {"graph.json": shared, "trace.json": shared, "a.session": 0o600, "chat.json": 0o600}
+
+
 def test_a_process_that_ends_while_it_saves_a_session_leaves_nothing(demo_path, tmp_path):
     code = (
         "import resource, signal, sys\nfrom llm_runner import Model\n"

@@ -1,13 +1,7 @@
 #include "runner/cli/chat/conversation_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <span>
 
 #include "base/atomic_file.h"
@@ -30,7 +24,13 @@ std::string shown(const Json& value) {
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
-std::string system_error() { return std::strerror(errno); }
+FileDescriptor open_text_file(const std::string& path, Pipes pipes) {
+  const auto checked = [](auto opened) {
+    if (!opened.ok()) throw InputError(opened.status().message());
+    return *std::move(opened);
+  };
+  return pipes == Pipes::kRead ? checked(open_any_file(path)) : checked(open_regular_file(path)).descriptor;
+}
 
 void check_call(const std::string& where, const Json& call) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) {
@@ -147,29 +147,20 @@ Json parse_json(const std::string& name, const std::string& text) {
 }
 
 std::string read_text_file(const std::string& path, Pipes pipes) {
-  FileDescriptor file;
-  if (pipes == Pipes::kRead) {
-    file = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) refuse(path, "cannot be opened: " + system_error());
-  } else {
-    Result<OpenedFile> opened = open_regular_file(path);
-    if (!opened.ok()) throw InputError(opened.status().message());
-    file = std::move(opened->descriptor);
-  }
+  const FileDescriptor file = open_text_file(path, pipes);
   std::string text;
   std::array<char, 65536> buffer{};
   while (true) {
-    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) refuse(path, "cannot be read: " + system_error());
-    if (count == 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(count));
+    const ReadBytes read = read_some(file.get(), std::as_writable_bytes(std::span(buffer)));
+    if (!read.error.empty()) refuse(path, "cannot be read: " + read.error);
+    if (read.count == 0) return text;
+    text.append(buffer.data(), read.count);
     if (text.size() > kMaxFileBytes) refuse(path, "has more than 256 MiB");
   }
 }
 
 void write_text_file(const std::string& path, const std::string& text) {
-  Result<AtomicFile> file = AtomicFile::create(path);
+  Result<AtomicFile> file = AtomicFile::create(path, AtomicFile::Access::kOwner);
   Status status = file.status();
   if (file.ok()) status = file->write(std::as_bytes(std::span(text)));
   if (status.ok()) status = file->commit();

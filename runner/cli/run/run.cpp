@@ -63,7 +63,7 @@ class Profile {
  public:
   Profile(const Session& session, const std::string& path) : session_(session) {
     if (path.empty()) return;
-    Result<AtomicFile> file = AtomicFile::create(path);
+    Result<AtomicFile> file = AtomicFile::create(path, AtomicFile::Access::kShared);
     require(file.status());
     file_.emplace(*std::move(file));
     check([&](mote_error* error) { return mote_session_start_profile(session_.get(), error); });

@@ -129,7 +129,7 @@ class Reader {
     MOTE_REQUIRE(file_ != nullptr, Code::kFileUnreadable, "%s: cannot be opened: %s", path_.c_str(),
                  std::strerror(errno));
     (void)opened.descriptor.release();  // fclose closes it
-    file_bytes_ = static_cast<uint64_t>(opened.info.st_size);
+    file_bytes_ = static_cast<uint64_t>(opened.info.bytes);
     return {};
   }
 
@@ -306,7 +306,7 @@ Status write_session_file(const std::string& path, const Model& model, const Ses
   header.version = kVersion;
   header.description_crc32 = crc32(description);
   header.description_bytes = description.size();
-  MOTE_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  MOTE_ASSIGN(AtomicFile file, AtomicFile::create(path, AtomicFile::Access::kOwner));
   MOTE_RETURN_IF_ERROR(file.write(bytes_of(header)));
   MOTE_RETURN_IF_ERROR(file.write(description));
   MOTE_RETURN_IF_ERROR(for_each_piece(snapshot.states, states, [&](std::byte* from, size_t bytes) {

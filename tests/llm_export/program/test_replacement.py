@@ -46,6 +46,25 @@ def test_the_file_is_on_the_disk_before_it_has_the_name_and_the_name_after(tmp_p
     assert done == [new, "renamed", tmp_path]
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+@pytest.mark.parametrize("replaced", [None, 0o600, 0o640, 0o444, 0o755])
+def test_the_mode_is_that_of_the_replaced_file_or_follows_the_umask(tmp_path, umask, replaced):
+    path = tmp_path / "m.mote"
+    if replaced is not None:
+        path.touch()
+        path.chmod(replaced)
+    before = os.umask(umask)
+    try:
+        with replacing(path) as new:
+            written = os.stat(new).st_mode & 0o777
+            new.write_bytes(b"new")
+    finally:
+        os.umask(before)
+    expected = 0o666 & ~umask if replaced is None else replaced
+    assert os.stat(path).st_mode & 0o777 == expected
+    assert not written & ~(expected | 0o600), "others could read it while it was written"
+
+
 def test_a_folder_that_cannot_be_synced_does_not_matter(tmp_path, monkeypatch):
     sync = os.fsync
 
