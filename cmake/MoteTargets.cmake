@@ -37,6 +37,14 @@ if(MOTE_HARDEN AND NOT MOTE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   endif()
 endif()
 
+# Where name.cpp asks the system, name_windows.cpp beside it keeps the same contract: name${MOTE_OF_SYSTEM}.cpp is the one for
+# this system.
+set(MOTE_OF_SYSTEM "")
+if(WIN32)
+  set(MOTE_OF_SYSTEM _windows)
+  target_compile_definitions(mote_flags INTERFACE NOMINMAX WIN32_LEAN_AND_MEAN _WIN32_WINNT=0x0A00)
+endif()
+
 # One static library a folder. Its DEPENDS are its row of the import table in docs/architecture.md.
 function(mote_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})

@@ -1,7 +1,5 @@
 #include "backends/xnnpack/packed_weights.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -9,6 +7,7 @@
 
 #include "backends/xnnpack/unpack.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/size.h"
 
 namespace mote::xnnpack {
@@ -61,21 +60,18 @@ Size max_packed_bytes(const GraphValue& value, int64_t group_size) {
 }  // namespace
 
 Result<Pages> Pages::make(size_t bytes) {
-  void* data = ::mmap(nullptr, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  MOTE_REQUIRE(data != MAP_FAILED, Code::kOutOfMemory, "no memory for %zu bytes of weights", bytes);
-  return Pages(static_cast<std::byte*>(data), std::max<size_t>(bytes, 1));
+  std::byte* data = reserve_pages(std::max<size_t>(bytes, 1));
+  MOTE_REQUIRE(data != nullptr, Code::kOutOfMemory, "no memory for %zu bytes of weights", bytes);
+  return Pages(data, std::max<size_t>(bytes, 1));
 }
 
 Pages::Pages(Pages&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
 
 Pages::~Pages() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
+  if (data_ != nullptr) release_pages(data_, bytes_);
 }
 
-void Pages::drop() {
-  // Mapping anew gives the pages back at once on every system. If it fails they just stay.
-  (void)::mmap(data_, bytes_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-}
+void Pages::drop() { drop_pages(data_, bytes_); }
 
 PackedWeights::PackedWeights()
     : provider_{this,

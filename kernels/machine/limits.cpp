@@ -1,13 +1,11 @@
 #include "kernels/machine/limits.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 
+#include "base/memory.h"
 #include "kernels/kernel.h"
 
 namespace mote {
@@ -19,40 +17,28 @@ constexpr int64_t kPiece = int64_t{1} << 18;  // bytes; threads share the buffer
 constexpr double kSeconds = 0.5;              // for each of the two limits
 constexpr int64_t kTurnsPerUnit = 4096;
 
-// Anonymous memory, on huge pages where the system has them.
+// Memory on huge pages where the system has them.
 class Buffer {
  public:
-  explicit Buffer(size_t bytes) : bytes_(bytes) {
-    memory_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-#if defined(MADV_HUGEPAGE)
-    if (memory_ != MAP_FAILED) (void)::madvise(memory_, bytes, MADV_HUGEPAGE);
-#endif
+  explicit Buffer(size_t bytes) : bytes_(bytes), memory_(reserve_pages(bytes)) {
+    if (memory_ != nullptr) prefer_large_pages(memory_, bytes);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
-    if (memory_ != MAP_FAILED) ::munmap(memory_, bytes_);
+    if (memory_ != nullptr) release_pages(memory_, bytes_);
   }
-  std::byte* data() const { return memory_ == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory_); }
+  std::byte* data() const { return memory_; }
 
  private:
   size_t bytes_;
-  void* memory_;
+  std::byte* memory_;
 };
-
-int64_t last_cache_bytes() {
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  return std::max<int64_t>({0, sysconf(_SC_LEVEL2_CACHE_SIZE), sysconf(_SC_LEVEL3_CACHE_SIZE)});
-#else
-  return 0;
-#endif
-}
 
 // Large enough that caches hold little of it, if memory allows. A whole number of pieces.
 int64_t buffer_bytes() {
-  const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   const int64_t wanted = std::max<int64_t>(int64_t{256} << 20, 2 * last_cache_bytes());
-  return std::max<int64_t>(1, std::min(wanted, memory / 4) / kPiece) * kPiece;
+  return std::max<int64_t>(1, std::min(wanted, physical_memory_bytes() / 4) / kPiece) * kPiece;
 }
 
 // Seconds that the fastest pass() takes, of all within kSeconds and at least three.

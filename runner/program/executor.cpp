@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/size.h"
 #include "runner/program/invocation.h"
 
@@ -15,21 +15,15 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-struct FreeDeleter {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
 // A block of a session's working memory.
 struct Memory {
-  std::unique_ptr<std::byte, FreeDeleter> data;
+  AlignedMemory data;
   size_t bytes = 0;
 
   bool allocate(size_t needed_bytes) {
-    data.reset();
-    bytes = 0;
-    const Size rounded = (Size(needed_bytes) + 1).align_up(kAlignment);
-    if (rounded.valid()) data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
-    if (data != nullptr) bytes = needed_bytes;
+    data.reset();  // first, so that both are never there
+    data = allocate_aligned(needed_bytes);
+    bytes = data != nullptr ? needed_bytes : 0;
     return data != nullptr;
   }
 };

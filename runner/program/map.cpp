@@ -1,18 +1,13 @@
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/crc32.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/open_file.h"
 #include "base/page_guard.h"
 #include "base/size.h"
@@ -37,41 +32,8 @@ static_assert(sizeof(Header) == 64);
 
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
 constexpr uint32_t kVersion = 3;
-constexpr size_t kAlignment = 64;
 constexpr size_t kChunkBytes = size_t{8} << 20;
 constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
-
-struct FreeDeleter {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
-
-// Memory at a multiple of 64; nullptr if the system has none.
-Buffer allocate_aligned(size_t bytes) {
-  const Size rounded = (Size(bytes) + 1).align_up(kAlignment);
-  if (!rounded.valid()) return nullptr;
-  return Buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded.unsigned_value())));
-}
-
-// What tells one version of a file on disk from another.
-struct Identity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  int64_t size = 0;
-  int64_t seconds = 0;
-  int64_t nanoseconds = 0;
-  bool operator==(const Identity&) const = default;
-};
-
-Identity identity_of(const struct stat& info) {
-#if defined(__APPLE__)
-  const timespec& time = info.st_mtimespec;
-#else
-  const timespec& time = info.st_mtim;
-#endif
-  return {static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino), static_cast<int64_t>(info.st_size),
-          static_cast<int64_t>(time.tv_sec), static_cast<int64_t>(time.tv_nsec)};
-}
 
 // Calls work(done, count) for chunks of `bytes` one after the other.
 template <typename Work>
@@ -89,11 +51,10 @@ Status in_chunks(size_t bytes, const Progress& progress, const Work& work) {
 Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to) {
   for (size_t done = 0; done < to.size();) {
     const auto at = part.offset + static_cast<int64_t>(begin + done);
-    const ssize_t count = ::pread(part.descriptor, to.data() + done, to.size() - done, static_cast<off_t>(at));
-    if (count < 0 && errno == EINTR) continue;
-    MOTE_REQUIRE(count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", part.name.c_str(),
-                 begin + done, count < 0 ? std::strerror(errno) : "the file became shorter");
-    done += static_cast<size_t>(count);
+    const ReadBytes read = read_some_at(part.descriptor, at, to.subspan(done));
+    MOTE_REQUIRE(read.count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", part.name.c_str(),
+                 begin + done, read.error.empty() ? "the file became shorter" : read.error.c_str());
+    done += read.count;
   }
   return {};
 }
@@ -101,9 +62,9 @@ Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to)
 // Whether kernels can read what begins there in place; if not, why it is read is said to whoever wonders where the
 // memory goes.
 bool is_aligned(const std::string& name, uint64_t begin) {
-  if (begin % kAlignment == 0) return true;
+  if (begin % kMemoryAlignment == 0) return true;
   MOTE_LOG_LINE(kInfo, "%s: is read into memory: it begins at %llu, which is no multiple of %zu", name.c_str(),
-                static_cast<unsigned long long>(begin), kAlignment);
+                static_cast<unsigned long long>(begin), kMemoryAlignment);
   return false;
 }
 
@@ -147,33 +108,19 @@ struct Mapped::State {
   bool has_path = false;
   std::optional<uint32_t> user;  // that the file belongs to
   std::span<const std::byte> file;
-  Buffer program;
+  AlignedMemory program;
   size_t program_bytes = 0;
-  Buffer copy;                        // of the file
+  AlignedMemory copy;                 // of the file
   std::shared_ptr<const void> owner;  // or of the memory that it is in
-  std::span<std::byte> mapping;       // or the pages that it is in
-  PageGuard guard;                    // of those
-  Identity identity;                  // of what is mapped
+  MappedPages mapping;                // or the pages that it is in
+  PageGuard guard;                    // of those; ends before them
+  FileInfo::Identity identity;        // of what is mapped
   FileDescriptor descriptor;          // of what is mapped: its path may lead to another file by now
 
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    guard = PageGuard();
-    if (!mapping.empty()) ::munmap(mapping.data(), mapping.size());
-  }
-
-  // From the page on in which the part begins.
   Status map_part(const FilePart& part, bool is_guarded) {
-    const int64_t begin = part.offset % ::sysconf(_SC_PAGESIZE);
-    const auto length = static_cast<size_t>(begin + part.length);
-    void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, part.descriptor, part.offset - begin);
-    MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", name.c_str(),
-                 length, std::strerror(errno));
-    mapping = {static_cast<std::byte*>(mapped), length};
-    if (is_guarded) guard = PageGuard(mapping);
-    file = mapping.subspan(static_cast<size_t>(begin));
+    MOTE_ASSIGN(mapping, MappedPages::map(name, part.descriptor, part.offset, static_cast<size_t>(part.length)));
+    if (is_guarded) guard = PageGuard(mapping.pages());
+    file = mapping.part();
     return {};
   }
 
@@ -194,19 +141,18 @@ struct Mapped::State {
 
   // Maps or reads what `source` says of an open file.
   Status take_part(const FilePart& source, LoadMode mode, const Progress& progress) {
-    struct stat info{};
-    MOTE_REQUIRE(::fstat(source.descriptor, &info) == 0, Code::kInvalidArgument, "%s: descriptor = %d: is not open",
-                 name.c_str(), source.descriptor);
-    MOTE_REQUIRE(S_ISREG(info.st_mode), Code::kFileUnreadable, "%s: is %s: must be a regular file", name.c_str(),
-                 kind_of_file(info.st_mode));
-    user = static_cast<uint32_t>(info.st_uid);
-    MOTE_ASSIGN(const FilePart part, within(source, static_cast<int64_t>(info.st_size)));
+    const std::optional<FileInfo> info = info_of(source.descriptor);
+    MOTE_REQUIRE(info.has_value(), Code::kInvalidArgument, "%s: descriptor = %d: is not open", name.c_str(),
+                 source.descriptor);
+    MOTE_RETURN_IF_ERROR(require_regular(name, info->kind));
+    user = info->owner;
+    MOTE_ASSIGN(const FilePart part, within(source, info->bytes));
     MOTE_RETURN_IF_ERROR(check_size(static_cast<size_t>(part.length)));
     if (mode == LoadMode::kRead || !is_aligned(name, static_cast<uint64_t>(part.offset)))
       return read_part(part, progress);
     MOTE_RETURN_IF_ERROR(map_part(part, mode == LoadMode::kMap));
-    identity = identity_of(info);
-    descriptor = FileDescriptor(::fcntl(part.descriptor, F_DUPFD_CLOEXEC, 0));
+    identity = info->identity;
+    descriptor = duplicate(part.descriptor);
     MOTE_REQUIRE(descriptor.get() >= 0, Code::kFileUnreadable, "%s: cannot be kept open: %s", name.c_str(),
                  std::strerror(errno));
     return {};
@@ -289,9 +235,8 @@ Status Mapped::check_readable() const {
 Status Mapped::check_unchanged() const {
   if (state_->mapping.empty()) return {};
   MOTE_RETURN_IF_ERROR(check_readable());
-  struct stat info{};
-  const bool is_found = ::fstat(state_->descriptor.get(), &info) == 0;
-  MOTE_REQUIRE(is_found && identity_of(info) == state_->identity, Code::kFileChanged,
+  const std::optional<FileInfo> info = info_of(state_->descriptor.get());
+  MOTE_REQUIRE(info.has_value() && info->identity == state_->identity, Code::kFileChanged,
                "%s: the file was changed after it was loaded; load it again", state_->name.c_str());
   return {};
 }

@@ -1,11 +1,11 @@
 #include "runner/program/other_files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace mote {
 namespace {
@@ -59,8 +59,8 @@ std::string what_else(std::span<const std::byte> file) {
 }
 
 Status with_advice(const std::string& path, const Status& status) {
-  struct stat info{};
-  const bool is_folder = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
   return is_folder ? Status(status.code(), status.message() + "; " + kExport) : status;
 }
 

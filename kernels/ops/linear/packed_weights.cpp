@@ -1,6 +1,5 @@
 #include "kernels/ops/linear/packed_weights.h"
 
-#include <cstdlib>
 #include <new>
 
 #include "base/size.h"
@@ -10,8 +9,6 @@ namespace mote {
 
 namespace {
 
-constexpr size_t kAlignment = 64;
-
 Status out_of_memory(Size needed, const WeightPacking& packing) {
   return Status(
       Code::kOutOfMemory,
@@ -20,8 +17,6 @@ Status out_of_memory(Size needed, const WeightPacking& packing) {
 }
 
 }  // namespace
-
-void PackedWeight::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 Result<const PackedWeight*> PackedWeights::pack(const Tensor& weight, const WeightPacking& packing) try {
   const Matrix matrix = matrix_of(weight, 0);
@@ -36,9 +31,7 @@ Result<const PackedWeight*> PackedWeights::pack(const Tensor& weight, const Weig
   packed.tile_block_bytes_ = tile_block_bytes;
   packed.block_bytes_ = static_cast<int64_t>(packing.block_bytes(matrix.group_size, groups));
   const Size needed = Size(packed.block_bytes_) * num_blocks;
-  const Size reserved = (needed + 1).align_up(kAlignment);
-  if (reserved.valid())
-    packed.blocks_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, reserved.unsigned_value())));
+  if (needed.valid()) packed.blocks_ = allocate_aligned(needed.unsigned_value());
   if (packed.blocks_ == nullptr) {
     weights_.erase(entry);
     return out_of_memory(needed, packing);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/ops/linear/kernels.h"
 
@@ -22,14 +23,10 @@ class PackedWeight {
 
  private:
   friend class PackedWeights;
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-
   const std::byte* tiles_ = nullptr;
   int64_t tile_block_bytes_ = 1;
   int64_t block_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> blocks_;
+  AlignedMemory blocks_;
 };
 
 // Shared by a program's methods and sessions: each weight is packed once for each layout, when a method is first

@@ -1,12 +1,9 @@
 #include "runner/cli/chat/history.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/open_file.h"
 #include "runner/cli/chat/conversation_file.h"
 #include "runner/cli/handles.h"
 
@@ -79,12 +76,7 @@ void History::add(const std::string& entry) {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR);
-  if (file < 0) return;
-  const std::string line = escaped(entry) + "\n";
-  const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  ::close(file);
-  if (!written) path_.clear();
+  if (!append_to_file(path_, escaped(entry) + "\n")) path_.clear();
 }
 
 }  // namespace mote::cli

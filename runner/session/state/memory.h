@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "kernels/state.h"

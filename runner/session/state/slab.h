@@ -44,8 +44,4 @@ class Slab {
   Block* block_ = nullptr;
 };
 
-// Zeroed memory, aligned to 64 bytes, whose pages are made when they are first touched; nullptr: refused.
-std::byte* reserve_pages(size_t bytes);
-void release_pages(std::byte* block, size_t bytes);
-
 }  // namespace mote

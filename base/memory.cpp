@@ -1,0 +1,67 @@
+#include "base/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/size.h"
+
+namespace mote {
+
+void AlignedFree::operator()(std::byte* memory) const { std::free(memory); }
+
+AlignedMemory allocate_aligned(uint64_t bytes) {
+  const Size rounded = (Size(bytes) + 1).align_up(kMemoryAlignment);
+  if (!rounded.valid()) return nullptr;
+  return AlignedMemory(static_cast<std::byte*>(std::aligned_alloc(kMemoryAlignment, rounded.unsigned_value())));
+}
+
+std::byte* reserve_pages(size_t bytes) {
+  void* block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return block == MAP_FAILED ? nullptr : static_cast<std::byte*>(block);
+}
+
+void release_pages(std::byte* block, size_t bytes) { ::munmap(block, bytes); }
+
+// Mapping anew gives the memory back at once on every system.
+void drop_pages(std::byte* block, size_t bytes) {
+  (void)::mmap(block, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+void prefer_large_pages([[maybe_unused]] std::byte* block, [[maybe_unused]] size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  (void)::madvise(block, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+int64_t physical_memory_bytes() { return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE); }
+
+int64_t last_cache_bytes() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  return std::max<int64_t>({0, ::sysconf(_SC_LEVEL2_CACHE_SIZE), ::sysconf(_SC_LEVEL3_CACHE_SIZE)});
+#else
+  return 0;
+#endif
+}
+
+Result<MappedPages> MappedPages::map(const std::string& name, int descriptor, int64_t offset, size_t bytes) {
+  const int64_t begin = offset % ::sysconf(_SC_PAGESIZE);
+  const size_t length = static_cast<size_t>(begin) + bytes;
+  void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, static_cast<off_t>(offset - begin));
+  MOTE_REQUIRE(mapped != MAP_FAILED, Code::kFileUnreadable, "%s: cannot be mapped (%zu bytes): %s", name.c_str(),
+               length, std::strerror(errno));
+  MappedPages result;
+  result.pages_ = {static_cast<std::byte*>(mapped), length};
+  result.part_ = result.pages_.subspan(static_cast<size_t>(begin));
+  return result;
+}
+
+MappedPages::~MappedPages() {
+  if (!pages_.empty()) ::munmap(pages_.data(), pages_.size());
+}
+
+}  // namespace mote

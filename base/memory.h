@@ -1,0 +1,62 @@
+// Memory that kernels read, and files seen as memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace mote {
+
+constexpr size_t kMemoryAlignment = 64;
+
+struct AlignedFree {
+  void operator()(std::byte* memory) const;
+};
+using AlignedMemory = std::unique_ptr<std::byte, AlignedFree>;
+
+// At a multiple of 64, and at least a byte more than `bytes`; nullptr if the system has none.
+AlignedMemory allocate_aligned(uint64_t bytes);
+
+// Zeroed memory, aligned to 64 bytes, whose pages are made when they are first touched; nullptr: refused.
+std::byte* reserve_pages(size_t bytes);
+void release_pages(std::byte* block, size_t bytes);
+// Gives the memory of such pages back: they stay readable and hold zeros, or what they held if the system refuses.
+void drop_pages(std::byte* block, size_t bytes);
+// Asks for large ones before they are touched. Whether there are some is the system's business.
+void prefer_large_pages(std::byte* block, size_t bytes);
+
+// Of the machine.
+int64_t physical_memory_bytes();
+// The largest cache between a core and memory; 0: the system does not tell.
+int64_t last_cache_bytes();
+
+// Read-only pages of a file. Lifetime: spans live as long as the object that gave them, moves included.
+class MappedPages {
+ public:
+  MappedPages() = default;  // none
+  // From the page on in which the part begins. name: for messages. Errors: kFileUnreadable.
+  static Result<MappedPages> map(const std::string& name, int descriptor, int64_t offset, size_t bytes);
+  MappedPages(MappedPages&& other) noexcept
+      : pages_(std::exchange(other.pages_, {})), part_(std::exchange(other.part_, {})) {}
+  MappedPages& operator=(MappedPages&& other) noexcept {
+    std::swap(pages_, other.pages_);
+    std::swap(part_, other.part_);
+    return *this;
+  }
+  ~MappedPages();
+
+  bool empty() const { return pages_.empty(); }
+  std::span<const std::byte> part() const { return part_; }
+  std::span<const std::byte> pages() const { return pages_; }  // from the first one on, to the end of the part
+
+ private:
+  std::span<std::byte> pages_;
+  std::span<const std::byte> part_;
+};
+
+}  // namespace mote
