@@ -128,6 +128,7 @@ Examples:
 )
 @click.option("-v", "--verbose", is_flag=True, help="List what backends do not run, and why.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def export(**options) -> None:
     """Write CHECKPOINT, a folder or a hub id, to one .mote file."""

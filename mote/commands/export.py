@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import click
 
@@ -16,7 +18,8 @@ from mote.units import human_bytes
 
 def run(
     checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, embed, revision,
-    subfolder, local_files_only, trust_remote_code, verbose, quiet, debug,
+    subfolder, local_files_only, trust_remote_code, verbose, quiet,
+    as_json, debug,
 ):  # fmt: skip
     end_on_signals()
     show_progress = False if quiet else sys.stderr.isatty()
@@ -30,12 +33,40 @@ def run(
         show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(report_as_json(report), indent=2))
+        return
     for note in report.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
     if verbose:
         click.echo(refusal_table(report))
     if not quiet:
         click.echo(summary(report))
+
+
+CHECK_FIELDS = (
+    "mode", "median_relative_error", "max_relative_error", "tolerance", "top1_agreement", "num_positions",
+    "embedding_error",
+)  # fmt: skip
+
+
+def report_as_json(report) -> dict:
+    """Returns the report with the names that `mote show --json` has, and what each backend runs and refuses."""
+    check = report.check
+    return {
+        "path": str(report.path),
+        "bytes": report.file_bytes,
+        "seconds": report.seconds,
+        "stage_seconds": report.stage_seconds,
+        "peak_private_bytes": report.peak_private_bytes,
+        "check": {name: getattr(check, name) for name in CHECK_FIELDS} if check is not None else None,
+        "notes": report.notes,
+        "delegated": [
+            {"target": target, "method": method, "num_delegated": delegated, "num_instructions": total}
+            for (target, method), (delegated, total) in report.num_delegated.items()
+        ],
+        "refusals": [asdict(refusal) for refusal in report.refusals],
+    }
 
 
 def refusal_table(report) -> str:

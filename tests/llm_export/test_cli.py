@@ -126,8 +126,11 @@ def test_tokenizer_of_an_unknown_kind(capsys, checkpoint, tmp_path):
     assert "tokenizer" in text and "--no-tokenizer" in text
     assert not list(tmp_path.glob("*.mote*"))
     with pytest.raises(SystemExit) as caught:
-        main(["export", str(checkpoint), "-o", str(tmp_path / "x.mote"), "--check", "off", "--no-tokenizer"])
+        main(["export", str(checkpoint), "-o", str(tmp_path / "x.mote"), "--check", "off", "--no-tokenizer", "--json"])
     assert not caught.value.code
+    report = json.loads(capsys.readouterr().out)
+    assert report["bytes"] == (tmp_path / "x.mote").stat().st_size
+    assert report["check"] is None and {row["num_delegated"] for row in report["delegated"]} == {0}
     assert read_program(tmp_path / "x.mote").metadata.tokenizer == b""
 
 
