@@ -18,8 +18,8 @@ MARKERS = "o^svDPX*"
 def points(report: dict, model: str) -> list[dict]:
     """Returns where each runtime stands.
 
-    Returns: runtime, phase, intensity (MACs a byte of weights that a pass must read), and of all rounds gmac_s (the
-    median), least_gmac_s and most_gmac_s
+    Returns: runtime, phase, intensity (MACs a byte of weights that a pass must read), and of all rounds the medians
+    tok_s and gmac_s, least_gmac_s and most_gmac_s
     """
     setup, config = report["setup"], SHAPES[model]
     macs = prefill_macs(config, setup["prompt_tokens"])
@@ -33,6 +33,7 @@ def points(report: dict, model: str) -> list[dict]:
             speed = {name: value * per_token / 1e9 for name, value in row[f"{phase}_tok_s"].items()}
             found.append({
                 "runtime": row["runtime"], "phase": phase, "intensity": per_token * passes / weights,
+                "tok_s": row[f"{phase}_tok_s"]["median"],
                 "gmac_s": speed["median"], "least_gmac_s": speed["min"], "most_gmac_s": speed["max"],
             })  # fmt: skip
     return found
@@ -53,6 +54,14 @@ def limit_line(limits: dict, intensities: list[float]) -> tuple[list[float], lis
     return xs, [min(x * limits["read_gb_s"], limits["int8_gmac_s"]) for x in xs]
 
 
+def caption(setup: dict) -> str:
+    """Returns what was measured where."""
+    return (
+        f"{setup['cpu']}, {setup['threads']} threads, {setup['prompt_tokens']} prompt and {setup['generate_tokens']} "
+        "generated tokens\nmedians, and bars from the slowest to the fastest round"
+    )
+
+
 def draw(report: dict, path: Path) -> None:
     import matplotlib
 
@@ -63,11 +72,14 @@ def draw(report: dict, path: Path) -> None:
     figure, axes = pyplot.subplots(1, len(models), figsize=(6.5 * len(models), 5), squeeze=False)
     for axis, model in zip(axes[0], models, strict=True):
         _draw_model(axis, report, model)
-    figure.tight_layout()
+    figure.text(0.5, 0.01, caption(report["setup"]), ha="center", fontsize=8)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path, dpi=130)
 
 
 def _draw_model(axis, report: dict, model: str) -> None:
+    from matplotlib.ticker import LogFormatter
+
     found = points(report, model)
     runtimes = list(dict.fromkeys(point["runtime"] for point in found))
     for index, runtime in enumerate(runtimes):
@@ -80,6 +92,9 @@ def _draw_model(axis, report: dict, model: str) -> None:
         axis.errorbar(
             xs, ys, yerr=spread, fmt=MARKERS[index % len(MARKERS)], markersize=7, capsize=4, label=runtime, zorder=3
         )
+        for point in mine:
+            place = (point["intensity"], point["gmac_s"])
+            axis.annotate(f"{point['tok_s']:.0f} tok/s", place, xytext=(8, -3), textcoords="offset points", fontsize=8)
     middle = knee(report["limits"])
     if middle is not None:
         axis.plot(*limit_line(report["limits"], [point["intensity"] for point in found]), "k-", label="limit")
@@ -92,6 +107,9 @@ def _draw_model(axis, report: dict, model: str) -> None:
         xscale="log", yscale="log", title=f"{model}: decode left, prefill right",
         xlabel="multiply-accumulates a byte of weights", ylabel="GMAC/s",
     )  # fmt: skip
+    for ticks in (axis.xaxis, axis.yaxis):
+        ticks.set_major_formatter("{x:g}")
+        ticks.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
     axis.grid(True, which="both", alpha=0.3)
     axis.legend(fontsize=8)
 

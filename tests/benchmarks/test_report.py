@@ -129,6 +129,7 @@ def test_plot_puts_decode_under_the_bandwidth_line_and_prefill_to_its_right():
     macs = prefill_macs(SHAPES[MODEL], 256) / 1e9
     found = [ours["prefill"][name] for name in ("least_gmac_s", "gmac_s", "most_gmac_s")]
     assert found == pytest.approx([500 * macs, 600 * macs, 700 * macs])
+    assert ours["prefill"]["tok_s"] == 600
 
 
 def test_the_knee_of_the_limit_is_where_reading_and_computing_take_equally_long():
