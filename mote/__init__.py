@@ -39,10 +39,19 @@ def __getattr__(name: str) -> Any:
 
         check_installed("export", f"mote.{name}")
     module = import_module(_PLACES.get(name, "llm_runner"))
+    if name == "Model":
+        module.Model._path_of_name = staticmethod(_path_of_name)
     if name not in module.__dict__:
         raise AttributeError(f"module 'mote' has no attribute {name!r}")
     globals()[name] = value = getattr(module, name)
     return value
+
+
+def _path_of_name(text: str) -> str:
+    """What `Model.load` opens for a path that is not there: the file of the store that has this name."""
+    from mote.store.local import local_file
+
+    return str(local_file(text))
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ from mote.extras import check_installed
 from mote.store.catalog import Entry, Store
 from mote.store.download import check_free_space
 from mote.store.hub import Repository, look_up
+from mote.store.local import local_file
 from mote.store.names import Name, parse_name
 from mote.store.pull import choose_remote, estimate, export_path, pull_file, record
 from mote.units import human_bytes
@@ -39,13 +40,10 @@ def local_path(name: Name) -> str:
     Errors: FileError if there is none, or several
     """
     store = Store()
-    if (entry := store.find(name)) is None:
-        entries = store.entries(name)
-        if entries and not name.tag:
-            known = ", ".join(str(other.name) for other in entries)
-            raise FileError(f"{name}: the store has several files: say which: {known}")
+    if store.find(name) is None and (name.tag or not store.entries(name)):
         entry, _ = obtain(name, yes=False, quiet=False)
-    return str(entry.path)
+        return str(entry.path)
+    return str(local_file(str(name)))
 
 
 def obtain(name: Name, *, yes: bool, quiet: bool) -> tuple[Entry, bool]:

@@ -10,9 +10,9 @@ import click
 
 from llm_runner import Model
 from llm_runner.errors import ArgumentError, FileError
-from mote.commands.show import find
 from mote.store.card import is_ours, make_card
 from mote.store.hub import client, first_line, plain_errors, read_text
+from mote.store.local import local_file
 from mote.store.names import Name, parse_name
 from mote.units import human_bytes
 
@@ -23,7 +23,7 @@ def run(file: str, name: str, private: bool, dry_run: bool, replace_card: bool, 
     target = parse_name(name)
     if target is None or target.tag:
         raise ArgumentError(f"'{name}': must be org/name, or org/name@branch")
-    path = find(file)
+    path = local_file(file)
     with Model.load(path) as model:
         about = {**model.describe(), "num_parameters": model.num_parameters}
     if dry_run:

@@ -8,8 +8,8 @@ import click
 
 from llm_runner.errors import ArgumentError, FileError
 from mote.store.catalog import Entry, Store
-from mote.store.hub import did_you_mean
-from mote.store.names import Name, choose, parse_name
+from mote.store.local import closest, meant
+from mote.store.names import Name
 from mote.units import human_bytes
 
 
@@ -17,7 +17,10 @@ def run(names: tuple[str, ...], yes: bool, debug: bool) -> None:
     store = Store()
     entries: dict = {}
     for text in names:
-        entries.update({entry.path: entry for entry in meant(store, text)})
+        found = meant(store, text)
+        if not found:
+            raise FileError(f"the store has no model '{text}'{closest(store, text) or '; mote list shows what it has'}")
+        entries.update({entry.path: entry for entry in found})
     total = human_bytes(sum(entry.bytes for entry in entries.values()))
     if not yes:
         for entry in entries.values():
@@ -27,21 +30,6 @@ def run(names: tuple[str, ...], yes: bool, debug: bool) -> None:
         click.confirm(f"Delete {total}?", abort=True, err=True)
     freed = sum(_remove(store, entry) for entry in entries.values())
     click.echo(f"freed {human_bytes(freed)}")
-
-
-def meant(store: Store, text: str) -> list[Entry]:
-    """Returns the files of a name, parts included: without a tag all. Errors: FileError with the closest names."""
-    name = parse_name(text)
-    entries = [*store.entries(name), *store.parts(name)] if name else []
-    if name is not None and name.tag:
-        tags = sorted({entry.name.tag for entry in entries})
-        chosen = choose(tags, name.tag.removesuffix(".mote"))
-        entries = [entry for entry in entries if entry.name.tag == chosen]
-    if not entries:
-        known = store.entries() + store.parts()
-        close = did_you_mean(text, sorted({n for entry in known for n in (entry.name.model, str(entry.name))}))
-        raise FileError(f"the store has no model '{text}'{close or '; mote list shows what it has'}")
-    return entries
 
 
 def _remove(store: Store, entry: Entry) -> int:

@@ -9,36 +9,19 @@ from pathlib import Path
 import click
 
 from llm_runner import Model
-from llm_runner.errors import FileError
 from llm_runner.labels import count_text
-from mote.commands.rm import meant
-from mote.store.catalog import Entry, Store, read_manifest
-from mote.store.names import is_name, parse_name
+from mote.store.catalog import read_manifest
+from mote.store.local import local_file
 from mote.units import human_bytes
 
 
 def run(name: str, as_json: bool, debug: bool) -> None:
-    path = find(name)
+    path = local_file(name)
     with Model.load(path) as model:
         about = {**model.describe(), "num_parameters": model.num_parameters}
     manifest = read_manifest(path)
     fields = summary(path, about) | {"manifest": asdict(manifest) if manifest else None}
     click.echo(json.dumps(fields, indent=2) if as_json else report(fields))
-
-
-def find(name: str) -> Path:
-    """Returns the file of a path or of a name that is in the store. Errors: FileError; nothing is pulled."""
-    parsed = parse_name(name) if is_name(name) else None
-    if parsed is None:
-        return Path(name)
-    store = Store()
-    entry = store.find(parsed)
-    if entry is not None:
-        return entry.path
-    whole: list[Entry] = [entry for entry in meant(store, name) if entry.total_bytes is None]
-    if not whole:
-        raise FileError(f"{name}: only a part has come: mote pull {name} goes on")
-    raise FileError(f"{name}: the store has several files: say which: {', '.join(str(entry.name) for entry in whole)}")
 
 
 def summary(path: Path, about: dict) -> dict:

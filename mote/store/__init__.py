@@ -2,6 +2,7 @@
 
 names.py     what `org/name@revision:tag` means
 catalog.py   what is in the store; locks; removal
+local.py     a path or a name to a file in the store, without the hub
 hub.py       what a repository of the hub has
 download.py  one file, resumable and verified
 pull.py      a name to a file in the store, downloaded or exported

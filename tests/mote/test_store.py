@@ -5,9 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from mote import FileError, Model
 from mote.arguments import runner_switches, with_model_paths
 from mote.commands import runner_binary
 from mote.store.catalog import Manifest, Store, write_manifest
@@ -132,6 +134,34 @@ def test_show_tells_what_a_model_is(demo, mote):
 def test_show_pulls_nothing(demo, mote):
     result = mote("show", "org/dem")
     assert result.status == 2 and "did you mean 'org/demo'?" in result.err
+
+
+def test_python_opens_what_the_store_has(demo, hub, monkeypatch, tmp_path):
+    assert Model.load("org/demo").path == Model.load("org/demo:8da4w").path == str(demo)
+    assert hub.requests == []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "org").mkdir()
+    os.link(demo, tmp_path / "org" / "demo")
+    assert Model.load("org/demo").path == "org/demo", "paths win"
+
+
+def test_python_downloads_nothing_and_says_what_does(demo, add, hub):
+    for name, said in {
+        "org/dem": "did you mean 'org/demo'\\? else: mote pull org/dem$",
+        "far/away:8w": "no such model: mote pull far/away:8w$",
+        "org/demo:4w": "mote pull org/demo:4w$",
+    }.items():
+        with pytest.raises(FileError, match=said):
+            Model.load(name)
+    with pytest.raises(FileError, match="^org/demo.mote: cannot be opened"):
+        Model.load("org/demo.mote")
+    with pytest.raises(FileError, match="^org/dem: cannot be opened"):
+        Model.load(Path("org/dem"))
+    for file in ("two-8w.mote", "two-4w.mote"):
+        add("org/two", file)
+    with pytest.raises(FileError, match="the store has several files: say which: org/two:two-4w, org/two:two-8w$"):
+        Model.load("org/two")
+    assert hub.requests == []
 
 
 def test_verbs_take_names_without_a_network(demo, hub, mote, monkeypatch):

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import IO, Any, Unpack
+from typing import IO, Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -60,6 +60,9 @@ def descriptor_of(source: Source) -> int | None:
 class Model(LoadedModel):
     """A loaded model; `Model.load` makes it. Thread safety: any number of threads."""
 
+    # Names instead of paths, if the package above this one knows any.
+    _path_of_name: ClassVar[Callable[[str], str] | None] = None
+
     def __init__(self, core: _core.Model, path: str):
         super().__init__(core, path)
         self._lock = threading.Lock()
@@ -77,8 +80,9 @@ class Model(LoadedModel):
     ) -> Model:
         """Maps and checks a .mote file. Errors: FileError, ProgramError, BackendError, ArgumentError.
 
-        source: a path; an open file or its descriptor, which may be closed afterwards; or bytes in memory, which are
-            used where they are if they begin at a multiple of 64 and must not change then
+        source: a path; the name of a model in the store, which `mote pull` fills; an open file or its descriptor, which
+            may be closed afterwards; or bytes in memory, which are used where they are if they begin at a multiple of
+            64 and must not change then
         offset, length: bytes of an open file that are the model; None: from its begin, to its end
         on_progress: called with how much is done, 0..1; what it raises ends the loading and comes out of it
         options: those of `llm_runner.LoadingOptions`: backend ("cpu", "xnnpack", ...; "auto" unless given), cache_dir,
@@ -98,6 +102,8 @@ class Model(LoadedModel):
             raise ArgumentError("offset and length are of an open file or descriptor: slice a memoryview instead")
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
+            if path is source and cls._path_of_name is not None and not os.path.exists(path):
+                path = cls._path_of_name(path)
             return cls(_core.Model.open(path, given), path)
         data: Any = source
         try:
