@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, PretrainedConfig
 
 from llm_export.checkpoint import model_types
 from llm_export.checkpoint.embedding import EmbeddingSetup, default_setup, is_base_model, read_setup
+from llm_export.checkpoint.files import open_tensors, read_text
 from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
 from llm_export.checkpoint.weights import WeightReader
 from llm_export.errors import FileError, UnsupportedError
@@ -114,8 +114,9 @@ def _read_json(path: Path) -> dict | None:
         return None
     if path.stat().st_size > MAX_JSON_BYTES:
         raise FileError(f"{path}: {path.stat().st_size} bytes: must be at most {MAX_JSON_BYTES}")
+    text = read_text(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(value, dict):
@@ -191,11 +192,8 @@ def _sharded(folder: Path, index_path: Path, index: dict) -> dict[str, Path]:
 
 
 def _names(path: Path) -> list[str]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return list(file.keys())
-    except (SafetensorError, OSError) as error:
-        raise FileError(f"{path}: not a whole safetensors file: {error}. Download it again") from error
+    with open_tensors(path) as file:
+        return list(file.keys())
 
 
 def _refuse_other_formats(folder: Path) -> None:
@@ -213,7 +211,7 @@ def _refuse_other_formats(folder: Path) -> None:
 def _chat_template(folder: Path, tokenizer_config: dict) -> str:
     path = folder / "chat_template.jinja"
     if path.is_file():
-        return _read_text(path)
+        return read_text(path)
     template = (_read_json(folder / "chat_template.json") or tokenizer_config).get("chat_template")
     if isinstance(template, list):  # several templates with names
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
@@ -223,11 +221,4 @@ def _chat_template(folder: Path, tokenizer_config: dict) -> str:
 
 def _license(folder: Path) -> str:
     paths = sorted(path for path in folder.glob("LICENSE*") if path.is_file())
-    return _read_text(paths[0]) if paths else ""
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path}: not UTF-8: {error}") from error
+    return read_text(paths[0]) if paths else ""

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_MAPPING_NAMES
 
+from llm_export.checkpoint.files import open_tensors, read_text
 from llm_export.errors import FileError, UnsupportedError
 
 POOLINGS = ("mean", "lasttoken", "cls", "max", "mean_sqrt_len_tokens", "weightedmean")
@@ -134,8 +133,9 @@ def _modules(path: Path) -> list[tuple[str, Path]] | None:
     """Class names and folders of the modules, in order."""
     if not path.is_file():
         return None
+    text = read_text(path)
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads(text)
         found = sorted((entry["idx"], entry["type"].rpartition(".")[2], entry["path"]) for entry in entries)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileError(f"{path}: must be a JSON list of objects with idx, type and path: {error!r}") from error
@@ -168,14 +168,13 @@ def _read_dense(model_type: str, folder: Path, read: Reader) -> Dense:
         raise UnsupportedError(model_type, f"its Dense in {folder.name} has a residual, or reads or writes another "
                                "value than sentence_embedding")  # fmt: skip
     path = folder / "model.safetensors"
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise FileError(f"{path}: not a whole safetensors file: {error}. Download it again") from error
-    if "linear.weight" not in tensors:
-        raise FileError(f"{path}: lacks tensor 'linear.weight'")
-    bias = tensors.get("linear.bias")
-    return Dense(tensors["linear.weight"].float(), None if bias is None else bias.float(), activation)
+    with open_tensors(path) as file:
+        names = file.keys()
+        if "linear.weight" not in names:
+            raise FileError(f"{path}: lacks tensor 'linear.weight'")
+        weight = file.get_tensor("linear.weight").float()
+        bias = file.get_tensor("linear.bias").float() if "linear.bias" in names else None
+    return Dense(weight, bias, activation)
 
 
 def _joined(layers: tuple[Dense, ...]) -> tuple[Dense, ...]:

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import llm_tokenizer
+from llm_export.checkpoint.files import read_bytes
 from llm_export.errors import FileError
 
 # Texts on which tokenizers differ: scripts, code, spaces, combining marks, characters that few vocabularies have.
@@ -66,7 +67,7 @@ def original_tokenizer(path: Path) -> _Original:
 def compile_tokenizer(path: Path) -> bytes:
     """Returns a tokenizer file in the form that a .mote file holds. Errors: FileError naming the field and its value"""
     try:
-        return _compile(path.read_bytes(), path.name)
+        return _compile(read_bytes(path), path.name)
     except llm_tokenizer.TokenizerError as error:
         raise FileError(f"{path}: {error}") from error
 

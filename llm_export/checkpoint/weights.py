@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
@@ -23,6 +23,7 @@ from transformers.core_model_loading import (
     rename_source_key,
 )
 
+from llm_export.checkpoint.files import open_tensors
 from llm_export.errors import FileError
 
 DTYPES = {
@@ -69,7 +70,7 @@ class WeightReader:
 
     def __init__(self, files: dict[str, Path]):
         """files: checkpoint tensor name -> safetensors file that holds it. Errors: FileError if a file is malformed."""
-        self._handles = {path: _open(path) for path in sorted(set(files.values()))}
+        self._handles = {path: open_tensors(path) for path in sorted(set(files.values()))}
         self._files = files
         self._groups: dict[str, _Group] = {}  # module tensor name -> group
         self._meta: dict[str, Tensor] = {}
@@ -128,7 +129,7 @@ class WeightReader:
     def _stored(self, source: str) -> Tensor:
         try:
             return self._handles[self._files[source]].get_tensor(source)
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, RuntimeError) as error:
             raise FileError(f"{self._files[source]}: tensor '{source}' cannot be read: {error}") from error
 
     def _stored_meta(self, source: str, path: Path) -> Tensor:
@@ -211,13 +212,6 @@ class WeightReader:
                 f"{self.file_of(name)}: tensor '{name}' has shape {list(self.shape(name))}, "
                 f"but config.json asks for {list(expected)}"
             )
-
-
-def _open(path: Path):
-    try:
-        return safe_open(path, framework="pt")
-    except (SafetensorError, OSError) as error:
-        raise FileError(f"{path}: not a whole safetensors file: {error}. Download it again") from error
 
 
 def _candidates(name: str) -> Iterable[str]:

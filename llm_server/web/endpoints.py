@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -31,7 +31,7 @@ class Endpoint:
             exchange_of(request).route = self.path
             try:
                 return await self.handler(request)
-            except ClientGone:
+            except (ClientGone, ClientDisconnect):
                 return Response(status_code=499)  # nobody reads it
             except Exception as error:
                 return await on_error(request, error)

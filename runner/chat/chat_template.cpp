@@ -180,7 +180,7 @@ Result<Prompt> ChatTemplate::render(const TemplateInput& input, const jinja::Ren
 }
 
 const TemplateHabits& ChatTemplate::habits() const {
-  std::call_once(habits_once_, [&] { habits_ = habits_of(*this); });
+  habits_once_.call([&] { habits_ = habits_of(*this); });
   return habits_;
 }
 

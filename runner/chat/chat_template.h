@@ -3,12 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/once.h"
 #include "base/status.h"
 #include "runner/chat/template_habits.h"
 #include "runner/model/model.h"
@@ -57,7 +57,7 @@ class ChatTemplate {
   explicit ChatTemplate(std::shared_ptr<const jinja::Template> parsed) : template_(std::move(parsed)) {}
 
   std::shared_ptr<const jinja::Template> template_;
-  mutable std::once_flag habits_once_;
+  mutable Once habits_once_;
   mutable TemplateHabits habits_;
 };
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/once.h"
 #include "base/status.h"
 
 namespace mote {
@@ -19,7 +20,7 @@ class Derived {
   template <typename T, typename Make>
   Result<std::shared_ptr<const T>> get(const Make& make) const {
     Entry& entry = entry_of(&kKey<T>);
-    std::call_once(entry.once, [&] {
+    entry.once.call([&] {
       Result<std::shared_ptr<const T>> made = make();
       if (made.ok()) {
         entry.value = *std::move(made);
@@ -33,7 +34,7 @@ class Derived {
 
  private:
   struct Entry {
-    std::once_flag once;
+    Once once;
     std::shared_ptr<const void> value;
     std::optional<Status> error;
   };

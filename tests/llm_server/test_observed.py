@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import re
 
 import jsonschema
@@ -88,3 +89,13 @@ def test_a_key_guards_all_but_what_says_nothing(demo):
         assert http.post("/api/chat", json={}).json() == {"error": http.get("/api/ps").json()["error"]}
         assert http.get("/v1/models", headers={"x-api-key": "secret"}).status_code == 200
         assert http.post("/v1/messages").json()["error"]["type"] == "authentication_error"
+
+
+def test_leaving_while_a_body_is_sent_is_no_failure(server, caplog):
+    with caplog.at_level(logging.INFO, "llm_server"):
+        with socket.create_connection(server.address) as connection:
+            head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            connection.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        server.until(lambda _: "/v1/completions" in caplog.text)
+    assert "499" in caplog.text
+    assert "Traceback" not in caplog.text
