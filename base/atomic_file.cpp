@@ -9,37 +9,25 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <optional>
-#include <random>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/open_file.h"
+#include "base/replacement.h"
 
 namespace mote {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Followed by 16 hexadecimal digits; llm_export/program/replacement.py names files in the same way.
-constexpr std::string_view kTemporary = ".tmp-";
-constexpr size_t kNumDigits = 16;
 constexpr int kMaxLinks = 40;
-constexpr int kMaxNames = 16;  // tried before a file is given up
 constexpr size_t kCopyBytes = size_t{1} << 20;
 constexpr mode_t kPermissions = 0777;
 constexpr mode_t kOwnerMode = 0600;
 constexpr mode_t kSharedMode = 0666;  // of which the system takes what the umask forbids
-
-Status unwritable(const std::string& path, const char* what, const char* why) {
-  return {Code::kFileUnwritable, format("%s: %s: %s", path.c_str(), what, why)};
-}
-
-std::string folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path().string() : "."; }
 
 // The file that a symbolic link leads to, whether it exists or not; anything else as it is.
 Result<std::string> follow_links(const std::string& path) {
@@ -51,14 +39,6 @@ Result<std::string> follow_links(const std::string& path) {
     followed = target.is_absolute() ? target : fs::path(folder_of(followed)) / target;
   }
   return unwritable(path, "cannot be written", "too many symbolic links");
-}
-
-// Errors: if there is something that must not be replaced. path: as it was given; target: where it leads.
-Status check_target(const std::string& path, const std::string& target) {
-  const std::optional<FileInfo> info = info_of_name(target);
-  if (!info.has_value() || info->kind == FileKind::kRegular) return {};
-  return {Code::kFileUnwritable,
-          format("%s: is %s: must be a regular file, or the name of a new one", path.c_str(), name_of(info->kind))};
 }
 
 // The permissions of the file that will be replaced; none: there is no file.
@@ -82,23 +62,7 @@ void remove_if_left(const fs::path& temporary) {
 
 // Removes the temporary files of writers of the same file that ended before they could do so.
 void remove_left(const std::string& target) {
-  const std::string prefix = fs::path(target).filename().string() + std::string(kTemporary);
-  const auto is_temporary = [&](const std::string& name) {
-    return name.size() == prefix.size() + kNumDigits && name.starts_with(prefix) &&
-           name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
-  };
-  std::error_code error;
-  for (fs::directory_iterator entry(folder_of(target), error), end; !error && entry != end; entry.increment(error)) {
-    if (is_temporary(entry->path().filename().string())) remove_if_left(entry->path());
-  }
-}
-
-// Nobody can know it beforehand, and so nobody can be there first.
-Result<std::string> temporary_name(const std::string& target) try {
-  std::random_device random;
-  return format("%s%s%08x%08x", target.c_str(), kTemporary.data(), random(), random());
-} catch (const std::exception&) {
-  return unwritable(target, "cannot be written", "the system gives no random numbers");
+  for (const fs::path& temporary : temporary_files(target)) remove_if_left(temporary);
 }
 
 // Whether the descriptor is locked and has a name still: another writer that came before the lock has taken it for one
@@ -140,7 +104,7 @@ struct AtomicFile::State {
   }
 
   Status open_named() {
-    for (int i = 0; i < kMaxNames; ++i) {
+    for (int i = 0; i < kMaxTemporaryNames; ++i) {
       MOTE_ASSIGN(const std::string name, temporary_name(target));
       FileDescriptor opened(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode()));
       if (opened.get() < 0 && errno == EEXIST) continue;

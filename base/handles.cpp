@@ -42,29 +42,27 @@ uint32_t generation_of(uint64_t state) { return static_cast<uint32_t>(state >> 3
 constexpr uint32_t kFirstBlock = 64;
 constexpr size_t kMaxBlocks = kIndexBits - 5;
 
+constinit std::array<std::atomic<HandleSlot*>, kMaxBlocks> blocks{};
+
 struct Table {
-  std::array<std::atomic<HandleSlot*>, kMaxBlocks> blocks{};
-  std::mutex mutex;  // guards the members below
+  std::mutex mutex;  // guards the members below, and writing to the blocks
   uint32_t num_slots = 0;
   uint32_t first_free = kNone;
   size_t num_used = 0;
 };
 
 // Never destroyed: handles may be closed while the process ends.
-union Forever {
-  constexpr Forever() : table() {}
-  ~Forever() {}
-  Table table;
-};
-constinit Forever forever;
-Table& table() { return forever.table; }
+Table& table() {
+  static Table& forever = *new Table;
+  return forever;
+}
 
 uint32_t block_of(uint32_t index) { return static_cast<uint32_t>(std::bit_width(index / kFirstBlock + 1)) - 1; }
 uint32_t first_index(uint32_t block) { return kFirstBlock * ((uint32_t{1} << block) - 1); }
 
 HandleSlot* slot_at(uint32_t index) {
   const uint32_t block = block_of(index);
-  HandleSlot* slots = block < kMaxBlocks ? table().blocks[block].load(std::memory_order_acquire) : nullptr;
+  HandleSlot* slots = block < kMaxBlocks ? blocks[block].load(std::memory_order_acquire) : nullptr;
   return slots == nullptr ? nullptr : slots + (index - first_index(block));
 }
 
@@ -79,7 +77,7 @@ HandleSlot* take_slot() {
   if (all.num_slots == kMaxSlots) return nullptr;
   const uint32_t block = block_of(all.num_slots);
   if (first_index(block) == all.num_slots)
-    all.blocks[block].store(new HandleSlot[size_t{kFirstBlock} << block], std::memory_order_release);
+    blocks[block].store(new HandleSlot[size_t{kFirstBlock} << block], std::memory_order_release);
   HandleSlot* slot = slot_at(all.num_slots);
   slot->index = all.num_slots++;
   return slot;

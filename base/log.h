@@ -31,7 +31,7 @@ inline bool is_logged(LogLevel level) { return level <= log_level(); }
 
 // Gives one line to the sink, or writes "mote: " and the line, whole even when several threads write. `pattern` has no
 // newline.
-[[gnu::format(printf, 2, 3)]] void write_log_line(LogLevel level, const char* pattern, ...);
+[[MOTE_PRINTF(2, 3)]] void write_log_line(LogLevel level, const char* pattern, ...);
 
 }  // namespace mote
 

@@ -140,12 +140,16 @@ FileDescriptor duplicate(int descriptor) {
 
 ReadBytes read_some(int descriptor, std::span<std::byte> to) { return read(handle_of(descriptor), to, nullptr); }
 
-// Moves the place from which read_some goes on.
 ReadBytes read_some_at(int descriptor, int64_t offset, std::span<std::byte> to) {
+  const HANDLE file = handle_of(descriptor);
   OVERLAPPED place{};
   place.Offset = static_cast<DWORD>(offset);
   place.OffsetHigh = static_cast<DWORD>(static_cast<uint64_t>(offset) >> 32);
-  return read(handle_of(descriptor), to, &place);
+  LARGE_INTEGER before{};  // a read moves the place from which the next one goes on, wherever it read
+  const bool has_place = ::SetFilePointerEx(file, {}, &before, FILE_CURRENT) != 0;
+  ReadBytes result = read(file, to, &place);
+  if (has_place) (void)::SetFilePointerEx(file, before, nullptr, FILE_BEGIN);
+  return result;
 }
 
 }  // namespace mote

@@ -65,9 +65,16 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
+// MinGW's gcc takes `printf` for that of Microsoft's old C library, which is not the one that is called.
+#if defined(__MINGW32__) && !defined(__clang__)
+#define MOTE_PRINTF(pattern, arguments) gnu::format(gnu_printf, pattern, arguments)
+#else
+#define MOTE_PRINTF(pattern, arguments) gnu::format(printf, pattern, arguments)
+#endif
+
 // printf-like text for messages.
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
-[[gnu::format(printf, 1, 0)]] std::string format_list(const char* pattern, va_list arguments);
+[[MOTE_PRINTF(1, 2)]] std::string format(const char* pattern, ...);
+[[MOTE_PRINTF(1, 0)]] std::string format_list(const char* pattern, va_list arguments);
 
 }  // namespace mote
 

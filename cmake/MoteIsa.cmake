@@ -42,6 +42,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND MOTE_ISA_OPTIONS -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
 
+# gcc aligns the stack of Windows to 16 bytes and still moves wider vectors there as if it were aligned to them (GCC bug 54412).
+if(MINGW AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND MOTE_ISA_OPTIONS -Wa,-muse-unaligned-vector-move)
+endif()
+
 # mote_isa_sources(name SOURCES ...): one object library name_ISA for each row of the table that some of the files are for.
 # Sets name_SOURCES, the files for every CPU, and name_OBJECTS, the objects of those libraries.
 function(mote_isa_sources name)

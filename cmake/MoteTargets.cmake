@@ -42,7 +42,8 @@ endif()
 set(MOTE_OF_SYSTEM "")
 if(WIN32)
   set(MOTE_OF_SYSTEM _windows)
-  target_compile_definitions(mote_flags INTERFACE NOMINMAX WIN32_LEAN_AND_MEAN _WIN32_WINNT=0x0A00)
+  target_compile_definitions(mote_flags INTERFACE NOMINMAX WIN32_LEAN_AND_MEAN _WIN32_WINNT=0x0A00
+    __USE_MINGW_ANSI_STDIO=1)
 endif()
 
 # One static library a folder. Its DEPENDS are its row of the import table in docs/architecture.md.
@@ -53,10 +54,16 @@ function(mote_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:mote_flags>)
 endfunction()
 
+# What emulates a CPU is slow: tests for which instructions are nothing are left out there. wine emulates none.
+set(MOTE_EMULATED_CPU OFF)
+if(CMAKE_CROSSCOMPILING AND NOT WIN32)
+  set(MOTE_EMULATED_CPU ON)
+endif()
+
 # mote_test_on_lesser_cpus(name [filter]): runs the test again with the features of older CPUs only: masked, or on emulated
 # ones. `filter` is GoogleTest's.
 function(mote_test_on_lesser_cpus name)
-  if(CMAKE_CROSSCOMPILING)
+  if(MOTE_EMULATED_CPU)
     set(cpus cortex-a76 cortex-a53)
     set(variable QEMU_CPU)
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
@@ -83,6 +90,9 @@ function(mote_test_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_compile_options(${name} PRIVATE ${MOTE_TEST_OPTIONS})
+  if(WIN32)
+    target_compile_options(${name} PRIVATE -include ${PROJECT_SOURCE_DIR}/tests/windows/posix.h)
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} mote_flags GTest::gtest GTest::gtest_main)
 endfunction()
 

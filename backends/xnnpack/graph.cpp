@@ -48,7 +48,7 @@ class Verifier {
   }
 
  private:
-  [[gnu::format(printf, 3, 4)]] Status invalid(const std::string& field, const char* pattern, ...) const {
+  [[MOTE_PRINTF(3, 4)]] Status invalid(const std::string& field, const char* pattern, ...) const {
     va_list arguments;
     va_start(arguments, pattern);
     char text[512];

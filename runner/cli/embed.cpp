@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -72,7 +73,7 @@ void write_npy(const std::string& path, const Vectors& vectors) {
                        std::to_string(vectors.num_tokens.size()) + ", " + std::to_string(vectors.width) + "), }";
   header.resize((10 + header.size()) / 64 * 64 + 64 - 11, ' ');
   header += '\n';
-  std::ofstream file(path, std::ios::binary);
+  std::ofstream file(std::filesystem::path(path), std::ios::binary);
   file << "\x93NUMPY\x01" << '\0' << static_cast<char>(header.size() & 0xFF) << static_cast<char>(header.size() >> 8)
        << header;
   file.write(reinterpret_cast<const char*>(vectors.values.data()),

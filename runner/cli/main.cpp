@@ -7,6 +7,7 @@
 #include "runner/cli/handles.h"
 #include "runner/cli/output.h"
 #include "runner/cli/parsing.h"
+#include "runner/cli/system.h"
 #include "runner/cli/verbs.h"
 #include "runner/cli/version.h"
 
@@ -23,7 +24,7 @@ constexpr const char* kExamples =
     "  mote-runner inspect model.mote\n"
     "  mote-runner verify model.mote\n";
 
-int run_main(int argc, char** argv) {
+int run_main(const std::vector<std::string>& words) {
   CLI::App app(kDescription, "mote-runner");
   app.footer(kExamples);
   app.set_version_flag("--version", version_text);
@@ -37,7 +38,7 @@ int run_main(int argc, char** argv) {
   add_verify(app, action);
   add_render(app, action);
   add_tokenize(app, action);
-  if (const std::optional<int> status = parse(app, argc, argv); status.has_value()) return *status;
+  if (const std::optional<int> status = parse(app, words); status.has_value()) return *status;
   try {
     return action();
   } catch (const InputError& error) { return fail(error.what()); }
@@ -47,8 +48,9 @@ int run_main(int argc, char** argv) {
 }  // namespace mote::cli
 
 int main(int argc, char** argv) {
+  mote::cli::prepare_terminal();
   mote::cli::end_with_closed_pipes();
   try {
-    return mote::cli::finish_output(mote::cli::run_main(argc, argv));
+    return mote::cli::finish_output(mote::cli::run_main(mote::cli::command_line(argc, argv)));
   } catch (const std::exception& exception) { return mote::cli::fail(exception.what()); }
 }

@@ -1,13 +1,15 @@
 #include "runner/cli/option_flags.h"
 
-#include <sys/resource.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "runner/cli/system.h"
 
 namespace mote::cli {
 namespace {
@@ -34,7 +36,7 @@ std::string dashed(std::string name) {
 }
 
 std::string read_file(const std::string& flag, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(std::filesystem::path(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) throw InputError(flag + " " + path + ": cannot be read: " + std::strerror(errno));
   return text;
@@ -189,9 +191,9 @@ Session open_session(const Model& model, const Options& options) {
   check([&](mote_error* error) { return mote_session_open(model.get(), options.get(), &handle, error); });
   Session session(handle);
   const std::string priority = values_of(options, model).value("priority", "normal");
-  const bool is_set = priority == "normal" || setpriority(PRIO_PROCESS, 0, priority == "low" ? 10 : -8) == 0;
-  if (!is_set && priority == "high")
-    throw InputError(std::string("--priority high: the system refuses: ") + std::strerror(errno));
+  if (priority == "normal") return session;
+  const std::string refusal = set_process_priority(priority == "high");
+  if (!refusal.empty() && priority == "high") throw InputError("--priority high: the system refuses: " + refusal);
   return session;
 }
 

@@ -1,10 +1,9 @@
 #include "runner/cli/output.h"
 
-#include <signal.h>
-
 #include <cerrno>
 #include <cstring>
 
+#include "runner/cli/system.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -29,12 +28,10 @@ int finish_output(int status) {
   }
   if (first_error == 0 && std::fflush(stdout) != 0) first_error = errno;
   if (first_error == 0) return status;
-  if (first_error == EPIPE) return kExitClosedPipe;
+  if (is_closed_pipe(first_error)) return kExitClosedPipe;
   std::fprintf(stderr, "%s standard output cannot be written: %s\n", red("error:", stderr).c_str(),
                std::strerror(first_error));
   return kExitOutput;
 }
-
-void end_with_closed_pipes() { ::signal(SIGPIPE, SIG_DFL); }
 
 }  // namespace mote::cli

@@ -13,7 +13,4 @@ bool write_now(std::string_view text, FILE* stream = stdout);
 // error, kExitOutput; or kExitClosedPipe without a word where nobody read on.
 int finish_output(int status);
 
-// A reader that has gone ends the process as it does elsewhere, also where the parent ignores SIGPIPE, as Python does.
-void end_with_closed_pipes();
-
 }  // namespace mote::cli

@@ -84,12 +84,11 @@ std::string text_of(const CLI::App& app, const CLI::ParseError& error, const std
 }
 
 // As CLI11 takes them: the last one first.
-std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
+std::vector<std::string> words_of(const CLI::App& app, std::span<const std::string> given) {
   std::vector<std::string> words;
-  const CLI::App* verb = argc > 1 ? verb_of(app, argv[1]) : nullptr;
+  const CLI::App* verb = given.empty() ? nullptr : verb_of(app, given[0]);
   bool are_flags = verb != nullptr;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+  for (const std::string& word : given) {
     are_flags = are_flags && word != "--";
     const bool is_own = !are_flags || verb->get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
     words.push_back(is_own ? word : library_flag(word));
@@ -105,12 +104,13 @@ int fail(const char* message) {
   return kExitBadInput;
 }
 
-std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+std::optional<int> parse(CLI::App& app, std::span<const std::string> words) {
+  const std::span<const std::string> given = words.subspan(std::min<size_t>(1, words.size()));
   try {
-    app.parse(words_of(app, argc, argv));
+    app.parse(words_of(app, given));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help or the version
-    return fail(text_of(app, error, argc > 1 ? argv[1] : "").c_str());
+    return fail(text_of(app, error, given.empty() ? "" : given[0]).c_str());
   }
   return std::nullopt;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 
 namespace CLI {
 class App;
@@ -9,9 +11,9 @@ class App;
 
 namespace mote::cli {
 
-// Flags that other software has for options of Mote are taken as theirs. Returns the exit status if there is nothing to
-// do: help was asked for, or an error has been told.
-std::optional<int> parse(CLI::App& app, int argc, char** argv);
+// words: the program's name first. Flags that other software has for options of Mote are taken as theirs. Returns the
+// exit status if there is nothing to do: help was asked for, or an error has been told.
+std::optional<int> parse(CLI::App& app, std::span<const std::string> words);
 
 // Tells an error on standard error. Returns the exit status of bad input.
 int fail(const char* message);

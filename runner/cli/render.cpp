@@ -1,12 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "runner/cli/handles.h"
+#include "runner/cli/system.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
@@ -30,8 +31,8 @@ struct RenderFlags {
 };
 
 std::string read_file(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  std::ifstream stream(path, std::ios::binary);
+  if (path == "-") return read_standard_input();
+  std::ifstream stream(std::filesystem::path(path), std::ios::binary);
   if (!stream) throw InputError(path + ": cannot be opened");
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }

@@ -1,11 +1,10 @@
 #include "runner/cli/terminal.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+
+#include "runner/cli/system.h"
 
 namespace mote::cli {
 namespace {
@@ -24,12 +23,7 @@ std::string with_precision(double value, int digits, const char* unit) {
 
 bool has_colour(FILE* stream) {
   const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(fileno(stream)) != 0 && (no_colour == nullptr || *no_colour == '\0');
-}
-
-size_t terminal_columns(FILE* stream) {
-  winsize size{};
-  return isatty(fileno(stream)) != 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return is_terminal(stream) && (no_colour == nullptr || *no_colour == '\0');
 }
 
 std::string bold(const std::string& text, FILE* stream) { return styled("1", text, stream); }

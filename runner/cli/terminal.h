@@ -10,7 +10,6 @@ namespace mote::cli {
 
 // Escape sequences are sent only to a terminal, and not where NO_COLOR is set.
 bool has_colour(FILE* stream);
-size_t terminal_columns(FILE* stream);  // 0: it is no terminal, or does not tell
 std::string bold(const std::string& text, FILE* stream);
 std::string dim(const std::string& text, FILE* stream);
 std::string red(const std::string& text, FILE* stream);

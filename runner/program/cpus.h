@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ int num_usable_cpus();
 // Reads "0-3,6": numbers and ranges, each CPU usable, in ascending order without repetition. Errors: kInvalidArgument
 // naming what was read and the CPUs that can be used, or saying that the system cannot bind threads.
 Result<std::vector<int>> parse_cpu_list(std::string_view text);
+
+// A list of CPUs as text, such as "0-1,4".
+std::string text_of_list(std::span<const int> cpus);
 
 // From now on the calling thread runs on these CPUs only. Errors: kInvalidArgument if the system refuses.
 Status bind_this_thread(std::span<const int> cpus);

@@ -28,7 +28,7 @@ struct Path {
 };
 
 // kInvalidProgram: the path, then the formatted rest, which starts with the value where there is one.
-[[gnu::format(printf, 2, 3)]] Status invalid(const Path& path, const char* pattern, ...);
+[[MOTE_PRINTF(2, 3)]] Status invalid(const Path& path, const char* pattern, ...);
 
 // UTF-8 without NUL, at most max_bytes: names may be shared between many tables, so their lengths bound the work.
 inline constexpr uint32_t kMaxNameBytes = 256;

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "runner/templates/describe.h"
+#include "runner/templates/local_time.h"
 
 namespace mote::jinja {
 namespace {
@@ -92,17 +93,14 @@ Value raise_exception(Runtime& runtime, const Value&, const Bound& bound) {
 
 Value strftime_now(Runtime& runtime, const Value&, const Bound& bound) {
   if (!bound[0].is_text()) MOTE_JINJA_FAIL("strftime() argument 1 must be str, not %s", type_name(bound[0]));
-  const auto seconds = static_cast<std::time_t>(runtime.now());
-  std::tm local{};
-  localtime_r(&seconds, &local);
+  const std::tm local = local_time(static_cast<std::time_t>(runtime.now()));
   const std::string pattern(bound[0].string());
   if (pattern.size() > 1024) fail("strftime_now: the format is longer than 1024 bytes");
   runtime.budget().step(32 + pattern.size());
   std::string text(256, '\0');
   size_t length = 0;
   // strftime returns 0 for an empty result and for one that does not fit; the added space tells them apart.
-  while ((length = std::strftime(text.data(), text.size(), (pattern + " ").c_str(), &local)) == 0 &&
-         text.size() < kMaxTimeBytes) {
+  while ((length = format_time(text, pattern + " ", local)) == 0 && text.size() < kMaxTimeBytes) {
     text.resize(text.size() * 4);
   }
   text.resize(length > 0 ? length - 1 : 0);

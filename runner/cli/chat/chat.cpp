@@ -1,5 +1,4 @@
 // The verb `chat`.
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
@@ -8,6 +7,7 @@
 #include "runner/cli/chat/chat_loop.h"
 #include "runner/cli/chat/model_responder.h"
 #include "runner/cli/interrupts.h"
+#include "runner/cli/system.h"
 #include "runner/cli/target_choice.h"
 #include "runner/cli/template_variables.h"
 #include "runner/cli/terminal.h"
@@ -15,6 +15,8 @@
 
 namespace mote::cli {
 namespace {
+
+constexpr int kStandardInput = 0;
 
 struct ChatFlags {
   std::string file;
@@ -51,21 +53,21 @@ ChatState first_state(const ChatFlags& flags, const GivenOptions& given) {
 }
 
 std::unique_ptr<Input> open_input(const ChatFlags& flags, bool is_interactive) {
-  if (!is_interactive) return make_plain_input(STDIN_FILENO, false);
+  if (!is_interactive) return make_plain_input(kStandardInput, false);
   History history(flags.no_history ? "" : flags.history.value_or(default_history_path()));
   std::unique_ptr<Input> editor = make_line_editor(std::move(history), ChatLoop::command_names());
-  return editor != nullptr ? std::move(editor) : make_plain_input(STDIN_FILENO, true);
+  return editor != nullptr ? std::move(editor) : make_plain_input(kStandardInput, true);
 }
 
 int run(const ChatFlags& flags, const GivenOptions& given) {
   ChatState state = first_state(flags, given);
   ModelResponder responder(flags.file, flags.session.options());
   responder.validate(state.settings);
-  const bool is_interactive = !flags.question.has_value() && isatty(STDIN_FILENO) != 0;
+  const bool is_interactive = !flags.question.has_value() && is_input_terminal();
   Screen screen(stdout, stderr);
   if (is_interactive) {
     screen.note(flags.file + ", context of " + std::to_string(responder.context_length()) +
-                " tokens. /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves");
+                " tokens. /help lists commands, Ctrl-C stops a reply, " + kEndKey + " leaves");
     if (const std::string choice = choice_text(describe(responder.model())); !choice.empty()) screen.note(choice);
   }
   const std::unique_ptr<Input> input = open_input(flags, is_interactive);

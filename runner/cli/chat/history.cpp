@@ -1,11 +1,11 @@
 #include "runner/cli/chat/history.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/open_file.h"
 #include "runner/cli/chat/conversation_file.h"
 #include "runner/cli/handles.h"
+#include "runner/cli/system.h"
 
 namespace mote::cli {
 namespace {
@@ -49,11 +49,8 @@ std::vector<std::string> read_entries(const std::string& path) {
 }  // namespace
 
 std::string default_history_path() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state == '/') return std::string(state) + "/mote/chat_history";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') return "";
-  return std::string(home) + "/.local/state/mote/chat_history";
+  const std::string folder = state_folder();
+  return folder.empty() ? "" : (std::filesystem::path(folder) / "chat_history").string();
 }
 
 History::History(std::string path) : path_(std::move(path)) {

@@ -1,11 +1,8 @@
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cstdio>
 
 #include "runner/cli/chat/input.h"
-#include "runner/cli/interrupts.h"
+#include "runner/cli/system.h"
 
 namespace mote::cli {
 namespace {
@@ -24,14 +21,13 @@ class PlainInput : public Input {
       if (end != std::string::npos) return take_line(end);
       searched_ = held_.size();
       std::array<char, 65536> buffer{};
-      const ssize_t count = ::read(descriptor_, buffer.data(), buffer.size());
-      if (count < 0 && errno == EINTR) {
-        if (!Interrupts::happened()) continue;
+      const InputBytes read = read_input(descriptor_, buffer);
+      if (read.is_interrupted) {
         if (shows_prompt_) std::fputc('\n', stderr);
         return {InputEvent::kInterrupt, ""};
       }
-      if (count <= 0) return take_rest();
-      held_.append(buffer.data(), static_cast<size_t>(count));
+      if (read.count == 0) return take_rest();
+      held_.append(buffer.data(), read.count);
     }
   }
 

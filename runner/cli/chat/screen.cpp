@@ -1,14 +1,11 @@
 #include "runner/cli/chat/screen.h"
 
-#include <unistd.h>
-
 #include "runner/cli/output.h"
+#include "runner/cli/system.h"
 #include "runner/cli/terminal.h"
 
 namespace mote::cli {
 namespace {
-
-bool is_terminal(FILE* stream) { return isatty(fileno(stream)) != 0; }
 
 std::string for_stream(std::string_view text, FILE* stream) {
   return is_terminal(stream) ? without_controls(text) : std::string(text);

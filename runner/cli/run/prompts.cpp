@@ -1,33 +1,29 @@
 #include "runner/cli/run/prompts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 
 #include "runner/cli/handles.h"
+#include "runner/cli/system.h"
 #include "runner/cli/terminal.h"
 
 namespace mote::cli {
 namespace {
 
-std::string read_stream(std::istream& stream) {
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
-std::string read_standard_input() {
-  if (isatty(STDIN_FILENO) != 0) std::fprintf(stderr, "%s\n", dim("type the prompt, Ctrl-D ends it", stderr).c_str());
-  return read_stream(std::cin);
+std::string read_typed() {
+  const std::string advice = std::string("type the prompt, ") + kEndKey + " ends it";
+  if (is_input_terminal()) std::fprintf(stderr, "%s\n", dim(advice, stderr).c_str());
+  return read_standard_input();
 }
 
 std::string read_file(const std::string& path) {
-  if (path == "-") return read_standard_input();
-  std::ifstream file(path, std::ios::binary);
-  std::string text = read_stream(file);
+  if (path == "-") return read_typed();
+  std::ifstream file(std::filesystem::path(path), std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) throw InputError("--file " + path + ": cannot be read: " + std::strerror(errno));
   return text;
 }
@@ -45,7 +41,7 @@ std::vector<std::string> read_prompts(const PromptFlags& flags) {
   for (const std::string& path : flags.files) attached += (attached.empty() ? "" : "\n\n") + read_file(path);
   if (prompts.empty()) return {attached};
   for (std::string& prompt : prompts) {
-    if (prompt == "-") prompt = read_standard_input();
+    if (prompt == "-") prompt = read_typed();
     if (!attached.empty()) prompt += (prompt.empty() ? "" : "\n\n") + attached;
   }
   return prompts;

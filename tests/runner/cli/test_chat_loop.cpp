@@ -20,11 +20,11 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "mote_chat_XXXXXX";
+    std::string name = (std::filesystem::temp_directory_path() / "mote_chat_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const char* name) const { return path_ / name; }
+  std::string operator/(const char* name) const { return (path_ / name).string(); }
   size_t num_files() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }

@@ -13,9 +13,9 @@ namespace {
 class HistoryFile : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = std::filesystem::temp_directory_path() / "mote_history_XXXXXX";
+    std::string name = (std::filesystem::temp_directory_path() / "mote_history_XXXXXX").string();
     folder_ = mkdtemp(name.data());
-    path_ = folder_ / "below" / "history";
+    path_ = (folder_ / "below" / "history").string();
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
