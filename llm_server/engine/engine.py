@@ -13,7 +13,6 @@ from typing import Any
 
 from llm_runner import Batch, Model, PrefixCache, ProgramError, Session
 from llm_server.engine.embeddings import Vectors
-from llm_server.engine.grammars import Grammars
 from llm_server.web.errors import ApiError, invalid
 
 MAX_PARALLEL = 256  # sequences of a batch
@@ -52,7 +51,6 @@ class Engine:
         self.max_queue = options.max_queue
         self.num_waiting = 0
         self.num_running = 0
-        self.grammars = Grammars(model)
         self.prefix_cache = PrefixCache(options.prefix_cache_bytes) if options.prefix_cache_bytes else None
         self._session_options = options.session | {"prefix_cache": self.prefix_cache}
         generates = model.info["generates"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,8 +13,6 @@ from llm_runner import Grammar, Model
 from llm_server.web.errors import ApiError
 
 T = TypeVar("T")
-
-MAX_GRAMMARS = 32  # of a model, kept for further requests
 
 
 class Compiler:
@@ -46,18 +43,6 @@ class Compiler:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-class Grammars:
-    """The last grammars that a model's requests gave. Thread safety: the compiler's thread only."""
-
-    def __init__(self, model: Model):
-        self._model = model
-        self._kept: OrderedDict[tuple, Grammar] = OrderedDict()
-
-    def get(self, is_cancelled: Callable[[], object], **source: Any) -> Grammar:
-        """Returns `Grammar(model, **source)`. Errors: those of it."""
-        key = tuple(sorted(source.items()))
-        grammar = self._kept.pop(key, None) or Grammar(self._model, is_cancelled=is_cancelled, **source)
-        self._kept[key] = grammar
-        if len(self._kept) > MAX_GRAMMARS:
-            self._kept.popitem(last=False)
-        return grammar
+def compiled(model: Model, is_cancelled: Callable[[], object], **source: Any) -> Grammar:
+    """Returns `Grammar(model, **source)`, of which the model keeps the last ones. Errors: those of it."""
+    return Grammar(model, is_cancelled=is_cancelled, **source)

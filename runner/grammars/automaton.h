@@ -43,6 +43,10 @@ class Automaton {
   RuleId root() const { return root_; }
   bool has_texts() const { return !starts_.empty(); }  // whether any text but the empty one matches
   bool accepts_empty() const { return accepts_empty_; }
+  size_t num_bytes() const {
+    return states_.capacity() * sizeof(State) + bytes_.capacity() * sizeof(ByteEdge) +
+           calls_.capacity() * sizeof(CallEdge) + starts_.capacity() * sizeof(uint32_t);
+  }
 
  private:
   std::vector<State> states_;

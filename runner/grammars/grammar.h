@@ -38,6 +38,8 @@ class Grammar {
   const std::shared_ptr<const Vocabulary>& shared_vocabulary() const { return vocabulary_; }
   const Automaton& automaton() const { return automaton_; }
   const Masks& masks() const { return masks_; }
+  // Memory that it has now, which grows with the masks of the texts that follow it; not that of the vocabulary.
+  size_t num_bytes() const { return sizeof(*this) + automaton_.num_bytes() + masks_.num_bytes(); }
 
  private:
   Grammar(std::shared_ptr<const Vocabulary> vocabulary, Automaton automaton)

@@ -6,6 +6,7 @@
 // kept sets.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,9 @@ class Masks {
   // Sets the bits of the tokens that `at` allows, end-of-sequence tokens left out. `mask`: zeros,
   // vocabulary.mask_words() words. Errors: kInvalidArgument if the grammar is too ambiguous to follow its texts.
   Status fill(const Configuration& at, std::span<uint32_t> mask) const;
+
+  // Memory that is kept now. Does not wait for a mask under way.
+  size_t num_bytes() const { return class_of_.capacity() * sizeof(uint32_t) + bytes_; }
 
  private:
   struct Tokens {
@@ -70,7 +74,7 @@ class Masks {
   mutable std::vector<std::shared_ptr<const Frontier>> frontiers_;
   mutable std::unordered_multimap<uint64_t, uint32_t> frontier_ids_;           // by hash
   mutable std::unordered_map<uint64_t, std::shared_ptr<const Tokens>> known_;  // by frontier and class
-  mutable size_t bytes_ = 0;
+  mutable std::atomic<size_t> bytes_ = 0;
 };
 
 }  // namespace mote::constraints

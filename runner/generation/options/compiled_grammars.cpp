@@ -1,7 +1,6 @@
 #include "runner/generation/options/compiled_grammars.h"
 
-#include <deque>
-#include <mutex>
+#include <algorithm>
 #include <utility>
 
 #include "runner/generation/vocabulary.h"
@@ -13,45 +12,6 @@ using constraints::Grammar;
 using constraints::GrammarOptions;
 using constraints::Syntax;
 
-constexpr size_t kMaxGrammars = 32;
-
-// The last that a model's texts were to follow. Thread safety: any thread.
-class CompiledGrammars {
- public:
-  Result<std::shared_ptr<const Grammar>> get(const Model& model, const std::string& source,
-                                             const GrammarOptions& options,
-                                             const std::function<bool()>& is_cancelled) const {
-    const std::string key = std::to_string(static_cast<int>(options.syntax)) +
-                            std::to_string(static_cast<int>(options.whitespace)) + source;
-    if (auto kept = find(key); kept != nullptr) return kept;
-    MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
-    constraints::WorkBudget budget(is_cancelled);
-    MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, source, options, budget));
-    const std::lock_guard lock(mutex_);
-    kept_.emplace_front(key, grammar);
-    if (kept_.size() > kMaxGrammars) kept_.pop_back();
-    return grammar;
-  }
-
- private:
-  using Entry = std::pair<std::string, std::shared_ptr<const Grammar>>;
-
-  std::shared_ptr<const Grammar> find(const std::string& key) const {
-    const std::lock_guard lock(mutex_);
-    for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
-      if (entry->first != key) continue;
-      Entry found = std::move(*entry);
-      kept_.erase(entry);
-      kept_.push_front(std::move(found));
-      return kept_.front().second;
-    }
-    return nullptr;
-  }
-
-  mutable std::mutex mutex_;
-  mutable std::deque<Entry> kept_;
-};
-
 Syntax syntax_of(const GrammarRequest& request) {
   const bool is_gbnf = request.grammar_syntax == GrammarSyntax::kAuto
                            ? request.grammar->find("::=") != std::string::npos
@@ -60,6 +20,38 @@ Syntax syntax_of(const GrammarRequest& request) {
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const Grammar>> CompiledGrammars::get(const Model& model, const std::string& source,
+                                                             const GrammarOptions& options,
+                                                             const std::function<bool()>& is_cancelled) const {
+  std::string key =
+      std::to_string(static_cast<int>(options.syntax)) + std::to_string(static_cast<int>(options.whitespace)) + source;
+  if (auto kept = find(key); kept != nullptr) return kept;
+  MOTE_ASSIGN(const auto vocabulary, vocabulary_of(model));
+  constraints::WorkBudget budget(is_cancelled);
+  MOTE_ASSIGN(auto grammar, Grammar::compile(vocabulary, source, options, budget));
+  const std::lock_guard lock(mutex_);
+  kept_.emplace_front(std::move(key), grammar);
+  drop_oldest();
+  return grammar;
+}
+
+std::shared_ptr<const Grammar> CompiledGrammars::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(kept_, key, &Entry::first);
+  if (found == kept_.end()) return nullptr;
+  std::rotate(kept_.begin(), found, found + 1);
+  drop_oldest();
+  return kept_.front().second;
+}
+
+void CompiledGrammars::drop_oldest() const {
+  size_t num_bytes = 0;
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    num_bytes += kept_[i].first.size() + kept_[i].second->num_bytes();
+    if (i > 0 && (i == kMaxGrammars || num_bytes > max_bytes_)) return kept_.resize(i);
+  }
+}
 
 Result<std::shared_ptr<const Grammar>> compiled_grammar(const Model& model, const std::string& source,
                                                         const GrammarOptions& options,
