@@ -80,6 +80,7 @@ PackedWeights::PackedWeights()
                 insert,
                 [](void* self) { return static_cast<PackedWeights*>(self)->is_finished_; },
                 [](void* self, size_t index) -> void* {
+                  // XNNPACK asks for a pointer of this type, and reads.
                   return const_cast<std::byte*>(static_cast<PackedWeights*>(self)->spaces_[index].data);
                 },
                 [](void*) { return XnnStatus::kSuccess; },

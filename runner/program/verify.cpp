@@ -101,6 +101,7 @@ Tensor Verified::weight_tensor(uint32_t index) const {
   tensor.rank = static_cast<int>(weight.shape()->size());
   std::ranges::copy(*weight.shape(), tensor.sizes.begin());
   tensor.set_contiguous_strides();
+  // A tensor has one type of data; nothing writes into those that are weights.
   tensor.data = const_cast<std::byte*>(this->weight(index).data());
   return tensor;
 }
