@@ -15,7 +15,7 @@ from tests.docs.command_check import check, every_flag
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "comparison.md"
 NUM_ROWS = 72
-ROW = re.compile(r"^\| (\d+) \| (.+?) \| (yes|no)(?:[,:] [^|]*)? \| (.*?) ?\|$", re.MULTILINE)
+ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
 ROWS = [match.groups() for match in ROW.finditer(PAGE.read_text())]
 
 
@@ -64,7 +64,9 @@ def test_every_row_is_there():
 
 
 def test_the_text_counts_as_the_table_does():
-    num_yes = sum(answer == "yes" for _, _, answer, _ in ROWS)
+    answers = [re.split("[,:]", answer)[0] for _, _, answer, _ in ROWS]
+    assert set(answers) == {"yes", "no"}, "an answer is yes or no, behind which it may say more"
+    num_yes = answers.count("yes")
     assert f"it has {num_yes}." in PAGE.read_text()
 
 
@@ -72,7 +74,7 @@ def test_the_text_counts_as_the_table_does():
 def test_evidence_can_be_followed(row):
     number, _, answer, cell = row
     found = list(evidence(cell))
-    assert found or answer == "no", f"row {number} has no evidence"
+    assert found or answer.startswith("no"), f"row {number} has no evidence"
     for item in found:
         follow(item)
 
