@@ -21,7 +21,7 @@ PAGE_SOURCES := scripts/build_page.sh \
                 $(shell find llm_server/page -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -102,6 +102,10 @@ aarch64:
 	$(call timed,build for aarch64,$(BIN)/cmake --preset aarch64 && $(BIN)/cmake --build --preset aarch64 --parallel $(JOBS))
 	$(call timed,test-aarch64,$(BIN)/ctest --preset aarch64 --parallel $(JOBS))
 
+# The core for 64-bit Windows, cross-compiled, its tests under wine. Not a part of `make test`: it compiles everything once more.
+windows: $(STAMPS)/venv out/demo.mote
+	PATH="$(CURDIR)/$(BIN):$$PATH" JOBS=$(JOBS) scripts/test_windows.sh out/demo.mote build/dev/runner/cli/mote-runner
+
 test-python: $(STAMPS)/test-python
 $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
@@ -121,11 +125,14 @@ fuzz: $(STAMPS)/test-packages
 	$(BIN)/cmake --build --preset fuzz --parallel $(JOBS)
 	sh scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-# What `make test` does in a smaller version, for hours.
+# What `make test` does in a smaller version, for hours; what it finds goes into docs/reliability.md.
+# `make soak SOAK_SECONDS=60 SOAK_OPTIONS="--share 0.1 --only R6,R7"`
 SOAK_SECONDS ?= 3600
 soak: $(STAMPS)/test-asan
-	sh scripts/soak.sh $(SOAK_SECONDS)
-	$(BIN)/python scripts/soak_server.py
+	@$(PIP) install --group soak
+	$(BIN)/cmake --preset tsan
+	$(BIN)/cmake --build --preset tsan --parallel $(JOBS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m scripts.soak --seconds $(SOAK_SECONDS) $(SOAK_OPTIONS)
 
 # A wheel for this machine that carries its libraries, in dist/. `make wheel WHEEL=aarch64`: for another one.
 WHEEL ?= $(shell uname -m)

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/open_file.h"
+#include "base/path.h"
 
 namespace mote {
 namespace {
@@ -23,7 +24,7 @@ Status unwritable(const std::string& path, const char* what, const std::string& 
   return {Code::kFileUnwritable, format("%s: %s: %s", path.c_str(), what, why.c_str())};
 }
 
-std::string folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path().string() : "."; }
+std::string folder_of(const fs::path& file) { return file.has_parent_path() ? to_text(file.parent_path()) : "."; }
 
 Status check_target(const std::string& path, const std::string& target) {
   const std::optional<FileInfo> info = info_of_name(target);
@@ -40,15 +41,16 @@ Result<std::string> temporary_name(const std::string& target) try {
 }
 
 std::vector<fs::path> temporary_files(const std::string& target) {
-  const std::string prefix = fs::path(target).filename().string() + std::string(kTemporary);
+  const std::string prefix = to_text(to_path(target).filename()) + std::string(kTemporary);
   const auto is_temporary = [&](const std::string& name) {
     return name.size() == prefix.size() + kNumDigits && name.starts_with(prefix) &&
            name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
   };
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator entry(folder_of(target), error), end; !error && entry != end; entry.increment(error)) {
-    if (is_temporary(entry->path().filename().string())) found.push_back(entry->path());
+  for (fs::directory_iterator entry(to_path(folder_of(to_path(target))), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (is_temporary(to_text(entry->path().filename()))) found.push_back(entry->path());
   }
   return found;
 }

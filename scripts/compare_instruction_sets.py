@@ -2,13 +2,15 @@
 
 Token ids and the hash of all logits must be equal everywhere: with CPU features masked, and on emulated Arm CPUs where
 build/aarch64 was built, with KleidiAI's kernels too if it has them. Reads build/dev/tests/runner/program/greedy and its
-twin in build/aarch64.
+twin in build/aarch64; with --windows the one in build/windows, under wine.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,15 @@ def run(command: list[str], variables: dict[str, str], file: str) -> tuple[str, 
     return features.removeprefix("features "), results
 
 
+def windows_cases() -> list[tuple[str, list[str], dict[str, str]]]:
+    wine = shutil.which("wine64") or "/usr/lib/wine/wine64"
+    program = f"build/windows/{PROGRAM}.exe"
+    return [
+        (f"Windows {mask or 'as it is'}", [wine, program], {"MOTE_CPU_FEATURES": mask} if mask else {})
+        for mask in MASKS["x86_64"]
+    ]
+
+
 def cases() -> list[tuple[str, list[str], dict[str, str]]]:
     machine = "aarch64" if platform.machine() in ("aarch64", "arm64") else platform.machine()
     native = str("build/dev" / PROGRAM)
@@ -47,13 +58,16 @@ def cases() -> list[tuple[str, list[str], dict[str, str]]]:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        print(f"usage: {sys.argv[0]} FILE.mote", file=sys.stderr)
-        return 2
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("file", metavar="FILE.mote")
+    arguments.add_argument(
+        "--windows", action="store_true", help="with build/windows under wine, and this machine as it is"
+    )
+    given = arguments.parse_args()
     expected = ""
     failures = 0
-    for name, command, variables in cases():
-        features, results = run(command, variables, sys.argv[1])
+    for name, command, variables in [*cases()[:1], *windows_cases()] if given.windows else cases():
+        features, results = run(command, variables, given.file)
         expected = expected or results
         equal = results == expected and "logits" in results
         failures += not equal

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/simd/fused.h"
 #include "kernels/simd/isa.h"
 #include "kernels/support/float_bits.h"
 
@@ -70,10 +71,10 @@ MOTE_INLINE F32x16 operator/(const F32x16& a, const F32x16& b) {
   return each_f32([&](int i) { return a.v[i] / b.v[i]; });
 }
 MOTE_INLINE F32x16 fma(const F32x16& a, const F32x16& b, const F32x16& c) {  // a b + c
-  return each_f32([&](int i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
+  return each_f32([&](int i) { return fused_multiply_add(a.v[i], b.v[i], c.v[i]); });
 }
 MOTE_INLINE F32x16 fnma(const F32x16& a, const F32x16& b, const F32x16& c) {  // c - a b
-  return each_f32([&](int i) { return std::fma(-a.v[i], b.v[i], c.v[i]); });
+  return each_f32([&](int i) { return fused_multiply_add(-a.v[i], b.v[i], c.v[i]); });
 }
 MOTE_INLINE F32x16 min(const F32x16& a, const F32x16& b) {
   return each_f32([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });

@@ -1,10 +1,10 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/path.h"
 #include "runner/cli/handles.h"
 #include "runner/cli/option_flags.h"
 #include "runner/cli/verbs.h"
@@ -73,7 +73,7 @@ void write_npy(const std::string& path, const Vectors& vectors) {
                        std::to_string(vectors.num_tokens.size()) + ", " + std::to_string(vectors.width) + "), }";
   header.resize((10 + header.size()) / 64 * 64 + 64 - 11, ' ');
   header += '\n';
-  std::ofstream file(std::filesystem::path(path), std::ios::binary);
+  std::ofstream file(to_path(path), std::ios::binary);
   file << "\x93NUMPY\x01" << '\0' << static_cast<char>(header.size() & 0xFF) << static_cast<char>(header.size() >> 8)
        << header;
   file.write(reinterpret_cast<const char*>(vectors.values.data()),

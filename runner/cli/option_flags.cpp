@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "base/path.h"
 #include "runner/cli/system.h"
 
 namespace mote::cli {
@@ -36,7 +36,7 @@ std::string dashed(std::string name) {
 }
 
 std::string read_file(const std::string& flag, const std::string& path) {
-  std::ifstream file(std::filesystem::path(path), std::ios::binary);
+  std::ifstream file(to_path(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) throw InputError(flag + " " + path + ": cannot be read: " + std::strerror(errno));
   return text;

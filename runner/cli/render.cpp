@@ -1,11 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/path.h"
 #include "runner/cli/handles.h"
 #include "runner/cli/system.h"
 #include "runner/cli/template_variables.h"
@@ -32,7 +32,7 @@ struct RenderFlags {
 
 std::string read_file(const std::string& path) {
   if (path == "-") return read_standard_input();
-  std::ifstream stream(std::filesystem::path(path), std::ios::binary);
+  std::ifstream stream(to_path(path), std::ios::binary);
   if (!stream) throw InputError(path + ": cannot be opened");
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/path.h"
+
 namespace mote {
 namespace {
 
@@ -60,7 +62,7 @@ std::string what_else(std::span<const std::byte> file) {
 
 Status with_advice(const std::string& path, const Status& status) {
   std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(path, ignored);
+  const bool is_folder = std::filesystem::is_directory(to_path(path), ignored);
   return is_folder ? Status(status.code(), status.message() + "; " + kExport) : status;
 }
 

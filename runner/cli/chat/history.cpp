@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/open_file.h"
+#include "base/path.h"
 #include "runner/cli/chat/conversation_file.h"
 #include "runner/cli/handles.h"
 #include "runner/cli/system.h"
@@ -50,7 +51,7 @@ std::vector<std::string> read_entries(const std::string& path) {
 
 std::string default_history_path() {
   const std::string folder = state_folder();
-  return folder.empty() ? "" : (std::filesystem::path(folder) / "chat_history").string();
+  return folder.empty() ? "" : to_text(to_path(folder) / "chat_history");
 }
 
 History::History(std::string path) : path_(std::move(path)) {
@@ -72,7 +73,7 @@ void History::add(const std::string& entry) {
   entries_.push_back(entry);
   if (path_.empty()) return;
   std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+  std::filesystem::create_directories(to_path(path_).parent_path(), ignored);
   if (!append_to_file(path_, escaped(entry) + "\n")) path_.clear();
 }
 

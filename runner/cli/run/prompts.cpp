@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "base/path.h"
 #include "runner/cli/handles.h"
 #include "runner/cli/system.h"
 #include "runner/cli/terminal.h"
@@ -22,7 +22,7 @@ std::string read_typed() {
 
 std::string read_file(const std::string& path) {
   if (path == "-") return read_typed();
-  std::ifstream file(std::filesystem::path(path), std::ios::binary);
+  std::ifstream file(to_path(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) throw InputError("--file " + path + ": cannot be read: " + std::strerror(errno));
   return text;

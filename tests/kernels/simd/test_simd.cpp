@@ -11,6 +11,7 @@
 #include <span>
 
 #include "kernels/kernel.h"
+#include "kernels/simd/fused.h"
 #include "kernels/support/float_bits.h"
 #include "tests/kernels/simd/operations.h"
 
@@ -163,8 +164,8 @@ TEST(Simd, float_operations_are_those_of_the_language) {
       {"sub", [](float a, float b, float, float) { return a - b; }},
       {"mul", [](float a, float b, float, float) { return a * b; }},
       {"div", [](float a, float b, float, float) { return a / b; }},
-      {"fma", [](float a, float b, float c, float) { return std::fma(a, b, c); }},
-      {"fnma", [](float a, float b, float c, float) { return std::fma(-a, b, c); }},
+      {"fma", [](float a, float b, float c, float) { return fused_multiply_add(a, b, c); }},
+      {"fnma", [](float a, float b, float c, float) { return fused_multiply_add(-a, b, c); }},
       {"min", [](float a, float b, float, float) { return a < b ? a : b; }},
       {"max", [](float a, float b, float, float) { return a > b ? a : b; }},
       {"select_less", [](float a, float b, float c, float d) { return a < b ? c : d; }},
