@@ -1,23 +1,22 @@
-"""Asks a server of the demo model for a long time: its memory must stay, and a crowd must get its first tokens.
-
-python scripts/soak_server.py --requests 10000 --clients 200
-"""
+"""A server on its default settings: abused while it is probed, then asked for a long time, then by a crowd."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from itertools import count
 from pathlib import Path
 
 import httpx
 
-ROOT = Path(__file__).resolve().parent.parent
+from scripts.soak.abuse import abuse
+from scripts.soak.figures import ROOT, Figure, Size
+
 SIDE_BY_SIDE = 16  # requests of the long run
 GROWTH_MIB = 16  # that is accepted in the second half, when what is kept for later requests is full
 TOKENS = 32  # of each reply to the crowd
@@ -91,40 +90,52 @@ def resident_mib(pid: int) -> int:
 def serving(model: Path):
     """Starts a server with the default settings; gives its process and address."""
     command = [sys.executable, "-m", "mote.cli", "serve", str(model), "--port", "0", "--log-level", "error"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    try:
-        line = process.stderr.readline()
-        found = re.search(r"at (http://\S+)/v1", line)
-        if found is None:
-            sys.exit(line + process.stderr.read())
-        yield process, found[1]
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.NamedTemporaryFile("w") as log:  # a pipe that nobody reads would stop the server
+        process = subprocess.Popen(command, stderr=log, cwd=ROOT)
+        try:
+            while (found := re.search(r"at (http://\S+)/v1", Path(log.name).read_text())) is None:
+                if process.poll() is not None:
+                    sys.exit(Path(log.name).read_text())
+                time.sleep(0.05)
+            yield process, found[1]
+        finally:
+            process.terminate()
+            process.wait()
+            sys.stderr.write(Path(log.name).read_text().partition("Ctrl-C ends it.\n")[2])
 
 
-async def main(arguments: argparse.Namespace) -> int:
-    with serving(arguments.model) as (process, url):
+def abused(size: Size) -> list[Figure]:
+    """R19: what clients should not send, while a probe asks for its health every 20 ms."""
+    with serving(size.model) as (process, url):
+        return abuse(url, size, lambda: resident_mib(process.pid))
+
+
+def asked_for_long(size: Size) -> list[Figure]:
+    """R20: memory over 10,000 requests of all kinds; and what 200 clients get that come at the same time."""
+    requests, clients = max(10, size.count(10_000)), size.count(200)
+
+    async def ask(process, url) -> list[Figure]:
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(base_url=url, timeout=600, limits=limits) as client:
-            memory = await long_run(client, arguments.requests, process.pid)
-            for _ in range(2):  # the second time with sessions that are there
+            memory = await long_run(client, requests, process.pid)
+            shown = " ".join(map(str, memory))
+            half = memory[len(memory) // 2 - 1]
+            what = f"{requests:,} requests, {SIDE_BY_SIDE} side by side"
+            found = f"resident MiB after each tenth: {shown}; the second half grew by {memory[-1] - half}"
+            figures = [Figure("R20", what, found, memory[-1] - half <= GROWTH_MIB)]
+            for when in ("cold", "again"):  # the second time with sessions that are there
                 start = time.monotonic()
-                seconds = await crowd(client, arguments.clients)
-                speed = arguments.clients * TOKENS / (time.monotonic() - start)
-                shown = " ".join(f"p{part} {seconds[len(seconds) * part // 100] * 1000:.0f}" for part in (5, 50, 95))
-                print(
-                    f"{arguments.clients} clients: first token, ms: {shown} max {seconds[-1] * 1000:.0f}; "
-                    f"{speed:.0f} tokens/s; {resident_mib(process.pid)} MiB"
+                seconds = await crowd(client, clients)
+                speed = clients * TOKENS / (time.monotonic() - start)
+                parts = ", ".join(f"p{part} {seconds[len(seconds) * part // 100]:.2f}" for part in (5, 50, 95))
+                found = (
+                    f"none refused; first token after s: {parts}, last {seconds[-1]:.2f}; {speed:.0f} tokens/s in all"
                 )
-    growth = memory[-1] - memory[len(memory) // 2 - 1]
-    print(f"memory grew by {growth} MiB in the second half of the requests; {GROWTH_MIB} are accepted")
-    return int(growth > GROWTH_MIB)
+                figures.append(Figure("R20", f"{clients} clients at once, {when}", found, min(seconds) > 0))
+        return figures
+
+    with serving(size.model) as (process, url):
+        return asyncio.run(ask(process, url))
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, default=ROOT / "out" / "demo.mote")
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--clients", type=int, default=200)
-    sys.exit(asyncio.run(main(parser.parse_args())))
+SUBJECTS = {"R19": abused, "R20": asked_for_long}
