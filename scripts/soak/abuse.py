@@ -92,16 +92,21 @@ class Attacker:
 
 def abuse(url: str, size: Size, resident_mib: Callable[[], int]) -> list[Figure]:
     attacker = Attacker(url)
-    before = resident_mib()
-    figures = []
+    memory, figures = [], []
     for what, cases in CASES.items():
         with Probe(url) as probe:
             statuses = list(cases(attacker, size))
         wrong = [status for status in statuses if status >= 500 and status != 503]
         found = f"{len(statuses)} cases, {_counted(statuses)}; slowest probe {probe.slowest * 1000:.0f} ms"
         figures.append(Figure("R19", what, found, not wrong and probe.slowest < SLOWEST_PROBE))
-    grown = resident_mib() - before
-    figures.append(Figure("R19", "memory over all of these", f"{before} MiB, then {before + grown} MiB", grown < 64))
+    for _ in range(3):  # what the server keeps for later requests is there after the first time
+        memory.append(resident_mib())
+        for cases in (_bad_json, _strangers, _leaving, _slow):
+            for _ in cases(attacker, size):
+                pass
+    memory.append(resident_mib())
+    shown = ", ".join(map(str, memory))
+    figures.append(Figure("R19", "memory, again and again", f"{shown} MiB", memory[-1] - memory[1] < 16))
     return figures
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import re
+import socket
 
 import jsonschema
 from prometheus_client.parser import text_string_to_metric_families
