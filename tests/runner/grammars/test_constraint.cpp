@@ -126,7 +126,7 @@ TEST(Constraint, threads_share_a_grammar) {
   for (const auto& other : seen) EXPECT_EQ(other, seen[0]);
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kSmallStackBytes = size_t{4} << 20;  // calls take more room there
 #else
 constexpr size_t kSmallStackBytes = size_t{512} << 10;
