@@ -32,7 +32,9 @@ if(MOTE_HARDEN AND NOT MOTE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND NOT APPLE)
     target_compile_options(mote_flags INTERFACE $<BUILD_INTERFACE:-mbranch-protection=standard>)
   endif()
-  if(NOT APPLE)
+  if(WIN32)
+    target_link_options(mote_flags INTERFACE $<BUILD_INTERFACE:-Wl,--dynamicbase,--high-entropy-va,--nxcompat>)
+  elseif(NOT APPLE)
     target_link_options(mote_flags INTERFACE $<BUILD_INTERFACE:-Wl,-z,relro,-z,now,-z,noexecstack>)
   endif()
 endif()
@@ -44,6 +46,8 @@ if(WIN32)
   set(MOTE_OF_SYSTEM _windows)
   target_compile_definitions(mote_flags INTERFACE NOMINMAX WIN32_LEAN_AND_MEAN _WIN32_WINNT=0x0A00
     __USE_MINGW_ANSI_STDIO=1)
+  # As much stack as Linux gives: programs and their threads would have an eighth of it.
+  target_link_options(mote_flags INTERFACE $<BUILD_INTERFACE:-Wl,--stack,8388608>)
 endif()
 
 # One static library a folder. Its DEPENDS are its row of the import table in docs/architecture.md.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -19,9 +20,8 @@ inline char* mkdtemp(char* name) {
   return std::filesystem::create_directory(name) ? name : nullptr;
 }
 
-// Only what malloc aligns too, because free frees it.
+// _aligned_free frees it.
 inline int posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  if (alignment > 16) return EINVAL;
-  *memory = ::malloc(bytes);
+  *memory = ::_aligned_malloc(bytes, alignment);
   return *memory == nullptr ? ENOMEM : 0;
 }
