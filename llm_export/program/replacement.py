@@ -78,9 +78,14 @@ def _create(target: Path, mode: int) -> tuple[Path, int]:
     while True:
         temporary = target.with_name(f"{target.name}{MARK}{secrets.token_hex(8)}")
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        # Another process may have taken it for one that was left, before it was locked.
-        if _lock(descriptor) and os.fstat(descriptor).st_nlink > 0:
-            return temporary, descriptor
+        try:
+            # Another process may have taken it for one that was left, before it was locked.
+            if _lock(descriptor) and os.fstat(descriptor).st_nlink > 0:
+                return temporary, descriptor
+        except BaseException:
+            _remove_all(temporary)
+            os.close(descriptor)
+            raise
         os.close(descriptor)
 
 

@@ -92,6 +92,18 @@ def test_a_full_disk_is_told_with_the_name_that_the_user_gave(tmp_path, monkeypa
     assert os.listdir(tmp_path) == []
 
 
+def test_a_new_file_that_cannot_be_looked_at_is_removed(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "m.mote"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "fstat", fail)
+    with pytest.raises(FileError, match=r"m\.mote: cannot be written: Input/output error"), replacing(path):
+        pass
+    assert os.listdir(tmp_path) == ["m.mote"]
+
+
 def test_an_error_of_another_file_stays_itself(tmp_path):
     with pytest.raises(FileNotFoundError, match="other"), replacing(tmp_path / "m.mote"):
         (tmp_path / "other").read_bytes()
