@@ -1,5 +1,6 @@
 """A file is replaced whole, or stays as it was and nothing lies beside it."""
 
+import errno
 import fcntl
 import functools
 import os
@@ -94,7 +95,8 @@ def test_a_full_disk_is_told_with_the_name_that_the_user_gave(tmp_path, monkeypa
 
 def test_a_new_file_that_cannot_be_looked_at_is_removed(tmp_path, monkeypatch):
     def fail(descriptor):
-        raise OSError(5, "Input/output error")
+        monkeypatch.undo()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     path = tmp_path / "m.mote"
     path.write_bytes(b"old")
