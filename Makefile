@@ -128,6 +128,7 @@ fuzz: $(STAMPS)/test-packages
 # What `make test` does in a smaller version, for hours; what it finds goes into docs/reliability.md.
 # `make soak SOAK_SECONDS=60 SOAK_OPTIONS="--share 0.1 --only R6,R7"`
 SOAK_SECONDS ?= 3600
+SOAK_OPTIONS ?=
 soak: $(STAMPS)/test-asan
 	@$(PIP) install --group soak
 	$(BIN)/cmake --preset tsan

@@ -1,6 +1,6 @@
-/* Makes the k-th call of the system on files below one folder fail. Loaded before the program (LD_PRELOAD); told what to
- * do by soak_arm(), or at the start by SOAK_UNDER, SOAK_CALL, SOAK_AT and SOAK_ERROR. SOAK_REPORT: a file that gets the
- * number of such calls at the end. */
+/* Makes the k-th call of the system on files below one folder fail. Loaded before the program (LD_PRELOAD); told what
+ * to do by soak_arm(), or at the start by SOAK_UNDER, SOAK_CALL, SOAK_AT and SOAK_ERROR. SOAK_REPORT: a file that gets
+ * the number of such calls at the end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static int fails(const char* call, const char* path) {
     char text[24];
     const int file = real(report, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     static ssize_t (*put)(int, const void*, size_t);
-    if (put == NULL) put = (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+    if (put == NULL) put = (ssize_t (*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
     if (file >= 0 && put(file, text, (size_t)snprintf(text, sizeof text, "%ld", now)) < 0) abort();
     close(file);
   }
@@ -62,43 +62,45 @@ static int fails_on(const char* call, int file) {
   return fails(call, path);
 }
 
-#define REAL(type, name, ...)                                  \
-  static type (*real)(__VA_ARGS__);                            \
-  if (real == NULL) real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name)
+#define REAL(type, name, ...)       \
+  static type (*real)(__VA_ARGS__); \
+  if (real == NULL) real = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name)
 
-#define OPEN(name)                                            \
-  int name(const char* path, int flags, ...) {                \
-    REAL(int, name, const char*, int, ...);                   \
-    va_list rest;                                             \
-    va_start(rest, flags);                                    \
-    const mode_t mode = va_arg(rest, mode_t);                 \
-    va_end(rest);                                             \
+#define OPEN(name)                                             \
+  int name(const char* path, int flags, ...) {                 \
+    REAL(int, name, const char*, int, ...);                    \
+    va_list rest;                                              \
+    va_start(rest, flags);                                     \
+    const mode_t mode = va_arg(rest, mode_t);                  \
+    va_end(rest);                                              \
     return fails("open", path) ? -1 : real(path, flags, mode); \
   }
 OPEN(open)
 OPEN(open64)
 
-#define OPENAT(name)                                                    \
-  int name(int folder, const char* path, int flags, ...) {              \
-    REAL(int, name, int, const char*, int, ...);                        \
-    va_list rest;                                                       \
-    va_start(rest, flags);                                              \
-    const mode_t mode = va_arg(rest, mode_t);                           \
-    va_end(rest);                                                       \
-    return fails("open", path) ? -1 : real(folder, path, flags, mode);  \
+#define OPENAT(name)                                                   \
+  int name(int folder, const char* path, int flags, ...) {             \
+    REAL(int, name, int, const char*, int, ...);                       \
+    va_list rest;                                                      \
+    va_start(rest, flags);                                             \
+    const mode_t mode = va_arg(rest, mode_t);                          \
+    va_end(rest);                                                      \
+    return fails("open", path) ? -1 : real(folder, path, flags, mode); \
   }
 OPENAT(openat)
 OPENAT(openat64)
 
 /* As code that is compiled with _FORTIFY_SOURCE calls them. */
-#define OPEN_2(name, plain)                     \
-  int name(const char* path, int flags) {       \
-    REAL(int, plain, const char*, int, ...);    \
+#define OPEN_2(name, plain)                              \
+  int name(const char* path, int flags) {                \
+    REAL(int, plain, const char*, int, ...);             \
     return fails("open", path) ? -1 : real(path, flags); \
   }
 OPEN_2(__open_2, open)
 OPEN_2(__open64_2, open64)
-ssize_t __read_chk(int file, void* bytes, size_t size, size_t room) { return size > room ? -1 : read(file, bytes, size); }
+ssize_t __read_chk(int file, void* bytes, size_t size, size_t room) {
+  return size > room ? -1 : read(file, bytes, size);
+}
 ssize_t __pread_chk(int file, void* bytes, size_t size, off_t offset, size_t room) {
   return size > room ? -1 : pread(file, bytes, size, offset);
 }
@@ -107,13 +109,13 @@ ssize_t __pread64_chk(int file, void* bytes, size_t size, off_t offset, size_t r
 }
 
 /* Of half the bytes, or not at all. */
-#define TRANSFER(name, call, pointer, extra, ...)                                    \
-  ssize_t name(int file, pointer bytes, size_t size extra) {                         \
-    REAL(ssize_t, name, __VA_ARGS__);                                                \
-    const int fault = fails_on(call, file);                                          \
-    if (fault > 0) return -1;                                                        \
-    if (fault == kShort && size > 1) size /= 2;                                      \
-    return real(file, bytes, size OFFSET);                                           \
+#define TRANSFER(name, call, pointer, extra, ...)            \
+  ssize_t name(int file, pointer bytes, size_t size extra) { \
+    REAL(ssize_t, name, __VA_ARGS__);                        \
+    const int fault = fails_on(call, file);                  \
+    if (fault > 0) return -1;                                \
+    if (fault == kShort && size > 1) size /= 2;              \
+    return real(file, bytes, size OFFSET);                   \
   }
 #define OFFSET
 TRANSFER(read, "read", void*, , int, void*, size_t)
@@ -126,27 +128,27 @@ TRANSFER(pread64, "read", void*, WITH_OFFSET, int, void*, size_t, off_t)
 TRANSFER(pwrite, "write", const void*, WITH_OFFSET, int, const void*, size_t, off_t)
 TRANSFER(pwrite64, "write", const void*, WITH_OFFSET, int, const void*, size_t, off_t)
 
-#define MAP(name)                                                                              \
+#define MAP(name)                                                                             \
   void* name(void* address, size_t size, int protection, int flags, int file, off_t offset) { \
-    REAL(void*, name, void*, size_t, int, int, int, off_t);                                    \
-    if (file >= 0 && fails_on("mmap", file)) return MAP_FAILED;                                \
-    return real(address, size, protection, flags, file, offset);                               \
+    REAL(void*, name, void*, size_t, int, int, int, off_t);                                   \
+    if (file >= 0 && fails_on("mmap", file)) return MAP_FAILED;                               \
+    return real(address, size, protection, flags, file, offset);                              \
   }
 MAP(mmap)
 MAP(mmap64)
 
-#define ON_FILE(name, call)                       \
-  int name(int file) {                            \
-    REAL(int, name, int);                         \
+#define ON_FILE(name, call)                        \
+  int name(int file) {                             \
+    REAL(int, name, int);                          \
     return fails_on(call, file) ? -1 : real(file); \
   }
 ON_FILE(fsync, "sync")
 ON_FILE(fdatasync, "sync")
 
-#define STAT(name, type)                                        \
-  int name(int file, struct type* out) {                        \
-    REAL(int, name, int, struct type*);                         \
-    return fails_on("stat", file) ? -1 : real(file, out);        \
+#define STAT(name, type)                                  \
+  int name(int file, struct type* out) {                  \
+    REAL(int, name, int, struct type*);                   \
+    return fails_on("stat", file) ? -1 : real(file, out); \
   }
 STAT(fstat, stat)
 STAT(fstat64, stat64)
