@@ -31,9 +31,6 @@ def open_tensors(path: Path):
         return safe_open(path, framework="pt")
     except SafetensorError as error:
         raise FileError(f"{path}: not a whole safetensors file: {error}. Download it again") from error
-    except (
-        OSError,
-        RuntimeError,
-        MemoryError,
-    ) as error:  # torch maps the file and tells of the system's errors by RuntimeError
+    # torch maps the file and tells of the system's errors by RuntimeError
+    except (OSError, RuntimeError, MemoryError) as error:
         raise FileError(f"{path}: cannot be read: {error}") from error

@@ -19,7 +19,6 @@ from llm_server.chat.messages import checked_messages, checked_tools
 from llm_server.chat.options import SamplingRequest
 from llm_server.chat.requests import ChatRequest
 from llm_server.engine.engine import Engine
-from llm_server.engine.grammars import compiled
 from llm_server.engine.pool import ModelPool
 from llm_server.engine.steps import in_thread, steps
 from llm_server.web.errors import ApiError, invalid
@@ -124,7 +123,7 @@ async def grammar_options(request: Request, engine: Engine, asked: SamplingReque
     name, source = wanted
     pool: ModelPool = request.app.state.models
     try:
-        grammar: Grammar = await pool.compiler.run(engine.timeout, partial(compiled, engine.model, **source))
+        grammar: Grammar = await pool.compiler.run(engine.timeout, partial(Grammar, engine.model, **source))
     except ArgumentError as error:
         text = str(error).removeprefix("json_schema: ").removeprefix("regex: ").removeprefix("grammar: ")
         raise ApiError(400, f"{name}: {text}", name) from None

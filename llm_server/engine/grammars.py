@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from llm_runner import Grammar, Model
 from llm_server.web.errors import ApiError
 
 T = TypeVar("T")
@@ -41,8 +40,3 @@ class Compiler:
     def close(self) -> None:
         """Lets what waits fall."""
         self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-def compiled(model: Model, is_cancelled: Callable[[], object], **source: Any) -> Grammar:
-    """Returns `Grammar(model, **source)`, of which the model keeps the last ones. Errors: those of it."""
-    return Grammar(model, is_cancelled=is_cancelled, **source)

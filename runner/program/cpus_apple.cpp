@@ -6,15 +6,6 @@
 
 namespace mote {
 
-std::vector<int> usable_cpus() { return {}; }
-
-Status bind_this_thread(std::span<const int>) {
-  return {Code::kInvalidArgument, "cpus: this system cannot bind threads to CPUs"};
-}
-
-ScopedBinding::ScopedBinding(std::span<const int>) {}
-ScopedBinding::~ScopedBinding() = default;
-
 Status set_this_threads_priority(ThreadPriority priority) {
   if (priority == ThreadPriority::kNormal) return {};
   const qos_class_t quality = priority == ThreadPriority::kLow ? QOS_CLASS_UTILITY : QOS_CLASS_USER_INTERACTIVE;

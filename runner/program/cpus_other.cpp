@@ -4,15 +4,6 @@
 
 namespace mote {
 
-std::vector<int> usable_cpus() { return {}; }
-
-Status bind_this_thread(std::span<const int>) {
-  return {Code::kInvalidArgument, "cpus: this system cannot bind threads to CPUs"};
-}
-
-ScopedBinding::ScopedBinding(std::span<const int>) {}
-ScopedBinding::~ScopedBinding() = default;
-
 Status set_this_threads_priority(ThreadPriority priority) {
   if (priority == ThreadPriority::kNormal) return {};
   return {Code::kInvalidArgument, "priority: this system has none for threads"};

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,6 @@ class Size:
     seconds: float = 60
     share: float = 1
     model: Path = ROOT / "out" / "demo.mote"
-    report: list[str] = field(default_factory=list)
 
     def count(self, full: int) -> int:
         return max(1, round(full * self.share))
@@ -38,8 +38,6 @@ class Size:
 
 def run(command: list[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs in the repository's root, with these environment variables too."""
-    import os
-
     words = [str(word) for word in command]
     return subprocess.run(words, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, errors="replace")
 

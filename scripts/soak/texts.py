@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 import sys
 import time
 from collections.abc import Iterator
 
 from scripts.soak.figures import ROOT, Figure, Size
+from tests import vocabularies
 
-TOKENIZERS = ROOT.parent / "shared" / "data" / "tokenizers"
 LEADING = [*range(256), *([0xC2, 0xE0, 0xE2, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF] * 40)]
 BATCH = 1 << 16
 
 
-def vocabularies() -> dict[str, str]:
-    """tokenizer.json by name: the demo model's, and those of MOTE_TEST_TOKENIZERS' folder."""
-    import os
-
-    folder = os.environ.get("MOTE_TEST_TOKENIZERS", str(TOKENIZERS))
-    found = {"demo": (ROOT / "examples" / "demo" / "tokenizer.json").read_text()}
-    from pathlib import Path
-
-    for path in sorted(Path(folder).glob("*.json.gz")):
-        found[path.name.removesuffix(".json.gz")] = gzip.decompress(path.read_bytes()).decode()
-    return found
+def tokenizers() -> dict[str, str]:
+    """tokenizer.json by name: the demo model's, and those of real models that are here."""
+    found = {name: vocabularies.tokenizer_json(name).decode() for name in vocabularies.names()}
+    return {"demo": (ROOT / "examples" / "demo" / "tokenizer.json").read_text()} | found
 
 
 def same_ids(size: Size) -> list[Figure]:
@@ -34,7 +26,7 @@ def same_ids(size: Size) -> list[Figure]:
 
     megabytes = 50 * size.share
     figures = []
-    for name, content in vocabularies().items():
+    for name, content in tokenizers().items():
         ours, theirs = oracle.both(content)
         start, texts, wrong = time.monotonic(), 0, ""
         for number, batch in enumerate(corpus.documents(megabytes, seed=random.randrange(2**31))):
@@ -53,7 +45,7 @@ def ill_formed_text(size: Size) -> list[Figure]:
     """R7: bytes that are not UTF-8 read as `bytes.decode(errors="replace")`, whole and as a stream of tokens."""
     from tests.llm_tokenizer import oracle
 
-    ours, _ = oracle.both(vocabularies()["demo"])
+    ours, _ = oracle.both(tokenizers()["demo"])
     figures = []
     for what, strings in (("all strings of 1 to 3 bytes", _every(size)), ("random strings", _random(size))):
         total, wrong = 0, ""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import random
 import re
-from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
 
 from llm_runner import ArgumentError, CancelledError, Constraint, Conversation, Grammar, Vocabulary
-from tests.llm_runner.conftest import DEMO, ROOT
+from tests import vocabularies
+from tests.llm_runner.conftest import DEMO
 from tests.llm_runner.random_schemas import random_schema, with_definitions_at_root
 
 EOS = 256
-REAL = Path(os.environ.get("MOTE_TEST_TOKENIZERS", ROOT.parent / "shared" / "data" / "tokenizers"))
 BYTES = [bytes([i]) for i in range(256)] + [b""]
 PIECES = [
     b'{"',
@@ -832,10 +829,7 @@ def test_options_that_do_not_go_together(demo):
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "falcon", "phi-3"])
 def test_real_tokenizers_write_what_grammars_say(with_tokenizer, name):
-    path = REAL / f"{name}.json.gz"
-    if not path.is_file():
-        pytest.skip(f"there is no {path.name}: MOTE_TEST_TOKENIZERS names the folder")
-    model = with_tokenizer(gzip.decompress(path.read_bytes()))
+    model = with_tokenizer(vocabularies.tokenizer_json(name))
     schema = {
         "type": "object",
         "properties": {"näme": {"type": "string", "maxLength": 8}, "n": {"type": "number"}},

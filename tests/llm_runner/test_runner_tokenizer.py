@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import gzip
 import json
-import os
 import random
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from llm_runner import TokenizerError, check_tokenizer
+from tests import vocabularies
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 ROOT = DEMO.parents[1]
@@ -93,11 +92,7 @@ def test_the_demo_tokenizer(demo):
 
 @pytest.mark.parametrize("name", ["llama-bpe", "gpt-2", "falcon", "phi-3"])
 def test_real_vocabularies(name, with_tokenizer):
-    folder = Path(os.environ.get("MOTE_TEST_TOKENIZERS", ROOT.parent / "shared" / "data" / "tokenizers"))
-    path = folder / f"{name}.json.gz"
-    if not path.is_file():
-        pytest.skip(f"{path} is not here; MOTE_TEST_TOKENIZERS names the folder")
-    content = gzip.decompress(path.read_bytes())
+    content = vocabularies.tokenizer_json(name)
     assert_same_everywhere(with_tokenizer(content), Tokenizer.from_str(content.decode()))
 
 

@@ -194,7 +194,7 @@ def test_a_grammar_that_takes_long_delays_only_grammars(demo, monkeypatch):
         may_end.wait()
         return Grammar(*arguments, **source)
 
-    monkeypatch.setattr("llm_server.engine.grammars.Grammar", slowly)
+    monkeypatch.setattr("llm_server.chat.turn.Grammar", slowly)
     found = []
 
     def ask(**fields):
@@ -222,7 +222,7 @@ def test_a_grammar_that_takes_too_long_is_given_up(demo, monkeypatch):
         raise CancelledError("as the library does")
 
     ended = threading.Event()
-    monkeypatch.setattr("llm_server.engine.grammars.Grammar", endless)
+    monkeypatch.setattr("llm_server.chat.turn.Grammar", endless)
     with running(demo, timeout=0.2) as server:
         with pytest.raises(openai.InternalServerError) as raised:
             server.openai().chat.completions.create(**HOT, extra_body={"regex": "a"})

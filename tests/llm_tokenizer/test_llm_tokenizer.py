@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
-import os
 import random
 from pathlib import Path
 
@@ -15,19 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_tokenizer import ArgumentError, FileError, InvalidTokenizerError, Tokenizer, compile_tokenizer
+from tests import vocabularies
 from tests.llm_tokenizer import corpus, oracle, trained
 from tests.llm_tokenizer.trained import sequence, split
 
 ROOT = Path(__file__).resolve().parents[2]
-REAL = Path(os.environ.get("MOTE_TEST_TOKENIZERS", ROOT.parent / "shared" / "data" / "tokenizers"))
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "falcon", "phi-3"])
 def test_real_vocabularies(name):
-    path = REAL / f"{name}.json.gz"
-    if not path.is_file():
-        pytest.skip(f"{path} is not here; MOTE_TEST_TOKENIZERS names the folder")
-    content = gzip.decompress(path.read_bytes()).decode()
+    content = vocabularies.tokenizer_json(name).decode()
     oracle.assert_same_on_all_texts(*oracle.both(content))
 
 

@@ -7,37 +7,16 @@
 #include <fstream>
 
 #include "runner/program/mapped.h"
-#include "tests/runner/program/test_ops.h"
+#include "tests/runner/program/map_folder.h"
 
 namespace mote {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Map : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("mote_map_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const test::Bytes& bytes, const std::string& name = "test.mote") {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return path.string();
-  }
-
-  fs::path folder_;
-};
+class Map : public MapFolder {};
 
 Status status_of(const test::Bytes& bytes) { return map_bytes("test.mote", bytes).status(); }
-
-void expect(const Status& status, Code code, const std::string& message) {
-  EXPECT_EQ(status.code(), code);
-  EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
-}
 
 TEST_F(Map, gives_the_bytes_of_a_file) {
   const test::Bytes file = test::sum_model().build();

@@ -9,35 +9,14 @@
 #include <fstream>
 
 #include "runner/program/mapped.h"
-#include "tests/runner/program/test_ops.h"
+#include "tests/runner/program/map_folder.h"
 
 namespace mote {
 namespace {
 
 namespace fs = std::filesystem;
 
-class MapPosix : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("mote_map_posix_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const test::Bytes& bytes, const std::string& name = "test.mote") {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return path.string();
-  }
-
-  fs::path folder_;
-};
-
-void expect(const Status& status, Code code, const std::string& message) {
-  EXPECT_EQ(status.code(), code);
-  EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
-}
+class MapPosix : public MapFolder {};
 
 TEST_F(MapPosix, goes_on_with_the_file_that_it_mapped_when_the_path_leads_elsewhere) {
   const test::Bytes file = test::sum_model().build();
