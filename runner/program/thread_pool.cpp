@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/atomic_wait.h"
 #include "runner/program/shares.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -88,7 +89,7 @@ class WorkerPool final : public ThreadPool {
     }
     if (options_.cpus.empty() && options_.priority == ThreadPriority::kNormal) return {};
     for (size_t waited = 0; waited < workers_.size(); waited = num_set_up_.load())
-      num_set_up_.wait(static_cast<int>(waited));
+      wait_on(num_set_up_, static_cast<uint32_t>(waited));
     return set_up_failed_.exchange(false) ? set_up_status_ : Status();
   }
 
@@ -129,13 +130,13 @@ class WorkerPool final : public ThreadPool {
     std::atomic<uint32_t>& flag = parked_[static_cast<size_t>(thread)].flag;
     if (flag.load() == 0) return;
     flag.store(0);
-    flag.notify_one();
+    wake_one(flag);
   }
 
   void park(int thread, uint32_t seen) {
     std::atomic<uint32_t>& flag = parked_[static_cast<size_t>(thread)].flag;
     flag.store(1);
-    while (epoch_of(state_.load()) == seen && flag.load() == 1) flag.wait(1);
+    while (epoch_of(state_.load()) == seen && flag.load() == 1) wait_on(flag, 1);
     flag.store(0);
   }
 
@@ -147,7 +148,7 @@ class WorkerPool final : public ThreadPool {
     if (done()) return;
     const Clock::time_point start = Clock::now();
     if (!spin(caller_spin_.limit(), done)) {
-      while (!done()) state_.wait(state, std::memory_order_acquire);
+      while (!done()) wait_on(state_, state);
     }
     caller_spin_.waited(Clock::now() - start);
   }
@@ -172,7 +173,7 @@ class WorkerPool final : public ThreadPool {
     Status status = bind_and_prioritise();
     if (!status.ok() && !set_up_failed_.exchange(true)) set_up_status_ = std::move(status);
     num_set_up_.fetch_add(1);
-    num_set_up_.notify_one();
+    wake_one(num_set_up_);
   }
 
   void work(int thread) {
@@ -190,7 +191,7 @@ class WorkerPool final : public ThreadPool {
       if (!inside) continue;
       shares_.run(thread, *body_);
       const uint32_t left = state_.fetch_sub(1, std::memory_order_acq_rel) - 1;
-      if ((left & kClosed) != 0 && (left & kInside) == 0) state_.notify_one();
+      if ((left & kClosed) != 0 && (left & kInside) == 0) wake_one(state_);
     }
   }
 
@@ -202,7 +203,7 @@ class WorkerPool final : public ThreadPool {
   Shares shares_;
   std::vector<Parked> parked_;  // [threads]
   SpinTime caller_spin_;
-  std::atomic<int> num_set_up_{0};
+  std::atomic<uint32_t> num_set_up_{0};
   std::atomic<bool> set_up_failed_{false};
   Status set_up_status_;
   std::vector<std::thread> workers_;

@@ -31,7 +31,7 @@ void write_seeds(const std::string& folder, const std::string& target, const std
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::ofstream stream(to / std::to_string(i), std::ios::binary);
     if (stream << inputs[i] << std::flush) continue;
-    std::fprintf(stderr, "%s: cannot be written\n", (to / std::to_string(i)).c_str());
+    std::fprintf(stderr, "%s: cannot be written\n", (to / std::to_string(i)).string().c_str());
     std::exit(1);
   }
 }

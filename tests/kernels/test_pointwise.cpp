@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "tests/kernels/harness.h"
 
@@ -79,7 +80,7 @@ TEST(Pointwise, tanh_gelu_and_clamp_take_attributes) {
   for (int i = 0; i < 300; ++i) {
     const auto value = static_cast<double>(x.as<float>()[i]);
     const double expected =
-        0.5 * value * (1 + std::tanh(std::sqrt(2 / M_PI) * (value + 0.044715 * value * value * value)));
+        0.5 * value * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (value + 0.044715 * value * value * value)));
     EXPECT_NEAR(expected, static_cast<double>(gelu.result().as<float>()[i]), 1e-6);
     EXPECT_EQ(std::max(x.as<float>()[i], -0.5f), low.result().as<float>()[i]);
     EXPECT_EQ(std::clamp(x.as<float>()[i], -0.5f, 0.25f), both.result().as<float>()[i]);

@@ -29,15 +29,33 @@ TEST_F(HistoryFile, entries_come_back) {
     for (const char* entry : {"one", "", "two\nlines \\n", "two\nlines \\n", "\xc3\xa9"}) history.add(entry);
   }
   EXPECT_EQ(History(path_).entries(), (std::vector<std::string>{"one", "two\nlines \\n", "\xc3\xa9"}));
+}
+
+#if defined(_WIN32)
+TEST_F(HistoryFile, lies_where_the_system_keeps_state) {
+  EXPECT_TRUE(default_history_path().ends_with("\\AppData\\Local\\mote\\chat_history")) << default_history_path();
+}
+#else
+TEST_F(HistoryFile, is_its_owners_alone) {
+  History(path_).add("one");
   struct stat about{};
   ASSERT_EQ(stat(path_.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }
 
+TEST_F(HistoryFile, lies_where_the_system_keeps_state) {
+  setenv("XDG_STATE_HOME", folder_.c_str(), 1);
+  EXPECT_EQ(default_history_path(), folder_ / "mote/chat_history");
+  setenv("XDG_STATE_HOME", "relative", 1);
+  setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(default_history_path(), "/home/me/.local/state/mote/chat_history");
+}
+#endif
+
 TEST_F(HistoryFile, is_cut_when_it_is_long) {
   std::filesystem::create_directories(folder_ / "below");
   {
-    std::ofstream file(path_);
+    std::ofstream file(path_, std::ios::binary);
     for (size_t i = 0; i < 2 * History::kMaxEntries + 1; ++i) file << i << "\n";
   }
   const History history(path_);
@@ -50,14 +68,6 @@ TEST_F(HistoryFile, a_place_where_none_can_be_written_is_no_error) {
   History history("/dev/null/history");
   history.add("one");
   EXPECT_EQ(history.entries().size(), 1u);
-}
-
-TEST_F(HistoryFile, lies_where_the_system_keeps_state) {
-  setenv("XDG_STATE_HOME", folder_.c_str(), 1);
-  EXPECT_EQ(default_history_path(), folder_ / "mote/chat_history");
-  setenv("XDG_STATE_HOME", "relative", 1);
-  setenv("HOME", "/home/me", 1);
-  EXPECT_EQ(default_history_path(), "/home/me/.local/state/mote/chat_history");
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST_P(SharingSessions, files_that_are_no_saved_session_of_the_model_are_refused
   ASSERT_TRUE(session->append(some_ids(40)).ok());
   ASSERT_TRUE(session->save(saved_path()).ok());
   EXPECT_EQ(session->restore("/nowhere").code(), Code::kFileNotFound);
-  EXPECT_EQ(session->restore(std::filesystem::temp_directory_path()).code(), Code::kFileUnreadable);
+  EXPECT_EQ(session->restore(std::filesystem::temp_directory_path().string()).code(), Code::kFileUnreadable);
   EXPECT_EQ(session->restore(file_.path()).code(), Code::kInvalidSession);
   EXPECT_EQ(open({.context_length = 39})->restore(saved_path()).code(), Code::kContextFull);
   ProgramBuilder builder = long_program(GetParam());
@@ -167,8 +167,11 @@ TEST_P(SharingSessions, files_that_are_no_saved_session_of_the_model_are_refused
   EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
 
   // Every byte changed and every length: an error, and the session stays as it was.
-  std::ifstream in(saved_path(), std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::string bytes;
+  {
+    std::ifstream in(saved_path(), std::ios::binary);
+    bytes.assign((std::istreambuf_iterator<char>(in)), {});
+  }
   const auto write = [&](const std::string& text) {
     std::ofstream(saved_path(), std::ios::binary | std::ios::trunc) << text;
   };
