@@ -104,6 +104,7 @@ aarch64:
 
 # The core for 64-bit Windows, cross-compiled, its tests under wine. Not a part of `make test`: it compiles everything once more.
 windows: $(STAMPS)/venv out/demo.mote
+	$(BIN)/cmake --build build/dev --parallel $(JOBS) --target greedy
 	PATH="$(CURDIR)/$(BIN):$$PATH" JOBS=$(JOBS) scripts/test_windows.sh out/demo.mote build/dev/runner/cli/mote-runner
 
 test-python: $(STAMPS)/test-python

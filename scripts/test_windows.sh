@@ -42,7 +42,7 @@ check() {
 }
 check run run "$folder/modèle 模型.mote" "def main():" --raw --greedy -n 64
 check "run -" run "$file" - --greedy -n 64
-check chat chat "$file" --greedy
+check chat chat "$file" --greedy -n 60
 check tokenize tokenize "$file" "naïve 模型 🙂"
 check inspect inspect "$file"
 check verify verify "$file"

@@ -26,6 +26,7 @@ constexpr const char* kExamples =
 
 int run_main(const std::vector<std::string>& words) {
   CLI::App app(kDescription, "mote-runner");
+  app.allow_windows_style_options(false);  // "/name" is a path everywhere
   app.footer(kExamples);
   app.set_version_flag("--version", version_text);
   app.require_subcommand(1);
