@@ -1,4 +1,4 @@
-"""`export`: the whole way from a Hugging Face checkpoint to a `.mote` file."""
+"""`export`: the whole way from a checkpoint to a `.mote` file."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from llm_export.check.embeddings import blank_embeddings, check_embeddings
 from llm_export.check.golden import blank_figures, blank_samples, figures, golden_samples, make_prompts
 from llm_export.check.oracle import Oracle
 from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
+from llm_export.checkpoint.gguf.reader import model_name
 from llm_export.checkpoint.metadata import make_metadata
 from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
 from llm_export.errors import FileError
@@ -63,7 +64,7 @@ def export(
     overrides: Sequence[str] = (),
     backends: str | Sequence[str | Backend] = CPU,
     check: str | None = None,
-    tokenizer: bool = True,
+    tokenizer: bool | str | Path = True,
     embed: bool | None = None,
     revision: str | None = None,
     show_progress: bool | None = None,
@@ -71,12 +72,13 @@ def export(
 ) -> ExportReport:
     """Exports a checkpoint to one `.mote` file.
 
-    source: folder or hub id   output: None: `<model>.mote` here
+    source: folder, hub id or GGUF file   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, overrides: docs/quantization.md; an override is `PATTERN=SCHEME[:GROUP_SIZE]`
     backends: ways to run the file, the best first: "xnnpack,cpu" or [XnnpackBackend(...), "cpu"]; the CPU runs what a
         backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
-    tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only
+    tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only. A folder: they are taken
+        from there
     embed: True adds what gives embeddings; None: if the checkpoint is made for that, and then it does nothing else
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
     Errors: MoteError; whatever happens, `output` is either whole or as it was before
@@ -95,10 +97,10 @@ def export(
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", QuantizationWarning)
         with progress.stage("open"):
-            checkpoint = open_checkpoint(source, revision=revision, embed=embed, **checkpoint_options)
-            if not tokenizer:
-                checkpoint = replace(checkpoint, tokenizer_path=None, chat_template="")
-            notes = _check_tokenizer(checkpoint, tokenizer)
+            checkpoint = open_checkpoint(
+                source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
+            )
+            notes = [*_source_notes(checkpoint, how.recipe), *_check_tokenizer(checkpoint, tokenizer is not False)]
         written = _write_checked(checkpoint, how, new, progress)
     return ExportReport(
         path=path,
@@ -118,9 +120,15 @@ def export(
 
 
 def default_name(source: str | Path) -> str:
-    """Returns `<model>.mote` for a hub id or a folder."""
+    """Returns `<model>.mote` for a hub id, a folder or a GGUF file."""
     folder = Path(source)
+    if folder.suffix.lower() == ".gguf":
+        return f"{model_name(folder)}.mote"
     return f"{folder.resolve().name if folder.is_dir() else str(source).rpartition('/')[2]}.mote"
+
+
+def _source_notes(checkpoint: Checkpoint, recipe: Recipe) -> list[str]:
+    return checkpoint.notes if recipe.name != "none" else []
 
 
 def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:
@@ -131,7 +139,7 @@ def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:
     hint = "export with --no-tokenizer for a file that takes token ids only"
     if not wanted:
         return []
-    if checkpoint.tokenizer_path is None:
+    if checkpoint.tokenizer is None:
         other = next((name for name in OTHER_TOKENIZERS if (checkpoint.folder / name).is_file()), None)
         if other is not None:
             raise FileError(
@@ -144,7 +152,7 @@ def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:
             "again, or give --no-tokenizer to say that this is wanted"
         ]
     try:
-        check_compiled_tokenizer(checkpoint.tokenizer_path)
+        check_compiled_tokenizer(checkpoint.tokenizer)
     except FileError as error:
         raise FileError(f"{error}; {hint}") from error
     return []

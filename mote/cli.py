@@ -111,9 +111,12 @@ Examples:
     help="Compare the file with PyTorch: whole module in memory, a layer at a time, or not.  [default: by size]",
 )
 @click.option(
-    "--tokenizer/--no-tokenizer",
-    default=True,
-    help="Put tokenizer and chat template into the file; without them it takes token ids only.  [default: put]",
+    "--tokenizer",
+    metavar="FOLDER",
+    help="Take tokenizer and chat template from this folder.  [default: the checkpoint's]",
+)
+@click.option(
+    "--no-tokenizer", is_flag=True, help="Leave tokenizer and chat template out; the file then takes token ids only."
 )
 @click.option(
     "--embed/--no-embed",
@@ -131,7 +134,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def export(**options) -> None:
-    """Write CHECKPOINT, a folder or a hub id, to one .mote file."""
+    """Write CHECKPOINT, a folder, a hub id or a GGUF file, to one .mote file."""
     check_installed("export", "mote export")
     from mote.commands.export import run
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
 from llm_export.check import NUM_CONTINUED, CheckResult, Prompt
 from llm_export.checkpoint import Checkpoint
-from llm_export.checkpoint.tokenizer import original_tokenizer
+from llm_export.checkpoint.tokenizer import TokenizerFile, original_tokenizer
 from llm_export.program.instructions import CheckFigures, GoldenSample
 
 PROMPT_TEXTS = ("The quick brown fox jumps over the lazy dog.", "def add(first, second):\n    return")
@@ -21,16 +20,16 @@ MIN_TOLERANCE = 1e-3
 def make_prompts(checkpoint: Checkpoint, vocab_size: int, max_length: int) -> list[Prompt]:
     """Returns two prompts of one length, 1 to max_length - 1 tokens; of text where there is a tokenizer."""
     length = max(1, min(PROMPT_LENGTH, max_length - 1))
-    if checkpoint.tokenizer_path is not None:
-        texts = _text_prompts(checkpoint.tokenizer_path, vocab_size, max_length - 1)
+    if checkpoint.tokenizer is not None:
+        texts = _text_prompts(checkpoint.tokenizer, vocab_size, max_length - 1)
         if texts:
             return texts
     step = max(vocab_size // (length + 1), 1)
     return [Prompt("", tuple((start + step * i) % vocab_size for i in range(length))) for start in (1, 2)]
 
 
-def _text_prompts(path: Path, vocab_size: int, max_length: int) -> list[Prompt]:
-    tokenizer = original_tokenizer(path)
+def _text_prompts(file: TokenizerFile, vocab_size: int, max_length: int) -> list[Prompt]:
+    tokenizer = original_tokenizer(file)
     words = [text.split(" ") for text in PROMPT_TEXTS]
     for count in range(max(map(len, words)), 0, -1):
         prompts = []

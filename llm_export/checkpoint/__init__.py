@@ -1,10 +1,10 @@
-"""Opens a Hugging Face checkpoint: a folder or a hub id."""
+"""Opens a checkpoint: a Hugging Face folder, a hub id or a GGUF file."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from transformers import AutoConfig, PretrainedConfig
@@ -12,8 +12,10 @@ from transformers import AutoConfig, PretrainedConfig
 from llm_export.checkpoint import model_types
 from llm_export.checkpoint.embedding import EmbeddingSetup, default_setup, is_base_model, read_setup
 from llm_export.checkpoint.files import open_tensors, read_text
+from llm_export.checkpoint.gguf import find_gguf, read_gguf
 from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
-from llm_export.checkpoint.weights import WeightReader
+from llm_export.checkpoint.tokenizer import TokenizerFile
+from llm_export.checkpoint.weights import SafetensorsFiles, WeightReader
 from llm_export.errors import FileError, UnsupportedError
 
 TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
@@ -28,14 +30,15 @@ class Checkpoint:
 
     model_id: str
     revision: str  # commit on the hub, "" for a folder
-    folder: Path
+    folder: Path  # or the GGUF file
     config: PretrainedConfig
     weights: WeightReader
     generation_config: dict = field(default_factory=dict)
     tokenizer_config: dict = field(default_factory=dict)
-    tokenizer_path: Path | None = None  # the first of TOKENIZER_FILES that is there
+    tokenizer: TokenizerFile | None = None  # the first of TOKENIZER_FILES that is there
     chat_template: str = ""
     license: str = ""  # text of the licence file
+    notes: list[str] = field(default_factory=list)  # what the user should know of the source
     trust_remote_code: bool = False
     generates: bool = True  # False: a model without an output head, or with no use for one
     embedding: EmbeddingSetup | None = None  # how it makes embeddings; None: it shall not
@@ -51,14 +54,18 @@ def open_checkpoint(
     local_files_only: bool = False,
     trust_remote_code: bool = False,
     embed: bool | None = None,
+    tokenizer: bool | str | Path = True,
 ) -> Checkpoint:
-    """Opens a local folder, or downloads the needed files of a hub id; the arguments are those of `from_pretrained`.
+    """Opens a local folder or GGUF file, or downloads a hub id's files; the arguments are those of `from_pretrained`.
 
     embed: whether it is to give embeddings; None: if it is made for that
+    tokenizer: whether tokenizer and chat template are wanted, or the folder that has them
     Errors: FileError if files are missing or malformed; UnsupportedError if it is not a decoder-only language model.
     Cost: reads headers only.
     """
     folder = Path(source)
+    if (path := find_gguf(folder)) is not None:
+        return _with_tokenizer(_open_gguf(path, embed, tokenizer is True), tokenizer)
     commit = ""
     if folder.exists() and not folder.is_dir():
         refuse_file(folder)
@@ -68,26 +75,71 @@ def open_checkpoint(
     folder = folder / subfolder if subfolder else folder
     config = _config(folder, trust_remote_code)
     tokenizer_config = _read_json(folder / "tokenizer_config.json") or {}
-    tokenizer = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
     setup = None if embed is False else read_setup(folder, config, tokenizer_config, _read_json)
     embeds_only = embed is not False and (setup is not None or is_base_model(config))
     if setup is None and (embed or embeds_only):
         setup = default_setup(config)
-    return Checkpoint(
+    checkpoint = Checkpoint(
         model_id=str(source) if not Path(source).is_dir() else folder.resolve().name,
         revision=commit,
         folder=folder,
         config=config,
-        weights=WeightReader(_tensor_files(folder)),
+        weights=WeightReader(SafetensorsFiles(_tensor_files(folder))),
         generation_config=_read_json(folder / "generation_config.json") or {},
         tokenizer_config=tokenizer_config,
-        tokenizer_path=tokenizer,
+        tokenizer=_tokenizer(folder),
         chat_template=_chat_template(folder, tokenizer_config),
         license=_license(folder),
         trust_remote_code=trust_remote_code,
         generates=not embeds_only,
         embedding=setup,
     )
+    return _with_tokenizer(checkpoint, tokenizer)
+
+
+def _open_gguf(path: Path, embed: bool | None, tokenizer: bool) -> Checkpoint:
+    contents = read_gguf(path, tokenizer=tokenizer)
+    path = contents.model.path
+    notes = []
+    if contents.tensors.has_blocks():
+        notes.append(
+            f"{path.name} holds quantized weights, which the recipe quantizes a second time; --recipe none keeps their "
+            "exact values, --recipe 8da8w nearly all of their precision"
+        )
+    return Checkpoint(
+        model_id=contents.model.name,
+        revision="",
+        folder=path,
+        config=contents.config,
+        weights=WeightReader(contents.tensors),
+        generation_config=contents.generation_config,
+        tokenizer_config=contents.tokenizer_config,
+        tokenizer=TokenizerFile(path, "tokenizer.json", contents.tokenizer_json) if tokenizer else None,
+        chat_template=contents.chat_template,
+        license=contents.license,
+        notes=notes,
+        embedding=default_setup(contents.config) if embed else None,
+    )
+
+
+def _with_tokenizer(checkpoint: Checkpoint, tokenizer: bool | str | Path) -> Checkpoint:
+    """Takes tokenizer and chat template away, or those of another folder."""
+    if tokenizer is True:
+        return checkpoint
+    if tokenizer is False:
+        return replace(checkpoint, tokenizer=None, chat_template="")
+    folder = Path(tokenizer)
+    file = _tokenizer(folder)
+    if file is None:
+        raise FileError(f"{folder}: has no tokenizer: must be a folder with one of {', '.join(TOKENIZER_FILES)}")
+    config = _read_json(folder / "tokenizer_config.json") or {}
+    template = _chat_template(folder, config) or checkpoint.chat_template
+    return replace(checkpoint, tokenizer=file, tokenizer_config=config, chat_template=template)
+
+
+def _tokenizer(folder: Path) -> TokenizerFile | None:
+    path = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
+    return TokenizerFile.at(path) if path is not None else None
 
 
 def _download(source, revision, subfolder, token, cache_dir, local_files_only) -> Path:

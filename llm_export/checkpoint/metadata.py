@@ -38,7 +38,7 @@ def make_metadata(
         eos_token_ids=eos,
         generation_config=json.dumps(generation, sort_keys=True),
         golden_samples=golden_samples,
-        tokenizer=compile_tokenizer(checkpoint.tokenizer_path) if checkpoint.tokenizer_path else b"",
+        tokenizer=compile_tokenizer(checkpoint.tokenizer) if checkpoint.tokenizer else b"",
         chat_template=self_contained_template(checkpoint.chat_template, checkpoint.tokenizer_config).encode(),
         embedding=embedding.to_json(max_positions(config)) if embedding is not None else "",
     )

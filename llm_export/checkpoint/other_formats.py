@@ -8,8 +8,10 @@ from pathlib import Path
 from llm_export.errors import FileError
 
 MOTE_MAGIC = b"MOTE\r\n\x1a\n"
-NEEDED = "must be a Hugging Face checkpoint: a folder with config.json and model.safetensors, or a name on the hub"
-GGUF = "GGUF, which cannot be exported: give the checkpoint that it was made of"
+NEEDED = (
+    "must be a Hugging Face checkpoint: a folder with config.json and model.safetensors, or a name on the hub; "
+    "or a GGUF file"
+)
 
 
 def refuse_file(path: Path) -> None:
@@ -28,11 +30,9 @@ def refuse_folder(folder: Path) -> None:
             "then export NEW"
         )
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if gguf := next((name for name in names if name.lower().endswith(".gguf")), None):
-        raise FileError(f"{folder}: has {gguf} but no config.json: it is {GGUF}")
     if "model_index.json" in names:
         raise FileError(f"{folder}: is a pipeline of diffusers, and no language model")
-    raise FileError(f"{folder}: has no config.json: must be a Hugging Face checkpoint folder")
+    raise FileError(f"{folder}: has no config.json: must be a Hugging Face checkpoint folder, or have one GGUF file")
 
 
 def _file_kind(path: Path) -> str:
@@ -41,8 +41,6 @@ def _file_kind(path: Path) -> str:
             start = file.read(16)
     except OSError:
         return "a file"
-    if start.startswith(b"GGUF"):
-        return GGUF
     if start.startswith(MOTE_MAGIC):
         return "a .mote file already: 'mote run' runs it"
     if start.startswith(b"PK\x03\x04"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from dataclasses import dataclass
 from pathlib import Path
 
 import llm_tokenizer
@@ -27,6 +28,23 @@ SAMPLES = (
 NUM_RANDOM_TEXTS = 300
 
 
+@dataclass(frozen=True)
+class TokenizerFile:
+    """path: what messages name   name: what a file of this kind is called   content: None: what `path` holds"""
+
+    path: Path
+    name: str
+    content: bytes | None = None
+
+    @classmethod
+    def at(cls, path: Path) -> TokenizerFile:
+        return cls(path, path.name)
+
+    def read(self) -> bytes:
+        """Errors: FileError"""
+        return read_bytes(self.path) if self.content is None else self.content
+
+
 class _Original:
     """A tokenizer: encode(text) -> ids, added special tokens included; decode(ids) -> text without special tokens."""
 
@@ -35,41 +53,41 @@ class _Original:
         self.decode = decode
 
 
-def original_tokenizer(path: Path) -> _Original:
+def original_tokenizer(file: TokenizerFile) -> _Original:
     """Opens a tokenizer file with the library that it comes from, where that is installed; else with llm_tokenizer.
 
     Errors: FileError if the library refuses it
     """
-    if path.name == "tokenizer.json":
+    if file.name == "tokenizer.json":
         from tokenizers import Tokenizer
 
         try:
-            tokenizer = Tokenizer.from_file(str(path))
+            tokenizer = Tokenizer.from_buffer(file.read())
         except Exception as error:  # tokenizers raises bare Exception
-            raise FileError(f"{path}: not a tokenizer that the tokenizers library reads: {error}") from error
+            raise FileError(f"{file.path}: not a tokenizer that the tokenizers library reads: {error}") from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return _Original(lambda text: tokenizer.encode(text).ids, tokenizer.decode)
-    ours = llm_tokenizer.Tokenizer(compile_tokenizer(path))
+    ours = llm_tokenizer.Tokenizer(compile_tokenizer(file))
     try:
         import sentencepiece
     except ImportError:
         sentencepiece = None
-    if sentencepiece is not None and path.suffix == ".model":
+    if sentencepiece is not None and file.name.endswith(".model"):
         try:
-            processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+            processor = sentencepiece.SentencePieceProcessor(model_proto=file.read())
         except Exception:  # a tiktoken vocabulary has this name too
             return _Original(ours.encode_ids, ours.decode)
         return _Original(processor.encode, processor.decode)
     return _Original(ours.encode_ids, ours.decode)
 
 
-def compile_tokenizer(path: Path) -> bytes:
+def compile_tokenizer(file: TokenizerFile) -> bytes:
     """Returns a tokenizer file in the form that a .mote file holds. Errors: FileError naming the field and its value"""
     try:
-        return _compile(read_bytes(path), path.name)
+        return _compile(file.read(), file.name)
     except llm_tokenizer.TokenizerError as error:
-        raise FileError(f"{path}: {error}") from error
+        raise FileError(f"{file.path}: {error}") from error
 
 
 @functools.lru_cache(maxsize=2)
@@ -77,19 +95,19 @@ def _compile(content: bytes, name: str) -> bytes:
     return llm_tokenizer.compile_tokenizer(content, name)
 
 
-def check_compiled_tokenizer(path: Path) -> None:
+def check_compiled_tokenizer(file: TokenizerFile) -> None:
     """Compares the compiled tokenizer with the original on samples and on random text from its own vocabulary.
 
     Errors: FileError showing the first text that they read differently
     """
-    compiled = llm_tokenizer.Tokenizer(compile_tokenizer(path))
-    original = original_tokenizer(path)
+    compiled = llm_tokenizer.Tokenizer(compile_tokenizer(file))
+    original = original_tokenizer(file)
     rng = random.Random(0)
     random_ids = ([rng.randrange(compiled.num_ids) for _ in range(24)] for _ in range(NUM_RANDOM_TEXTS))
     for text in (*SAMPLES, *(compiled.decode(ids) for ids in random_ids)):
         expected = list(original.encode(text))
         found = compiled.encode_ids(text)
         if found != expected:
-            raise FileError(f"{path}: compiled it reads {text!r} as {found[:16]}, not as {expected[:16]}")
+            raise FileError(f"{file.path}: compiled it reads {text!r} as {found[:16]}, not as {expected[:16]}")
         if compiled.decode(expected) != original.decode(expected):
-            raise FileError(f"{path}: compiled it writes {expected[:16]} as {compiled.decode(expected)!r}")
+            raise FileError(f"{file.path}: compiled it writes {expected[:16]} as {compiled.decode(expected)!r}")

@@ -1,4 +1,4 @@
-"""Reads checkpoint tensors by the names of the module's state dict, one at a time, from mapped safetensors files.
+"""Reads checkpoint tensors by the names of the module's state dict, one at a time, from mapped files.
 
 transformers changes names and layouts between releases and describes the way from old checkpoints to today's modules in
 its conversion mapping (experts merged into one tensor, prefixes that come and go). The reader applies it per tensor.
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -61,24 +62,78 @@ class _Group:
     sources: list[tuple[str, str]] = field(default_factory=list)  # (pattern, checkpoint name)
 
 
+class TensorFiles(Protocol):
+    """Files that hold a checkpoint's tensors under names of a state dict. Thread safety: const."""
+
+    place: Path  # folder or file, for messages
+    kind: str  # what beside the tensors asks for them, for messages
+    strict: bool  # whether a tensor that the module has no place for is an error
+
+    def names(self) -> Iterable[str]: ...
+
+    def meta(self, name: str) -> Tensor: ...  # without values
+
+    def read(self, name: str) -> Tensor: ...
+
+    def read_rows(self, name: str, start: int, stop: int) -> Tensor: ...
+
+    def path(self, name: str) -> Path: ...
+
+
+class SafetensorsFiles:
+    """Tensors in safetensors files, mapped."""
+
+    kind = "config.json"
+    strict = False
+
+    def __init__(self, files: dict[str, Path]):
+        """files: tensor name -> file that holds it. Errors: FileError if a file is malformed."""
+        self._handles = {path: open_tensors(path) for path in sorted(set(files.values()))}
+        self._files = files
+        self.place = next(iter(self._handles)).parent
+
+    def names(self) -> Iterable[str]:
+        return self._files
+
+    def meta(self, name: str) -> Tensor:
+        path = self._files[name]
+        part = self._handles[path].get_slice(name)
+        kind = part.get_dtype()
+        if kind not in DTYPES:
+            accepted = ", ".join(DTYPES)
+            raise FileError(f"{path}: tensor '{name}' has dtype {kind}: must be one of {accepted}")
+        return torch.empty(part.get_shape(), dtype=DTYPES[kind], device="meta")
+
+    def read(self, name: str) -> Tensor:
+        try:
+            return self._handles[self._files[name]].get_tensor(name)
+        except (SafetensorError, OSError, RuntimeError) as error:
+            raise FileError(f"{self._files[name]}: tensor '{name}' cannot be read: {error}") from error
+
+    def read_rows(self, name: str, start: int, stop: int) -> Tensor:
+        return self._handles[self._files[name]].get_slice(name)[start:stop]
+
+    def path(self, name: str) -> Path:
+        return self._files[name]
+
+
 class WeightReader:
-    """Maps module tensors to tensors in safetensors files.
+    """Maps module tensors to tensors in files.
 
     Holds no tensor: files are mapped once and `read` returns pages of them where no conversion is needed.
     Lifetime: tensors that were read stay valid after the reader is gone. Thread safety: after `bind`, const.
     """
 
-    def __init__(self, files: dict[str, Path]):
-        """files: checkpoint tensor name -> safetensors file that holds it. Errors: FileError if a file is malformed."""
-        self._handles = {path: open_tensors(path) for path in sorted(set(files.values()))}
+    def __init__(self, files: TensorFiles):
+        """Errors: FileError if a file is malformed."""
         self._files = files
         self._groups: dict[str, _Group] = {}  # module tensor name -> group
         self._meta: dict[str, Tensor] = {}
         self._stored_name: dict[str, str] = {}  # tied name -> the name that the checkpoint has
         self._model: PreTrainedModel | None = None
-        for name, path in files.items():
+        for name in files.names():
             self._groups[name] = _Group(name, None, [(name, name)])
-            self._meta[name] = self._stored_meta(name, path)
+            self._meta[name] = files.meta(name)
 
     def bind(self, model: PreTrainedModel) -> None:
         """Learns the names, layouts and shapes that `model` uses, and ties or unties its parameters as the file asks.
@@ -86,7 +141,7 @@ class WeightReader:
         Errors: FileError if a tensor is missing or its shape disagrees with the config.
         """
         self._model = model
-        stored = {name: self._stored_meta(name, path) for name, path in self._files.items()}
+        stored = {name: self._files.meta(name) for name in self._files.names()}
         groups = self._group(model, stored)
         self._groups, self._meta, self._stored_name = {}, {}, {}
         for group in groups:
@@ -111,7 +166,7 @@ class WeightReader:
     def read(self, name: str) -> Tensor:
         """Returns the tensor as it is stored: its shape and dtype are `shape(name)` and `dtype(name)`."""
         group = self._groups[name]
-        stored = {source: self._stored(source) for _, source in group.sources}
+        stored = {source: self._files.read(source) for _, source in group.sources}
         return self._convert(group, stored)[self._stored_name.get(name, name)]
 
     def read_rows(self, name: str, start: int, stop: int) -> Tensor:
@@ -119,26 +174,11 @@ class WeightReader:
         group = self._groups[name]
         if group.converter is not None:
             return self.read(name)[start:stop]
-        source = group.sources[0][1]
-        return self._handles[self._files[source]].get_slice(source)[start:stop]
+        return self._files.read_rows(group.sources[0][1], start, stop)
 
     def file_of(self, name: str) -> Path:
         """Returns the file that holds the (first) source of a module tensor."""
-        return self._files[self._groups[name].sources[0][1]]
-
-    def _stored(self, source: str) -> Tensor:
-        try:
-            return self._handles[self._files[source]].get_tensor(source)
-        except (SafetensorError, OSError, RuntimeError) as error:
-            raise FileError(f"{self._files[source]}: tensor '{source}' cannot be read: {error}") from error
-
-    def _stored_meta(self, source: str, path: Path) -> Tensor:
-        part = self._handles[path].get_slice(source)
-        kind = part.get_dtype()
-        if kind not in DTYPES:
-            accepted = ", ".join(DTYPES)
-            raise FileError(f"{path}: tensor '{source}' has dtype {kind}: must be one of {accepted}")
-        return torch.empty(part.get_shape(), dtype=DTYPES[kind], device="meta")
+        return self._files.path(self._groups[name].sources[0][1])
 
     def _group(self, model: PreTrainedModel, stored: Iterable[str]) -> list[_Group]:
         """Assigns each checkpoint tensor to the module tensor it belongs to, as transformers' loader does."""
@@ -155,6 +195,12 @@ class WeightReader:
                     group = groups.setdefault(target, _Group(target, by_pattern.get(pattern)))
                     group.sources.append((pattern or name, name))
                     break
+            else:
+                if self._files.strict:
+                    raise FileError(
+                        f"{self._files.path(name)}: tensor '{name}' has no place in a model of type "
+                        f"'{model.config.model_type}' as its {self._files.kind} describes it"
+                    )
         return list(groups.values())
 
     def _convert(self, group: _Group, stored: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -203,14 +249,14 @@ class WeightReader:
                 self._stored_name[name] = present[0]
         if missing:
             shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            folder = next(iter(self._handles)).parent
-            raise FileError(f"{folder}: the checkpoint lacks tensors that its config.json asks for: {shown}")
+            files = self._files
+            raise FileError(f"{files.place}: the checkpoint lacks tensors that its {files.kind} asks for: {shown}")
 
     def _check_shape(self, name: str, expected: tuple[int, ...]) -> None:
         if self.shape(name) != expected:
             raise FileError(
                 f"{self.file_of(name)}: tensor '{name}' has shape {list(self.shape(name))}, "
-                f"but config.json asks for {list(expected)}"
+                f"but {self._files.kind} asks for {list(expected)}"
             )
 
 

@@ -17,19 +17,23 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, embed, revision,
-    subfolder, local_files_only, trust_remote_code, verbose, quiet,
+    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, no_tokenizer, embed,
+    revision, subfolder, local_files_only, trust_remote_code, verbose, quiet,
     as_json, debug,
 ):  # fmt: skip
     end_on_signals()
     show_progress = False if quiet else sys.stderr.isatty()
     with Progress(show_progress).stage("start"):  # PyTorch
         from llm_export.api import export
+    from llm_export.errors import ArgumentError
     from llm_export.quantize.recipes import parse_group_size
 
+    if tokenizer and no_tokenizer:
+        raise ArgumentError(f"--tokenizer {tokenizer} and --no-tokenizer: must be one of them")
     report = export(
         checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
-        overrides=overrides, backends=backends, check=check, tokenizer=tokenizer, embed=embed, revision=revision,
+        overrides=overrides, backends=backends, check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed,
+        revision=revision,
         show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip

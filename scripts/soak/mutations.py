@@ -83,7 +83,7 @@ def damaged_checkpoints(size: Size) -> list[Figure]:
             with _copy(folder, contents, name, _damaged(content, name, rng)) as damaged:
                 start = time.monotonic()
                 try:
-                    compile_tokenizer(open_checkpoint(damaged).tokenizer_path)
+                    compile_tokenizer(open_checkpoint(damaged).tokenizer)
                 except MoteError:
                     refused += 1
                 except Exception as error:

@@ -225,7 +225,6 @@ def test_refuses_quantized_checkpoints(folder):
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
-        ("model.Q4_0.gguf", b"GGUF\x03\0\0\0", "GGUF, which cannot be exported"),
         ("model.safetensors", b"\x10\0\0\0\0\0\0\0{}", "one safetensors file: give the folder that it is in"),
         ("model.mote", b"MOTE\r\n\x1a\n", "a .mote file already"),
         ("pytorch_model.bin", b"PK\x03\x04", "a zip archive, or pickled weights"),
@@ -245,7 +244,6 @@ def test_says_what_a_file_is_that_is_no_checkpoint(tmp_path, name, content, kind
     [
         ("adapter_config.json", '{"base_model_name_or_path": "a/b"}', "is a LoRA adapter of a/b, .*merge_and_unload"),
         ("adapter_config.json", "[]", "is a LoRA adapter, which"),
-        ("model.Q4_0.gguf", "GGUF", "has model.Q4_0.gguf but no config.json: it is GGUF"),
         ("model_index.json", "{}", "a pipeline of diffusers"),
         ("notes.txt", "x", "has no config.json: must be a Hugging Face checkpoint folder"),
     ],

@@ -1,0 +1,153 @@
+"""Tensors of a GGUF file by the names and in the layouts of a Hugging Face state dict, made when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llm_export.checkpoint.gguf import blocks
+from llm_export.checkpoint.gguf.reader import GgufModel, StoredTensor
+from llm_export.errors import FileError
+
+Order = Callable[[object, int], np.ndarray]  # config, number of rows -> the stored row of each row of the module
+Convert = Callable[[list[Tensor]], Tensor]  # of stored tensors in their shapes; also called with meta tensors
+
+# Hold what the config already says, or what llama.cpp reads and no Hugging Face module has.
+IGNORED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+
+
+@dataclass(frozen=True)
+class Names:
+    """How an architecture's tensors are called in a state dict, and what was done to them.
+
+    whole, layer: GGUF name without .weight or .bias -> name in the state dict
+    prefix: what stands before the number of a layer
+    orders, converts: by GGUF name as in `layer`
+    merged: name in the state dict below a layer -> the tensors that become it, and how
+    """
+
+    whole: dict[str, str]
+    layer: dict[str, str]
+    prefix: str = "model.layers."
+    orders: dict[str, Order] | None = None
+    converts: dict[str, Convert] | None = None
+    merged: dict[str, tuple[tuple[str, ...], Convert]] | None = None
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    sources: tuple[StoredTensor, ...]
+    order: np.ndarray | None = None
+    convert: Convert | None = None
+
+
+class GgufTensors:
+    """The tensors of a file under a state dict's names. Thread safety: const."""
+
+    kind = "metadata"  # what asks for tensors, in messages
+    strict = True  # a tensor that the module has no place for is refused: it would change what the model computes
+
+    def __init__(self, model: GgufModel, names: Names, config):
+        """Errors: FileError naming a tensor that the architecture does not have, or whose type is unknown"""
+        self.place = model.path
+        self._mapped: dict[str, _Mapped] = {}
+        left = dict(model.tensors)
+        for name in IGNORED:
+            left.pop(name, None)
+        for i in range(config.num_hidden_layers):
+            self._map_merged(left, names, i)
+        for name, tensor in left.items():
+            self._map_one(name, tensor, names, config)
+        for name, mapped in self._mapped.items():
+            for tensor in mapped.sources:
+                blocks.check_type(tensor)
+            _check_convertible(name, mapped)
+
+    def names(self) -> Iterable[str]:
+        return self._mapped
+
+    def meta(self, name: str) -> Tensor:
+        """Returns the tensor without its values."""
+        mapped = self._mapped[name]
+        metas = [torch.empty(t.shape, dtype=blocks.dtype(t), device="meta") for t in mapped.sources]
+        return mapped.convert(metas) if mapped.convert else metas[0]
+
+    def read(self, name: str) -> Tensor:
+        mapped = self._mapped[name]
+        parts = [blocks.read_rows(t, order=mapped.order).reshape(t.shape) for t in mapped.sources]
+        return mapped.convert(parts) if mapped.convert else parts[0]
+
+    def read_rows(self, name: str, start: int, stop: int) -> Tensor:
+        """Returns rows start..stop-1 of dimension 0; dequantizes only those where no conversion is needed."""
+        mapped = self._mapped[name]
+        if mapped.convert or len(mapped.sources[0].shape) != 2:
+            return self.read(name)[start:stop]
+        return blocks.read_rows(mapped.sources[0], start, stop, mapped.order)
+
+    def path(self, name: str) -> Path:
+        return self._mapped[name].sources[0].path
+
+    def stored(self, name: str) -> tuple[StoredTensor, np.ndarray | None] | None:
+        """Returns the one tensor whose rows, in the given order, are those of `name`; None where they are computed."""
+        mapped = self._mapped[name]
+        return None if mapped.convert else (mapped.sources[0], mapped.order)
+
+    def has_blocks(self) -> bool:
+        """Whether any tensor is quantized."""
+        return any(blocks.is_quantized(t) for mapped in self._mapped.values() for t in mapped.sources)
+
+    def _map_merged(self, left: dict[str, StoredTensor], names: Names, layer: int) -> None:
+        for target, (leaves, convert) in (names.merged or {}).items():
+            sources = [f"blk.{layer}.{leaf}" for leaf in leaves]
+            found = [left.pop(source) for source in sources if source in left]
+            if len(found) == len(sources):
+                self._mapped[f"{names.prefix}{layer}.{target}"] = _Mapped(tuple(found), None, convert)
+            elif found:
+                missing = next(source for source in sources if all(tensor.name != source for tensor in found))
+                raise FileError(f"{self.place}: tensor '{missing}' is missing, but '{found[0].name}' is there. "
+                                "Download the file again")  # fmt: skip
+
+    def _map_one(self, name: str, tensor: StoredTensor, names: Names, config) -> None:
+        leaf, dot, suffix = name.rpartition(".")
+        leaf, suffix = (leaf, dot + suffix) if suffix in ("weight", "bias") else (name, "")
+        target, key = names.whole.get(leaf), leaf
+        block, _, rest = leaf.removeprefix("blk.").partition(".")
+        if leaf.startswith("blk.") and block.isdecimal() and str(int(block)) == block:
+            if int(block) >= config.num_hidden_layers:
+                layers = config.num_hidden_layers
+                raise FileError(f"{tensor.path}: tensor '{name}': must be of a layer below block_count = {layers}")
+            target, key = names.layer.get(rest), rest
+            target = target and f"{names.prefix}{block}.{target}"
+        if target is None:
+            known = ", ".join((*names.whole, *(f"blk.N.{leaf}" for leaf in names.layer)))
+            raise FileError(
+                f"{tensor.path}: tensor '{name}' is unknown for {config.model_type}, so that the model would not "
+                f"compute what it should: must be one of {known}"
+            )
+        order = (names.orders or {}).get(key)
+        convert = (names.converts or {}).get(key) if suffix != ".bias" else None
+        self._mapped[target + suffix] = _Mapped((tensor,), order and _ordered(order, config, tensor), convert)
+
+
+def _ordered(order: Order, config, tensor: StoredTensor) -> np.ndarray:
+    rows = tensor.num_rows if len(tensor.shape) > 1 else tensor.shape[0]
+    try:
+        return order(config, rows)
+    except ValueError as error:
+        raise FileError(f"{tensor.path}: shape of tensor '{tensor.name}' = {list(tensor.shape)}: must be what head "
+                        f"counts and lengths in the metadata make it ({error})") from error  # fmt: skip
+
+
+def _check_convertible(name: str, mapped: _Mapped) -> None:
+    if mapped.convert is None:
+        return
+    try:
+        mapped.convert([torch.empty(t.shape, dtype=torch.float32, device="meta") for t in mapped.sources])
+    except (RuntimeError, IndexError) as error:
+        shapes = ", ".join(f"{list(t.shape)} of '{t.name}'" for t in mapped.sources)
+        raise FileError(f"{mapped.sources[0].path}: shape {shapes}: cannot become '{name}'") from error
