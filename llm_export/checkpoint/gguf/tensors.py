@@ -79,6 +79,8 @@ class GgufTensors:
 
     def read(self, name: str) -> Tensor:
         mapped = self._mapped[name]
+        if mapped.order is not None and len(mapped.sources[0].shape) == 1:  # a bias: its elements are the rows
+            return blocks.read_rows(mapped.sources[0]).flatten()[torch.from_numpy(mapped.order)]
         parts = [blocks.read_rows(t, order=mapped.order).reshape(t.shape) for t in mapped.sources]
         return mapped.convert(parts) if mapped.convert else parts[0]
 
