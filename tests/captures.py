@@ -27,7 +27,9 @@ def captured(checkpoint: Checkpoint) -> Captured:
 
 def _digest(checkpoint: Checkpoint) -> bytes:
     digest = hashlib.sha256()
-    for path in sorted([checkpoint.folder / "config.json", *checkpoint.folder.rglob("*.safetensors")]):
+    folder = checkpoint.folder
+    paths = [folder] if folder.is_file() else [folder / "config.json", *folder.rglob("*.safetensors")]
+    for path in sorted(paths):
         digest.update(path.read_bytes())
     digest.update(f"{checkpoint.generates} {checkpoint.embedding is not None}".encode())
     return digest.digest()

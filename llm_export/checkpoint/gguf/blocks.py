@@ -16,9 +16,9 @@ DENSE = {
     "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64, "I8": torch.int8,
     "I16": torch.int16, "I32": torch.int32, "I64": torch.int64,
 }  # fmt: skip
-# Types that exist to hold activations while a product is computed; no file has them.
-UNUSED_TYPES = ("Q8_1", "Q8_K")
-QUANTIZED = tuple(name for name, _, _ in TYPES.values() if name not in DENSE and name not in UNUSED_TYPES)
+# The package does not dequantize these; the first two hold activations while a product is computed.
+NOT_READ = ("Q8_1", "Q8_K", "Q1_0")
+QUANTIZED = tuple(name for name, _, _ in TYPES.values() if name not in DENSE and name not in NOT_READ)
 
 
 def check_type(tensor: StoredTensor) -> None:

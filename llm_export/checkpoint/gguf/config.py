@@ -9,12 +9,15 @@ from collections.abc import Callable
 
 from transformers import AutoConfig, PretrainedConfig
 
+from llm_export.checkpoint.gguf.fields import Array
 from llm_export.checkpoint.gguf.reader import GgufModel
 from llm_export.checkpoint.gguf.rope import rope_parameters
 from llm_export.errors import FileError, UnsupportedError
 
 MAX_LAYERS = 4096
 MAX_EXPERTS = 65536
+MAX_HEAD_DIM = 65536
+MAX_REASON = 300  # characters of what transformers says
 
 
 class Description:
@@ -59,12 +62,23 @@ class Description:
     def in_any_layer(self, leaf: str) -> bool:
         return any(f"blk.{i}.{leaf}" in self.tensors for i in range(self.num_layers))
 
+    def layer_types(self, default: int) -> list[str]:
+        """Returns which layers have a window: as an array says, else all but each `default`-th or stated one."""
+        key = self.key("attention.sliding_window_pattern")
+        if isinstance(self.metadata.values.get(key), Array):
+            sliding = self.metadata.integers(key, self.num_layers, high=1)
+        else:
+            pattern = self.integer("attention.sliding_window_pattern", default)
+            sliding = [(i + 1) % pattern for i in range(self.num_layers)]
+        return ["sliding_attention" if value else "full_attention" for value in sliding]
+
     @property
     def head_dim(self) -> int:
         """As it is stated, else as the shape of the first layer's queries has it."""
         heads, hidden = self.same("attention.head_count"), self.integer("embedding_length")
         queries = self.tensors.get("blk.0.attn_q.weight")
-        dim = self.integer("attention.key_length", (queries.shape[0] if queries else hidden) // heads or 1)
+        own = (queries.shape[0] if queries else hidden) // heads or 1
+        dim = self.integer("attention.key_length", min(own, MAX_HEAD_DIM), high=MAX_HEAD_DIM)
         if self.integer("attention.value_length", dim) != dim:
             raise self.fail("attention.value_length", self.integer("attention.value_length"),
                             f"must be {dim}, the length of a key")  # fmt: skip
@@ -96,14 +110,25 @@ def read_config(model: GgufModel) -> PretrainedConfig:
         "tie_word_embeddings": "output.weight" not in about.tensors,
         **build(about),
     }
+    _check_layers(about)
     try:
         config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     except Exception as error:  # transformers validates configs with many exception types
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = " ".join(str(error).split())[:MAX_REASON] or type(error).__name__
         raise FileError(
             f"{model.path}: transformers refuses the config that its metadata describe: {reason}"
         ) from error
     return config
+
+
+def _check_layers(about: Description) -> None:
+    """Errors: FileError unless each layer has tensors, before a module of so many layers is made."""
+    blocks = {name.split(".")[1] for name in about.tensors if name.startswith("blk.")}
+    missing = next((i for i in range(about.num_layers) if str(i) not in blocks), None)
+    if missing is not None:
+        raise about.fail(
+            "block_count", about.num_layers, f"must be {missing}: the file has no tensor 'blk.{missing}.*'"
+        )
 
 
 def _ids(about: Description) -> dict:
@@ -210,8 +235,7 @@ def _gemma3(about: Description) -> dict:
     fields = _decoder(about, "gemma3_text")
     local = {"rope_type": "default", "rope_theta": about.number("rope.freq_base_swa", 10000.0)}
     window = about.integer("attention.sliding_window", 0, low=0)
-    pattern = about.integer("attention.sliding_window_pattern", 6)
-    types = ["sliding_attention" if window and (i + 1) % pattern else "full_attention" for i in range(about.num_layers)]
+    types = about.layer_types(6) if window else ["full_attention"] * about.num_layers
     softcap = about.number("final_logit_softcapping") if about.has("final_logit_softcapping") else None
     return fields | {
         "rope_parameters": {"sliding_attention": local, "full_attention": fields["rope_parameters"]},
@@ -338,11 +362,9 @@ def _cohere(about: Description) -> dict:
 
 def _cohere2(about: Description) -> dict:
     fields = _decoder(about, "cohere2", epsilon="layer_norm_eps")
-    pattern = about.integer("attention.sliding_window_pattern", 4)
-    types = ["sliding_attention" if (i + 1) % pattern else "full_attention" for i in range(about.num_layers)]
     return fields | _biases(about, attention_bias="attn_q.bias") | {
         "logit_scale": about.number("logit_scale"), "sliding_window": about.integer("attention.sliding_window"),
-        "layer_types": types}  # fmt: skip
+        "layer_types": about.layer_types(4)}  # fmt: skip
 
 
 def _gpt_oss(about: Description) -> dict:

@@ -206,9 +206,9 @@ def _derived_merges(vocabulary: Vocabulary, tokens: list[str], ids: dict[str, in
         for at in range(1, len(token)):
             left, right = ids.get(token[:at]), ids.get(token[at:])
             if left is not None and right is not None:
-                found.append((-scores[i], left, right))
-    found.sort()
-    return [[tokens[left], tokens[right]] for _, left, right in found]
+                found.append((-scores[i], -at, left, right))
+    found.sort(key=lambda entry: entry[:2])  # of tokens with one score, the longest left part first
+    return [[tokens[left], tokens[right]] for *_, left, right in found]
 
 
 def _ends(vocabulary: Vocabulary, add_bos: bool) -> dict | None:

@@ -1,4 +1,4 @@
-"""Writes tiny GGUF files as llama.cpp's converter does: names from the gguf package, layouts and metadata as it has them."""
+"""Writes tiny GGUF files as llama.cpp's converter does, with names from the gguf package."""
 
 from __future__ import annotations
 
