@@ -234,7 +234,7 @@ def _encoder(checkpoint, planned: MemoryPlan, bar):
     constants = planned.program.constants
 
     def read(name: str):
-        return constants[name] if name in constants else checkpoint.weights.read(name)
+        return constants[name] if name in constants else checkpoint.weights.rows(name)
 
     def blocks(spec: WeightSpec) -> Iterator:
         for block in encode(spec, read):

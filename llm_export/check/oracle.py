@@ -84,7 +84,7 @@ class Oracle:
         if id(table) not in self._source or table.device.type != "meta":
             return None
         distinct, places = ids.unique(return_inverse=True)
-        rows = self.reader.read(self._source[id(table)])[distinct]
+        rows = self.reader.rows(self._source[id(table)])[distinct]
         spec = self._specs[id(table)]
         return (rows.to(torch.float32) if spec is None else _dequantized(rows, spec))[places]
 
@@ -164,7 +164,7 @@ class Oracle:
         return _dequantized(stored, spec)
 
     def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
-        stored = self.reader.read(self._source[id(module.weight)])
+        stored = self.reader.rows(self._source[id(module.weight)])
         spec = self._specs[id(module.weight)]
         if spec is not None and spec.activations == "int8":
             x = quantize_activations(x)

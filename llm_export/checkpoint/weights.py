@@ -62,6 +62,15 @@ class _Group:
     sources: list[tuple[str, str]] = field(default_factory=list)  # (pattern, checkpoint name)
 
 
+class Rows(Protocol):
+    """A matrix whose rows are computed when they are asked for. Thread safety: const."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    def __getitem__(self, rows: slice | Tensor) -> Tensor: ...  # a slice of step 1, or int64 [N]
+
+
 class TensorFiles(Protocol):
     """Files that hold a checkpoint's tensors under names of a state dict. Thread safety: const."""
 
@@ -76,6 +85,8 @@ class TensorFiles(Protocol):
     def read(self, name: str) -> Tensor: ...
 
     def read_rows(self, name: str, start: int, stop: int) -> Tensor: ...
+
+    def computed_rows(self, name: str) -> Rows | None: ...  # for a matrix whose rows are computed, not mapped
 
     def path(self, name: str) -> Path: ...
 
@@ -112,6 +123,9 @@ class SafetensorsFiles:
 
     def read_rows(self, name: str, start: int, stop: int) -> Tensor:
         return self._handles[self._files[name]].get_slice(name)[start:stop]
+
+    def computed_rows(self, name: str) -> Rows | None:
+        return None
 
     def path(self, name: str) -> Path:
         return self._files[name]
@@ -175,6 +189,12 @@ class WeightReader:
         if group.converter is not None:
             return self.read(name)[start:stop]
         return self._files.read_rows(group.sources[0][1], start, stop)
+
+    def rows(self, name: str) -> Tensor | Rows:
+        """Returns the tensor, or what computes its rows where reading it as a whole would take memory of its size."""
+        group = self._groups[name]
+        computed = None if group.converter is not None else self._files.computed_rows(group.sources[0][1])
+        return self.read(name) if computed is None else computed
 
     def file_of(self, name: str) -> Path:
         """Returns the file that holds the (first) source of a module tensor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,28 +22,30 @@ BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in t
 DENSE_BLOCK_ELEMENTS = 1 << 22
 NUM_WORKERS = 2
 
+_Block = list[tuple[Tensor, int, int]]  # parts, with the rows of each that belong to the block
+
 
 def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarray]:
     """Yields the stored bytes of a weight, in order; formats.stored_bytes(spec) in all.
 
-    read: source name -> tensor, mapped where possible
+    read: source name -> tensor, mapped where possible; or a matrix that computes its rows when it is indexed
     Errors: FileError if a tensor does not have the shape that the spec tells, or cannot be quantised.
     Cost: memory for one block of rows, whatever the size of the weight
     """
     parts = [read(name) for name in spec.sources]
-    parts = [part.transpose(-1, -2) if spec.transpose else part for part in parts]
+    parts = [part[:].transpose(-1, -2) if spec.transpose else part for part in parts]
     _check_shapes(spec, parts)
     if spec.bits == 0:
         yield from _dense(spec, parts)
         return
 
-    def tiles(rows: Tensor) -> np.ndarray:
-        return pack(quantize_for(spec, rows), spec.bits).flatten().numpy()
+    def tiles(block: _Block) -> np.ndarray:
+        return pack(quantize_for(spec, _joined(block)), spec.bits).flatten().numpy()
 
-    yield from _in_order(tiles, (rows for matrix in _matrices(parts) for rows in _row_blocks(matrix, spec.shape[-1])))
+    yield from _in_order(tiles, (block for matrix in _matrices(parts) for block in _row_blocks(matrix, spec.shape[-1])))
 
 
-def _in_order(function: Callable[[Tensor], np.ndarray], items: Iterator[Tensor]) -> Iterator[np.ndarray]:
+def _in_order(function: Callable[[_Block], np.ndarray], items: Iterator[_Block]) -> Iterator[np.ndarray]:
     """Maps on NUM_WORKERS threads, one item ahead at most; torch's own threads cost too much on small blocks."""
     with (
         one_torch_thread(),
@@ -68,15 +71,15 @@ def _check_shapes(spec: WeightSpec, parts: list[Tensor]) -> None:
 
 def _dense(spec: WeightSpec, parts: list[Tensor]) -> Iterator[np.ndarray]:
     for part in parts:
-        small = part.is_contiguous() or part.numel() <= DENSE_BLOCK_ELEMENTS
-        blocks = part.reshape(-1).split(DENSE_BLOCK_ELEMENTS) if small else _row_blocks([part], part[0].numel())
-        for block in blocks:
+        whole = isinstance(part, Tensor) and (part.is_contiguous() or part.numel() <= DENSE_BLOCK_ELEMENTS)
+        rows = () if whole else _row_blocks([part], math.prod(part.shape[1:]))
+        for block in part.reshape(-1).split(DENSE_BLOCK_ELEMENTS) if whole else map(_joined, rows):
             yield block.to(spec.dtype).contiguous().view(torch.uint8).flatten().numpy()
 
 
 def _matrices(parts: list[Tensor]) -> Iterator[list[Tensor]]:
     """Yields the matrices of a weight, each as a list of parts along its rows; a [E, N, K] weight has E."""
-    if parts[0].dim() == 2:
+    if len(parts[0].shape) == 2:
         yield parts
         return
     for part in parts:
@@ -84,19 +87,24 @@ def _matrices(parts: list[Tensor]) -> Iterator[list[Tensor]]:
             yield [matrix]
 
 
-def _row_blocks(parts: list[Tensor], row_elements: int) -> Iterator[Tensor]:
+def _row_blocks(parts: list[Tensor], row_elements: int) -> Iterator[_Block]:
     """Yields blocks of whole rows across the parts; each but the last is a multiple of TILE_ROWS rows long."""
     step = max(BLOCK_ELEMENTS // max(row_elements, 1) // TILE_ROWS, 1) * TILE_ROWS
-    pending: list[Tensor] = []
+    pending: _Block = []
     wanted = step
     for part in parts:
         start = 0
         while start < part.shape[0]:
-            taken = part[start : start + wanted]
-            pending.append(taken)
-            start, wanted = start + taken.shape[0], wanted - taken.shape[0]
+            stop = min(start + wanted, part.shape[0])
+            pending.append((part, start, stop))
+            start, wanted = stop, wanted - (stop - start)
             if wanted == 0:
-                yield torch.cat(pending) if len(pending) > 1 else pending[0]
+                yield pending
                 pending, wanted = [], step
     if pending:
-        yield torch.cat(pending) if len(pending) > 1 else pending[0]
+        yield pending
+
+
+def _joined(block: _Block) -> Tensor:
+    rows = [part[start:stop] for part, start, stop in block]
+    return torch.cat(rows) if len(rows) > 1 else rows[0]

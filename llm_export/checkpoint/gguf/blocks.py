@@ -11,7 +11,7 @@ from torch import Tensor
 from llm_export.checkpoint.gguf.reader import TYPES, StoredTensor
 from llm_export.errors import ArgumentError, FileError
 
-BLOCK_ELEMENTS = 1 << 20  # dequantized in one step, so that temporaries stay small
+BLOCK_ELEMENTS = 1 << 17  # dequantized in one step, so that temporaries stay in the cache
 DENSE = {
     "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64, "I8": torch.int8,
     "I16": torch.int16, "I32": torch.int32, "I64": torch.int64,

@@ -46,6 +46,23 @@ class _Mapped:
     convert: Convert | None = None
 
 
+@dataclass(frozen=True)
+class ComputedRows:
+    """A matrix of blocks. shape, dtype: of its values"""
+
+    tensor: StoredTensor
+    order: np.ndarray | None
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+
+    def __getitem__(self, rows: slice | Tensor) -> Tensor:
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(self.shape[0])
+            return blocks.read_rows(self.tensor, start, stop, self.order)
+        chosen = rows.numpy() if self.order is None else self.order[rows.numpy()]
+        return blocks.read_rows(self.tensor, 0, len(chosen), chosen)
+
+
 class GgufTensors:
     """The tensors of a file under a state dict's names. Thread safety: const."""
 
@@ -90,6 +107,13 @@ class GgufTensors:
         if mapped.convert or len(mapped.sources[0].shape) != 2:
             return self.read(name)[start:stop]
         return blocks.read_rows(mapped.sources[0], start, stop, mapped.order)
+
+    def computed_rows(self, name: str) -> ComputedRows | None:
+        mapped = self._mapped[name]
+        tensor = mapped.sources[0]
+        if mapped.convert or len(tensor.shape) != 2 or not blocks.is_quantized(tensor):
+            return None
+        return ComputedRows(tensor, mapped.order, tensor.shape)
 
     def path(self, name: str) -> Path:
         return self._mapped[name].sources[0].path
