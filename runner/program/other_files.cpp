@@ -17,10 +17,10 @@ struct Known {
   const char* says;
 };
 
-constexpr const char* kExport = "'mote export CHECKPOINT', a folder or a name on the hub, makes a .mote file";
+constexpr const char* kExport = "'mote export CHECKPOINT', a folder, a GGUF file or a name on the hub, makes a .mote file";
 
 constexpr Known kCheckpoints[] = {
-    {"GGUF", "a GGUF file, which cannot be converted: take the checkpoint that it was made of"},
+    {"GGUF", "a GGUF file"},
     {{"PK\x03\x04", 4}, "a zip archive, or weights of PyTorch"},
 };
 constexpr Known kOthers[] = {

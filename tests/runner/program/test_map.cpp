@@ -199,8 +199,7 @@ TEST_F(Map, says_what_it_is_that_somebody_took_for_a_model) {
     const auto bytes = std::as_bytes(std::span(start));
     expect(map(write({bytes.begin(), bytes.end()})).status(), Code::kInvalidProgram, "not a .mote file: " + message);
   };
-  says("GGUF\x03",
-       "it is a GGUF file, which cannot be converted: take the checkpoint that it was made of; 'mote export");
+  says("GGUF\x03", "it is a GGUF file; 'mote export");
   says(std::string("\x20\0\0\0\0\0\0\0{\"a\"", 12), "it is a safetensors file, weights of a checkpoint; 'mote export");
   says(std::string("PK\x03\x04", 4), "it is a zip archive, or weights of PyTorch; 'mote export");
   says("\n <!DocType html><html>", "it is a web page");
