@@ -104,7 +104,7 @@ def _open_gguf(path: Path, embed: bool | None, tokenizer: bool) -> Checkpoint:
     if contents.tensors.has_blocks():
         notes.append(
             f"{path.name} holds quantized weights, which the recipe quantizes a second time; --recipe none keeps their "
-            "exact values, --recipe 8da8w nearly all of their precision"
+            "exact values, --recipe 8da8w most of their precision"
         )
     return Checkpoint(
         model_id=contents.model.name,

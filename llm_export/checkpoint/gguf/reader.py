@@ -89,10 +89,12 @@ def model_name(path: Path) -> str:
 def find_gguf(path: Path) -> Path | None:
     """Returns a file that is GGUF, or the one that a folder without config.json has; None for anything else.
 
-    Errors: FileError if the folder has several
+    Errors: FileError if the folder has several, or nothing has the name of a GGUF file that was given
     """
     if path.is_dir():
         return None if (path / "config.json").is_file() else _only_gguf(path)
+    if path.suffix.lower() == ".gguf" and not path.exists():
+        raise FileError(f"{path}: no such file")
     try:
         with open(path, "rb") as file:
             return path if file.read(4) == MAGIC or path.suffix.lower() == ".gguf" else None

@@ -13,6 +13,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 MODELS = ("gpt2", "llama")
 SPACE = "\u2581"
 MAX_DERIVED_LENGTH = 256  # characters of a token whose merges are derived, which takes the square of that
+MAX_DERIVED_CHARACTERS = 1 << 24  # of all of them; real vocabularies have 2 million at most
 HINT = (
     "Give the model's own tokenizer with --tokenizer FOLDER, or export with --no-tokenizer for a file that takes token "
     "ids only"
@@ -144,7 +145,7 @@ def _stated_merges(metadata: Metadata, merges: list[str], ids: dict[str, int]) -
         left, _, right = merge[:1], "", merge[1:]
         at = right.find(" ")
         left, right = left + right[:at], right[at + 1 :]
-        if at < 0 or not {left, right, left + right} <= ids.keys():
+        if at < 0 or left not in ids or right not in ids or left + right not in ids:
             raise FileError(f"{metadata.path}: tokenizer.ggml.merges[{i}] = {merge[:80]!r}: must be two tokens with a "
                             "space between, which together are a token too")  # fmt: skip
         pairs.append([left, right])
@@ -195,14 +196,19 @@ def _sentencepiece(vocabulary: Vocabulary, architecture: str) -> dict:
 def _derived_merges(vocabulary: Vocabulary, tokens: list[str], ids: dict[str, int], scores: list[float]) -> list:
     """Returns each way to put a token together from two, the best token first."""
     found = []
+    path = vocabulary.metadata.path
+    total = sum(len(token) for token in tokens if len(token) <= MAX_DERIVED_LENGTH)
+    if total > MAX_DERIVED_CHARACTERS:
+        raise FileError(f"{path}: tokenizer.ggml.tokens have {total} characters: must have at most "
+                        f"{MAX_DERIVED_CHARACTERS}")  # fmt: skip
     for i, token in enumerate(tokens):
         if vocabulary.types[i] not in (NORMAL, USER_DEFINED) or len(token) < 2:
             continue
         if len(token) > MAX_DERIVED_LENGTH:
             if vocabulary.types[i] == USER_DEFINED:
                 continue  # found whole in text
-            raise FileError(f"{vocabulary.metadata.path}: tokenizer.ggml.tokens[{i}] has {len(token)} characters: must "
-                            f"have at most {MAX_DERIVED_LENGTH}")  # fmt: skip
+            raise FileError(f"{path}: tokenizer.ggml.tokens[{i}] has {len(token)} characters: must have at most "
+                            f"{MAX_DERIVED_LENGTH}")  # fmt: skip
         for at in range(1, len(token)):
             left, right = ids.get(token[:at]), ids.get(token[at:])
             if left is not None and right is not None:

@@ -154,6 +154,11 @@ def test_the_one_file_of_a_folder(write, path):
         open_checkpoint(path.parent)
 
 
+def test_says_that_there_is_no_such_file(path):
+    with pytest.raises(FileError, match="tiny.gguf: no such file"):
+        open_checkpoint(path)
+
+
 def split(write, path) -> list[Path]:
     write(split_max_tensors=8)
     return sorted(path.parent.glob("tiny-*.gguf"))
