@@ -65,8 +65,8 @@ class _Group:
 class Rows(Protocol):
     """A matrix whose rows are computed when they are asked for. Thread safety: const."""
 
-    shape: tuple[int, ...]
-    dtype: torch.dtype
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
     def __getitem__(self, rows: slice | Tensor) -> Tensor: ...  # a slice of step 1, or int64 [N]
 

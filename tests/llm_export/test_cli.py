@@ -134,6 +134,16 @@ def test_tokenizer_of_an_unknown_kind(capsys, checkpoint, tmp_path):
     assert read_program(tmp_path / "x.mote").metadata.tokenizer == b""
 
 
+def test_tokenizer_of_another_folder(capsys, checkpoint, tmp_path):
+    (checkpoint / "tokenizer.json").rename(tmp_path / "tokenizer.json")
+    arguments = ["export", checkpoint, "-o", tmp_path / "x.mote", "--check", "off", "--tokenizer", tmp_path]
+    assert "--no-tokenizer: must be one of them" in fails(capsys, *arguments, "--no-tokenizer")
+    with pytest.raises(SystemExit) as caught:
+        main([*map(str, arguments), "--json"])
+    assert not caught.value.code
+    assert read_program(tmp_path / "x.mote").metadata.tokenizer != b""
+
+
 def test_damaged_tokenizer_of_another_kind(capsys, checkpoint, tmp_path):
     (checkpoint / "tokenizer.json").unlink()
     (checkpoint / "tokenizer.model").write_bytes(b"x")

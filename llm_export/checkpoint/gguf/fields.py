@@ -185,7 +185,8 @@ class Metadata:
         value = self.values.get(key)
         if not isinstance(value, Array):
             return [self.integer(key, default, high=high)] * count
-        numbers = self.array(key, strings=False).numbers().tolist()
+        array = self.array(key, strings=False)
+        numbers = array.numbers().tolist() if array is not None else []
         if len(numbers) != count or not all(isinstance(n, int) and 0 <= n <= high for n in numbers):
             raise FileError(f"{self.path}: {key} = an array of {value.count}: must be {count} whole numbers from 0 to "
                             f"{high}")  # fmt: skip

@@ -137,10 +137,9 @@ def _open_parts(folder: Path, stem: str, count: int) -> GgufModel:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise FileError(f"{folder}: {stem} has {count} parts, of which these are not there: {shown}. Download them")
     tensors: dict[str, StoredTensor] = {}
-    first: Metadata | None = None
+    first = _open_part(paths[0])[0]
     for i, path in enumerate(paths):
         metadata, own = _open_part(path)
-        first = first or metadata
         for key, expected in (("split.no", i), ("split.count", count)):
             if metadata.integer(key) != expected:
                 raise FileError(f"{path}: {key} = {metadata.integer(key)}: must be {expected}, as its name says")

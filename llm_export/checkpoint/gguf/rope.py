@@ -22,7 +22,8 @@ MAX_DIFFERENCE = 1e-4  # relative; the converter computes factors in float32
 
 def rope_parameters(about: Description, head_dim: int) -> dict:
     """Returns `rope_parameters` of the config. Errors: FileError naming key and value"""
-    parameters = {"rope_type": "default", "rope_theta": about.number("rope.freq_base", DEFAULT_BASE)}
+    base = about.number("rope.freq_base", DEFAULT_BASE)
+    parameters: dict = {"rope_type": "default", "rope_theta": base}
     kind = about.metadata.text(about.key("rope.scaling.type"), "none")
     if kind not in SCALINGS:
         raise about.fail("rope.scaling.type", kind, f"must be one of {', '.join(SCALINGS)}")
@@ -30,7 +31,7 @@ def rope_parameters(about: Description, head_dim: int) -> dict:
     if "rope_factors_long.weight" in about.tensors:
         return parameters | _longrope(about, dims)
     if "rope_freqs.weight" in about.tensors:
-        return parameters | _factors(about, dims, parameters["rope_theta"])
+        return parameters | _factors(about, dims, base)
     if kind == "linear":
         return parameters | {"rope_type": "linear", "factor": about.number("rope.scaling.factor")}
     if kind == "yarn":

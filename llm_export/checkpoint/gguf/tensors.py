@@ -48,12 +48,14 @@ class _Mapped:
 
 @dataclass(frozen=True)
 class ComputedRows:
-    """A matrix of blocks. shape, dtype: of its values"""
+    """A matrix of blocks, dequantized where it is indexed. order: the stored row of each row"""
 
     tensor: StoredTensor
     order: np.ndarray | None
-    shape: tuple[int, ...]
-    dtype: torch.dtype = torch.float32
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tensor.shape
 
     def __getitem__(self, rows: slice | Tensor) -> Tensor:
         if isinstance(rows, slice):
@@ -113,7 +115,7 @@ class GgufTensors:
         tensor = mapped.sources[0]
         if mapped.convert or len(tensor.shape) != 2 or not blocks.is_quantized(tensor):
             return None
-        return ComputedRows(tensor, mapped.order, tensor.shape)
+        return ComputedRows(tensor, mapped.order)
 
     def path(self, name: str) -> Path:
         return self._mapped[name].sources[0].path

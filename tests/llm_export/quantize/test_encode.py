@@ -36,6 +36,26 @@ def test_large_weights_are_cut_into_blocks():
     assert torch.equal(found.codes, quantize_rows(weight, 4, 32).codes)
 
 
+class ComputedRows:
+    """A matrix that gives a few rows at a time, as weights do that are stored quantized."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.most = values, tuple(values.shape), 0
+
+    def __getitem__(self, rows):
+        self.most = max(self.most, len(range(*rows.indices(len(self.values)))))
+        return self.values[rows]
+
+
+@pytest.mark.parametrize("spec", [{"dtype": torch.uint8, "bits": 4, "group_size": 32}, {"dtype": torch.float32}])
+def test_rows_are_computed_a_block_at_a_time(spec):
+    values = {name: torch.randn(700, 512) for name in "ab"}
+    computed = {name: ComputedRows(value) for name, value in values.items()}
+    spec = WeightSpec(("a", "b"), (1400, 512), **spec)
+    assert np.array_equal(encoded(spec, computed), encoded(spec, values))
+    assert 0 < computed["a"].most <= 256
+
+
 def test_transposed_weights():
     weight = torch.randn(64, 48)
     spec = WeightSpec(("w",), (48, 64), torch.uint8, bits=8, group_size=64, transpose=True)
