@@ -67,24 +67,30 @@ FALCON = PreTokenizer(
     ]
 )  # fmt: skip
 LLAMA = _splits(LLAMA3, ignore_merges=True, add_bos=True)
-GPT4 = _splits(GPT4O)
 
-PRE_TOKENIZERS: dict[str, PreTokenizer] = (
-    dict.fromkeys(("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"), LLAMA)
-    | dict.fromkeys(("gpt-2", "phi-2", "olmo", "dolma", "mpt", "jais", "trillion", "granite-docling"), GPT2)
-    | dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"), DIGITS)
-    | dict.fromkeys(("dbrx", "smaug-bpe", "chatglm-bpe", "glm4"), _splits(LLAMA3))
-    | dict.fromkeys(("gpt-4o", "llama4", "kanana2"), GPT4)
-    | dict.fromkeys(("deepseek-v3", "hunyuan-dense"), _splits(*DEEPSEEK3))
-    | dict.fromkeys(("bloom", "gpt3-finnish", "poro-chat"), _splits(BLOOM))
-    | {
-        "falcon": FALCON,
-        "qwen2": _splits(QWEN2, normalizer=NFC),
-        "qwen35": _splits(QWEN35, normalizer=NFC),
-        "deepseek-r1-qwen": _splits(QWEN2),
-        "megrez": _splits(QWEN2),
-        "stablelm2": _splits(QWEN2),
-        "tekken": _splits(TEKKEN, ignore_merges=True, add_bos=True),
-        "viking": _splits(BLOOM, r"\p{N}"),
-    }
-)
+SEED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"
+BAILING = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+
+PRE_TOKENIZERS: dict[str, PreTokenizer] = {
+    name: pre
+    for names, pre in (
+        ("llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2", LLAMA),
+        ("gpt-2 phi-2 jais trillion granite-docling gigachat a.x-4.0 mellum exaone4", GPT2),
+        ("olmo mpt", PreTokenizer(GPT2.stages, normalizer=NFC)),
+        ("starcoder refact smollm codeshell exaone minerva-7b mellum2", DIGITS),
+        ("command-r", PreTokenizer(DIGITS.stages, normalizer=NFC)),
+        ("dbrx smaug-bpe chatglm-bpe glm4", _splits(LLAMA3)),
+        ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(GPT4O)),
+        ("qwen2", _splits(QWEN2, normalizer=NFC)),
+        ("qwen35", _splits(QWEN35, normalizer=NFC)),
+        ("deepseek-r1-qwen megrez kormo f2llmv2 stablelm2 hunyuan solar-open grok-2", _splits(QWEN2)),
+        ("seed-coder", _splits(SEED)),
+        ("bailingmoe bailingmoe2 llada-moe", _splits(BAILING)),
+        ("deepseek-v3 hunyuan-dense joyai-llm", _splits(*DEEPSEEK3)),
+        ("tekken", _splits(TEKKEN, ignore_merges=True, add_bos=True)),
+        ("falcon", FALCON),
+        ("bloom gpt3-finnish poro-chat", _splits(BLOOM)),
+        ("viking", _splits(BLOOM, r"\p{N}")),
+    )
+    for name in names.split()
+}
