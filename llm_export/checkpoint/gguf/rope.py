@@ -55,11 +55,13 @@ def _yarn(about: Description) -> dict:
 
 
 def _longrope(about: Description, dims: int) -> dict:
+    original = about.integer("rope.scaling.original_context_length")
     return {
         "rope_type": "longrope",
+        "factor": about.integer("context_length") / original,
         "long_factor": _read(about, "rope_factors_long.weight", dims // 2),
         "short_factor": _read(about, "rope_factors_short.weight", dims // 2),
-        "original_max_position_embeddings": about.integer("rope.scaling.original_context_length"),
+        "original_max_position_embeddings": original,
         "attention_factor": about.number("rope.scaling.attn_factor", 1.0),
     }
 
@@ -76,7 +78,8 @@ def _factors(about: Description, dims: int, base: float) -> dict:
                 "high_freq_factor": LLAMA3_HIGH, "original_max_position_embeddings": length,
             }  # fmt: skip
     return {
-        "rope_type": "longrope", "long_factor": factors, "short_factor": factors, "attention_factor": 1.0,
+        "rope_type": "longrope", "factor": 1.0, "attention_factor": 1.0,
+        "long_factor": factors, "short_factor": factors,
         "original_max_position_embeddings": about.integer("context_length"),
     }  # fmt: skip
 

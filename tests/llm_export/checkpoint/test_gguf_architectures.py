@@ -54,3 +54,14 @@ def test_gives_back_the_model(make, name):
         torch.testing.assert_close(value, expected[key], rtol=0, atol=2e-7, msg=key)
     logits, wanted = model(IDS).logits, original(IDS).logits
     assert float((logits - wanted).abs().max() / wanted.abs().max()) < 1e-5
+
+
+@torch.no_grad()
+def test_factors_that_are_not_llama_3s_are_kept(tmp_path):
+    conversion = CONVERSIONS["llama"]
+    factors = {"rope_freqs.weight": torch.linspace(1.0, 3.0, 16)}
+    write_gguf(tmp_path / "tiny.gguf", replace(conversion, extra=lambda config: factors), tiny_model(find("llama")))
+    model = loaded(open_checkpoint(tmp_path / "tiny.gguf", tokenizer=False))
+    plain = 10000.0 ** -(torch.arange(0, 32, 2) / 32)
+    torch.testing.assert_close(model.model.rotary_emb.inv_freq, plain / factors["rope_freqs.weight"])
+    assert model.model.rotary_emb.attention_scaling == 1
