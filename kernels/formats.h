@@ -15,7 +15,7 @@ struct WeightFormat {
   int bits;
   int code_min;  // 1 bit: the codes are -1 and 1 only
   int code_max;
-  int max_multiplier;             // of 1 to 4 bits: such that multiplier * code is a signed byte
+  int max_multiplier;             // in magnitude; of 1 to 4 bits such that multiplier * code is a signed byte
   std::array<int, 3> plane_bits;  // widest first; 0: no further plane
 };
 
@@ -25,10 +25,10 @@ inline constexpr std::array<WeightFormat, 8> kWeightFormats = {{
     {2, -2, 1, 63, {2, 0, 0}},
     {3, -4, 3, 31, {2, 1, 0}},
     {4, -8, 7, 15, {4, 0, 0}},
-    {5, -16, 15, 255, {4, 1, 0}},
-    {6, -32, 31, 255, {4, 2, 0}},
-    {7, -64, 63, 255, {4, 2, 1}},
-    {8, -128, 127, 255, {8, 0, 0}},
+    {5, -16, 15, 127, {4, 1, 0}},
+    {6, -32, 31, 127, {4, 2, 0}},
+    {7, -64, 63, 127, {4, 2, 1}},
+    {8, -128, 127, 127, {8, 0, 0}},
 }};
 
 constexpr bool is_weight_bits(int bits) { return bits >= 1 && bits <= static_cast<int>(kWeightFormats.size()); }
@@ -44,7 +44,7 @@ constexpr int64_t plane_bytes(int plane_bits, int64_t group_size) { return kTile
 constexpr int64_t code_bytes(int bits, int64_t group_size) { return plane_bytes(bits, group_size); }
 
 constexpr int64_t tile_bytes(int bits, int64_t group_size) {
-  return code_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kUint8);
+  return code_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kInt8);
 }
 
 // 16 whole rows: their tiles, then their scales.
@@ -63,7 +63,7 @@ inline int64_t matrix_bytes(const Tensor& weight) {
 constexpr bool products_fit_bytes(int bits) { return bits <= 4; }
 static_assert([] {
   for (const WeightFormat& f : kWeightFormats) {
-    if (products_fit_bytes(f.bits) != (f.max_multiplier * f.code_min >= -128)) return false;
+    if (products_fit_bytes(f.bits) != (f.max_multiplier * -f.code_min <= 127)) return false;
   }
   return true;
 }());
@@ -85,6 +85,11 @@ inline uint8_t code_at(const std::byte* tile, int bits, int64_t group_size, int6
     tile += plane_bytes(plane, group_size);
   }
   return static_cast<uint8_t>(bits == 1 ? 2 * code : code);
+}
+
+// row: 0..15
+inline int multiplier_at(const std::byte* tile, int bits, int64_t group_size, int64_t row) {
+  return static_cast<int8_t>(tile[code_bytes(bits, group_size) + row]);
 }
 
 // code_at for columns 8 eighth .. 8 eighth + 7 of a tile of 4 bits: two codes a byte, the even column in the low

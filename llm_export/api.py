@@ -61,6 +61,7 @@ def export(
     recipe: str = "8da4w",
     group_size: int | str = 32,
     embedding_bits: int = 8,
+    rotation: bool = True,
     overrides: Sequence[str] = (),
     backends: str | Sequence[str | Backend] = CPU,
     check: str | None = None,
@@ -73,7 +74,8 @@ def export(
     """Exports a checkpoint to one `.mote` file.
 
     source: folder, hub id or GGUF file   output: None: `<model>.mote` here
-    recipe, group_size, embedding_bits, overrides: docs/quantization.md; an override is `PATTERN=SCHEME[:GROUP_SIZE]`
+    recipe, group_size, embedding_bits, rotation, overrides: docs/quantization.md; an override is
+        `PATTERN=SCHEME[:GROUP_SIZE]`
     backends: ways to run the file, the best first: "xnnpack,cpu" or [XnnpackBackend(...), "cpu"]; the CPU runs what a
         backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
@@ -85,7 +87,7 @@ def export(
     """
     started = time.perf_counter()
     how = _How(
-        Recipe(recipe, group_size, embedding_bits),
+        Recipe(recipe, group_size, embedding_bits, rotation),
         [Override.parse(text) for text in overrides],
         parse_targets(backends),
         check,
@@ -180,7 +182,14 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
     with progress.stage("capture"):
         captured = capture(checkpoint)
     with progress.stage("quantize"):
-        quantized = quantize(captured, how.recipe, how.overrides)
+        backends = [backend for target in how.targets for backend in target.backends]
+        quantized = quantize(
+            captured,
+            how.recipe,
+            how.overrides,
+            signed=all(backend.takes_signed_multipliers for backend in backends),
+            rotated=all(backend.takes_rotated_inputs for backend in backends),
+        )
     with progress.stage("passes"):
         fused = fuse(quantized)
     with progress.stage("instructions"):

@@ -91,6 +91,11 @@ Examples:
     "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 2 to 8."
 )
 @click.option(
+    "--rotation/--no-rotation",
+    default=True,
+    help="Rotate inputs that are rounded to int8, so that a few large channels spoil nothing; the default.",
+)
+@click.option(
     "--override",
     "overrides",
     multiple=True,

@@ -26,7 +26,8 @@ class OpEntry:
 
 
 OPS: dict[str, OpEntry] = {}
-PRODUCT = (Refusal.MATRIX_RANK, Refusal.TIED, Refusal.INT8_WITH_DENSE, Refusal.SHAPE)  # of `multiply` and `finish`
+# Of `multiply` and `finish`.
+PRODUCT = (Refusal.MATRIX_RANK, Refusal.TIED, Refusal.ROTATED, Refusal.INT8_WITH_DENSE, Refusal.SHAPE)
 
 
 class XnnpackBackend(Backend):
@@ -40,9 +41,11 @@ class XnnpackBackend(Backend):
     """
 
     name = "xnnpack"
+    takes_rotated_inputs = False
 
     def __init__(self, weights: str = "int4", *, half: bool = False, takes_tied: bool = False):
         self.weights, self.half, self.takes_tied = weights, half, takes_tied
+        self.takes_signed_multipliers = weights == "int8"  # XNNPACK refuses blocks with a negative scale
 
     def lower(self, subgraph: Subgraph) -> Blob:
         if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
@@ -324,7 +327,10 @@ def multiply(
     def with_bias(y: int) -> int:
         return graph.binary(Function.add, y, graph.dense(bias, first, count)) if bias >= 0 else y
 
-    is_int8 = instruction.attributes["activations"] == "int8"
+    activations = instruction.attributes["activations"]
+    if activations == "rotated_int8":
+        raise Refusal.ROTATED.of()
+    is_int8 = activations == "int8"
     if spec.bits == 0:
         if is_int8:
             raise Refusal.INT8_WITH_DENSE.of()
@@ -337,7 +343,7 @@ def multiply(
         y = product(x, WeightForm.int8_rows if spec.bits > 4 or graph.prefers_int8 else WeightForm.int4_rows)
     elif spec.bits > 4:
         y = graph.binary(Function.add, product(x, WeightForm.int8_high), product(x, WeightForm.int8_low))
-    elif not is_int8 or graph.prefers_int8:
+    elif not is_int8 or graph.prefers_int8 or spec.signed:
         y = product(x, WeightForm.int8_rows)
     else:
         scales = graph.weight(weight, (count,), WeightForm.row_scales, first)

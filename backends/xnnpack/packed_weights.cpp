@@ -192,9 +192,8 @@ Status PackedWeights::make(const DelegatePart& part, const GraphValue& value, En
     if (entry->is_packed) return {};
     MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(count.value() / tensor.group_size) * 2));
     entry->tensor.block_scales = reinterpret_cast<uint16_t*>(scales);
-    unpack_int4_blocks(tensor, value.first_row, rows, reinterpret_cast<uint8_t*>(data),
-                       reinterpret_cast<uint16_t*>(scales));
-    return {};
+    return unpack_int4_blocks(tensor, value.first_row, rows, reinterpret_cast<uint8_t*>(data),
+                              reinterpret_cast<uint16_t*>(scales));
   }
   MOTE_ASSIGN(std::byte * scales, allocate(entry, Size(rows) * 4));
   auto* row_scales = reinterpret_cast<float*>(scales);

@@ -38,6 +38,7 @@ class Refusal(Enum):
     EXPANSION = f"an expansion to {{count}} times the elements: must be at most {MAX_CONSTANT_ELEMENTS}"
     SHAPE = "a shape that is not computed so"
     INT8_WITH_DENSE = "int8 activations with a dense weight"
+    ROTATED = "inputs that are rotated"
     MATRIX_RANK = "a weight of rank {rank}"
     TIED = "the embedding's weight: one copy serves both"
     FUNCTION = "function {function}"

@@ -28,9 +28,7 @@ struct Row {
   }
 
   const std::byte* tile(int64_t group) const { return block + group * tile_bytes(bits, group_size); }
-  int multiplier(int64_t group) const {
-    return std::to_integer<int>(tile(group)[code_bytes(bits, group_size) + in_block]);
-  }
+  int multiplier(int64_t group) const { return multiplier_at(tile(group), bits, group_size, in_block); }
   float scale() const {
     float value;
     std::memcpy(&value, tile(groups) + in_block * dtype_bytes(DType::kFloat32), sizeof(value));
@@ -87,7 +85,7 @@ void write_products(const Row& row, int64_t group, fb::WeightForm form, int8_t* 
 }
 
 Status check_multiplier(int multiplier, int64_t row, int64_t group) {
-  MOTE_REQUIRE(multiplier <= 1, Code::kInvalidProgram,
+  MOTE_REQUIRE(multiplier == 0 || multiplier == 1, Code::kInvalidProgram,
                "multiplier %d of row %lld, group %lld: must be 0 or 1 where rows have one scale", multiplier,
                static_cast<long long>(row), static_cast<long long>(group));
   return {};
@@ -129,11 +127,15 @@ Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_ro
   return {};
 }
 
-void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales) {
+Status unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales) {
   for (int64_t i = 0; i < num_rows; ++i) {
     const Row row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
+      MOTE_REQUIRE(multiplier >= 0, Code::kInvalidProgram,
+                   "multiplier %d of row %lld, group %lld: must be 0 to %d for int4_blocks", multiplier,
+                   static_cast<long long>(first_row + i), static_cast<long long>(group),
+                   weight_format(row.bits).max_multiplier);
       *scales++ = multiplier == 0 ? kBFloat16One : to_bfloat16(multiplier);
       if (multiplier == 0)
         write_zeros(row, to);
@@ -141,6 +143,7 @@ void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_row
         write_codes(row, group, to);
     }
   }
+  return {};
 }
 
 Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to) {

@@ -19,7 +19,8 @@ void unpack_half(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint
 // Errors: kInvalidProgram for a negative scale or one that is not finite, if they have to be positive.
 Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to);
 // Codes + 8, two a byte, the even column low: [num_rows][K / 2]. scales: bfloat16 [num_rows][K / group], positive.
-void unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales);
+// Errors: kInvalidProgram for a negative multiplier.
+Status unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales);
 // The same where every multiplier is 1, or 0 for codes of 0. Errors: kInvalidProgram for another multiplier.
 Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to);
 // int8_rows, int8_high or int8_low: [num_rows][K]. Errors: kInvalidProgram for a multiplier above 1 in int8_rows of 5

@@ -68,7 +68,8 @@ class ByteProducts {
  public:
   // Multipliers above the format's max_multiplier, which a file may hold, give wrong products but nothing undefined.
   explicit ByteProducts(const I32x16& multipliers)
-      : multipliers_(as_bytes(multipliers * splat_i32(kCodesAreSigned ? 0x01010101 : 0x00010001))),
+      : multipliers_(as_bytes(kCodesAreSigned ? (multipliers & splat_i32(0xff)) * splat_i32(0x01010101)
+                                              : (multipliers & splat_i32(0xffff)) * splat_i32(0x00010001))),
         offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(kBits))) *
                           splat_i32(0x01010101))) {}
 

@@ -72,10 +72,6 @@ MOTE_INLINE I32x16 load_i8(const void* from) {
   const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(from));
   return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))};
 }
-MOTE_INLINE I32x16 load_u8(const void* from) {
-  const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(from));
-  return {_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
-}
 // Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, I32x16 x) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
@@ -97,6 +93,18 @@ template <int kBits> MOTE_INLINE I32x16 shift_right(I32x16 x) {
 MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 // To the nearest, halves to even. Magnitudes must be at most 2^22.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
+// The Walsh-Hadamard transform of 16 lanes: sums and differences of lanes 1, 2, 4 and 8 apart, in this order.
+MOTE_INLINE F32x16 transform_lanes(F32x16 x) {
+  const auto half = [](__m256 v) MOTE_INLINE_LAMBDA {
+    const auto turn = [](__m256 own, __m256 other, __m256 upper)
+                          MOTE_INLINE_LAMBDA { return _mm256_add_ps(other, _mm256_xor_ps(own, upper)); };
+    v = turn(v, _mm256_permute_ps(v, 0xB1), _mm256_setr_ps(0, -0.0f, 0, -0.0f, 0, -0.0f, 0, -0.0f));
+    v = turn(v, _mm256_permute_ps(v, 0x4E), _mm256_setr_ps(0, 0, -0.0f, -0.0f, 0, 0, -0.0f, -0.0f));
+    return turn(v, _mm256_permute2f128_ps(v, v, 1), _mm256_setr_ps(0, 0, 0, 0, -0.0f, -0.0f, -0.0f, -0.0f));
+  };
+  const __m256 a = half(x.a), b = half(x.b);
+  return {_mm256_add_ps(a, b), _mm256_sub_ps(a, b)};
+}
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
 MOTE_INLINE I32x16 bits_to_i32(F32x16 x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }
 

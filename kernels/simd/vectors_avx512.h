@@ -47,9 +47,6 @@ MOTE_INLINE I32x16 splat_i32(int32_t x) { return {_mm512_set1_epi32(x)}; }
 MOTE_INLINE I32x16 load_i8(const void* from) {
   return {_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))};
 }
-MOTE_INLINE I32x16 load_u8(const void* from) {
-  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)))};
-}
 // Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, I32x16 x) {
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x.v));
@@ -65,6 +62,15 @@ MOTE_INLINE F32x16 to_f32(I32x16 x) { return {_mm512_cvtepi32_ps(x.v)}; }
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) { return {_mm512_cvtps_epi32(x.v)}; }
 // from[index % 16] for 16 indices.
 MOTE_INLINE F32x16 lookup(F32x16 from, I32x16 index) { return {_mm512_permutexvar_ps(index.v, from.v)}; }
+// The Walsh-Hadamard transform of 16 lanes: sums and differences of lanes 1, 2, 4 and 8 apart, in this order.
+MOTE_INLINE F32x16 transform_lanes(F32x16 x) {
+  const auto turn = [](__m512 own, __m512 other, __mmask16 upper)
+                        MOTE_INLINE_LAMBDA { return _mm512_mask_sub_ps(_mm512_add_ps(own, other), upper, other, own); };
+  __m512 v = turn(x.v, _mm512_permute_ps(x.v, 0xB1), 0xAAAA);
+  v = turn(v, _mm512_permute_ps(v, 0x4E), 0xCCCC);
+  v = turn(v, _mm512_shuffle_f32x4(v, v, 0xB1), 0xF0F0);
+  return {turn(v, _mm512_shuffle_f32x4(v, v, 0x4E), 0xFF00)};
+}
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) { return {_mm512_castsi512_ps(x.v)}; }
 MOTE_INLINE I32x16 bits_to_i32(F32x16 x) { return {_mm512_castps_si512(x.v)}; }
 

@@ -100,10 +100,6 @@ MOTE_INLINE I32x16 load_i8(const void* from) {
   const int8_t* bytes = static_cast<const int8_t*>(from);
   return each_i32([=](int i) { return int32_t{bytes[i]}; });
 }
-MOTE_INLINE I32x16 load_u8(const void* from) {
-  const uint8_t* bytes = static_cast<const uint8_t*>(from);
-  return each_i32([=](int i) { return int32_t{bytes[i]}; });
-}
 // Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, const I32x16& x) {
   int8_t* bytes = static_cast<int8_t*>(to);
@@ -137,6 +133,13 @@ MOTE_INLINE F32x16 to_f32(const I32x16& x) {
 MOTE_INLINE I32x16 round_to_i32(const F32x16& x) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
   return each_i32([&](int i) { return std::bit_cast<int32_t>(x.v[i] + kShift) - std::bit_cast<int32_t>(kShift); });
+}
+// The Walsh-Hadamard transform of 16 lanes: sums and differences of lanes 1, 2, 4 and 8 apart, in this order.
+MOTE_INLINE F32x16 transform_lanes(F32x16 x) {
+  for (int apart = 1; apart < 16; apart *= 2) {
+    x = each_f32([&](int i) { return (i & apart) == 0 ? x.v[i] + x.v[i + apart] : x.v[i - apart] - x.v[i]; });
+  }
+  return x;
 }
 MOTE_INLINE F32x16 bits_to_f32(const I32x16& x) {
   return each_f32([&](int i) { return std::bit_cast<float>(x.v[i]); });

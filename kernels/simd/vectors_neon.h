@@ -86,12 +86,6 @@ MOTE_INLINE I32x16 load_i8(const void* from) {
   const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
   return {{vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high)}};
 }
-MOTE_INLINE I32x16 load_u8(const void* from) {
-  const uint8x16_t bytes = vld1q_u8(static_cast<const uint8_t*>(from));
-  const int16x8_t low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes)));
-  const int16x8_t high = vreinterpretq_s16_u16(vmovl_high_u8(bytes));
-  return {{vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high)}};
-}
 // Stores the low byte of each lane. Values must be in -128..127.
 MOTE_INLINE void store_i8(void* to, I32x16 x) {
   const int16x8_t low = vcombine_s16(vmovn_s32(x.v[0]), vmovn_s32(x.v[1]));
@@ -126,6 +120,18 @@ MOTE_INLINE F32x16 to_f32(I32x16 x) {
 // To the nearest, halves to even. Magnitudes must be at most 2^22.
 MOTE_INLINE I32x16 round_to_i32(F32x16 x) {
   return each_i32([&](int i) { return vcvtnq_s32_f32(x.v[i]); });
+}
+// The Walsh-Hadamard transform of 16 lanes: sums and differences of lanes 1, 2, 4 and 8 apart, in this order.
+MOTE_INLINE F32x16 transform_lanes(F32x16 x) {
+  const uint32x4_t odd = {0, 0x80000000, 0, 0x80000000}, upper = {0, 0, 0x80000000, 0x80000000};
+  const auto turn = [](float32x4_t own, float32x4_t other, uint32x4_t signs) {
+    return vaddq_f32(other, vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(own), signs)));
+  };
+  const F32x16 pairs = each_f32([&](int i) { return turn(x.v[i], vrev64q_f32(x.v[i]), odd); });
+  const F32x16 y = each_f32([&](int i) { return turn(pairs.v[i], vextq_f32(pairs.v[i], pairs.v[i], 2), upper); });
+  const float32x4_t a = vaddq_f32(y.v[0], y.v[1]), b = vsubq_f32(y.v[0], y.v[1]);
+  const float32x4_t c = vaddq_f32(y.v[2], y.v[3]), d = vsubq_f32(y.v[2], y.v[3]);
+  return {{vaddq_f32(a, c), vaddq_f32(b, d), vsubq_f32(a, c), vsubq_f32(b, d)}};
 }
 MOTE_INLINE F32x16 bits_to_f32(I32x16 x) {
   return each_f32([&](int i) { return vreinterpretq_f32_s32(x.v[i]); });

@@ -100,7 +100,7 @@ Status expect_weight(const Tensor& tensor, const char* name, int rank) {
     return Status();
   }
   MOTE_REQUIRE(is_weight_bits(tensor.bits), kBad, "%s has %d bits: must be 1..8", name, tensor.bits);
-  MOTE_REQUIRE(tensor.dtype == DType::kUint8, kBad, "%s has multipliers of %s: must be uint8", name,
+  MOTE_REQUIRE(tensor.dtype == DType::kInt8, kBad, "%s has multipliers of %s: must be int8", name,
                dtype_name(tensor.dtype));
   MOTE_REQUIRE(is_group_size(tensor.group_size), kBad, "%s: group_size = %d: must be 32, 64, 128 or 256", name,
                tensor.group_size);

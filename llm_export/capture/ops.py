@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from llm_export.capture.hadamard import hadamard, inverse_hadamard
 from llm_export.errors import ArgumentError, ProgramError
 
 library = torch.library.Library("mote", "DEF")
@@ -100,7 +101,9 @@ def _activations(x: Tensor, activations: str) -> Tensor:
         return x
     if activations == "int8":
         return quantize_activations(x)
-    raise ArgumentError(f"activations = '{activations}': must be 'float' or 'int8'")
+    if activations == "rotated_int8":
+        return quantize_activations(hadamard(x))
+    raise ArgumentError(f"activations = '{activations}': must be 'float', 'int8' or 'rotated_int8'")
 
 
 def _normed(x: Tensor, norm: str, weight: Tensor | None, eps: float, unit_offset: int) -> Tensor:
@@ -142,11 +145,12 @@ def gated_linear(
 
 
 @define(
-    "embedding(Tensor ids, Tensor weight) -> Tensor",
-    lambda ids, weight: weight.new_empty(*ids.shape, weight.shape[1]),
+    "embedding(Tensor ids, Tensor weight, *, int rotated=0) -> Tensor",
+    lambda ids, weight, **attributes: weight.new_empty(*ids.shape, weight.shape[1]),
 )
-def embedding(ids, weight):
-    return F.embedding(ids, weight)
+def embedding(ids, weight, *, rotated=0):
+    rows = F.embedding(ids, weight)
+    return inverse_hadamard(rows) if rotated else rows
 
 
 @define(

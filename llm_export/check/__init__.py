@@ -26,6 +26,7 @@ NUM_CONTINUED = 8
 PERTURBATION = 1e-4  # enough to disturb the rounding of inputs in every layer
 NOISE_FACTOR = 3.0
 MAX_NOISE_TOLERANCE = 0.2
+REROUTED_SHARE = 1 / 8  # of positions at most, where a moved code may have made a router take another expert
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class CheckResult:
     )  # prompt, what the file continued it with
     embedding_error: float | None = None  # the largest of the file's vectors; None: it gives none
     expected: list[torch.Tensor] = field(default_factory=list)  # the oracle's logits [len(sequence), vocab_size]
+    # Of each sequence: positions of a mixture of experts beyond the tolerance, where a router took another expert.
+    rerouted: list[int] = field(default_factory=list)
 
 
 def choose_mode(mode: str | None, weights: dict[str, WeightSpec]) -> str:
@@ -103,6 +106,7 @@ class _Expected:
     logits: torch.Tensor  # [len(prompts), T, vocab_size]
     noise: float
     tolerance: float
+    has_experts: bool
 
 
 def _ask_oracle(oracle: Oracle, prompts: Sequence[Prompt], runs: Sequence[_Run]) -> _Expected:
@@ -112,14 +116,17 @@ def _ask_oracle(oracle: Oracle, prompts: Sequence[Prompt], runs: Sequence[_Run])
     expected, perturbed = logits[: len(runs)], logits[len(runs) :]
 
     noise = float(relative_errors(perturbed, expected).max())
-    return _Expected([run.continuation for run in runs], expected, noise, tolerance(oracle, noise))
+    continuations = [run.continuation for run in runs]
+    return _Expected(continuations, expected, noise, tolerance(oracle, noise), _has_rounded_experts(oracle))
 
 
 def _compare_all(expected: _Expected, prompts: Sequence[Prompt], runs: Sequence[_Run], mode: str) -> CheckResult:
     errors = torch.stack([relative_errors(run.by_verify, row) for run, row in zip(runs, expected.logits, strict=True)])
     result = CheckResult(mode, 0.0, expected.tolerance, expected.noise, float(errors.median()), 0, 1.0)
+    most_rerouted = int(errors.numel() * REROUTED_SHARE) if expected.has_experts else 0
     for prompt, run, row in zip(prompts, runs, expected.logits, strict=True):
-        _compare(result, prompt, run, row)
+        result.rerouted.append(0)
+        _compare(result, prompt, run, row, most_rerouted)
         result.sequences.append((prompt, tuple(run.continuation)))
         result.expected.append(row)
     return result
@@ -132,9 +139,15 @@ def tolerance(oracle: Oracle, noise: float) -> float:
     layers amplify that up to the noise that disturbed rounding makes. Elsewhere only the order of summation differs.
     """
     formats = [spec for spec in oracle.weights.values() if spec.bits]
-    if any(spec.activations == "int8" for spec in formats):
+    if any(spec.activations != "float" for spec in formats):
         return min(max(1e-3, NOISE_FACTOR * noise), MAX_NOISE_TOLERANCE)
     return 1e-3 if formats else 1e-4
+
+
+def _has_rounded_experts(oracle: Oracle) -> bool:
+    """Whether routers choose by numbers that depend on rounding."""
+    specs = oracle.weights.values()
+    return any(len(spec.shape) == 3 for spec in specs) and any(spec.activations != "float" for spec in specs)
 
 
 def relative_errors(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
@@ -185,7 +198,7 @@ def _run_file(model, prompt: Sequence[int], steps: int, given: Sequence[int] | N
     return _Run(continuation, torch.from_numpy(np.stack(rows)), torch.from_numpy(np.asarray(whole)))
 
 
-def _compare(result: CheckResult, prompt: Prompt, run: _Run, expected: torch.Tensor) -> None:
+def _compare(result: CheckResult, prompt: Prompt, run: _Run, expected: torch.Tensor, most_rerouted: int) -> None:
     first = len(prompt.ids) - 1
     parts = {
         "verify": (0, run.by_verify, expected),
@@ -203,7 +216,8 @@ def _compare(result: CheckResult, prompt: Prompt, run: _Run, expected: torch.Ten
         errors = relative_errors(found, wanted)
         worst = int(errors.argmax())
         agreed = int((found.argmax(-1) == wanted.argmax(-1)).sum())
-        if float(errors[worst]) > result.tolerance:
+        result.rerouted[-1] += int((errors > result.tolerance).sum())
+        if sum(result.rerouted) > most_rerouted or not math.isfinite(float(errors[worst])):
             raise CheckError(
                 f"the exported program disagrees with the Hugging Face module, so no file was written: {method} at "
                 f"position {offset + worst} has a relative error of {float(errors[worst]):.2g} (at most "

@@ -52,9 +52,18 @@ def _cut(tokenizer, prompt: Prompt, length: int) -> Prompt:
 
 
 def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:
-    """Makes one sample of each checked sequence, up to the first id that the oracle would have chosen differently."""
+    """Makes one sample of each checked sequence, up to the first id that the oracle would have chosen differently.
+
+    A sequence in which a router took another expert proves little on a device: it is left out if another one is left.
+    """
     samples = []
-    for (prompt, continuation), logits in zip(result.sequences, result.expected, strict=True):
+    keeps_all = all(result.rerouted)
+    tolerance = max(MIN_TOLERANCE, result.max_relative_error if keeps_all else 0.0, result.tolerance)
+    for (prompt, continuation), logits, rerouted in zip(
+        result.sequences, result.expected, result.rerouted, strict=True
+    ):
+        if rerouted and not keeps_all:
+            continue
         rows = logits[len(prompt.ids) - 1 :]  # row i decides continuation[i]
         best = rows.argmax(-1).tolist()
         count = (
@@ -69,7 +78,7 @@ def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:
                 expected_ids=tuple(best[:count]),
                 probe_ids=probes,
                 probe_logits=tuple(rows[:count, list(probes)].flatten().tolist()),
-                tolerance=max(MIN_TOLERANCE, result.tolerance),
+                tolerance=tolerance,
             )
         )
     return tuple(samples)

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import AutoModel, AutoModelForCausalLM
 
 from llm_export.capture import architectures, parameters_on_meta
+from llm_export.capture.hadamard import hadamard, inverse_hadamard
 from llm_export.capture.ops import quantize_activations
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
@@ -76,7 +77,7 @@ class Oracle:
     def _run(self, module: nn.Module, input_ids: Tensor, perturbed_rows: int, perturbation: float):
         self._noise = [(perturbed_rows, perturbation)] if perturbed_rows else []
         positions = torch.arange(input_ids.shape[1])[None].expand(input_ids.shape[0], -1)
-        with _Lookups(self):
+        with _WeightUses(self):
             return module(input_ids, position_ids=positions, use_cache=False)
 
     def rows(self, table: nn.Parameter, ids: Tensor) -> Tensor | None:
@@ -86,7 +87,8 @@ class Oracle:
         distinct, places = ids.unique(return_inverse=True)
         rows = self.reader.rows(self._source[id(table)])[distinct]
         spec = self._specs[id(table)]
-        return (rows.to(torch.float32) if spec is None else _dequantized(rows, spec))[places]
+        rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
+        return (rows if spec is None or not spec.is_rotated else inverse_hadamard(rows))[places]
 
     def vocab_size(self) -> int:
         """Returns the number of logits of a position."""
@@ -127,12 +129,15 @@ class Oracle:
             unit.register_forward_hook(lambda module, args, output: self._release(slots))
 
     def _quantize_inputs(self, unit: nn.Module) -> None:
-        """Adds rounding of the inputs to modules that do not compute their product with torchao's tensor."""
+        """Adds what is done to the inputs to modules that do not compute their product with torchao's tensor."""
         for module in unit.modules():
             weight = module._parameters.get("weight")
             spec = self._specs.get(id(weight)) if weight is not None else None
-            if spec is not None and spec.activations == "int8" and _multiplies_itself(module):
-                module.register_forward_pre_hook(lambda module, args: (quantize_activations(args[0]), *args[1:]))
+            if spec is None or spec.activations == "float" or not _multiplies_itself(module):
+                continue
+            if spec.is_rotated:
+                module.register_forward_pre_hook(lambda module, args: (hadamard(args[0]), *args[1:]))
+            module.register_forward_pre_hook(lambda module, args: (quantize_activations(args[0]), *args[1:]))
 
     def _load(self, slots: list[tuple[nn.Module, str, nn.Parameter]]) -> None:
         loaded: dict[int, Tensor] = {}
@@ -149,7 +154,9 @@ class Oracle:
     @staticmethod
     def _set(module: nn.Module, name: str, value: Tensor) -> None:
         if not isinstance(value, nn.Parameter):
+            rotates_input = getattr(value, "rotates_input", False)
             value = nn.Parameter(value, requires_grad=False)
+            value.rotates_input = rotates_input
         module._parameters[name] = value
 
     def _materialize(self, module: nn.Module, parameter: nn.Parameter) -> Tensor:
@@ -158,7 +165,9 @@ class Oracle:
         if spec is None:
             return stored.to(torch.float32)
         if stored.dim() == 2 and not _multiplies_itself(module):
-            return _torchao_tensor(_quantize(stored, spec), spec)
+            weight = _torchao_tensor(_quantize(stored, spec), spec)
+            weight.rotates_input = spec.is_rotated
+            return weight
         if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
             return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
         return _dequantized(stored, spec)
@@ -166,7 +175,9 @@ class Oracle:
     def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
         stored = self.reader.rows(self._source[id(module.weight)])
         spec = self._specs[id(module.weight)]
-        if spec is not None and spec.activations == "int8":
+        if spec is not None and spec.is_rotated:
+            x = hadamard(x)
+        if spec is not None and spec.activations != "float":
             x = quantize_activations(x)
         output = torch.empty(*x.shape[:-1], stored.shape[0])
         step = BLOCKED_ELEMENTS // stored.shape[1]
@@ -218,13 +229,18 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
     return model.eval().requires_grad_(False)
 
 
-class _Lookups(TorchFunctionMode):
-    """Answers each F.embedding from the checkpoint, also where a module does more in its forward than look up."""
+class _WeightUses(TorchFunctionMode):
+    """Answers each F.embedding from the checkpoint, and rotates the input of each F.linear whose weight wants that.
+
+    Here and not in modules, because some do more in their forward, and some multiply by the weight of another.
+    """
 
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is F.linear and getattr(args[1], "rotates_input", False):
+            args = (hadamard(args[0]), *args[1:])
         found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
         return func(*args, **(kwargs or {})) if found is None else found
 
@@ -257,5 +273,5 @@ def _torchao_tensor(weight: QuantizedWeight, spec: WeightSpec) -> Tensor:
     return IntxUnpackedToInt8Tensor(
         qdata=weight.codes, scale=weight.group_scales(), block_size=(1, spec.group_size), dtype=torch.float32,
         zero_point=torch.zeros_like(weight.multipliers, dtype=torch.int8), target_dtype=dtype,
-        activation_quantization="int8_asym_per_token" if spec.activations == "int8" else None,
+        activation_quantization="int8_asym_per_token" if spec.activations != "float" else None,
     )  # fmt: skip

@@ -98,7 +98,7 @@ class MethodBuilder:
         weight = self.table.index_of(spec)
         if weight not in self._weight_values:
             shape = tuple(dims.constant(size) for size in spec.shape)
-            dtype = torch.uint8 if spec.bits else spec.dtype
+            dtype = torch.int8 if spec.bits else spec.dtype
             self._weight_values[weight] = self.add_value(Value("weight", dtype, shape, weight=weight))
         return self._weight_values[weight]
 

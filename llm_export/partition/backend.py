@@ -54,6 +54,10 @@ class Backend(ABC):
     # Numbers of tokens, above 1, that it compiles prefill and verify for; decode has one token. Empty: any number.
     # A target has both methods once for each, and the runner pads a call up to the next one.
     token_counts: tuple[int, ...] = ()
+    # Whether it takes negative multipliers of groups, and linears that rotate their input. One that does not costs a
+    # file that is made for it the quality that these give, in all targets: weights are there once.
+    takes_signed_multipliers: bool = True
+    takes_rotated_inputs: bool = True
 
     def refusal(self, node: Subgraph) -> str | None:
         """Returns why it does not take a subgraph of one instruction, or None. Runs `lower` and drops the result."""

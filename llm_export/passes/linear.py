@@ -25,7 +25,8 @@ def canonical_embedding(program: ExportedProgram, methods: Methods) -> ExportedP
         spec = editor.weight(table)
         if spec is None or rank(table) != 2 or not spec.dtype.is_floating_point:
             continue
-        editor.replace(node, editor.call(torch.ops.mote.embedding.default, (ids, table), before=node))
+        kwargs = {"rotated": int(spec.is_rotated)}
+        editor.replace(node, editor.call(torch.ops.mote.embedding.default, (ids, table), kwargs, before=node))
     return editor.finish()
 
 

@@ -173,7 +173,7 @@ def _state(state: StateSpec) -> fb.StateT:
 
 def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
     return _table(
-        fb.WeightT, name=spec.name, dtype=DTYPES[torch.uint8 if spec.bits else spec.dtype], bits=spec.bits,
+        fb.WeightT, name=spec.name, dtype=DTYPES[torch.int8 if spec.bits else spec.dtype], bits=spec.bits,
         groupSize=spec.group_size if spec.bits else 0, shape=list(spec.shape), offset=offset, bytes=stored_bytes(spec),
     )  # fmt: skip
 

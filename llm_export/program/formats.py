@@ -11,7 +11,7 @@ from llm_export.program.specs import WeightSpec
 
 TILE_ROWS = 16
 GROUP_SIZES = (32, 64, 128, 256)
-MULTIPLIER_BYTES = 1  # uint8, a row of a tile
+MULTIPLIER_BYTES = 1  # int8, a row of a tile
 ROW_SCALE_BYTES = 4  # float32, a row
 WEIGHT_ALIGNMENT = 64
 
@@ -34,7 +34,7 @@ class WeightFormat:
     bits: int
     code_min: int  # 1 bit: the codes are -1 and 1 only
     code_max: int
-    max_multiplier: int  # of 1 to 4 bits: such that multiplier * code is a signed byte
+    max_multiplier: int  # in magnitude; of 1 to 4 bits such that multiplier * code is a signed byte
     planes: tuple[int, ...]  # bits of a code that each plane of a tile holds, the lowest ones first
 
     def tile_bytes(self, group_size: int) -> int:
@@ -51,10 +51,10 @@ FORMATS = {
     2: WeightFormat(bits=2, code_min=-2, code_max=1, max_multiplier=63, planes=(2,)),
     3: WeightFormat(bits=3, code_min=-4, code_max=3, max_multiplier=31, planes=(2, 1)),
     4: WeightFormat(bits=4, code_min=-8, code_max=7, max_multiplier=15, planes=(4,)),
-    5: WeightFormat(bits=5, code_min=-16, code_max=15, max_multiplier=255, planes=(4, 1)),
-    6: WeightFormat(bits=6, code_min=-32, code_max=31, max_multiplier=255, planes=(4, 2)),
-    7: WeightFormat(bits=7, code_min=-64, code_max=63, max_multiplier=255, planes=(4, 2, 1)),
-    8: WeightFormat(bits=8, code_min=-128, code_max=127, max_multiplier=255, planes=(8,)),
+    5: WeightFormat(bits=5, code_min=-16, code_max=15, max_multiplier=127, planes=(4, 1)),
+    6: WeightFormat(bits=6, code_min=-32, code_max=31, max_multiplier=127, planes=(4, 2)),
+    7: WeightFormat(bits=7, code_min=-64, code_max=63, max_multiplier=127, planes=(4, 2, 1)),
+    8: WeightFormat(bits=8, code_min=-128, code_max=127, max_multiplier=127, planes=(8,)),
 }
 
 

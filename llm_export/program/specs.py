@@ -35,8 +35,14 @@ class WeightSpec:
     bits: int = 0  # 0: dense; 1 to 8: tiles (docs/file-format.md)
     group_size: int = 0
     per_channel: bool = False  # one scale a row: every multiplier is 1
-    activations: str = "float"  # "int8": consumers quantise their input per token
+    signed: bool = True  # multipliers may be negative
+    # "int8": consumers quantise their input per token; "rotated_int8": they rotate it first, and rows are rotated too
+    activations: str = "float"
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
+
+    @property
+    def is_rotated(self) -> bool:
+        return self.activations == "rotated_int8"
 
     @property
     def name(self) -> str:

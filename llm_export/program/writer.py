@@ -23,9 +23,9 @@ from llm_export.program.instructions import MemoryPlan, Metadata
 from llm_export.program.specs import WeightSpec
 
 MAGIC = b"MOTE\r\n\x1a\n"
-VERSION = 3
+VERSION = 4
 HEADER = struct.Struct("<8sIIQQI28s")
-PAGE_BYTES = 4096
+SEGMENT_ALIGNMENT = 1 << 16  # pages of phones have 16 KiB, what a GPU takes without a copy up to 64
 Chunk = bytes | bytearray | memoryview  # or anything with the buffer protocol, such as a contiguous numpy array
 WeightBytes = Callable[[WeightSpec], Iterable[Chunk]]
 
@@ -128,4 +128,4 @@ class _SegmentWriter:
 
 
 def _next_page(offset: int) -> int:
-    return -(-offset // PAGE_BYTES) * PAGE_BYTES
+    return -(-offset // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT

@@ -28,10 +28,18 @@ class Quantized(Methods):
     recipe: str  # in words, for people who read the file
 
 
-def quantize(captured: Captured, recipe: Recipe, overrides: Sequence[Override] = ()) -> Quantized:
+def quantize(
+    captured: Captured,
+    recipe: Recipe,
+    overrides: Sequence[Override] = (),
+    *,
+    signed: bool = True,
+    rotated: bool = True,
+) -> Quantized:
     """Gives each weight its format; no weight is read.
 
     overrides: the last one that matches a weight counts
+    signed, rotated: whether all that will run the program take negative multipliers and rotated inputs
     Errors: ArgumentError if an override matches nothing
     """
     uses = weight_uses(captured)
@@ -40,7 +48,10 @@ def quantize(captured: Captured, recipe: Recipe, overrides: Sequence[Override] =
     notes: dict[str, list[str]] = {}
     for spec in captured.weights.values():
         if spec.sources not in changed:
-            changed[spec.sources] = _with_format(spec, uses[spec.sources], recipe, overrides, notes)
+            format = _with_format(spec, uses[spec.sources], recipe, overrides, notes)
+            if format.is_rotated and not rotated:
+                format = replace(format, activations="int8")
+            changed[spec.sources] = replace(format, signed=signed)
     for note, names in notes.items():
         warnings.warn(f"{note}: {_shorten(names)}", QuantizationWarning, stacklevel=2)
     return Quantized(
@@ -75,9 +86,9 @@ def _with_format(
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
     # torchao has no integer arithmetic for stacked experts: their weights are quantised, their inputs are not.
     activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
-    return replace(
-        spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations
-    )
+    if activations == "int8" and recipe.rotation:
+        activations = "rotated_int8"
+    return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)
 
 
 def _shorten(names: list[str]) -> str:

@@ -35,7 +35,7 @@ def pack(weight: QuantizedWeight, bits: int) -> Tensor:
         units = _plane(digits, bits, width, shift).view(torch.int32)
         units = units.view(row_blocks, TILE_ROWS, num_groups, -1).permute(0, 2, 3, 1)  # [.., groups, blocks, rows]
         tiles.view(torch.int32)[..., start // 4 : stop // 4].unflatten(-1, (-1, TILE_ROWS)).copy_(units)
-    tiles[..., -TILE_ROWS:].copy_(multipliers.view(row_blocks, TILE_ROWS, num_groups).permute(0, 2, 1))
+    tiles.view(torch.int8)[..., -TILE_ROWS:].copy_(multipliers.view(row_blocks, TILE_ROWS, num_groups).permute(0, 2, 1))
     blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].view(torch.float32).copy_(scales.view(row_blocks, TILE_ROWS))
     return blocks
 
@@ -53,7 +53,7 @@ def unpack(blocks: Tensor, bits: int, group_size: int, num_rows: int) -> Quantiz
         columns = torch.stack([units >> low & (1 << width) - 1 for low in range(0, 8, width)], dim=-2)
         digits |= columns.reshape(rows, -1) << shift
     codes = 2 * digits.to(torch.int8) - 1 if bits == 1 else (digits - 2 ** (bits - 1)).view(torch.int8)
-    multipliers = tiles[..., -TILE_ROWS:].permute(0, 2, 1).reshape(rows, num_groups)
+    multipliers = tiles.view(torch.int8)[..., -TILE_ROWS:].permute(0, 2, 1).reshape(rows, num_groups)
     scales = blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].contiguous().view(torch.float32).flatten()
     return QuantizedWeight(codes[:num_rows], multipliers[:num_rows].contiguous(), scales[:num_rows])
 

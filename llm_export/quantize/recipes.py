@@ -37,6 +37,7 @@ class Recipe:
     name: str = "8da4w"
     group_size: int | str = 32  # one of GROUPINGS
     embedding_bits: int = 8
+    rotation: bool = True  # whether inputs are rotated before they are rounded to int8
 
     def __post_init__(self):
         if self.name not in SCHEMES:
@@ -58,7 +59,8 @@ class Recipe:
     def __str__(self) -> str:
         if SCHEMES[self.name].bits == 0:
             return self.name
-        return f"{self.name} group_size={self.group_size} embedding={self.embedding_bits}"
+        rotation = "" if self.rotation or SCHEMES[self.name].activations == "float" else " rotation=no"
+        return f"{self.name} group_size={self.group_size} embedding={self.embedding_bits}{rotation}"
 
 
 @dataclass(frozen=True)

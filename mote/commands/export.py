@@ -17,8 +17,8 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, overrides, backends, check, tokenizer, no_tokenizer, embed,
-    revision, subfolder, local_files_only, trust_remote_code, verbose, quiet,
+    checkpoint, output, recipe, group_size, embedding_bits, rotation, overrides, backends, check, tokenizer,
+    no_tokenizer, embed, revision, subfolder, local_files_only, trust_remote_code, verbose, quiet,
     as_json, debug,
 ):  # fmt: skip
     end_on_signals()
@@ -32,8 +32,8 @@ def run(
         raise ArgumentError(f"--tokenizer {tokenizer} and --no-tokenizer: must be one of them")
     report = export(
         checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
-        overrides=overrides, backends=backends, check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed,
-        revision=revision,
+        rotation=rotation, overrides=overrides, backends=backends, check=check, tokenizer=tokenizer or not no_tokenizer,
+        embed=embed, revision=revision,
         show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
@@ -119,9 +119,11 @@ def summary(report) -> str:
             f"({check.tolerance:.1e} is accepted)"
         )
     else:
+        rerouted = sum(check.rerouted)
         lines.append(
             f"agrees with PyTorch ({check.mode}): relative error {check.median_relative_error:.1e} in the median, "
             f"{check.max_relative_error:.1e} at most ({check.tolerance:.1e} is accepted); same most likely token at "
             f"{check.top1_agreement:.0%} of {check.num_positions} positions"
+            + (f"; at {rerouted} of them a router took another expert" if rerouted else "")
         )
     return "\n".join(lines)

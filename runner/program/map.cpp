@@ -31,7 +31,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr size_t kChunkBytes = size_t{8} << 20;
 constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
 

@@ -17,7 +17,8 @@ struct Known {
   const char* says;
 };
 
-constexpr const char* kExport = "'mote export CHECKPOINT', a folder, a GGUF file or a name on the hub, makes a .mote file";
+constexpr const char* kExport =
+    "'mote export CHECKPOINT', a folder, a GGUF file or a name on the hub, makes a .mote file";
 
 constexpr Known kCheckpoints[] = {
     {"GGUF", "a GGUF file"},

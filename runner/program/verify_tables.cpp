@@ -11,7 +11,7 @@ namespace mote {
 namespace {
 
 constexpr int64_t kHeaderBytes = 64;
-constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kSegmentAlignment = 65536;
 constexpr int64_t kMaxFirstGapBytes = int64_t{64} << 20;
 constexpr int64_t kMaxStateWidth = 1 << 20;  // heads, head_dim
 constexpr uint32_t kMaxStates = 1 << 16;
@@ -41,8 +41,8 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
     seen[kind] = true;
     const Size start = segment.offset();
     const Size stop = start + segment.bytes();
-    if (!start.is_multiple_of(kPageBytes)) {
-      return invalid(path, "offset = %llu: must be a multiple of 4096",
+    if (!start.is_multiple_of(kSegmentAlignment)) {
+      return invalid(path, "offset = %llu: must be a multiple of 65536",
                      static_cast<unsigned long long>(segment.offset()));
     }
     if (!stop.at_most(bytes.size()) || !Size(end).at_most(start)) {
@@ -51,7 +51,7 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
                      static_cast<unsigned long long>(segment.bytes()), static_cast<long long>(end), bytes.size());
     }
     const int64_t gap = start.value() - end;
-    if (gap > (i == 0 ? kMaxFirstGapBytes : kPageBytes - 1)) {
+    if (gap > (i == 0 ? kMaxFirstGapBytes : kSegmentAlignment - 1)) {
       return invalid(path, "is preceded by a gap of %lld bytes", static_cast<long long>(gap));
     }
     MOTE_RETURN_IF_ERROR(check_padding(path, bytes.subspan(static_cast<size_t>(end), static_cast<size_t>(gap))));
@@ -108,8 +108,8 @@ Status check_weight_format(const Path& path, const fb::Weight& weight) {
   if (!is_weight_bits(weight.bits())) return invalid(path, "bits = %d: must be 0..8", weight.bits());
   const int group = weight.group_size();
   if (!is_group_size(group)) { return invalid(path, "group_size = %d: must be 32, 64, 128 or 256", group); }
-  if (weight.dtype() != fb::DType::uint8) {
-    return invalid(path, "dtype = %s: multipliers of quantised weights must be uint8",
+  if (weight.dtype() != fb::DType::int8) {
+    return invalid(path, "dtype = %s: multipliers of quantised weights must be int8",
                    fb::EnumNameDType(weight.dtype()));
   }
   if (shape.size() < 2 || shape.size() > 3 || shape[shape.size() - 1] % group != 0) {

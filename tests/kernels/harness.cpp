@@ -1,6 +1,7 @@
 #include "tests/kernels/harness.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -133,15 +134,16 @@ void place_code(std::byte* tile, int bits, int64_t group_size, int64_t row, int6
   }
 }
 
-Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, bool per_channel) {
+Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, Multipliers multipliers) {
   Tiles tiles;
   std::mt19937 generator(seed);
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2], groups = columns / group_size;
   const int64_t experts = shape.size() == 3 ? shape[0] : 1, padded = (rows + 15) / 16 * 16;
   std::uniform_int_distribution<int> digits(0, (1 << bits) - 1);
   std::uniform_real_distribution<float> scale(0.00001f, 0.0001f);
-  std::uniform_int_distribution<int> multiplier(0, bits <= 4 ? 127 >> (bits - 1) : 255);
-  tiles.owned = make(DType::kUint8, shape);
+  const int most = bits <= 4 ? 127 >> (bits - 1) : 127;
+  std::uniform_int_distribution<int> multiplier(multipliers == Multipliers::kAny ? -most : 0, most);
+  tiles.owned = make(DType::kInt8, shape);
   tiles.owned.tensor.bits = static_cast<uint8_t>(bits);
   tiles.owned.tensor.group_size = group_size;
   const int64_t tile_bytes = 2 * bits * group_size + 16, block_bytes = groups * tile_bytes + 64;
@@ -159,7 +161,7 @@ Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, 
       const int64_t c = k % group_size;
       place_code(tile, bits, group_size, n % 16, c, static_cast<unsigned>(stored));
       if (c == 0) {
-        const int number = per_channel ? 1 : multiplier(generator);
+        const int number = multipliers == Multipliers::kOne ? 1 : multiplier(generator);
         tile[2 * bits * group_size + n % 16] = static_cast<std::byte>(number);
         group_scale = static_cast<double>(row_scale) * number;
       }
@@ -344,6 +346,34 @@ std::vector<double> to_doubles(const Owned& tensor) {
     }
   }
   return values;
+}
+
+void rotate_row(float* row, int64_t width) {
+  const auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(width)));
+  const auto turn = [&](float* x) {
+    for (int64_t k = 0; k < size; ++k) {
+      if (std::popcount(static_cast<uint64_t>(k & k >> 1)) % 2 == 1) x[k] = -x[k];
+    }
+    for (int64_t apart = 1; apart < size; apart *= 2) {
+      for (int64_t k = 0; k < size; ++k) {
+        if ((k & apart) != 0) continue;
+        const float a = x[k], b = x[k + apart];
+        x[k] = a + b;
+        x[k + apart] = a - b;
+      }
+    }
+    const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(size)));
+    for (int64_t k = 0; k < size; ++k) x[k] *= scale;
+  };
+  turn(row);
+  if (size != width) turn(row + width - size);
+}
+
+Owned rotated_rows(const Owned& x) {
+  std::vector<float> values(x.as<float>(), x.as<float>() + x.tensor.num_elements());
+  const int64_t width = x.tensor.size(-1);
+  for (int64_t begin = 0; begin < x.tensor.num_elements(); begin += width) rotate_row(values.data() + begin, width);
+  return floats(Shape(x.tensor.sizes.begin(), x.tensor.sizes.begin() + x.tensor.rank), values);
 }
 
 std::vector<double> quantised_rows(const Owned& x) {

@@ -49,12 +49,14 @@ Owned narrow(const Owned& source, DType dtype);
 // The same values with dimensions in memory in the order `order`: strided unless it is 0, 1, 2, ...
 Owned with_layout(const Owned& source, const std::vector<int>& order);
 
-// Tiles of random codes, multipliers and scales, and what they stand for. per_channel: every multiplier is 1.
+// Tiles of random codes, multipliers and scales, and what they stand for.
+enum class Multipliers : uint8_t { kAny, kNotNegative, kOne };
 struct Tiles {
   Owned owned;
   std::vector<double> values;  // [experts, N, K]
 };
-Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, bool per_channel = false);
+Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed,
+                   Multipliers multipliers = Multipliers::kAny);
 
 class OpCall {
  public:
@@ -112,6 +114,9 @@ bool same_bits(const Owned& a, const Owned& b);
 std::vector<double> to_doubles(const Owned& tensor);  // row-major, whatever the strides
 // Float rows as int8 activations stand for them: (code - zero) * scale.
 std::vector<double> quantised_rows(const Owned& x);
+// Contiguous rows, rotated as docs/ops.md says, in float32.
+void rotate_row(float* row, int64_t width);
+Owned rotated_rows(const Owned& x);
 // [T, K] x [N, K]: x W^T
 std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n,
                                   int64_t k);

@@ -21,7 +21,7 @@ void pack(const std::byte* tiles, int64_t group_size, int64_t groups, std::byte*
   for (int64_t k = 0; k < group_size * groups; ++k) {
     const std::byte* tile = tiles + k / group_size * tile_bytes(kBits, group_size);
     for (int64_t row = 0; row < kTileRows; ++row, to += 2) {
-      const int multiplier = std::to_integer<int>(tile[code_bytes(kBits, group_size) + row]);
+      const int multiplier = multiplier_at(tile, kBits, group_size, row);
       const int code = code_at(tile, kBits, group_size, row, k % group_size) - code_offset(kBits);
       const auto product = static_cast<int16_t>(multiplier * code);
       std::memcpy(to, &product, 2);

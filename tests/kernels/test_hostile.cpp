@@ -31,7 +31,7 @@ class Random {
     if (below(8) == 0) tensor.strides[static_cast<size_t>(below(8))] = below(3) == 0 ? INT64_MAX : 0;
     tensor.dtype = below(3) == 0 ? static_cast<DType>(below(8)) : (below(4) == 0 ? DType::kInt64 : DType::kFloat32);
     if (below(5) == 0) {
-      tensor.dtype = DType::kUint8;
+      tensor.dtype = DType::kInt8;
       tensor.bits = static_cast<uint8_t>(below(10));
       tensor.group_size = static_cast<int32_t>(below(3) == 0 ? below(300) : 32);
     }

@@ -58,7 +58,7 @@ def test_quantized_vectors_are_near(tiny, tmp_path):
     export(tiny.folder, tmp_path / "x.mote", check="full")
     with Model.load(tmp_path / "x.mote") as model:
         for text, vector in zip(TEXTS, model.embed(TEXTS), strict=True):
-            assert cosine(vector, tiny.vector(text)) > 0.99, text
+            assert cosine(vector, tiny.vector(text)) > 0.98, text
         with model.embedder() as embedder:
             report = embedder.check_golden()
     assert report["passed"] and len(report["samples"]) == 2
@@ -163,7 +163,7 @@ def test_a_causal_model_may_embed_too(tmp_path):
         assert model.describe()["weights"]["bytes"] == weights
         assert "".join(model.generate("a", max_new_tokens=8)) == text
         assert model.embedding_config["pooling"] == "lasttoken"
-        assert cosine(model.embed(TEXTS[0]), embedder.vector(TEXTS[0])) > 0.99
+        assert cosine(model.embed(TEXTS[0]), embedder.vector(TEXTS[0])) > 0.98
         with model.session() as session:
             assert session.check_golden()["passed"]
 

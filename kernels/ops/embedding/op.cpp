@@ -2,6 +2,8 @@
 #include <atomic>
 
 #include "kernels/formats.h"
+#include "kernels/kernel.h"
+#include "kernels/ops/linear/kernels.h"
 #include "kernels/ops/linear/matrix.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/cost.h"
@@ -12,6 +14,10 @@ namespace mote {
 
 namespace {
 
+struct EmbeddingParams {
+  const RowKernels* rows;  // nullptr unless rows are stored rotated
+};
+
 Status check_embedding(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 2, 2, 1));
   const Tensor& ids = *call.inputs[0];
@@ -19,6 +25,13 @@ Status check_embedding(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_dtype(ids, "ids", {DType::kInt64}));
   MOTE_RETURN_IF_ERROR(expect_rank(ids, "ids", 0, kMaxRank - 1));
   MOTE_RETURN_IF_ERROR(expect_weight(weight, "weight", 2));
+  MOTE_ASSIGN(const int64_t rotated, integer_or(call, "rotated", 0, 0, 1));
+  MOTE_REQUIRE(rotated == 0 || weight.size(1) % 16 == 0, Code::kInvalidProgram,
+               "rotated = 1: weight has %lld columns: must be a multiple of 16",
+               static_cast<long long>(weight.size(1)));
+  EmbeddingParams params{};
+  if (rotated == 1) { MOTE_ASSIGN(params.rows, select_functions<RowKernels>(WeightKind::of(weight), 1)); }
+  call.make_params<EmbeddingParams>() = params;
   Sizes sizes = Sizes::of(ids);
   sizes.push(weight.size(1));
   return expect_output(call, 0, DType::kFloat32, sizes.span());
@@ -31,7 +44,7 @@ void dequantise_row(const Matrix& table, int64_t row, float* y) {
   float scale = 0;
   std::memcpy(&scale, tile + groups * bytes + static_cast<int64_t>(sizeof(scale)) * in_tile, sizeof(scale));
   for (int64_t g = 0; g < groups; ++g, tile += bytes) {
-    const int multiplier = std::to_integer<int>(tile[code_bytes(table.bits, table.group_size) + in_tile]);
+    const int multiplier = multiplier_at(tile, table.bits, table.group_size, in_tile);
     for (int64_t k = 0; k < table.group_size; ++k) {
       const int code = code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits);
       y[g * table.group_size + k] = scale * static_cast<float>(multiplier * code);
@@ -52,6 +65,7 @@ Status run_embedding(const Call& call, KernelContext& context) {
                  static_cast<long long>(id), static_cast<long long>(i), static_cast<long long>(table.rows - 1));
   }
   float* y = call.outputs[0]->as<float>();
+  const RowKernels* kernels = call.get_params<EmbeddingParams>().rows;
   context.threads->parallel_for(count, row_grain(table.columns), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t buffer = 0;
@@ -62,6 +76,7 @@ Status run_embedding(const Call& call, KernelContext& context) {
       } else {
         to_float32(table.data + id * table.columns * dtype_bytes(table.dtype), table.dtype, table.columns, row);
       }
+      if (kernels != nullptr) kernels->rotate_back(row, table.columns);
     }
   });
   return Status();

@@ -23,19 +23,24 @@ Place place_of(const RowOrder* order, int64_t row, int64_t count) {
   return {order->first[block], order->first[block + 1] - order->first[block], block};
 }
 
-// Reads rows of any strides, and normalises them if there is a norm.
+// Reads rows of any strides, normalises them if there is a norm, and rotates them if the form says so.
 struct Source {
   const RowKernels& kernels;
+  bool is_rotated;
   const Tensor& x;
   const FusedNorm& norm;
   const RowOrder* order;
 
-  bool is_plain() const { return !norm.present && order == nullptr && x.is_contiguous(); }
+  bool is_plain() const { return !norm.present && !is_rotated && order == nullptr && x.is_contiguous(); }
 
   const float* read(int64_t place, float* buffer) const {
     const float* row = read_row(x, order == nullptr || order->rows == nullptr ? place : order->rows[place], buffer);
-    if (!norm.present) return row;
-    kernels.rms_norm(row, row_length(x), norm.eps, norm.weight, norm.offset, buffer);
+    if (norm.present) {
+      kernels.rms_norm(row, row_length(x), norm.eps, norm.weight, norm.offset, buffer);
+      row = buffer;
+    }
+    if (!is_rotated) return row;
+    kernels.rotate(row, row_length(x), buffer);
     return buffer;
   }
 };
@@ -160,7 +165,8 @@ void prepare_rows(ActivationMode mode, const Source& source, Activations& result
 
 }  // namespace
 
-ActivationMode activation_mode(bool int8, const Tensor& weight) {
+ActivationMode activation_mode(InputRounding rounding, const Tensor& weight) {
+  const bool int8 = rounding != InputRounding::kNone;
   if (weight.bits == 0) return int8 ? ActivationMode::kRounded : ActivationMode::kDense;
   return int8 ? ActivationMode::kCodes : ActivationMode::kFloats;
 }
@@ -187,7 +193,7 @@ Activations prepare_activations(const ActivationForm& form, const Tensor& x, con
   result.count = order == nullptr ? num_rows(x) : order->first[order->num_blocks];
   result.num_blocks = order == nullptr ? (result.count + kTokenBlock - 1) / kTokenBlock : order->num_blocks;
   result.first = order == nullptr ? nullptr : order->first;
-  const Source source{*form.rows, x, norm, order};
+  const Source source{*form.rows, form.is_rotated, x, norm, order};
   if (result.count == 0) return result;
   if (form.mode == ActivationMode::kFloats)
     prepare_floats(source, result, scratch, threads);

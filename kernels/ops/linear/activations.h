@@ -1,7 +1,9 @@
 // Rows of activations as a matrix product reads them: normalised if the op says so, quantised, interleaved.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/ops/linear/kernels.h"
 #include "kernels/ops/linear/matrix.h"
@@ -18,7 +20,11 @@ enum class ActivationMode : uint8_t {
   kCodes,    // int8 codes against tiles
 };
 
-ActivationMode activation_mode(bool int8, const Tensor& weight);
+// What the attribute `activations` says of the input of a product, in the order of kInputNames.
+enum class InputRounding : uint8_t { kNone, kInt8, kRotatedInt8 };
+inline constexpr std::array<std::string_view, 3> kInputNames = {"float", "int8", "rotated_int8"};
+
+ActivationMode activation_mode(InputRounding rounding, const Tensor& weight);
 
 // The form in which a product reads activations, and the kernels that bring them into it.
 struct ActivationForm {
@@ -26,6 +32,7 @@ struct ActivationForm {
   const CodePacking* packing = nullptr;  // how codes lie; nullptr: in `layout`
   CodeLayout layout = CodeLayout::kQuads;
   ActivationMode mode = ActivationMode::kDense;
+  bool is_rotated = false;  // rows are rotated, after they were normalised
 
   bool operator==(const ActivationForm&) const = default;
 };

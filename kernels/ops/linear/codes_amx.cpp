@@ -46,7 +46,8 @@ MOTE_INLINE Digits split_products(__m512i codes, __m512i multipliers, __m512i of
 template <int kBits>
 void unpack_to(const std::byte* tile, int64_t group_size, std::byte* low, std::byte* high, int32_t* weight_sums) {
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-  const __m512i pairs = _mm512_or_si512(multipliers.v, _mm512_slli_epi32(multipliers.v, 16));
+  const __m512i first = _mm512_set1_epi32(0xffff);
+  const __m512i pairs = _mm512_or_si512(_mm512_and_si512(multipliers.v, first), _mm512_slli_epi32(multipliers.v, 16));
   const __m512i offsets = _mm512_mullo_epi16(pairs, _mm512_set1_epi16(code_offset(kBits)));
   const ByteProducts<kBits> products(multipliers);
   unpack_tile<kBits>(tile, group_size, multipliers, weight_sums,

@@ -116,6 +116,9 @@ struct RowKernels {
   static constexpr std::string_view kRole = "linear.rows";
   // y = x normalised by its root mean square: x / sqrt(mean(x^2) + eps) * (weight + offset); weight may be nullptr.
   void (*rms_norm)(const float* x, int64_t width, float eps, const float* weight, float offset, float* y);
+  // The rotation of docs/ops.md, and its inverse in place. y may be x. width: a multiple of 16
+  void (*rotate)(const float* x, int64_t width, float* y);
+  void (*rotate_back)(float* x, int64_t width);
   // Quantises one row of a run of `rows` as docs/ops.md says. Writes the code of column k to
   // codes[n * rows * (k / n) + k % n] for a layout of n, and the offset of group g (CodeBlock) to offsets[rows * g].
   RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,

@@ -40,10 +40,10 @@ Status check_common(Call& call, size_t norm_input) {
   if (const Tensor* bias = optional_input(call, kBias)) {
     MOTE_RETURN_IF_ERROR(expect_parameter(*bias, "bias", {weight.size(0)}));
   }
-  MOTE_ASSIGN(const int int8, choice(call, "activations", {"float", "int8"}));
+  MOTE_ASSIGN(const int rounding, choice(call, "activations", kInputNames));
   LinearParams params{};
-  MOTE_ASSIGN(params.product,
-              select_product(int8 == 1, weight, std::max<int64_t>(1, num_rows(x)), call.packed_weights));
+  MOTE_ASSIGN(params.product, select_product(static_cast<InputRounding>(rounding), weight,
+                                             std::max<int64_t>(1, num_rows(x)), call.packed_weights));
   MOTE_RETURN_IF_ERROR(check_norm(call, norm_input, params));
   call.make_params<LinearParams>() = params;
   return Status();

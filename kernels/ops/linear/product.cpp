@@ -4,10 +4,15 @@
 
 namespace mote {
 
-Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed) {
+Result<Product> select_product(InputRounding rounding, const Tensor& weight, int64_t tokens, PackedWeights* packed) {
   const WeightKind kind = WeightKind::of(weight);
   Product product;
-  product.x.mode = activation_mode(int8, weight);
+  product.x.mode = activation_mode(rounding, weight);
+  const int64_t columns = weight.size(-1);
+  MOTE_REQUIRE(rounding != InputRounding::kRotatedInt8 || columns % 16 == 0, Code::kInvalidProgram,
+               "activations = rotated_int8: a weight has %lld columns: must be a multiple of 16",
+               static_cast<long long>(columns));
+  product.x.is_rotated = rounding == InputRounding::kRotatedInt8;
   MOTE_ASSIGN(product.x.rows, select_functions<RowKernels>(kind, tokens));
   switch (product.x.mode) {
     case ActivationMode::kCodes: {

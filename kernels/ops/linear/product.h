@@ -22,9 +22,10 @@ struct Product {
   }
 };
 
-// packed: keeps a weight whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack; kInternal if
+// packed: keeps a weight whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack;
+// kInvalidProgram if inputs of columns that are no multiple of 16 are rotated; kInternal if
 // such a weight has no `packed`.
-Result<Product> select_product(bool int8, const Tensor& weight, int64_t tokens, PackedWeights* packed);
+Result<Product> select_product(InputRounding rounding, const Tensor& weight, int64_t tokens, PackedWeights* packed);
 
 // The first rows of up to kMaxStreams runs of 16 weight rows. Tiles: multiples of 16.
 struct Streams {

@@ -1,6 +1,7 @@
 // Rows of activations: normalised, quantised, and finished after a product.
 #include "kernels/kernel.h"
 #include "kernels/ops/linear/kernels.h"
+#include "kernels/simd/hadamard.h"
 #include "kernels/simd/math.h"
 #include "kernels/simd/rms_norm.h"
 #include "kernels/support/gate_function.h"
@@ -67,6 +68,9 @@ MOTE_INLINE F32x16 code_of(F32x16 x, const RowScale& row) {
 void rms_norm(const float* x, int64_t width, float eps, const float* weight, float offset, float* y) {
   rms_norm_row(x, width, eps, weight, offset, y);
 }
+
+void rotate(const float* x, int64_t width, float* y) { rotate_row(x, width, y); }
+void rotate_back(float* x, int64_t width) { rotate_row_back(x, width); }
 
 RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_offset, int count, CodeLayout layout,
                   int8_t* codes, int32_t* offsets) {
@@ -165,7 +169,7 @@ void gate(int function, const float* gates, const float* gate_bias, const float*
   kRun[function](gates, gate_bias, ups, up_bias, count, to);
 }
 
-constexpr RowKernels kRows = {rms_norm, quantize, round, finish, gate};
+constexpr RowKernels kRows = {rms_norm, rotate, rotate_back, quantize, round, finish, gate};
 
 }  // namespace
 

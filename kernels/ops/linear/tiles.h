@@ -20,7 +20,7 @@ MOTE_INLINE void fetch(const std::byte* tile, int64_t bytes) {
 // The multipliers of a tile's 16 rows.
 template <int kBits>
 MOTE_INLINE I32x16 load_multipliers(const std::byte* tile, int64_t group_size) {
-  return load_u8(tile + code_bytes(kBits, group_size));
+  return load_i8(tile + code_bytes(kBits, group_size));
 }
 
 // Calls function(constant) for the constant `bits`.

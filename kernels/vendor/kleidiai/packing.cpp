@@ -26,7 +26,7 @@ int64_t read_group(const std::byte* tile, int64_t group_size, int64_t row, uint8
     const uint32_t eight = eight_codes(tile, row, i);
     std::memcpy(codes + 4 * i, &eight, sizeof(eight));
   }
-  const int multiplier = std::to_integer<int>(tile[code_bytes(kBits, group_size) + row]);
+  const int multiplier = multiplier_at(tile, kBits, group_size, row);
   *scale = float32_to_bfloat16(static_cast<float>(multiplier));
   return multiplier * sum_of_codes(codes, group_size);
 }

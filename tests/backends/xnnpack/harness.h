@@ -12,6 +12,7 @@
 
 namespace mote::xnnpack::test {
 
+using mote::test::Multipliers;
 using mote::test::Owned;
 using Bytes = std::vector<std::byte>;
 

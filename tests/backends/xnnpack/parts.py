@@ -24,7 +24,7 @@ from llm_export.quantize.pack import pack
 ROOT = Path(__file__).resolve().parents[3]
 RUN_PART = Path(os.environ.get("MOTE_XNNPACK_RUN_PART", ROOT / "build/dev/tests/backends/xnnpack/xnnpack_run_part"))
 NO_LIBRARY = 3
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.uint8: 6}
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int8: 5}
 T = Dim(1, 0)
 Size = int | Dim
 
@@ -69,7 +69,7 @@ class Part:
             n, k = operand.codes.shape
             bits = operand.bits
             group_size = k // operand.multipliers.shape[1]
-            spec = WeightSpec((name,), (n, k), torch.uint8, bits, group_size, operand.per_channel)
+            spec = WeightSpec((name,), (n, k), torch.int8, bits, group_size, operand.per_channel, operand.signed)
         else:
             spec = WeightSpec((name,), tuple(operand.shape), operand.dtype)
         self.specs.append(spec)
@@ -92,11 +92,12 @@ class Rows(QuantizedWeight):
 
     bits: int
     per_channel: bool
+    signed: bool
 
 
-def quantised(rows: Tensor, bits: int, group_size: int, per_channel: bool = False) -> Rows:
-    result = Rows(*quantize_rows(rows, bits, group_size, per_channel=per_channel))
-    result.bits, result.per_channel = bits, per_channel
+def quantised(rows: Tensor, bits: int, group_size: int, per_channel: bool = False, signed: bool = False) -> Rows:
+    result = Rows(*quantize_rows(rows, bits, group_size, per_channel=per_channel, signed=signed))
+    result.bits, result.per_channel, result.signed = bits, per_channel, signed
     return result
 
 

@@ -82,6 +82,8 @@ EXAMPLES = [
     (UNCOMPUTED, Part("mote.rope", [(1, 2, T, 8), (1, T, 8), (1, T, 8)], (2, T, 8), {"layout": "half"})),
     (DENSE, _linear(random(4, 8), "int8")),
     (DENSE, _gated(random(4, 8), "int8")),
+    ("inputs that are rotated", _linear(quantised(random(4, 32), 4, 32), "rotated_int8", x=(1, T, 32))),
+    ("inputs that are rotated", _gated(quantised(random(4, 32), 4, 32), "rotated_int8", x=(1, T, 32))),
     ("a weight of rank 3", _linear(random(2, 4, 8))),
     ("a weight of rank 3", _gated(random(2, 4, 8))),
     (TIED, _tied(_linear(random(4, 8)))),

@@ -99,7 +99,8 @@ class XnnpackCache : public ::testing::Test {
   static inline int count_ = 0;
   fs::path folder_;
   const Bytes blob_ = graph();
-  const mote::test::Tiles four_bits_ = random_tiles({96, 64}, 4, 32, 1), eight_bits_ = random_tiles({64, 96}, 8, 32, 2);
+  const mote::test::Tiles four_bits_ = random_tiles({96, 64}, 4, 32, 1, Multipliers::kNotNegative),
+                          eight_bits_ = random_tiles({64, 96}, 8, 32, 2, Multipliers::kNotNegative);
   const Owned dense_ = random_floats({48, 64}, 3), in_ = random_floats({1, kTokensOfCall, 64}, 4);
   std::vector<float> expected_;
   uint64_t private_without_ = 0;

@@ -62,7 +62,8 @@ const std::vector<Refusal> kRefusals = {
 
 TEST(XnnpackGraph, makes_runtimes_after_weights_of_several_sizes_were_packed) {
   if (!has_library()) GTEST_SKIP();
-  const auto small = random_tiles({64, 64}, 4, 32, 1), large = random_tiles({4096, 64}, 4, 32, 2);
+  const auto small = random_tiles({64, 64}, 4, 32, 1, Multipliers::kNotNegative),
+             large = random_tiles({4096, 64}, 4, 32, 2, Multipliers::kNotNegative);
   GraphBuilder graph;
   const int32_t x = graph.input({1, kT, 64}), y = graph.output({1, kT, 64}), z = graph.output({1, kT, 4096});
   const int32_t rows = graph.activation({1, kT, 64}, fb::DType::int8_rows);
@@ -77,7 +78,7 @@ TEST(XnnpackGraph, makes_runtimes_after_weights_of_several_sizes_were_packed) {
 
 TEST(XnnpackGraph, refuses_what_does_not_hold) {
   if (!has_library()) GTEST_SKIP();
-  const auto weight = random_tiles({32, 64}, 4, 32, 1);
+  const auto weight = random_tiles({32, 64}, 4, 32, 1, Multipliers::kNotNegative);
   ASSERT_TRUE(Loaded(small_graph().build(), {&weight.owned}).status().ok());
   for (const Refusal& refusal : kRefusals) {
     GraphBuilder graph = small_graph();
@@ -91,7 +92,7 @@ TEST(XnnpackGraph, refuses_what_does_not_hold) {
 
 TEST(XnnpackGraph, refuses_calls_of_other_sizes) {
   if (!has_library()) GTEST_SKIP();
-  const auto weight = random_tiles({32, 64}, 4, 32, 1);
+  const auto weight = random_tiles({32, 64}, 4, 32, 1, Multipliers::kNotNegative);
   Loaded loaded(small_graph().build(), {&weight.owned});
   const Owned in = random_floats({1, 3, 64}, 3);
   EXPECT_TRUE(loaded.run({&in}, {{1, 3, 32}}, 3).ok());
@@ -117,7 +118,7 @@ DelegateSource three_parts(const std::byte* blob, size_t bytes, const Owned& wei
 
 TEST(XnnpackGraph, packs_a_weight_once_for_all_parts_and_sessions) {
   if (!has_library()) GTEST_SKIP();
-  const auto weight = random_tiles({512, 512}, 4, 32, 1);
+  const auto weight = random_tiles({512, 512}, 4, 32, 1, Multipliers::kNotNegative);
   GraphBuilder graph;
   const int32_t x = graph.input({1, kT, 512}), y = graph.output({1, kT, 512});
   const int32_t rows = graph.activation({1, kT, 512}, fb::DType::int8_rows);

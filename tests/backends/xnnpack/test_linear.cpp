@@ -87,14 +87,15 @@ void compare(Loaded& loaded, const Case& c, const Tiles& weight, bool quantise) 
 
 void check(const Case& c, bool as_int4, bool quantise, int num_threads, const Api* api = nullptr) {
   SCOPED_TRACE(as_int4 ? "int4" : "int8");
-  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7);
+  const auto multipliers = as_int4 ? Multipliers::kNotNegative : Multipliers::kAny;
+  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, multipliers);
   Loaded loaded(quantised_graph(c, as_int4, quantise), {&weight.owned}, num_threads, "", 0, "xnnpack", api);
   compare(loaded, c, weight, quantise);
 }
 
 void check_per_channel(const Case& c, fb::WeightForm form) {
   SCOPED_TRACE(fb::EnumNameWeightForm(form));
-  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
+  const Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, Multipliers::kOne);
   for (const bool quantise : {true, false}) {
     Loaded loaded(one_product(c, form, quantise), {&weight.owned});
     compare(loaded, c, weight, quantise);
@@ -149,7 +150,7 @@ std::byte* scale_of(Tiles& weight, const Case& c) {
 TEST(XnnpackLinear, rows_without_a_scale_are_zeros) {
   if (!has_library()) GTEST_SKIP();
   for (const Case& c : {Case{4, 32, 17, 64}, Case{8, 32, 17, 64}}) {
-    Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
+    Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, Multipliers::kOne);
     std::memset(scale_of(weight, c), 0, sizeof(float));
     std::fill_n(weight.values.begin(), c.k, 0.0);
     Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true),
@@ -161,7 +162,7 @@ TEST(XnnpackLinear, rows_without_a_scale_are_zeros) {
 TEST(XnnpackLinear, refuses_multipliers_where_rows_have_one_scale) {
   if (!has_library()) GTEST_SKIP();
   for (const Case& c : {Case{4, 32, 17, 64}, Case{8, 32, 17, 64}}) {
-    Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, true);
+    Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, Multipliers::kOne);
     *multiplier_of(weight, c) = std::byte{3};
     Loaded loaded(one_product(c, c.bits == 4 ? fb::WeightForm::int4_rows : fb::WeightForm::int8_rows, true),
                   {&weight.owned});
@@ -169,6 +170,18 @@ TEST(XnnpackLinear, refuses_multipliers_where_rows_have_one_scale) {
     EXPECT_NE(loaded.status().message().find("multiplier 3 of row 0, group 0: must be 0 or 1"), std::string::npos)
         << loaded.status().message();
   }
+}
+
+TEST(XnnpackLinear, refuses_negative_multipliers_of_blocks) {
+  if (!has_library()) GTEST_SKIP();
+  const Case c{4, 32, 17, 64};
+  Tiles weight = random_tiles({c.n, c.k}, c.bits, c.group_size, 7, Multipliers::kNotNegative);
+  *multiplier_of(weight, c) = std::byte{0xFD};
+  Loaded loaded(quantised_graph(c, true, true), {&weight.owned});
+  EXPECT_EQ(loaded.status().code(), Code::kInvalidProgram);
+  EXPECT_NE(loaded.status().message().find("multiplier -3 of row 0, group 0: must be 0 to 15 for int4_blocks"),
+            std::string::npos)
+      << loaded.status().message();
 }
 
 TEST(XnnpackLinear, runs_on_the_threads_of_the_session) {

@@ -46,10 +46,11 @@ LINEARS = [(4, 32, 35, 96), (4, 64, 17, 192), (4, 256, 48, 512), (3, 64, 17, 128
 
 
 @pytest.mark.parametrize("packing", ["int4", "int8"])
-@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("kind", ["groups", "signed groups", "channels"])
 @pytest.mark.parametrize("bits,group_size,n,k", LINEARS)
-def test_int8_linear(bits, group_size, n, k, per_channel, packing):
-    weight, bias = quantised(random(n, k), bits, group_size, per_channel), random(n)
+def test_int8_linear(bits, group_size, n, k, kind, packing):
+    weight = quantised(random(n, k), bits, group_size, kind == "channels", kind == "signed groups")
+    bias = random(n)
     norm_weight = random(k, seed=1)
     operands = [(1, T, k), weight, bias, (1, T, n), norm_weight]
     part = Part("mote.linear", operands, (1, T, n), linear_attributes("int8", "rms", 1))
@@ -257,7 +258,7 @@ def test_island():
     k, n = 64, 96
     down, qkv, norm_weight = quantised(random(k, n), 4, 32), quantised(random(n, k), 4, 32), random(k)
     specs = [
-        WeightSpec(("down",), (k, n), torch.uint8, 4, 32), WeightSpec(("qkv",), (n, k), torch.uint8, 4, 32),
+        WeightSpec(("down",), (k, n), torch.int8, 4, 32), WeightSpec(("qkv",), (n, k), torch.int8, 4, 32),
         WeightSpec(("norm",), (k,), torch.float32),
     ]  # fmt: skip
     shapes = [(1, T, n), (1, T, k), (k, n), (n, k), (k,), (1, T, k), (1, T, k), (1, T, n), (1, T, 3, 32), (1, 3, T, 32)]

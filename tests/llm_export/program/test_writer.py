@@ -24,7 +24,7 @@ from llm_export.program.instructions import (
     Value,
 )
 from llm_export.program.specs import StateSpec, WeightSpec
-from llm_export.program.writer import PAGE_BYTES, replace_metadata, write_program
+from llm_export.program.writer import SEGMENT_ALIGNMENT, replace_metadata, write_program
 from tests.llm_export.program_reader import read_program
 
 WEIGHTS = [
@@ -99,7 +99,7 @@ def test_segments_and_weights_are_aligned(tmp_path, planned, metadata):
     write_program(tmp_path / "m.mote", planned, metadata, chunks)
     file = read_program(tmp_path / "m.mote")
     assert [segment.kind for segment in file.segments] == ["weights", "tokenizer", "chat_template"]
-    assert all(segment.offset % PAGE_BYTES == 0 for segment in file.segments)
+    assert all(segment.offset % SEGMENT_ALIGNMENT == 0 for segment in file.segments)
     assert all(offset % 64 == 0 for offset in file.weight_offsets)
     assert file.segments[-1].offset + file.segments[-1].bytes == len(file.contents)
 

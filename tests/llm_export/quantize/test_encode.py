@@ -20,7 +20,7 @@ def encoded(spec, tensors):
 def test_parts_of_any_height_are_joined(bits):
     whole = torch.randn(3000, 64)
     tensors = dict(zip(("q", "k", "v"), whole.split([1999, 1, 1000]), strict=True))
-    spec = WeightSpec(("q", "k", "v"), (3000, 64), torch.uint8, bits=bits, group_size=32)
+    spec = WeightSpec(("q", "k", "v"), (3000, 64), torch.int8, bits=bits, group_size=32)
     data = encoded(spec, tensors)
     assert data.nbytes == stored_bytes(spec)
     found = unpack(torch.from_numpy(data).view(188, -1), bits, 32, 3000)
@@ -29,7 +29,7 @@ def test_parts_of_any_height_are_joined(bits):
 
 def test_large_weights_are_cut_into_blocks():
     weight = torch.randn(700, 512, generator=torch.Generator().manual_seed(0))
-    spec = WeightSpec(("w",), (700, 512), torch.uint8, bits=4, group_size=32)
+    spec = WeightSpec(("w",), (700, 512), torch.int8, bits=4, group_size=32)
     blocks = list(encode(spec, {"w": weight}.__getitem__))
     assert len(blocks) > 1
     found = unpack(torch.from_numpy(np.concatenate(blocks)).view(44, -1), 4, 32, 700)
@@ -58,7 +58,7 @@ def test_rows_are_computed_a_block_at_a_time(spec):
 
 def test_transposed_weights():
     weight = torch.randn(64, 48)
-    spec = WeightSpec(("w",), (48, 64), torch.uint8, bits=8, group_size=64, transpose=True)
+    spec = WeightSpec(("w",), (48, 64), torch.int8, bits=8, group_size=64, transpose=True)
     found = unpack(torch.from_numpy(encoded(spec, {"w": weight})).view(3, -1), 8, 64, 48)
     assert torch.equal(found.codes, quantize_rows(weight.T, 8, 64).codes)
 
@@ -79,7 +79,7 @@ def test_constants(value):
 
 def test_experts_are_padded_one_by_one():
     weight = torch.randn(3, 24, 32)
-    spec = WeightSpec(("w",), (3, 24, 32), torch.uint8, bits=4, group_size=32)
+    spec = WeightSpec(("w",), (3, 24, 32), torch.int8, bits=4, group_size=32)
     blocks = torch.from_numpy(encoded(spec, {"w": weight})).view(3, 2, -1)
     assert blocks.numel() == stored_bytes(spec)
     for expert in range(3):

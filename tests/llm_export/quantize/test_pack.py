@@ -16,7 +16,7 @@ def random_matrix(bits, rows, groups, group_size, seed):
     generator = torch.Generator().manual_seed(seed)
     low, high = (0, 2) if bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     codes = torch.randint(low, high, (rows, groups * group_size), generator=generator, dtype=torch.int8)
-    multipliers = torch.randint(0, 256, (rows, groups), generator=generator, dtype=torch.uint8)
+    multipliers = torch.randint(-127, 128, (rows, groups), generator=generator, dtype=torch.int8)
     return QuantizedWeight(2 * codes - 1 if bits == 1 else codes, multipliers, torch.rand(rows, generator=generator))
 
 
@@ -31,7 +31,7 @@ def random_matrix(bits, rows, groups, group_size, seed):
 def test_round_trip(bits, group_size, rows, groups, seed):
     weight = random_matrix(bits, rows, groups, group_size, seed)
     blocks = pack(weight, bits)
-    spec = WeightSpec(("w",), tuple(weight.codes.shape), torch.uint8, bits=bits, group_size=group_size)
+    spec = WeightSpec(("w",), tuple(weight.codes.shape), torch.int8, bits=bits, group_size=group_size)
     assert blocks.numel() == stored_bytes(spec)
     assert all(torch.equal(a, b) for a, b in zip(unpack(blocks, bits, group_size, rows), weight, strict=True))
 
@@ -51,7 +51,7 @@ def read_as_documented(data, bits, group_size, num_groups, row, column):
         digits += (int(tile[start + 64 * block + 4 * r + j]) >> (p * h)) % 2**p * 2**bit
         bit, start = bit + p, start + 64 * (group_size * p // 32)
     code = 2 * digits - 1 if bits == 1 else digits - 2 ** (bits - 1)
-    return code, tile[-16:][r], rows[-64:].view(np.float32)[r]
+    return code, tile[-16:].view(np.int8)[r], rows[-64:].view(np.float32)[r]
 
 
 @pytest.mark.parametrize("bits", range(1, 9))

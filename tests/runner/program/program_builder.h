@@ -163,7 +163,7 @@ class ProgramBuilder {
                            const Bytes& tiles) {
     auto weight = std::make_unique<fb::WeightT>();
     weight->name = name;
-    weight->dtype = fb::DType::uint8;
+    weight->dtype = fb::DType::int8;
     weight->bits = bits;
     weight->group_size = group_size;
     weight->shape = std::move(shape);
@@ -239,7 +239,7 @@ T get(const Bytes& file, size_t offset) {
 // A header for the flatbuffer that lies at byte 64 of `file`, as the file now is.
 inline void write_header(Bytes& file, size_t program_bytes) {
   std::memcpy(file.data(), "MOTE\r\n\x1a\n", 8);
-  put<uint32_t>(file, 8, 3);
+  put<uint32_t>(file, 8, 4);
   put<uint32_t>(file, 12, 64);
   put<uint64_t>(file, 16, program_bytes);
   put<uint64_t>(file, 24, file.size());
@@ -259,10 +259,10 @@ inline bool replace_program(Bytes& file, const Bytes& program, size_t first_segm
 // Lays the segments out behind the program, with at least `room` spare bytes for edits that make it longer, and makes
 // the file. program.segments has one entry a segment; offsets and sizes are set here.
 inline Bytes lay_out(fb::ProgramT& program, const std::vector<Bytes>& segments, size_t room) {
-  size_t end = Size(64 + pack(program).size() + room).align_up(4096).unsigned_value();
+  size_t end = Size(64 + pack(program).size() + room).align_up(65536).unsigned_value();
   const size_t first_segment = end;
   for (size_t i = 0; i < segments.size(); ++i) {
-    program.segments[i]->offset = Size(end).align_up(4096).unsigned_value();
+    program.segments[i]->offset = Size(end).align_up(65536).unsigned_value();
     program.segments[i]->bytes = segments[i].size();
     end = program.segments[i]->offset + segments[i].size();
   }
@@ -292,7 +292,7 @@ inline Bytes ProgramBuilder::build() {
   if (!tokenizer.empty()) add(fb::SegmentKind::tokenizer, as_bytes(tokenizer));
   if (!chat_template.empty()) add(fb::SegmentKind::chat_template, as_bytes(chat_template));
   if (!delegates.empty()) add(fb::SegmentKind::delegates, delegates);
-  return lay_out(program, segments, 4096);
+  return lay_out(program, segments, 65536);
 }
 
 }  // namespace mote::test

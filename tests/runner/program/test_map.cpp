@@ -139,7 +139,7 @@ TEST_F(Map, refuses_a_part_that_is_not_within_its_file) {
 
 TEST(MapMemory, uses_aligned_bytes_in_place_and_lets_go_of_their_owner_at_the_end) {
   test::Bytes file = test::sum_model().build();
-  alignas(64) static std::byte memory[1 << 16];
+  alignas(64) static std::byte memory[1 << 18];
   ASSERT_LT(file.size() + 1, sizeof memory);
   for (const size_t begin : {0, 1}) {
     for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead}) {
@@ -228,7 +228,7 @@ TEST_F(Map, refuses_every_truncation) {
 TEST(Header, refuses_another_version_by_both_numbers) {
   test::Bytes file = test::sum_model().build();
   test::put<uint32_t>(file, 8, 1);
-  expect(status_of(file), Code::kUnsupportedVersion, "test.mote: version = 1: this runner reads version 3");
+  expect(status_of(file), Code::kUnsupportedVersion, "test.mote: version = 1: this runner reads version 4");
 }
 
 TEST(Header, refuses_fields_that_are_wrong) {

@@ -174,7 +174,7 @@ TEST(Verify, rejects_weight_formats_that_do_not_exist) {
 }
 TEST(Verify, rejects_a_quantized_weight_that_is_no_matrix_of_whole_groups) {
   const auto quantize = [](fb::WeightT& weight, std::vector<int64_t> shape) {
-    weight.dtype = fb::DType::uint8;
+    weight.dtype = fb::DType::int8;
     weight.bits = 4;
     weight.group_size = 32;
     weight.shape = std::move(shape);
@@ -465,7 +465,7 @@ TEST(Verify, rejects_a_view_of_a_quantized_weight) {
       [](fb::ProgramT& p) {
         fb::ValueT& weight = value(p, 0, kEmbeddingWeight);
         weight.weight = 2;
-        weight.dtype = fb::DType::uint8;
+        weight.dtype = fb::DType::int8;
         weight.shape = {constant(16), constant(32)};
         value(p, 0, kRow).alias_of = kEmbeddingWeight;
       },

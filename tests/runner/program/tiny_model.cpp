@@ -38,11 +38,12 @@ int32_t random_tiles(ProgramBuilder& builder, std::mt19937& random, const std::s
   Bytes bytes(static_cast<size_t>((rows + kTileRows - 1) / kTileRows) * block);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   const auto tile = static_cast<size_t>(tile_bytes(bits, kGroup));
+  const auto most = static_cast<unsigned>(weight_format(bits).max_multiplier);
   for (size_t begin = 0; begin < bytes.size(); begin += block) {
     for (size_t end = tile; end < block; end += tile) {
       for (size_t row = 1; row <= kTileRows; ++row) {
         bytes[begin + end - row] =
-            static_cast<std::byte>(random() % static_cast<unsigned>(weight_format(bits).max_multiplier + 1));
+            static_cast<std::byte>(static_cast<int>(random() % (2 * most + 1)) - static_cast<int>(most));
       }
     }
   }
