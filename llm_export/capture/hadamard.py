@@ -13,9 +13,9 @@ from torch import Tensor
 def hadamard(x: Tensor) -> Tensor:
     """Rotates each row of x, float32 [.., K]; the dot product of two rows stays as it is.
 
-    With P the largest power of two up to K: turns columns 0 .. P - 1, then K - P .. K - 1 if K is no power of two. A turn
-    flips signs by the Rudin-Shapiro sequence and takes the Walsh-Hadamard transform in its natural order, divided by
-    sqrt(P). Without the signs, the second turn would gather again what the first one spread.
+    With P the largest power of two up to K: turns columns 0 .. P - 1, then K - P .. K - 1 if K is no power of two. A
+    turn flips signs by the Rudin-Shapiro sequence and takes the Walsh-Hadamard transform in its natural order, divided
+    by sqrt(P). Without the signs, the second turn would gather again what the first one spread.
     """
     for start, size in _turns(x.shape[-1]):
         part = _transform(x[..., start : start + size] * _signs(size))

@@ -1,0 +1,66 @@
+"""What quantize decides for the weights of a captured model."""
+
+import pytest
+
+from llm_export.api import export
+from llm_export.checkpoint import open_checkpoint
+from llm_export.quantize import Override, Recipe, quantize
+from llm_runner import Model
+from tests.captures import captured
+from tests.contracts.architectures import save_tiny_checkpoint
+
+QUERY, HEAD, TABLE = "model.layers.0.self_attn.q_proj.weight", "lm_head.weight", "model.embed_tokens.weight"
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """model type -> the captured tiny model; llama has a head of its own, gemma2 a tied one."""
+    found = {}
+    for name in ("llama", "gemma2"):
+        folder = tmp_path_factory.mktemp(name)
+        save_tiny_checkpoint(name, folder)
+        found[name] = captured(open_checkpoint(folder))
+    return found
+
+
+def activations_of(quantized):
+    return {name: spec.activations for spec in quantized.weights.values() for name in spec.sources}
+
+
+def test_inputs_that_are_rounded_are_rotated_first(graphs):
+    found = activations_of(quantize(graphs["llama"], Recipe("8da4w")))
+    assert found[QUERY] == found[HEAD] == "rotated_int8"
+    assert found[TABLE] == "float", "nothing multiplies an input by it"
+    assert activations_of(quantize(graphs["gemma2"], Recipe("8da4w")))[TABLE] == "rotated_int8", "it is the head too"
+
+
+@pytest.mark.parametrize("recipe", ["4w", "8w", "none"])
+def test_inputs_that_stay_floats_are_not_rotated(graphs, recipe):
+    assert set(activations_of(quantize(graphs["llama"], Recipe(recipe))).values()) == {"float"}
+
+
+def test_rotation_can_be_left_out(graphs):
+    for quantized in (
+        quantize(graphs["llama"], Recipe("8da4w", rotation=False)),
+        quantize(graphs["llama"], Recipe("8da4w"), rotated=False),
+    ):
+        assert activations_of(quantized)[QUERY] == "int8"
+
+
+def test_an_override_of_float_inputs_is_not_rotated(graphs):
+    quantized = quantize(graphs["llama"], Recipe("8da4w"), [Override.parse("*.q_proj=4w")])
+    assert activations_of(quantized)[QUERY] == "float"
+
+
+def test_multipliers_have_signs_unless_something_cannot_take_them(graphs):
+    assert all(spec.signed for spec in quantize(graphs["llama"], Recipe()).weights.values())
+    assert not any(spec.signed for spec in quantize(graphs["llama"], Recipe(), signed=False).weights.values())
+
+
+def test_a_file_says_whether_its_inputs_are_rotated(tmp_path):
+    save_tiny_checkpoint("llama", tmp_path / "checkpoint")
+    recipes = []
+    for rotation in (True, False):
+        export(tmp_path / "checkpoint", tmp_path / "x.mote", rotation=rotation, check="off")
+        recipes.append(Model.load(tmp_path / "x.mote").describe()["provenance"]["recipe"])
+    assert "rotation=no" not in recipes[0] and recipes[1].endswith("rotation=no")
