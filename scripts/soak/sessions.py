@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import tempfile
@@ -188,7 +189,8 @@ def sanitized_kernels(size: Size) -> list[Figure]:
     ):
         if needs and needs not in features:
             continue
-        command = ["ctest", "--test-dir", ROOT / "build" / "asan", "-R", KERNEL_TESTS, "--output-on-failure"]
+        command = ["ctest", "--test-dir", ROOT / "build" / "asan", "-R", KERNEL_TESTS]
+        command += ["--output-on-failure", "--parallel", os.cpu_count() or 1]
         variables = {"MOTE_CPU_FEATURES": mask} if mask else {}
         done = run(command, **variables)
         tests = re.search(r"tests passed, (\d+) tests failed out of (\d+)", done.stdout)
