@@ -6,6 +6,8 @@ over all channels, and a linear whose rows are rotated likewise gives the same r
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -36,6 +38,7 @@ def _turns(columns: int) -> list[tuple[int, int]]:
     return [(0, size)] if size == columns else [(0, size), (columns - size, size)]
 
 
+@cache  # asked for once a block of rows
 def _signs(count: int) -> Tensor:
     """The Rudin-Shapiro sequence: -1 where an index has an odd number of neighbouring ones in binary."""
     neighbours = torch.arange(count) & torch.arange(count) >> 1

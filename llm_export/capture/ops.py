@@ -96,7 +96,8 @@ def quantize_activations(x: Tensor) -> Tensor:
     return (codes - zero_point) * scale
 
 
-def _activations(x: Tensor, activations: str) -> Tensor:
+def round_input(x: Tensor, activations: str) -> Tensor:
+    """Does to the input [.., K] of a product what its attribute `activations` says: docs/ops.md."""
     if activations == "float":
         return x
     if activations == "int8":
@@ -126,7 +127,7 @@ def linear(
     norm_unit_offset=0,
 ):  # fmt: skip
     x = _normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
-    y = F.linear(_activations(x, activations), weight, bias)
+    y = F.linear(round_input(x, activations), weight, bias)
     return y if residual is None else y + residual
 
 
@@ -140,7 +141,7 @@ def gated_linear(
     norm_unit_offset=0,
 ):  # fmt: skip
     x = _normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
-    gate, up = F.linear(_activations(x, activations), weight, bias).chunk(2, dim=-1)
+    gate, up = F.linear(round_input(x, activations), weight, bias).chunk(2, dim=-1)
     return GATES[function](gate) * up
 
 
@@ -271,9 +272,9 @@ def moe_experts(
     for expert in indices.unique().tolist():
         rows, slots = torch.where(indices == expert)
         bias = None if gate_up_bias is None else gate_up_bias[expert]
-        y = F.linear(_activations(x[rows], activations), gate_up[expert], bias)
+        y = F.linear(round_input(x[rows], activations), gate_up[expert], bias)
         y = gate_experts(y, function, layout, limit, alpha)
         bias = None if down_bias is None else down_bias[expert]
-        y = F.linear(_activations(y, activations), down[expert], bias)
+        y = F.linear(round_input(y, activations), down[expert], bias)
         out.index_add_(0, rows, y * weights[rows, slots, None].to(y.dtype))
     return out

@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoModelForCausalLM
 
 from llm_export.capture import architectures, parameters_on_meta
 from llm_export.capture.hadamard import hadamard, inverse_hadamard
-from llm_export.capture.ops import quantize_activations
+from llm_export.capture.ops import round_input
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import QuantizedWeight, quantize_for
@@ -133,11 +133,10 @@ class Oracle:
         for module in unit.modules():
             weight = module._parameters.get("weight")
             spec = self._specs.get(id(weight)) if weight is not None else None
-            if spec is None or spec.activations == "float" or not _multiplies_itself(module):
-                continue
-            if spec.is_rotated:
-                module.register_forward_pre_hook(lambda module, args: (hadamard(args[0]), *args[1:]))
-            module.register_forward_pre_hook(lambda module, args: (quantize_activations(args[0]), *args[1:]))
+            if spec is not None and _multiplies_itself(module):
+                module.register_forward_pre_hook(
+                    lambda module, args, activations=spec.activations: (round_input(args[0], activations), *args[1:])
+                )
 
     def _load(self, slots: list[tuple[nn.Module, str, nn.Parameter]]) -> None:
         loaded: dict[int, Tensor] = {}
@@ -175,10 +174,8 @@ class Oracle:
     def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
         stored = self.reader.rows(self._source[id(module.weight)])
         spec = self._specs[id(module.weight)]
-        if spec is not None and spec.is_rotated:
-            x = hadamard(x)
-        if spec is not None and spec.activations != "float":
-            x = quantize_activations(x)
+        if spec is not None:
+            x = round_input(x, spec.activations)
         output = torch.empty(*x.shape[:-1], stored.shape[0])
         step = BLOCKED_ELEMENTS // stored.shape[1]
         for start in range(0, stored.shape[0], step):
