@@ -348,6 +348,8 @@ std::vector<double> to_doubles(const Owned& tensor) {
   return values;
 }
 
+namespace {
+
 void rotate_row(float* row, int64_t width) {
   const auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(width)));
   const auto turn = [&](float* x) {
@@ -368,6 +370,8 @@ void rotate_row(float* row, int64_t width) {
   turn(row);
   if (size != width) turn(row + width - size);
 }
+
+}  // namespace
 
 Owned rotated_rows(const Owned& x) {
   std::vector<float> values(x.as<float>(), x.as<float>() + x.tensor.num_elements());

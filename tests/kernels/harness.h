@@ -115,7 +115,6 @@ std::vector<double> to_doubles(const Owned& tensor);  // row-major, whatever the
 // Float rows as int8 activations stand for them: (code - zero) * scale.
 std::vector<double> quantised_rows(const Owned& x);
 // Contiguous rows, rotated as docs/ops.md says, in float32.
-void rotate_row(float* row, int64_t width);
 Owned rotated_rows(const Owned& x);
 // [T, K] x [N, K]: x W^T
 std::vector<double> multiply_rows(const std::vector<double>& x, const std::vector<double>& weight, int64_t n,
