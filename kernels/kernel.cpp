@@ -16,11 +16,6 @@ std::vector<const Kernel*>& registry() {
   return kernels;
 }
 
-std::string describe(const WeightKind& format) {
-  if (format.bits == 0) return dtype_name(format.dtype);
-  return std::to_string(format.bits) + " bits in groups of " + std::to_string(format.group_size);
-}
-
 // Does the list of names hold this one?
 bool holds(std::string_view list, std::string_view name) {
   while (!list.empty()) {
@@ -70,6 +65,17 @@ std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tok
 }
 
 }  // namespace
+
+std::string describe(const WeightKind& kind) {
+  if (kind.bits == 0) return dtype_name(kind.dtype);
+  const TileScales& scales = kind.scales;
+  std::string text = scales.codebook != nullptr ? "a codebook" : std::to_string(kind.bits) + " bits";
+  text += " in groups of " + std::to_string(kind.group_size);
+  if (scales.columns != 0) text += " with float16 scales of " + std::to_string(scales.columns);
+  if (scales.offset == WeightOffset::kMinimum) text += " and minimums";
+  if (scales.offset == WeightOffset::kZero) text += " and zero points";
+  return text;
+}
 
 void register_kernel(const Kernel* kernel) { registry().push_back(kernel); }
 

@@ -18,10 +18,14 @@ struct WeightKind {
   DType dtype = DType::kFloat32;
   int bits = 0;  // 0: dense
   int64_t group_size = 0;
+  TileScales scales;
 
-  static WeightKind of(const Tensor& weight) { return {weight.dtype, weight.bits, weight.group_size}; }
+  static WeightKind of(const Tensor& weight) {
+    return {weight.dtype, weight.bits, weight.group_size, weight.scales};
+  }
   bool operator==(const WeightKind&) const = default;
 };
+std::string describe(const WeightKind& kind);  // for messages and logs
 
 struct Kernel {
   std::string_view name;  // what it computes and its instructions: codes_panels_avx512vnni

@@ -37,7 +37,7 @@ struct StateShape {
   Tensor recurrent;  // sizes only
 };
 
-inline constexpr size_t kParamsBytes = 256;
+inline constexpr size_t kParamsBytes = 288;
 inline constexpr int64_t kMaximaBlock = 64;  // elements that share a maximum: see KernelContext::maxima
 
 inline int64_t num_maxima(int64_t width) { return (width + kMaximaBlock - 1) / kMaximaBlock; }

@@ -29,6 +29,20 @@ constexpr int64_t dtype_bytes(DType dtype) {
 
 const char* dtype_name(DType dtype);
 
+// What tiles add to scale * code: nothing, a minimum that a group has, or a group's zero point times its scale.
+// Same values as WeightOffset in llm_export/program/schema.fbs.
+enum class WeightOffset : uint8_t { kNone = 0, kMinimum, kZero };
+
+// The scales of tiles (docs/file-format.md). As it stands here: multipliers of row scales.
+struct TileScales {
+  int32_t columns = 0;  // of a row that share a float16 scale; 0: there are none
+  WeightOffset offset = WeightOffset::kNone;
+  bool of_rows = true;               // whether rows have float32 scales
+  const int8_t* codebook = nullptr;  // [16], what the codes of 4 bits stand for; nullptr: themselves
+
+  bool operator==(const TileScales&) const = default;
+};
+
 // A strided tensor. Strides count elements. `bits` != 0: quantised tiles of 16 rows x group_size columns
 // (docs/file-format.md); then `dtype` is the multipliers' and strides mean nothing.
 struct Tensor {
@@ -36,6 +50,7 @@ struct Tensor {
   DType dtype = DType::kFloat32;
   uint8_t bits = 0;
   int32_t group_size = 0;
+  TileScales scales;
   int rank = 0;
   std::array<int64_t, kMaxRank> sizes{};
   std::array<int64_t, kMaxRank> strides{};

@@ -154,8 +154,8 @@ class Verifier {
   }
 
   Status check_form(const std::string& place, const GraphValue& value, const Tensor& tensor) const {
-    const bool is_matrix = is_weight_bits(tensor.bits) && tensor.rank == 2 && is_group_size(tensor.group_size) &&
-                           tensor.size(1) % tensor.group_size == 0;
+    const bool is_matrix = is_weight_bits(tensor.bits) && tensor.scales.columns == 0 && tensor.rank == 2 &&
+                           is_group_size(tensor.group_size) && tensor.size(1) % tensor.group_size == 0;
     const bool is_dense =
         tensor.bits == 0 && tensor.rank >= 1 && tensor.is_contiguous() &&
         (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16);

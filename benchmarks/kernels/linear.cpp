@@ -1,11 +1,14 @@
 // Times the products of mote.linear with cold weights beside what the machine can read and multiply in the same run.
 //   bench_linear [rows columns]... [--bits N] [--group N] [--activations int8|float] [--threads 1,2] [--tokens 1,2,...]
-//   [--repeats N]
+//   [--repeats N] [--scales row,half,minimum,zero,codebook,blocks]
+// Scales other than those of rows are float16 ones of a group, `blocks` those of 256 columns with multipliers; their
+// activations are grouped_int8 where they are int8. All are timed in turn.
 // Prints one JSON object a line: first the machine's limits, then each case with the median of its repeats.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -32,6 +35,7 @@ struct Flags {
   int64_t bits = 4;
   int64_t group_size = 32;
   std::string activations = "int8";
+  std::vector<std::string> scales = {"row"};
   int64_t repeats = 5;
 };
 
@@ -40,6 +44,25 @@ std::vector<int64_t> numbers(const std::string& text) {
   std::stringstream stream(text);
   for (std::string part; std::getline(stream, part, ',');) list.push_back(std::stoll(part));
   return list;
+}
+
+std::vector<std::string> names(const std::string& text) {
+  std::vector<std::string> list;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) list.push_back(part);
+  return list;
+}
+
+TileScales scales_of(const std::string& name, int64_t group_size) {
+  static constexpr int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  const auto group = static_cast<int32_t>(group_size);
+  if (name == "row") return {};
+  if (name == "half") return {group, WeightOffset::kNone, false, nullptr};
+  if (name == "minimum") return {group, WeightOffset::kMinimum, false, nullptr};
+  if (name == "zero") return {group, WeightOffset::kZero, false, nullptr};
+  if (name == "codebook") return {group, WeightOffset::kNone, false, kCodebook};
+  if (name == "blocks") return {256, WeightOffset::kNone, false, nullptr};
+  throw std::invalid_argument("--scales " + name);
 }
 
 Flags parse(int argc, char** argv) {
@@ -57,6 +80,8 @@ Flags parse(int argc, char** argv) {
       flags.group_size = std::stoll(value);
     else if (name == "--activations")
       flags.activations = value;
+    else if (name == "--scales")
+      flags.scales = names(value);
     else if (name == "--repeats")
       flags.repeats = std::stoll(value);
     else if (name == "--threads")
@@ -80,25 +105,28 @@ double median(std::vector<double> times) {
 // One linear layer, over as many equal weights as it takes to be cold.
 class Layer {
  public:
-  Layer(const Flags& flags, int64_t rows, int64_t columns) : activations_(flags.activations) {
+  Layer(const Flags& flags, const std::string& scales, int64_t rows, int64_t columns)
+      : activations_(scales != "row" && flags.activations == "int8" ? "grouped_int8" : flags.activations),
+        scales_(scales) {
+    weight_.scales = scales_of(scales, flags.group_size);
     weight_.bits = static_cast<uint8_t>(flags.bits);
     weight_.group_size = static_cast<int32_t>(flags.group_size);
-    weight_.dtype = DType::kUint8;
+    weight_.dtype = DType::kInt8;
     weight_.rank = 2;
     weight_.sizes = {rows, columns};
     weight_.set_contiguous_strides();
-    const int64_t block = block_bytes(static_cast<int>(flags.bits), flags.group_size, columns / flags.group_size);
-    bytes_ = static_cast<size_t>(rows / kTileRows * block);
+    bytes_ = static_cast<size_t>(matrix_bytes(weight_));
     copies_ = std::max<size_t>(2, kColdBytes / bytes_);
     memory_.resize(copies_ * bytes_);
     std::minstd_rand random(7);
     for (size_t i = 0; i < memory_.size(); i += 4) {
-      const auto word =
-          (static_cast<uint32_t>(random()) & 0x00ffffffu) | 0x38000000u;  // as float32: small and positive
+      // As float32 and as float16: small and positive.
+      const auto word = (static_cast<uint32_t>(random()) & 0x00ff00ffu) | 0x38002c00u;
       std::memcpy(memory_.data() + i, &word, 4);
     }
   }
 
+  const std::string& scales() const { return scales_; }
   double bytes() const { return static_cast<double>(bytes_); }
   int64_t rows() const { return weight_.size(0); }
   int64_t columns() const { return weight_.size(1); }
@@ -141,7 +169,7 @@ class Layer {
     return tensor;
   }
 
-  std::string activations_;
+  std::string activations_, scales_;
   Tensor weight_;
   size_t bytes_ = 0, copies_ = 0, next_ = 0;
   std::vector<std::byte> memory_, scratch_;
@@ -154,28 +182,38 @@ void run(const Flags& flags) {
     auto pool = make_thread_pool(static_cast<int>(num_threads));
     if (!pool.ok()) throw std::runtime_error(pool.status().message());
     for (size_t s = 0; s + 1 < flags.shapes.size(); s += 2) {
-      Layer layer(flags, flags.shapes[s], flags.shapes[s + 1]);
-      std::vector<std::vector<double>> times(flags.tokens.size());
+      std::deque<Layer> layers;
+      for (const std::string& scales : flags.scales) {
+        layers.emplace_back(flags, scales, flags.shapes[s], flags.shapes[s + 1]);
+      }
+      const size_t each = flags.tokens.size();
+      std::vector<std::vector<double>> times(layers.size() * each);
       std::vector<double> read, multiply;
       for (int64_t repeat = 0; repeat < flags.repeats; ++repeat) {
         const Result<Limits> limits = measure_limits(**pool);
         if (!limits.ok()) throw std::runtime_error(limits.status().message());
         read.push_back((*limits).read_gb_s);
         multiply.push_back((*limits).int8_gmac_s);
-        for (size_t i = 0; i < times.size(); ++i) {
-          for (int again = 0; again < 3; ++again) times[i].push_back(layer.time(flags.tokens[i], **pool));
+        for (size_t i = 0; i < each; ++i) {
+          for (int again = 0; again < 3; ++again) {
+            for (size_t l = 0; l < layers.size(); ++l) {
+              times[l * each + i].push_back(layers[l].time(flags.tokens[i], **pool));
+            }
+          }
         }
       }
       std::printf("{\"threads\": %lld, \"read_gb_s\": %.1f, \"int8_gmac_s\": %.1f}\n",
                   static_cast<long long>(num_threads), median(read), median(multiply));
       for (size_t i = 0; i < times.size(); ++i) {
+        const Layer& layer = layers[i / each];
+        const int64_t tokens = flags.tokens[i % each];
         const double time = median(times[i]);
-        const double gmac_s = static_cast<double>(layer.rows() * layer.columns() * flags.tokens[i]) * 1e-9 / time;
+        const double gmac_s = static_cast<double>(layer.rows() * layer.columns() * tokens) * 1e-9 / time;
         std::printf(
-            "{\"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, \"gb_s\": %.1f, \"gmac_s\": %.1f, "
+            "{\"scales\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, \"gb_s\": %.1f, \"gmac_s\": %.1f, "
             "\"of_read\": %.2f, \"of_int8\": %.2f}\n",
-            static_cast<long long>(layer.rows()), static_cast<long long>(layer.columns()),
-            static_cast<long long>(flags.tokens[i]), time * 1e6, layer.bytes() * 1e-9 / time, gmac_s,
+            layer.scales().c_str(), static_cast<long long>(layer.rows()), static_cast<long long>(layer.columns()),
+            static_cast<long long>(tokens), time * 1e6, layer.bytes() * 1e-9 / time, gmac_s,
             layer.bytes() * 1e-9 / time / median(read), gmac_s / median(multiply));
       }
     }

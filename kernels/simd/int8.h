@@ -37,9 +37,9 @@ MOTE_INLINE void unroll(const Function& function) {
   unroll_list(std::make_integer_sequence<int, kCount>(), function);
 }
 
-// Unpacks columns [32 chunk, 32 chunk + 32) of a tile (docs/file-format.md): four of them, in order, to each quad.
+// code_at of columns [32 chunk, 32 chunk + 32) of a tile (docs/file-format.md): four of them, in order, to each quad.
 template <int kBits>
-MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
+MOTE_INLINE void unpack_digits(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
   constexpr int kWide = kBits & 4 ? 4 : 0, kMiddle = kBits & 2 ? 2 : 0;
   const std::byte* wide = tile + chunk * 64 * 4;
   const std::byte* middle = tile + group_size * 2 * kWide + chunk * 64 * 2;
@@ -56,8 +56,16 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
       if constexpr ((kBits & 1) != 0) codes = codes | field<1, j, kBits == 1 ? 1 : kWide + kMiddle>(load_bytes(narrow));
       quads[j] = codes;
     }
-    if constexpr (kCodesAreSigned) quads[j] = subtract(quads[j], code_offset(kBits));
   });
+}
+
+// The same as dot4 takes them.
+template <int kBits>
+MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
+  unpack_digits<kBits>(tile, group_size, chunk, quads);
+  if constexpr (kCodesAreSigned) {
+    unroll<kQuads>([&](auto j) { quads[j] = subtract(quads[j], code_offset(kBits)); });
+  }
 }
 
 // multiplier * code of 16 rows as bytes that dot4 takes: signed if kCodesAreSigned, else with kProductOffset added.

@@ -41,6 +41,10 @@ MOTE_INLINE Bytes64 multiply_pairs(Bytes64 x, Bytes64 y) {
   return {_mm256_mullo_epi16(x.a, y.a), _mm256_mullo_epi16(x.b, y.b)};
 }
 MOTE_INLINE Bytes64 add_pairs(Bytes64 x, Bytes64 y) { return {_mm256_add_epi16(x.a, y.a), _mm256_add_epi16(x.b, y.b)}; }
+// table[index % 16] for each byte, where the table stands four times in 64 bytes.
+MOTE_INLINE Bytes64 lookup_bytes(Bytes64 table, Bytes64 index) {
+  return {_mm256_shuffle_epi8(table.a, index.a), _mm256_shuffle_epi8(table.b, index.b)};
+}
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

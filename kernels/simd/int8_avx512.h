@@ -27,6 +27,8 @@ MOTE_INLINE Bytes64 subtract(Bytes64 a, int b) {
 MOTE_INLINE Bytes64 as_bytes(I32x16 x) { return {x.v}; }
 MOTE_INLINE Bytes64 multiply_pairs(Bytes64 a, Bytes64 b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
 MOTE_INLINE Bytes64 add_pairs(Bytes64 a, Bytes64 b) { return {_mm512_add_epi16(a.v, b.v)}; }
+// table[index % 16] for each byte, where the table stands four times in 64 bytes.
+MOTE_INLINE Bytes64 lookup_bytes(Bytes64 table, Bytes64 index) { return {_mm512_shuffle_epi8(table.v, index.v)}; }
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

@@ -40,6 +40,16 @@ MOTE_INLINE Bytes64 multiply_pairs(const Bytes64& a, const Bytes64& b) {
 MOTE_INLINE Bytes64 add_pairs(const Bytes64& a, const Bytes64& b) {
   return {{a.v[0] + b.v[0], a.v[1] + b.v[1], a.v[2] + b.v[2], a.v[3] + b.v[3]}};
 }
+// table[index % 16] for each byte, where the table stands four times in 64 bytes.
+MOTE_INLINE Bytes64 lookup_bytes(const Bytes64& table, const Bytes64& index) {
+  uint8_t from[64], at[64], to[64];
+  std::memcpy(from, table.v, sizeof(from));
+  std::memcpy(at, index.v, sizeof(at));
+  for (int i = 0; i < 64; ++i) to[i] = from[at[i] % 16];
+  Bytes64 result;
+  std::memcpy(result.v, to, sizeof(to));
+  return result;
+}
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

@@ -44,6 +44,10 @@ MOTE_INLINE Bytes64 as_bytes(const I32x16& x) {
 MOTE_INLINE Bytes64 multiply_bytes(const Bytes64& a, const Bytes64& b) {
   return each_bytes([&](int i) { return vmulq_s8(a.v[i], b.v[i]); });
 }
+// table[index % 16] for each byte, where the table stands four times in 64 bytes.
+MOTE_INLINE Bytes64 lookup_bytes(const Bytes64& table, const Bytes64& index) {
+  return each_bytes([&](int i) { return vqtbl1q_s8(table.v[i], vreinterpretq_u8_s8(index.v[i])); });
+}
 
 // The kIndex-th field of kWidth bits of each byte, moved to bit kTo.
 template <int kWidth, int kIndex, int kTo>

@@ -99,14 +99,14 @@ Status expect_weight(const Tensor& tensor, const char* name, int rank) {
     MOTE_REQUIRE(tensor.is_contiguous(), kBad, "%s is strided: must be contiguous", name);
     return Status();
   }
-  MOTE_REQUIRE(is_weight_bits(tensor.bits), kBad, "%s has %d bits: must be 1..8", name, tensor.bits);
   MOTE_REQUIRE(tensor.dtype == DType::kInt8, kBad, "%s has multipliers of %s: must be int8", name,
                dtype_name(tensor.dtype));
-  MOTE_REQUIRE(is_group_size(tensor.group_size), kBad, "%s: group_size = %d: must be 32, 64, 128 or 256", name,
-               tensor.group_size);
-  MOTE_REQUIRE(tensor.size(-1) % tensor.group_size == 0, kBad,
-               "%s has %lld columns: must be a multiple of group_size %d", name,
-               static_cast<long long>(tensor.size(-1)), tensor.group_size);
+  const char* error = tile_error(tensor.bits, tensor.group_size, tensor.scales);
+  MOTE_REQUIRE(error == nullptr, kBad, "%s: bits = %d, group_size = %d, scale_columns = %d: %s", name, tensor.bits,
+               tensor.group_size, tensor.scales.columns, error);
+  const int64_t unit = column_unit(tensor.group_size, tensor.scales);
+  MOTE_REQUIRE(tensor.size(-1) % unit == 0, kBad, "%s has %lld columns: must be a multiple of %lld", name,
+               static_cast<long long>(tensor.size(-1)), static_cast<long long>(unit));
   return Status();
 }
 

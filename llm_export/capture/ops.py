@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from llm_export.capture.hadamard import hadamard, inverse_hadamard
 from llm_export.errors import ArgumentError, ProgramError
+from llm_export.program.formats import INPUT_GROUP
 
 library = torch.library.Library("mote", "DEF")
 
@@ -96,6 +97,15 @@ def quantize_activations(x: Tensor) -> Tensor:
     return (codes - zero_point) * scale
 
 
+def quantize_groups(x: Tensor) -> Tensor:
+    """Rounds each 32 columns of x [.., K] to int8 with a scale of their own, the largest magnitude / 127."""
+    groups = x.unflatten(-1, (-1, INPUT_GROUP))
+    scale = groups.abs().amax(-1, keepdim=True) / 127.0
+    scale = torch.where(scale < torch.finfo(torch.float32).smallest_normal, 0.0, scale)
+    codes = torch.round(groups * torch.where(scale > 0, 1.0 / scale, 0.0)).clamp(-127, 127)
+    return (codes * scale).flatten(-2)
+
+
 def round_input(x: Tensor, activations: str) -> Tensor:
     """Does to the input [.., K] of a product what its attribute `activations` says: docs/ops.md."""
     if activations == "float":
@@ -104,7 +114,11 @@ def round_input(x: Tensor, activations: str) -> Tensor:
         return quantize_activations(x)
     if activations == "rotated_int8":
         return quantize_activations(hadamard(x))
-    raise ArgumentError(f"activations = '{activations}': must be 'float', 'int8' or 'rotated_int8'")
+    if activations == "grouped_int8":
+        return quantize_groups(x)
+    raise ArgumentError(
+        f"activations = '{activations}': must be 'float', 'int8', 'rotated_int8' or 'grouped_int8'"
+    )
 
 
 def _normed(x: Tensor, norm: str, weight: Tensor | None, eps: float, unit_offset: int) -> Tensor:

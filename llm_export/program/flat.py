@@ -29,7 +29,7 @@ from llm_export.program.instructions import (
     Value,
     storage_roots,
 )
-from llm_export.program.specs import StateSpec, WeightSpec
+from llm_export.program.specs import StateSpec, TileScales, WeightSpec
 
 DTYPES = {
     torch.float32: fb.DType.float32,
@@ -172,9 +172,12 @@ def _state(state: StateSpec) -> fb.StateT:
 
 
 def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
+    scales = spec.scales or TileScales(0, of_rows=True)
     return _table(
         fb.WeightT, name=spec.name, dtype=DTYPES[torch.int8 if spec.bits else spec.dtype], bits=spec.bits,
         groupSize=spec.group_size if spec.bits else 0, shape=list(spec.shape), offset=offset, bytes=stored_bytes(spec),
+        scaleColumns=scales.columns, low=getattr(fb.WeightOffset, scales.offset), rowScales=scales.of_rows,
+        codebook=list(scales.codebook) or None,
     )  # fmt: skip
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_export.program.specs import WeightSpec
+from llm_export.program.specs import TileScales, WeightSpec
 
 TILE_ROWS = 16
 GROUP_SIZES = (32, 64, 128, 256)
 MULTIPLIER_BYTES = 1  # int8, a row of a tile
 ROW_SCALE_BYTES = 4  # float32, a row
+HALF_BYTES = 2  # float16
+MIN_TILE_COLUMNS = 32
+INPUT_GROUP = 32  # columns of an input that share a scale where it is quantised in groups
 WEIGHT_ALIGNMENT = 64
 
 DENSE_BYTES = {
@@ -58,6 +61,60 @@ FORMATS = {
 }
 
 
+@dataclass(frozen=True)
+class TileLayout:
+    """Where the parts of TILE_ROWS rows with float16 scales lie; TileLayout in kernels/formats.h."""
+
+    bits: int
+    group_size: int
+    scales: TileScales
+
+    @property
+    def tile_columns(self) -> int:
+        return max(self.group_size, MIN_TILE_COLUMNS)
+
+    @property
+    def groups_per_tile(self) -> int:
+        return self.tile_columns // self.group_size
+
+    @property
+    def has_multipliers(self) -> bool:
+        return self.scales.columns > self.group_size
+
+    @property
+    def has_lows(self) -> bool:
+        return self.scales.offset == "zero" or (self.scales.offset == "minimum" and self.has_multipliers)
+
+    @property
+    def code_bytes(self) -> int:
+        return TILE_ROWS * self.tile_columns * self.bits // 8
+
+    @property
+    def tile_bytes(self) -> int:
+        return self.code_bytes + TILE_ROWS * self.groups_per_tile * (self.has_multipliers + self.has_lows)
+
+    @property
+    def span_columns(self) -> int:
+        return max(self.scales.columns, self.tile_columns)
+
+    @property
+    def tiles_per_span(self) -> int:
+        return self.span_columns // self.tile_columns
+
+    @property
+    def scale_bytes(self) -> int:
+        return TILE_ROWS * HALF_BYTES * (self.span_columns // self.scales.columns)
+
+    @property
+    def span_bytes(self) -> int:
+        return self.tiles_per_span * self.tile_bytes + self.scale_bytes * (1 + (self.scales.offset == "minimum"))
+
+    def block_bytes(self, columns: int) -> int:
+        """Bytes of TILE_ROWS whole rows."""
+        rows = TILE_ROWS * ROW_SCALE_BYTES if self.scales.of_rows else 0
+        return columns // self.span_columns * self.span_bytes + rows
+
+
 def padded_rows(num_rows: int) -> int:
     return -(-num_rows // TILE_ROWS) * TILE_ROWS
 
@@ -68,4 +125,6 @@ def stored_bytes(spec: WeightSpec) -> int:
         return math.prod(spec.shape) * DENSE_BYTES[spec.dtype]
     *matrices, rows, columns = spec.shape
     blocks = math.prod(matrices) * padded_rows(rows) // TILE_ROWS
+    if spec.scales is not None:
+        return blocks * TileLayout(spec.bits, spec.group_size, spec.scales).block_bytes(columns)
     return blocks * FORMATS[spec.bits].block_bytes(columns, spec.group_size)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,40 @@ class StateSpec:
 
 
 @dataclass(frozen=True)
+class TileScales:
+    """Float16 scales of tiles; docs/file-format.md."""
+
+    columns: int  # of a row that share one; a multiple of the group size
+    offset: str = "none"  # "minimum": groups have one; "zero": groups have a zero point
+    of_rows: bool = False  # whether rows have float32 scales too
+    codebook: tuple[int, ...] = ()  # 16 int8, what codes of 4 bits stand for; empty: themselves
+
+
+@dataclass(frozen=True)
+class StoredFormat:
+    """How a checkpoint that is quantized already stores a weight, where tiles hold its very numbers."""
+
+    bits: int
+    group_size: int
+    scales: TileScales
+
+
+class StoredRows(NamedTuple):
+    """Whole rows of a weight in a StoredFormat.
+
+    A weight is scale * multiplier * code, then what its offset adds: minimum * low, or scale * low for zero points, then
+    times the row's scale. Absent parts are None: a multiplier or a low of a minimum of each group counts as 1.
+    """
+
+    digits: Tensor  # uint8 [N, K]: code + 2^(bits - 1); with minimums or a codebook, the code
+    scales: Tensor  # float16 [N, K / scales.columns]
+    multipliers: Tensor | None = None  # int8 [N, K / group_size]
+    minimums: Tensor | None = None  # float16 [N, K / scales.columns]
+    lows: Tensor | None = None  # int8 [N, K / group_size]
+    row_scales: Tensor | None = None  # float32 [N]
+
+
+@dataclass(frozen=True)
 class WeightSpec:
     """How one stored weight is made from the checkpoint.
 
@@ -36,7 +72,9 @@ class WeightSpec:
     group_size: int = 0
     per_channel: bool = False  # one scale a row: every multiplier is 1
     signed: bool = True  # multipliers may be negative
-    # "int8": consumers quantise their input per token; "rotated_int8": they rotate it first, and rows are rotated too
+    scales: TileScales | None = None  # of a weight that the checkpoint stores so; None: multipliers of row scales
+    # "int8": consumers quantise their input per token; "rotated_int8": they rotate it first, and rows are rotated too;
+    # "grouped_int8": they quantise it in groups of 32 columns
     activations: str = "float"
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
 

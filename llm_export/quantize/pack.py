@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from llm_export.program.formats import FORMATS, ROW_SCALE_BYTES, TILE_ROWS, padded_rows
+from llm_export.program.formats import FORMATS, HALF_BYTES, ROW_SCALE_BYTES, TILE_ROWS, TileLayout, padded_rows
+from llm_export.program.specs import StoredRows
 from llm_export.quantize.affine import QuantizedWeight
 
 
@@ -29,15 +30,63 @@ def pack(weight: QuantizedWeight, bits: int) -> Tensor:
     row_blocks = codes.shape[0] // TILE_ROWS
     blocks = torch.empty(row_blocks, FORMATS[bits].block_bytes(num_columns, group_size), dtype=torch.uint8)
     tiles = _tiles(blocks, num_groups)
-    digits = _digits(codes, bits)
-    for width, shift, start, stop in _planes(bits, group_size):
-        # A unit is the 4 bytes of one row in one 64-byte block.
-        units = _plane(digits, bits, width, shift).view(torch.int32)
-        units = units.view(row_blocks, TILE_ROWS, num_groups, -1).permute(0, 2, 3, 1)  # [.., groups, blocks, rows]
-        tiles.view(torch.int32)[..., start // 4 : stop // 4].unflatten(-1, (-1, TILE_ROWS)).copy_(units)
+    _write_codes(tiles[:, :, None], _digits(codes, bits), bits)
     tiles.view(torch.int8)[..., -TILE_ROWS:].copy_(multipliers.view(row_blocks, TILE_ROWS, num_groups).permute(0, 2, 1))
     blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].view(torch.float32).copy_(scales.view(row_blocks, TILE_ROWS))
     return blocks
+
+
+def pack_stored(rows: StoredRows, layout: TileLayout) -> Tensor:
+    """Packs whole rows with float16 scales; rows beyond the last multiple of 16 are of zeros.
+
+    Returns: uint8 [ceil(N / 16), layout.block_bytes(K)], contiguous
+    """
+    num_rows, num_columns = rows.digits.shape
+    padding = padded_rows(num_rows) - num_rows
+    if padding:
+        rows = StoredRows(*(part if part is None else _with_zero_rows(part, padding) for part in rows))
+    row_blocks, num_spans = rows.digits.shape[0] // TILE_ROWS, num_columns // layout.span_columns
+    blocks = torch.empty(row_blocks, layout.block_bytes(num_columns), dtype=torch.uint8)
+    spans = blocks[:, : num_spans * layout.span_bytes].unflatten(-1, (num_spans, -1))
+    tiles_end = layout.tiles_per_span * layout.tile_bytes
+    tiles = spans[..., :tiles_end].unflatten(-1, (layout.tiles_per_span, -1))
+    _write_codes(tiles, rows.digits, layout.bits)
+    start = layout.code_bytes
+    for part in (rows.multipliers, rows.lows):
+        if part is not None:
+            stop = start + TILE_ROWS * layout.groups_per_tile
+            places = tiles.view(torch.int8)[..., start:stop].unflatten(-1, (-1, TILE_ROWS))
+            start = stop
+            places.copy_(_by_row(part, places.shape))
+    start = tiles_end
+    for part in (rows.scales, rows.minimums):
+        if part is not None:
+            stop = start + layout.scale_bytes
+            halves = spans.view(torch.float16)[..., start // HALF_BYTES : stop // HALF_BYTES].unflatten(-1, (-1, TILE_ROWS))
+            start = stop
+            halves.copy_(_by_row(part, halves.shape))
+    if rows.row_scales is not None:
+        blocks[:, -TILE_ROWS * ROW_SCALE_BYTES :].view(torch.float32).copy_(rows.row_scales.view(row_blocks, TILE_ROWS))
+    return blocks
+
+
+def _with_zero_rows(part: Tensor, padding: int) -> Tensor:
+    return torch.cat([part, part.new_zeros((padding, *part.shape[1:]))])
+
+
+def _by_row(part: Tensor, shape: Sequence[int]) -> Tensor:
+    """[N, ..] with TILE_ROWS rows each in shape[0] blocks, as [shape[0], .., TILE_ROWS]."""
+    return part.view(shape[0], TILE_ROWS, *shape[1:-1]).movedim(1, -1)
+
+
+def _write_codes(tiles: Tensor, digits: Tensor, bits: int) -> None:
+    """Writes the planes of tiles [row_blocks, spans, tiles of a span, at least their codes' bytes]. digits: [N, K]"""
+    row_blocks, num_spans, per_span, _ = tiles.shape
+    for width, shift, start, stop in _planes(bits, digits.shape[1] // (num_spans * per_span)):
+        # A unit is the 4 bytes of one row in one 64-byte block.
+        units = _plane(digits, bits, width, shift).view(torch.int32)
+        places = tiles.view(torch.int32)[..., start // 4 : stop // 4].unflatten(-1, (-1, TILE_ROWS))
+        places.copy_(units.view(row_blocks, TILE_ROWS, num_spans, per_span, -1).movedim(1, -1))
 
 
 def unpack(blocks: Tensor, bits: int, group_size: int, num_rows: int) -> QuantizedWeight:

@@ -195,7 +195,13 @@ Json method(const fb::Program& program, const fb::Method& from) {
 
 std::string weight_format(const fb::Weight& weight) {
   if (weight.bits() == 0) return fb::EnumNameDType(weight.dtype());
-  return format("int%d group %d", weight.bits(), weight.group_size());
+  std::string name = weight.codebook() == nullptr ? format("int%d group %d", weight.bits(), weight.group_size())
+                                                  : format("codebook group %d", weight.group_size());
+  if (weight.scale_columns() == 0) return name;
+  name += weight.scale_columns() == weight.group_size() ? ", float16 scales"
+                                                        : format(", float16 scales of %d", weight.scale_columns());
+  if (weight.low() != fb::WeightOffset::none) name += format(", %s", fb::EnumNameWeightOffset(weight.low()));
+  return name;
 }
 
 Json weights(const fb::Program& program) {

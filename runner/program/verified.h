@@ -15,6 +15,9 @@ namespace mote {
 // The most tokens of any call, whatever a method's max_tokens says.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
 
+// The scales of a weight's tiles; its codebook is that of the file.
+TileScales tile_scales(const fb::Weight& weight);
+
 // A program that was verified; only `verify` makes one. Thread safety: immutable.
 class Verified {
  public:

@@ -86,6 +86,11 @@ Result<std::vector<std::byte>> Verified::copy(fb::SegmentKind kind) const {
   return copied;
 }
 
+TileScales tile_scales(const fb::Weight& weight) {
+  return {weight.scale_columns(), static_cast<WeightOffset>(weight.low()), weight.row_scales(),
+          weight.codebook() == nullptr ? nullptr : weight.codebook()->data()};
+}
+
 std::span<const std::byte> Verified::weight(uint32_t index) const {
   const fb::Weight* weight = program_->weights()->Get(index);
   return segment(fb::SegmentKind::weights)
@@ -98,6 +103,7 @@ Tensor Verified::weight_tensor(uint32_t index) const {
   tensor.dtype = static_cast<DType>(weight.dtype());
   tensor.bits = weight.bits();
   tensor.group_size = weight.group_size();
+  tensor.scales = tile_scales(weight);
   tensor.rank = static_cast<int>(weight.shape()->size());
   std::ranges::copy(*weight.shape(), tensor.sizes.begin());
   tensor.set_contiguous_strides();

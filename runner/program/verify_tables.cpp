@@ -83,8 +83,31 @@ Size weight_bytes(const fb::Weight& weight) {
   const auto& shape = *weight.shape();  // [N, K], or [E, N, K]: matrices padded to whole tiles each
   const Size matrices = shape.size() == 3 ? shape[0] : 1;
   const Size row_blocks = Size(shape[shape.size() - 2]).align_up(kTileRows).value() / kTileRows;
-  return matrices * row_blocks *
-         block_bytes(weight.bits(), weight.group_size(), shape[shape.size() - 1] / weight.group_size());
+  const TileLayout layout = {weight.bits(), weight.group_size(), tile_scales(weight)};
+  return matrices * row_blocks * layout.block_bytes(shape[shape.size() - 1]);
+}
+
+Status check_tiles(const Path& path, const fb::Weight& weight) {
+  if (weight.codebook() != nullptr && weight.codebook()->size() != kCodebookSize) {
+    return invalid(path, "codebook has %u values: must have %d", weight.codebook()->size(), kCodebookSize);
+  }
+  const TileScales scales = tile_scales(weight);
+  const char* error = tile_error(weight.bits(), weight.group_size(), scales);
+  if (error != nullptr) {
+    return invalid(path, "bits = %d, group_size = %d, scale_columns = %d, low = %d: %s", weight.bits(),
+                   weight.group_size(), weight.scale_columns(), static_cast<int>(weight.low()), error);
+  }
+  if (weight.dtype() != fb::DType::int8) {
+    return invalid(path, "dtype = %s: multipliers of quantised weights must be int8",
+                   fb::EnumNameDType(weight.dtype()));
+  }
+  const auto& shape = *weight.shape();
+  const int64_t unit = column_unit(weight.group_size(), scales);
+  if (shape.size() < 2 || shape.size() > 3 || shape[shape.size() - 1] % unit != 0) {
+    return invalid(path, "shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of %lld",
+                   static_cast<long long>(unit));
+  }
+  return {};
 }
 
 Status check_weight_format(const Path& path, const fb::Weight& weight) {
@@ -103,19 +126,11 @@ Status check_weight_format(const Path& path, const fb::Weight& weight) {
   if (weight.bits() == 0) {
     if (weight.group_size() != 0)
       return invalid(path, "group_size = %d: must be 0 for dense weights", weight.group_size());
+    if (weight.scale_columns() != 0)
+      return invalid(path, "scale_columns = %d: must be 0 for dense weights", weight.scale_columns());
     return {};
   }
-  if (!is_weight_bits(weight.bits())) return invalid(path, "bits = %d: must be 0..8", weight.bits());
-  const int group = weight.group_size();
-  if (!is_group_size(group)) { return invalid(path, "group_size = %d: must be 32, 64, 128 or 256", group); }
-  if (weight.dtype() != fb::DType::int8) {
-    return invalid(path, "dtype = %s: multipliers of quantised weights must be int8",
-                   fb::EnumNameDType(weight.dtype()));
-  }
-  if (shape.size() < 2 || shape.size() > 3 || shape[shape.size() - 1] % group != 0) {
-    return invalid(path, "shape: quantised weights must be [N, K] or [E, N, K] with K a multiple of %d", group);
-  }
-  return {};
+  return check_tiles(path, weight);
 }
 
 Status check_weight(const Path& path, const fb::Weight& weight, Size segment_bytes) {

@@ -171,6 +171,71 @@ Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed, 
   return tiles;
 }
 
+Tiles random_tiles(const Shape& shape, int bits, int group_size, const TileScales& scales, uint32_t seed) {
+  Tiles tiles;
+  std::mt19937 generator(seed);
+  const int64_t rows = shape[0], columns = shape[1], tile_columns = std::max(group_size, 32);
+  const int64_t span_columns = std::max<int64_t>(tile_columns, scales.columns), per_tile = tile_columns / group_size;
+  const bool minimum = scales.offset == WeightOffset::kMinimum, zero = scales.offset == WeightOffset::kZero;
+  const bool multiplied = scales.columns > group_size, has_lows = zero || (minimum && multiplied);
+  const int64_t code_bytes = 2 * bits * tile_columns;
+  const int64_t tile_bytes = code_bytes + 16 * per_tile * (int{multiplied} + int{has_lows});
+  const int64_t tiles_per_span = span_columns / tile_columns, halves = span_columns / scales.columns;
+  const int64_t span_bytes = tiles_per_span * tile_bytes + 32 * halves * (minimum ? 2 : 1);
+  const int64_t block_bytes = columns / span_columns * span_bytes + (scales.of_rows ? 64 : 0);
+  tiles.owned = make(DType::kInt8, shape);
+  tiles.owned.tensor.bits = static_cast<uint8_t>(bits);
+  tiles.owned.tensor.group_size = group_size;
+  tiles.owned.tensor.scales = scales;
+  tiles.owned.bytes.assign(static_cast<size_t>((rows + 15) / 16 * block_bytes), std::byte{0});
+  place(tiles.owned);
+  std::uniform_int_distribution<int> digits(0, (1 << bits) - 1), small(-32, 63);
+  std::uniform_real_distribution<float> real(-0.01f, 0.01f);
+  const auto half = [&](std::byte* to) {
+    const uint16_t stored = float32_to_float16(real(generator));
+    std::memcpy(to, &stored, sizeof(stored));
+    return static_cast<double>(float16_to_float32(stored));
+  };
+  const auto byte = [&](std::byte* to) {
+    const int value = small(generator);
+    *to = static_cast<std::byte>(value);
+    return static_cast<double>(value);
+  };
+  for (int64_t row = 0; row < rows; ++row) {
+    std::byte* block = tiles.owned.bytes.data() + row / 16 * block_bytes;
+    const int64_t r = row % 16;
+    float row_scale = 1;
+    if (scales.of_rows) {
+      row_scale = 0.25f + real(generator);
+      std::memcpy(block + columns / span_columns * span_bytes + 4 * r, &row_scale, 4);
+    }
+    double span_scale = 0, span_minimum = 0, scale = 0, low = 0;
+    for (int64_t k = 0; k < columns; ++k) {
+      std::byte* span = block + k / span_columns * span_bytes;
+      std::byte* tile = span + k % span_columns / tile_columns * tile_bytes;
+      std::byte* at = span + tiles_per_span * tile_bytes;
+      const int64_t group = k % tile_columns / group_size;
+      if (k % scales.columns == 0) {
+        const int64_t index = k % span_columns / scales.columns;
+        span_scale = half(at + 32 * index + 2 * r);
+        if (minimum) span_minimum = half(at + 32 * (halves + index) + 2 * r);
+      }
+      if (k % group_size == 0) {
+        scale = span_scale * (multiplied ? byte(tile + code_bytes + 16 * group + r) : 1);
+        const int64_t lows_at = code_bytes + (multiplied ? 16 * per_tile : 0);
+        const double number = has_lows ? byte(tile + lows_at + 16 * group + r) : 1;
+        low = minimum ? span_minimum * number : zero ? span_scale * number : 0;
+      }
+      const int stored = digits(generator);
+      place_code(tile, bits, tile_columns, r, k % tile_columns, static_cast<unsigned>(stored));
+      const int value = scales.codebook != nullptr ? scales.codebook[stored]
+                                                   : stored - (minimum ? 0 : 1 << (bits - 1));
+      tiles.values.push_back(static_cast<double>(row_scale) * (scale * value + low));
+    }
+  }
+  return tiles;
+}
+
 OpCall& OpCall::input(const Owned& tensor) {
   input_tensors_.push_back(tensor.tensor);
   inputs_.push_back(&input_tensors_.back());
@@ -389,6 +454,21 @@ std::vector<double> quantised_rows(const Owned& x) {
                                  plain.begin() + static_cast<int64_t>(begin) + width);
     const std::vector<double> quantised = quantised_row(row.data(), width);
     rows.insert(rows.end(), quantised.begin(), quantised.end());
+  }
+  return rows;
+}
+
+std::vector<double> quantised_groups(const Owned& x) {
+  std::vector<double> rows;
+  for (const double value : to_doubles(x)) rows.push_back(value);
+  for (size_t group = 0; group < rows.size(); group += 32) {
+    float largest = 0;
+    for (size_t i = group; i < group + 32; ++i) largest = std::max(largest, static_cast<float>(std::abs(rows[i])));
+    const float scale = largest / 127.0f, inverse = 1.0f / scale;
+    for (size_t i = group; i < group + 32; ++i) {
+      const float code = std::nearbyint(static_cast<float>(rows[i]) * inverse);
+      rows[i] = static_cast<double>(std::clamp(code, -127.0f, 127.0f)) * static_cast<double>(scale);
+    }
   }
   return rows;
 }

@@ -57,6 +57,8 @@ struct Tiles {
 };
 Tiles random_tiles(const Shape& shape, int bits, int group_size, uint32_t seed,
                    Multipliers multipliers = Multipliers::kAny);
+// The same with float16 scales. [N, K]
+Tiles random_tiles(const Shape& shape, int bits, int group_size, const TileScales& scales, uint32_t seed);
 
 class OpCall {
  public:
@@ -114,6 +116,8 @@ bool same_bits(const Owned& a, const Owned& b);
 std::vector<double> to_doubles(const Owned& tensor);  // row-major, whatever the strides
 // Float rows as int8 activations stand for them: (code - zero) * scale.
 std::vector<double> quantised_rows(const Owned& x);
+// The same for groups of 32 with a scale each: scale * code.
+std::vector<double> quantised_groups(const Owned& x);
 // Contiguous rows, rotated as docs/ops.md says, in float32.
 Owned rotated_rows(const Owned& x);
 // [T, K] x [N, K]: x W^T

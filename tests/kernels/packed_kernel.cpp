@@ -73,7 +73,7 @@ template <int kBits>
 constexpr CodeProducts kProducts = {CodeLayout::kQuads, no_scratch, multiply, &kWeights<kBits>, &kCodes};
 template <int kBits>
 bool takes(const WeightKind& kind) {
-  return kind.bits == kBits;
+  return kind.bits == kBits && kind.scales.columns == 0;
 }
 
 }  // namespace

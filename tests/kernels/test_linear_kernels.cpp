@@ -10,10 +10,10 @@
 namespace mote::test {
 namespace {
 
-std::vector<const Kernel*> code_kernels(const Tensor& weight, int64_t tokens) {
+std::vector<const Kernel*> kernels_of(std::string_view role, const Tensor& weight, int64_t tokens) {
   std::vector<const Kernel*> found;
   for (const Kernel* kernel : all_kernels()) {
-    const bool fits = kernel->role == CodeProducts::kRole && cpu_features()->has_all(kernel->needs) &&
+    const bool fits = kernel->role == role && cpu_features()->has_all(kernel->needs) &&
                       kernel->min_tokens <= tokens && tokens <= kernel->max_tokens &&
                       (kernel->takes == nullptr || kernel->takes(mote::WeightKind::of(weight)));
     if (fits) found.push_back(kernel);
@@ -21,8 +21,18 @@ std::vector<const Kernel*> code_kernels(const Tensor& weight, int64_t tokens) {
   return found;
 }
 
+std::vector<const Kernel*> code_kernels(const Tensor& weight, int64_t tokens) {
+  return kernels_of(CodeProducts::kRole, weight, tokens);
+}
+
 Product product_of(const Kernel& kernel, const Tensor& weight, PackedWeights& packed) {
   Product product;
+  if (kernel.role == GroupProducts::kRole) {
+    product.groups = static_cast<const GroupProducts*>(kernel.functions);
+    product.x.rows = *select_functions<RowKernels>(mote::WeightKind::of(weight), 1);
+    product.x.mode = ActivationMode::kGroups;
+    return product;
+  }
   product.codes = static_cast<const CodeProducts*>(kernel.functions);
   product.x = {*select_functions<RowKernels>(mote::WeightKind::of(weight), 1), product.codes->code_packing,
                product.codes->layout, ActivationMode::kCodes};
@@ -51,10 +61,10 @@ std::vector<float> multiply(const Product& product, const Tensor& weight, const 
   return y;
 }
 
-void expect_same_bits(const Tensor& weight, const Tensor& x) {
+void expect_same_bits(const Tensor& weight, const Tensor& x, std::string_view role = CodeProducts::kRole) {
   PackedWeights packed;
   std::vector<float> expected;
-  for (const Kernel* kernel : code_kernels(weight, x.size(0))) {
+  for (const Kernel* kernel : kernels_of(role, weight, x.size(0))) {
     const std::vector<float> y = multiply(product_of(*kernel, weight, packed), weight, x);
     if (expected.empty()) expected = y;
     ASSERT_EQ(0, std::memcmp(expected.data(), y.data(), y.size() * sizeof(float)))
@@ -81,6 +91,29 @@ TEST(LinearKernels, give_the_same_bits_for_every_number_of_tokens) {
     for (const int64_t tokens : {1, 2, 7, 64, 257})
       expect_same_bits(weight.owned.tensor, random_floats({tokens, 1280}, 4).tensor);
   }
+}
+
+TEST(LinearKernels, of_groups_give_the_same_bits) {
+  static constexpr int8_t kCodebook[16] = {-128, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 127};
+  const auto none = WeightOffset::kNone, minimum = WeightOffset::kMinimum, zero = WeightOffset::kZero;
+  struct Kind {
+    int bits, group_size;
+    TileScales scales;
+  };
+  const Kind kinds[] = {{4, 32, {32, none, false, nullptr}},     {8, 32, {32, none, true, nullptr}},
+                        {5, 32, {32, minimum, false, nullptr}},  {6, 16, {256, none, false, nullptr}},
+                        {2, 16, {256, minimum, true, nullptr}},  {4, 32, {32, none, false, kCodebook}},
+                        {4, 16, {16, none, true, kCodebook}},    {4, 128, {128, zero, false, nullptr}},
+                        {4, 32, {256, minimum, false, nullptr}}, {3, 16, {16, zero, false, nullptr}}};
+  for (const Kind& kind : kinds) {
+    const Tiles weight = random_tiles({83, 1280}, kind.bits, kind.group_size, kind.scales, 1);
+    for (const int64_t tokens : {1, 2, 7, 19, 64}) {
+      ASSERT_GE(kernels_of(GroupProducts::kRole, weight.owned.tensor, tokens).size(), 1u);
+      expect_same_bits(weight.owned.tensor, random_floats({tokens, 1280}, 2).tensor, GroupProducts::kRole);
+    }
+  }
+  const Tiles plain = random_tiles({83, 1280}, 4, 32, 1);
+  expect_same_bits(plain.owned.tensor, random_floats({5, 1280}, 2).tensor, GroupProducts::kRole);
 }
 
 // Every product of the same sign and as large as it can be.

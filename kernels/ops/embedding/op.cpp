@@ -37,21 +37,6 @@ Status check_embedding(Call& call) {
   return expect_output(call, 0, DType::kFloat32, sizes.span());
 }
 
-void dequantise_row(const Matrix& table, int64_t row, float* y) {
-  const int64_t groups = table.columns / table.group_size, bytes = tile_bytes(table.bits, table.group_size);
-  const std::byte* tile = table.data + row / kTileRows * table.block_bytes();
-  const int64_t in_tile = row % kTileRows;
-  float scale = 0;
-  std::memcpy(&scale, tile + groups * bytes + static_cast<int64_t>(sizeof(scale)) * in_tile, sizeof(scale));
-  for (int64_t g = 0; g < groups; ++g, tile += bytes) {
-    const int multiplier = multiplier_at(tile, table.bits, table.group_size, in_tile);
-    for (int64_t k = 0; k < table.group_size; ++k) {
-      const int code = code_at(tile, table.bits, table.group_size, in_tile, k) - code_offset(table.bits);
-      y[g * table.group_size + k] = scale * static_cast<float>(multiplier * code);
-    }
-  }
-}
-
 Status run_embedding(const Call& call, KernelContext& context) {
   const Tensor& ids = *call.inputs[0];
   const Matrix table = matrix_of(*call.inputs[1], 0);

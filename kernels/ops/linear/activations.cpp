@@ -130,6 +130,32 @@ void prepare_packed_codes(const ActivationForm& form, const Source& source, cons
   result.code_blocks = made_rows.blocks;
 }
 
+void prepare_groups(const ActivationForm& form, const Source& source, const Matrix& weight, Activations& result,
+                    Scratch& scratch, ThreadPool& threads) {
+  const int64_t step = step_columns(weight.group_size), steps = result.width / step;
+  const int64_t groups = result.width / kInputGroup;
+  const int offset = weight.scales.codebook != nullptr ? kCodebookOffset : weight.layout().code_offset();
+  int8_t* codes = scratch.take<int8_t>(result.count * result.width);
+  int32_t* offsets = scratch.take<int32_t>(result.count * steps);
+  float* lows = scratch.take<float>(result.count * steps);
+  float* scales = scratch.take<float>(result.count * groups);
+  GroupBlock* blocks = scratch.take<GroupBlock>(result.num_blocks);
+  result.group_blocks = blocks;
+  for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
+    const Place place = place_of(source.order, row, result.count);
+    const int together = run_rows(CodeLayout::kQuads);
+    const int64_t index = row - place.first, in_run = index % together, run = row - in_run;
+    const int rows = std::min(together, place.count - static_cast<int>(index - in_run));
+    const GroupBlock at = {codes + run * result.width, offsets + run * steps, lows + run * steps, scales + run * groups,
+                           place.count};
+    form.rows->quantize_groups(from, result.width, step, offset, rows,
+                               codes + run * result.width + static_cast<int64_t>(CodeLayout::kQuads) * in_run,
+                               offsets + run * steps + in_run, lows + run * steps + in_run,
+                               scales + run * groups + in_run);
+    if (row == place.first) blocks[place.block] = at;
+  });
+}
+
 void prepare_floats(const Source& source, Activations& result, Scratch& scratch, ThreadPool& threads) {
   FloatBlock* blocks = scratch.take<FloatBlock>(result.num_blocks);
   result.float_blocks = blocks;
@@ -146,9 +172,9 @@ void prepare_floats(const Source& source, Activations& result, Scratch& scratch,
   });
 }
 
-void prepare_rows(ActivationMode mode, const Source& source, Activations& result, Scratch& scratch,
+void prepare_rows(const ActivationForm& form, const Source& source, Activations& result, Scratch& scratch,
                   ThreadPool& threads) {
-  if (mode == ActivationMode::kDense && source.is_plain()) {
+  if (form.mode == ActivationMode::kDense && source.is_plain()) {
     result.values = source.x.as<float>();
     return;
   }
@@ -156,8 +182,8 @@ void prepare_rows(ActivationMode mode, const Source& source, Activations& result
   result.values = values;
   for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
     float* to = values + row * result.width;
-    if (mode == ActivationMode::kRounded)
-      source.kernels.round(from, result.width, to);
+    if (form.mode == ActivationMode::kRounded)
+      (form.in_groups ? source.kernels.round_groups : source.kernels.round)(from, result.width, to);
     else
       std::copy(from, from + result.width, to);
   });
@@ -168,12 +194,19 @@ void prepare_rows(ActivationMode mode, const Source& source, Activations& result
 ActivationMode activation_mode(InputRounding rounding, const Tensor& weight) {
   const bool int8 = rounding != InputRounding::kNone;
   if (weight.bits == 0) return int8 ? ActivationMode::kRounded : ActivationMode::kDense;
+  if (rounding == InputRounding::kGroupedInt8) return ActivationMode::kGroups;
   return int8 ? ActivationMode::kCodes : ActivationMode::kFloats;
 }
 
 size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64_t count, int64_t num_blocks,
                          int num_threads) {
   const size_t buffers = static_cast<size_t>(num_threads) * array_bytes<float>(weight.columns);
+  if (form.mode == ActivationMode::kGroups) {
+    const int64_t steps = weight.columns / step_columns(weight.group_size), groups = weight.columns / kInputGroup;
+    return array_bytes<int8_t>(count * weight.columns) + array_bytes<int32_t>(count * steps) +
+           array_bytes<float>(count * steps) + array_bytes<float>(count * groups) +
+           array_bytes<GroupBlock>(num_blocks) + buffers;
+  }
   if (form.mode != ActivationMode::kCodes) {
     return array_bytes<FloatBlock>(num_blocks) + array_bytes<float>(count * weight.columns) + buffers;
   }
@@ -197,8 +230,10 @@ Activations prepare_activations(const ActivationForm& form, const Tensor& x, con
   if (result.count == 0) return result;
   if (form.mode == ActivationMode::kFloats)
     prepare_floats(source, result, scratch, threads);
+  else if (form.mode == ActivationMode::kGroups)
+    prepare_groups(form, source, weight, result, scratch, threads);
   else if (form.mode != ActivationMode::kCodes)
-    prepare_rows(form.mode, source, result, scratch, threads);
+    prepare_rows(form, source, result, scratch, threads);
   else if (form.packing == nullptr)
     prepare_codes(form, source, weight, result, scratch, threads);
   else

@@ -17,12 +17,13 @@ enum class ActivationMode : uint8_t {
   kDense,    // as they are, against a dense weight
   kRounded,  // rounded to int8 and back, against a dense weight, which has no codes
   kFloats,   // as they are, against tiles
-  kCodes,    // int8 codes against tiles
+  kCodes,    // int8 codes with a scale a row against tiles
+  kGroups,   // int8 codes with a scale for each kInputGroup columns against tiles
 };
 
 // What the attribute `activations` says of the input of a product, in the order of kInputNames.
-enum class InputRounding : uint8_t { kNone, kInt8, kRotatedInt8 };
-inline constexpr std::array<std::string_view, 3> kInputNames = {"float", "int8", "rotated_int8"};
+enum class InputRounding : uint8_t { kNone, kInt8, kRotatedInt8, kGroupedInt8 };
+inline constexpr std::array<std::string_view, 4> kInputNames = {"float", "int8", "rotated_int8", "grouped_int8"};
 
 ActivationMode activation_mode(InputRounding rounding, const Tensor& weight);
 
@@ -33,6 +34,7 @@ struct ActivationForm {
   CodeLayout layout = CodeLayout::kQuads;
   ActivationMode mode = ActivationMode::kDense;
   bool is_rotated = false;  // rows are rotated, after they were normalised
+  bool in_groups = false;   // kRounded: as kGroups rounds
 
   bool operator==(const ActivationForm&) const = default;
 };
@@ -61,6 +63,7 @@ struct Activations {
   const int32_t* first = nullptr;            // [num_blocks + 1] first row of a block; nullptr: kTokenBlock rows each
   const float* values = nullptr;             // kDense, kRounded: [count, width]
   const CodeBlock* code_blocks = nullptr;    // kCodes
+  const GroupBlock* group_blocks = nullptr;  // kGroups
   const FloatBlock* float_blocks = nullptr;  // kFloats
 
   int64_t first_row(int64_t block) const {

@@ -47,7 +47,7 @@ MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const Weig
   for (int t = 0; t < x.count; ++t) {
     for (int s = 0; s < w.count; ++s) {
       float* sums = y + t * stride + 16 * s;
-      store_f32(sums, finish_sums(x, t, load_i32(sums), load_i32(weight_sums(s)), load_f32(w.scales(s))));
+      store_f32(sums, finish_sums(x, t, load_i32(sums), load_i32(weight_sums(s)), load_f32(w.row_scales(s))));
     }
   }
 }

@@ -156,7 +156,7 @@ template <typename Total>
 MOTE_INLINE void add_sums(const TileBlocks& w, int s, const Range& range, const int32_t* weight_sums,
                           const CodeBlock& x, float* y, int64_t stride, const Total& total) {
   const I32x16 sums_of_row = load_i32(weight_sums);
-  const F32x16 scale = load_f32(w.scales(s));
+  const F32x16 scale = load_f32(w.row_scales(s));
   for (int t = 0; t < x.count; ++t, y += stride) {
     I32x16 all = total(t);
     if (!range.is_first) all = all + load_i32(y);

@@ -62,7 +62,7 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   }
   unroll<kStreams>([&](auto s) {
     if (first + s >= w.count) return;
-    const F32x16 scale = load_f32(w.scales(first + s));
+    const F32x16 scale = load_f32(w.row_scales(first + s));
     unroll<kTokens>([&](auto t) {
       store_f32(y + t * stride + 16 * (first + s), finish_sums(x, t, sums[s][t], weight_sums[s], scale));
     });

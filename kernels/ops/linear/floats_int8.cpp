@@ -106,7 +106,7 @@ void multiply_blocks(const TileBlocks& w, const float* values, float* y) {
       fetch(tiles[s], bytes);
     }
   }
-  for (int s = 0; s < w.count; ++s) store_f32(y + 16 * s, load_f32(w.scales(s)) * totals[s]);
+  for (int s = 0; s < w.count; ++s) store_f32(y + 16 * s, load_f32(w.row_scales(s)) * totals[s]);
 }
 
 template <int kBits>
@@ -149,7 +149,7 @@ void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, floa
   for_each_sum(w, x, num_blocks, y, stride, [](int, const float*) { return splat(0.0f); });
   with_bits(w.bits, [&](auto bits) { multiply_bits<bits>(w, x, num_blocks, y, stride); });
   for_each_sum(w, x, num_blocks, y, stride,
-               [&](int s, const float* sums) { return load_f32(w.scales(s)) * load_f32(sums); });
+               [&](int s, const float* sums) { return load_f32(w.row_scales(s)) * load_f32(sums); });
 }
 
 constexpr FloatProducts kFloats = {multiply};
@@ -180,7 +180,7 @@ void multiply_in_turn(const TileBlocks& w, const float* values, float* y) {
     }
     for (; g < w.groups; ++g)
       add_consecutive<kBits, 1>(w.blocks[s] + g * bytes, w.group_size, values + g * w.group_size, total);
-    store_f32(y + 16 * s, load_f32(w.scales(s)) * total);
+    store_f32(y + 16 * s, load_f32(w.row_scales(s)) * total);
   }
 }
 

@@ -20,12 +20,14 @@ struct TileBlocks {
   int count = 0;
   int bits = 0;
   int64_t group_size = 0;
+  TileScales scales;
   int64_t groups = 0;
 
   int64_t columns() const { return groups * group_size; }
-  // The scales of the 16 rows of a block, which must be of tiles.
-  const float* scales(int block) const {
-    return reinterpret_cast<const float*>(blocks[block] + groups * tile_bytes(bits, group_size));
+  TileLayout layout() const { return {bits, group_size, scales}; }
+  // The scales of the 16 rows of a block, which must be of tiles and have them.
+  const float* row_scales(int block) const {
+    return reinterpret_cast<const float*>(blocks[block] + layout().row_scales_at(columns()));
   }
 };
 
@@ -43,6 +45,21 @@ struct CodeBlock {
       offsets;           // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes; nullptr: packed
   const float* scales;   // [count]
   const int32_t* zeros;  // [count]
+  int count;
+};
+
+// Columns of an activation that share a scale where they are rounded in groups.
+inline constexpr int64_t kInputGroup = 32;
+// What a product with such activations adds up as integers.
+constexpr int64_t step_columns(int64_t group_size) { return group_size < kInputGroup ? group_size : kInputGroup; }
+
+// Up to kTokenBlock rows of activations as int8 codes with a scale for each kInputGroup of them, in runs of kQuads.
+// `step` is step_columns of the weight's groups.
+struct GroupBlock {
+  const int8_t* codes;
+  const int32_t* offsets;  // of each run [columns / step][rows], -code offset of the weight * the sum of a step's codes
+  const float* lows;       // likewise, scale * the sum of a step's codes
+  const float* scales;     // of each run [columns / kInputGroup][rows]
   int count;
 };
 
@@ -74,7 +91,10 @@ struct CodePacking {
 //   codes   scale * (weight scale * float(the sum of multiplier * weight code * (code - zero))), where the sum is an
 //           integer modulo 2^32, so that its order is free
 //   floats  weight scale * the sum in the order of groups of fma(multiplier, sum in the order of columns of
-//           fma(weight code, value, .), .)
+//           fma(weight code, value, .), .); of tiles with float16 scales row scale * the sum in the order of 32 columns
+//           of the sum in the order of columns of fma(fma(group scale, code, group low), value, .)
+//   groups  row scale * the sum in the order of steps of fma(group low, low, fma(group scale, scale * float(the sum of
+//           weight code * code), .)), where the group's scale is float16 scale * multiplier, as far as there are any
 // so the same bits come out of every variant, for every count of blocks, streams and tokens.
 struct CodeProducts {
   static constexpr std::string_view kRole = "linear.codes";
@@ -84,6 +104,13 @@ struct CodeProducts {
                    std::byte* scratch);
   const WeightPacking* weight_packing = nullptr;  // nullptr: reads tiles
   const CodePacking* code_packing = nullptr;      // nullptr: reads `layout`
+};
+
+struct GroupProducts {
+  static constexpr std::string_view kRole = "linear.groups";
+  size_t (*scratch_bytes)(int64_t columns);
+  void (*multiply)(const TileBlocks& weight, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride,
+                   std::byte* scratch);
 };
 
 struct FloatProducts {
@@ -123,8 +150,14 @@ struct RowKernels {
   // codes[n * rows * (k / n) + k % n] for a layout of n, and the offset of group g (CodeBlock) to offsets[rows * g].
   RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,
                        int8_t* codes, int32_t* offsets);
+  // Quantises one row of a run of `rows` in groups of kInputGroup columns as docs/ops.md says, codes in the layout
+  // kQuads. Step s's offset goes to offsets[rows * s] and its low to lows[rows * s] (GroupBlock), the scale of group g to
+  // scales[rows * g].
+  void (*quantize_groups)(const float* x, int64_t width, int64_t step, int code_offset, int rows, int8_t* codes,
+                          int32_t* offsets, float* lows, float* scales);
   // to = (code - zero) * scale, what a dense weight multiplies.
   void (*round)(const float* x, int64_t width, float* to);
+  void (*round_groups)(const float* x, int64_t width, float* to);
   // to[i] = (from[i] + bias[i]) + residual[i]; bias and residual may be nullptr.
   void (*finish)(const float* from, const float* bias, const float* residual, int64_t count, float* to);
   // to[i] = gate(gates[i] + gate_bias[i]) * (ups[i] + up_bias[i]), where `function` is a GateFunction. Biases may be

@@ -12,6 +12,10 @@ Result<Product> select_product(InputRounding rounding, const Tensor& weight, int
   MOTE_REQUIRE(rounding != InputRounding::kRotatedInt8 || columns % 16 == 0, Code::kInvalidProgram,
                "activations = rotated_int8: a weight has %lld columns: must be a multiple of 16",
                static_cast<long long>(columns));
+  product.x.in_groups = rounding == InputRounding::kGroupedInt8;
+  MOTE_REQUIRE(!product.x.in_groups || columns % kInputGroup == 0, Code::kInvalidProgram,
+               "activations = grouped_int8: a weight has %lld columns: must be a multiple of 32",
+               static_cast<long long>(columns));
   product.x.is_rotated = rounding == InputRounding::kRotatedInt8;
   MOTE_ASSIGN(product.x.rows, select_functions<RowKernels>(kind, tokens));
   switch (product.x.mode) {
@@ -22,6 +26,10 @@ Result<Product> select_product(InputRounding rounding, const Tensor& weight, int
       if (product.codes->weight_packing == nullptr) break;
       MOTE_REQUIRE(packed != nullptr, Code::kInternal, "the kernel packs weights, and the call has no place for them");
       MOTE_ASSIGN(product.packed, packed->pack(weight, *product.codes->weight_packing));
+      break;
+    }
+    case ActivationMode::kGroups: {
+      MOTE_ASSIGN(product.groups, select_functions<GroupProducts>(kind, tokens));
       break;
     }
     case ActivationMode::kFloats: {
@@ -52,12 +60,15 @@ void multiply_streams(const Product& product, const Matrix& matrix, const Stream
   blocks.count = streams.count;
   blocks.bits = matrix.bits;
   blocks.group_size = matrix.group_size;
+  blocks.scales = matrix.scales;
   blocks.groups = matrix.columns / matrix.group_size;
   for (int s = 0; s < streams.count; ++s) {
     const std::byte* tiles = matrix.data + streams.rows[s] / kTileRows * matrix.block_bytes();
     blocks.blocks[s] = product.packed == nullptr ? tiles : product.packed->block_of(tiles);
   }
-  if (product.codes != nullptr) {
+  if (product.groups != nullptr) {
+    product.groups->multiply(blocks, x.group_blocks + first_block, num_blocks, y, stride, scratch);
+  } else if (product.codes != nullptr) {
     product.codes->multiply(blocks, x.code_blocks + first_block, num_blocks, y, stride, scratch);
   } else {
     product.floats->multiply(blocks, x.float_blocks + first_block, num_blocks, y, stride);

@@ -14,16 +14,18 @@ struct Product {
   ActivationForm x;
   const PackedWeight* packed = nullptr;  // if the kernel cannot read tiles
   const CodeProducts* codes = nullptr;
+  const GroupProducts* groups = nullptr;
   const FloatProducts* floats = nullptr;
   const DenseProducts* dense = nullptr;
 
   size_t scratch_bytes(const Matrix& matrix) const {
+    if (groups != nullptr) return groups->scratch_bytes(matrix.columns);
     return codes == nullptr ? 0 : codes->scratch_bytes(matrix.columns);
   }
 };
 
 // packed: keeps a weight whose kernel cannot read tiles. Errors: as select_kernel and PackedWeights::pack;
-// kInvalidProgram if inputs of columns that are no multiple of 16 are rotated; kInternal if
+// kInvalidProgram if inputs of columns that are no multiple of 16 are rotated, or of 32 rounded in groups; kInternal if
 // such a weight has no `packed`.
 Result<Product> select_product(InputRounding rounding, const Tensor& weight, int64_t tokens, PackedWeights* packed);
 

@@ -102,6 +102,58 @@ void round(const float* x, int64_t width, float* to) {
   if (k < width) store_part(to + k, (code_of(load_part(x + k, width - k), row) - zero) * scale, width - k);
 }
 
+// kInputGroup columns of a row in codes: the value of a code is scale * code.
+struct GroupScale {
+  float scale, inverse;
+};
+
+MOTE_INLINE F32x16 magnitude(F32x16 x) { return bits_to_f32(bits_to_i32(x) & splat_i32(0x7fffffff)); }
+
+MOTE_INLINE GroupScale group_scale(F32x16 a, F32x16 b) {
+  const F32x16 zero = splat(0.0f);  // second, so that what is no number counts as 0
+  const float scale = max_lanes(max(max(magnitude(a), zero), max(magnitude(b), zero))) / 127.0f;
+  if (!(scale >= 0x1p-126f)) return {0.0f, 0.0f};
+  return {scale, 1.0f / scale};
+}
+
+MOTE_INLINE F32x16 group_code(F32x16 x, const GroupScale& group) {
+  const F32x16 scaled = min(max(x * splat(group.inverse), splat(-127.0f)), splat(127.0f));
+  return (scaled + splat(12582912.0f)) - splat(12582912.0f);
+}
+
+void quantize_groups(const float* x, int64_t width, int64_t step, int code_offset, int rows, int8_t* codes,
+                     int32_t* offsets, float* lows, float* scales) {
+  for (int64_t group = 0; group < width / kInputGroup; ++group) {
+    const F32x16 values[2] = {load_f32(x + kInputGroup * group), load_f32(x + kInputGroup * group + 16)};
+    const GroupScale made = group_scale(values[0], values[1]);
+    scales[rows * group] = made.scale;
+    int32_t sums[2];
+    for (int half = 0; half < 2; ++half) {
+      const I32x16 q = round_to_i32(group_code(values[half], made));
+      sums[half] = sum_lanes(q);
+      int8_t bytes[16];
+      store_i8(bytes, q);
+      for (int i = 0; i < 4; ++i) {
+        std::memcpy(codes + rows * (kInputGroup * group + 16 * half + 4 * i), bytes + 4 * i, 4);
+      }
+    }
+    const int64_t steps = kInputGroup / step;
+    if (steps == 1) sums[0] += sums[1];
+    for (int64_t s = 0; s < steps; ++s) {
+      offsets[rows * (steps * group + s)] = -code_offset * sums[s];
+      lows[rows * (steps * group + s)] = made.scale * static_cast<float>(sums[s]);
+    }
+  }
+}
+
+void round_groups(const float* x, int64_t width, float* to) {
+  for (int64_t k = 0; k < width; k += kInputGroup) {
+    const F32x16 values[2] = {load_f32(x + k), load_f32(x + k + 16)};
+    const GroupScale made = group_scale(values[0], values[1]);
+    for (int half = 0; half < 2; ++half) store_f32(to + k + 16 * half, group_code(values[half], made) * splat(made.scale));
+  }
+}
+
 // body(index, load, store) for whole vectors, then once for the rest.
 template <typename Body>
 MOTE_INLINE void for_each_vector(int64_t count, const Body& body) {
@@ -169,7 +221,7 @@ void gate(int function, const float* gates, const float* gate_bias, const float*
   kRun[function](gates, gate_bias, ups, up_bias, count, to);
 }
 
-constexpr RowKernels kRows = {rms_norm, rotate, rotate_back, quantize, round, finish, gate};
+constexpr RowKernels kRows = {rms_norm, rotate, rotate_back, quantize, quantize_groups, round, round_groups, finish, gate};
 
 }  // namespace
 

@@ -31,7 +31,7 @@ MOTE_INLINE void with_bits(int bits, const Function& function) {
   });
 }
 
-inline bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
+inline bool takes_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits) && kind.scales.columns == 0; }
 
 }  // namespace MOTE_ISA
 }  // namespace mote

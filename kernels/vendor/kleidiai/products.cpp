@@ -121,7 +121,7 @@ template <const MicroKernel& kKernel, const WeightPacking& kWeights, int kRowsTo
 constexpr CodeProducts kProducts = {CodeLayout::kQuads, no_scratch, multiply<kKernel>, &kWeights,
                                     &kCodes<kKernel, kRowsTogether>};
 
-bool takes_four_bits(const WeightKind& kind) { return kind.bits == kBits; }
+bool takes_four_bits(const WeightKind& kind) { return kind.bits == kBits && kind.scales.columns == 0; }
 
 constexpr CpuFeatures kDotprod = CpuFeature::kDotprod;
 constexpr CpuFeatures kI8mm = CpuFeatures(CpuFeature::kI8mm) | kDotprod;

@@ -1,0 +1,108 @@
+// What products with tiles of float16 scales share. Only for *_int8.cpp and *_ISA.cpp.
+#pragma once
+
+#include <utility>
+
+#include "kernels/ops/linear/tiles.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+
+// A tile as its products see it. kCodes: bits, or kCodebook.
+inline constexpr int kCodebook = 0;
+template <int kCodes> inline constexpr int kBitsOf = kCodes == kCodebook ? kCodebookBits : kCodes;
+
+// The numbers of a group of 16 rows: a weight is scale * code + low. Products are exact.
+struct GroupNumbers {
+  F32x16 scale, low;
+};
+
+// What one reads tiles by, the same for all of a weight.
+class TileReader {
+ public:
+  explicit TileReader(const TileBlocks& w)
+      : has_low(w.scales.offset != WeightOffset::kNone),
+        tile_columns(w.layout().tile_columns()),
+        tile_bytes(w.layout().tile_bytes()),
+        span_columns(w.layout().span_columns()),
+        span_bytes(w.layout().span_bytes()),
+        tiles_per_span(w.layout().tiles_per_span()),
+        layout_(w.layout()),
+        code_offset_(layout_.code_offset()),
+        multipliers_at_(layout_.multipliers_at()),
+        lows_at_(layout_.lows_at()),
+        minimums_at_(layout_.scale_bytes()) {
+    if (w.scales.codebook == nullptr) return;
+    std::byte bytes[64];
+    for (int i = 0; i < 64; ++i) bytes[i] = static_cast<std::byte>(w.scales.codebook[i % 16] + codebook_offset());
+    codebook_ = load_bytes(bytes);
+  }
+
+  // What codebook_ adds to what codes stand for, so that dot4 takes it.
+  static constexpr int codebook_offset() { return kCodesAreSigned ? 0 : kCodebookOffset; }
+
+  // Columns [32 chunk, 32 chunk + 32) of a tile as dot4 takes them.
+  template <int kCodes>
+  MOTE_INLINE void codes(const std::byte* tile, int64_t chunk, Bytes64* quads) const {
+    unpack_digits<kBitsOf<kCodes>>(tile, tile_columns, chunk, quads);
+    unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+      if constexpr (kCodes == kCodebook)
+        quads[j] = lookup_bytes(codebook_, quads[j]);
+      else if constexpr (kCodesAreSigned)
+        quads[j] = subtract(quads[j], code_offset_);
+    });
+  }
+
+  // halves: the float16 scales of the tile's span   group: of the tile
+  MOTE_INLINE GroupNumbers numbers(const std::byte* tile, const std::byte* halves, int64_t group) const {
+    GroupNumbers result = {splat(1.0f), splat(0.0f)};
+    const bool multiplied = layout_.has_multipliers();
+    const std::byte* half = halves + (multiplied ? 0 : kHalfBytes * group);
+    if (multiplied) result.scale = to_f32(load_i8(tile + multipliers_at_ + kTileRows * group));
+    if (layout_.scales.columns == 0) return result;
+    const F32x16 scale = load_f16(half);
+    result.scale = multiplied ? scale * result.scale : scale;
+    if (!has_low) return result;
+    result.low = layout_.scales.offset == WeightOffset::kZero ? scale : load_f16(half + minimums_at_);
+    if (layout_.has_lows()) result.low = result.low * to_f32(load_i8(tile + lows_at_ + kTileRows * group));
+    return result;
+  }
+
+  // body(tile, halves, first column) for every tile of block `block` in columns [first, last).
+  template <typename Body>
+  MOTE_INLINE void for_each_tile(const std::byte* block, int64_t first, int64_t last, const Body& body) const {
+    const std::byte* span = block + first / span_columns * span_bytes;
+    for (int64_t column = first; column < last; span += span_bytes) {
+      const std::byte* halves = span + tiles_per_span * tile_bytes;
+      fetch(span, span_bytes);
+      for (const std::byte* tile = span; tile < halves; tile += tile_bytes, column += tile_columns) {
+        body(tile, halves, column);
+      }
+    }
+  }
+
+  bool has_low;
+  int64_t tile_columns, tile_bytes, span_columns, span_bytes, tiles_per_span;
+
+ private:
+  static constexpr int64_t kHalfBytes = kTileRows * dtype_bytes(DType::kFloat16);
+  TileLayout layout_;
+  int code_offset_;
+  int64_t multipliers_at_, lows_at_, minimums_at_;
+  Bytes64 codebook_ = zero_bytes();
+};
+
+// Calls function(constant) for the codes of a weight: kCodebook, or bits.
+template <typename Function>
+MOTE_INLINE void with_codes(const TileBlocks& w, const Function& function) {
+  if (w.scales.codebook != nullptr) return function(std::integral_constant<int, kCodebook>());
+  with_bits(w.bits, function);
+}
+
+// The scales of the rows of a stream, or 1.
+MOTE_INLINE F32x16 row_scale(const TileBlocks& w, int stream) {
+  return w.scales.of_rows ? load_f32(w.row_scales(stream)) : splat(1.0f);
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote

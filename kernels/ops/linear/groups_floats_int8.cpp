@@ -1,0 +1,97 @@
+// Float activations x tiles with float16 scales: codes become weights in registers.
+#include "kernels/ops/linear/groups.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+// Column i of a quad (16 rows x 4 columns) as weights.
+template <int i>
+MOTE_INLINE F32x16 weights_of(const I32x16& words, const I32x16& offset, const GroupNumbers& numbers) {
+  if constexpr (kCodesAreSigned) {
+    return fma(numbers.scale, to_f32(shift_right<24>(shift_left<24 - 8 * i>(words))), numbers.low);
+  }
+  return fma(numbers.scale, to_f32((shift_right<8 * i>(words) & splat_i32(255)) - offset), numbers.low);
+}
+
+MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
+  std::byte bytes[64];
+  store_bytes(bytes, quad);
+  return load_i32(bytes);
+}
+
+// What the codes have added where dot4 takes unsigned ones.
+int stored_offset(const TileBlocks& w) {
+  return w.scales.codebook != nullptr ? TileReader::codebook_offset() : w.layout().code_offset();
+}
+
+// The weights of a chunk, [32 columns][16 rows].
+template <int kCodes>
+MOTE_INLINE void unpack(const TileReader& reader, const std::byte* tile, const std::byte* halves, int64_t chunk,
+                        int64_t group_size, const I32x16& offset, float* columns) {
+  Bytes64 quads[kQuads];
+  reader.codes<kCodes>(tile, chunk, quads);
+  for (int j = 0; j < kQuads; ++j) {
+    const GroupNumbers numbers = reader.numbers(tile, halves, group_size < kChunk ? 4 * j / group_size : 0);
+    const I32x16 words = as_words(quads[j]);
+    unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
+      store_f32(columns + 16 * (4 * j + i), weights_of<i>(words, offset, numbers));
+    });
+  }
+}
+
+// y += the products of one chunk, for the kTokens rows that `values` and `y` begin with.
+template <int kTokens>
+MOTE_INLINE void add_chunk(const float* columns, const float* values, int64_t pitch, float* y, int64_t stride) {
+  F32x16 sums[kTokens];
+  for (int t = 0; t < kTokens; ++t) sums[t] = splat(0.0f);
+  for (int64_t k = 0; k < kChunk; ++k) {
+    const F32x16 column = load_f32(columns + 16 * k);
+    for (int t = 0; t < kTokens; ++t) sums[t] = fma(column, splat(values[k * pitch + t]), sums[t]);
+  }
+  for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, load_f32(y + t * stride) + sums[t]);
+}
+
+template <int kCodes>
+void multiply_stream(const TileBlocks& w, const TileReader& reader, int s, const FloatBlock* x, int64_t num_blocks,
+                     float* y, int64_t stride) {
+  const I32x16 offset = splat_i32(stored_offset(w));
+  float columns[16 * kChunk];
+  reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* halves, int64_t first) {
+    for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
+      unpack<kCodes>(reader, tile, halves, chunk, w.group_size, offset, columns);
+      float* to = y;
+      for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
+        const float* values = x[b].values + (first + chunk * kChunk) * x[b].count;
+        int t = 0;
+        for (; t + 4 <= x[b].count; t += 4) add_chunk<4>(columns, values + t, x[b].count, to + t * stride, stride);
+        for (; t < x[b].count; ++t) add_chunk<1>(columns, values + t, x[b].count, to + t * stride, stride);
+      }
+    }
+  });
+}
+
+void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
+  const TileReader reader(w);
+  for (int s = 0; s < w.count; ++s) {
+    int64_t tokens = 0;
+    for (int64_t b = 0; b < num_blocks; ++b) tokens += x[b].count;
+    float* to = y + 16 * s;
+    for (int64_t t = 0; t < tokens; ++t) store_f32(to + t * stride, splat(0.0f));
+    with_codes(w, [&](auto codes) { multiply_stream<codes>(w, reader, s, x, num_blocks, to, stride); });
+    if (!w.scales.of_rows) continue;
+    for (int64_t t = 0; t < tokens; ++t) store_f32(to + t * stride, row_scale(w, s) * load_f32(to + t * stride));
+  }
+}
+
+constexpr FloatProducts kFloats = {multiply};
+
+bool takes_float16_scales(const WeightKind& kind) { return is_weight_bits(kind.bits) && kind.scales.columns != 0; }
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "groups_floats_" MOTE_ISA_NAME, .role = FloatProducts::kRole, .needs = kNeeds,
+                     .rank = kRank, .takes = takes_float16_scales, .functions = &kFloats);
+
+}  // namespace MOTE_ISA
+}  // namespace mote

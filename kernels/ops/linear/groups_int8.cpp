@@ -1,0 +1,252 @@
+// int8 activations in groups of 32 columns x tiles of any scales. One token: weights are unpacked in registers. More: a
+// block of rows is unpacked once for all of them.
+#include <cstring>
+
+#include "kernels/ops/linear/codes.h"
+#include "kernels/ops/linear/groups.h"
+
+namespace mote {
+inline namespace MOTE_ISA {
+namespace {
+
+// dot4 takes codes above 127.
+template <int kCodes> inline constexpr bool kWide = kCodes == kCodebook || kCodes == 8;
+
+// Steps of 16 columns lie two to a chunk.
+constexpr int steps_of(bool is_short) { return is_short ? 2 : 1; }
+
+// sums += the products of one step, whose sum of codes is `total`.
+MOTE_INLINE F32x16 add_step(const F32x16& sums, const I32x16& total, const GroupNumbers& numbers, bool has_low,
+                            float scale, float low) {
+  const F32x16 with_scale = fma(numbers.scale, splat(scale) * to_f32(total), sums);
+  return has_low ? fma(numbers.low, splat(low), with_scale) : with_scale;
+}
+
+// One tile of one stream times one token.
+template <int kCodes, bool kShort>
+MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* halves, const GroupBlock& x,
+                          int64_t column, F32x16& sums) {
+  constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
+  GroupNumbers numbers[kSteps];
+  unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, halves, step); });
+  for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk, column += kChunk) {
+    Bytes64 quads[kQuads];
+    reader.codes<kCodes>(tile, chunk, quads);
+    const int8_t* codes = x.codes + column;
+    unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA {
+      const int64_t index = column / kChunk * kSteps + step;
+      I32x16 total = first_sums(x.offsets + index);
+      unroll<kEach>([&](auto j) MOTE_INLINE_LAMBDA {
+        const int quad = step * kEach + j;
+        total = dot4_at<kWide<kCodes>>(total, quads[quad], codes + 4 * quad);
+      });
+      sums = add_step(sums, total, numbers[step], reader.has_low, x.scales[column / kChunk], x.lows[index]);
+    });
+  }
+}
+
+// Streams [first, first + kStreams) of weights, side by side; a missing one repeats the first and is ignored.
+template <int kStreams, int kCodes, bool kShort>
+void stream(const TileBlocks& w, const TileReader& reader, int first, const GroupBlock& x, float* y) {
+  F32x16 sums[kStreams];
+  const std::byte* spans[kStreams];
+  unroll<kStreams>([&](auto s) MOTE_INLINE_LAMBDA {
+    sums[s] = splat(0.0f);
+    spans[s] = w.blocks[first + s < w.count ? first + s : first];
+  });
+  const int64_t columns = w.columns();
+  for (int64_t column = 0; column < columns; column += reader.span_columns) {
+    unroll<kStreams>([&](auto s) MOTE_INLINE_LAMBDA {
+      if constexpr (kStreams > 1) fetch(spans[s], reader.span_bytes);
+      const std::byte *tile = spans[s], *halves = tile + reader.tiles_per_span * reader.tile_bytes;
+      for (int64_t at = column; tile < halves; tile += reader.tile_bytes, at += reader.tile_columns) {
+        add_tile<kCodes, kShort>(reader, tile, halves, x, at, sums[s]);
+      }
+      spans[s] += reader.span_bytes;
+    });
+  }
+  unroll<kStreams>([&](auto s) MOTE_INLINE_LAMBDA {
+    if (first + s < w.count) store_f32(y + 16 * (first + s), row_scale(w, first + s) * sums[s]);
+  });
+}
+
+template <int kStreams>
+void multiply_one(const TileBlocks& w, const GroupBlock* x, int64_t, float* y, int64_t, std::byte*) {
+  const TileReader reader(w);
+  for (int first = 0; first < w.count; first += kStreams) {
+    with_codes(w, [&](auto codes) {
+      if (w.group_size < kChunk)
+        stream<kStreams, codes, true>(w, reader, first, *x, y);
+      else
+        stream<kStreams, codes, false>(w, reader, first, *x, y);
+    });
+  }
+}
+
+// Columns that are multiplied before the next are unpacked. A multiple of every span.
+constexpr int64_t kPanelColumns = 512;
+constexpr int64_t kPanelSteps = kPanelColumns / 16;
+
+// 16 rows of a range, unpacked.
+struct Panel {
+  std::byte quads[16 * kPanelColumns];  // [columns / 4][64]
+  float scales[16 * kPanelSteps];       // [steps][16]
+  float lows[16 * kPanelSteps];
+};
+
+size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(Panel); }
+
+template <int kCodes>
+MOTE_INLINE void unpack(const TileReader& reader, const std::byte* block, int64_t step, int64_t first, int64_t last,
+                        Panel& panel) {
+  const int64_t steps = kChunk / step;
+  reader.for_each_tile(
+      block, first, last,
+      [&](const std::byte* tile, const std::byte* halves, int64_t column) MOTE_INLINE_LAMBDA {
+        for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
+          const int64_t at = (column - first) / kChunk + chunk;
+          Bytes64 quads[kQuads];
+          reader.codes<kCodes>(tile, chunk, quads);
+          unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA { store_bytes(panel.quads + 64 * (kQuads * at + j), quads[j]); });
+          for (int64_t s = 0; s < steps; ++s) {
+            const GroupNumbers numbers = reader.numbers(tile, halves, s);
+            store_f32(panel.scales + 16 * (steps * at + s), numbers.scale);
+            store_f32(panel.lows + 16 * (steps * at + s), numbers.low);
+          }
+        }
+      });
+}
+
+// A run of tokens of a block of activations in a range.
+struct Run {
+  const int8_t* codes;
+  const int32_t* offsets;
+  const float* lows;
+  const float* scales;
+};
+
+struct Part {
+  int64_t first, last;  // columns
+  bool has_low, is_first;
+};
+
+// Adds kPanels panels times a run of kRows tokens to y, where the sums of a range begin and end.
+template <bool kWideCodes, bool kShort, int kPanels, int kRows>
+void add_run(const Panel* panels, const Part& part, const Run& x, float* y, int64_t stride) {
+  constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
+  F32x16 sums[kPanels][kRows];
+  unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
+    unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+      sums[p][t] = part.is_first ? splat(0.0f) : load_f32(y + t * stride + 16 * p);
+    });
+  });
+  const int64_t chunks = (part.last - part.first) / kChunk;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    for (int step = 0; step < kSteps; ++step) {
+      const int64_t index = chunk * kSteps + step;
+      const int8_t* codes = x.codes + kRows * (kChunk * chunk + 4 * kEach * step);
+      const std::byte* quads = panels->quads + 64 * (kQuads * chunk + kEach * step);
+      I32x16 totals[kPanels][kRows];
+      unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
+        unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA { totals[p][t] = first_sums(x.offsets + kRows * index + t); });
+      });
+      unroll<kEach>([&](auto j) MOTE_INLINE_LAMBDA {
+        Bytes64 weights[kPanels];
+        unroll<kPanels>([&](auto p)
+                            MOTE_INLINE_LAMBDA { weights[p] = load_bytes(quads + p * sizeof(Panel) + 64 * j); });
+        unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+          int32_t quad;
+          std::memcpy(&quad, codes + 4 * (j * kRows + t), sizeof(quad));
+          unroll<kPanels>([&](auto p)
+                              MOTE_INLINE_LAMBDA { totals[p][t] = dot4<kWideCodes>(totals[p][t], weights[p], quad); });
+        });
+      });
+      unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
+        const GroupNumbers numbers = {load_f32(panels[p].scales + 16 * index), load_f32(panels[p].lows + 16 * index)};
+        unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+          sums[p][t] = add_step(sums[p][t], totals[p][t], numbers, part.has_low, x.scales[kRows * chunk + t],
+                                x.lows[kRows * index + t]);
+        });
+      });
+    }
+  }
+  unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
+    unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA { store_f32(y + t * stride + 16 * p, sums[p][t]); });
+  });
+}
+
+template <bool kWideCodes, bool kShort>
+void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
+               int64_t stride) {
+  const int64_t step = step_columns(w.group_size), columns = w.columns();
+  for_each_run(x.count, 0, [&](int first, auto rows) {
+    const Run run = {x.codes + first * columns + part.first * rows,
+                     x.offsets + first * (columns / step) + part.first / step * rows,
+                     x.lows + first * (columns / step) + part.first / step * rows,
+                     x.scales + first * (columns / kChunk) + part.first / kChunk * rows};
+    float* to = y + first * stride;
+    int p = 0;
+    if constexpr (kPanelsAtOnce > 1) {
+      for (; p + kPanelsAtOnce <= w.count; p += kPanelsAtOnce) {
+        add_run<kWideCodes, kShort, kPanelsAtOnce, rows>(panels + p, part, run, to + 16 * p, stride);
+      }
+    }
+    for (; p < w.count; ++p) add_run<kWideCodes, kShort, 1, rows>(panels + p, part, run, to + 16 * p, stride);
+  });
+}
+
+void multiply_part(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
+                   int64_t stride) {
+  const bool is_short = w.group_size < kChunk;
+  if (kWideMatters && (w.bits == 8 || w.scales.codebook != nullptr)) {
+    return is_short ? add_block<kWideMatters, true>(panels, w, part, x, y, stride)
+                    : add_block<kWideMatters, false>(panels, w, part, x, y, stride);
+  }
+  return is_short ? add_block<false, true>(panels, w, part, x, y, stride)
+                  : add_block<false, false>(panels, w, part, x, y, stride);
+}
+
+void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride,
+              std::byte* scratch) {
+  Panel* panels = reinterpret_cast<Panel*>(scratch);
+  const TileReader reader(w);
+  const int64_t columns = w.columns(), step = step_columns(w.group_size);
+  for (int64_t first = 0; first < columns; first += kPanelColumns) {
+    const int64_t last = first + kPanelColumns < columns ? first + kPanelColumns : columns;
+    with_codes(w, [&](auto codes) {
+      for (int s = 0; s < w.count; ++s) unpack<codes>(reader, w.blocks[s], step, first, last, panels[s]);
+    });
+    float* rows = y;
+    for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
+      multiply_part(panels, w, {first, last, reader.has_low, first == 0}, x[b], rows, stride);
+      if (last < columns || !w.scales.of_rows) continue;
+      for (int t = 0; t < x[b].count; ++t) {
+        for (int s = 0; s < w.count; ++s) {
+          float* to = rows + t * stride + 16 * s;
+          store_f32(to, row_scale(w, s) * load_f32(to));
+        }
+      }
+    }
+  }
+}
+
+size_t no_scratch(int64_t) { return 0; }
+
+constexpr GroupProducts kPanels = {scratch_bytes, multiply};
+constexpr GroupProducts kOne = {no_scratch, multiply_one<kMaxStreams>};
+constexpr GroupProducts kOneStream = {no_scratch, multiply_one<1>};
+
+bool takes_all_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
+
+}  // namespace
+
+MOTE_REGISTER_KERNEL(.name = "groups_panels_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
+                     .rank = kRank, .takes = takes_all_tiles, .functions = &kPanels);
+MOTE_REGISTER_KERNEL(.name = "groups_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
+                     .rank = kRank + 1, .max_tokens = 1, .takes = takes_all_tiles, .functions = &kOne);
+MOTE_REGISTER_KERNEL(.name = "groups_one_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 2, .max_tokens = 1,
+                     .takes = takes_all_tiles, .functions = &kOneStream);
+
+}  // namespace MOTE_ISA
+}  // namespace mote
