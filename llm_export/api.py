@@ -35,6 +35,7 @@ from llm_export.program.writer import replace_metadata, write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
 from llm_export.quantize.encode import encode
+from llm_export.quantize.recipes import KEEPING
 
 OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 
@@ -58,7 +59,7 @@ def export(
     source: str | Path,
     output: str | Path | None = None,
     *,
-    recipe: str = "8da4w",
+    recipe: str | None = None,
     group_size: int | str = 32,
     embedding_bits: int = 8,
     rotation: bool = True,
@@ -75,7 +76,7 @@ def export(
 
     source: folder, hub id or GGUF file   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, rotation, overrides: docs/quantization.md; an override is
-        `PATTERN=SCHEME[:GROUP_SIZE]`
+        `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, else "8da4w"
     backends: ways to run the file, the best first: "xnnpack,cpu" or [XnnpackBackend(...), "cpu"]; the CPU runs what a
         backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
@@ -87,7 +88,7 @@ def export(
     """
     started = time.perf_counter()
     how = _How(
-        Recipe(recipe, group_size, embedding_bits, rotation),
+        Recipe(recipe or "8da4w", group_size, embedding_bits, rotation),
         [Override.parse(text) for text in overrides],
         parse_targets(backends),
         check,
@@ -102,6 +103,9 @@ def export(
             checkpoint = open_checkpoint(
                 source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
             )
+            if recipe is None and checkpoint.weights.is_quantized():
+                _check_kept(checkpoint)
+                how = replace(how, recipe=replace(how.recipe, name="stored"))
             notes = [*_source_notes(checkpoint, how.recipe), *_check_tokenizer(checkpoint, tokenizer is not False)]
         written = _write_checked(checkpoint, how, new, progress)
     return ExportReport(
@@ -129,8 +133,24 @@ def default_name(source: str | Path) -> str:
     return f"{folder.resolve().name if folder.is_dir() else str(source).rpartition('/')[2]}.mote"
 
 
+def _check_kept(checkpoint: Checkpoint) -> None:
+    """Errors: FileError if a folder has weights whose numbers no tiles hold; of a GGUF file these get a note each"""
+    weights = checkpoint.weights
+    found = {stored.name for name in weights.names() if (stored := weights.stored_as(name)) and stored.format is None}
+    if found and checkpoint.folder.is_dir():
+        raise FileError(
+            f"{checkpoint.folder}: its weights are {', '.join(sorted(found))}, which no tiles hold as they are: give "
+            "--recipe, which quantizes them a second time, or --recipe none, which keeps their values"
+        )
+
+
 def _source_notes(checkpoint: Checkpoint, recipe: Recipe) -> list[str]:
-    return checkpoint.notes if recipe.name != "none" else []
+    if recipe.name == "none" or recipe.name in KEEPING or not checkpoint.weights.is_quantized():
+        return []
+    return [
+        f"{checkpoint.folder.name} holds quantized weights, which {recipe.name} quantizes a second time; without "
+        "--recipe they stay as they are"
+    ]
 
 
 def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:
@@ -189,6 +209,7 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
             how.overrides,
             signed=all(backend.takes_signed_multipliers for backend in backends),
             rotated=all(backend.takes_rotated_inputs for backend in backends),
+            stored_as=checkpoint.weights.stored_as,
         )
     with progress.stage("passes"):
         fused = fuse(quantized)
@@ -246,7 +267,7 @@ def _encoder(checkpoint, planned: MemoryPlan, bar):
         return constants[name] if name in constants else checkpoint.weights.rows(name)
 
     def blocks(spec: WeightSpec) -> Iterator:
-        for block in encode(spec, read):
+        for block in encode(spec, read, checkpoint.weights.stored_rows):
             yield block
             bar.update(block.nbytes)
 

@@ -76,9 +76,8 @@ Examples:
 @click.option("-o", "--output", type=click.Path(), help="File to write.  [default: <model>.mote here]")
 @click.option(
     "--recipe",
-    default="8da4w",
-    show_default=True,
-    help="8da1w to 8da8w (int8 inputs, 1 to 8 bits), 1w to 8w (float inputs) or none; see docs/quantization.md.",
+    help="8da1w to 8da8w (int8 inputs, 1 to 8 bits), 1w to 8w (float inputs), none, or stored, which keeps what is "
+    "quantized; see docs/quantization.md.  [default: 8da4w, or stored for a quantized checkpoint]",
 )
 @click.option(
     "--group-size",

@@ -27,7 +27,7 @@ class OpEntry:
 
 OPS: dict[str, OpEntry] = {}
 # Of `multiply` and `finish`.
-PRODUCT = (Refusal.MATRIX_RANK, Refusal.TIED, Refusal.ROTATED, Refusal.INT8_WITH_DENSE, Refusal.SHAPE)
+PRODUCT = (Refusal.MATRIX_RANK, Refusal.TIED, Refusal.ROTATED, Refusal.GROUPED, Refusal.INT8_WITH_DENSE, Refusal.SHAPE)
 
 
 class XnnpackBackend(Backend):
@@ -330,6 +330,8 @@ def multiply(
     activations = instruction.attributes["activations"]
     if activations == "rotated_int8":
         raise Refusal.ROTATED.of()
+    if activations == "grouped_int8" or spec.scales is not None:
+        raise Refusal.GROUPED.of()
     is_int8 = activations == "int8"
     if spec.bits == 0:
         if is_int8:

@@ -39,6 +39,7 @@ class Refusal(Enum):
     SHAPE = "a shape that is not computed so"
     INT8_WITH_DENSE = "int8 activations with a dense weight"
     ROTATED = "inputs that are rotated"
+    GROUPED = "inputs that are rounded in groups, or weights with float16 scales"
     MATRIX_RANK = "a weight of rank {rank}"
     TIED = "the embedding's weight: one copy serves both"
     FUNCTION = "function {function}"

@@ -60,6 +60,7 @@ MOTE_INLINE Bytes64 field(Bytes64 x) {
 }
 
 #if !defined(__AVXVNNI__)
+#define MOTE_HAS_DOT4_SIGNED
 // Sums of neighbouring products fit 16 bits while codes stay below 128: 2 * 127 * 128 < 2^15.
 template <bool kWide>
 MOTE_INLINE __m256i dot4_half(__m256i sums, __m256i codes, __m256i x) {
@@ -71,6 +72,18 @@ MOTE_INLINE __m256i dot4_half(__m256i sums, __m256i codes, __m256i x) {
     codes = _mm256_andnot_si256(top, codes);
   }
   return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), ones));
+}
+
+MOTE_INLINE Bytes64 magnitudes(Bytes64 x) { return {_mm256_abs_epi8(x.a), _mm256_abs_epi8(x.b)}; }
+
+// dot4 of signed codes with bytes of `x` that are at least -127. magnitudes: of the codes
+MOTE_INLINE I32x16 dot4_signed(I32x16 sums, Bytes64 codes, Bytes64 magnitudes, int32_t x) {
+  const __m256i all = _mm256_set1_epi32(x), ones = _mm256_set1_epi16(1);
+  const auto half = [&](__m256i sum, __m256i code, __m256i magnitude) MOTE_INLINE_LAMBDA {
+    const __m256i products = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(all, code));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(products, ones));
+  };
+  return {half(sums.a, codes.a, magnitudes.a), half(sums.b, codes.b, magnitudes.b)};
 }
 #endif
 

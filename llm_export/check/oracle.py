@@ -153,9 +153,9 @@ class Oracle:
     @staticmethod
     def _set(module: nn.Module, name: str, value: Tensor) -> None:
         if not isinstance(value, nn.Parameter):
-            rotates_input = getattr(value, "rotates_input", False)
+            prepare_input = getattr(value, "prepare_input", None)
             value = nn.Parameter(value, requires_grad=False)
-            value.rotates_input = rotates_input
+            value.prepare_input = prepare_input
         module._parameters[name] = value
 
     def _materialize(self, module: nn.Module, parameter: nn.Parameter) -> Tensor:
@@ -164,8 +164,12 @@ class Oracle:
         if spec is None:
             return stored.to(torch.float32)
         if stored.dim() == 2 and not _multiplies_itself(module):
-            weight = _torchao_tensor(_quantize(stored, spec), spec)
-            weight.rotates_input = spec.is_rotated
+            if spec.scales is not None or spec.activations == "grouped_int8":
+                weight = _dequantized(stored, spec).clone()
+                weight.prepare_input = lambda x: round_input(x, spec.activations)
+            else:
+                weight = _torchao_tensor(_quantize(stored, spec), spec)
+                weight.prepare_input = hadamard if spec.is_rotated else None
             return weight
         if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
             return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
@@ -227,7 +231,7 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
 
 
 class _WeightUses(TorchFunctionMode):
-    """Answers each F.embedding from the checkpoint, and rotates the input of each F.linear whose weight wants that.
+    """Answers each F.embedding from the checkpoint, and does to the input of each F.linear what its weight wants.
 
     Here and not in modules, because some do more in their forward, and some multiply by the weight of another.
     """
@@ -236,8 +240,8 @@ class _WeightUses(TorchFunctionMode):
         self.oracle = oracle
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is F.linear and getattr(args[1], "rotates_input", False):
-            args = (hadamard(args[0]), *args[1:])
+        if func is F.linear and (prepare_input := getattr(args[1], "prepare_input", None)) is not None:
+            args = (prepare_input(args[0]), *args[1:])
         found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
         return func(*args, **(kwargs or {})) if found is None else found
 
@@ -258,7 +262,9 @@ def _quantize(rows: Tensor, spec: WeightSpec) -> QuantizedWeight:
 
 
 def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
-    """Quantises a matrix or a stack of matrices as `spec` says, and dequantises it: float32."""
+    """Quantises a matrix or a stack of matrices as `spec` says, unless it is so already; dequantised, float32."""
+    if spec.scales is not None:
+        return weight.to(torch.float32)
     if weight.dim() == 3:
         return torch.stack([_dequantized(matrix, spec) for matrix in weight])
     return _quantize(weight, spec).dequantize()

@@ -14,8 +14,9 @@ from llm_export.checkpoint.embedding import EmbeddingSetup, default_setup, is_ba
 from llm_export.checkpoint.files import open_tensors, read_text
 from llm_export.checkpoint.gguf import find_gguf, read_gguf
 from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
+from llm_export.checkpoint.quantized import quantized_files
 from llm_export.checkpoint.tokenizer import TokenizerFile
-from llm_export.checkpoint.weights import SafetensorsFiles, WeightReader
+from llm_export.checkpoint.weights import SafetensorsFiles, TensorFiles, WeightReader
 from llm_export.errors import FileError, UnsupportedError
 
 TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
@@ -38,7 +39,6 @@ class Checkpoint:
     tokenizer: TokenizerFile | None = None  # the first of TOKENIZER_FILES that is there
     chat_template: str = ""
     license: str = ""  # text of the licence file
-    notes: list[str] = field(default_factory=list)  # what the user should know of the source
     trust_remote_code: bool = False
     generates: bool = True  # False: a model without an output head, or with no use for one
     embedding: EmbeddingSetup | None = None  # how it makes embeddings; None: it shall not
@@ -84,7 +84,7 @@ def open_checkpoint(
         revision=commit,
         folder=folder,
         config=config,
-        weights=WeightReader(SafetensorsFiles(_tensor_files(folder))),
+        weights=WeightReader(_open_tensors(folder, config)),
         generation_config=_read_json(folder / "generation_config.json") or {},
         tokenizer_config=tokenizer_config,
         tokenizer=_tokenizer(folder),
@@ -100,12 +100,6 @@ def open_checkpoint(
 def _open_gguf(path: Path, embed: bool | None, tokenizer: bool) -> Checkpoint:
     contents = read_gguf(path, tokenizer=tokenizer)
     path = contents.model.path
-    notes = []
-    if contents.tensors.has_blocks():
-        notes.append(
-            f"{path.name} holds quantized weights, which the recipe quantizes a second time; --recipe none keeps their "
-            "exact values, --recipe 8da8w most of their precision"
-        )
     return Checkpoint(
         model_id=contents.model.name,
         revision="",
@@ -117,9 +111,20 @@ def _open_gguf(path: Path, embed: bool | None, tokenizer: bool) -> Checkpoint:
         tokenizer=TokenizerFile(path, "tokenizer.json", contents.tokenizer_json) if tokenizer else None,
         chat_template=contents.chat_template,
         license=contents.license,
-        notes=notes,
         embedding=default_setup(contents.config) if embed else None,
     )
+
+
+def _open_tensors(folder: Path, config: PretrainedConfig) -> TensorFiles:
+    files = SafetensorsFiles(_tensor_files(folder))
+    fields = _read_json(folder / "config.json") or {}
+    text = fields.get("text_config")
+    found = fields.get("quantization_config", text.get("quantization_config") if isinstance(text, dict) else None)
+    if found is None:
+        return files
+    if not isinstance(found, dict):
+        raise FileError(f"{folder}/config.json: quantization_config = {found!r}: must be an object")
+    return quantized_files(files, found, config.model_type)
 
 
 def _with_tokenizer(checkpoint: Checkpoint, tokenizer: bool | str | Path) -> Checkpoint:
@@ -187,17 +192,15 @@ def _config(folder: Path, trust_remote_code: bool) -> PretrainedConfig:
     refusal = model_types.refusal(text_type or model_type)
     if refusal and not (trust_remote_code and "auto_map" in fields):
         raise UnsupportedError(model_type, *refusal)
-    if "quantization_config" in fields:
-        method = str((fields["quantization_config"] or {}).get("quant_method", "unknown"))
-        raise UnsupportedError(
-            model_type, f"its weights are already quantized ({method})", "Export the unquantized checkpoint"
-        )
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # transformers validates configs with many exception types
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise FileError(f"{folder}/config.json: transformers refuses it: {reason}") from error
-    return _text_config(config, fields) if text_type else config
+    config = _text_config(config, fields) if text_type else config
+    if hasattr(config, "quantization_config"):  # modules would look for packed parameters
+        del config.quantization_config
+    return config
 
 
 def _text_type(fields: dict) -> str | None:

@@ -26,6 +26,7 @@ from transformers.core_model_loading import (
 
 from llm_export.checkpoint.files import open_tensors
 from llm_export.errors import FileError
+from llm_export.program.specs import StoredAs, StoredRows
 
 DTYPES = {
     "F64": torch.float64,
@@ -88,6 +89,11 @@ class TensorFiles(Protocol):
 
     def computed_rows(self, name: str) -> Rows | None: ...  # for a matrix whose rows are computed, not mapped
 
+    def stored_as(self, name: str) -> StoredAs | None: ...  # of a quantized weight
+
+    # Rows of all matrices of a weight that has a stored format, one after the other.
+    def stored_rows(self, name: str, start: int, stop: int) -> StoredRows: ...
+
     def path(self, name: str) -> Path: ...
 
 
@@ -126,6 +132,12 @@ class SafetensorsFiles:
 
     def computed_rows(self, name: str) -> Rows | None:
         return None
+
+    def stored_as(self, name: str) -> StoredAs | None:
+        return None
+
+    def stored_rows(self, name: str, start: int, stop: int) -> StoredRows:
+        raise KeyError(name)
 
     def path(self, name: str) -> Path:
         return self._files[name]
@@ -195,6 +207,19 @@ class WeightReader:
         group = self._groups[name]
         computed = None if group.converter is not None else self._files.computed_rows(group.sources[0][1])
         return self.read(name) if computed is None else computed
+
+    def is_quantized(self) -> bool:
+        """Whether any weight is stored quantized."""
+        return any(self.stored_as(name) is not None for name in self.names())
+
+    def stored_as(self, name: str) -> StoredAs | None:
+        """Returns how a quantized weight is stored; None for one that is not, or that a conversion makes."""
+        group = self._groups[name]
+        return None if group.converter is not None else self._files.stored_as(group.sources[0][1])
+
+    def stored_rows(self, name: str, start: int, stop: int) -> StoredRows:
+        """Returns rows of a weight whose stored_as has a format, those of all its matrices counted through."""
+        return self._files.stored_rows(self._groups[name].sources[0][1], start, stop)
 
     def file_of(self, name: str) -> Path:
         """Returns the file that holds the (first) source of a module tensor."""

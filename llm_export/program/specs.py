@@ -42,11 +42,21 @@ class StoredFormat:
     scales: TileScales
 
 
+@dataclass(frozen=True)
+class StoredAs:
+    """That a checkpoint stores a weight quantized, and how."""
+
+    name: str  # of the format, as its authors call it
+    bits: float  # of a weight, scales included
+    format: StoredFormat | None  # None: tiles do not hold its numbers
+    is_transposed: bool = False  # the rows of the format are columns of the module's weight
+
+
 class StoredRows(NamedTuple):
     """Whole rows of a weight in a StoredFormat.
 
-    A weight is scale * multiplier * code, then what its offset adds: minimum * low, or scale * low for zero points, then
-    times the row's scale. Absent parts are None: a multiplier or a low of a minimum of each group counts as 1.
+    A weight is scale * multiplier * code, then what its offset adds: minimum * low, or scale * low for zero points,
+    then times the row's scale. Absent parts are None: a multiplier or a low of a minimum of each group counts as 1.
     """
 
     digits: Tensor  # uint8 [N, K]: code + 2^(bits - 1); with minimums or a codebook, the code

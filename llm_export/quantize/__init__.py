@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from llm_export.capture.methods import Captured, Methods
-from llm_export.program.formats import GROUP_SIZES
-from llm_export.program.specs import WeightSpec
-from llm_export.quantize.recipes import CHANNEL, SCHEMES, Override, Recipe, check_overrides, describe
+from llm_export.program.formats import FORMATS, GROUP_SIZES
+from llm_export.program.specs import StoredAs, WeightSpec
+from llm_export.quantize.recipes import (
+    CHANNEL,
+    KEEPING,
+    SCHEMES,
+    Override,
+    Recipe,
+    Scheme,
+    check_overrides,
+    describe,
+)
 from llm_export.quantize.uses import Use, weight_uses
 
 __all__ = ["Override", "QuantizationWarning", "Quantized", "Recipe", "quantize"]
@@ -35,10 +45,12 @@ def quantize(
     *,
     signed: bool = True,
     rotated: bool = True,
+    stored_as: Callable[[str], StoredAs | None] = lambda name: None,
 ) -> Quantized:
     """Gives each weight its format; no weight is read.
 
     overrides: the last one that matches a weight counts
+    stored_as: how the checkpoint stores a source of a weight
     signed, rotated: whether all that will run the program take negative multipliers and rotated inputs
     Errors: ArgumentError if an override matches nothing
     """
@@ -48,7 +60,8 @@ def quantize(
     notes: dict[str, list[str]] = {}
     for spec in captured.weights.values():
         if spec.sources not in changed:
-            format = _with_format(spec, uses[spec.sources], recipe, overrides, notes)
+            stored = None if spec.sources[0] in captured.constants else stored_as(spec.sources[0])
+            format = _with_format(spec, uses[spec.sources], recipe, overrides, notes, stored)
             if format.is_rotated and not rotated:
                 format = replace(format, activations="int8")
             changed[spec.sources] = replace(format, signed=signed)
@@ -66,12 +79,25 @@ def quantize(
 
 
 def _with_format(
-    spec: WeightSpec, use: Use, recipe: Recipe, overrides: Sequence[Override], notes: dict[str, list[str]]
+    spec: WeightSpec,
+    use: Use,
+    recipe: Recipe,
+    overrides: Sequence[Override],
+    notes: dict[str, list[str]],
+    stored: StoredAs | None,
 ) -> WeightSpec:
-    scheme, wanted = recipe.scheme(use.kind), recipe.group_size
+    name, wanted = recipe.name, recipe.group_size
+    scheme = recipe.scheme(use.kind)
     for override in overrides:
         if use.kind != "other" and override.matches(use.names):
-            scheme, wanted = SCHEMES[override.scheme], override.group_size or recipe.group_size
+            name, wanted = override.scheme, override.group_size or recipe.group_size
+            scheme = SCHEMES[name]
+    if name in KEEPING and stored is not None and use.kind != "other":
+        if stored.format is not None and stored.is_transposed == use.is_transposed:
+            return _as_stored(spec, use, stored, scheme)
+        scheme, wanted = _nearest(stored, scheme), 32
+        note = f"stored as {stored.name}, which no tiles hold as it is: quantized a second time, to {scheme.bits} bits"
+        notes.setdefault(note, []).append(spec.name)
     if scheme.bits == 0:
         # Nothing computes in float64; the other dtypes are kept.
         return replace(spec, dtype=torch.float32) if spec.dtype == torch.float64 else spec
@@ -89,6 +115,17 @@ def _with_format(
     if activations == "int8" and recipe.rotation:
         activations = "rotated_int8"
     return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)
+
+
+def _as_stored(spec: WeightSpec, use: Use, stored: StoredAs, scheme: Scheme) -> WeightSpec:
+    activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
+    format = stored.format
+    return replace(spec, bits=format.bits, group_size=format.group_size, scales=format.scales, activations=activations)
+
+
+def _nearest(stored: StoredAs, scheme: Scheme) -> Scheme:
+    """What loses little of numbers that lie on another grid of so many bits."""
+    return Scheme(min(math.ceil(stored.bits) + 2, max(FORMATS)), scheme.activations)
 
 
 def _shorten(names: list[str]) -> str:

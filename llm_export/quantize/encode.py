@@ -6,16 +6,17 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from llm_export.errors import FileError
-from llm_export.program.formats import TILE_ROWS
-from llm_export.program.specs import WeightSpec
+from llm_export.program.formats import TILE_ROWS, TileLayout
+from llm_export.program.specs import StoredRows, WeightSpec
 from llm_export.quantize.affine import quantize_for
-from llm_export.quantize.pack import pack
+from llm_export.quantize.pack import pack, pack_stored
 from llm_export.threads import one_torch_thread
 
 BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in the cache
@@ -23,15 +24,22 @@ DENSE_BLOCK_ELEMENTS = 1 << 22
 NUM_WORKERS = 2
 
 _Block = list[tuple[Tensor, int, int]]  # parts, with the rows of each that belong to the block
+_Part = TypeVar("_Part")
 
 
-def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarray]:
+def encode(
+    spec: WeightSpec, read: Callable[[str], Tensor], stored: Callable[[str, int, int], StoredRows] | None = None
+) -> Iterator[np.ndarray]:
     """Yields the stored bytes of a weight, in order; formats.stored_bytes(spec) in all.
 
     read: source name -> tensor, mapped where possible; or a matrix that computes its rows when it is indexed
+    stored: source name, first row, row past the last -> rows of a source that is stored quantized
     Errors: FileError if a tensor does not have the shape that the spec tells, or cannot be quantised.
     Cost: memory for one block of rows, whatever the size of the weight
     """
+    if spec.scales is not None:
+        yield from _as_stored(spec, [(name, read(name).shape) for name in spec.sources], stored)
+        return
     parts = [read(name) for name in spec.sources]
     parts = [part[:].transpose(-1, -2) if spec.transpose else part for part in parts]
     _check_shapes(spec, parts)
@@ -43,6 +51,23 @@ def encode(spec: WeightSpec, read: Callable[[str], Tensor]) -> Iterator[np.ndarr
         return pack(quantize_for(spec, _joined(block)), spec.bits).flatten().numpy()
 
     yield from _in_order(tiles, (block for matrix in _matrices(parts) for block in _row_blocks(matrix, spec.shape[-1])))
+
+
+def _as_stored(spec: WeightSpec, sources: list[tuple[str, tuple[int, ...]]], stored) -> Iterator[np.ndarray]:
+    """sources: name and shape of each. Rows of a stack of matrices are counted through; blocks end with a matrix."""
+    layout = TileLayout(spec.bits, spec.group_size, spec.scales)
+
+    def tiles(block: list[tuple[str, int, int]]) -> np.ndarray:
+        parts = [stored(*part) for part in block]
+        rows = StoredRows(*(None if part[0] is None else torch.cat(part) for part in zip(*parts, strict=True)))
+        return pack_stored(rows, layout).flatten().numpy()
+
+    if len(spec.shape) == 2:
+        matrices = [[(name, 0, shape[1] if spec.transpose else shape[0]) for name, shape in sources]]
+    else:
+        each = spec.shape[-2]
+        matrices = [[(name, i * each, (i + 1) * each)] for name, shape in sources for i in range(shape[0])]
+    yield from _in_order(tiles, (block for matrix in matrices for block in _row_ranges(matrix, spec.shape[-1])))
 
 
 def _in_order(function: Callable[[_Block], np.ndarray], items: Iterator[_Block]) -> Iterator[np.ndarray]:
@@ -88,14 +113,17 @@ def _matrices(parts: list[Tensor]) -> Iterator[list[Tensor]]:
 
 
 def _row_blocks(parts: list[Tensor], row_elements: int) -> Iterator[_Block]:
-    """Yields blocks of whole rows across the parts; each but the last is a multiple of TILE_ROWS rows long."""
+    return _row_ranges([(part, 0, part.shape[0]) for part in parts], row_elements)
+
+
+def _row_ranges(parts: list[tuple[_Part, int, int]], row_elements: int) -> Iterator[list[tuple[_Part, int, int]]]:
+    """Yields blocks of whole rows across ranges of parts; each but the last is a multiple of TILE_ROWS rows long."""
     step = max(BLOCK_ELEMENTS // max(row_elements, 1) // TILE_ROWS, 1) * TILE_ROWS
-    pending: _Block = []
+    pending: list[tuple[_Part, int, int]] = []
     wanted = step
-    for part in parts:
-        start = 0
-        while start < part.shape[0]:
-            stop = min(start + wanted, part.shape[0])
+    for part, start, end in parts:
+        while start < end:
+            stop = min(start + wanted, end)
             pending.append((part, start, stop))
             start, wanted = stop, wanted - (stop - start)
             if wanted == 0:

@@ -62,7 +62,8 @@ def pack_stored(rows: StoredRows, layout: TileLayout) -> Tensor:
     for part in (rows.scales, rows.minimums):
         if part is not None:
             stop = start + layout.scale_bytes
-            halves = spans.view(torch.float16)[..., start // HALF_BYTES : stop // HALF_BYTES].unflatten(-1, (-1, TILE_ROWS))
+            halves = spans.view(torch.float16)[..., start // HALF_BYTES : stop // HALF_BYTES]
+            halves = halves.unflatten(-1, (-1, TILE_ROWS))
             start = stop
             halves.copy_(_by_row(part, halves.shape))
     if rows.row_scales is not None:

@@ -19,15 +19,18 @@ GROUPINGS = (*GROUP_SIZES, CHANNEL)
 class Scheme:
     """How a weight is stored and how the linears that read it treat their input."""
 
-    bits: int  # 0: dense, in the checkpoint's dtype
-    activations: str  # "float" or "int8"
+    bits: int  # 0: as the checkpoint has it
+    activations: str  # "float", "int8" or "grouped_int8"
 
 
 SCHEMES = {
     **{f"8da{bits}w": Scheme(bits, "int8") for bits in FORMATS},
     **{f"{bits}w": Scheme(bits, "float") for bits in FORMATS},
-    "none": Scheme(0, "float"),
+    "none": Scheme(0, "float"),  # dense; of what is stored quantized, the values
+    "stored": Scheme(0, "grouped_int8"),  # what is stored quantized stays as it is
+    "stored-float": Scheme(0, "float"),
 }
+KEEPING = ("stored", "stored-float")
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,10 @@ class Recipe:
     def scheme(self, use: str) -> Scheme:
         """Returns the scheme of a weight with that use; see uses.py."""
         linears = SCHEMES[self.name]
-        if linears.bits == 0 or use == "other":
+        if use == "other":
             return SCHEMES["none"]
+        if linears.bits == 0:
+            return linears
         if use in ("embedding", "head", "tied"):
             return Scheme(self.embedding_bits, linears.activations)
         return linears

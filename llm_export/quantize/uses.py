@@ -46,8 +46,13 @@ class Use:
         (kind,) = self.kinds
         return {"product": "linear", "expert_products": "experts"}.get(kind, kind)
 
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the weight lies [in_features, out_features]."""
+        return self.kinds in ({"product"}, {"expert_products"})
+
     def in_features(self, shape: tuple[int, ...]) -> int:
-        return shape[-2] if self.kinds in ({"product"}, {"expert_products"}) else shape[-1]
+        return shape[-2] if self.is_transposed else shape[-1]
 
 
 def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:

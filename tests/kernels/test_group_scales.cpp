@@ -73,7 +73,8 @@ TEST_P(GroupScales, agree_with_sums_in_double) {
         call.input(x).input(weight.owned).output(DType::kFloat32, {tokens, n}).text("activations", activations);
         const Status status = call.run(2);
         ASSERT_TRUE(status.ok()) << status.message();
-        EXPECT_LT(relative_error(call.result().as<float>(), expected), 5e-6) << activations << " " << tokens << " x " << n;
+        EXPECT_LT(relative_error(call.result().as<float>(), expected), 5e-6)
+            << activations << " " << tokens << " x " << n;
       }
     }
   }
@@ -164,7 +165,7 @@ TEST(GroupScalesEdges, are_refused_where_they_do_not_fit) {
   EXPECT_TRUE(has(message(5, 32, {32, none, true, kCodebook}, "float"), "codebook: must be of 4 bits"));
   EXPECT_TRUE(has(message(1, 32, kOf32, "float"), "bits: must be 2..8 with float16 scales"));
   EXPECT_TRUE(has(message(4, 32, {0, none, false, nullptr}, "float"), "scale_columns: must not be 0"));
-  EXPECT_TRUE(has(message(4, 32, kOf32, "int8"), "linear.codes"));
+  EXPECT_TRUE(has(message(4, 32, kOf32, "int8"), "linear.codes for 4 bits in groups of 32 with float16 scales of 32"));
 }
 
 }  // namespace

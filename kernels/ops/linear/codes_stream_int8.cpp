@@ -172,7 +172,7 @@ template <int kStreams>
 constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some<kStreams>};
 
 // The formats that models are stored in; what the others would gain is not worth their code.
-bool is_common(const WeightKind& kind) { return kind.bits == 4 || kind.bits == 8; }
+bool is_common(const WeightKind& kind) { return kind.scales.columns == 0 && (kind.bits == 4 || kind.bits == 8); }
 
 }  // namespace
 

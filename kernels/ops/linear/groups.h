@@ -12,6 +12,9 @@ inline namespace MOTE_ISA {
 inline constexpr int kCodebook = 0;
 template <int kCodes> inline constexpr int kBitsOf = kCodes == kCodebook ? kCodebookBits : kCodes;
 
+// Codes that dot4 would take as unsigned bytes above 127, and that are multiplied faster as signed ones.
+template <int kCodes> inline constexpr bool kIsSigned = kWideMatters && (kCodes == kCodebook || kCodes == 8);
+
 // The numbers of a group of 16 rows: a weight is scale * code + low. Products are exact.
 struct GroupNumbers {
   F32x16 scale, low;
@@ -39,7 +42,7 @@ class TileReader {
   }
 
   // What codebook_ adds to what codes stand for, so that dot4 takes it.
-  static constexpr int codebook_offset() { return kCodesAreSigned ? 0 : kCodebookOffset; }
+  static constexpr int codebook_offset() { return kCodesAreSigned || kWideMatters ? 0 : kCodebookOffset; }
 
   // Columns [32 chunk, 32 chunk + 32) of a tile as dot4 takes them.
   template <int kCodes>
@@ -48,7 +51,7 @@ class TileReader {
     unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
       if constexpr (kCodes == kCodebook)
         quads[j] = lookup_bytes(codebook_, quads[j]);
-      else if constexpr (kCodesAreSigned)
+      else if constexpr (kCodesAreSigned || kIsSigned<kCodes>)
         quads[j] = subtract(quads[j], code_offset_);
     });
   }

@@ -8,8 +8,8 @@ namespace {
 // Column i of a quad (16 rows x 4 columns) as weights.
 template <int i>
 MOTE_INLINE F32x16 weights_of(const I32x16& words, const I32x16& offset, const GroupNumbers& numbers) {
-  if constexpr (kCodesAreSigned) {
-    return fma(numbers.scale, to_f32(shift_right<24>(shift_left<24 - 8 * i>(words))), numbers.low);
+  if constexpr (kCodesAreSigned || kWideMatters) {
+    return fma(numbers.scale, to_f32(shift_right<24>(shift_left<24 - 8 * i>(words)) - offset), numbers.low);
   }
   return fma(numbers.scale, to_f32((shift_right<8 * i>(words) & splat_i32(255)) - offset), numbers.low);
 }
@@ -20,9 +20,10 @@ MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
   return load_i32(bytes);
 }
 
-// What the codes have added where dot4 takes unsigned ones.
+// What the codes have added for dot4.
 int stored_offset(const TileBlocks& w) {
-  return w.scales.codebook != nullptr ? TileReader::codebook_offset() : w.layout().code_offset();
+  if (w.scales.codebook != nullptr) return TileReader::codebook_offset();
+  return kCodesAreSigned || (kIsSigned<8> && w.bits == 8) ? 0 : w.layout().code_offset();
 }
 
 // The weights of a chunk, [32 columns][16 rows].
@@ -34,9 +35,8 @@ MOTE_INLINE void unpack(const TileReader& reader, const std::byte* tile, const s
   for (int j = 0; j < kQuads; ++j) {
     const GroupNumbers numbers = reader.numbers(tile, halves, group_size < kChunk ? 4 * j / group_size : 0);
     const I32x16 words = as_words(quads[j]);
-    unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
-      store_f32(columns + 16 * (4 * j + i), weights_of<i>(words, offset, numbers));
-    });
+    unroll<4>([&](auto i)
+                  MOTE_INLINE_LAMBDA { store_f32(columns + 16 * (4 * j + i), weights_of<i>(words, offset, numbers)); });
   }
 }
 

@@ -9,8 +9,38 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// dot4 takes codes above 127.
-template <int kCodes> inline constexpr bool kWide = kCodes == kCodebook || kCodes == 8;
+// What dot4 takes of four columns of 16 rows.
+struct Weights {
+  Bytes64 codes, magnitudes;
+};
+
+template <bool kSigned>
+MOTE_INLINE Weights weights_of(const Bytes64& codes) {
+#if defined(MOTE_HAS_DOT4_SIGNED)
+  if constexpr (kSigned) return {codes, magnitudes(codes)};
+#endif
+  return {codes, codes};
+}
+
+template <bool kSigned>
+MOTE_INLINE I32x16 dot(const I32x16& sums, const Weights& weights, int32_t x) {
+#if defined(MOTE_HAS_DOT4_SIGNED)
+  if constexpr (kSigned) return dot4_signed(sums, weights.codes, weights.magnitudes, x);
+#endif
+  return dot4<false>(sums, weights.codes, x);
+}
+
+// Where the sum of a step's products begins.
+template <bool kSigned>
+MOTE_INLINE I32x16 first_sum(const int32_t* offset) {
+  return kSigned ? splat_i32(0) : first_sums(offset);
+}
+
+MOTE_INLINE int32_t quad_at(const int8_t* codes) {
+  int32_t quad;
+  std::memcpy(&quad, codes, sizeof(quad));
+  return quad;
+}
 
 // Steps of 16 columns lie two to a chunk.
 constexpr int steps_of(bool is_short) { return is_short ? 2 : 1; }
@@ -22,64 +52,86 @@ MOTE_INLINE F32x16 add_step(const F32x16& sums, const I32x16& total, const Group
   return has_low ? fma(numbers.low, splat(low), with_scale) : with_scale;
 }
 
-// One tile of one stream times one token.
-template <int kCodes, bool kShort>
+// One tile of one stream times a run of tokens.
+template <int kCodes, bool kShort, int kTokens>
 MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* halves, const GroupBlock& x,
-                          int64_t column, F32x16& sums) {
+                          int64_t column, F32x16* sums) {
   constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
+  constexpr bool kSigned = kIsSigned<kCodes>;
   GroupNumbers numbers[kSteps];
   unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, halves, step); });
   for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk, column += kChunk) {
     Bytes64 quads[kQuads];
     reader.codes<kCodes>(tile, chunk, quads);
-    const int8_t* codes = x.codes + column;
+    const int8_t* codes = x.codes + column * kTokens;
     unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA {
       const int64_t index = column / kChunk * kSteps + step;
-      I32x16 total = first_sums(x.offsets + index);
+      I32x16 totals[kTokens];
+      unroll<kTokens>([&](auto t)
+                          MOTE_INLINE_LAMBDA { totals[t] = first_sum<kSigned>(x.offsets + index * kTokens + t); });
       unroll<kEach>([&](auto j) MOTE_INLINE_LAMBDA {
         const int quad = step * kEach + j;
-        total = dot4_at<kWide<kCodes>>(total, quads[quad], codes + 4 * quad);
+        if constexpr (kSigned) {
+          const Weights weights = weights_of<true>(quads[quad]);
+          unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
+            totals[t] = dot<true>(totals[t], weights, quad_at(codes + 4 * (quad * kTokens + t)));
+          });
+        } else {
+          unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
+            totals[t] = dot4_at<false>(totals[t], quads[quad], codes + 4 * (quad * kTokens + t));
+          });
+        }
       });
-      sums = add_step(sums, total, numbers[step], reader.has_low, x.scales[column / kChunk], x.lows[index]);
+      unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
+        sums[t] = add_step(sums[t], totals[t], numbers[step], reader.has_low, x.scales[column / kChunk * kTokens + t],
+                           x.lows[index * kTokens + t]);
+      });
     });
   }
 }
 
-// Streams [first, first + kStreams) of weights, side by side; a missing one repeats the first and is ignored.
-template <int kStreams, int kCodes, bool kShort>
-void stream(const TileBlocks& w, const TileReader& reader, int first, const GroupBlock& x, float* y) {
-  F32x16 sums[kStreams];
-  const std::byte* spans[kStreams];
-  unroll<kStreams>([&](auto s) MOTE_INLINE_LAMBDA {
-    sums[s] = splat(0.0f);
-    spans[s] = w.blocks[first + s < w.count ? first + s : first];
-  });
-  const int64_t columns = w.columns();
+// Streams [first, first + count) of weights, side by side.
+template <int kCodes, bool kShort, int kTokens>
+void stream(const TileBlocks& w, const TileReader& reader, int first, int count, const GroupBlock& x, float* y,
+            int64_t stride) {
+  F32x16 sums[kMaxStreams][kTokens];
+  const std::byte* spans[kMaxStreams];
+  for (int s = 0; s < count; ++s) {
+    unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA { sums[s][t] = splat(0.0f); });
+    spans[s] = w.blocks[first + s];
+  }
+  const int64_t columns = w.columns(), halves_at = reader.tiles_per_span * reader.tile_bytes;
   for (int64_t column = 0; column < columns; column += reader.span_columns) {
-    unroll<kStreams>([&](auto s) MOTE_INLINE_LAMBDA {
-      if constexpr (kStreams > 1) fetch(spans[s], reader.span_bytes);
-      const std::byte *tile = spans[s], *halves = tile + reader.tiles_per_span * reader.tile_bytes;
+    for (int s = 0; s < count; ++s) {
+      // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
+      if (count > 1) fetch(spans[s], reader.span_bytes);
+      const std::byte *tile = spans[s], *halves = tile + halves_at;
       for (int64_t at = column; tile < halves; tile += reader.tile_bytes, at += reader.tile_columns) {
-        add_tile<kCodes, kShort>(reader, tile, halves, x, at, sums[s]);
+        add_tile<kCodes, kShort, kTokens>(reader, tile, halves, x, at, sums[s]);
       }
       spans[s] += reader.span_bytes;
+    }
+  }
+  for (int s = 0; s < count; ++s) {
+    unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
+      store_f32(y + t * stride + 16 * (first + s), row_scale(w, first + s) * sums[s][t]);
     });
   }
-  unroll<kStreams>([&](auto s) MOTE_INLINE_LAMBDA {
-    if (first + s < w.count) store_f32(y + 16 * (first + s), row_scale(w, first + s) * sums[s]);
-  });
 }
 
-template <int kStreams>
-void multiply_one(const TileBlocks& w, const GroupBlock* x, int64_t, float* y, int64_t, std::byte*) {
+template <int kStreams, int kTokens>
+void stream_all(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
   const TileReader reader(w);
-  for (int first = 0; first < w.count; first += kStreams) {
-    with_codes(w, [&](auto codes) {
-      if (w.group_size < kChunk)
-        stream<kStreams, codes, true>(w, reader, first, *x, y);
-      else
-        stream<kStreams, codes, false>(w, reader, first, *x, y);
-    });
+  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
+    for (int first = 0; first < w.count; first += kStreams) {
+      const int count = w.count - first < kStreams ? w.count - first : kStreams;
+      with_codes(w, [&](auto codes) {
+        if (w.group_size < kChunk)
+          stream<codes, true, kTokens>(w, reader, first, count, x[b], y, stride);
+        else
+          stream<codes, false, kTokens>(w, reader, first, count, x[b], y, stride);
+      });
+    }
   }
 }
 
@@ -101,13 +153,13 @@ MOTE_INLINE void unpack(const TileReader& reader, const std::byte* block, int64_
                         Panel& panel) {
   const int64_t steps = kChunk / step;
   reader.for_each_tile(
-      block, first, last,
-      [&](const std::byte* tile, const std::byte* halves, int64_t column) MOTE_INLINE_LAMBDA {
+      block, first, last, [&](const std::byte* tile, const std::byte* halves, int64_t column) MOTE_INLINE_LAMBDA {
         for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
           const int64_t at = (column - first) / kChunk + chunk;
           Bytes64 quads[kQuads];
           reader.codes<kCodes>(tile, chunk, quads);
-          unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA { store_bytes(panel.quads + 64 * (kQuads * at + j), quads[j]); });
+          unroll<kQuads>([&](auto j)
+                             MOTE_INLINE_LAMBDA { store_bytes(panel.quads + 64 * (kQuads * at + j), quads[j]); });
           for (int64_t s = 0; s < steps; ++s) {
             const GroupNumbers numbers = reader.numbers(tile, halves, s);
             store_f32(panel.scales + 16 * (steps * at + s), numbers.scale);
@@ -131,7 +183,7 @@ struct Part {
 };
 
 // Adds kPanels panels times a run of kRows tokens to y, where the sums of a range begin and end.
-template <bool kWideCodes, bool kShort, int kPanels, int kRows>
+template <bool kSigned, bool kShort, int kPanels, int kRows>
 void add_run(const Panel* panels, const Part& part, const Run& x, float* y, int64_t stride) {
   constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
   F32x16 sums[kPanels][kRows];
@@ -148,17 +200,18 @@ void add_run(const Panel* panels, const Part& part, const Run& x, float* y, int6
       const std::byte* quads = panels->quads + 64 * (kQuads * chunk + kEach * step);
       I32x16 totals[kPanels][kRows];
       unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
-        unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA { totals[p][t] = first_sums(x.offsets + kRows * index + t); });
+        unroll<kRows>([&](auto t)
+                          MOTE_INLINE_LAMBDA { totals[p][t] = first_sum<kSigned>(x.offsets + kRows * index + t); });
       });
       unroll<kEach>([&](auto j) MOTE_INLINE_LAMBDA {
-        Bytes64 weights[kPanels];
-        unroll<kPanels>([&](auto p)
-                            MOTE_INLINE_LAMBDA { weights[p] = load_bytes(quads + p * sizeof(Panel) + 64 * j); });
+        Weights weights[kPanels];
+        unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
+          weights[p] = weights_of<kSigned>(load_bytes(quads + p * sizeof(Panel) + 64 * j));
+        });
         unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
-          int32_t quad;
-          std::memcpy(&quad, codes + 4 * (j * kRows + t), sizeof(quad));
+          const int32_t quad = quad_at(codes + 4 * (j * kRows + t));
           unroll<kPanels>([&](auto p)
-                              MOTE_INLINE_LAMBDA { totals[p][t] = dot4<kWideCodes>(totals[p][t], weights[p], quad); });
+                              MOTE_INLINE_LAMBDA { totals[p][t] = dot<kSigned>(totals[p][t], weights[p], quad); });
         });
       });
       unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
@@ -175,7 +228,7 @@ void add_run(const Panel* panels, const Part& part, const Run& x, float* y, int6
   });
 }
 
-template <bool kWideCodes, bool kShort>
+template <bool kSigned, bool kShort>
 void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
                int64_t stride) {
   const int64_t step = step_columns(w.group_size), columns = w.columns();
@@ -188,19 +241,19 @@ void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const
     int p = 0;
     if constexpr (kPanelsAtOnce > 1) {
       for (; p + kPanelsAtOnce <= w.count; p += kPanelsAtOnce) {
-        add_run<kWideCodes, kShort, kPanelsAtOnce, rows>(panels + p, part, run, to + 16 * p, stride);
+        add_run<kSigned, kShort, kPanelsAtOnce, rows>(panels + p, part, run, to + 16 * p, stride);
       }
     }
-    for (; p < w.count; ++p) add_run<kWideCodes, kShort, 1, rows>(panels + p, part, run, to + 16 * p, stride);
+    for (; p < w.count; ++p) add_run<kSigned, kShort, 1, rows>(panels + p, part, run, to + 16 * p, stride);
   });
 }
 
 void multiply_part(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
                    int64_t stride) {
   const bool is_short = w.group_size < kChunk;
-  if (kWideMatters && (w.bits == 8 || w.scales.codebook != nullptr)) {
-    return is_short ? add_block<kWideMatters, true>(panels, w, part, x, y, stride)
-                    : add_block<kWideMatters, false>(panels, w, part, x, y, stride);
+  if (kIsSigned<kCodebook> && (w.bits == 8 || w.scales.codebook != nullptr)) {
+    return is_short ? add_block<kIsSigned<kCodebook>, true>(panels, w, part, x, y, stride)
+                    : add_block<kIsSigned<kCodebook>, false>(panels, w, part, x, y, stride);
   }
   return is_short ? add_block<false, true>(panels, w, part, x, y, stride)
                   : add_block<false, false>(panels, w, part, x, y, stride);
@@ -230,11 +283,24 @@ void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, floa
   }
 }
 
+// Blocks of at most kRun tokens, which are fewer than panels are made for.
+void multiply_few(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride,
+                  std::byte* scratch) {
+  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
+    switch (x[b].count) {
+      case 1: stream_all<kMaxStreams, 1>(w, x + b, 1, y, stride, scratch); break;
+      case kRun: stream_all<kMaxStreams, kRun>(w, x + b, 1, y, stride, scratch); break;
+      default: multiply(w, x + b, 1, y, stride, scratch);
+    }
+  }
+}
+
 size_t no_scratch(int64_t) { return 0; }
 
 constexpr GroupProducts kPanels = {scratch_bytes, multiply};
-constexpr GroupProducts kOne = {no_scratch, multiply_one<kMaxStreams>};
-constexpr GroupProducts kOneStream = {no_scratch, multiply_one<1>};
+constexpr GroupProducts kOne = {no_scratch, stream_all<kMaxStreams, 1>};
+constexpr GroupProducts kFew = {scratch_bytes, multiply_few};
+constexpr GroupProducts kOneStream = {no_scratch, stream_all<1, 1>};
 
 bool takes_all_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
@@ -242,6 +308,9 @@ bool takes_all_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits);
 
 MOTE_REGISTER_KERNEL(.name = "groups_panels_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
                      .rank = kRank, .takes = takes_all_tiles, .functions = &kPanels);
+MOTE_REGISTER_KERNEL(.name = "groups_stream_4_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
+                     .rank = kRank + 1, .min_tokens = 2, .max_tokens = kRun, .takes = takes_all_tiles,
+                     .functions = &kFew);
 MOTE_REGISTER_KERNEL(.name = "groups_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
                      .rank = kRank + 1, .max_tokens = 1, .takes = takes_all_tiles, .functions = &kOne);
 MOTE_REGISTER_KERNEL(.name = "groups_one_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole,

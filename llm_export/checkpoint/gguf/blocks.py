@@ -39,6 +39,11 @@ def is_quantized(tensor: StoredTensor) -> bool:
     return tensor.type_name not in DENSE
 
 
+def bits_per_weight(tensor: StoredTensor) -> float:
+    _, elements, size = TYPES[tensor.type]
+    return 8 * size / elements
+
+
 def raw_rows(tensor: StoredTensor) -> np.ndarray:
     """Returns the blocks as they are stored: uint8 [rows, bytes of a row], mapped."""
     check_type(tensor)

@@ -1,75 +1,24 @@
-"""How each architecture's tensors are called, and what llama.cpp's converter does to them, undone.
+"""How each architecture's tensors are called.
 
-Source: llama.cpp conversion/*.py, gguf-py tensor_mapping.py
+Source: gguf-py tensor_mapping.py
 """
 
 from __future__ import annotations
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from llm_export.checkpoint.gguf.tensors import Names, Order
-
-
-def rotated(field: str) -> Order:
-    """Rows of each head in pairs, as llama.cpp rotates them for Llama, back to halves. field: of the config"""
-
-    def order(config, rows: int) -> np.ndarray:
-        heads = getattr(config, field)
-        return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).ravel()
-
-    return order
-
-
-def by_head(config, rows: int) -> np.ndarray:
-    """All queries, all keys, all values, back to the three of each head."""
-    heads = config.num_attention_heads
-    return np.arange(rows).reshape(3, heads, rows // heads // 3).swapaxes(0, 1).ravel()
-
-
-def by_group(config, rows: int) -> np.ndarray:
-    """All queries, all keys, all values, back to groups of the queries that share a key, the key and the value."""
-    heads, groups = config.num_attention_heads, config.num_kv_heads if config.new_decoder_architecture else 1
-    if not config.new_decoder_architecture and not config.multi_query:
-        return by_head(config, rows)
-    dim = config.hidden_size // heads
-    queries, keys, values = np.split(np.arange(rows).reshape(-1, dim), (heads, heads + groups))
-    parts = (queries.reshape(groups, -1, dim), keys.reshape(groups, 1, dim), values.reshape(groups, 1, dim))
-    return np.concatenate(parts, 1).ravel()
-
-
-def minus_one(parts: list[Tensor]) -> Tensor:
-    return parts[0].float() - 1
-
-
-def transposed(parts: list[Tensor]) -> Tensor:
-    return parts[0].transpose(-1, -2)
-
-
-def concatenated(parts: list[Tensor]) -> Tensor:
-    """Gates, then ups: [E, N, K] each."""
-    return torch.cat(parts, 1)
-
-
-def interleaved(parts: list[Tensor]) -> Tensor:
-    """Gate and up alternate: [E, N, K] each, [E, K, 2 N] together."""
-    gate, up = parts
-    return torch.stack((gate, up), 2).flatten(1, 2).transpose(1, 2)
-
-
-def interleaved_bias(parts: list[Tensor]) -> Tensor:
-    return torch.stack(parts, 2).flatten(1, 2)
-
-
-def as_row(parts: list[Tensor]) -> Tensor:
-    return parts[0].reshape(1, -1)
-
-
-def as_kernel(parts: list[Tensor]) -> Tensor:
-    """[channels, taps] of a convolution to [channels, 1, taps]."""
-    return parts[0].reshape(parts[0].shape[0], 1, -1)
-
+from llm_export.checkpoint.gguf.arrange import (
+    as_kernel,
+    as_row,
+    by_group,
+    by_head,
+    concatenated,
+    interleaved,
+    interleaved_bias,
+    minus_one,
+    rotated,
+    same,
+    transposed,
+)
+from llm_export.checkpoint.gguf.tensors import Names
 
 WHOLE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 ATTENTION = {
@@ -94,7 +43,7 @@ SHARED_EXPERT = {
 def _experts(place: str = "mlp.experts") -> dict:
     return {
         f"{place}.gate_up_proj": (("ffn_gate_exps.weight", "ffn_up_exps.weight"), concatenated),
-        f"{place}.down_proj": (("ffn_down_exps.weight",), lambda parts: parts[0]),
+        f"{place}.down_proj": (("ffn_down_exps.weight",), same),
     }
 
 
@@ -188,11 +137,11 @@ NAMES: dict[str, Names] = {
         ATTENTION | {"attn_norm": "input_layernorm", "post_attention_norm": "post_attention_layernorm",
                      "ffn_gate_inp": "mlp.router"},
         merged={
-            "self_attn.sinks": (("attn_sinks.weight",), lambda parts: parts[0]),
+            "self_attn.sinks": (("attn_sinks.weight",), same),
             "mlp.experts.gate_up_proj": (("ffn_gate_exps.weight", "ffn_up_exps.weight"), interleaved),
             "mlp.experts.gate_up_proj_bias": (("ffn_gate_exps.bias", "ffn_up_exps.bias"), interleaved_bias),
             "mlp.experts.down_proj": (("ffn_down_exps.weight",), transposed),
-            "mlp.experts.down_proj_bias": (("ffn_down_exps.bias",), lambda parts: parts[0]),
+            "mlp.experts.down_proj_bias": (("ffn_down_exps.bias",), same),
         },
     ),
 }  # fmt: skip

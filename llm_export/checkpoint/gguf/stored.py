@@ -14,9 +14,9 @@ from torch import Tensor
 from llm_export.checkpoint.gguf.blocks import raw_rows
 from llm_export.checkpoint.gguf.reader import TYPES, StoredTensor
 from llm_export.program.specs import StoredFormat, StoredRows, TileScales
+from llm_export.program.stored import FP4_FORMAT, exponents_fit, fp4_rows
 
 IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-FP4_VALUES = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)  # twice what E2M1 stands for
 FORMATS = {
     "Q4_0": StoredFormat(4, 32, TileScales(32)),
     "Q4_1": StoredFormat(4, 32, TileScales(32, "minimum")),
@@ -30,10 +30,9 @@ FORMATS = {
     "Q6_K": StoredFormat(6, 16, TileScales(256)),
     "IQ4_NL": StoredFormat(4, 32, TileScales(32, codebook=IQ4_VALUES)),
     "IQ4_XS": StoredFormat(4, 32, TileScales(256, codebook=IQ4_VALUES)),
-    "MXFP4": StoredFormat(4, 32, TileScales(32, of_rows=True, codebook=FP4_VALUES)),
+    "MXFP4": FP4_FORMAT,
 }
 MXFP4_BIAS = 128  # of the exponent, for codes that stand for twice their value
-HALF_EXPONENTS = (-24, 15)  # powers of two that float16 holds
 
 
 def stored_format(tensor: StoredTensor) -> StoredFormat | None:
@@ -143,34 +142,18 @@ def _iq4_xs(blocks: np.ndarray) -> StoredRows:
     )  # fmt: skip
 
 
-def _exponents(blocks: np.ndarray) -> np.ndarray:
-    """Of what the scales are powers of two: int [N, blocks]; those of blocks of zeros as large as a row's largest."""
-    exponents = blocks[..., 0].astype(np.int64) - MXFP4_BIAS
-    is_zero = (_nibbles(blocks[..., 1:17], 16) & 7 == 0).all(-1)
-    largest = np.where(is_zero, -MXFP4_BIAS, exponents).max(-1, keepdims=True)
-    return np.where(is_zero, largest, exponents)
+def _fp4(blocks: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Codes [N, K] and exponents [N, K / 32] of MXFP4 blocks."""
+    return _matrix(_nibbles(blocks[..., 1:17], 16), np.uint8), _matrix(blocks[..., 0], np.int16) - MXFP4_BIAS
 
 
 def _exponents_fit(tensor: StoredTensor) -> bool:
     rows = raw_rows(tensor)
     step = max((1 << 20) // max(rows.shape[1], 1), 1)
-    for start in range(0, len(rows), step):
-        exponents = _exponents(rows[start : start + step].reshape(-1, rows.shape[1] // 17, 17))
-        spread = exponents.max(-1) - exponents.min(-1)
-        if (spread > HALF_EXPONENTS[1] - HALF_EXPONENTS[0]).any() or (exponents.max(-1) > 100).any():
-            return False
-    return True
-
-
-def _mxfp4(blocks: np.ndarray) -> StoredRows:
-    exponents = _exponents(blocks)
-    # float32 has no scale of a row below 2^-126, and no weight is as small.
-    of_rows = np.maximum(exponents.max(-1, keepdims=True) - HALF_EXPONENTS[1], -126)
-    scales = np.ldexp(np.float32(1), np.maximum(exponents - of_rows, HALF_EXPONENTS[0])).astype(np.float16)
-    return StoredRows(
-        _matrix(_nibbles(blocks[..., 1:17], 16), np.uint8), torch.from_numpy(scales),
-        row_scales=torch.from_numpy(np.ldexp(np.float32(1), of_rows[:, 0])),
-    )  # fmt: skip
+    return all(
+        exponents_fit(*_fp4(rows[start : start + step].reshape(-1, rows.shape[1] // 17, 17)))
+        for start in range(0, len(rows), step)
+    )
 
 
 _READERS: dict[str, Callable[[np.ndarray], StoredRows]] = {
@@ -180,5 +163,6 @@ _READERS: dict[str, Callable[[np.ndarray], StoredRows]] = {
     "Q5_1": _simple(0, 2, lambda blocks: _nibbles(blocks[..., 8:24], 16) | _bits(blocks[..., 4:8]) << 4),
     "Q8_0": _simple(0, None, lambda blocks: blocks[..., 2:34] ^ 128),
     "IQ4_NL": _simple(0, None, lambda blocks: _nibbles(blocks[..., 2:18], 16)),
-    "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k, "IQ4_XS": _iq4_xs, "MXFP4": _mxfp4,
+    "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k, "IQ4_XS": _iq4_xs,
+    "MXFP4": lambda blocks: fp4_rows(*_fp4(blocks)),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llm_export.checkpoint.gguf import blocks
+from llm_export.checkpoint.gguf import blocks, stored
+from llm_export.checkpoint.gguf.arrange import Convert, Order, stored_rows_of
 from llm_export.checkpoint.gguf.reader import GgufModel, StoredTensor
 from llm_export.errors import FileError
-
-Order = Callable[[object, int], np.ndarray]  # config, number of rows -> the stored row of each row of the module
-Convert = Callable[[list[Tensor]], Tensor]  # of stored tensors in their shapes; also called with meta tensors
+from llm_export.program.specs import StoredAs, StoredRows
 
 # Hold what the config already says, or what llama.cpp reads and no Hugging Face module has.
 IGNORED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -120,14 +119,30 @@ class GgufTensors:
     def path(self, name: str) -> Path:
         return self._mapped[name].sources[0].path
 
-    def stored(self, name: str) -> tuple[StoredTensor, np.ndarray | None] | None:
-        """Returns the one tensor whose rows, in the given order, are those of `name`; None where they are computed."""
+    def stored_as(self, name: str) -> StoredAs | None:
         mapped = self._mapped[name]
-        return None if mapped.convert else (mapped.sources[0], mapped.order)
+        tensor = mapped.sources[0]
+        if not blocks.is_quantized(tensor):
+            return None
+        places, is_transposed = stored_rows_of(mapped.convert)
+        formats = {stored.stored_format(source) for source in mapped.sources}
+        found = formats.pop() if len(formats) == 1 and places is not None and len(tensor.shape) > 1 else None
+        return StoredAs(tensor.type_name, blocks.bits_per_weight(tensor), found, is_transposed)
 
-    def has_blocks(self) -> bool:
-        """Whether any tensor is quantized."""
-        return any(blocks.is_quantized(t) for mapped in self._mapped.values() for t in mapped.sources)
+    def stored_rows(self, name: str, start: int, stop: int) -> StoredRows:
+        mapped = self._mapped[name]
+        places, _ = stored_rows_of(mapped.convert)
+        each = sum(source.shape[-2] for source in mapped.sources)
+        tensors, rows = places(np.arange(start, stop), each)
+        parts = []
+        for index, source in enumerate(mapped.sources):
+            chosen = rows[tensors == index]
+            chosen = chosen if mapped.order is None else mapped.order[chosen]
+            parts.append(stored.stored_rows(source, 0, len(chosen), chosen))
+        if len(parts) == 1:
+            return parts[0]
+        back = torch.from_numpy(np.argsort(np.argsort(tensors, kind="stable")))
+        return StoredRows(*(None if one[0] is None else torch.cat(one)[back] for one in zip(*parts, strict=True)))
 
     def _map_merged(self, left: dict[str, StoredTensor], names: Names, layer: int) -> None:
         for target, (leaves, convert) in (names.merged or {}).items():

@@ -1,0 +1,321 @@
+"""Quantized Hugging Face checkpoints: weights bit for bit, what is kept as it is stored, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from compressed_tensors.compressors.pack_quantized import pack_to_int32
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import GptOssConfig, GptOssForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+import llm_export.api
+from llm_export.capture import build_model
+from llm_export.checkpoint import Checkpoint, open_checkpoint
+from llm_export.errors import FileError, UnsupportedError
+from llm_runner import Model
+
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def plain_model() -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=96, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=128, tie_word_embeddings=False,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval()
+
+
+def along(rows: Tensor, bits: int) -> Tensor:
+    """Packs digits [N, M] along dimension 0, the lowest bits first, as AutoGPTQ does: int32 [N * bits / 32, M]."""
+    fields = rows.numpy().astype(np.uint32).reshape(-1, 32 // bits, rows.shape[1])
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)[None, :, None]
+    return torch.from_numpy(np.bitwise_or.reduce(fields << shifts, axis=1).astype(np.uint32).view(np.int32))
+
+
+def awq_columns(rows: Tensor) -> Tensor:
+    """Packs digits [N, M] along dimension 1 in AutoAWQ's order: int32 [N, M / 8]."""
+    fields = rows.numpy().astype(np.uint32).reshape(rows.shape[0], -1, 8)[..., list(AWQ_ORDER)]
+    shifts = np.arange(0, 32, 4, dtype=np.uint32)
+    return torch.from_numpy(np.bitwise_or.reduce(fields << shifts, axis=2).astype(np.uint32).view(np.int32))
+
+
+class Written:
+    """A folder with the model's linears quantized, and what these stand for."""
+
+    def __init__(self, folder: Path, config: dict):
+        self.folder = folder
+        self.config = config
+        self.expected: dict[str, Tensor] = {}
+        self.generator = torch.Generator().manual_seed(1)
+        model = plain_model()
+        model.save_pretrained(folder)
+        self.tensors = load_file(folder / "model.safetensors")
+        for name in [name for name in self.tensors if name.endswith("_proj.weight")]:
+            self.add(name.removesuffix(".weight"), self.tensors.pop(name))
+        self.save()
+
+    def save(self) -> None:
+        save_file(self.tensors, self.folder / "model.safetensors")
+        path = self.folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": self.config}))
+
+    def digits(self, *shape: int, high: int) -> Tensor:
+        return torch.randint(0, high, shape, generator=self.generator)
+
+    def scales(self, *shape: int, dtype=torch.float16) -> Tensor:
+        return (0.002 + 0.004 * torch.rand(*shape, generator=self.generator)).to(dtype)
+
+    def add(self, prefix: str, weight: Tensor) -> None:
+        method = self.config["quant_method"]
+        getattr(self, {"compressed-tensors": self.config.get("format", "").replace("-", "_")}.get(method, method))(
+            prefix, *weight.shape
+        )
+
+    def gptq(self, prefix: str, rows: int, columns: int) -> None:
+        bits, group, = self.config["bits"], self.config["group_size"]
+        group = columns if group == -1 else group
+        digits = self.digits(columns, rows, high=1 << bits)
+        zeros = self.digits(columns // group, rows, high=1 << bits)
+        if self.config["sym"]:
+            zeros = torch.full_like(zeros, (1 << (bits - 1)) - 1)
+        scales = self.scales(columns // group, rows)
+        self.tensors |= {
+            f"{prefix}.qweight": along(digits, bits), f"{prefix}.qzeros": along(zeros.T, bits).T.contiguous(),
+            f"{prefix}.scales": scales, f"{prefix}.g_idx": (torch.arange(columns) // group).int(),
+        }  # fmt: skip
+        each = (digits - (zeros + 1).repeat_interleave(group, 0)) * scales.float().repeat_interleave(group, 0)
+        self.expected[f"{prefix}.weight"] = each.T
+
+    def awq(self, prefix: str, rows: int, columns: int) -> None:
+        group = self.config["group_size"]
+        digits = self.digits(columns, rows, high=16)
+        zeros = self.digits(columns // group, rows, high=16)
+        scales = self.scales(columns // group, rows)
+        self.tensors |= {
+            f"{prefix}.qweight": awq_columns(digits), f"{prefix}.qzeros": awq_columns(zeros),
+            f"{prefix}.scales": scales,
+        }  # fmt: skip
+        each = (digits - zeros.repeat_interleave(group, 0)) * scales.float().repeat_interleave(group, 0)
+        self.expected[f"{prefix}.weight"] = each.T
+
+    def pack_quantized(self, prefix: str, rows: int, columns: int) -> None:
+        weights = self.config["config_groups"]["group_0"]["weights"]
+        bits, group = weights["num_bits"], weights["group_size"]
+        codes = (self.digits(rows, columns, high=1 << bits) - (1 << (bits - 1))).to(torch.int8)
+        scales = self.scales(rows, columns // group, dtype=torch.bfloat16)
+        zeros = torch.zeros(rows, columns // group, dtype=torch.int8)
+        if not weights["symmetric"]:
+            zeros = (self.digits(rows, columns // group, high=1 << bits) - (1 << (bits - 1))).to(torch.int8)
+            self.tensors[f"{prefix}.weight_zero_point"] = pack_to_int32(zeros, bits, packed_dim=0).contiguous()
+        self.tensors |= {
+            f"{prefix}.weight_packed": pack_to_int32(codes, bits), f"{prefix}.weight_scale": scales,
+            f"{prefix}.weight_shape": torch.tensor([rows, columns]),
+        }  # fmt: skip
+        shifted = codes.float() - zeros.float().repeat_interleave(group, 1)
+        self.expected[f"{prefix}.weight"] = shifted * scales.float().repeat_interleave(group, 1)
+
+    def int_quantized(self, prefix: str, rows: int, columns: int) -> None:
+        codes = (self.digits(rows, columns, high=256) - 128).to(torch.int8)
+        scales = self.scales(rows, 1, dtype=torch.float32)
+        self.tensors |= {f"{prefix}.weight": codes, f"{prefix}.weight_scale": scales}
+        self.expected[f"{prefix}.weight"] = codes.float() * scales
+
+    def float_quantized(self, prefix: str, rows: int, columns: int) -> None:
+        codes = torch.randn(rows, columns, generator=self.generator).to(torch.float8_e4m3fn)
+        scales = self.scales(rows, 1, dtype=torch.bfloat16)
+        self.tensors |= {f"{prefix}.weight": codes, f"{prefix}.weight_scale": scales}
+        self.expected[f"{prefix}.weight"] = codes.float() * scales.float()
+
+    def fp8(self, prefix: str, rows: int, columns: int) -> None:
+        codes = torch.randn(rows, columns, generator=self.generator).to(torch.float8_e4m3fn)
+        high, wide = self.config["weight_block_size"]
+        scales = self.scales(-(-rows // high), -(-columns // wide), dtype=torch.float32)
+        self.tensors |= {f"{prefix}.weight": codes, f"{prefix}.weight_scale_inv": scales}
+        blocks = scales.repeat_interleave(high, 0)[:rows].repeat_interleave(wide, 1)[:, :columns]
+        self.expected[f"{prefix}.weight"] = codes.float() * blocks
+
+    def bitsandbytes(self, prefix: str, rows: int, columns: int) -> None:
+        name, block, nested = f"{prefix}.weight", 64, 256
+        codes, numbers = self.digits(rows * columns, high=16), torch.linspace(-1, 1, 16)
+        scales = self.digits(rows * columns // block, high=256)
+        table = torch.linspace(-1, 1, 256)
+        outer = self.scales(-(-len(scales) // nested), dtype=torch.float32)
+        state = {"quant_type": "nf4", "blocksize": block, "shape": [rows, columns], "nested_blocksize": nested,
+                 "nested_offset": 0.05, "dtype": "float16", "nested_dtype": "float32"}  # fmt: skip
+        self.tensors |= {
+            name: (codes[0::2] << 4 | codes[1::2]).to(torch.uint8)[:, None], f"{name}.quant_map": numbers,
+            f"{name}.absmax": scales.to(torch.uint8), f"{name}.nested_quant_map": table, f"{name}.nested_absmax": outer,
+            f"{name}.quant_state.bitsandbytes__nf4": torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8),
+        }  # fmt: skip
+        absmax = table[scales] * outer.repeat_interleave(nested)[: len(scales)] + state["nested_offset"]
+        self.expected[name] = (numbers[codes] * absmax.repeat_interleave(block)).view(rows, columns)
+
+
+def compressed(format: str, **weights) -> dict:
+    scheme = {"num_bits": 4, "group_size": 32, "symmetric": True, "type": "int", "strategy": "group"} | weights
+    groups = {"group_0": {"targets": ["Linear"], "weights": scheme}}
+    return {"quant_method": "compressed-tensors", "format": format, "config_groups": groups}
+
+
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 64, "sym": False, "desc_act": False}
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}
+EXACT = {
+    "gptq": GPTQ,
+    "gptq symmetric": GPTQ | {"sym": True, "group_size": 128},
+    "gptq 8 bits": GPTQ | {"bits": 8},
+    "gptq 2 bits": GPTQ | {"bits": 2, "group_size": 32},
+    "gptq rows": GPTQ | {"group_size": -1, "sym": True},
+    "awq": AWQ,
+    "awq 128": AWQ | {"group_size": 128},
+    "w4a16": compressed("pack-quantized"),
+    "w4a16 asymmetric": compressed("pack-quantized", symmetric=False, group_size=64),
+    "w8a16": compressed("pack-quantized", num_bits=8),
+    "w8a8": compressed("int-quantized", num_bits=8, group_size=None, strategy="channel"),
+}
+VALUES = {
+    "fp8 channels": compressed("float-quantized", num_bits=8, type="float", strategy="channel"),
+    "fp8 blocks": {"quant_method": "fp8", "weight_block_size": [64, 96]},
+    "nf4": {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+}
+
+
+def opened(folder: Path) -> Checkpoint:
+    checkpoint = open_checkpoint(folder)
+    checkpoint.weights.bind(build_model(checkpoint.config))
+    return checkpoint
+
+
+@pytest.fixture
+def write(tmp_path):
+    return lambda config: Written(tmp_path, config)
+
+
+@pytest.mark.parametrize("config", [*EXACT.values(), *VALUES.values()], ids=[*EXACT, *VALUES])
+def test_weights_are_what_the_format_says_bit_for_bit(write, config):
+    written = write(config)
+    checkpoint = opened(written.folder)
+    for name, expected in written.expected.items():
+        assert torch.equal(checkpoint.weights.read(name), expected), name
+        assert torch.equal(checkpoint.weights.read_rows(name, 3, 50), expected[3:50]), name
+        assert torch.equal(checkpoint.weights.rows(name)[torch.tensor([5, 2])], expected[[5, 2]]), name
+
+
+@pytest.mark.parametrize("config", EXACT.values(), ids=EXACT)
+@pytest.mark.parametrize("recipe", [None, "stored-float"])
+def test_what_tiles_hold_is_kept_as_it_is(write, tmp_path, config, recipe):
+    written = write(config)
+    out = tmp_path / "out.mote"
+    report = llm_export.api.export(written.folder, out, recipe=recipe, tokenizer=False, check="full")
+    assert not report.notes
+    kept = [weight for weight in Model.load(out).metadata["weights"] if "float16 scales" in weight["format"]]
+    assert kept, "no weight is stored with float16 scales"
+    if recipe == "stored-float":
+        assert report.check.max_relative_error < 1e-4
+
+
+@pytest.mark.parametrize("config", VALUES.values(), ids=VALUES)
+def test_what_tiles_do_not_hold_wants_a_recipe(write, tmp_path, config):
+    written = write(config)
+    with pytest.raises(FileError, match="no tiles hold as they are: give --recipe"):
+        llm_export.api.export(written.folder, tmp_path / "out.mote", tokenizer=False)
+    report = llm_export.api.export(written.folder, tmp_path / "out.mote", recipe="none", tokenizer=False, check="full")
+    assert report.check.max_relative_error < 1e-4
+    report = llm_export.api.export(written.folder, tmp_path / "out.mote", recipe="8da8w", tokenizer=False)
+    assert "quantizes a second time" in report.notes[0]
+
+
+def test_experts_of_mxfp4_are_kept_as_they_are(tmp_path):
+    torch.manual_seed(0)
+    config = GptOssConfig(
+        vocab_size=96, hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, head_dim=16,
+        num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=128,
+        layer_types=["sliding_attention", "full_attention"], tie_word_embeddings=False,
+    )  # fmt: skip
+    GptOssForCausalLM(config).eval().save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    expected = {}
+    generator = torch.Generator().manual_seed(1)
+    for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
+        experts, columns, rows = tensors.pop(name).shape
+        blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), generator=generator).to(torch.uint8)
+        scales = torch.randint(115, 124, (experts, rows, columns // 32), generator=generator).to(torch.uint8)
+        blocks[0, 0, 0], scales[0, 0, 0] = 0, 3
+        tensors |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
+        expected[name] = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+    save_file(tensors, tmp_path / "model.safetensors")
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": {"quant_method": "mxfp4"}}))
+    checkpoint = opened(tmp_path)
+    for name, values in expected.items():
+        assert torch.equal(checkpoint.weights.read(name), values), name
+    report = llm_export.api.export(tmp_path, tmp_path / "out.mote", tokenizer=False, check="full")
+    assert report.check.max_relative_error < 1e-4
+    kept = [weight for weight in Model.load(tmp_path / "out.mote").metadata["weights"] if "codebook" in weight["format"]]
+    assert kept, "no weight is stored with a codebook"
+
+
+@pytest.mark.parametrize(
+    "config, changed, message",
+    [
+        (GPTQ, {"bits": 3}, r"quantization_config.bits = 3: must be 2, 4, 8"),
+        (GPTQ, {"group_size": 48}, r"quantization_config.group_size = 48: must divide"),
+        (GPTQ, {"group_size": 0}, r"quantization_config.group_size = 0: must be -1 or a multiple of 32"),
+        (GPTQ, {"checkpoint_format": "marlin"}, r"checkpoint_format = 'marlin': must be gptq or gptq_v2"),
+        (AWQ, {"version": "gemv"}, r"quantization_config.version = 'gemv': must be gemm"),
+        (GPTQ, {"group_size": 128}, r"scales' is float16 .*: must be float16 or bfloat16 or float32 \[1, "),
+        (AWQ, {"bits": 8}, r"quantization_config.bits = 8: must be 4"),
+        (VALUES["fp8 blocks"], {"weight_block_size": [0, 1]}, r"weight_block_size = \[0, 1\]: must be two sizes"),
+        (VALUES["fp8 blocks"], {"weight_block_size": [32, 32]}, r"weight_scale_inv' is float32 .*: must be"),
+        (VALUES["nf4"], {"load_in_4bit": False}, r"load_in_4bit = False: must be true"),
+        (EXACT["w4a16"], {"config_groups": {}}, r"config_groups has no weights: must describe them"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(write, config, changed, message):
+    written = write(config)
+    written.config = config | changed
+    written.save()
+    with pytest.raises(FileError, match=message):
+        open_checkpoint(written.folder)
+
+
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        ({"quant_method": "hqq"}, "already quantized \\(hqq\\)"),
+        ({"quant_method": "compressed-tensors", "format": "marlin-24", "config_groups": {"g": {"weights": {}}}}, ""),
+        ({}, "already quantized \\(unknown\\)"),
+    ],
+)
+def test_a_method_that_is_not_read_is_refused_by_name(write, config, message):
+    written = write(GPTQ)
+    written.config = config
+    written.save()
+    with pytest.raises((UnsupportedError, FileError), match=message):
+        open_checkpoint(written.folder)
+
+
+def test_columns_in_another_order_are_refused_by_name(write):
+    written = write(GPTQ)
+    name = next(name for name in written.tensors if name.endswith("g_idx"))
+    written.tensors[name] = written.tensors[name].flip(0).contiguous()
+    written.save()
+    with pytest.raises(UnsupportedError, match="desc_act"):
+        open_checkpoint(written.folder)
+
+
+@pytest.mark.parametrize("part", ["qweight", "qzeros", "scales"])
+def test_a_tensor_that_is_missing_is_named(write, part):
+    written = write(GPTQ)
+    name = next(name for name in written.tensors if name.endswith(part))
+    del written.tensors[name]
+    written.save()
+    with pytest.raises(FileError, match=name.rpartition(".")[0].replace(".", "\\.")):
+        opened(written.folder)
