@@ -26,6 +26,8 @@ NUM_CONTINUED = 8
 PERTURBATION = 1e-4  # enough to disturb the rounding of inputs in every layer
 NOISE_FACTOR = 3.0
 MAX_NOISE_TOLERANCE = 0.2
+LOST_SHARE = 1 / 100  # of positions at most, where another token is the most likely one and it was no tie
+TIE_FACTOR = 2.0  # of the noise: two logits move by it at most, one up and one down
 REROUTED_SHARE = 1 / 8  # of positions at most, where a moved code may have made a router take another expert
 
 
@@ -53,6 +55,7 @@ class CheckResult:
     expected: list[torch.Tensor] = field(default_factory=list)  # the oracle's logits [len(sequence), vocab_size]
     # Of each sequence: positions of a mixture of experts beyond the tolerance, where a router took another expert.
     rerouted: list[int] = field(default_factory=list)
+    lost: int = 0  # positions where another token is the most likely one, though the two logits are no tie in the noise
 
 
 def choose_mode(mode: str | None, weights: dict[str, WeightSpec]) -> str:
@@ -129,7 +132,20 @@ def _compare_all(expected: _Expected, prompts: Sequence[Prompt], runs: Sequence[
         _compare(result, prompt, run, row, most_rerouted)
         result.sequences.append((prompt, tuple(run.continuation)))
         result.expected.append(row)
+    if result.lost > LOST_SHARE * result.num_positions:
+        raise CheckError(
+            f"the exported program disagrees with the Hugging Face module, so no file was written: at {result.lost} of "
+            f"{result.num_positions} positions another token is the most likely one, and not by a tie within the noise "
+            f"of {result.noise:.2g} (at most {LOST_SHARE:.0%} is accepted)"
+        )
     return result
+
+
+def _num_lost(found: torch.Tensor, expected: torch.Tensor, noise: float) -> int:
+    """Counts positions where the most likely tokens differ by more than noise explains. [N, vocab_size] each"""
+    other = expected.gather(-1, found.argmax(-1, keepdim=True))[..., 0]
+    gaps = (expected.amax(-1) - other) / expected.abs().amax(-1).clamp(min=1e-30)
+    return int((gaps > TIE_FACTOR * noise).sum())
 
 
 def tolerance(oracle: Oracle, noise: float) -> float:
@@ -216,7 +232,9 @@ def _compare(result: CheckResult, prompt: Prompt, run: _Run, expected: torch.Ten
         errors = relative_errors(found, wanted)
         worst = int(errors.argmax())
         agreed = int((found.argmax(-1) == wanted.argmax(-1)).sum())
-        result.rerouted[-1] += int((errors > result.tolerance).sum())
+        is_beyond = errors > result.tolerance
+        result.rerouted[-1] += int(is_beyond.sum())
+        result.lost += _num_lost(found[~is_beyond], wanted[~is_beyond], result.noise)
         if sum(result.rerouted) > most_rerouted or not math.isfinite(float(errors[worst])):
             raise CheckError(
                 f"the exported program disagrees with the Hugging Face module, so no file was written: {method} at "

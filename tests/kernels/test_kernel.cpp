@@ -12,7 +12,7 @@ namespace {
 
 constexpr CpuFeatures kTwo = CpuFeatures(CpuFeature::kAvx2) | CpuFeature::kAvxVnni;
 constexpr WeightKind kFloat = {};
-constexpr WeightKind kFourBits = {DType::kInt8, 4, 32};
+constexpr WeightKind kFourBits = {DType::kInt8, 4, 32, {}};
 
 bool takes_tiles(const WeightKind& format) { return format.bits != 0; }
 

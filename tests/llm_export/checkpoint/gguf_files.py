@@ -332,6 +332,29 @@ def write_gguf(
     writer.close()
 
 
+# Bytes of a block that begin a float16 scale; what lies elsewhere may be anything.
+HALVES = {
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,),
+    "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,), "IQ3_XXS": (0,), "MXFP4": (),
+}  # fmt: skip
+
+
+def random_blocks(name: str, rows: int, columns: int = 512) -> np.ndarray:
+    """Blocks of any codes and of scales that a model may have: uint8 [rows, blocks, bytes]."""
+    generator = np.random.default_rng(rows)
+    elements, size = gguf.GGML_QUANT_SIZES[Type[name]]
+    raw = generator.integers(0, 256, (rows, columns // elements, size), dtype=np.uint8)
+    for at in HALVES[name]:
+        raw[..., at : at + 2] = generator.normal(0, 0.002, (*raw.shape[:2], 1)).astype(np.float16).view(np.uint8)
+    if name == "MXFP4":
+        raw[..., 0] = generator.integers(110, 122, raw.shape[:2])
+    return raw
+
+
 def add_tensor(writer: gguf.GGUFWriter, name: str, value: Tensor, kind: Type) -> None:
+    if kind.name in HALVES and kind.name.endswith(("_K", "XS", "NL", "XXS")):  # which the package does not make
+        raw = random_blocks(kind.name, value.shape[0], value.shape[1])
+        writer.add_tensor(name, raw.reshape(len(raw), -1), raw_dtype=kind)
+        return
     array = np.ascontiguousarray(value.float().numpy())
     writer.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)

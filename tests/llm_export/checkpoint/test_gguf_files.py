@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import struct
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +19,13 @@ from gguf import GGMLQuantizationType as Type
 import llm_export.api
 from llm_export.capture import build_model
 from llm_export.checkpoint import open_checkpoint
-from llm_export.checkpoint.gguf import blocks
+from llm_export.checkpoint.gguf import blocks, stored
 from llm_export.checkpoint.gguf.reader import TYPES, open_gguf
 from llm_export.errors import ArgumentError, FileError, UnsupportedError
+from llm_export.program.stored import dequantize
 from llm_runner import Model
 from tests.contracts.architectures import find, tiny_model
-from tests.llm_export.checkpoint.gguf_files import CONVERSIONS, write_gguf
+from tests.llm_export.checkpoint.gguf_files import CONVERSIONS, random_blocks, write_gguf
 
 ALPHABET = [*map(chr, range(33, 127)), "\u0120"]
 TOKENIZER = {
@@ -71,6 +73,10 @@ def raw_file(path: Path, kind: Type, rows: np.ndarray) -> Path:
     return path
 
 
+def as_rows(raw: np.ndarray) -> np.ndarray:
+    return raw.reshape(len(raw), -1)
+
+
 def test_all_types_have_the_packages_sizes():
     stated = {int(kind): (kind.name, *sizes) for kind, sizes in gguf.GGML_QUANT_SIZES.items()}
     assert stated == TYPES
@@ -108,8 +114,46 @@ def test_takes_all_from_the_metadata(write):
     assert checkpoint.license.startswith("mit\n") and "general.name = Tiny" in checkpoint.license
     assert checkpoint.generation_config == {"temperature": 0.5, "do_sample": True, "eos_token_id": [127]}
     assert checkpoint.tokenizer_config == {"eos_token": TOKENIZER["tokenizer.ggml.tokens"][127]}
-    assert "quantizes a second time" in checkpoint.notes[0]
-    assert not open_checkpoint(write()).notes
+    assert checkpoint.weights.is_quantized()
+    assert not open_checkpoint(write()).weights.is_quantized()
+
+
+@pytest.mark.parametrize("name", stored.FORMATS)
+def test_numbers_of_blocks_are_kept_bit_for_bit(path, name):
+    tensor = open_gguf(raw_file(path, Type[name], as_rows(random_blocks(name, 37)))).tensors["x.weight"]
+    format = stored.stored_format(tensor)
+    rows = stored.stored_rows(tensor, 0, 37, None)
+    assert torch.equal(dequantize(rows, format), blocks.read_rows(tensor))
+    order = np.random.default_rng(0).permutation(37)
+    chosen = stored.stored_rows(tensor, 3, 20, order)
+    assert torch.equal(dequantize(chosen, format), blocks.read_rows(tensor, 3, 20, order))
+
+
+def test_exponents_too_far_apart_for_one_row_are_not_kept(path):
+    raw = random_blocks("MXFP4", 3)
+    raw[1, 0, 0], raw[1, 1, 0] = 90, 131
+    assert stored.stored_format(open_gguf(raw_file(path, Type.MXFP4, as_rows(raw))).tensors["x.weight"]) is None
+    raw[1, 0, 1:] = 0x80  # zeros, of which no exponent matters
+    tensor = open_gguf(raw_file(path, Type.MXFP4, as_rows(raw))).tensors["x.weight"]
+    rows = stored.stored_rows(tensor, 0, 3, None)
+    assert torch.equal(dequantize(rows, stored.stored_format(tensor)), blocks.read_rows(tensor))
+
+
+@pytest.mark.parametrize("name", [*stored.FORMATS, "IQ3_XXS"])
+def test_a_file_keeps_the_numbers_of_blocks(path, model, tmp_path, name):
+    torch.manual_seed(0)
+    config = deepcopy(model.config)
+    config.hidden_size = config.intermediate_size = 256
+    config.head_dim = 256 // config.num_attention_heads
+    wide = type(model)(config).eval()
+    kinds = {True: Type[name], False: Type.F32}
+    type_of = lambda tensor, value: kinds[value.dim() == 2 and "blk" in tensor]  # noqa: E731
+    write_gguf(path, CONVERSIONS["llama"], wide, type_of=type_of, tokenizer=TOKENIZER)
+    report = llm_export.api.export(path, tmp_path / "tiny.mote", recipe="stored-float", show_progress=False)
+    assert report.check.max_relative_error < (1e-4 if name in stored.FORMATS else 1e-3)
+    assert any("quantized a second time" in note for note in report.notes) == (name not in stored.FORMATS)
+    formats = [weight["format"] for weight in Model.load(tmp_path / "tiny.mote").metadata["weights"]["formats"]]
+    assert any("float16 scales" in format for format in formats) == (name in stored.FORMATS)
 
 
 def test_rows_are_those_of_the_whole(write):
@@ -120,11 +164,11 @@ def test_rows_are_those_of_the_whole(write):
         assert torch.equal(weights.read_rows(name, 5, 40), weights.read(name)[5:40])
 
 
-@pytest.mark.parametrize("recipe", ["none", "8da8w"])
+@pytest.mark.parametrize("recipe", [None, "none", "8da8w", "stored-float"])
 def test_exports_to_a_file_that_runs(write, tmp_path, recipe):
     path = write(type_of=lambda name, value: Type.Q5_1 if value.dim() == 2 else Type.F32)
     report = llm_export.api.export(path, tmp_path / "tiny.mote", recipe=recipe, show_progress=False)
-    assert any("quantizes a second time" in note for note in report.notes) == (recipe != "none")
+    assert any("quantizes a second time" in note for note in report.notes) == (recipe == "8da8w")
     assert report.check.top1_agreement > 0.9
     model = Model.load(tmp_path / "tiny.mote")
     assert model.generate("ab", max_new_tokens=2, do_sample=False) is not None
