@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import flatbuffers
+import numpy as np
 import torch
 
 from llm_export.errors import ProgramError
@@ -177,7 +178,7 @@ def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
         fb.WeightT, name=spec.name, dtype=DTYPES[torch.int8 if spec.bits else spec.dtype], bits=spec.bits,
         groupSize=spec.group_size if spec.bits else 0, shape=list(spec.shape), offset=offset, bytes=stored_bytes(spec),
         scaleColumns=scales.columns, low=getattr(fb.WeightOffset, scales.offset), rowScales=scales.of_rows,
-        codebook=list(scales.codebook) or None,
+        codebook=np.array(scales.codebook, np.int8) if scales.codebook else None,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from llm_export.program.instructions import (
     Program,
     Provenance,
 )
-from llm_export.program.specs import StateSpec, WeightSpec
+from llm_export.program.specs import StateSpec, TileScales, WeightSpec
 from llm_export.program.writer import HEADER, MAGIC, VERSION
 
 Unpack = Callable[[bytes, WeightSpec], Tensor]  # stored tiles of a quantised weight -> its float32 tensor
@@ -142,7 +142,16 @@ def _weight(table) -> WeightSpec:
     return WeightSpec(
         sources=tuple(flat.text(table.name).split("+")), shape=tuple(int(size) for size in table.shape),
         dtype=flat.inverse(flat.DTYPES)[table.dtype], bits=table.bits, group_size=table.groupSize,
+        scales=_scales(table),
     )  # fmt: skip
+
+
+def _scales(table) -> TileScales | None:
+    if table.scaleColumns == 0:
+        return None
+    offset = ("none", "minimum", "zero")[table.low]
+    codebook = () if table.codebook is None else tuple(int(value) for value in table.codebook)
+    return TileScales(table.scaleColumns, offset, table.rowScales, codebook)
 
 
 def _metadata(program, segments: tuple[flat.SegmentRecord, ...], contents: memoryview) -> Metadata:

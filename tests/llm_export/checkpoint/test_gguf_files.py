@@ -26,6 +26,7 @@ from llm_export.program.stored import dequantize
 from llm_runner import Model
 from tests.contracts.architectures import find, tiny_model
 from tests.llm_export.checkpoint.gguf_files import CONVERSIONS, random_blocks, write_gguf
+from tests.llm_export.program_reader import read_program
 
 ALPHABET = [*map(chr, range(33, 127)), "\u0120"]
 TOKENIZER = {
@@ -152,8 +153,8 @@ def test_a_file_keeps_the_numbers_of_blocks(path, model, tmp_path, name):
     report = llm_export.api.export(path, tmp_path / "tiny.mote", recipe="stored-float", show_progress=False)
     assert report.check.max_relative_error < (1e-4 if name in stored.FORMATS else 1e-3)
     assert any("quantized a second time" in note for note in report.notes) == (name not in stored.FORMATS)
-    formats = [weight["format"] for weight in Model.load(tmp_path / "tiny.mote").metadata["weights"]["formats"]]
-    assert any("float16 scales" in format for format in formats) == (name in stored.FORMATS)
+    weights = read_program(tmp_path / "tiny.mote").planned.program.weights
+    assert any(spec.scales is not None for spec in weights) == (name in stored.FORMATS)
 
 
 def test_rows_are_those_of_the_whole(write):

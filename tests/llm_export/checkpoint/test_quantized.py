@@ -18,7 +18,7 @@ import llm_export.api
 from llm_export.capture import build_model
 from llm_export.checkpoint import Checkpoint, open_checkpoint
 from llm_export.errors import FileError, UnsupportedError
-from llm_runner import Model
+from tests.llm_export.program_reader import read_program
 
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
@@ -214,7 +214,7 @@ def test_what_tiles_hold_is_kept_as_it_is(write, tmp_path, config, recipe):
     out = tmp_path / "out.mote"
     report = llm_export.api.export(written.folder, out, recipe=recipe, tokenizer=False, check="full")
     assert not report.notes
-    assert any("float16 scales" in weight["format"] for weight in Model.load(out).metadata["weights"]["formats"])
+    assert any(spec.scales is not None for spec in read_program(out).planned.program.weights)
     if recipe == "stored-float":
         assert report.check.max_relative_error < 1e-4
 
@@ -256,8 +256,8 @@ def test_experts_of_mxfp4_are_kept_as_they_are(tmp_path):
         assert torch.equal(checkpoint.weights.read(name), values), name
     report = llm_export.api.export(tmp_path, tmp_path / "out.mote", tokenizer=False, check="full")
     assert report.check.max_relative_error < 1e-4
-    formats = [weight["format"] for weight in Model.load(tmp_path / "out.mote").metadata["weights"]["formats"]]
-    assert any("codebook" in format for format in formats)
+    weights = read_program(tmp_path / "out.mote").planned.program.weights
+    assert any(spec.scales is not None and spec.scales.codebook for spec in weights)
 
 
 @pytest.mark.parametrize(
