@@ -161,8 +161,12 @@ void change_method(fb::MethodT& method, Random& random) {
 }
 
 void change_weight(fb::WeightT& weight, Random& random) {
-  switch (below(random, 6)) {
+  switch (below(random, 10)) {
     case 0: change_enum(weight.dtype, random); break;
+    case 6: change(weight.scale_columns, random); break;
+    case 7: change_enum(weight.low, random); break;
+    case 8: weight.row_scales = !weight.row_scales; break;
+    case 9: weight.codebook.assign(below(random, 2) == 0 ? 16 : below(random, 40), 1); break;
     case 1: change(weight.bits, random); break;
     case 2: change(weight.group_size, random); break;
     case 3: change_vector(weight.shape, random, [&](int64_t& size) { change(size, random); }); break;

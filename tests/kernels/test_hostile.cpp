@@ -34,6 +34,10 @@ class Random {
       tensor.dtype = DType::kInt8;
       tensor.bits = static_cast<uint8_t>(below(10));
       tensor.group_size = static_cast<int32_t>(below(3) == 0 ? below(300) : 32);
+      if (below(2) == 0) {
+        tensor.scales = {static_cast<int32_t>(below(3) == 0 ? below(300) : 32), static_cast<WeightOffset>(below(4)),
+                         below(2) == 0, nullptr};
+      }
     }
     return tensor;
   }

@@ -157,14 +157,14 @@ TEST(Verify, rejects_a_weight_dtype_that_does_not_exist) {
   expect_refused([](auto& p) { p.weights[0]->dtype = static_cast<fb::DType>(8); }, "weights[0] dtype = 8");
 }
 TEST(Verify, rejects_weight_formats_that_do_not_exist) {
-  expect_refused([](auto& p) { p.weights[0]->bits = 9; }, "weights[0] bits = 9: must be 0..8");
+  expect_refused([](auto& p) { p.weights[0]->bits = 9; }, "scale_columns = 0, low = 0: bits: must be 0..8");
   expect_refused([](auto& p) { p.weights[0]->group_size = 32; }, "weights[0] group_size = 32: must be 0");
   expect_refused(
       [](auto& p) {
         p.weights[0]->bits = 4;
         p.weights[0]->group_size = 0;
       },
-      "weights[0] group_size = 0");
+      "weights[0] bits = 4, group_size = 0, scale_columns = 0, low = 0: group_size: must be 32, 64, 128 or 256");
   expect_refused(
       [](auto& p) {
         p.weights[0]->bits = 4;
@@ -184,6 +184,34 @@ TEST(Verify, rejects_a_quantized_weight_that_is_no_matrix_of_whole_groups) {
   expect_refused([&](auto& p) { quantize(*p.weights[0], {32}); }, "weights[0] shape: quantised weights must be [N, K]");
   expect_refused([&](auto& p) { quantize(*p.weights[0], {17, 64}); },
                  "weights[0] (embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 1216");
+}
+
+TEST(Verify, rejects_float16_scales_that_tiles_do_not_have) {
+  const auto expect = [](const auto& change, const std::string& message) {
+    expect_refused(
+        [&](auto& p) {
+          fb::WeightT& weight = *p.weights[0];
+          weight.dtype = fb::DType::int8;
+          weight.bits = 4;
+          weight.group_size = 32;
+          weight.scale_columns = 32;
+          weight.shape = {16, 64};
+          change(weight);
+        },
+        message);
+  };
+  expect([](auto& w) { w.scale_columns = 48; }, "scale_columns: must be 0, 16, 32, 64, 128 or 256");
+  expect([](auto& w) { w.scale_columns = -32; }, "scale_columns: must be 0, 16, 32, 64, 128 or 256");
+  expect([](auto& w) { w.scale_columns = 16; }, "at least group_size");
+  expect([](auto& w) { w.group_size = 8; }, "group_size: must be 16, 32, 64, 128 or 256");
+  expect([](auto& w) { w.scale_columns = 128; }, "K a multiple of 128");
+  expect([](auto& w) { w.low = static_cast<fb::WeightOffset>(3); }, "offset: must be none, minimum or zero");
+  expect([](auto& w) { w.codebook.assign(15, 0); }, "codebook has 15 values: must have 16");
+  expect([](auto& w) { w.codebook.assign(16, 0), w.bits = 5; }, "codebook: must be of 4 bits");
+  expect([](auto& w) { w.scale_columns = 0, w.row_scales = false; }, "scale_columns: must not be 0");
+  expect([](auto& w) { w.bits = 0, w.group_size = 0; }, "scale_columns = 32: must be 0 for dense weights");
+  expect([](auto& w) { w.bits = 8, w.low = fb::WeightOffset::minimum; }, "bits: must be 1..7 with minimums");
+  expect([](auto&) {}, "bytes = 176: shape, dtype, bits and group_size need 640");
 }
 
 TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
