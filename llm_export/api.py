@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from torch import Tensor
+
 from llm_export.quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
+from llm_export.calibrate import Calibration, calibrate, count_linears, opened
+from llm_export.calibrate.planner import count_steps, plan_bits
+from llm_export.calibrate.text import DEFAULT, read_sequences
+from llm_export.capture.methods import Captured
 from llm_export.check import CheckResult, check_targets, choose_mode
 from llm_export.check.embeddings import blank_embeddings, check_embeddings
 from llm_export.check.golden import blank_figures, blank_samples, figures, golden_samples, make_prompts
@@ -20,12 +27,12 @@ from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
 from llm_export.checkpoint.gguf.reader import model_name
 from llm_export.checkpoint.metadata import make_metadata
 from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
-from llm_export.errors import FileError
+from llm_export.errors import ArgumentError, FileError
 from llm_export.instructions import lower
 from llm_export.partition import Partitioned, Refusal, partition
 from llm_export.partition.backend import Backend
 from llm_export.partition.targets import Target, parse_targets
-from llm_export.passes import fuse
+from llm_export.passes import Fused, fuse
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import CPU, GoldenSample, MemoryPlan
@@ -33,7 +40,7 @@ from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
 from llm_export.program.writer import replace_metadata, write_program
 from llm_export.progress import PrivateMemory, Progress
-from llm_export.quantize import Override, QuantizationWarning, Recipe, quantize
+from llm_export.quantize import Override, QuantizationWarning, Quantized, Recipe, quantize
 from llm_export.quantize.encode import encode
 from llm_export.quantize.recipes import KEEPING
 
@@ -64,6 +71,8 @@ def export(
     embedding_bits: int = 8,
     rotation: bool = True,
     overrides: Sequence[str] = (),
+    calibration: str | Path | None = None,
+    target_bits: float | None = None,
     backends: str | Sequence[str | Backend] = CPU,
     check: str | None = None,
     tokenizer: bool | str | Path = True,
@@ -76,7 +85,10 @@ def export(
 
     source: folder, hub id or GGUF file   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, rotation, overrides: docs/quantization.md; an override is
-        `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, else "8da4w"
+        `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, unless what
+        follows is given, else "8da4w"
+    calibration: a text, or a `.jsonl` of conversations, on which the rounding of weights is chosen; "default": a sample
+    target_bits: of a weight on average; each gets the bits with which predictions of that text lose least
     backends: ways to run the file, the best first: "xnnpack,cpu" or [XnnpackBackend(...), "cpu"]; the CPU runs what a
         backend does not
     check: "full", "layers" or "off"; None: the fullest that fits the memory   show_progress: None: on a terminal
@@ -92,7 +104,14 @@ def export(
         [Override.parse(text) for text in overrides],
         parse_targets(backends),
         check,
+        calibration,
+        target_bits,
     )
+    for name, value in (("calibration", calibration), ("target_bits", target_bits)):
+        if value is not None and recipe in ("none", *KEEPING):
+            raise ArgumentError(f"{name} = {value}: recipe = '{recipe}' rounds no weight: must be another recipe")
+    if target_bits is not None and not 2 <= target_bits <= 9:
+        raise ArgumentError(f"target_bits = {target_bits}: must be at least 2 and at most 9 bits a weight")
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
@@ -103,7 +122,8 @@ def export(
             checkpoint = open_checkpoint(
                 source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
             )
-            if recipe is None and checkpoint.weights.is_quantized():
+            chosen = any(value is not None for value in (recipe, calibration, target_bits))
+            if not chosen and checkpoint.weights.is_quantized():
                 _check_kept(checkpoint)
                 how = replace(how, recipe=replace(how.recipe, name="stored"))
             notes = [*_source_notes(checkpoint, how.recipe), *_check_tokenizer(checkpoint, tokenizer is not False)]
@@ -188,6 +208,19 @@ class _How:
     overrides: list[Override]
     targets: list[Target]
     check: str | None
+    calibration: str | Path | None
+    target_bits: float | None
+
+    def quantize(self, captured: Captured, checkpoint: Checkpoint, planned: Sequence[Override] = ()) -> Quantized:
+        backends = [backend for target in self.targets for backend in target.backends]
+        return quantize(
+            captured,
+            self.recipe,
+            [*planned, *self.overrides],
+            signed=all(backend.takes_signed_multipliers for backend in backends),
+            rotated=all(backend.takes_rotated_inputs for backend in backends),
+            stored_as=checkpoint.weights.stored_as,
+        )
 
 
 @dataclass(frozen=True)
@@ -202,40 +235,64 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
     with progress.stage("capture"):
         captured = capture(checkpoint)
     with progress.stage("quantize"):
-        backends = [backend for target in how.targets for backend in target.backends]
-        quantized = quantize(
-            captured,
-            how.recipe,
-            how.overrides,
-            signed=all(backend.takes_signed_multipliers for backend in backends),
-            rotated=all(backend.takes_rotated_inputs for backend in backends),
-            stored_as=checkpoint.weights.stored_as,
-        )
+        quantized = how.quantize(captured, checkpoint)
     with progress.stage("passes"):
         fused = fuse(quantized)
-    with progress.stage("instructions"):
-        lowered = lower(fused)
-    with progress.stage("partition"):
-        partitioned = partition(lowered, how.targets)
-    with progress.stage("plan"):
-        planned = plan(partitioned)
-    mode = choose_mode(how.check, quantized.weights)
-    metadata = make_metadata(checkpoint, quantized.vocab_size, quantized.recipe)
-    max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
-    prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
-    with progress.stage("write", _total_bytes(planned), "B") as bar:
-        samples = blank_samples(prompts) if checkpoint.generates else ()
-        samples += blank_embeddings(prompts) if checkpoint.embedding is not None else ()
-        blank = replace(metadata, golden_samples=samples, check=blank_figures(mode) if prompts else None)
-        write_program(path, planned, blank, _encoder(checkpoint, planned, bar))
-    if mode == "off":
-        return _Written(partitioned, None, [])
-    with progress.stage("check"):
-        oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full")
-        names = [target.name for target in how.targets]
-        result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length)
-        replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
-    return _Written(partitioned, result, notes)
+    sequences = _sequences(checkpoint, how, fused, progress)
+    if how.target_bits is not None:
+        with progress.stage("plan bits", count_steps(fused), "linears") as bar:
+            planned = plan_bits(fused, checkpoint, sequences, how.target_bits, how.overrides, bar.update)
+            quantized = how.quantize(captured, checkpoint, planned)
+            fused = fuse(quantized)
+    words = f" calibration={Path(how.calibration).name}" if how.calibration is not None else ""
+    metadata = make_metadata(checkpoint, quantized.vocab_size, quantized.recipe + words)
+    with _calibrated(checkpoint, how, fused, sequences, progress) as calibrated:
+        with progress.stage("instructions"):
+            lowered = lower(fused)
+        with progress.stage("partition"):
+            partitioned = partition(lowered, how.targets)
+        with progress.stage("plan"):
+            planned = plan(partitioned)
+        mode = choose_mode(how.check, quantized.weights)
+        max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
+        prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
+        with progress.stage("write", _total_bytes(planned), "B") as bar:
+            samples = blank_samples(prompts) if checkpoint.generates else ()
+            samples += blank_embeddings(prompts) if checkpoint.embedding is not None else ()
+            blank = replace(metadata, golden_samples=samples, check=blank_figures(mode) if prompts else None)
+            write_program(path, planned, blank, _encoder(checkpoint, planned, calibrated, bar))
+        if mode == "off":
+            return _Written(partitioned, None, [])
+        with progress.stage("check"):
+            oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full", calibrated=calibrated)
+            names = [target.name for target in how.targets]
+            result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length)
+            replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
+        return _Written(partitioned, result, notes)
+
+
+def _sequences(checkpoint: Checkpoint, how: _How, fused: Fused, progress: Progress) -> list[Tensor]:
+    """Returns what is measured on: nothing where nothing is to be measured."""
+    if how.calibration is None and how.target_bits is None:
+        return []
+    with progress.stage("text"):
+        positions = make_metadata(checkpoint, fused.vocab_size, "").max_position_embeddings
+        length = min(positions, fused.max_tokens)
+        return read_sequences(how.calibration or DEFAULT, checkpoint, fused.vocab_size, length)
+
+
+@contextlib.contextmanager
+def _calibrated(
+    checkpoint: Checkpoint, how: _How, fused: Fused, sequences: Sequence[Tensor], progress: Progress
+) -> Iterator[Calibration]:
+    """Yields what calibration made of weights, nothing where none is wanted; it is kept until the block succeeds."""
+    if how.calibration is None:
+        yield {}
+        return
+    with opened(checkpoint, fused, sequences) as results:
+        with progress.stage("calibrate", count_linears(fused), "linears") as bar:
+            calibrate(fused, checkpoint, sequences, results, bar.update)
+        yield results
 
 
 def _check(
@@ -259,7 +316,7 @@ def _total_bytes(planned: MemoryPlan) -> int:
     return sum(stored_bytes(spec) for spec in planned.program.weights)
 
 
-def _encoder(checkpoint, planned: MemoryPlan, bar):
+def _encoder(checkpoint, planned: MemoryPlan, calibrated: Calibration, bar):
     """Returns the callable that the writer asks for the bytes of each weight."""
     constants = planned.program.constants
 
@@ -267,7 +324,7 @@ def _encoder(checkpoint, planned: MemoryPlan, bar):
         return constants[name] if name in constants else checkpoint.weights.rows(name)
 
     def blocks(spec: WeightSpec) -> Iterator:
-        for block in encode(spec, read, checkpoint.weights.stored_rows):
+        for block in encode(spec, read, calibrated, checkpoint.weights.stored_rows):
             yield block
             bar.update(block.nbytes)
 

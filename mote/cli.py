@@ -102,6 +102,19 @@ Examples:
     help="Scheme of the modules that match; repeatable.",
 )
 @click.option(
+    "--calibration",
+    is_flag=False,
+    flag_value="default",
+    metavar="FILE",
+    help="Round weights by what a text shows that they do (GPTQ): UTF-8, or .jsonl of chats; without FILE a sample.",
+)
+@click.option(
+    "--target-bits",
+    type=float,
+    metavar="BITS",
+    help="Bits of a weight on average: each gets those with which the predictions for a text lose least.",
+)
+@click.option(
     "--backend",
     "backends",
     default="cpu",
@@ -163,6 +176,13 @@ Examples:
     "--stride", type=int, help="Tokens between windows; the rest of a window is context only.  [default: --context]"
 )
 @click.option("--max-tokens", type=int, help="Score at most this many tokens.")
+@click.option(
+    "--kv-dtype",
+    type=click.Choice(["float32", "float16", "int8", "int4"]),
+    default="float32",
+    show_default=True,
+    help="Elements of the cache of keys and values.",
+)
 @click.option("--threads", type=int, default=0, help="Threads of the runner.  [default: the physical cores]")
 @backend_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

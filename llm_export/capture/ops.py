@@ -121,7 +121,7 @@ def round_input(x: Tensor, activations: str) -> Tensor:
     )
 
 
-def _normed(x: Tensor, norm: str, weight: Tensor | None, eps: float, unit_offset: int) -> Tensor:
+def normed(x: Tensor, norm: str, weight: Tensor | None, eps: float, unit_offset: int) -> Tensor:
     if norm == "rms":
         return rms_norm(x, weight, eps=eps, unit_offset=unit_offset)
     if norm != "none":
@@ -140,7 +140,7 @@ def linear(
     x, weight, bias=None, residual=None, norm_weight=None, *, activations="float", norm="none", norm_eps=0.0,
     norm_unit_offset=0,
 ):  # fmt: skip
-    x = _normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
+    x = normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
     y = F.linear(round_input(x, activations), weight, bias)
     return y if residual is None else y + residual
 
@@ -154,7 +154,7 @@ def gated_linear(
     x, weight, bias=None, norm_weight=None, *, activations="float", function="silu", norm="none", norm_eps=0.0,
     norm_unit_offset=0,
 ):  # fmt: skip
-    x = _normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
+    x = normed(x, norm, norm_weight, norm_eps, norm_unit_offset)
     gate, up = F.linear(round_input(x, activations), weight, bias).chunk(2, dim=-1)
     return GATES[function](gate) * up
 

@@ -59,9 +59,9 @@ def windows(num_ids: int, context: int, stride: int, max_tokens: int | None = No
             return
 
 
-def file_scorer(model, context: int, threads: int | None = None) -> Scorer:
+def file_scorer(model, context: int, threads: int | None = None, kv_dtype: str = "float32") -> Scorer:
     """Returns the scorer of a program file. model: llm_runner.Model"""
-    session = model.session(context_length=context, kv_dtype="float32", threads=threads)
+    session = model.session(context_length=context, kv_dtype=kv_dtype, threads=threads)
 
     def score(ids: Sequence[int]) -> Tensor:
         session.reset()

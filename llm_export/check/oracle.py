@@ -7,7 +7,7 @@ set, so a model of any size fits the memory of its largest layer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
 import torch
@@ -21,7 +21,7 @@ from llm_export.capture.hadamard import hadamard, inverse_hadamard
 from llm_export.capture.ops import round_input
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.affine import QuantizedWeight, quantize_for
+from llm_export.quantize.affine import QuantizedWeight, joined, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
@@ -34,13 +34,18 @@ class Oracle:
 
     weights: formats by state-dict name, as `quantize` decided them; a name that is absent is dense
     keep: hold every parameter in memory between calls
+    calibrated: by source name, what a weight was quantised to already
     """
 
-    def __init__(self, checkpoint: Checkpoint, weights: dict[str, WeightSpec] | None = None, *, keep: bool = False):
+    def __init__(
+        self, checkpoint: Checkpoint, weights: dict[str, WeightSpec] | None = None, *, keep: bool = False,
+        calibrated: Mapping[str, QuantizedWeight] | None = None,
+    ):  # fmt: skip
         self.reader = checkpoint.weights
         self.setup = checkpoint.embedding
         self.weights = {spec.sources[0]: spec for spec in (weights or {}).values()}
         self.keep = keep
+        self.calibrated = calibrated if calibrated is not None else {}
         self.model = build_eager_model(checkpoint)
         self.reader.bind(self.model)
         self._source: dict[int, str] = {}  # id of a meta parameter -> the first of its tied names
@@ -163,14 +168,17 @@ class Oracle:
         spec = self._specs[id(parameter)]
         if spec is None:
             return stored.to(torch.float32)
+        calibrated = self.calibrated.get(self._source[id(parameter)])
         if stored.dim() == 2 and not _multiplies_itself(module):
             if spec.scales is not None or spec.activations == "grouped_int8":
                 weight = _dequantized(stored, spec).clone()
                 weight.prepare_input = lambda x: round_input(x, spec.activations)
             else:
-                weight = _torchao_tensor(_quantize(stored, spec), spec)
+                weight = _torchao_tensor(_quantize(stored, spec) if calibrated is None else calibrated, spec)
                 weight.prepare_input = hadamard if spec.is_rotated else None
             return weight
+        if calibrated is not None:
+            return calibrated.dequantize().T.contiguous() if _is_conv1d(module) else calibrated.dequantize()
         if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
             return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
         return _dequantized(stored, spec)
@@ -178,13 +186,17 @@ class Oracle:
     def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
         stored = self.reader.rows(self._source[id(module.weight)])
         spec = self._specs[id(module.weight)]
+        calibrated = self.calibrated.get(self._source[id(module.weight)])
         if spec is not None:
             x = round_input(x, spec.activations)
         output = torch.empty(*x.shape[:-1], stored.shape[0])
         step = BLOCKED_ELEMENTS // stored.shape[1]
         for start in range(0, stored.shape[0], step):
             rows = stored[start : start + step]
-            rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
+            if calibrated is not None:
+                rows = calibrated.rows(start, start + step).dequantize()
+            else:
+                rows = rows.to(torch.float32) if spec is None else _dequantized(rows, spec)
             output[..., start : start + step] = F.linear(x, rows)
         if module.bias is not None:
             output += self.reader.read(self._source[id(module.bias)]).to(torch.float32)
@@ -257,8 +269,7 @@ def _multiplies_itself(module: nn.Module) -> bool:
 
 def _quantize(rows: Tensor, spec: WeightSpec) -> QuantizedWeight:
     step = max(BLOCK_ELEMENTS // rows.shape[1], 1)
-    blocks = [quantize_for(spec, block) for block in rows.split(step)]
-    return QuantizedWeight(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
+    return joined([quantize_for(spec, block) for block in rows.split(step)])
 
 
 def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:

@@ -89,6 +89,11 @@ class WeightSpec:
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
 
     @property
+    def is_rounded(self) -> bool:
+        """Whether export rounds it: not where it is dense, or has the numbers that the checkpoint stores."""
+        return self.bits != 0 and self.scales is None
+
+    @property
     def is_rotated(self) -> bool:
         return self.activations == "rotated_int8"
 

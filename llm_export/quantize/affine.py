@@ -5,6 +5,7 @@ A weight is scale[row] * multiplier[row, group] * code; codes are those of torch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -43,6 +44,13 @@ class QuantizedWeight(NamedTuple):
     multipliers: Tensor
     scales: Tensor
 
+    @property
+    def shape(self) -> torch.Size:
+        return self.codes.shape
+
+    def rows(self, start: int, stop: int) -> QuantizedWeight:
+        return QuantizedWeight(*(part[start:stop] for part in self))
+
     def group_scales(self) -> Tensor:
         """Returns scale * multiplier, float32 [N, K / group_size]."""
         return self.multipliers * self.scales[:, None]
@@ -51,6 +59,11 @@ class QuantizedWeight(NamedTuple):
         """Returns scale * (multiplier * code), rounded once: float32 [N, K]."""
         groups = self.codes.view(*self.multipliers.shape, -1) * self.multipliers[..., None].to(torch.int32)
         return (groups * self.scales[:, None, None]).view(self.codes.shape)
+
+
+def joined(parts: Sequence[QuantizedWeight]) -> QuantizedWeight:
+    """Returns the rows of all parts."""
+    return parts[0] if len(parts) == 1 else QuantizedWeight(*map(torch.cat, zip(*parts, strict=True)))
 
 
 def quantize_for(spec: WeightSpec, rows: Tensor) -> QuantizedWeight:

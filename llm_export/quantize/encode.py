@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from llm_export.errors import FileError
 from llm_export.program.formats import TILE_ROWS, TileLayout
 from llm_export.program.specs import StoredRows, WeightSpec
-from llm_export.quantize.affine import quantize_for
+from llm_export.quantize.affine import QuantizedWeight, joined, quantize_for
 from llm_export.quantize.pack import pack, pack_stored
 from llm_export.threads import one_torch_thread
 
@@ -23,16 +23,20 @@ BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in t
 DENSE_BLOCK_ELEMENTS = 1 << 22
 NUM_WORKERS = 2
 
-_Block = list[tuple[Tensor, int, int]]  # parts, with the rows of each that belong to the block
+_Block = list[tuple[Tensor | QuantizedWeight, int, int]]  # parts, with the rows of each that belong to the block
 _Part = TypeVar("_Part")
 
 
 def encode(
-    spec: WeightSpec, read: Callable[[str], Tensor], stored: Callable[[str, int, int], StoredRows] | None = None
+    spec: WeightSpec,
+    read: Callable[[str], Tensor],
+    calibrated: Mapping[str, QuantizedWeight] | None = None,
+    stored: Callable[[str, int, int], StoredRows] | None = None,
 ) -> Iterator[np.ndarray]:
     """Yields the stored bytes of a weight, in order; formats.stored_bytes(spec) in all.
 
     read: source name -> tensor, mapped where possible; or a matrix that computes its rows when it is indexed
+    calibrated: source name -> what it is to be, transposed if the spec says so; others are rounded here
     stored: source name, first row, row past the last -> rows of a source that is stored quantized
     Errors: FileError if a tensor does not have the shape that the spec tells, or cannot be quantised.
     Cost: memory for one block of rows, whatever the size of the weight
@@ -40,15 +44,21 @@ def encode(
     if spec.scales is not None:
         yield from _as_stored(spec, [(name, read(name).shape) for name in spec.sources], stored)
         return
-    parts = [read(name) for name in spec.sources]
-    parts = [part[:].transpose(-1, -2) if spec.transpose else part for part in parts]
+    found = {name: calibrated.get(name) for name in spec.sources} if calibrated is not None and spec.bits else {}
+    parts = [_part(spec, read, name) if found.get(name) is None else found[name] for name in spec.sources]
     _check_shapes(spec, parts)
     if spec.bits == 0:
         yield from _dense(spec, parts)
         return
 
     def tiles(block: _Block) -> np.ndarray:
-        return pack(quantize_for(spec, _joined(block)), spec.bits).flatten().numpy()
+        if not found:
+            return pack(quantize_for(spec, _joined(block)), spec.bits).flatten().numpy()
+        parts = [
+            part.rows(start, stop) if isinstance(part, QuantizedWeight) else quantize_for(spec, part[start:stop])
+            for part, start, stop in block
+        ]
+        return pack(joined(parts), spec.bits).flatten().numpy()
 
     yield from _in_order(tiles, (block for matrix in _matrices(parts) for block in _row_blocks(matrix, spec.shape[-1])))
 
@@ -68,6 +78,11 @@ def _as_stored(spec: WeightSpec, sources: list[tuple[str, tuple[int, ...]]], sto
         each = spec.shape[-2]
         matrices = [[(name, i * each, (i + 1) * each)] for name, shape in sources for i in range(shape[0])]
     yield from _in_order(tiles, (block for matrix in matrices for block in _row_ranges(matrix, spec.shape[-1])))
+
+
+def _part(spec: WeightSpec, read: Callable[[str], Tensor], name: str) -> Tensor:
+    part = read(name)
+    return part[:].transpose(-1, -2) if spec.transpose else part
 
 
 def _in_order(function: Callable[[_Block], np.ndarray], items: Iterator[_Block]) -> Iterator[np.ndarray]:

@@ -78,7 +78,7 @@ class _Graph:
     """output: of logits; None: there are none."""
 
     def __init__(self, input_ids: Node, output: Node | None):
-        self.heads = _heads(output) if output is not None else set()
+        self.heads = heads(output) if output is not None else set()
         self.from_ids = _reachable(input_ids)
         self.readers: dict[str, list[str]] = {}  # placeholder -> names of the heads that read it
 
@@ -123,7 +123,7 @@ def _swaps_last_two(transpose: Node) -> bool:
     return transpose.target is aten.permute.default and [dim % rank for dim in transpose.args[1]] == [0, 2, 1]
 
 
-def _heads(output: Node) -> set[Node]:
+def heads(output: Node) -> set[Node]:
     """Returns the linears that give the logits: the last ones in front of the output."""
     heads, seen, waiting = set(), set(), [output]
     while waiting:

@@ -12,7 +12,7 @@ import click
 from llm_export.errors import ArgumentError, FileError
 
 
-def run(model, text_path, checkpoint, context, stride, max_tokens, threads, backend, as_json, debug):
+def run(model, text_path, checkpoint, context, stride, max_tokens, kv_dtype, threads, backend, as_json, debug):
     from llm_export.progress import Progress
     from llm_export.quiet import quiet_imports
     from llm_runner import Model
@@ -30,8 +30,8 @@ def run(model, text_path, checkpoint, context, stride, max_tokens, threads, back
     reference = _checkpoint_scorer(checkpoint, loaded) if checkpoint else None
     started = time.perf_counter()
     with Progress().stage("eval", sum(cut.stop - cut.first_target for cut in cuts), "tok") as bar:
-        result = evaluate(ids, file_scorer(loaded, context, threads or None), cuts, reference, bar.update)
-    fields = asdict(result) | {"context": context, "seconds": time.perf_counter() - started}
+        result = evaluate(ids, file_scorer(loaded, context, threads or None, kv_dtype), cuts, reference, bar.update)
+    fields = asdict(result) | {"context": context, "kv_dtype": kv_dtype, "seconds": time.perf_counter() - started}
     click.echo(json.dumps(fields, indent=2) if as_json else report(fields))
 
 
@@ -54,7 +54,8 @@ def report(fields: dict) -> str:
             f"KL divergence           {fields['kl_divergence']:.6f} nats a token",
             f"same most likely token  {fields['top1_agreement']:.2%}",
         ]
-    return "\n".join([*lines, f"windows of {fields['context']} tokens, {fields['seconds']:.1f} s"])
+    how = f"windows of {fields['context']} tokens, {fields['kv_dtype']} cache, {fields['seconds']:.1f} s"
+    return "\n".join([*lines, how])
 
 
 def _context(asked: int, model, num_ids: int) -> int:

@@ -17,8 +17,8 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, rotation, overrides, backends, check, tokenizer,
-    no_tokenizer, embed, revision, subfolder, local_files_only, trust_remote_code, verbose, quiet,
+    checkpoint, output, recipe, group_size, embedding_bits, rotation, overrides, calibration, target_bits, backends,
+    check, tokenizer, no_tokenizer, embed, revision, subfolder, local_files_only, trust_remote_code, verbose, quiet,
     as_json, debug,
 ):  # fmt: skip
     end_on_signals()
@@ -32,8 +32,8 @@ def run(
         raise ArgumentError(f"--tokenizer {tokenizer} and --no-tokenizer: must be one of them")
     report = export(
         checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
-        rotation=rotation, overrides=overrides, backends=backends, check=check, tokenizer=tokenizer or not no_tokenizer,
-        embed=embed, revision=revision,
+        rotation=rotation, overrides=overrides, calibration=calibration, target_bits=target_bits, backends=backends,
+        check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed, revision=revision,
         show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip

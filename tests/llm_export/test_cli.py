@@ -88,6 +88,10 @@ def test_folder_without_config(capsys, tmp_path):
         (["--override", "nothing"], "PATTERN=SCHEME"),
         (["--override", "model.layer.0.*=8w", "--check", "off"], "Did you mean 'model.layers.0"),
         (["--check", "some"], "full"),
+        (["--calibration", "no-such.txt"], "no-such.txt: cannot be read"),
+        (["--calibration", "default", "--recipe", "none"], "must be another recipe"),
+        (["--target-bits", "12"], "at most 9 bits"),
+        (["--target-bits", "few"], "few"),
     ],
 )
 def test_bad_arguments(capsys, tmp_path, arguments, expected):
@@ -231,3 +235,18 @@ def test_debug_shows_what_pytorch_printed(tmp_path):
     with pytest.raises(UnsupportedError) as caught:
         main(["export", str(tmp_path), "--debug"])
     assert any("torch.ops.aten" in note for note in caught.value.__cause__.__notes__)
+
+
+def test_eval_tells_what_a_smaller_cache_costs(capsys, tmp_path, demo_files):
+    text = tmp_path / "text.txt"
+    text.write_text("import os\n\n\ndef read(path):\n    with open(path) as file:\n        return file.read()\n" * 4)
+    found = {}
+    for kv_dtype in ("float32", "int8", "int4"):
+        with pytest.raises(SystemExit) as ended:
+            main(["eval", str(demo_files.path()), "--text", str(text), "--kv-dtype", kv_dtype, "--json"])
+        assert ended.value.code == 0
+        found[kv_dtype] = json.loads(capsys.readouterr().out)
+        assert found[kv_dtype]["kv_dtype"] == kv_dtype
+    exact, eight, four = (found[name]["perplexity"] for name in ("float32", "int8", "int4"))
+    assert eight == pytest.approx(exact, rel=0.05) and eight != exact and four == pytest.approx(exact, rel=0.5)
+    assert "int2" in fails(capsys, "eval", demo_files.path(), "--text", text, "--kv-dtype", "int2")
