@@ -58,8 +58,8 @@ class GraphRun:
         found = []
         for node in self.nodes:
             if node.target in NORM_WEIGHT and node not in left_out:
-                spec = self._spec(node.args[1])
-                if spec is not None and spec.is_rounded and all(user.target in NORM_WEIGHT for user in node.args[1].users):
+                spec, users = self._spec(node.args[1]), node.args[1].users
+                if spec is not None and spec.is_rounded and all(user.target in NORM_WEIGHT for user in users):
                     found.append(node)
         return found
 
