@@ -59,8 +59,8 @@ def test_provenance(checkpoint, tmp_path):
 def test_a_file_that_disagrees_is_not_written(checkpoint, tmp_path, monkeypatch):
     encode = api.encode
 
-    def damaged(spec, read, calibrated):
-        for block in encode(spec, read, calibrated):
+    def damaged(spec, read, *others):
+        for block in encode(spec, read, *others):
             yield np.roll(block, 64) if "down_proj" in spec.name else block
 
     monkeypatch.setattr(api, "encode", damaged)
@@ -74,7 +74,7 @@ def test_interrupted_exports_leave_the_old_file(checkpoint, tmp_path, monkeypatc
     path = tmp_path / "x.mote"
     path.write_bytes(b"old")
 
-    def stop(spec, read, calibrated):
+    def stop(spec, read, *others):
         yield np.zeros(1, np.uint8)
         raise interruption
 
