@@ -79,7 +79,7 @@ def test_what_is_measured_is_what_rounding_that_weight_alone_does(prepared):
     exact = fuse(quantize(methods, Recipe("none")))
     base = EagerProgram(exact, checkpoint.weights.read).run("verify", SEQUENCES[0]).log_softmax(-1)
     for probe in list(probes.values())[:5]:
-        altered = EagerProgram(exact, checkpoint.weights.read)
+        altered = EagerProgram(exact, lambda name: checkpoint.weights.read(name).clone())  # which are changed in place
         for source in probe.spec.sources:
             for name, value in altered.values.items():
                 if source in exact.weights[name].sources:
@@ -100,10 +100,10 @@ def test_a_plan_is_overrides_and_leaves_those_of_the_user(prepared):
     steps = []
     fixed = [Override.parse("model.layers.0.*=8da8w")]
     fixed_fused = fuse(quantize(methods, Recipe("8da4w"), fixed))
-    planned = plan_bits(fixed_fused, checkpoint, SEQUENCES, 5.5, fixed, steps.append)
+    planned = plan_bits(fixed_fused, checkpoint, SEQUENCES, 6.0, fixed, steps.append)
     assert planned and not any(override.pattern.startswith("model.layers.0.") for override in planned)
     assert sum(steps) == count_steps(fused)
     quantized = quantize(methods, Recipe("8da4w"), [*planned, *fixed])
     specs = {spec.sources: spec for spec in fuse(quantized).weights.values() if spec.bits}.values()
-    assert 8 * sum(map(stored_bytes, specs)) / sum(math.prod(spec.shape) for spec in specs) <= 5.5
+    assert 8 * sum(map(stored_bytes, specs)) / sum(math.prod(spec.shape) for spec in specs) <= 6.0
     assert {spec.bits for spec in specs if "layers.0." in spec.name} == {8}
