@@ -241,8 +241,9 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
     sequences = _sequences(checkpoint, how, fused, progress)
     if how.target_bits is not None:
         with progress.stage("plan bits", count_steps(fused), "linears") as bar:
-            planned = plan_bits(fused, checkpoint, sequences, how.target_bits, how.overrides, bar.update)
-            quantized = how.quantize(captured, checkpoint, planned)
+            bits = plan_bits(fused, checkpoint, sequences, how.target_bits, how.overrides, bar.update)
+            # The passes have changed the graphs that were captured first.
+            quantized = how.quantize(capture(checkpoint), checkpoint, bits)
             fused = fuse(quantized)
     words = f" calibration={Path(how.calibration).name}" if how.calibration is not None else ""
     metadata = make_metadata(checkpoint, quantized.vocab_size, quantized.recipe + words)

@@ -11,7 +11,7 @@ import torch
 
 from llm_export.capture.methods import Captured, Methods
 from llm_export.program.formats import FORMATS, GROUP_SIZES
-from llm_export.program.specs import StoredAs, WeightSpec
+from llm_export.program.specs import StoredAs, StoredFormat, WeightSpec
 from llm_export.quantize.recipes import (
     CHANNEL,
     KEEPING,
@@ -94,7 +94,7 @@ def _with_format(
             scheme = SCHEMES[name]
     if name in KEEPING and stored is not None and use.kind != "other":
         if stored.format is not None and stored.is_transposed == use.is_transposed:
-            return _as_stored(spec, use, stored, scheme)
+            return _as_stored(spec, use, stored.format, scheme)
         scheme, wanted = _nearest(stored, scheme), 32
         note = f"stored as {stored.name}, which no tiles hold as it is: quantized a second time, to {scheme.bits} bits"
         notes.setdefault(note, []).append(spec.name)
@@ -117,9 +117,8 @@ def _with_format(
     return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)
 
 
-def _as_stored(spec: WeightSpec, use: Use, stored: StoredAs, scheme: Scheme) -> WeightSpec:
+def _as_stored(spec: WeightSpec, use: Use, format: StoredFormat, scheme: Scheme) -> WeightSpec:
     activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
-    format = stored.format
     return replace(spec, bits=format.bits, group_size=format.group_size, scales=format.scales, activations=activations)
 
 
