@@ -74,6 +74,7 @@ struct KernelContext {
   // [rows, num_maxima(width)], where an op with finds_maxima writes the largest of every kMaximaBlock elements of each
   // row of outputs[0]; a NaN counts as -infinity. nullptr: nobody needs them.
   float* maxima = nullptr;
+  std::span<std::byte> adapter_memory{};  // adapter_memory_bytes(sequences, num_threads), 64-byte aligned
 };
 
 // Memory that an instruction must read or write at least once, and multiply-accumulates.

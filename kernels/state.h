@@ -68,12 +68,21 @@ struct RecurrentState {
   Tensor tensor;
 };
 
+class AdapterWeights;  // kernels/adapters.h
+
+// An adapter as one sequence uses it.
+struct AdapterUse {
+  const AdapterWeights* adapter = nullptr;
+  float weight = 1.0f;  // what it adds is multiplied by this
+};
+
 // Some consecutive tokens of a call that belong to one sequence, and that sequence's states. Both spans are indexed by
 // state; an entry whose state is of the other kind is unused.
 struct SequenceStates {
   int64_t tokens = 0;
   std::span<KvCache> kv_caches;
   std::span<RecurrentState> recurrent_states;
+  std::span<const AdapterUse> adapters{};  // in the order in which they are added
 };
 
 }  // namespace mote

@@ -46,6 +46,7 @@ class ServerOptions:
     strict: unknown fields are errors   api_key: None: none is asked for
     allowed_hosts, allowed_origins: as for `OriginGuard`
     session, loading: options of `Model.session` and `Model.load`
+    adapters: files that requests may name, each with its weight behind "=" unless that is 1
     """
 
     parallel: int | None = None
@@ -61,6 +62,7 @@ class ServerOptions:
     limits: Limits = field(default_factory=Limits)
     session: dict[str, Any] = field(default_factory=dict)
     loading: dict[str, Any] = field(default_factory=dict)
+    adapters: Sequence[str] = ()
 
 
 def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions) -> Starlette:
@@ -69,7 +71,9 @@ def create_app(models: Mapping[str, str | Path | Model], options: ServerOptions)
     Errors: ArgumentError naming an option, or the file that cannot be served; those of `Model.load`
     """
     of_engine = EngineOptions(options.max_queue, options.timeout, options.prefix_cache_bytes, options.session)
-    pool = ModelPool(models, PoolOptions(options.max_memory, options.parallel, options.loading, of_engine))
+    pool = ModelPool(
+        models, PoolOptions(options.max_memory, options.parallel, options.loading, of_engine, tuple(options.adapters))
+    )
     metrics = Metrics(pool)
     endpoints = [
         *OPENAI,

@@ -160,6 +160,28 @@ def export(**options) -> None:
 
 
 @cli.command(
+    epilog="""\b
+Examples:
+  mote adapter ./my-lora --base qwen3.mote
+  mote adapter ./my-dora --base qwen3.mote --checkpoint Qwen/Qwen3-0.6B -o style.mote-adapter
+  mote run qwen3.mote --adapter style.mote-adapter=0.5 "Why is the sky blue?\""""
+)
+@click.argument("folder", type=click.Path())
+@click.option("--base", required=True, type=ModelPath(), help="The .mote file that the adapter is for.")
+@click.option("-o", "--output", type=click.Path(), help="File to write.  [default: <folder>.mote-adapter here]")
+@click.option("--checkpoint", help="Folder or hub id that the base was exported from; for DoRA only.")
+@click.option("--quiet", is_flag=True, help="Print only errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def adapter(**options) -> None:
+    """Write a PEFT FOLDER (LoRA, rsLoRA, DoRA) to a .mote-adapter file for one model."""
+    check_installed("export", "mote adapter")
+    from mote.commands.adapter import run
+
+    run(**options | {"base": model_path(options["base"])})
+
+
+@cli.command(
     "eval",
     epilog="""\b
 Examples:

@@ -38,7 +38,7 @@ def merge_key(editor: Editor, node: Node) -> tuple | None:
         return None
     if any(source in editor.methods.constants for source in spec.sources):
         return None
-    return (x, bias is None, replace(spec, sources=(), shape=spec.shape[1:]))
+    return (x, bias is None, replace(spec, sources=(), shape=spec.shape[1:], source_rows=()))
 
 
 def _only_in_linears(weight: Node) -> bool:
@@ -61,6 +61,7 @@ def _joined(specs: Sequence[WeightSpec]) -> WeightSpec:
         first,
         sources=tuple(source for spec in specs for source in spec.sources),
         shape=(sum(spec.shape[0] for spec in specs), *first.shape[1:]),
+        source_rows=tuple(rows for spec in specs for rows in spec.source_rows or (spec.shape[0],)),
     )
 
 

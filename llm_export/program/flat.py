@@ -174,12 +174,14 @@ def _state(state: StateSpec) -> fb.StateT:
 
 def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
     scales = spec.scales or TileScales(0, of_rows=True)
-    return _table(
+    weight = _table(
         fb.WeightT, name=spec.name, dtype=DTYPES[torch.int8 if spec.bits else spec.dtype], bits=spec.bits,
         groupSize=spec.group_size if spec.bits else 0, shape=list(spec.shape), offset=offset, bytes=stored_bytes(spec),
         scaleColumns=scales.columns, low=getattr(fb.WeightOffset, scales.offset), rowScales=scales.of_rows,
         codebook=np.array(scales.codebook, np.int8) if scales.codebook else None,
     )  # fmt: skip
+    weight.sourceRows = list(spec.source_rows) or None
+    return weight
 
 
 def _delegate(spec: DelegateSpec, offset: int) -> fb.DelegateT:

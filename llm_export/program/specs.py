@@ -87,6 +87,7 @@ class WeightSpec:
     # "grouped_int8": they quantise it in groups of 32 columns
     activations: str = "float"
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
+    source_rows: tuple[int, ...] = ()  # of a weight that passes merged: rows of each source
 
     @property
     def is_rounded(self) -> bool:

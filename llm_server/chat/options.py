@@ -164,6 +164,9 @@ class SamplingRequest(ConstraintFields):
     frequency_penalty: Penalty | None = None
     logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]] | None, _checked("logit_bias")] = None
     min_tokens: Count | None = Field(None, description="min_new_tokens; not OpenAI's")
+    adapters: list[str] | dict[str, Annotated[float, Field(allow_inf_nan=False)]] | None = Field(
+        None, description="names of adapters, or an object of names and weights; absent: the model's name may be one"
+    )
 
     @field_validator("stop")
     @classmethod

@@ -169,6 +169,7 @@ class Chat:
         self.cached_tokens: int | None = None
         self._conversation = conversation
         self._exchange = exchange
+        self._mix = engine.mix(asked.model, asked.adapters)
         exchange.prompt_tokens = len(conversation.ids)
         of_all = constraint | {"max_time": asked.most_seconds(engine.timeout)}
         if asked.logprobs:
@@ -177,7 +178,7 @@ class Chat:
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """Replies, one choice after the other. Closing it stops the model."""
-        async with self.engine.session(self.prompt_ids) as session:
+        async with self.engine.session(self.prompt_ids, self._mix) as session:
             for index in range(len(self._options)):
                 choice = await self._begin(session, index)
                 yield ChatEvent(choice, "begin")

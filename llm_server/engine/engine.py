@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from os.path import commonprefix
@@ -20,6 +20,8 @@ MAX_SIDE_BY_SIDE = 4  # requests to a model whose sequences cannot be computed t
 MAX_IDLE_SESSIONS = 16  # that keep their caches while nobody uses them
 
 log = logging.getLogger("llm_server")
+
+Mix = tuple[tuple[str, float], ...]  # names of adapters with their weights
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,10 @@ class Engine:
     Not thread-safe: it belongs to the event loop.
     """
 
-    def __init__(self, model: Model, name: str, parallel: int, options: EngineOptions):
-        """Errors: ArgumentError naming the option of a session."""
+    def __init__(
+        self, model: Model, name: str, parallel: int, options: EngineOptions, adapters: Mapping[str, str] | None = None
+    ):
+        """adapters: files by the names of requests. Errors: ArgumentError naming the option of a session."""
         self.model = model
         self.name = name
         self.timeout = options.timeout
@@ -52,6 +56,8 @@ class Engine:
         self.num_waiting = 0
         self.num_running = 0
         self.prefix_cache = PrefixCache(options.prefix_cache_bytes) if options.prefix_cache_bytes else None
+        self.adapters = {name: model.load_adapter(text) for name, text in (adapters or {}).items()}
+        self._mixes: dict[Session, Mix] = {}  # of sessions that have adapters
         self._session_options = options.session | {"prefix_cache": self.prefix_cache}
         generates = model.info["generates"]
         names = ("threads", "cpus", "priority")
@@ -83,13 +89,13 @@ class Engine:
         return session
 
     @contextlib.asynccontextmanager
-    async def session(self, ids: Sequence[int]) -> AsyncIterator[Session]:
-        """Waits for a session. Errors: ApiError 503 if too many wait, or for too long."""
+    async def session(self, ids: Sequence[int], mix: Mix = ()) -> AsyncIterator[Session]:
+        """Waits for a session, which has these adapters. Errors: ApiError 503 if too many wait, or for too long."""
         await self._wait()
         self.num_running += 1
         session = None
         try:
-            session = self._take(list(ids))
+            session = self._take(list(ids), mix)
             yield session
         finally:
             self.num_running -= 1
@@ -97,17 +103,44 @@ class Engine:
                 self._give_back(session)
             self._turns.release()
 
-    def _take(self, ids: list[int]) -> Session:
-        if not self._free:
-            return self._open_session()
-        session = max(self._free, key=lambda free: len(commonprefix([free.tokens, ids])))
-        self._free.remove(session)
+    def mix(self, model: str | None, adapters: Sequence[str] | Mapping[str, float] | None) -> Mix:
+        """Returns what a request asks for: its adapters, or the one that it names as its model, or none.
+
+        Errors: ApiError naming the field
+        """
+        if adapters is None:
+            adapters = [model] if model in self.adapters else []
+        for name in adapters:
+            if name not in self.adapters:
+                known = ", ".join(map(repr, self.adapters)) or "none"
+                text = f"{name[:100]!r}: must be adapters of the model {self.name!r}, which has {known}"
+                raise invalid("adapters", text)
+        if isinstance(adapters, Mapping):
+            return tuple(adapters.items())
+        return tuple((name, self.adapters[name].weight) for name in adapters)
+
+    def _take(self, ids: list[int], mix: Mix) -> Session:
+        if self._free:
+            session = max(self._free, key=lambda free: self._worth(free, ids, mix))
+            self._free.remove(session)
+        else:
+            session = self._open_session()
+        if self._mixes.pop(session, ()) != mix:
+            session.set_adapters([(self.adapters[name], weight) for name, weight in mix])
+        if mix:
+            self._mixes[session] = mix
         return session
+
+    def _worth(self, session: Session, ids: list[int], mix: Mix) -> tuple[bool, int]:
+        """Returns whether what a free session has read was read with these adapters, and how much of it is of use."""
+        return self._mixes.get(session, ()) == mix, len(commonprefix([session.tokens, ids]))
 
     def _give_back(self, session: Session) -> None:
         self._free.append(session)
         if len(self._free) > MAX_IDLE_SESSIONS:
-            self._free.pop(0).close()  # the one that was used longest ago
+            oldest = self._free.pop(0)  # the one that was used longest ago
+            self._mixes.pop(oldest, None)
+            oldest.close()
 
     async def _wait(self) -> None:
         if self._turns.locked() and self.num_waiting >= self.max_queue:
@@ -152,3 +185,6 @@ class Engine:
         for session in self._free:
             session.close()
         self._free.clear()
+        self._mixes.clear()
+        for adapter in self.adapters.values():
+            adapter.close()

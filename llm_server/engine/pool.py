@@ -27,12 +27,14 @@ class PoolOptions:
     """parallel: requests to a model that run side by side; None: as many as the memory has room for
     max_memory: bytes of the models in memory with their caches; None: most of what is available now
     loading: options of `Model.load`
+    adapters: files that requests may name, each with its weight behind "=" unless that is 1
     """
 
     max_memory: int | None = None
     parallel: int | None = None
     loading: dict[str, Any] = field(default_factory=dict)
     engine: EngineOptions = field(default_factory=EngineOptions)
+    adapters: tuple[str, ...] = ()
 
 
 @dataclass
@@ -49,6 +51,7 @@ class ServedModel:
     modified: float
     generates: bool = True
     embeds: bool = False
+    adapters: dict[str, str] = field(default_factory=dict)  # by name: the file, as `Model.load_adapter` takes it
     parallel: int = 1
     engine: Engine | None = None
     num_users: int = 0
@@ -73,7 +76,9 @@ class ModelPool:
         self.options = options
         self.max_memory = memory_bound() if options.max_memory is None else options.max_memory
         self.compiler = Compiler()
+        self._refusals: dict[str, ArgumentError] = {}  # of adapters, by the model that they are not for
         self._models = {name: self._survey(name, source) for name, source in sources.items()}
+        self._check_adapters()
         for model in self._models.values():
             model.parallel = self._parallel_of(model)
             self._check_room(model)
@@ -91,12 +96,17 @@ class ModelPool:
         return iter(self._models.values())
 
     def find(self, name: str | None) -> ServedModel:
-        """Returns the model of a name, Ollama's tag :latest left out; None: the first. Errors: ApiError 404."""
+        """Returns the model of a name or of an adapter's, Ollama's tag :latest left out; None: the first.
+
+        Errors: ApiError 404
+        """
         if name is None:
             return self.first
         found = self._models.get(name) or self._models.get(name.removesuffix(":latest"))
+        found = found or next((model for model in self if name in model.adapters), None)
         if found is None:
-            known = ", ".join(repr(model) for model in self._models)
+            names = [name for model in self for name in (model.name, *model.adapters)]
+            known = ", ".join(map(repr, names))
             text = f"the model {name[:100]!r} does not exist: this server has {known}"
             raise ApiError(404, text, "model", "model_not_found")
         return found
@@ -183,11 +193,36 @@ class ModelPool:
             return ServedModel(
                 name, source if isinstance(source, Model) else Path(source), about, model.chat_template,
                 model.info["file_bytes"], context_length, state_bytes, modified,
-                model.info["generates"], model.info["embeds"],
+                model.info["generates"], model.info["embeds"], self._adapters_of(model),
             )  # fmt: skip
         finally:
             if not isinstance(source, Model):
                 model.close()
+
+    def _adapters_of(self, model: Model) -> dict[str, str]:
+        """Returns those that were made for the model. Errors: ArgumentError for two of one name; those of reading."""
+        found: dict[str, str] = {}
+        for text in self.options.adapters:
+            try:
+                adapter = model.load_adapter(text)
+            except ArgumentError as error:
+                self._refusals[text] = error
+                continue
+            if adapter.name in found:
+                raise ArgumentError(f"--adapter {text}: requests name adapters by their files' names, and two are one")
+            found[adapter.name] = text
+            adapter.close()
+        return found
+
+    def _check_adapters(self) -> None:
+        """Errors: ArgumentError for an adapter of none of the models, or with the name of one."""
+        taken = {text for model in self for text in model.adapters.values()}
+        for text in self.options.adapters:
+            if text not in taken:
+                raise self._refusals[text]
+        for name in (name for model in self for name in model.adapters):
+            if name in self._models:
+                raise ArgumentError(f"--adapter {name}: a model has the same name; rename the file")
 
     def _parallel_of(self, model: ServedModel) -> int:
         """Returns how many sequences have room beside the file: all files at once if they fit, else this one alone."""
@@ -220,7 +255,7 @@ class ModelPool:
         start = time.monotonic()
         is_loaded = isinstance(model.source, Model)
         loaded = model.source if is_loaded else Model.load(model.source, **self.options.loading)
-        model.engine = Engine(loaded, model.name, model.parallel, self.options.engine)
+        model.engine = Engine(loaded, model.name, model.parallel, self.options.engine, model.adapters)
         model.parallel = model.engine.parallel  # fewer, if they cannot be computed together
         model.num_loads += 1
         text = "%s: in memory after %.2f s, %d requests side by side, %d MiB at most"

@@ -111,6 +111,7 @@ class Completion:
         self.engine = engine
         self.asked = asked
         self.prompts = prompts
+        self.mix = engine.mix(asked.model, asked.adapters)
         self.exchange = exchange
         exchange.prompt_tokens = sum(len(prompt) for prompt in prompts)
         self.options = [asked.generation_options(choice) | constraint for choice in range(asked.n or 1)]
@@ -147,7 +148,7 @@ class Completion:
         index = 0
         for prompt in self.prompts:
             echo = self.engine.model.detokenize(prompt, skip_special_tokens=True) if self.asked.echo else ""
-            async with self.engine.session(prompt) as session:
+            async with self.engine.session(prompt, self.mix) as session:
                 scored = await self._scored(session, prompt)
                 for number, options in enumerate(self.options):
                     known = await in_thread(session.rewind_to_prefix, prompt)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 TYPES = {"integer": click.INT, "number": click.FLOAT}  # of the others the runner reads the text
-SPELLINGS = {"threads": ["-t"]}
+SPELLINGS = {"threads": ["-t"], "adapters": ["--adapter"]}
 
 
 class RunnerOptionsCommand(click.Command):
@@ -34,7 +34,7 @@ class RunnerOptionsCommand(click.Command):
         given: dict[str, dict[str, Any]] = {scope: {} for scope in self._scopes}
         for row in self._rows():
             value = ctx.params.pop(row["name"])
-            if value is not None:
+            if value is not None and value != ():
                 given[row["scope"]][row["name"]] = value
         ctx.params["runner_options"] = given
         return super().invoke(ctx)
@@ -53,6 +53,7 @@ def _flag(row: dict[str, Any]) -> click.Option:
     return click.Option(
         [row["name"], *SPELLINGS.get(row["name"], []), name],
         type=TYPES.get(row["type"], click.STRING),
+        multiple=row["type"] == "texts",
         default=None,
         help=f"{row['help']}{accepted}.",
     )

@@ -22,6 +22,7 @@ def run(models, host, port, model_name, api_key, parallel, max_queue, timeout, m
     api_key = api_key or os.environ.get("MOTE_API_KEY") or None
     if not is_local(host) and api_key is None:
         _warn(f"anybody who reaches {host} can use the model: give --api-key, or MOTE_API_KEY in the environment")
+    adapters = runner_options["session"].pop("adapters", ())
     options = ServerOptions(
         parallel=parallel,
         max_queue=max_queue,
@@ -36,6 +37,7 @@ def run(models, host, port, model_name, api_key, parallel, max_queue, timeout, m
         limits=Limits(max_body_bytes=max_body_mb * 2**20),
         session=runner_options["session"],
         loading=runner_options["model"],
+        adapters=adapters,
     )
 
     def on_listening(url: str, app) -> None:

@@ -122,6 +122,13 @@ struct Object<mote_embedder> {
 };
 
 template <>
+struct Object<mote_adapter> {
+  static constexpr const char* kName = "adapter";
+  std::shared_ptr<const Model> model;  // whose file it reads
+  std::shared_ptr<const Adapter> adapter;
+};
+
+template <>
 struct Object<mote_prefix_cache> {
   static constexpr const char* kName = "prefix cache";
   std::shared_ptr<PrefixCache> cache;

@@ -6,10 +6,10 @@
  * are NUL-terminated, which is enough for JSON, and freed with mote_string_free. Handles are numbers and no addresses:
  * one that was closed, also by another thread, or is of another kind or was never given is MOTE_ERROR_INVALID_ARGUMENT,
  * and closing it does nothing. What a handle was closed of lives until the calls on it have returned. Threads: models,
- * prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used from any number of threads.
- * Sessions, generations, constraints, replies, chats and turns take one call at a time, a generation or a turn and its
- * session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a session
- * that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel, mote_chat_turn_cancel and
+ * adapters, prefix caches, vocabularies, grammars, chat templates, prompts and beams may be used from any number of
+ * threads. Sessions, generations, constraints, replies, chats and turns take one call at a time, a generation or a turn
+ * and its session together: another call meanwhile, from any thread, is MOTE_ERROR_INVALID_STATE, and so is one on a
+ * session that a batch continues. Only closing, mote_session_cancel, mote_generation_cancel, mote_chat_turn_cancel and
  * mote_session_position may come at any time; mote_session_cancel may be called in a signal handler. A batch: see
  * there. Errors: functions return MOTE_OK or a MOTE_ERROR_* code and, if `error` is not NULL, fill it. NULL where a
  * pointer is needed is MOTE_ERROR_INVALID_ARGUMENT. What returns no code gives what its comment says: of a handle that
@@ -49,6 +49,7 @@ typedef struct mote_options mote_options;
 typedef struct mote_model mote_model;
 typedef struct mote_session mote_session;
 typedef struct mote_prefix_cache mote_prefix_cache;
+typedef struct mote_adapter mote_adapter;
 typedef struct mote_generation mote_generation;
 /* A JSON Schema, a regular expression or a grammar compiled for a vocabulary. */
 typedef struct mote_grammar mote_grammar;
@@ -242,6 +243,23 @@ MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char*
 MOTE_API mote_error_code mote_model_generation_config(const mote_model* model, char** json, mote_error* error);
 /* Checks the checksums of all segments. */
 MOTE_API mote_error_code mote_model_check_segments(const mote_model* model, mote_error* error);
+
+/* ---- adapters ----
+ *
+ * What a .mote-adapter file adds to the weights of the model that it was made for (docs/adapters.md). Sessions mix
+ * adapters by weight; the option `adapters` of a session names files instead. */
+
+/* Reads a file into memory, unless something uses it already, and checks all of it. weight: NULL, and `path` is one; or
+ * where the weight goes of a `path` that may have the form FILE=WEIGHT (1 where it has none). Errors:
+ * MOTE_ERROR_INVALID_ARGUMENT for an adapter of another base, MOTE_ERROR_INVALID_PROGRAM for a file that is damaged or
+ * does not fit, MOTE_ERROR_UNSUPPORTED_BACKEND where a backend reads the weights: load the model for the backend cpu.
+ */
+MOTE_API mote_error_code mote_adapter_open(const mote_model* model, const char* path, float* weight, mote_adapter** out,
+                                           mote_error* error);
+/* Sessions keep theirs. */
+MOTE_API void mote_adapter_close(mote_adapter* adapter);
+/* *json is an object: "name" of the file without folder and ending, "path", "bytes" of memory. */
+MOTE_API mote_error_code mote_adapter_describe(const mote_adapter* adapter, char** json, mote_error* error);
 
 /* ---- tokenizer ---- */
 
@@ -441,6 +459,11 @@ typedef struct {
 MOTE_API mote_error_code mote_session_get_info(const mote_session* session, mote_session_info* info, mote_error* error);
 /* At any time and from any thread, so that a long call can be watched; -1 if session is NULL. */
 MOTE_API int64_t mote_session_position(const mote_session* session);
+/* From now on the session computes with `count` adapters, each multiplied by its weight (NULL: 1); none: the model
+ * alone. Where that is another mix than before, its tokens stay and the next call computes them again. Errors:
+ * MOTE_ERROR_INVALID_ARGUMENT for an adapter of another model or a weight that is no finite number. */
+MOTE_API mote_error_code mote_session_set_adapters(mote_session* session, const mote_adapter* const* adapters,
+                                                   const float* weights, size_t count, mote_error* error);
 /* Forgets every position. */
 MOTE_API mote_error_code mote_session_reset(mote_session* session, mote_error* error);
 /* Goes back to the first `position` ids, and the next call goes on from there. What a sliding window or a recurrent

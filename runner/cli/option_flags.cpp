@@ -24,6 +24,7 @@ const std::map<std::string, int32_t> kScopes = {{"generation", MOTE_SCOPE_GENERA
 // Other spellings of flags, as CLI11 takes them; behind '!' the opposite.
 const std::map<std::string, std::string> kOtherSpellings = {{"do_sample", "!--greedy"},
                                                             {"skip_special_tokens", "!--show-special"},
+                                                            {"adapters", "--adapter"},
                                                             {"stop_strings", "--stop"},
                                                             {"stop_token_ids", "--stop-token-id"},
                                                             {"dry_sequence_breakers", "--dry-breaker"},
@@ -108,6 +109,7 @@ std::string type_name(const OptionRow& row) {
   if (row.name == "grammar") return "FILE";
   if (row.name == "logit_bias") return "ID=BIAS";
   if (row.type == "integer" || row.type == "token_ids") return "INT";
+  if (row.name == "adapters") return "FILE[=WEIGHT]";
   return row.type == "number" ? "FLOAT" : row.type == "texts" || row.type == "tokens" ? "TEXT" : "";
 }
 

@@ -29,6 +29,8 @@ Result<std::unique_ptr<Embedder>> Embedder::open(std::shared_ptr<const Model> mo
 
 Status Embedder::prepare(const SessionOptions& options) {
   options_ = options;
+  MOTE_REQUIRE(options.adapters.empty(), Code::kInvalidArgument, "adapters = %s: embeddings take none",
+               options.adapters.front().c_str());
   MOTE_REQUIRE(options.context_length >= 0 && options.context_length <= config_.max_tokens, Code::kInvalidArgument,
                "context_length = %lld: must be 1..%lld, or 0 for as many tokens as the model takes",
                static_cast<long long>(options.context_length), static_cast<long long>(config_.max_tokens));

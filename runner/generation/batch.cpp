@@ -77,6 +77,7 @@ Status Batch::prepare() {
                static_cast<long long>(options_.max_sequences), static_cast<long long>(most));
   MOTE_RETURN_IF_ERROR(check_token_rows(*bound, verify_));
   const SessionOptions& session = options_.session;
+  MOTE_ASSIGN(adapters_, load_mix(*model_, session.adapters));
   MOTE_ASSIGN(engine_, make_engine(bound, {session.threads, session.cpus, session.priority,
                                            std::max(session.prefill_chunk, options_.max_sequences)}));
   return engine_.executor->prepare(decode_, 1);

@@ -97,6 +97,7 @@ class Batch {
 
   std::shared_ptr<const Model> model_;
   BatchOptions options_;
+  AdapterMix adapters_;  // of the options, kept in memory for the sequences to come
   Engine engine_;
   uint32_t decode_ = 0;
   uint32_t verify_ = 0;

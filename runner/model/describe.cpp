@@ -221,6 +221,8 @@ Json weights(const fb::Program& program) {
                        {"format", weight_format(*weight)},
                        {"shape", std::vector<int64_t>(weight->shape()->begin(), weight->shape()->end())},
                        {"bytes", weight->bytes()}});
+    if (weight->source_rows() == nullptr) continue;
+    tensors.back()["source_rows"] = std::vector<int32_t>(weight->source_rows()->begin(), weight->source_rows()->end());
   }
   Json formats = Json::array();
   for (const auto& [name, total] : totals) {

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/size.h"
+#include "kernels/adapters.h"
 #include "runner/program/invocation.h"
 
 namespace mote {
@@ -142,6 +143,7 @@ struct Executor::State {
   ThreadPool* threads = nullptr;
   Memory arena;
   Memory scratch;
+  Memory adapters;  // working memory; none until a sequence has an adapter
   Delegates delegates;
   std::vector<std::unique_ptr<Invocation>> invocations;  // [methods]
 
@@ -188,6 +190,22 @@ struct Executor::State {
                  "%s: working memory of the kernels needs %zu bytes, more than %s; choose a smaller prefill chunk",
                  name(), needed_bytes, fits ? "the system has" : "this session may use");
     return {};
+  }
+
+  // The part of it that a call of these sequences needs.
+  Result<std::span<std::byte>> adapter_memory(std::span<const SequenceStates> sequences) {
+    const size_t needed = adapter_memory_bytes(sequences, threads->num_threads());
+    if (needed > adapters.bytes) {
+      MOTE_REQUIRE(bound->backends().empty(), Code::kUnsupportedBackend,
+                   "%s: adapters change weights that the backends of target %s read themselves: load the model for the "
+                   "backend cpu",
+                   name(), std::string(bound->target()).c_str());
+      const bool fits = (Size(needed) + arena.bytes).at_most(options.max_arena_bytes);
+      MOTE_REQUIRE(fits && adapters.allocate(needed), Code::kOutOfMemory,
+                   "%s: working memory of the adapters needs %zu bytes, more than %s; choose a smaller prefill chunk",
+                   name(), needed, fits ? "the system has" : "this session may use");
+    }
+    return std::span(adapters.data.get(), needed);
   }
 
   Status prepare(uint32_t method, int64_t tokens) {
@@ -282,10 +300,12 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
                "sequences of %lld tokens: must be the method's %lld", static_cast<long long>(tokens),
                static_cast<long long>(invocation.tokens()));
   const Instructions instructions{state_->bound->ops(method), state_->bound->delegate_calls(method), state_->delegates};
+  MOTE_ASSIGN(const std::span<std::byte> adapter_memory, state_->adapter_memory(sequences));
   const KernelContext context{state_->threads,
                               {state_->scratch.data.get(), invocation.scratch_bytes()},
                               sequences,
-                              state_->maxima(invocation).data()};
+                              state_->maxima(invocation).data(),
+                              adapter_memory};
   const Status status =
       watch.profile != nullptr || watch.sink
           ? run_watched(invocation, instructions, context, cancelled, method, watch)
@@ -297,7 +317,7 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
 Delegates& Executor::delegates() { return state_->delegates; }
 const Delegates& Executor::delegates() const { return state_->delegates; }
 uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }
-uint64_t Executor::scratch_bytes() const { return state_->scratch.bytes; }
+uint64_t Executor::scratch_bytes() const { return state_->scratch.bytes + state_->adapters.bytes; }
 uint64_t Executor::delegate_bytes() const { return state_->delegates.held_bytes(); }
 
 }  // namespace mote

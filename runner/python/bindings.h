@@ -100,6 +100,19 @@ class PrefixCache {
   std::unique_ptr<mote_prefix_cache, Closer<mote_prefix_cache_close>> handle_;
 };
 
+class Adapter {
+ public:
+  // Of a model and "FILE" or "FILE=WEIGHT".
+  Adapter(const Model& model, const std::string& text);
+  const mote_adapter* get() const { return handle_.get(); }
+  float weight() const { return weight_; }
+  py::str describe() const;
+
+ private:
+  std::unique_ptr<mote_adapter, Closer<mote_adapter_close>> handle_;
+  float weight_ = 1.0f;
+};
+
 // Calls on a session take turns: Python threads may share one without harm, though not usefully.
 class Session {
  public:
@@ -152,6 +165,7 @@ class PieceCopy {
 
 py::dict statistics_dict(const mote_statistics& statistics);
 
+void bind_adapter(py::module_& module);
 void bind_batch(py::module_& module);
 void bind_beam_search(py::module_& module);
 void bind_chat(py::module_& module);

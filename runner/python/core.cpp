@@ -13,6 +13,7 @@ PYBIND11_MODULE(_core, module) {
   mote::python::bind_chat_turn(module);
   mote::python::bind_reply(module);
   mote::python::bind_session(module);
+  mote::python::bind_adapter(module);
   mote::python::bind_grammar(module);
   mote::python::bind_generation(module);
   mote::python::bind_batch(module);

@@ -23,6 +23,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from llm_runner.adapter import AdapterLike
 from llm_runner.grammar import Grammar
 '''
 CLASSES = {
@@ -43,6 +44,7 @@ TYPES = {
 }
 # What Python also takes, which becomes one of the table's types.
 TYPES_BY_NAME = {
+    "adapters": "AdapterLike | Sequence[AdapterLike]",
     "cache_dir": "str | os.PathLike[str]",
     "cpus": "str | Sequence[int]",
     "early_stopping": 'bool | Literal["never"]',

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/option_rows.h"
 #include "kernels/state.h"
@@ -29,7 +30,9 @@
     "When the context is full: refuse more tokens, or shift: forget the oldest half behind the first num_keep and "    \
     "compute the rest again")                                                                                          \
   X(num_keep, int64_t, ::mote::kKeepSystem, at_least(-1, "-1: in a chat those of the system message, else none"),      \
-    "tokens", kPlain, "First tokens that shift never forgets")
+    "tokens", kPlain, "First tokens that shift never forgets")                                                         \
+  X(adapters, std::vector<std::string>, {}, noted("FILE, or FILE=WEIGHT where the weight is not 1"), "", kPlain,       \
+    "Adapters whose changes are added to the model's weights")
 // clang-format on
 
 namespace mote {

@@ -59,6 +59,8 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> mode
                                                        std::move(is_elsewhere)}));
   std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
   MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
+  MOTE_ASSIGN(AdapterMix adapters, load_mix(session->model(), options.adapters));
+  MOTE_RETURN_IF_ERROR(session->set_adapters(std::move(adapters)));
   return session;
 }
 
@@ -176,7 +178,7 @@ Result<SequenceStates> Session::begin_chunk(int64_t tokens) {
   forget_draft();
   MOTE_RETURN_IF_ERROR(states_.reserve(position(), tokens));
   position_.begin_call(!states_.has_recurrent());
-  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states()};
+  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states(), adapter_uses_};
 }
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
@@ -376,10 +378,27 @@ Status Session::rewind(int64_t to) {
   return prefill(kept).status();
 }
 
+Status Session::set_adapters(AdapterMix adapters) {
+  MOTE_RETURN_IF_ERROR(check_mix(*model_, adapters));
+  if (is_same_mix(adapters, adapters_)) return {};
+  std::vector<AdapterUse> uses;
+  for (const MixedAdapter& each : adapters) uses.push_back({&each.adapter->weights(), each.weight});
+  const std::vector<int32_t> kept = copy(tokens());
+  position_.drop_deferred();
+  remember();
+  reset();
+  adapters_ = std::move(adapters);
+  adapter_uses_ = std::move(uses);
+  return defer(kept);
+}
+
 Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
-  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options_, engine));
+  SessionOptions options = options_;
+  options.adapters.clear();  // they may have been set since
+  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options, engine));
   session->num_keep_ = num_keep_;
+  MOTE_RETURN_IF_ERROR(session->set_adapters(adapters_));
   if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
   return session;
 }
@@ -390,6 +409,7 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
   MOTE_RETURN_IF_ERROR(require_computed());
   auto snapshot = std::make_shared<SessionSnapshot>();
   snapshot->bound = model_->bound();
+  snapshot->adapters = adapters_;
   snapshot->tokens = copy(tokens());
   snapshot->states = states_.snapshot(position());
   if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor().delegates().snapshot()); }
@@ -399,6 +419,9 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
 
 Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   MOTE_REQUIRE(snapshot.bound == model_->bound(), Code::kInvalidArgument, "the snapshot is one of another model");
+  MOTE_REQUIRE(is_same_mix(snapshot.adapters, adapters_), Code::kInvalidArgument,
+               "the snapshot was computed with %s, the session has %s", text_of(snapshot.adapters).c_str(),
+               text_of(adapters_).c_str());
   const auto size = static_cast<int64_t>(snapshot.tokens.size());
   MOTE_REQUIRE(to >= 0 && to <= size, Code::kInvalidArgument, "position = %lld: must be 0..%lld, the snapshot's",
                static_cast<long long>(to), static_cast<long long>(size));
@@ -433,7 +456,7 @@ size_t Session::reuse(std::span<const int32_t> ids) {
 // Takes the longest beginning of `ids` from the prefix cache, if it is longer than `least`.
 bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) {
   if (options_.prefix_cache == nullptr || static_cast<int64_t>(ids.size()) <= least) return false;
-  const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), ids, states_, least);
+  const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), adapters_, ids, states_, least);
   return match.snapshot != nullptr && adopt(*match.snapshot, match.length).ok();
 }
 
@@ -452,8 +475,8 @@ Status Session::save(const std::string& path) {
 }
 
 Status Session::restore(const std::string& path) {
-  MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, context_length()));
-  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, {}, std::move(saved.logits)};
+  MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, adapters_, context_length()));
+  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, {}, std::move(saved.logits), adapters_};
   for (const SavedDelegate& delegate : saved.delegates) {
     auto imported = executor().delegates().import(delegate.backend, delegate.bytes);
     if (imported.ok()) snapshot.delegates.push_back(*std::move(imported));

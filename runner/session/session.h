@@ -123,6 +123,13 @@ class Session {
   // Errors: kInvalidArgument naming the id that is not in the vocabulary.
   Status check_ids(std::span<const int32_t> ids) const;
 
+  // The adapters that its text is computed with.
+  const AdapterMix& adapters() const { return adapters_; }
+  // From now on the session computes with these. Where they differ from those before, its tokens stay, and a later call
+  // computes them again. Errors: kInvalidArgument for an adapter of another model or a weight that is no finite number;
+  // kUnsupportedOp where the model has a state that one of its backends keeps.
+  Status set_adapters(AdapterMix adapters);
+
   // Forgets every position.
   void reset();
 
@@ -137,8 +144,9 @@ class Session {
   Result<std::unique_ptr<Session>> fork(const Engine* engine = nullptr);
   // The tokens and states of the session as they are now, for adopt.
   Result<std::shared_ptr<const SessionSnapshot>> snapshot();
-  // Goes on from the first `position` tokens of a snapshot of the same model. Cost: little if the options are the same;
-  // else the tokens are computed again. Errors: kInvalidArgument for another model or position, those of prefill.
+  // Goes on from the first `position` tokens of a snapshot of the same model, with its adapters. Cost: little if the
+  // options are the same; else the tokens are computed again. Errors: kInvalidArgument for another model, other
+  // adapters or a position that it has not, those of prefill.
   Status adopt(const SessionSnapshot& snapshot, int64_t position);
 
   // Writes tokens and caches to a file, whole or not at all. Errors: kFileUnwritable; kInvalidArgument after an
@@ -146,7 +154,7 @@ class Session {
   Status save(const std::string& path);
   // Goes on from a saved session. A file of another kv_dtype, or of another prefill_chunk where the model has sliding
   // windows, gives its tokens, which are computed again. Errors: kFileNotFound, kFileUnreadable, kInvalidSession naming
-  // the field or the other model, kContextFull; none changes the session but those of prefill.
+  // the field, the other model or the other adapters, kContextFull; none changes the session but those of prefill.
   Status restore(const std::string& path);
 
   // From now on every instruction is measured; what was measured before is forgotten. Cost: allocates 7 MB.
@@ -217,6 +225,8 @@ class Session {
   Watch watch_;
   MethodCalls calls_;
   Position position_;
+  AdapterMix adapters_;
+  std::vector<AdapterUse> adapter_uses_;  // of them
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 

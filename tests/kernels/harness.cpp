@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/adapters.h"
 #include "kernels/formats.h"
 #include "kernels/support/float_bits.h"
 
@@ -363,6 +364,10 @@ Status OpCall::run(int num_threads) {
     sequence.tokens = outputs_[0].tensor.size(1);
     context.sequences = {&sequence, 1};
   }
+  const size_t for_adapters = adapter_memory_bytes(context.sequences, num_threads);
+  std::vector<std::byte> adapters(for_adapters == 0 ? 0 : for_adapters + kGuard + 64, kGarbage);
+  std::byte* aligned_adapters = adapters.data() + (64 - reinterpret_cast<uintptr_t>(adapters.data()) % 64) % 64;
+  context.adapter_memory = {aligned_adapters, for_adapters};
   std::vector<float> maxima;
   if (op->finds_maxima) {
     maxima.assign(maxima_of(outputs_[0].tensor).size() + 1, kNoMaximum);
@@ -374,8 +379,10 @@ Status OpCall::run(int num_threads) {
     expected.push_back(kNoMaximum);
     if (maxima != expected) return Status(Code::kInternal, "wrote other maxima than those of its output");
   }
-  const bool intact =
-      std::all_of(aligned + needed, aligned + needed + kGuard, [](std::byte b) { return b == kGarbage; });
+  const auto is_garbage = [](std::byte b) { return b == kGarbage; };
+  const bool intact = std::all_of(aligned + needed, aligned + needed + kGuard, is_garbage) &&
+                      (for_adapters == 0 || std::all_of(aligned_adapters + for_adapters,
+                                                        aligned_adapters + for_adapters + kGuard, is_garbage));
   return intact ? Status() : Status(Code::kInternal, "wrote past its scratch memory");
 }
 

@@ -133,6 +133,14 @@ struct DenseProducts {
   void (*multiply)(const DenseRows& weight, const float* x, int64_t x_stride, int64_t tokens, float* y, int64_t stride);
 };
 
+// Dense columns: y[t][i] += the sum over r, ascending, of fma(rows[r * pitch + i], x[t][r], .).
+struct LowRankProducts {
+  static constexpr std::string_view kRole = "linear.low_rank";
+  // rows: of `dtype`, `pitch` elements apart; x: [tokens, rank]; y: rows `stride` floats apart
+  void (*add)(const std::byte* rows, DType dtype, int64_t pitch, int64_t rank, const float* x, int64_t tokens,
+              int64_t count, float* y, int64_t stride);
+};
+
 // How a row is quantised: the value of a code is scale * (code - zero).
 struct RowCodes {
   float scale;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/ops/linear/low_rank.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/rows.h"
 #include "kernels/support/scan.h"
@@ -31,6 +32,13 @@ void expect_store(const float* to, int64_t width) {
 
 const float* data_or_null(const Tensor* tensor) { return tensor == nullptr ? nullptr : tensor->as<float>(); }
 
+FusedNorm norm_of(const Call& call) {
+  const LinearParams& params = call.get_params<LinearParams>();
+  FusedNorm norm = params.norm;
+  norm.weight = data_or_null(optional_input(call, params.norm_input));
+  return norm;
+}
+
 // What the two ops share: activations ready to be multiplied, and a buffer for each thread.
 class Run {
  public:
@@ -39,9 +47,7 @@ class Run {
         matrix_(matrix_of(*call.inputs[kWeight], 0)),
         threads_(*context.threads) {
     Scratch scratch(context.scratch);
-    FusedNorm norm = params_.norm;
-    norm.weight = data_or_null(optional_input(call, params_.norm_input));
-    x_ = prepare_activations(params_.product.x, *call.inputs[kX], norm, matrix_, nullptr, scratch, threads_);
+    x_ = prepare_activations(params_.product.x, *call.inputs[kX], norm_of(call), matrix_, nullptr, scratch, threads_);
     buffer_bytes_ = buffer_bytes(matrix_, params_.product, x_.count);
     buffers_ = scratch.take<std::byte>(static_cast<int64_t>(buffer_bytes_) * threads_.num_threads());
   }
@@ -121,6 +127,7 @@ size_t linear_scratch_bytes(const Call& call, int num_threads) {
 
 Status run_linear(const Call& call, KernelContext& context) {
   const Run run(call, context);
+  MOTE_ASSIGN(const AddedProducts adapters, AddedProducts::make(call, norm_of(call), context));
   const int64_t rows = run.matrix().rows;
   const float* bias = data_or_null(optional_input(call, kBias));
   const Tensor* residual = optional_input(call, kResidual);
@@ -134,6 +141,7 @@ Status run_linear(const Call& call, KernelContext& context) {
     float* to = y + first * rows + n;
     // Sums wait in the buffer: rows of y often lie a power of two apart, where caches keep few of them.
     run.multiply(streams, first, count, buffer, kWide, buffer);
+    adapters.add(first, count, n, width, buffer, kWide);
     for (int64_t t = 0; t < count; ++t) {
       if (t + kRowsAhead < count) expect_store(to + (t + kRowsAhead) * rows, width);
       float gathered[kWide];
@@ -148,6 +156,7 @@ Status run_linear(const Call& call, KernelContext& context) {
 
 Status run_gated_linear(const Call& call, KernelContext& context) {
   const Run run(call, context);
+  MOTE_ASSIGN(const AddedProducts adapters, AddedProducts::make(call, norm_of(call), context));
   const int64_t features = run.matrix().rows / 2;
   const float* bias = data_or_null(optional_input(call, kBias));
   float* y = call.outputs[0]->as<float>();
@@ -157,6 +166,8 @@ Status run_gated_linear(const Call& call, KernelContext& context) {
     const int64_t n = strip * wide, width = std::min(wide, features - n);
     const GatedStrip parts = gated_strip(run.matrix(), n, width);
     run.multiply(parts.streams, first, count, buffer, kWide, buffer);
+    adapters.add(first, count, n, width, buffer, kWide);
+    adapters.add(first, count, features + n, width, buffer + parts.up, kWide);
     const float* gate_bias = bias == nullptr ? nullptr : bias + n;
     const float* up_bias = bias == nullptr ? nullptr : bias + features + n;
     for (int64_t t = 0; t < count; ++t) {

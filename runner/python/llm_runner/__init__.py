@@ -7,6 +7,7 @@ for piece in model.generate("Once upon a time", max_new_tokens=64):
 """
 
 from llm_runner._core import __version__
+from llm_runner.adapter import Adapter
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, BatchPiece
 from llm_runner.beam_search import Beam, BeamSearchOptions
@@ -41,6 +42,7 @@ from llm_runner.wrong_types import name_wrong_types_in
 forward_to_logging()
 
 __all__ = [
+    "Adapter",
     "ArgumentError",
     "BackendError",
     "AsyncGeneration",

@@ -12,6 +12,7 @@ from typing import IO, Any, ClassVar, Unpack
 import numpy as np
 
 from llm_runner import _core
+from llm_runner.adapter import Adapter
 from llm_runner.arguments import checked_ids
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, generate_batch
@@ -189,6 +190,15 @@ class Model(LoadedModel):
     ) -> AsyncGeneration[ChatGeneration, ReplyEvent]:
         """As `chat`, for `async for`; see `AsyncGeneration`."""
         return AsyncGeneration(self.chat(messages, **options))
+
+    def load_adapter(self, path: str | os.PathLike[str]) -> Adapter:
+        """Reads a .mote-adapter file, which `mote adapter` makes of a PEFT folder, for sessions to mix in.
+
+        path: the file; with a weight behind it, as FILE=WEIGHT, that is the adapter's unless another one is given
+        Errors: FileError, ProgramError naming the field, ArgumentError for an adapter of another base, BackendError
+            where a backend reads the weights: load the model with backend="cpu"
+        """
+        return Adapter(self, os.fspath(path))
 
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session; options: those of `llm_runner.SessionOptions`."""

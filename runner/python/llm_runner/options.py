@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from llm_runner import _core
+from llm_runner.adapter import texts_of
 from llm_runner.errors import ArgumentError
 from llm_runner.grammar import Grammar, schema_text
 
@@ -75,6 +76,8 @@ def _as_json(name: str, value: Any) -> Any:
         value = schema_text(value)
     if name == "sequence_bias" and isinstance(value, Mapping):
         value = list(value.items())
+    if name == "adapters" and value is not None:
+        value = texts_of(value)
     option = _table().get(name)
     if option is None:
         return None  # the library refuses the name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Unpack, cast
 
 import numpy as np
 
 from llm_runner import _core
+from llm_runner.adapter import AdapterLike, mix_of
 from llm_runner.arguments import checked_ids, checked_int
 from llm_runner.asynchronous import AsyncGeneration
 from llm_runner.batch import Batch, generate_batch
@@ -75,6 +76,15 @@ class Session:
         Returns: how many were kept   Errors: those of `prefill`
         """
         return self._core.set_tokens(checked_ids(ids))
+
+    def set_adapters(self, adapters: AdapterLike | Iterable[AdapterLike]) -> None:
+        """From now on computes with these adapters; `[]`: with the model alone.
+
+        adapters: of `Model.load_adapter`, or files as FILE or FILE=WEIGHT, or pairs of one and a weight. Where they are
+            others than before, the session's tokens stay and the next call computes them again
+        Errors: FileError, ProgramError, ArgumentError for an adapter of another model
+        """
+        _core.set_adapters(self._core, mix_of(self._model, adapters))
 
     def logits(self) -> np.ndarray:
         """Returns the logits after the last token, float32 [vocab_size]. Errors: ArgumentError at position 0"""

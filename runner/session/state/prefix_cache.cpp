@@ -33,13 +33,13 @@ void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& bod
                       (snapshot.logits.size() + snapshot.states.recurrent.size()) * sizeof(float));
 }
 
-PrefixCache::Match PrefixCache::find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states,
-                                     int64_t least) {
+PrefixCache::Match PrefixCache::find(const Bound& bound, const AdapterMix& adapters, std::span<const int32_t> ids,
+                                     const StateMemory& states, int64_t least) {
   const std::lock_guard lock(mutex_);
   auto best = entries_.end();
   int64_t longest = least;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if ((*entry)->bound.get() != &bound) continue;
+    if ((*entry)->bound.get() != &bound || !is_same_mix((*entry)->adapters, adapters)) continue;
     const int64_t length = common_length((*entry)->tokens, ids);
     if (length <= longest || !states.can_adopt((*entry)->states, length)) continue;
     best = entry;
@@ -64,7 +64,9 @@ void PrefixCache::insert(std::shared_ptr<const SessionSnapshot> snapshot) {
   const auto size = static_cast<int64_t>(snapshot->tokens.size());
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto present = entry++;
-    if ((*present)->bound != snapshot->bound || (*present)->states.kv_dtype != snapshot->states.kv_dtype) continue;
+    if ((*present)->bound != snapshot->bound || (*present)->states.kv_dtype != snapshot->states.kv_dtype ||
+        !is_same_mix((*present)->adapters, snapshot->adapters))
+      continue;
     const auto present_size = static_cast<int64_t>((*present)->tokens.size());
     const int64_t length = common_length((*present)->tokens, snapshot->tokens);
     if (length == size && (present_size == size || can_be_cut(**present))) {

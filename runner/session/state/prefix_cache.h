@@ -22,9 +22,10 @@ class PrefixCache {
     std::shared_ptr<const SessionSnapshot> snapshot;  // nullptr: nothing fits
     int64_t length = 0;                               // how many of its first tokens are those of the text
   };
-  // The snapshot of the same model that has the longest beginning in common with `ids`, among those that `states` can
-  // adopt at that length. Nothing fits if it is no longer than `least`.
-  Match find(const Bound& bound, std::span<const int32_t> ids, const StateMemory& states, int64_t least);
+  // The snapshot of the same model and adapters that has the longest beginning in common with `ids`, among those that
+  // `states` can adopt at that length. Nothing fits if it is no longer than `least`.
+  Match find(const Bound& bound, const AdapterMix& adapters, std::span<const int32_t> ids, const StateMemory& states,
+             int64_t least);
 
   // If `snapshot` can be cut anywhere, those that are a beginning of it are dropped. A snapshot larger than max_bytes
   // is not kept.

@@ -64,6 +64,13 @@ void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const
     const auto bytes = builder.CreateVector(reinterpret_cast<const uint8_t*>(saved.bytes.data()), saved.bytes.size());
     delegates.push_back(fb::CreateSavedDelegate(builder, builder.CreateString(saved.backend), bytes));
   }
+  std::vector<flatbuffers::Offset<fb::SavedAdapter>> adapters;
+  for (const MixedAdapter& each : snapshot.adapters) {
+    const Adapter::Identity& identity = each.adapter->identity();
+    adapters.push_back(fb::CreateSavedAdapter(builder, builder.CreateString(each.adapter->name()),
+                                              identity.description_crc32, identity.data_crc32, identity.file_bytes,
+                                              each.weight));
+  }
   std::vector<flatbuffers::Offset<fb::SavedGroup>> groups;
   for (size_t i = 0; i < snapshot.states.groups.size(); ++i) {
     groups.push_back(describe_group(builder, snapshot.states.groups[i], states.slab_bytes(i)));
@@ -72,10 +79,10 @@ void describe(flatbuffers::FlatBufferBuilder& builder, const Model& model, const
   const auto tokens = builder.CreateVector(snapshot.tokens);
   const auto logits = builder.CreateVector(snapshot.logits);
   const auto recurrent = builder.CreateVector(snapshot.states.recurrent);
-  builder.Finish(fb::CreateSavedSession(builder, model_id, program_crc32(model),
-                                        model.bound()->file().program_bytes().size(),
-                                        static_cast<uint8_t>(snapshot.states.kv_dtype), tokens, logits, recurrent,
-                                        builder.CreateVector(groups), builder.CreateVector(delegates)));
+  builder.Finish(fb::CreateSavedSession(
+      builder, model_id, program_crc32(model), model.bound()->file().program_bytes().size(),
+      static_cast<uint8_t>(snapshot.states.kv_dtype), tokens, logits, recurrent, builder.CreateVector(groups),
+      builder.CreateVector(delegates), builder.CreateVector(adapters)));
 }
 
 // Calls body(address, bytes) for each piece of a page that the file holds, in the order of the file, while that
@@ -98,14 +105,16 @@ Status for_each_piece(const StateSnapshot& snapshot, const StateMemory& states, 
 
 class Reader {
  public:
-  Reader(const std::string& path, const Model& model, const StateMemory& states, int64_t context_length)
-      : path_(path), model_(model), states_(states), context_length_(context_length) {}
+  Reader(const std::string& path, const Model& model, const StateMemory& states, const AdapterMix& adapters,
+         int64_t context_length)
+      : path_(path), model_(model), states_(states), adapters_(adapters), context_length_(context_length) {}
 
   Result<SavedSession> read() {
     MOTE_RETURN_IF_ERROR(open());
     MOTE_RETURN_IF_ERROR(read_header());
     MOTE_RETURN_IF_ERROR(read_description());
     MOTE_RETURN_IF_ERROR(check_model());
+    MOTE_RETURN_IF_ERROR(check_adapters());
     SavedSession saved;
     saved.tokens.assign(session_->tokens()->begin(), session_->tokens()->end());
     saved.logits.assign(session_->logits()->begin(), session_->logits()->end());
@@ -179,6 +188,22 @@ class Reader {
     }
     return invalid(format("was saved with another model file (%.100s): open that one, not %s",
                           session_->model_id()->c_str(), model_.path().c_str()));
+  }
+
+  Status check_adapters() const {
+    const uint32_t count = session_->adapters() == nullptr ? 0 : session_->adapters()->size();
+    bool is_same = count == adapters_.size();
+    std::string saved;
+    for (uint32_t i = 0; i < count; ++i) {
+      const fb::SavedAdapter& adapter = *session_->adapters()->Get(i);
+      saved += (i == 0 ? "" : ", ") + format("%.100s", adapter.name()->c_str());
+      if (adapter.weight() != 1.0f) saved += format("=%g", static_cast<double>(adapter.weight()));
+      const Adapter::Identity identity{adapter.description_crc32(), adapter.data_crc32(), adapter.file_bytes()};
+      is_same = is_same && adapters_[i].adapter->identity() == identity && adapters_[i].weight == adapter.weight();
+    }
+    if (is_same) return {};
+    return invalid(format("adapters = %.500s: the session has %.500s, must have those that the file was saved with",
+                          count == 0 ? "none" : saved.c_str(), text_of(adapters_).c_str()));
   }
 
   Status check_tokens(const SavedSession& saved) const {
@@ -284,6 +309,7 @@ class Reader {
   const std::string& path_;
   const Model& model_;
   const StateMemory& states_;
+  const AdapterMix& adapters_;
   const int64_t context_length_;
   std::unique_ptr<std::FILE, Close> file_;
   uint64_t file_bytes_ = 0;
@@ -319,8 +345,8 @@ Status write_session_file(const std::string& path, const Model& model, const Ses
 }
 
 Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states,
-                                       int64_t context_length) {
-  return Reader(path, model, states, context_length).read();
+                                       const AdapterMix& adapters, int64_t context_length) {
+  return Reader(path, model, states, adapters, context_length).read();
 }
 
 }  // namespace mote

@@ -30,9 +30,9 @@ struct SavedSession {
 };
 
 // Reads what write_session_file wrote; pages only if `states` has their layout. Whatever the file holds, what comes
-// back is safe to adopt. Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidSession naming the field,
-// kContextFull for more than context_length tokens, kOutOfMemory.
+// back is safe to adopt. Errors: kFileNotFound, kFileUnreadable, kUnsupportedVersion, kInvalidSession naming the field
+// or other adapters than these, kContextFull for more than context_length tokens, kOutOfMemory.
 Result<SavedSession> read_session_file(const std::string& path, const Model& model, const StateMemory& states,
-                                       int64_t context_length);
+                                       const AdapterMix& adapters, int64_t context_length);
 
 }  // namespace mote

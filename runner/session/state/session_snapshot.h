@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runner/program/delegates.h"
+#include "runner/session/adapters/adapter.h"
 #include "runner/session/state/memory.h"
 
 namespace mote {
@@ -16,6 +17,7 @@ struct SessionSnapshot {
   StateSnapshot states{};
   std::vector<NamedSnapshot> delegates{};  // of those that keep states
   std::vector<float> logits{};             // after the last token; empty: not known
+  AdapterMix adapters{};                   // that it was computed with
 };
 
 }  // namespace mote

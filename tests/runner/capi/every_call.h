@@ -100,6 +100,7 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_model_render(h, &conversation_, &made_.prompt, &error_); },
             [&](auto* h) { return mote_model_reply_open(h, nullptr, &made_.reply, &error_); },
             [&](auto* h) { return mote_session_open(h, nullptr, &made_.session, &error_); },
+            [&](auto* h) { return mote_adapter_open(h, "/nowhere/at/all", nullptr, &adapter_, &error_); },
             [&](auto* h) {
               return h == nullptr ? MOTE_ERROR_INVALID_ARGUMENT : mote_session_set_draft_model(session_, h, &error_);
             },
@@ -132,6 +133,7 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_session_save(h, "/nowhere/at/all", &error_); },
             [&](auto* h) { return mote_session_restore(h, "/nowhere/at/all", &error_); },
             [&](auto* h) { return mote_session_set_draft_model(h, nullptr, &error_); },
+            [&](auto* h) { return mote_session_set_adapters(h, nullptr, nullptr, 0, &error_); },
             [&](auto* h) { return mote_session_check_golden(h, &text_, &error_); },
             [&](auto* h) { return mote_session_start_profile(h, &error_); },
             [&](auto* h) { return mote_session_stop_profile(h, &text_, &error_); },
@@ -262,6 +264,7 @@ class CApiMisuse : public CApi {
   mote_beams* beams_ = nullptr;
   mote_options* options_ = nullptr;
   mote_chat* chat_ = nullptr;
+  mote_adapter* adapter_ = nullptr;  // what a refused call does not write
 
   // What refused calls do not write.
   struct {
