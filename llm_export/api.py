@@ -107,11 +107,7 @@ def export(
         calibration,
         target_bits,
     )
-    for name, value in (("calibration", calibration), ("target_bits", target_bits)):
-        if value is not None and recipe in ("none", *KEEPING):
-            raise ArgumentError(f"{name} = {value}: recipe = '{recipe}' rounds no weight: must be another recipe")
-    if target_bits is not None and not 2 <= target_bits <= 9:
-        raise ArgumentError(f"target_bits = {target_bits}: must be at least 2 and at most 9 bits a weight")
+    _check_rounding(recipe, calibration, target_bits)
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
@@ -122,10 +118,8 @@ def export(
             checkpoint = open_checkpoint(
                 source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
             )
-            chosen = any(value is not None for value in (recipe, calibration, target_bits))
-            if not chosen and checkpoint.weights.is_quantized():
-                _check_kept(checkpoint)
-                how = replace(how, recipe=replace(how.recipe, name="stored"))
+            if recipe is None:
+                how = _kept_if_quantized(checkpoint, how)
             notes = [*_source_notes(checkpoint, how.recipe), *_check_tokenizer(checkpoint, tokenizer is not False)]
         written = _write_checked(checkpoint, how, new, progress)
     return ExportReport(
@@ -145,6 +139,14 @@ def export(
     )
 
 
+def _check_rounding(recipe: str | None, calibration: str | Path | None, target_bits: float | None) -> None:
+    for name, value in (("calibration", calibration), ("target_bits", target_bits)):
+        if value is not None and recipe in ("none", *KEEPING):
+            raise ArgumentError(f"{name} = {value}: recipe = '{recipe}' rounds no weight: must be another recipe")
+    if target_bits is not None and not 2 <= target_bits <= 9:
+        raise ArgumentError(f"target_bits = {target_bits}: must be at least 2 and at most 9 bits a weight")
+
+
 def default_name(source: str | Path) -> str:
     """Returns `<model>.mote` for a hub id, a folder or a GGUF file."""
     folder = Path(source)
@@ -153,15 +155,21 @@ def default_name(source: str | Path) -> str:
     return f"{folder.resolve().name if folder.is_dir() else str(source).rpartition('/')[2]}.mote"
 
 
-def _check_kept(checkpoint: Checkpoint) -> None:
-    """Errors: FileError if a folder has weights whose numbers no tiles hold; of a GGUF file these get a note each"""
+def _kept_if_quantized(checkpoint: Checkpoint, how: _How) -> _How:
+    """Chooses to keep what is quantized, if nothing says otherwise.
+
+    Errors: FileError if a folder has weights whose numbers no tiles hold; of a GGUF file these get a note each
+    """
     weights = checkpoint.weights
+    if how.calibration is not None or how.target_bits is not None or not weights.is_quantized():
+        return how
     found = {stored.name for name in weights.names() if (stored := weights.stored_as(name)) and stored.format is None}
     if found and checkpoint.folder.is_dir():
         raise FileError(
             f"{checkpoint.folder}: its weights are {', '.join(sorted(found))}, which no tiles hold as they are: give "
             "--recipe, which quantizes them a second time, or --recipe none, which keeps their values"
         )
+    return replace(how, recipe=replace(how.recipe, name="stored"))
 
 
 def _source_notes(checkpoint: Checkpoint, recipe: Recipe) -> list[str]:
