@@ -16,7 +16,7 @@ size_t array_bytes(int64_t count) {
 }  // namespace
 
 Status AdapterWeights::add(const void* data, LowRank part) {
-  const WeightKind kind{part.dtype, 0, 0};
+  const WeightKind kind{part.dtype, 0, 0, {}};
   MOTE_ASSIGN(part.down, select_kernel("linear.dense", kind, 1));
   MOTE_ASSIGN(part.up, select_kernel("linear.low_rank", kind, 1));
   std::vector<LowRank>& parts = parts_[data];
