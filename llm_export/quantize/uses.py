@@ -71,6 +71,8 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
                 is_dense = method == EMBED and methods.weights[spec.target].sources[0] in methods.constants
                 use.kinds |= {"other"} if is_dense else graph.kinds(nodes[spec.arg.name])
                 use.names += [name for name in graph.readers.get(spec.arg.name, ()) if name not in use.names]
+    for sources, use in uses.items():  # of tied weights the graph has one name, the checkpoint may have another
+        use.names += [name for name in sources if name not in use.names]
     return uses
 
 
