@@ -7,8 +7,11 @@ from pathlib import Path
 
 from torch import Tensor
 
+from llm_export.quiet import quiet_imports
+
+with quiet_imports():
+    from llm_export.adapters.dora import gains_of
 from llm_export.adapters.base import Base, Place, open_base
-from llm_export.adapters.dora import gains_of
 from llm_export.adapters.peft import LoraModule, PeftFolder, read_peft
 from llm_export.errors import ProgramError
 from llm_export.program.adapter_file import AdapterPart, write_adapter

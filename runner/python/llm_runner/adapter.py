@@ -62,15 +62,22 @@ def mix_of(model: LoadedModel, adapters: AdapterLike | Iterable[AdapterLike]) ->
     return [_native(model, each) for each in _listed(adapters)]
 
 
-def texts_of(adapters: AdapterLike | Iterable[AdapterLike]) -> list[str]:
-    """Returns adapters as the option of that name takes them. Errors: ArgumentError for what is none."""
-    return [_text(each) for each in _listed(adapters)]
+def texts_of(adapters: Any) -> Any:
+    """Returns adapters as the option of that name takes them; what is none stays, for the library to refuse."""
+    if _is_one(adapters):
+        return [_text(adapters)]
+    if not isinstance(adapters, (list, tuple)):
+        return adapters
+    return [_text(each) if _is_one(each) else each for each in adapters]
+
+
+def _is_one(given: Any) -> bool:
+    adapter, _ = _pair(given)
+    return isinstance(adapter, (str, os.PathLike, Adapter))
 
 
 def _listed(adapters: Any) -> list[Any]:
-    is_one = isinstance(adapters, (str, os.PathLike, Adapter))
-    is_pair = isinstance(adapters, tuple) and len(adapters) == 2 and isinstance(adapters[1], (int, float))
-    if is_one or is_pair:
+    if _is_one(adapters):
         return [adapters]
     if not isinstance(adapters, Iterable):
         raise ArgumentError(f"adapters = {adapters!r}: must be adapters, their files or pairs of one and a weight")
