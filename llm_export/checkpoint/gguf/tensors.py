@@ -137,6 +137,8 @@ class GgufTensors:
         parts = []
         for index, source in enumerate(mapped.sources):
             chosen = rows[tensors == index]
+            if not len(chosen):
+                continue
             chosen = chosen if mapped.order is None else mapped.order[chosen]
             parts.append(stored.stored_rows(source, 0, len(chosen), chosen))
         if len(parts) == 1:

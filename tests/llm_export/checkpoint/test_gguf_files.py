@@ -157,6 +157,25 @@ def test_a_file_keeps_the_numbers_of_blocks(path, model, tmp_path, name):
     assert any(spec.scales is not None for spec in weights) == (name in stored.FORMATS)
 
 
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen3_moe", "gpt_oss", "gpt2", "llama"])
+def test_kept_rows_are_those_of_the_products(path, model_type):
+    """Experts that are joined or interleaved, matrices that lie transposed, rows in another order."""
+    model = tiny_model(find(model_type))
+    type_of = lambda name, value: Type.Q8_0 if value.dim() > 1 and value.shape[-1] % 32 == 0 else Type.F32  # noqa: E731
+    write_gguf(path, CONVERSIONS[model_type], model, type_of=type_of, tokenizer=TOKENIZER)
+    checkpoint = open_checkpoint(path, tokenizer=False)
+    weights = checkpoint.weights
+    weights.bind(build_model(checkpoint.config))
+    kept = [(name, found) for name in weights.names() if (found := weights.stored_as(name)) and found.format]
+    assert len(kept) > 5
+    for name, found in kept:
+        values = weights.read(name)
+        values = (values.transpose(-1, -2) if found.is_transposed else values).flatten(0, -2)
+        assert torch.equal(dequantize(weights.stored_rows(name, 0, len(values)), found.format), values), name
+        part = weights.stored_rows(name, 5, len(values) - 3)
+        assert torch.equal(dequantize(part, found.format), values[5:-3]), name
+
+
 def test_rows_are_those_of_the_whole(write):
     checkpoint = open_checkpoint(write(type_of=lambda name, value: Type.Q4_0 if value.dim() == 2 else Type.F32))
     weights = checkpoint.weights
