@@ -91,7 +91,7 @@ struct TileLayout {
   }
   // What is subtracted from code_at to get what a code stands for, codebooks aside.
   constexpr int code_offset() const {
-    return scales.offset == WeightOffset::kMinimum ? 0 : -weight_format(bits).code_min;
+    return scales.offset == WeightOffset::kMinimum ? 0 : 1 << (bits - 1);
   }
 };
 

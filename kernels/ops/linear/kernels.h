@@ -26,7 +26,7 @@ struct TileBlocks {
   int64_t columns() const { return groups * group_size; }
   TileLayout layout() const { return {bits, group_size, scales}; }
   // The scales of the 16 rows of a block, which must be of tiles and have them.
-  const float* row_scales(int block) const {
+  [[gnu::always_inline]] const float* row_scales(int block) const {
     return reinterpret_cast<const float*>(blocks[block] + layout().row_scales_at(columns()));
   }
 };
@@ -159,8 +159,8 @@ struct RowKernels {
   RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,
                        int8_t* codes, int32_t* offsets);
   // Quantises one row of a run of `rows` in groups of kInputGroup columns as docs/ops.md says, codes in the layout
-  // kQuads. Step s's offset goes to offsets[rows * s] and its low to lows[rows * s] (GroupBlock), the scale of group g to
-  // scales[rows * g].
+  // kQuads. Step s's offset goes to offsets[rows * s] and its low to lows[rows * s] (GroupBlock), the scale of group g
+  // to scales[rows * g].
   void (*quantize_groups)(const float* x, int64_t width, int64_t step, int code_offset, int rows, int8_t* codes,
                           int32_t* offsets, float* lows, float* scales);
   // to = (code - zero) * scale, what a dense weight multiplies.

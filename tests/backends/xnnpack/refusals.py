@@ -38,6 +38,7 @@ def _tied(part: Part) -> Part:
 
 
 TIED = "the embedding's weight: one copy serves both"
+GROUPED = "inputs that are rounded in groups, or weights with float16 scales"
 UNCOMPUTED = "a shape that is not computed so"
 AXIS = "not over the last dimension"
 DENSE = "int8 activations with a dense weight"
@@ -84,6 +85,8 @@ EXAMPLES = [
     (DENSE, _gated(random(4, 8), "int8")),
     ("inputs that are rotated", _linear(quantised(random(4, 32), 4, 32), "rotated_int8", x=(1, T, 32))),
     ("inputs that are rotated", _gated(quantised(random(4, 32), 4, 32), "rotated_int8", x=(1, T, 32))),
+    (GROUPED, _linear(quantised(random(4, 32), 4, 32), "grouped_int8", x=(1, T, 32))),
+    (GROUPED, _gated(quantised(random(4, 32), 4, 32), "grouped_int8", x=(1, T, 32))),
     ("a weight of rank 3", _linear(random(2, 4, 8))),
     ("a weight of rank 3", _gated(random(2, 4, 8))),
     (TIED, _tied(_linear(random(4, 8)))),

@@ -157,7 +157,8 @@ TEST(Verify, rejects_a_weight_dtype_that_does_not_exist) {
   expect_refused([](auto& p) { p.weights[0]->dtype = static_cast<fb::DType>(8); }, "weights[0] dtype = 8");
 }
 TEST(Verify, rejects_weight_formats_that_do_not_exist) {
-  expect_refused([](auto& p) { p.weights[0]->bits = 9; }, "scale_columns = 0, low = 0: bits: must be 0..8");
+  expect_refused([](auto& p) { p.weights[0]->bits = 9; },
+                 "weights[0] bits = 9, group_size = 0, scale_columns = 0, low = 0: bits: must be 0..8");
   expect_refused([](auto& p) { p.weights[0]->group_size = 32; }, "weights[0] group_size = 32: must be 0");
   expect_refused(
       [](auto& p) {
@@ -198,20 +199,26 @@ TEST(Verify, rejects_float16_scales_that_tiles_do_not_have) {
           weight.shape = {16, 64};
           change(weight);
         },
-        message);
+        "weights[0] " + message);
   };
-  expect([](auto& w) { w.scale_columns = 48; }, "scale_columns: must be 0, 16, 32, 64, 128 or 256");
-  expect([](auto& w) { w.scale_columns = -32; }, "scale_columns: must be 0, 16, 32, 64, 128 or 256");
-  expect([](auto& w) { w.scale_columns = 16; }, "at least group_size");
-  expect([](auto& w) { w.group_size = 8; }, "group_size: must be 16, 32, 64, 128 or 256");
-  expect([](auto& w) { w.scale_columns = 128; }, "K a multiple of 128");
-  expect([](auto& w) { w.low = static_cast<fb::WeightOffset>(3); }, "offset: must be none, minimum or zero");
+  const std::string columns = "scale_columns: must be 0, 16, 32, 64, 128 or 256, and at least group_size";
+  expect([](auto& w) { w.scale_columns = 48; }, "bits = 4, group_size = 32, scale_columns = 48, low = 0: " + columns);
+  expect([](auto& w) { w.scale_columns = -32; }, "bits = 4, group_size = 32, scale_columns = -32, low = 0: " + columns);
+  expect([](auto& w) { w.scale_columns = 16; }, "bits = 4, group_size = 32, scale_columns = 16, low = 0: " + columns);
+  expect([](auto& w) { w.group_size = 8; },
+         "bits = 4, group_size = 8, scale_columns = 32, low = 0: group_size: must be 16, 32, 64, 128 or 256");
+  expect([](auto& w) { w.low = static_cast<fb::WeightOffset>(3); },
+         "bits = 4, group_size = 32, scale_columns = 32, low = 3: offset: must be none, minimum or zero");
+  expect([](auto& w) { w.bits = 8, w.low = fb::WeightOffset::minimum; },
+         "bits = 8, group_size = 32, scale_columns = 32, low = 1: bits: must be 1..7 with minimums");
+  expect([](auto& w) { w.codebook.assign(16, 0), w.bits = 5; },
+         "bits = 5, group_size = 32, scale_columns = 32, low = 0: codebook: must be of 4 bits");
+  expect([](auto& w) { w.scale_columns = 0, w.row_scales = false; },
+         "bits = 4, group_size = 32, scale_columns = 0, low = 0: scale_columns: must not be 0");
   expect([](auto& w) { w.codebook.assign(15, 0); }, "codebook has 15 values: must have 16");
-  expect([](auto& w) { w.codebook.assign(16, 0), w.bits = 5; }, "codebook: must be of 4 bits");
-  expect([](auto& w) { w.scale_columns = 0, w.row_scales = false; }, "scale_columns: must not be 0");
+  expect([](auto& w) { w.scale_columns = 128; }, "shape: quantised weights must be [N, K] or [E, N, K] with K a");
   expect([](auto& w) { w.bits = 0, w.group_size = 0; }, "scale_columns = 32: must be 0 for dense weights");
-  expect([](auto& w) { w.bits = 8, w.low = fb::WeightOffset::minimum; }, "bits: must be 1..7 with minimums");
-  expect([](auto&) {}, "bytes = 176: shape, dtype, bits and group_size need 640");
+  expect([](auto&) {}, "(embed_tokens.weight) bytes = 176: shape, dtype, bits and group_size need 640");
 }
 
 TEST(Verify, stacked_experts_are_padded_to_whole_tiles_each) {
