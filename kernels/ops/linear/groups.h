@@ -103,8 +103,10 @@ MOTE_INLINE void with_codes(const TileBlocks& w, const Function& function) {
 }
 
 // The scales of the rows of a stream, or 1.
-MOTE_INLINE F32x16 row_scale(const TileBlocks& w, int stream) {
-  return w.scales.of_rows ? load_f32(w.row_scales(stream)) : splat(1.0f);
+MOTE_INLINE F32x16 row_scale(const TileBlocks& w, const TileReader& reader, int stream) {
+  if (!w.scales.of_rows) return splat(1.0f);
+  const std::byte* scales = w.blocks[stream] + w.columns() / reader.span_columns * reader.span_bytes;
+  return load_f32(reinterpret_cast<const float*>(scales));
 }
 
 }  // namespace MOTE_ISA

@@ -80,7 +80,8 @@ void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, floa
     for (int64_t t = 0; t < tokens; ++t) store_f32(to + t * stride, splat(0.0f));
     with_codes(w, [&](auto codes) { multiply_stream<codes>(w, reader, s, x, num_blocks, to, stride); });
     if (!w.scales.of_rows) continue;
-    for (int64_t t = 0; t < tokens; ++t) store_f32(to + t * stride, row_scale(w, s) * load_f32(to + t * stride));
+    for (int64_t t = 0; t < tokens; ++t)
+      store_f32(to + t * stride, row_scale(w, reader, s) * load_f32(to + t * stride));
   }
 }
 

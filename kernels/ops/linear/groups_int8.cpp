@@ -114,7 +114,7 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
   }
   for (int s = 0; s < count; ++s) {
     unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
-      store_f32(y + t * stride + 16 * (first + s), row_scale(w, first + s) * sums[s][t]);
+      store_f32(y + t * stride + 16 * (first + s), row_scale(w, reader, first + s) * sums[s][t]);
     });
   }
 }
@@ -276,7 +276,7 @@ void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, floa
       for (int t = 0; t < x[b].count; ++t) {
         for (int s = 0; s < w.count; ++s) {
           float* to = rows + t * stride + 16 * s;
-          store_f32(to, row_scale(w, s) * load_f32(to));
+          store_f32(to, row_scale(w, reader, s) * load_f32(to));
         }
       }
     }

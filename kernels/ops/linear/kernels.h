@@ -25,9 +25,9 @@ struct TileBlocks {
 
   int64_t columns() const { return groups * group_size; }
   TileLayout layout() const { return {bits, group_size, scales}; }
-  // The scales of the 16 rows of a block, which must be of tiles and have them.
-  [[gnu::always_inline]] const float* row_scales(int block) const {
-    return reinterpret_cast<const float*>(blocks[block] + layout().row_scales_at(columns()));
+  // The scales of the 16 rows of a block, which must be of tiles with multipliers of them.
+  const float* row_scales(int block) const {
+    return reinterpret_cast<const float*>(blocks[block] + groups * tile_bytes(bits, group_size));
   }
 };
 

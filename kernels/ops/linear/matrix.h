@@ -25,8 +25,8 @@ struct Matrix {
   int64_t block_bytes() const { return layout().block_bytes(columns); }
 };
 
-// One row of a matrix of tiles as floats. y: [columns]. Rounds once: scale * code + low, the product exact in float32 up
-// to 24 bits, then times the scale of the row, or for multipliers scale * (multiplier * code).
+// One row of a matrix of tiles as floats. y: [columns]. Rounds once: scale * code + low, the product exact in float32
+// up to 24 bits, then times the scale of the row, or for multipliers scale * (multiplier * code).
 void dequantise_row(const Matrix& matrix, int64_t row, float* y);
 
 // Matrix `index` of a weight [.., rows, columns].
