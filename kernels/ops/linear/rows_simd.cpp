@@ -150,7 +150,8 @@ void round_groups(const float* x, int64_t width, float* to) {
   for (int64_t k = 0; k < width; k += kInputGroup) {
     const F32x16 values[2] = {load_f32(x + k), load_f32(x + k + 16)};
     const GroupScale made = group_scale(values[0], values[1]);
-    for (int half = 0; half < 2; ++half) store_f32(to + k + 16 * half, group_code(values[half], made) * splat(made.scale));
+    for (int half = 0; half < 2; ++half)
+      store_f32(to + k + 16 * half, group_code(values[half], made) * splat(made.scale));
   }
 }
 
@@ -221,7 +222,8 @@ void gate(int function, const float* gates, const float* gate_bias, const float*
   kRun[function](gates, gate_bias, ups, up_bias, count, to);
 }
 
-constexpr RowKernels kRows = {rms_norm, rotate, rotate_back, quantize, quantize_groups, round, round_groups, finish, gate};
+constexpr RowKernels kRows = {rms_norm, rotate,       rotate_back, quantize, quantize_groups,
+                              round,    round_groups, finish,      gate};
 
 }  // namespace
 
