@@ -13,7 +13,7 @@ timed = @start=$$(date +%s); echo "== $(1)"; $(2) && seconds=$$(($$(date +%s) - 
 	echo "== $(1): $$seconds s" && echo "$(1) $$seconds" >> build/stage_seconds
 
 CPP_SOURCES := $(shell find base kernels tokenizer runner backends cmake -type f -not -name '*.md' -not -name '*.py') \
-               CMakeLists.txt CMakePresets.json llm_export/program/schema.fbs $(wildcard llm_export/program/CMakeLists.txt) \
+               CMakeLists.txt CMakePresets.json $(wildcard llm_export/program/*.fbs) $(wildcard llm_export/program/CMakeLists.txt) \
                runner/python/make_option_types.py
 PYTHON_SOURCES := $(shell find mote llm_export llm_server backends runner/python tokenizer/python -type f \
                     -not -path '*/__pycache__/*' -not -path 'llm_server/page/*')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -89,13 +89,16 @@ class GraphRun:
         spec = self._spec(node)
         return spec if spec is None or spec.is_rounded or math.prod(spec.shape) > BLOCK_ELEMENTS else self._dense(spec)
 
+    def _lane_states(self) -> Iterable[ReferenceState]:
+        return self.states
+
     def _forget(self, node: Node) -> None:
         for source in {*node.all_input_nodes, node}:
             if self.last_readers.get(source, source) is node:
                 self.values.pop(source, None)
         state = node.kwargs.get("state")
         if state is not None and self.last_of_state[state] is node:
-            for lane in self.states:
+            for lane in self._lane_states():
                 lane.caches.pop(state, None)
                 lane.recurrent.pop(state, None)
 

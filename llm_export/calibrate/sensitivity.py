@@ -79,15 +79,8 @@ class SensitivityRun(GraphRun):
         bits = TABLE_PROBE_BITS if is_table else PROBE_BITS
         return self.probes.setdefault(spec.sources, Probe(spec, is_table, len(self.probes) + 1, bits))
 
-    def _forget(self, node: Node) -> None:
-        for source in {*node.all_input_nodes, node}:
-            if self.last_readers.get(source, source) is node:
-                self.values.pop(source, None)
-        state = node.kwargs.get("state")
-        if state is not None and self.last_of_state[state] is node:
-            for lane in self.lane_states.values():
-                lane.caches.pop(state, None)
-                lane.recurrent.pop(state, None)
+    def _lane_states(self) -> Iterable[ReferenceState]:
+        return self.lane_states.values()
 
     def _evaluate(self, node: Node) -> Any:
         found = [self.values[source] for source in node.all_input_nodes]

@@ -74,6 +74,7 @@ class GgufTensors:
         """Errors: FileError naming a tensor that the architecture does not have, or whose type is unknown"""
         self.place = model.path
         self._mapped: dict[str, _Mapped] = {}
+        self._stored_as: dict[str, StoredAs | None] = {}  # whether exponents fit takes all bytes of a tensor to tell
         left = dict(model.tensors)
         for name in IGNORED:
             left.pop(name, None)
@@ -120,6 +121,11 @@ class GgufTensors:
         return self._mapped[name].sources[0].path
 
     def stored_as(self, name: str) -> StoredAs | None:
+        if name not in self._stored_as:
+            self._stored_as[name] = self._describe(name)
+        return self._stored_as[name]
+
+    def _describe(self, name: str) -> StoredAs | None:
         mapped = self._mapped[name]
         tensor = mapped.sources[0]
         if not blocks.is_quantized(tensor):

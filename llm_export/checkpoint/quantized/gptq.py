@@ -143,7 +143,7 @@ def _without_zeros(weight: GroupedIntegers) -> GroupedIntegers:
 
 def _refuse_order(weight: GroupedIntegers, model_type: str) -> None:
     name = f"{weight.prefix}.g_idx"
-    if weight.is_awq or name not in set(weight.files.names()):
+    if weight.is_awq or name not in weight.files.names():
         return
     expect(weight.files, name, (weight.shape[1],), torch.int32)
     if not torch.equal(weight.files.read(name).long(), torch.arange(weight.shape[1]) // weight.group):

@@ -130,7 +130,7 @@ class QuantizedFiles:
 
 def expect(files: SafetensorsFiles, name: str, shape: tuple[int | None, ...], *dtypes: torch.dtype) -> tuple[int, ...]:
     """Returns the shape of a tensor. Errors: FileError if it is missing or not such; None: any size"""
-    if name not in set(files.names()):
+    if name not in files.names():
         raise FileError(f"{files.place}: tensor '{name}' is missing, which the quantization in config.json asks for")
     meta = files.meta(name)
     fits = len(meta.shape) == len(shape) and all(w in (None, s) for w, s in zip(shape, meta.shape, strict=True))
