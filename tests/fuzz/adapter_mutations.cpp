@@ -35,7 +35,13 @@ int64_t some_number(Random& random, int64_t near) {
                                 std::numeric_limits<int64_t>::max(),
                                 std::numeric_limits<int64_t>::min()};
   const size_t choice = below(random, std::size(kEdges) + 4);
-  return choice < std::size(kEdges) ? kEdges[choice] : near + static_cast<int64_t>(below(random, 9)) - 4;
+  if (choice < std::size(kEdges)) return kEdges[choice];
+  return static_cast<int64_t>(static_cast<uint64_t>(near) + below(random, 9) - 4);
+}
+
+// Mostly a multiple of 64, as the format wants it.
+uint64_t some_offset(Random& random, uint64_t near) {
+  return static_cast<uint64_t>(some_number(random, static_cast<int64_t>(near))) * (below(random, 4) == 0 ? 1 : 64);
 }
 
 // Changes one field of the description, whose checksums are right again.
@@ -47,9 +53,11 @@ void change_field(fb::AdapterT& description, Random& random) {
     case 2: part.columns = some_number(random, part.columns); break;
     case 3: part.rank = some_number(random, part.rank); break;
     case 4: part.dtype = static_cast<uint8_t>(below(random, 4)); break;
-    case 5: part.a_offset = static_cast<uint64_t>(some_number(random, static_cast<int64_t>(part.a_offset)) * 64); break;
-    case 6: part.b_offset = static_cast<uint64_t>(some_number(random, static_cast<int64_t>(part.b_offset))); break;
-    case 7: part.gains_offset = some_number(random, part.gains_offset) * 64; break;
+    case 5: part.a_offset = some_offset(random, part.a_offset); break;
+    case 6: part.b_offset = some_offset(random, part.b_offset); break;
+    case 7:
+      part.gains_offset = static_cast<int64_t>(some_offset(random, static_cast<uint64_t>(part.gains_offset)));
+      break;
     case 8: part.weight = description.parts[below(random, description.parts.size())]->weight; break;
     case 9: part.scale = static_cast<float>(some_number(random, 1)); break;
     default:
