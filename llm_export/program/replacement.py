@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from llm_export.errors import FileError
@@ -20,13 +20,14 @@ KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: 
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, stays: Callable[[Path], bool] = lambda new: False) -> Iterator[Path]:
     """Yields a new file beside `path`, which takes its name if the block succeeds and is removed if not.
 
     The new file is on the disk before it has the name; until then `path` is as it was. A symbolic link stays, and the
     file that it leads to is replaced. Its mode is that of the file which it replaces, or what the umask lets. Files
     beside the new one whose names begin with its name, such as those that backends keep during the check, are removed
     at the end; so is what killed processes left of the same file.
+    stays: asked about the new file when the block has succeeded: what is there stays, and the new one is removed
     Errors: FileError naming `path` if it cannot be written, or is there and no regular file; an OSError of the block
     about the new file becomes one too
     """
@@ -38,6 +39,8 @@ def replacing(path: Path) -> Iterator[Path]:
         # Nobody may read the new one, while it is written, who could not read what it replaces.
         temporary, descriptor = _create(target, 0o666 if replaced is None else replaced | stat.S_IWUSR | stat.S_IRUSR)
         yield temporary
+        if stays(temporary):
+            return
         _sync(temporary)
         if (mode := _check_target(path, target)) is not None:
             with contextlib.suppress(PermissionError):  # a file system without permissions

@@ -1,4 +1,4 @@
-"""Writes `.mote` files; docs/file-format.md describes them."""
+"""Writes `.mote` files, and `.motew` files with the weights of several; docs/file-format.md describes both."""
 
 from __future__ import annotations
 
@@ -8,47 +8,111 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from llm_export.errors import ProgramError
-from llm_export.program.flat import (
-    SEGMENT_KINDS,
-    SegmentRecord,
-    build,
-    delegate_offsets,
-    inverse,
-    parse,
-    weight_offsets,
-)
+from llm_export.errors import FileError, ProgramError
+from llm_export.program.flat import SegmentRecord, build, delegate_offsets, parse, weight_offsets
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import MemoryPlan, Metadata
+from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
 
 MAGIC = b"MOTE\r\n\x1a\n"
 VERSION = 4
-HEADER = struct.Struct("<8sIIQQI28s")
+HEADER = struct.Struct("<8sIIQQI28s")  # of both files
+WEIGHTS_MAGIC = b"MOTW\r\n\x1a\n"
+WEIGHTS_VERSION = 1
 SEGMENT_ALIGNMENT = 1 << 16  # pages of phones have 16 KiB, what a GPU takes without a copy up to 64
 Chunk = bytes | bytearray | memoryview  # or anything with the buffer protocol, such as a contiguous numpy array
 WeightBytes = Callable[[WeightSpec], Iterable[Chunk]]
 
 
-def write_program(path: Path, planned: MemoryPlan, metadata: Metadata, weight_bytes: WeightBytes) -> int:
+def write_program(
+    path: Path, planned: MemoryPlan, metadata: Metadata, weight_bytes: WeightBytes, weights_file: Path | None = None
+) -> int:
     """Writes a program file: to a name that `replacing` gives, if the file shall appear whole or not at all.
 
     weight_bytes: gives a weight's stored bytes in chunks, formats.stored_bytes(spec) in all; called once for each
         weight, in order
+    weights_file: where the weights go instead, a `.motew` file in the folder of the program; one that has the same
+        weights stays as it is. Errors: FileError if it has others
     Returns: the size of the file. Cost: memory for one chunk
     """
+    weights = _weights(planned, weight_bytes)
+    elsewhere = _write_weights(weights_file, weights) if weights_file is not None else None
     with open(path, "wb") as file:
-        return _SegmentWriter(file, planned, metadata).write(weight_bytes)
+        return _SegmentWriter(file, planned, metadata).write(elsewhere or weights)
+
+
+def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
+    def is_there(new: Path) -> bool:
+        old, made = _weights_header(path), _weights_header(new)
+        if old is not None and old != made:
+            raise FileError(
+                f"{path}: holds weights of checksum {old[1]:08x}, and this export has others, of checksum "
+                f"{made[1]:08x}: give another name, or remove it if no other file needs it"
+            )
+        return old is not None
+
+    with replacing(path, stays=is_there) as new:
+        with open(new, "wb") as file:
+            file.write(bytes(SEGMENT_ALIGNMENT))
+            checksum = _write_chunks(file, weights)
+            end = file.tell()
+            size = end - SEGMENT_ALIGNMENT
+            file.seek(0)
+            file.write(HEADER.pack(WEIGHTS_MAGIC, WEIGHTS_VERSION, HEADER.size, size, end, checksum, bytes(28)))
+        record = SegmentRecord("weights", SEGMENT_ALIGNMENT, size, checksum, path.name)
+    return record
+
+
+def _weights_header(path: Path) -> tuple[int, int] | None:
+    """Returns bytes and checksum of the weights in a `.motew` file, None if there is none.
+
+    Errors: FileError if it is another file
+    """
+    if not path.exists():
+        return None
+    with open(path, "rb") as file:
+        start = file.read(HEADER.size)
+    if len(start) < HEADER.size or not start.startswith(WEIGHTS_MAGIC):
+        raise FileError(f"{path}: is there and is no .motew file: give another name")
+    _, version, _, size, file_bytes, checksum, _ = HEADER.unpack(start)
+    if version != WEIGHTS_VERSION or file_bytes != path.stat().st_size:
+        raise FileError(f"{path}: is there and is damaged, or of another version: remove it, or give another name")
+    return size, checksum
+
+
+def _write_chunks(file: BinaryIO, chunks: Iterable[Chunk]) -> int:
+    """Returns the CRC-32 of what it wrote."""
+    checksum = 0
+    for chunk in chunks:
+        file.write(chunk)
+        checksum = zlib.crc32(chunk, checksum)
+    return checksum
+
+
+def _weights(planned: MemoryPlan, weight_bytes: WeightBytes) -> Iterator[Chunk]:
+    """Gives the bytes of the weights segment."""
+    weights = planned.program.weights
+    offsets, _ = weight_offsets(weights)
+    position = 0
+    for spec, offset in zip(weights, offsets, strict=True):
+        yield bytes(offset - position)
+        position = offset
+        for chunk in weight_bytes(spec):
+            view = memoryview(chunk).cast("B")
+            position += view.nbytes
+            yield view
+        if position != offset + stored_bytes(spec):
+            raise ProgramError(
+                f"{spec.name}: {position - offset} bytes were produced, the format needs {stored_bytes(spec)}"
+            )
 
 
 def replace_metadata(path: Path, planned: MemoryPlan, metadata: Metadata) -> None:
     """Writes other metadata, which must not be larger, into a file that `write_program` wrote."""
     with open(path, "rb+") as file:
         _, _, _, old_bytes, file_bytes, _, _ = HEADER.unpack(file.read(HEADER.size))
-        segments = [
-            SegmentRecord(inverse(SEGMENT_KINDS)[segment.kind], segment.offset, segment.bytes, segment.crc32)
-            for segment in parse(file.read(old_bytes)).segments
-        ]
+        segments = [SegmentRecord.of(segment) for segment in parse(file.read(old_bytes)).segments]
         program = build(planned, metadata, segments)
         if len(program) > old_bytes:
             raise ProgramError(f"{path}: the metadata takes {len(program) - old_bytes} bytes more than was reserved")
@@ -69,7 +133,8 @@ class _SegmentWriter:
         self.file, self.planned, self.metadata = file, planned, metadata
         self.segments: list[SegmentRecord] = []
 
-    def write(self, weight_bytes: WeightBytes) -> int:
+    def write(self, weights: Iterator[Chunk] | SegmentRecord) -> int:
+        """weights: their bytes, or where they are."""
         others = {
             "tokenizer": [self.metadata.tokenizer],
             "chat_template": [self.metadata.chat_template],
@@ -77,10 +142,14 @@ class _SegmentWriter:
         }
         others = {kind: chunks for kind, chunks in others.items() if any(chunks)}
         # Numbers have a fixed width, so a program with other numbers in its segments has the same size.
-        placeholders = [SegmentRecord(kind, 1, 1, 1) for kind in ("weights", *others)]
+        first = weights if isinstance(weights, SegmentRecord) else SegmentRecord("weights", 1, 1, 1)
+        placeholders = [first, *(SegmentRecord(kind, 1, 1, 1) for kind in others)]
         start = _next_page(HEADER.size + len(build(self.planned, self.metadata, placeholders)))
         self.file.write(bytes(start))
-        self._segment("weights", self._weights(weight_bytes))
+        if isinstance(weights, SegmentRecord):
+            self.segments.append(weights)
+        else:
+            self._segment("weights", weights)
         for kind, chunks in others.items():
             self._segment(kind, chunks)
         file_bytes = self.file.tell()
@@ -95,10 +164,7 @@ class _SegmentWriter:
     def _segment(self, kind: str, chunks: Iterable[Chunk]) -> None:
         offset = _next_page(self.file.tell())
         self.file.write(bytes(offset - self.file.tell()))
-        checksum = 0
-        for chunk in chunks:
-            self.file.write(chunk)
-            checksum = zlib.crc32(chunk, checksum)
+        checksum = _write_chunks(self.file, chunks)
         self.segments.append(SegmentRecord(kind, offset, self.file.tell() - offset, checksum))
 
     def _blobs(self) -> list[bytes]:
@@ -109,22 +175,6 @@ class _SegmentWriter:
             chunks += [bytes(offset - position), spec.blob]
             position = offset + len(spec.blob)
         return chunks
-
-    def _weights(self, weight_bytes: WeightBytes) -> Iterator[Chunk]:
-        weights = self.planned.program.weights
-        offsets, _ = weight_offsets(weights)
-        position = 0
-        for spec, offset in zip(weights, offsets, strict=True):
-            yield bytes(offset - position)
-            position = offset
-            for chunk in weight_bytes(spec):
-                view = memoryview(chunk).cast("B")
-                position += view.nbytes
-                yield view
-            if position != offset + stored_bytes(spec):
-                raise ProgramError(
-                    f"{spec.name}: {position - offset} bytes were produced, the format needs {stored_bytes(spec)}"
-                )
 
 
 def _next_page(offset: int) -> int:

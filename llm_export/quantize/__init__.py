@@ -14,6 +14,7 @@ from llm_export.program.formats import FORMATS, GROUP_SIZES
 from llm_export.program.specs import StoredAs, StoredFormat, WeightSpec
 from llm_export.quantize.recipes import (
     CHANNEL,
+    INPUTS,
     KEEPING,
     SCHEMES,
     Override,
@@ -112,8 +113,8 @@ def _with_format(
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
     # torchao has no integer arithmetic for stacked experts: their weights are quantised, their inputs are not.
     activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
-    if activations == "int8" and recipe.rotation:
-        activations = "rotated_int8"
+    if activations == "int8":
+        activations = INPUTS[recipe.inputs]
     return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)
 
 

@@ -13,6 +13,8 @@ from llm_export.program.formats import FORMATS, GROUP_SIZES
 EMBEDDING_BITS = range(2, 9)
 CHANNEL = "channel"  # a group size: all weights of an output channel, which is a row, share a scale
 GROUPINGS = (*GROUP_SIZES, CHANNEL)
+# How inputs are rounded to int8: rotated before, in groups of 32 columns, or with one scale a token.
+INPUTS = {"rotated": "rotated_int8", "grouped": "grouped_int8", "token": "int8"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Recipe:
     name: str = "8da4w"
     group_size: int | str = 32  # one of GROUPINGS
     embedding_bits: int = 8
-    rotation: bool = True  # whether inputs are rotated before they are rounded to int8
+    inputs: str = "rotated"  # one of INPUTS
 
     def __post_init__(self):
         if self.name not in SCHEMES:
@@ -49,6 +51,8 @@ class Recipe:
             raise ArgumentError(f"group_size = {self.group_size}: {_one_of(GROUPINGS)}")
         if self.embedding_bits not in EMBEDDING_BITS:
             raise ArgumentError(f"embedding_bits = {self.embedding_bits}: must be 2 to 8")
+        if self.inputs not in INPUTS:
+            raise ArgumentError(f"inputs = '{self.inputs}': {_one_of(INPUTS, self.inputs)}")
 
     def scheme(self, use: str) -> Scheme:
         """Returns the scheme of a weight with that use; see uses.py."""
@@ -64,8 +68,9 @@ class Recipe:
     def __str__(self) -> str:
         if SCHEMES[self.name].bits == 0:
             return self.name
-        rotation = "" if self.rotation or SCHEMES[self.name].activations == "float" else " rotation=no"
-        return f"{self.name} group_size={self.group_size} embedding={self.embedding_bits}{rotation}"
+        is_told = self.inputs != "rotated" and SCHEMES[self.name].activations == "int8"
+        inputs = f" inputs={self.inputs}" if is_told else ""
+        return f"{self.name} group_size={self.group_size} embedding={self.embedding_bits}{inputs}"
 
 
 @dataclass(frozen=True)

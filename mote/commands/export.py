@@ -17,9 +17,9 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, rotation, overrides, calibration, target_bits, backends,
-    check, tokenizer, no_tokenizer, embed, revision, subfolder, local_files_only, trust_remote_code, verbose, quiet,
-    as_json, debug,
+    checkpoint, output, recipe, group_size, embedding_bits, inputs, overrides, calibration, target_bits, backends,
+    check, tokenizer, no_tokenizer, embed, weights_file, revision, subfolder, local_files_only, trust_remote_code,
+    verbose, quiet, as_json, debug,
 ):  # fmt: skip
     end_on_signals()
     show_progress = False if quiet else sys.stderr.isatty()
@@ -32,8 +32,8 @@ def run(
         raise ArgumentError(f"--tokenizer {tokenizer} and --no-tokenizer: must be one of them")
     report = export(
         checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
-        rotation=rotation, overrides=overrides, calibration=calibration, target_bits=target_bits, backends=backends,
-        check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed, revision=revision,
+        inputs=inputs, overrides=overrides, calibration=calibration, target_bits=target_bits, backends=backends,
+        check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed, weights_file=weights_file, revision=revision,
         show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
@@ -60,6 +60,7 @@ def report_as_json(report) -> dict:
     return {
         "path": str(report.path),
         "bytes": report.file_bytes,
+        "weights_file": str(report.weights_file) if report.weights_file is not None else None,
         "seconds": report.seconds,
         "stage_seconds": report.stage_seconds,
         "peak_private_bytes": report.peak_private_bytes,
@@ -104,7 +105,10 @@ def _aligned(
 
 def summary(report) -> str:
     """Returns the lines that end an export."""
-    lines = [f"{report.path}: {human_bytes(report.file_bytes)} in {report.seconds:.1f} s"]
+    sizes = human_bytes(report.file_bytes)
+    if report.weights_file is not None:
+        sizes += f" beside {report.weights_file.name} with {human_bytes(report.weights_file.stat().st_size)}"
+    lines = [f"{report.path}: {sizes} in {report.seconds:.1f} s"]
     if report.peak_private_bytes:
         lines[0] += f", at most {human_bytes(report.peak_private_bytes)} of private memory"
     for (target, method), (delegated, total) in report.num_delegated.items():

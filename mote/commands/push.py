@@ -26,6 +26,12 @@ def run(file: str, name: str, private: bool, dry_run: bool, replace_card: bool, 
     path = local_file(file)
     with Model.load(path) as model:
         about = {**model.describe(), "num_parameters": model.num_parameters}
+    elsewhere = next((segment["file"] for segment in about["segments"] if "file" in segment), None)
+    if elsewhere is not None:
+        raise FileError(
+            f"{path}: its weights are in {elsewhere}, without which nobody can use it: push a file that was exported "
+            "without --weights-file"
+        )
     if dry_run:
         click.echo(make_card(target.repo, path.name, about), nl=False)
         return

@@ -208,7 +208,9 @@ void print_segments(const Json& about) {
   heading("Segments");
   FittedTable table({"segment", "offset", "size", "crc32"});
   for (const Json& segment : about["segments"]) {
-    table.add({segment["kind"], integer(segment["offset"]), size(segment["bytes"]), segment["crc32"]});
+    const std::string kind = segment["kind"];
+    const std::string place = segment.contains("file") ? " in " + segment["file"].get<std::string>() : "";
+    table.add({kind + place, integer(segment["offset"]), size(segment["bytes"]), segment["crc32"]});
   }
   table.print(stdout);
 }

@@ -250,10 +250,12 @@ Json state(const fb::State& from) {
 }
 
 Json segment(const fb::Segment& from) {
-  return {{"kind", fb::EnumNameSegmentKind(from.kind())},
-          {"offset", from.offset()},
-          {"bytes", from.bytes()},
-          {"crc32", format("%08x", from.crc32())}};
+  Json result = {{"kind", fb::EnumNameSegmentKind(from.kind())},
+                 {"offset", from.offset()},
+                 {"bytes", from.bytes()},
+                 {"crc32", format("%08x", from.crc32())}};
+  if (from.file() != nullptr) result["file"] = from.file()->str();
+  return result;
 }
 
 template <typename Vector, typename Convert>

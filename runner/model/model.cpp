@@ -9,14 +9,16 @@ namespace mote {
 Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
 
 Result<std::shared_ptr<const Model>> Model::open(const Source& source, const OpenOptions& options) {
-  // A file that is read takes about as long for that as for the rest.
+  // A file that is read takes about as long for that as for the rest. Weights in a file of their own are most of it.
   const LoadMode mapped_mode = options.sigbus_handler ? LoadMode::kMap : LoadMode::kMapUnguarded;
   const LoadMode mode = options.mmap ? mapped_mode : LoadMode::kRead;
   const double read = options.mmap ? 0.0 : 0.5;
   const Progress whole = never_back(options.progress);
   MOTE_RETURN_IF_ERROR(report(whole, 0.0));
   MOTE_ASSIGN(Mapped mapped, map(source, mode, part_of(whole, 0.0, read)));
-  MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
+  MOTE_ASSIGN(
+      Verified verified,
+      verify(std::move(mapped), {.path = options.weights_file, .mode = mode, .progress = part_of(whole, 0.0, read)}));
   MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), options.backend,
                                          {.cache_dir = options.cache_dir,
                                           .guards_pages = options.sigbus_handler,

@@ -20,6 +20,8 @@
     "What runs the model, of what the file was exported for: cpu, xnnpack, ...; auto: the best that works here")       \
   X(cache_dir, std::string, "", anything(), "", kPlain,                                                                \
     "An existing folder where a backend may keep what it packs; unless given beside the file, or MOTE_CACHE_DIR")      \
+  X(weights_file, std::string, "", anything(), "", kPlain,                                                             \
+    "Where the .motew file is that holds the weights of the model's file, unless beside it")                           \
   X(name, std::string, "", anything(), "", kPlain,                                                                     \
     "Of what is no path, in messages and for what a backend keeps")                                                    \
   X(mmap, bool, true, anything(), "", kPlain,                                                                          \

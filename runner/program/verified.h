@@ -8,6 +8,7 @@
 
 #include "kernels/tensor.h"
 #include "runner/program/mapped.h"
+#include "runner/program/weights_file.h"
 #include "schema_generated.h"  // flatc output of llm_export/program/schema.fbs: namespace mote::fb
 
 namespace mote {
@@ -37,7 +38,7 @@ class Verified {
   std::span<const std::byte> delegate(uint32_t index) const;
 
  private:
-  friend Result<Verified> verify(Mapped mapped);
+  friend Result<Verified> verify(Mapped mapped, const WeightsFrom& weights);
   Verified(Mapped mapped, const fb::Program* program) : mapped_(std::move(mapped)), program_(program) {}
 
   Mapped mapped_;
@@ -56,11 +57,12 @@ std::string_view target_of(const fb::Method& method);
 std::vector<std::string_view> targets_of(const fb::Program& program);
 
 // Checks the flatbuffer's structure, then its meaning (runner/program/README.md lists the rules).
-// Errors: kInvalidProgram, naming the file, the field, its value and what would be accepted. Cost: O(program bytes).
-Result<Verified> verify(Mapped mapped);
+// Errors: kInvalidProgram, naming the file, the field, its value and what would be accepted; those of add_weights_file.
+// Cost: O(program bytes).
+Result<Verified> verify(Mapped mapped, const WeightsFrom& weights = {});
 
 // Checks the checksums of all segments. Errors: kInvalidProgram naming the segment, kFileChanged. Cost: reads the whole
-// file.
+// file, and that of the weights.
 Status check_segments(const Verified& verified);
 
 }  // namespace mote

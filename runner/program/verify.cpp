@@ -23,7 +23,9 @@ const fb::Segment* find_segment(const fb::Program& program, fb::SegmentKind kind
 }
 
 std::span<const std::byte> bytes_of(const Mapped& mapped, const fb::Segment& segment) {
-  return mapped.file_bytes().subspan(static_cast<size_t>(segment.offset()), static_cast<size_t>(segment.bytes()));
+  const std::span<const std::byte> file =
+      segment.file() == nullptr ? mapped.file_bytes() : mapped.weights_file()->bytes();
+  return file.subspan(static_cast<size_t>(segment.offset()), static_cast<size_t>(segment.bytes()));
 }
 
 }  // namespace
@@ -131,7 +133,7 @@ std::vector<std::string_view> targets_of(const fb::Program& program) {
   return names;
 }
 
-Result<Verified> verify(Mapped mapped) try {
+Result<Verified> verify(Mapped mapped, const WeightsFrom& weights) try {
   const std::span<const std::byte> bytes = mapped.program_bytes();
   const auto* buffer = reinterpret_cast<const uint8_t*>(bytes.data());
   const Path file{nullptr, mapped.name().c_str(), -1};
@@ -140,6 +142,7 @@ Result<Verified> verify(Mapped mapped) try {
     return invalid(file, "program: is not a well-formed flatbuffer \"%s\"", fb::ProgramIdentifier());
   }
   const fb::Program* program = fb::GetProgram(buffer);
+  MOTE_RETURN_IF_ERROR(add_weights_file(mapped, *program, weights));
   MOTE_RETURN_IF_ERROR(verify_tables(file, mapped, *program));
   if (program->methods()->size() > kMaxMethods)
     return invalid(file, "has %u methods: must have at most %u", program->methods()->size(), kMaxMethods);
@@ -157,9 +160,10 @@ Status check_segments(const Verified& verified) {
     const uint32_t checksum = crc32(bytes_of(verified.file(), *segments[i]));
     MOTE_RETURN_IF_ERROR(verified.file().check_readable());
     if (checksum == segments[i]->crc32()) continue;
-    return invalid(Path{&file, "segments", i},
-                   "(%s): crc32 = %08x: its bytes have checksum %08x, so the file is damaged",
-                   fb::EnumNameSegmentKind(segments[i]->kind()), segments[i]->crc32(), checksum);
+    const bool is_here = segments[i]->file() == nullptr;
+    return invalid(Path{&file, "segments", i}, "(%s): crc32 = %08x: its bytes have checksum %08x, so %s is damaged",
+                   fb::EnumNameSegmentKind(segments[i]->kind()), segments[i]->crc32(), checksum,
+                   is_here ? "the file" : verified.file().weights_file()->name().c_str());
   }
   return {};
 }

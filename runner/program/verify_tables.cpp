@@ -31,7 +31,7 @@ Status check_padding(const Path& path, Bytes gap) {
 
 Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes, const fb::Program& program) {
   int64_t end = (Size(kHeaderBytes) + program_bytes).value();
-  bool seen[4] = {};
+  bool seen[4] = {}, is_first = true;
   for (uint32_t i = 0; i < program.segments()->size(); ++i) {
     const fb::Segment& segment = *program.segments()->Get(i);
     const Path path{&file, "segments", i};
@@ -39,6 +39,7 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
     if (kind >= std::size(seen)) return invalid(path, "kind = %zu: must be 0..%zu", kind, std::size(seen) - 1);
     if (seen[kind]) return invalid(path, "kind = %s: is in the file twice", fb::EnumNameSegmentKind(segment.kind()));
     seen[kind] = true;
+    if (segment.file() != nullptr) continue;  // whose place and size add_weights_file compared
     const Size start = segment.offset();
     const Size stop = start + segment.bytes();
     if (!start.is_multiple_of(kSegmentAlignment)) {
@@ -51,14 +52,19 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
                      static_cast<unsigned long long>(segment.bytes()), static_cast<long long>(end), bytes.size());
     }
     const int64_t gap = start.value() - end;
-    if (gap > (i == 0 ? kMaxFirstGapBytes : kSegmentAlignment - 1)) {
+    if (gap > (is_first ? kMaxFirstGapBytes : kSegmentAlignment - 1)) {
       return invalid(path, "is preceded by a gap of %lld bytes", static_cast<long long>(gap));
     }
     MOTE_RETURN_IF_ERROR(check_padding(path, bytes.subspan(static_cast<size_t>(end), static_cast<size_t>(gap))));
     end = stop.value();
+    is_first = false;
   }
   const Path path{&file, "segments", -1};
   if (!seen[0]) return invalid(path, "must have one of kind weights");
+  if (is_first && bytes.size() - static_cast<size_t>(end) <= kMaxFirstGapBytes) {  // the weights' file has all of them
+    MOTE_RETURN_IF_ERROR(check_padding(path, bytes.subspan(static_cast<size_t>(end))));
+    return {};
+  }
   if (end != static_cast<int64_t>(bytes.size())) {
     return invalid(path, "end at byte %lld: must end with the file (%zu bytes)", static_cast<long long>(end),
                    bytes.size());

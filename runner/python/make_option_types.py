@@ -46,6 +46,7 @@ TYPES = {
 TYPES_BY_NAME = {
     "adapters": "AdapterLike | Sequence[AdapterLike]",
     "cache_dir": "str | os.PathLike[str]",
+    "weights_file": "str | os.PathLike[str]",
     "cpus": "str | Sequence[int]",
     "early_stopping": 'bool | Literal["never"]',
     "grammar": "str | Grammar",

@@ -81,10 +81,7 @@ def read_program(path: str | Path) -> ProgramFile:
     program = flat.parse(_flatbuffer(path, contents))
     weights = [_weight(item) for item in program.weights]
     methods, plans = zip(*map(flat.method_of, program.methods), strict=True)
-    segments = tuple(
-        flat.SegmentRecord(flat.inverse(flat.SEGMENT_KINDS)[s.kind], s.offset, s.bytes, s.crc32)
-        for s in program.segments
-    )
+    segments = tuple(map(flat.SegmentRecord.of, program.segments))
     read = Program(
         list(methods), [_state(item) for item in program.states], weights, {}, _delegates(program, segments, contents)
     )

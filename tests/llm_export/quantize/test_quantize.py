@@ -41,10 +41,12 @@ def test_inputs_that_stay_floats_are_not_rotated(graphs, recipe):
 
 def test_rotation_can_be_left_out(graphs):
     for quantized in (
-        quantize(graphs["llama"], Recipe("8da4w", rotation=False)),
+        quantize(graphs["llama"], Recipe("8da4w", inputs="token")),
         quantize(graphs["llama"], Recipe("8da4w"), rotated=False),
     ):
         assert activations_of(quantized)[QUERY] == "int8"
+    found = activations_of(quantize(graphs["llama"], Recipe("8da4w", inputs="grouped")))
+    assert (found[QUERY], found[TABLE]) == ("grouped_int8", "float")
 
 
 def test_an_override_of_float_inputs_is_not_rotated(graphs):
@@ -57,10 +59,11 @@ def test_multipliers_have_signs_unless_something_cannot_take_them(graphs):
     assert not any(spec.signed for spec in quantize(graphs["llama"], Recipe(), signed=False).weights.values())
 
 
-def test_a_file_says_whether_its_inputs_are_rotated(tmp_path):
+def test_a_file_says_how_its_inputs_are_rounded(tmp_path):
     save_tiny_checkpoint("llama", tmp_path / "checkpoint")
     recipes = []
-    for rotation in (True, False):
-        export(tmp_path / "checkpoint", tmp_path / "x.mote", rotation=rotation, check="off")
+    for inputs in ("rotated", "grouped", "token"):
+        export(tmp_path / "checkpoint", tmp_path / "x.mote", inputs=inputs)
         recipes.append(Model.load(tmp_path / "x.mote").describe()["provenance"]["recipe"])
-    assert "rotation=no" not in recipes[0] and recipes[1].endswith("rotation=no")
+    assert "inputs" not in recipes[0]
+    assert recipes[1].endswith(" inputs=grouped") and recipes[2].endswith(" inputs=token")
