@@ -71,14 +71,77 @@ void multiply_stream(const TileBlocks& w, const TileReader& reader, int s, const
   });
 }
 
+// 32 columns of a tile, and the values that they are multiplied by.
+struct Chunk {
+  const std::byte* tile;
+  const std::byte* halves;
+  int64_t index;  // in the tile
+  const float* values;
+};
+
+// total += the products of each chunk, in their order. They are computed side by side, since every addition to a sum
+// waits for the one before.
+// kColumns: of a group, in the chunk
+template <int kCodes, int kColumns, int kLanes>
+MOTE_INLINE void add_chunks(const TileReader& reader, const Chunk* chunks, const I32x16& offset, F32x16& total) {
+  Bytes64 quads[kLanes][kQuads];
+  F32x16 sums[kLanes];
+  unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
+    reader.codes<kCodes>(chunks[lane].tile, chunks[lane].index, quads[lane]);
+    sums[lane] = splat(0.0f);
+  });
+  for (int group = 0; group < kChunk / kColumns; ++group) {
+    GroupNumbers numbers[kLanes];
+    unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
+      numbers[lane] = reader.numbers(chunks[lane].tile, chunks[lane].halves, group);
+    });
+    for (int j = group * kColumns / 4; j < (group + 1) * kColumns / 4; ++j) {
+      I32x16 words[kLanes];
+      unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA { words[lane] = as_words(quads[lane][j]); });
+      unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
+        unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
+          const F32x16 weights = weights_of<i>(words[lane], offset, numbers[lane]);
+          sums[lane] = fma(weights, splat(chunks[lane].values[4 * j + i]), sums[lane]);
+        });
+      });
+    }
+  }
+  unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA { total = total + sums[lane]; });
+}
+
+// One token: weights stay in registers.
+template <int kCodes, int kColumns>
+void multiply_one(const TileBlocks& w, const TileReader& reader, int s, const float* values, float* y) {
+  constexpr int kLanes = 4;
+  const I32x16 offset = splat_i32(stored_offset(w));
+  F32x16 total = splat(0.0f);
+  Chunk chunks[kLanes];
+  int count = 0;
+  reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* halves, int64_t first) {
+    for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
+      chunks[count++] = {tile, halves, chunk, values + first + chunk * kChunk};
+      if (count < kLanes) continue;
+      add_chunks<kCodes, kColumns, kLanes>(reader, chunks, offset, total);
+      count = 0;
+    }
+  });
+  for (int i = 0; i < count; ++i) add_chunks<kCodes, kColumns, 1>(reader, chunks + i, offset, total);
+  store_f32(y, total);
+}
+
 void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
   const TileReader reader(w);
+  const bool is_one = num_blocks == 1 && x->count == 1;
   for (int s = 0; s < w.count; ++s) {
     int64_t tokens = 0;
     for (int64_t b = 0; b < num_blocks; ++b) tokens += x[b].count;
     float* to = y + 16 * s;
     for (int64_t t = 0; t < tokens; ++t) store_f32(to + t * stride, splat(0.0f));
-    with_codes(w, [&](auto codes) { multiply_stream<codes>(w, reader, s, x, num_blocks, to, stride); });
+    with_codes(w, [&](auto codes) {
+      if (!is_one) return multiply_stream<codes>(w, reader, s, x, num_blocks, to, stride);
+      if (w.group_size < kChunk) return multiply_one<codes, kChunk / 2>(w, reader, s, x->values, to);
+      multiply_one<codes, kChunk>(w, reader, s, x->values, to);
+    });
     if (!w.scales.of_rows) continue;
     for (int64_t t = 0; t < tokens; ++t)
       store_f32(to + t * stride, row_scale(w, reader, s) * load_f32(to + t * stride));
