@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 #include "kernels/formats.h"
 #include "kernels/simd/vectors.h"
@@ -66,6 +67,34 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
   if constexpr (kCodesAreSigned) {
     unroll<kQuads>([&](auto j) { quads[j] = subtract(quads[j], code_offset(kBits)); });
   }
+}
+
+// The products of a chunk, as unpack_chunk gives it, with kRows rows of activations, added to their totals: the bytes
+// of row t for quad j are at codes + 4 (kRows j + t).
+template <int kBits, int kRows>
+MOTE_INLINE void add_chunk_products(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
+#if defined(MOTE_HAS_DOT_PAIRS)
+  // Quads whose pairs of products add up within 16 bits: (2^bits - 1) * 128 * 2 * kTogether < 2^15.
+  constexpr int kTogether = kBits <= 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
+  if constexpr (kTogether > 1) {
+    Bytes64 pairs[kRows];
+    unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+      unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+        int32_t bytes;
+        std::memcpy(&bytes, codes + 4 * (j * kRows + t), sizeof(bytes));
+        const Bytes64 products = dot_pairs(quads[j], bytes);
+        pairs[t] = j % kTogether == 0 ? products : add_pairs(pairs[t], products);
+        if constexpr (j % kTogether == kTogether - 1) totals[t] = add_widened(totals[t], pairs[t]);
+      });
+    });
+    return;
+  }
+#endif
+  unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+    unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+      totals[t] = dot4_at<kBits == 8>(totals[t], quads[j], codes + 4 * (j * kRows + t));
+    });
+  });
 }
 
 // multiplier * code of 16 rows as bytes that dot4 takes: signed if kCodesAreSigned, else with kProductOffset added.

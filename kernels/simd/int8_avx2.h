@@ -74,6 +74,19 @@ MOTE_INLINE __m256i dot4_half(__m256i sums, __m256i codes, __m256i x) {
   return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), ones));
 }
 
+// Products of a row's 4 codes, below 128, with the 4 signed bytes of `x`, of which neighbours are added: 16 bits each.
+#define MOTE_HAS_DOT_PAIRS
+MOTE_INLINE Bytes64 dot_pairs(Bytes64 codes, int32_t x) {
+  const __m256i all = _mm256_set1_epi32(x);
+  return {_mm256_maddubs_epi16(codes.a, all), _mm256_maddubs_epi16(codes.b, all)};
+}
+// sums + the two 16-bit numbers of each row.
+MOTE_INLINE I32x16 add_widened(I32x16 sums, Bytes64 pairs) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  return {_mm256_add_epi32(sums.a, _mm256_madd_epi16(pairs.a, ones)),
+          _mm256_add_epi32(sums.b, _mm256_madd_epi16(pairs.b, ones))};
+}
+
 MOTE_INLINE Bytes64 magnitudes(Bytes64 x) { return {_mm256_abs_epi8(x.a), _mm256_abs_epi8(x.b)}; }
 
 // dot4 of signed codes with bytes of `x` that are at least -127. magnitudes: of the codes

@@ -97,13 +97,17 @@ def quantize_activations(x: Tensor) -> Tensor:
     return (codes - zero_point) * scale
 
 
-def quantize_groups(x: Tensor) -> Tensor:
-    """Rounds each 32 columns of x [.., K] to int8 with a scale of their own, the largest magnitude / 127."""
-    groups = x.unflatten(-1, (-1, INPUT_GROUP))
-    scale = groups.abs().amax(-1, keepdim=True) / 127.0
+def quantize_symmetrically(x: Tensor) -> Tensor:
+    """Rounds each row of x [.., K] to int8 with a scale of its own, the largest magnitude / 127."""
+    scale = x.abs().amax(-1, keepdim=True) / 127.0
     scale = torch.where(scale < torch.finfo(torch.float32).smallest_normal, 0.0, scale)
-    codes = torch.round(groups * torch.where(scale > 0, 1.0 / scale, 0.0)).clamp(-127, 127)
-    return (codes * scale).flatten(-2)
+    codes = torch.round(x * torch.where(scale > 0, 1.0 / scale, 0.0)).clamp(-127, 127)
+    return codes * scale
+
+
+def quantize_groups(x: Tensor) -> Tensor:
+    """Rounds each 32 columns of x [.., K] symmetrically."""
+    return quantize_symmetrically(x.unflatten(-1, (-1, INPUT_GROUP))).flatten(-2)
 
 
 def round_input(x: Tensor, activations: str) -> Tensor:
@@ -113,7 +117,7 @@ def round_input(x: Tensor, activations: str) -> Tensor:
     if activations == "int8":
         return quantize_activations(x)
     if activations == "rotated_int8":
-        return quantize_activations(hadamard(x))
+        return quantize_symmetrically(hadamard(x))
     if activations == "grouped_int8":
         return quantize_groups(x)
     raise ArgumentError(

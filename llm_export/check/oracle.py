@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import AutoModel, AutoModelForCausalLM
 
 from llm_export.capture import architectures, parameters_on_meta
-from llm_export.capture.hadamard import hadamard, inverse_hadamard
+from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.capture.ops import round_input
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
@@ -170,12 +170,11 @@ class Oracle:
             return stored.to(torch.float32)
         calibrated = self.calibrated.get(self._source[id(parameter)])
         if stored.dim() == 2 and not _multiplies_itself(module):
-            if spec.scales is not None or spec.activations == "grouped_int8":
+            if spec.scales is not None or spec.activations in ("grouped_int8", "rotated_int8"):
                 weight = (_dequantized(stored, spec) if calibrated is None else calibrated.dequantize()).clone()
                 weight.prepare_input = lambda x: round_input(x, spec.activations)
             else:
                 weight = _torchao_tensor(_quantize(stored, spec) if calibrated is None else calibrated, spec)
-                weight.prepare_input = hadamard if spec.is_rotated else None
             return weight
         if calibrated is not None:
             return calibrated.dequantize().T.contiguous() if _is_conv1d(module) else calibrated.dequantize()

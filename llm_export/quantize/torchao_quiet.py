@@ -7,7 +7,12 @@ from llm_export.quiet import quiet_imports
 with quiet_imports():
     from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig, PerAxis, PerGroup, quantize_
     from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
-    from torchao.quantization.quant_primitives import MappingType, choose_qparams_affine, quantize_affine
+    from torchao.quantization.quant_primitives import (
+        MappingType,
+        choose_qparams_affine,
+        dequantize_affine,
+        quantize_affine,
+    )
 
 mapping_symmetric = MappingType.SYMMETRIC
 
@@ -18,6 +23,7 @@ __all__ = [
     "PerAxis",
     "PerGroup",
     "choose_qparams_affine",
+    "dequantize_affine",
     "mapping_symmetric",
     "quantize_",
     "quantize_affine",

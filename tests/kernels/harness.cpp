@@ -350,14 +350,14 @@ std::vector<double> quantised_rows(const Owned& x) {
   return rows;
 }
 
-std::vector<double> quantised_groups(const Owned& x) {
-  std::vector<double> rows;
-  for (const double value : to_doubles(x)) rows.push_back(value);
-  for (size_t group = 0; group < rows.size(); group += 32) {
+std::vector<double> quantised_runs(const Owned& x, int64_t length) {
+  std::vector<double> rows = to_doubles(x);
+  const auto step = static_cast<size_t>(length);
+  for (size_t run = 0; run < rows.size(); run += step) {
     float largest = 0;
-    for (size_t i = group; i < group + 32; ++i) largest = std::max(largest, static_cast<float>(std::abs(rows[i])));
-    const float scale = largest / 127.0f, inverse = 1.0f / scale;
-    for (size_t i = group; i < group + 32; ++i) {
+    for (size_t i = run; i < run + step; ++i) largest = std::max(largest, static_cast<float>(std::abs(rows[i])));
+    const float scale = largest / 127.0f, inverse = scale > 0 ? 1.0f / scale : 0.0f;
+    for (size_t i = run; i < run + step; ++i) {
       const float code = std::nearbyint(static_cast<float>(rows[i]) * inverse);
       rows[i] = static_cast<double>(std::clamp(code, -127.0f, 127.0f)) * static_cast<double>(scale);
     }

@@ -116,8 +116,8 @@ bool same_bits(const Owned& a, const Owned& b);
 std::vector<double> to_doubles(const Owned& tensor);  // row-major, whatever the strides
 // Float rows as int8 activations stand for them: (code - zero) * scale.
 std::vector<double> quantised_rows(const Owned& x);
-// The same for groups of 32 with a scale each: scale * code.
-std::vector<double> quantised_groups(const Owned& x);
+// The same for runs of `length` with a scale each and no zero: scale * code.
+std::vector<double> quantised_runs(const Owned& x, int64_t length);
 // Contiguous rows, rotated as docs/ops.md says, in float32.
 Owned rotated_rows(const Owned& x);
 // [T, K] x [N, K]: x W^T

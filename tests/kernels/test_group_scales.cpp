@@ -68,7 +68,7 @@ TEST_P(GroupScales, agree_with_sums_in_double) {
         const Tiles weight = random_weight(kind, {n, k}, ++seed);
         const bool is_float = std::string(activations) == "float";
         const std::vector<double> expected =
-            multiply_rows(is_float ? to_doubles(x) : quantised_groups(x), weight.values, n, k);
+            multiply_rows(is_float ? to_doubles(x) : quantised_runs(x, 32), weight.values, n, k);
         OpCall call("mote.linear");
         call.input(x).input(weight.owned).output(DType::kFloat32, {tokens, n}).text("activations", activations);
         const Status status = call.run(2);
@@ -124,7 +124,7 @@ TEST(GroupedInputs, are_those_of_a_dense_weight_rounded) {
   OpCall call("mote.linear");
   call.input(x).input(weight).output(DType::kFloat32, {3, 5}).text("activations", "grouped_int8");
   ASSERT_TRUE(call.run().ok());
-  EXPECT_LT(relative_error(call.result().as<float>(), multiply_rows(quantised_groups(x), to_doubles(weight), 5, 96)),
+  EXPECT_LT(relative_error(call.result().as<float>(), multiply_rows(quantised_runs(x, 32), to_doubles(weight), 5, 96)),
             2e-6);
 }
 

@@ -37,7 +37,8 @@ Weight random_weight(const WeightKind& kind, const Shape& shape, uint32_t seed) 
 
 std::vector<double> rows_of(const Owned& x, const WeightKind& kind) {
   const std::string activations = kind.activations;
-  return activations == "float" ? to_doubles(x) : quantised_rows(activations == "int8" ? x : rotated_rows(x));
+  if (activations == "float") return to_doubles(x);
+  return activations == "int8" ? quantised_rows(x) : quantised_runs(rotated_rows(x), x.tensor.size(-1));
 }
 
 class Linear : public testing::TestWithParam<WeightKind> {};

@@ -103,8 +103,8 @@ void prepare_codes(const ActivationForm& form, const Source& source, const Matri
     int8_t* run_codes = codes + run * pitch;
     int32_t* run_offsets = offsets + run * groups;
     const RowCodes made =
-        form.rows->quantize(from, result.width, weight.group_size, code_offset(weight.bits), rows, layout,
-                            run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
+        form.rows->quantize(from, result.width, form.is_rotated, weight.group_size, code_offset(weight.bits), rows,
+                            layout, run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
     made_rows.add(row, place, made, run_codes, run_offsets);
   });
   result.code_blocks = made_rows.blocks;
@@ -121,8 +121,9 @@ void prepare_packed_codes(const ActivationForm& form, const Source& source, cons
   for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int thread) {
     const Place place = place_of(source.order, row, result.count);
     int8_t* row_codes = plain + thread * result.width;
-    const RowCodes made = form.rows->quantize(from, result.width, weight.group_size, code_offset(weight.bits), 1,
-                                              CodeLayout::kQuads, row_codes, offsets + thread * groups);
+    const RowCodes made =
+        form.rows->quantize(from, result.width, form.is_rotated, weight.group_size, code_offset(weight.bits), 1,
+                            CodeLayout::kQuads, row_codes, offsets + thread * groups);
     int8_t* block = codes + packed_row(*form.packing, place.first, place.block) * pitch;
     form.packing->pack_row(row_codes, result.width, static_cast<int>(row - place.first), place.count, block);
     made_rows.add(row, place, made, block, nullptr);
@@ -182,8 +183,10 @@ void prepare_rows(const ActivationForm& form, const Source& source, Activations&
   result.values = values;
   for_each_row(source, result.count, result.width, scratch, threads, [&](int64_t row, const float* from, int) {
     float* to = values + row * result.width;
-    if (form.mode == ActivationMode::kRounded)
-      (form.in_groups ? source.kernels.round_groups : source.kernels.round)(from, result.width, to);
+    if (form.mode == ActivationMode::kRounded && form.in_groups)
+      source.kernels.round_groups(from, result.width, to);
+    else if (form.mode == ActivationMode::kRounded)
+      source.kernels.round(from, result.width, form.is_rotated, to);
     else
       std::copy(from, from + result.width, to);
   });

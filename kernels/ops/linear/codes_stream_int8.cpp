@@ -17,8 +17,15 @@ MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
       [&](auto i) { __builtin_prefetch(tile + kFetchAhead + 64 * i); });
 }
 
-// One group of one stream: adds to sums[t] and to weight_sums.
-template <int kBits, int kTokens>
+// Whether the sums of weights alone are wanted.
+bool has_zeros(const CodeBlock& x) {
+  bool found = false;
+  for (int t = 0; t < x.count; ++t) found = found || x.zeros[t] != 0;
+  return found;
+}
+
+// One group of one stream: adds to sums[t], and to weight_sums if kZeros.
+template <int kBits, int kTokens, bool kZeros>
 MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, I32x16* sums,
                           I32x16& weight_sums) {
   I32x16 totals[kTokens], codes_alone = splat_i32(0);
@@ -27,21 +34,17 @@ MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeB
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, row += kChunk * kTokens) {
     Bytes64 quads[kQuads];
     unpack_chunk<kBits>(tile, group_size, chunk, quads);
-    unroll<kQuads>([&](auto j) {
-      codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes);
-      for (int t = 0; t < kTokens; ++t) {
-        totals[t] = dot4_at<kBits == 8>(totals[t], quads[j], row + 4 * (j * kTokens + t));
-      }
-    });
+    if constexpr (kZeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
+    add_chunk_products<kBits, kTokens>(quads, row, totals);
   }
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-  weight_sums = weight_sums + multipliers * code_sums<kBits>(codes_alone, group_size);
+  if constexpr (kZeros) weight_sums = weight_sums + multipliers * code_sums<kBits>(codes_alone, group_size);
   for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
 // Blocks [first, first + kStreams) of weights. Every index of a sum is a constant, so that sums stay in registers.
 // kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
-template <int kStreams, int kBits, int kTokens, int kGroup>
+template <int kStreams, int kBits, int kTokens, int kGroup, bool kZeros>
 void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, int64_t stride) {
   I32x16 sums[kStreams][kTokens], weight_sums[kStreams];
   const std::byte* tiles[kStreams];
@@ -56,7 +59,7 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   for (int64_t g = 0; g < w.groups; ++g) {
     unroll<kStreams>([&](auto s) {
       fetch_tile<kStreams, kBits, kGroup>(tiles[s], bytes);
-      add_tile<kBits, kTokens>(tiles[s], group_size, x, g, sums[s], weight_sums[s]);
+      add_tile<kBits, kTokens, kZeros>(tiles[s], group_size, x, g, sums[s], weight_sums[s]);
       tiles[s] += bytes;
     });
   }
@@ -69,26 +72,26 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   });
 }
 
-template <int kStreams>
-void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+template <int kStreams, int kBits, int kTokens, int kGroup>
+void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+  const bool zeros = has_zeros(x);
   for (int first = 0; first < w.count; first += kStreams) {
-    with_bits(w.bits, [&](auto bits) { stream_few<kStreams, bits, 1, 0>(w, first, *x, y, stride); });
+    if (zeros)
+      stream_few<kStreams, kBits, kTokens, kGroup, true>(w, first, x, y, stride);
+    else
+      stream_few<kStreams, kBits, kTokens, kGroup, false>(w, first, x, y, stride);
   }
 }
 
-// One chunk of a tile times a run of kRows tokens.
-template <bool kWide, int kRows>
-MOTE_INLINE void add_chunk(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
-  unroll<kQuads>([&](auto j) {
-    unroll<kRows>([&](auto t) { totals[t] = dot4_at<kWide>(totals[t], quads[j], codes + 4 * (j * kRows + t)); });
-  });
+template <int kStreams>
+void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+  with_bits(w.bits, [&](auto bits) { stream_all<kStreams, bits, 1, 0>(w, *x, y, stride); });
 }
 
 // kLong: groups of several chunks, between which the totals are kept.
 template <int kBits, bool kLong>
 MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const CodeBlock& x, int64_t group, float* y,
-                             int64_t stride, int32_t* weight_sums) {
-  constexpr bool kWide = kBits == 8;
+                             int64_t stride, bool zeros, int32_t* weight_sums) {
   const int64_t group_size = kLong ? w.group_size : kChunk, chunks = kLong ? group_size / kChunk : 1;
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
   int32_t kept[kLong ? kTokenBlock : 1][16];
@@ -96,14 +99,14 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     Bytes64 quads[kQuads];
     unpack_chunk<kBits>(tile, group_size, chunk, quads);
-    unroll<kQuads>([&](auto j) { codes_alone = dot4<kWide>(codes_alone, quads[j], kOnes); });
+    if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
     for_each_run(x.count, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
       unroll<rows>(
           [&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums(offsets + t); });
-      add_chunk<kWide, rows>(quads, codes, totals);
+      add_chunk_products<kBits, rows>(quads, codes, totals);
       unroll<rows>([&](auto t) {
         float* sums = y + (first + t) * stride;
         if (kLong && chunk + 1 < chunks)
@@ -113,7 +116,7 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
       });
     });
   }
-  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
+  if (zeros) store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
 }
 
 // For more tokens than registers hold sums of: what each group adds goes to y, which the first cache keeps. Always with
@@ -121,22 +124,17 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
 template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int32_t weight_sums[kMaxStreams][16] = {};
+  const bool zeros = has_zeros(x);
   clear_rows(x, w.count, y, stride);
   const int64_t bytes = tile_bytes(kBits, w.group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
     for (int s = 0; s < w.count; ++s) {
       const std::byte* tile = w.blocks[s] + g * bytes;
       fetch_tile<kMaxStreams, kBits, kLong ? 0 : kChunk>(tile, bytes);
-      add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, weight_sums[s]);
+      add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, zeros, weight_sums[s]);
     }
   }
   finish_rows(w, x, [&](int s) { return weight_sums[s]; }, y, stride);
-}
-
-template <int kStreams, int kBits, int kTokens, int kGroup>
-void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
-  for (int first = 0; first < w.count; first += kStreams)
-    stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, y, stride);
 }
 
 template <int kStreams, int kBits>

@@ -38,7 +38,8 @@ enum class CodeLayout : int { kQuads = 4, kChunks = 64 };
 
 constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kQuads ? 4 : kTokenBlock; }
 
-// Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero).
+// Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero). Of rows that are
+// quantised symmetrically all zeros are 0.
 struct CodeBlock {
   const int8_t* codes;  // in the layout that the product wants
   const int32_t*
@@ -154,17 +155,17 @@ struct RowKernels {
   // The rotation of docs/ops.md, and its inverse in place. y may be x. width: a multiple of 16
   void (*rotate)(const float* x, int64_t width, float* y);
   void (*rotate_back)(float* x, int64_t width);
-  // Quantises one row of a run of `rows` as docs/ops.md says. Writes the code of column k to
-  // codes[n * rows * (k / n) + k % n] for a layout of n, and the offset of group g (CodeBlock) to offsets[rows * g].
-  RowCodes (*quantize)(const float* x, int64_t width, int64_t group_size, int code_offset, int rows, CodeLayout layout,
-                       int8_t* codes, int32_t* offsets);
+  // Quantises one row of a run of `rows` as docs/ops.md says, `symmetric` as rotated rows. Writes the code of column k
+  // to codes[n * rows * (k / n) + k % n] for a layout of n, and the offset of group g (CodeBlock) to offsets[rows * g].
+  RowCodes (*quantize)(const float* x, int64_t width, bool symmetric, int64_t group_size, int code_offset, int rows,
+                       CodeLayout layout, int8_t* codes, int32_t* offsets);
   // Quantises one row of a run of `rows` in groups of kInputGroup columns as docs/ops.md says, codes in the layout
   // kQuads. Step s's offset goes to offsets[rows * s] and its low to lows[rows * s] (GroupBlock), the scale of group g
   // to scales[rows * g].
   void (*quantize_groups)(const float* x, int64_t width, int64_t step, int code_offset, int rows, int8_t* codes,
                           int32_t* offsets, float* lows, float* scales);
   // to = (code - zero) * scale, what a dense weight multiplies.
-  void (*round)(const float* x, int64_t width, float* to);
+  void (*round)(const float* x, int64_t width, bool symmetric, float* to);
   void (*round_groups)(const float* x, int64_t width, float* to);
   // to[i] = (from[i] + bias[i]) + residual[i]; bias and residual may be nullptr.
   void (*finish)(const float* from, const float* bias, const float* residual, int64_t count, float* to);

@@ -11,7 +11,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// torchao's int8 asymmetric per-token quantisation (docs/ops.md).
+// torchao's int8 asymmetric per-token quantisation, or one scale and no zero point (docs/ops.md).
 struct RowScale {
   float scale;
   float inverse;
@@ -36,7 +36,7 @@ MOTE_INLINE float lane_extreme(F32x16 lanes, bool highest) {
   return found;
 }
 
-RowScale row_scale(const float* x, int64_t width) {
+RowScale row_scale(const float* x, int64_t width, bool symmetric) {
   F32x16 low[2] = {splat(0.0f), splat(0.0f)}, high[2] = {splat(0.0f), splat(0.0f)};
   const auto join = [&](int side, F32x16 v) MOTE_INLINE_LAMBDA {
     low[side] = min(v, low[side]);
@@ -49,8 +49,15 @@ RowScale row_scale(const float* x, int64_t width) {
   }
   for (; k < width; k += 16) join(0, load_upto(x + k, width - k));
   const float least = lane_extreme(min(low[0], low[1]), false), most = lane_extreme(max(high[0], high[1]), true);
-  const float step = (most - least) / 255.0f;
   RowScale row;
+  if (symmetric) {
+    const float magnitude = most > -least ? most : -least, scale = magnitude / 127.0f;
+    row.scale = scale >= 0x1p-126f ? scale : 0.0f;
+    row.inverse = scale >= 0x1p-126f ? 1.0f / scale : 0.0f;
+    row.zero = 0.0f;
+    return row;
+  }
+  const float step = (most - least) / 255.0f;
   row.scale = step < 0x1p-126f ? 0x1p-126f : step;
   row.inverse = 1.0f / row.scale;
   row.zero = clamp_int8(-128.0f - round_even(least / row.scale));
@@ -72,10 +79,10 @@ void rms_norm(const float* x, int64_t width, float eps, const float* weight, flo
 void rotate(const float* x, int64_t width, float* y) { rotate_row(x, width, y); }
 void rotate_back(float* x, int64_t width) { rotate_row_back(x, width); }
 
-RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_offset, int count, CodeLayout layout,
-                  int8_t* codes, int32_t* offsets) {
+RowCodes quantize(const float* x, int64_t width, bool symmetric, int64_t group_size, int code_offset, int count,
+                  CodeLayout layout, int8_t* codes, int32_t* offsets) {
   constexpr int64_t kChunk = static_cast<int64_t>(CodeLayout::kChunks);
-  const RowScale row = row_scale(x, width);
+  const RowScale row = row_scale(x, width, symmetric);
   for (int64_t group = 0; group < width / group_size; ++group) {
     I32x16 sums = splat_i32(0);
     for (int64_t k = group * group_size; k < (group + 1) * group_size; k += 16) {
@@ -94,8 +101,8 @@ RowCodes quantize(const float* x, int64_t width, int64_t group_size, int code_of
   return {row.scale, static_cast<int32_t>(row.zero)};
 }
 
-void round(const float* x, int64_t width, float* to) {
-  const RowScale row = row_scale(x, width);
+void round(const float* x, int64_t width, bool symmetric, float* to) {
+  const RowScale row = row_scale(x, width, symmetric);
   const F32x16 zero = splat(row.zero), scale = splat(row.scale);
   int64_t k = 0;
   for (; k + 16 <= width; k += 16) store_f32(to + k, (code_of(load_f32(x + k), row) - zero) * scale);

@@ -17,7 +17,11 @@ from llm_export.quantize.torchao_quiet import (
     IntxWeightOnlyConfig,
     PerAxis,
     PerGroup,
+    choose_qparams_affine,
+    dequantize_affine,
+    mapping_symmetric,
     quantize_,
+    quantize_affine,
 )
 from llm_runner import Model
 from tests.contracts.architectures import save_tiny_checkpoint
@@ -50,29 +54,41 @@ def quantize_module(
     module.weight.scale.copy_(found.scales[:, None] if per_channel else found.group_scales())
 
 
-def by_torchao(folder, recipe: str, group_size: int | str, embedding_bits: int) -> nn.Module:
+def rotated_and_rounded(x: torch.Tensor) -> torch.Tensor:
+    x = hadamard(x)
+    block, limits = (*[1] * (x.dim() - 1), x.shape[-1]), (torch.int8, -127, 127)
+    numbers = choose_qparams_affine(x, mapping_symmetric, block, *limits, eps=0.0, scale_dtype=torch.float32)
+    return dequantize_affine(quantize_affine(x, block, *numbers, *limits), block, *numbers, *limits)
+
+
+def by_torchao(folder, recipe: str, group_size: int | str, embedding_bits: int, inputs: str = "rotated") -> nn.Module:
     """The Hugging Face module in float32, its linears and embeddings torchao's."""
     bits, int8_activations = RECIPES[recipe]
+    is_rotated = int8_activations and inputs == "rotated"
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     head = model.get_output_embeddings()
     head.weight = nn.Parameter(copy.deepcopy(head.weight.detach()), requires_grad=False)
     for module in list(model.modules()):
         if isinstance(module, nn.Embedding):  # a tied one is the head, which has rotated inputs
-            rotated = int8_activations and model.config.tie_word_embeddings
+            rotated = is_rotated and model.config.tie_word_embeddings
             quantize_module(module, embedding_bits, False, group_size, rotated)
             if rotated:
                 module.register_forward_hook(lambda module, args, rows: inverse_hadamard(rows))
         elif isinstance(module, nn.Linear):
             own = embedding_bits if module is head else bits
-            quantize_module(module, own, int8_activations, group_size, int8_activations)
-            if int8_activations:
-                module.register_forward_pre_hook(lambda module, args: (hadamard(args[0]),))
+            quantize_module(module, own, int8_activations and not is_rotated, group_size, is_rotated)
+            if is_rotated:
+                module.register_forward_pre_hook(lambda module, args: (rotated_and_rounded(args[0]),))
     return model
 
 
-def assert_agrees(folder, path, recipe: str, group_size: int | str, embedding_bits: int) -> None:
-    expected = by_torchao(folder, recipe, group_size, embedding_bits)(IDS, use_cache=False).logits.numpy()
-    export(folder, path, recipe=recipe, group_size=group_size, embedding_bits=embedding_bits, check="off")
+def assert_agrees(
+    folder, path, recipe: str, group_size: int | str, embedding_bits: int, inputs: str = "rotated"
+) -> None:
+    model = by_torchao(folder, recipe, group_size, embedding_bits, inputs)
+    expected = model(IDS, use_cache=False).logits.numpy()
+    options = {"recipe": recipe, "group_size": group_size, "embedding_bits": embedding_bits, "inputs": inputs}
+    export(folder, path, **options, check="off")
     with Model.load(path) as model, model.session(context_length=IDS.shape[1], threads=1) as session:
         found = []
         for ids in IDS.tolist():
@@ -92,6 +108,14 @@ def test_logits_equal_torchao(model_type, recipe, embedding_bits, tmp_path):
     torch.set_num_threads(1)
     save_tiny_checkpoint(model_type, tmp_path / "checkpoint")
     assert_agrees(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, embedding_bits)
+
+
+@pytest.mark.parametrize("recipe", ["8da4w", "8da8w"])
+@torch.no_grad()
+def test_inputs_that_are_not_rotated(recipe, tmp_path):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint("llama", tmp_path / "checkpoint")
+    assert_agrees(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, 8, "token")
 
 
 @pytest.mark.parametrize(("recipe", "embedding_bits"), [(name, bits) for name, (bits, _) in RECIPES.items()])
