@@ -57,7 +57,8 @@ class Progress:
     INTERVAL_SECONDS = 0.1
 
     def __init__(self, show: bool | None = None):
-        self.show = sys.stderr.isatty() if show is None else show
+        self._file = sys.stderr  # also while somebody else's prints are kept from it
+        self.show = self._file.isatty() if show is None else show
         self.seconds: dict[str, float] = {}
 
     @contextlib.contextmanager
@@ -67,7 +68,7 @@ class Progress:
         style = f"{done} [{{elapsed_s:.1f}} s, {{remaining}} left]" if total else "{desc:<12} {elapsed_s:.1f} s"
         started = time.perf_counter()
         with tqdm(
-            total=total, desc=name, unit=unit, unit_scale=True, disable=not self.show, file=sys.stderr,
+            total=total, desc=name, unit=unit, unit_scale=True, disable=not self.show, file=self._file,
             bar_format=style, dynamic_ncols=True,
         ) as bar, self._drawing(bar):  # fmt: skip
             yield bar

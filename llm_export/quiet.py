@@ -17,11 +17,17 @@ def quiet_imports() -> Iterator[None]:
 
 @contextlib.contextmanager
 def prints_in_notes() -> Iterator[None]:
-    """Inside, nothing is logged or printed to standard error. What was printed becomes a note of the exception, if any.
+    """Inside, nothing is logged or printed to standard output and error. What was printed becomes a note of the
+    exception, if any.
 
     When torch.export gives up, it prints the graph that it traced. The traceback that --debug shows contains the note.
     """
-    with _no_logs_up_to(logging.CRITICAL), contextlib.redirect_stderr(io.StringIO()) as printed:
+    printed = io.StringIO()
+    with (
+        _no_logs_up_to(logging.CRITICAL),
+        contextlib.redirect_stderr(printed),
+        contextlib.redirect_stdout(printed),
+    ):
         try:
             yield
         except Exception as error:
