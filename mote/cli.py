@@ -195,18 +195,46 @@ def adapter(**options) -> None:
     epilog="""\b
 Examples:
   mote eval my.mote --text book.txt
-  mote eval my.mote --text book.txt --checkpoint ./my-checkpoint --json""",
+  mote eval my.mote --text book.txt --checkpoint ./my-checkpoint --json
+  mote eval my.mote --tasks arc_easy,hellaswag --limit 200""",
 )
 @click.argument("model", type=ModelPath())
-@click.option("--text", "text_path", required=True, type=click.Path(), help="UTF-8 text to score.")
+@click.option("--text", "text_path", type=click.Path(), help="UTF-8 text to score.")
 @click.option(
     "--checkpoint", help="Folder or hub id: also compare with it in PyTorch (KL divergence, top-1 agreement)."
 )
-@click.option("--context", type=int, default=512, show_default=True, help="Tokens of a window.")
+@click.option(
+    "--context", type=int, help="Tokens of a window.  [default: 512 of a text, in tasks all that the model can see]"
+)
 @click.option(
     "--stride", type=int, help="Tokens between windows; the rest of a window is context only.  [default: --context]"
 )
 @click.option("--max-tokens", type=int, help="Score at most this many tokens.")
+@click.option(
+    "--tasks", metavar="NAMES", help="Instead of a text: tasks of lm-eval, with commas between them; list: show all."
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Only the first questions of each task; below 1: that part.",
+)
+@click.option(
+    "--num-fewshot", type=click.IntRange(0), metavar="N", help="Examples before a question.  [default: the task's]"
+)
+@click.option(
+    "--include-path", multiple=True, metavar="FOLDER", help="Tasks of your own, as YAML files; repeatable."
+)
+@click.option("--apply-chat-template", is_flag=True, help="Ask tasks' questions through the file's chat template.")
+@click.option(
+    "--prefix-token-id",
+    type=click.IntRange(0),
+    metavar="ID",
+    help="What texts without a context follow.  [default: the tokenizer's or the file's BOS, else EOS]",
+)
+@click.option(
+    "--confirm-run-unsafe-code", is_flag=True, help="Allow tasks that run the code which the model writes."
+)
 @click.option(
     "--kv-dtype",
     type=click.Choice(["float32", "float16", "int8", "int4"]),
@@ -219,10 +247,10 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def evaluate(**options) -> None:
-    """Perplexity of MODEL over a text."""
-    check_installed("export", "mote eval")
-    from mote.commands.evaluate import run
+    """Perplexity of MODEL over a text, or how it does in published tasks."""
+    from mote.commands.evaluate import check_options, run
 
+    check_options(options)
     name_library()
     run(**options | {"model": model_path(options["model"])})
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 # extra of the distribution -> the packages of it that an import would miss first
-EXTRAS = {"export": ("torch", "transformers", "torchao", "safetensors", "tokenizers", "flatbuffers", "tqdm")}
+EXTRAS = {
+    "eval": ("lm_eval",),
+    "export": ("torch", "transformers", "torchao", "safetensors", "tokenizers", "flatbuffers", "tqdm"),
+}
 
 
 def check_installed(extra: str, what: str) -> None:

@@ -6,13 +6,52 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from llm_export.errors import ArgumentError, FileError
+from mote.extras import check_installed
+
+# option -> what it is without being given; of one of the two things that can be evaluated
+OF_TEXT = {"checkpoint": None, "stride": None, "max_tokens": None}
+OF_TASKS = {
+    "limit": None,
+    "num_fewshot": None,
+    "include_path": (),
+    "apply_chat_template": False,
+    "prefix_token_id": None,
+    "confirm_run_unsafe_code": False,
+}
 
 
-def run(model, text_path, checkpoint, context, stride, max_tokens, kv_dtype, threads, backend, as_json, debug):
+def check_options(options: dict[str, Any]) -> None:
+    """Errors: ArgumentError if options do not go together, or what they need is not installed."""
+    if (options["text_path"] is None) == (options["tasks"] is None):
+        raise ArgumentError("give --text FILE or --tasks NAMES, one of the two, to say what is scored")
+    what, others = ("--text", OF_TASKS) if options["tasks"] is None else ("--tasks", OF_TEXT)
+    for name, unset in others.items():
+        if options[name] != unset:
+            other = "--tasks" if what == "--text" else "--text"
+            raise ArgumentError(f"--{name.replace('_', '-')} goes with {other}, not with {what}")
+    check_installed(*(("export", "mote eval") if what == "--text" else ("eval", "mote eval --tasks")))
+
+
+def run(**options: Any) -> None:
+    """options: those of the verb, which `check_options` has seen."""
+    own, others = (OF_TEXT, OF_TASKS) if options["tasks"] is None else (OF_TASKS, OF_TEXT)
+    given = {name: value for name, value in options.items() if name not in others}
+    if own is OF_TEXT:
+        del given["tasks"]
+        _run_text(**given)
+    else:
+        from mote.commands.evaluate_tasks import run
+
+        del given["text_path"]
+        run(**given)
+
+
+def _run_text(model, text_path, checkpoint, context, stride, max_tokens, kv_dtype, threads, backend, as_json, debug):
     from llm_export.progress import Progress
     from llm_export.quiet import quiet_imports
     from llm_runner import Model
@@ -23,7 +62,7 @@ def run(model, text_path, checkpoint, context, stride, max_tokens, kv_dtype, thr
     text = read_text(text_path)
     loaded = Model.load(model, backend=backend)
     ids = loaded.tokenize(text)
-    context = _context(context, loaded, len(ids))
+    context = _context(512 if context is None else context, loaded, len(ids))
     cuts = list(windows(len(ids), context, context if stride is None else stride, max_tokens))
     if not cuts:
         raise ArgumentError(f"{text_path}: has {len(ids)} tokens: must have at least 2")
