@@ -31,7 +31,7 @@ class ProgramLM(TemplateLM):
     prefix_token_id: what a text without a context follows; None: what the tokenizer begins texts with, or the file's
         BOS, or its EOS
     num_truncated: requests so far that lost the left end of their context
-    Errors: ArgumentError if max_length is out of its range, or no prefix can be found
+    Errors: ArgumentError if a number is out of its range, or no prefix can be found
     Source: lm_eval models/huggingface.py HFLM
     """
 
@@ -47,6 +47,9 @@ class ProgramLM(TemplateLM):
         largest = model.info["max_position_embeddings"]
         if max_length is not None and not 2 <= max_length <= largest:
             raise ArgumentError(f"context = {max_length}: must be in 2..{largest} (the model's positions)")
+        vocab_size = model.info["vocab_size"]
+        if prefix_token_id is not None and not 0 <= prefix_token_id < vocab_size:
+            raise ArgumentError(f"prefix_token_id = {prefix_token_id}: must be in 0..{vocab_size - 1}")
         self.model = model
         self.max_length = largest if max_length is None else max_length
         self.num_truncated = 0
