@@ -39,16 +39,13 @@ def check_options(options: dict[str, Any]) -> None:
 
 def run(**options: Any) -> None:
     """options: those of the verb, which `check_options` has seen."""
-    own, others = (OF_TEXT, OF_TASKS) if options["tasks"] is None else (OF_TASKS, OF_TEXT)
-    given = {name: value for name, value in options.items() if name not in others}
-    if own is OF_TEXT:
-        del given["tasks"]
-        _run_text(**given)
+    if options["tasks"] is None:
+        call, others = _run_text, {"tasks", *OF_TASKS}
     else:
-        from mote.commands.evaluate_tasks import run
+        from mote.commands import evaluate_tasks
 
-        del given["text_path"]
-        run(**given)
+        call, others = evaluate_tasks.run, {"text_path", *OF_TEXT}
+    call(**{name: value for name, value in options.items() if name not in others})
 
 
 def _run_text(model, text_path, checkpoint, context, stride, max_tokens, kv_dtype, threads, backend, as_json, debug):

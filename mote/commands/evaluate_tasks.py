@@ -26,7 +26,7 @@ def run(
     progress = Progress()
     with prints_in_notes(), progress.stage("tasks"):
         from mote.harness.language_model import ProgramLM
-        from mote.harness.tasks import find_tasks, list_tasks, run_tasks
+        from mote.harness.tasks import find_tasks, list_tasks, load_tasks, run_tasks
 
         names = [name.strip() for name in tasks.split(",") if name.strip()]
         listed = list_tasks(include_path) if names == ["list"] else None
@@ -36,12 +36,18 @@ def run(
         return
     lm = ProgramLM(loaded, context, prefix_token_id, progress, kv_dtype=kv_dtype, threads=threads)
     started = time.perf_counter()
+    limit = int(limit) if limit is not None and limit >= 1 else limit
     with prints_in_notes():
+        with progress.stage("data sets"):
+            ready = load_tasks(manager, found, num_fewshot)
         results = run_tasks(
-            lm, manager, found, num_fewshot,
-            limit=limit, apply_chat_template=apply_chat_template, fewshot_as_multiturn=apply_chat_template,
+            lm,
+            ready,
+            limit=limit,
+            apply_chat_template=apply_chat_template,
+            fewshot_as_multiturn=apply_chat_template,
             confirm_run_unsafe_code=confirm_run_unsafe_code,
-        )  # fmt: skip
+        )
     fields = {name: results[name] for name in KEPT if name in results} | {
         "model": str(model),
         "lm_eval_version": lm_eval_version(),
@@ -66,7 +72,8 @@ def report(fields: dict[str, Any]) -> str:
     """Returns the lines that a person reads."""
     from mote.comparison.tables import table
 
-    rows = [row for name, metrics in fields["results"].items() for row in _rows(name, metrics, fields)]
+    scores = fields.get("groups", {}) | fields["results"]
+    rows = [row for name, metrics in scores.items() for row in _rows(name, metrics, fields)]
     lines = [table(("task", "metric", "value", "stderr", "n-shot", "questions"), rows)]
     if fields["num_truncated"]:
         lines.append(f"{fields['num_truncated']} prompts were too long and lost their left end")

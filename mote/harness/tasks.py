@@ -17,6 +17,7 @@ from lm_eval.api.model import LM
 from lm_eval.defaults import DEFAULT_OTHER_SEED, DEFAULT_RANDOM_SEED
 from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
+from lm_eval.tasks.manager import TaskDict
 
 from llm_runner.errors import ArgumentError, FileError, MoteError
 
@@ -29,6 +30,8 @@ def find_tasks(names: Sequence[str], folders: Sequence[str] = ()) -> tuple[TaskM
     folders: of tasks of one's own
     Returns: what loads them, their names   Errors: ArgumentError naming the field, with the closest names
     """
+    if not names:
+        raise ArgumentError("tasks = '': must be names with commas between them; --tasks list shows all")
     for folder in folders:
         if not Path(folder).is_dir():
             raise ArgumentError(f"include_path = '{folder}': there is no such folder")
@@ -56,22 +59,13 @@ def _matches(name: str, known: Sequence[str]) -> Sequence[str]:
     return found
 
 
-def run_tasks(
-    lm: LM,
-    manager: TaskManager,
-    names: Sequence[str],
-    num_fewshot: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """Loads tasks and returns what lm-eval's `evaluate` does.
+def load_tasks(manager: TaskManager, names: Sequence[str], num_fewshot: int | None = None) -> TaskDict:
+    """Loads tasks with their data sets, which may come from the hub.
 
     num_fewshot: examples before a question; None: as the task says. Tasks that say 0 stay without
-    options: those of `evaluate`
     Errors: FileError if a data set cannot be had; ArgumentError with what lm-eval says
-    Source: lm_eval evaluator.py simple_evaluate, which has the same seeds
+    Source: lm_eval evaluator.py simple_evaluate
     """
-    random.seed(DEFAULT_RANDOM_SEED)
-    np.random.seed(DEFAULT_OTHER_SEED)
     datasets.disable_progress_bars()
     with _plain_errors(names):
         loaded = manager.load(list(names))
@@ -80,6 +74,17 @@ def run_tasks(
             if own is None or (own != 0 and num_fewshot is not None):
                 task.set_config(key="num_fewshot", value=num_fewshot or 0)
             task.set_fewshot_seed(seed=DEFAULT_OTHER_SEED)
+        return loaded
+
+
+def run_tasks(lm: LM, loaded: TaskDict, **options: Any) -> dict[str, Any]:
+    """Returns what lm-eval's `evaluate` does, with the seeds of its command line.
+
+    options: those of `evaluate`   Errors: ArgumentError with what lm-eval says
+    """
+    random.seed(DEFAULT_RANDOM_SEED)
+    np.random.seed(DEFAULT_OTHER_SEED)
+    with _plain_errors(list(loaded["tasks"])):
         return dict(evaluate(lm=lm, task_dict=loaded, log_samples=False, **options) or {})
 
 

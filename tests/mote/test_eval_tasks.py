@@ -239,6 +239,18 @@ def test_a_person_gets_a_table(capsys, model, folder):
     assert "context of 32 tokens" in captured.out and captured.err == ""
 
 
+def test_a_group_has_a_row_of_its_own(capsys, monkeypatch, model, folder, tmp_path):
+    monkeypatch.setattr("mote.harness.tasks.TaskManager", of_folder_alone)
+    about = "aggregate_metric_list: [{metric: acc, weight_by_size: true}]\nmetadata: {version: 1.0}\n"
+    (tmp_path / "group.yaml").write_text(f"group: mote_all\ntask: [mote_choice]\n{about}")
+    folders = ["--include-path", folder, "--include-path", tmp_path]
+    found = evaluated(capsys, model.path, "--tasks", "mote_all", *folders)
+    assert found["groups"]["mote_all"]["acc,none"] == found["results"]["mote_choice"]["acc,none"]
+    with pytest.raises(SystemExit):
+        main(["eval", model.path, "--tasks", "mote_all", *map(str, folders)])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["mote_all", "-"]
+
+
 def test_a_prefix_can_be_given(model):
     texts = requests("loglikelihood_rolling", [(CODE,)])
     own, other = ProgramLM(model), ProgramLM(model, prefix_token_id=0)
@@ -268,6 +280,7 @@ def test_what_contexts_share_is_computed_once(monkeypatch, model):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
+        (["--tasks", ","], "tasks = '': must be names"),
         (["--tasks", "mote_choice", "--context", "1"], "context = 1: must be in 2..2048"),
         (["--tasks", "mote_choice", "--include-path", "nowhere"], "include_path = 'nowhere': there is no such folder"),
         (["--tasks", "mote_copy", "--context", "8"], "max_gen_toks = 12: must be less than the context of 8 tokens"),
@@ -296,14 +309,26 @@ def of_folder_alone(include_path, include_defaults=True) -> TaskManager:
     return TaskManager(include_path=include_path, include_defaults=False)
 
 
-def test_needs_no_pytorch(model, folder):
+def test_needs_neither_pytorch_nor_transformers(model, folder):
+    arguments = [
+        "eval",
+        model.path,
+        "--tasks",
+        ",".join(TASKS),
+        "--include-path",
+        str(folder),
+        "--limit",
+        "1",
+        "--json",
+    ]
     code = (
-        "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
-        f"from mote.cli import main; main(['eval', {model.path!r}, '--tasks', 'mote_choice,mote_copy,mote_text', "
-        f"'--include-path', {str(folder)!r}, '--limit', '1', '--json'])"
+        "import atexit, sys\n"
+        "atexit.register(lambda: print({'torch', 'transformers'} & set(sys.modules), file=sys.stderr))\n"
+        f"from mote.cli import main; main({arguments})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and set(json.loads(done.stdout)["results"]) == set(TASKS), done.stderr
+    assert done.stderr == "set()\n"
 
 
 def test_a_data_set_that_cannot_be_had(capsys, model, tmp_path):
