@@ -248,7 +248,7 @@ def test_a_group_has_a_row_of_its_own(capsys, monkeypatch, model, folder, tmp_pa
     assert found["groups"]["mote_all"]["acc,none"] == found["results"]["mote_choice"]["acc,none"]
     with pytest.raises(SystemExit):
         main(["eval", model.path, "--tasks", "mote_all", *map(str, folders)])
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["mote_all", "-"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["mote_all", "mote_choice"]
 
 
 def test_a_prefix_can_be_given(model):
