@@ -21,7 +21,7 @@ def make_dithered(gguf: Path, folder: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(
         gguf.parent, **where, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
     )
-    left_out = ("quantization_config", "_name_or_path", "model_type", "dtype")
+    left_out = ("quantization_config", "_name_or_path", "model_type", "dtype", "architectures")
     fields = {name: value for name, value in model.config.to_dict().items() if name not in left_out}
     config = LlamaConfig(**fields, dtype="bfloat16", architectures=["LlamaForCausalLM"])
     generator = torch.Generator().manual_seed(0)
