@@ -74,10 +74,10 @@ TEST(OptionSet, unknown_options_and_those_of_other_scopes_are_refused) {
     }
   }
   OptionSet options(static_cast<int32_t>(OptionScope::kModel));
-  EXPECT_EQ(
-      options.set("top_p", "1").message(),
-      "there is no option 'top_p' here, it is one of a generation: must be one of backend, cache_dir, name, mmap, "
-      "sigbus_handler");
+  EXPECT_EQ(options.set("top_p", "1").message(),
+            "there is no option 'top_p' here, it is one of a generation: must be one of backend, cache_dir, "
+            "weights_file, name, mmap, "
+            "sigbus_handler");
   EXPECT_EQ(options.set("", "1").message().find("there is no option '': must be one of "), 0u);
   std::string longest;
   for (int i = 0; i < 100; ++i) longest += "\xE2\x82\xAC";
