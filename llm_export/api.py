@@ -68,6 +68,7 @@ def export(
     output: str | Path | None = None,
     *,
     recipe: str | None = None,
+    requantize: bool = False,
     group_size: int | str = 32,
     embedding_bits: int = 8,
     inputs: str = "rotated",
@@ -89,6 +90,7 @@ def export(
     recipe, group_size, embedding_bits, inputs, overrides: docs/quantization.md; an override is
         `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, unless what
         follows is given, else "8da4w"
+    requantize: what is stored quantized is quantized a second time, with the recipe; recipe None: "8da4w"
     calibration: a text, or a `.jsonl` of conversations, on which the rounding of weights is chosen; "default": a sample
     target_bits: of a weight on average; each gets the bits with which predictions of that text lose least
     backends: ways to run the file, the best first: "xnnpack,cpu" or [XnnpackBackend(...), "cpu"]; the CPU runs what a
@@ -111,7 +113,7 @@ def export(
         target_bits,
         Path(weights_file) if weights_file is not None else None,
     )
-    _check_rounding(recipe, calibration, target_bits)
+    _check_rounding(recipe, requantize, calibration, target_bits)
     choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
@@ -120,9 +122,10 @@ def export(
             checkpoint = open_checkpoint(
                 source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
             )
-            if recipe is None:
+            if recipe is None and not requantize:
                 how = _kept_if_quantized(checkpoint, how)
-            notes = [*_source_notes(checkpoint, how.recipe), *_check_tokenizer(checkpoint, tokenizer is not False)]
+            notes = _source_notes(checkpoint, how.recipe, requantize)
+            notes += _check_tokenizer(checkpoint, tokenizer is not False)
         written = _write_checked(checkpoint, how, new, progress)
     return ExportReport(
         path=path,
@@ -142,8 +145,11 @@ def export(
     )
 
 
-def _check_rounding(recipe: str | None, calibration: str | Path | None, target_bits: float | None) -> None:
-    for name, value in (("calibration", calibration), ("target_bits", target_bits)):
+def _check_rounding(
+    recipe: str | None, requantize: bool, calibration: str | Path | None, target_bits: float | None
+) -> None:
+    given = {"requantize": requantize or None, "calibration": calibration, "target_bits": target_bits}
+    for name, value in given.items():
         if value is not None and recipe in ("none", *KEEPING):
             raise ArgumentError(f"{name} = {value}: recipe = '{recipe}' rounds no weight: must be another recipe")
     if target_bits is not None and not 2 <= target_bits <= 9:
@@ -195,22 +201,30 @@ def _kept_if_quantized(checkpoint: Checkpoint, how: _How) -> _How:
     weights = checkpoint.weights
     if how.calibration is not None or how.target_bits is not None or not weights.is_quantized():
         return how
-    found = {stored.name for name in weights.names() if (stored := weights.stored_as(name)) and stored.format is None}
+    found = {
+        name: stored for name in weights.names() if (stored := weights.stored_as(name)) and stored.format is None
+    }
     if found and checkpoint.folder.is_dir():
+        first, stored = next(iter(found.items()))
         raise FileError(
-            f"{checkpoint.folder}: its weights are {', '.join(sorted(found))}, which no tiles hold as they are: give "
-            "--recipe, which quantizes them a second time, or --recipe none, which keeps their values"
+            f"{weights.file_of(first)}: {stored.why}. So {_counted(len(found), 'weight')} ({stored.name}) cannot be "
+            f"kept as stored: --requantize quantizes what is stored a second time, with --recipe or {how.recipe.name}; "
+            "--recipe none keeps the values"
         )
     return replace(how, recipe=replace(how.recipe, name="stored"))
 
 
-def _source_notes(checkpoint: Checkpoint, recipe: Recipe) -> list[str]:
-    if recipe.name == "none" or recipe.name in KEEPING or not checkpoint.weights.is_quantized():
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _source_notes(checkpoint: Checkpoint, recipe: Recipe, requantize: bool) -> list[str]:
+    if not checkpoint.weights.is_quantized():
+        return [f"{checkpoint.folder.name} holds no quantized weights: --requantize does nothing"] if requantize else []
+    if recipe.name == "none" or recipe.name in KEEPING:
         return []
-    return [
-        f"{checkpoint.folder.name} holds quantized weights, which {recipe.name} quantizes a second time; without "
-        "--recipe they stay as they are"
-    ]
+    kept = "" if requantize else "; without --recipe they stay as they are, where tiles hold them"
+    return [f"{checkpoint.folder.name} holds quantized weights, which {recipe.name} quantizes a second time{kept}"]
 
 
 def _check_tokenizer(checkpoint: Checkpoint, wanted: bool) -> list[str]:

@@ -80,6 +80,11 @@ Examples:
     "quantized; see docs/quantization.md.  [default: 8da4w, or stored for a quantized checkpoint]",
 )
 @click.option(
+    "--requantize",
+    is_flag=True,
+    help="Quantize a second time what the checkpoint stores quantized, with --recipe or 8da4w.",
+)
+@click.option(
     "--group-size",
     default="32",
     show_default=True,

@@ -50,6 +50,7 @@ class StoredAs:
     bits: float  # of a weight, scales included
     format: StoredFormat | None  # None: tiles do not hold its numbers
     is_transposed: bool = False  # the rows of the format are columns of the module's weight
+    why: str = ""  # with no format: what stands against it and what tiles hold, for messages
 
 
 class StoredRows(NamedTuple):

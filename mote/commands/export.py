@@ -17,9 +17,9 @@ from mote.units import human_bytes
 
 
 def run(
-    checkpoint, output, recipe, group_size, embedding_bits, inputs, overrides, calibration, target_bits, backends,
-    check, tokenizer, no_tokenizer, embed, weights_file, revision, subfolder, local_files_only, trust_remote_code,
-    verbose, quiet, as_json, debug,
+    checkpoint, output, recipe, requantize, group_size, embedding_bits, inputs, overrides, calibration, target_bits,
+    backends, check, tokenizer, no_tokenizer, embed, weights_file, revision, subfolder, local_files_only,
+    trust_remote_code, verbose, quiet, as_json, debug,
 ):  # fmt: skip
     end_on_signals()
     show_progress = False if quiet else sys.stderr.isatty()
@@ -31,10 +31,11 @@ def run(
     if tokenizer and no_tokenizer:
         raise ArgumentError(f"--tokenizer {tokenizer} and --no-tokenizer: must be one of them")
     report = export(
-        checkpoint, output, recipe=recipe, group_size=parse_group_size(group_size), embedding_bits=embedding_bits,
-        inputs=inputs, overrides=overrides, calibration=calibration, target_bits=target_bits, backends=backends,
-        check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed, weights_file=weights_file, revision=revision,
-        show_progress=show_progress, subfolder=subfolder, local_files_only=local_files_only,
+        checkpoint, output, recipe=recipe, requantize=requantize, group_size=parse_group_size(group_size),
+        embedding_bits=embedding_bits, inputs=inputs, overrides=overrides, calibration=calibration,
+        target_bits=target_bits, backends=backends, check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed,
+        weights_file=weights_file, revision=revision, show_progress=show_progress, subfolder=subfolder,
+        local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
     if as_json:

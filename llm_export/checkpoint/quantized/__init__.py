@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from llm_export.checkpoint.quantized.bitsandbytes import read_bitsandbytes
 from llm_export.checkpoint.quantized.compressed import read_compressed
+from llm_export.checkpoint.quantized.float8 import read_float8
 from llm_export.checkpoint.quantized.gptq import read_gptq
 from llm_export.checkpoint.quantized.mxfp4 import read_mxfp4
 from llm_export.checkpoint.quantized.packed import QuantizedFiles
-from llm_export.checkpoint.quantized.values import read_bitsandbytes, read_float8
 from llm_export.checkpoint.weights import SafetensorsFiles
 from llm_export.errors import UnsupportedError
 

@@ -15,13 +15,12 @@ from llm_export.checkpoint.quantized.packed import (
     ExactWeight,
     PackedWeight,
     expect,
+    group_format,
     of_rows,
-    row_format,
-    tile_group,
     unpack_bits,
 )
 from llm_export.checkpoint.weights import SafetensorsFiles
-from llm_export.errors import FileError, UnsupportedError
+from llm_export.errors import FileError
 from llm_export.program.specs import StoredFormat, StoredRows, TileScales
 
 PARTS = ("qweight", "qzeros", "scales", "g_idx")
@@ -32,9 +31,10 @@ AWQ_PLACES = [AWQ_ORDER.index(i) for i in range(8)]
 
 @dataclass(frozen=True)
 class GroupedIntegers(ExactWeight):
-    """scale * (digit - zero point), in groups of `group` columns."""
+    """scale * (digit - zero point), in groups of `group` columns, or those that `order` gives to each column."""
 
     group: int = 0
+    order: Tensor | None = None  # int64 [K]: the group of each column
     zero_offset: int = 0  # what is added to stored zero points
     is_awq: bool = False
 
@@ -57,11 +57,15 @@ class GroupedIntegers(ExactWeight):
         if self.format.scales.of_rows:
             ones, rows = of_rows(scales, self.shape[1] // self.format.group_size)
             return StoredRows(digits.contiguous(), ones, row_scales=rows)
-        repeats = self.group // self.format.group_size
-        lows = (middle - zeros).to(torch.int8).repeat_interleave(repeats, 1)
-        scales = scales.to(torch.float16).repeat_interleave(repeats, 1)
-        has_zeros = self.format.scales.offset == "zero"
-        return StoredRows(digits.contiguous(), scales, lows=lows if has_zeros else None)
+        scales = self._spread(scales.to(torch.float32 if self.why else torch.float16))
+        lows = self._spread(middle - zeros) if self.format.scales.offset == "zero" else None
+        return StoredRows(digits.contiguous(), scales, lows=lows if self.why or lows is None else lows.to(torch.int8))
+
+    def _spread(self, groups: Tensor) -> Tensor:
+        """Of the groups that the weight has to those that its format has."""
+        if self.order is not None:
+            return groups[:, self.order]
+        return groups.repeat_interleave(self.group // self.format.group_size, 1)
 
     def _read(self, part: str) -> Tensor:
         return self.files.read(f"{self.prefix}.{part}")
@@ -81,7 +85,7 @@ def read_gptq(files: SafetensorsFiles, config: dict, model_type: str) -> tuple[d
         accepted = "4" if is_awq else ", ".join(map(str, BITS))
         raise FileError(f"{place}: quantization_config.bits = {bits!r}: must be {accepted}")
     if not isinstance(group, int) or group < -1 or group == 0:
-        raise FileError(f"{place}: quantization_config.group_size = {group!r}: must be -1 or a multiple of 32")
+        raise FileError(f"{place}: quantization_config.group_size = {group!r}: must be -1 or what divides the columns")
     version = config.get("version", "gemm") if is_awq else config.get("checkpoint_format", "gptq")
     if version not in (("gemm",) if is_awq else ("gptq", "gptq_v2")):
         field = "version" if is_awq else "checkpoint_format"
@@ -95,13 +99,11 @@ def read_gptq(files: SafetensorsFiles, config: dict, model_type: str) -> tuple[d
         if leaf != "qweight":
             continue
         weight = _weight(files, prefix, bits, group, is_awq, place)
-        weights[f"{prefix}.weight"] = replace(weight, zero_offset=0 if is_awq or version == "gptq_v2" else 1)
+        weight = replace(weight, zero_offset=0 if is_awq or version == "gptq_v2" else 1)
+        weights[f"{prefix}.weight"] = _in_order(_without_zeros(weight))
         parts += [f"{prefix}.{part}" for part in PARTS]
     if not weights:
         raise FileError(f"{files.place}: has no tensor '*.qweight', which quantization_config asks for")
-    for name, weight in weights.items():
-        weights[name] = _without_zeros(weight)
-        _refuse_order(weight, model_type)
     return weights, parts
 
 
@@ -116,38 +118,41 @@ def _weight(files, prefix: str, bits: int, group: int, is_awq: bool, place: str)
         )
     expect(files, f"{prefix}.scales", (columns // group, rows), torch.float16, torch.bfloat16, torch.float32)
     expect(files, f"{prefix}.qzeros", (columns // group, rows // per_word), torch.int32)
-    tiles = tile_group(group, columns, place)
     scale_bits = (16 + bits) / group
     return GroupedIntegers(
         files, prefix, f"{prefix}.qweight", (rows, columns), "AWQ" if is_awq else "GPTQ", bits + scale_bits,
-        StoredFormat(bits, tiles, TileScales(tiles, "zero")), group=group, is_awq=is_awq,
+        StoredFormat(bits, group, TileScales(group, "zero")), group=group, is_awq=is_awq,
     )  # fmt: skip
 
 
 def _without_zeros(weight: GroupedIntegers) -> GroupedIntegers:
-    """The weight without zero points if all are in the middle, with scales of rows if those are no float16."""
+    """The weight in the format of tiles: without zero points if all are in the middle."""
     bits = weight.format.bits
     zeros = unpack_bits(weight._read("qzeros"), bits).to(torch.int16) + weight.zero_offset
-    scales = weight._read("scales")
-    fits_half = scales.dtype == torch.float16 or bool((scales.to(torch.float16).float() == scales.float()).all())
-    symmetric = bool((zeros == 1 << (bits - 1)).all())
-    if symmetric and scales.shape[0] == 1:
-        return replace(weight, format=row_format(bits, weight.format.group_size))
-    if not fits_half:
+    offset = "none" if bool((zeros == 1 << (bits - 1)).all()) else "zero"
+    format, why = group_format(
+        bits, weight.group, weight.shape[1], weight._read("scales"), f"{weight.prefix}.scales", offset
+    )
+    if bits == 8 and bool((zeros == 0).any()):
+        why = why or f"tensor '{weight.prefix}.qzeros' has zero points of 0: tiles of 8 bits hold 1 to 256"
+    return replace(weight, format=format, why=why)
+
+
+def _in_order(weight: GroupedIntegers) -> GroupedIntegers:
+    """The weight with the groups that g_idx gives to its columns. Errors: FileError if there are no such groups"""
+    name, files, columns = f"{weight.prefix}.g_idx", weight.files, weight.shape[1]
+    if weight.is_awq or name not in files.names():
+        return weight
+    expect(files, name, (columns,), torch.int32)
+    order = files.read(name).long()
+    if torch.equal(order, torch.arange(columns) // weight.group):
+        return weight
+    groups = columns // weight.group
+    if order.min() < 0 or order.max() >= groups:
         raise FileError(
-            f"{weight.files.path(weight.name)}: tensor '{weight.prefix}.scales': must be what float16 holds"
+            f"{files.path(name)}: tensor '{name}' has groups {int(order.min())} to {int(order.max())}: "
+            f"must be 0 to {groups - 1}"
         )
-    tiles = weight.format.group_size
-    return replace(weight, format=StoredFormat(bits, tiles, TileScales(tiles, "none" if symmetric else "zero")))
-
-
-def _refuse_order(weight: GroupedIntegers, model_type: str) -> None:
-    name = f"{weight.prefix}.g_idx"
-    if weight.is_awq or name not in weight.files.names():
-        return
-    expect(weight.files, name, (weight.shape[1],), torch.int32)
-    if not torch.equal(weight.files.read(name).long(), torch.arange(weight.shape[1]) // weight.group):
-        raise UnsupportedError(
-            model_type, "its GPTQ weights have their columns in another order (desc_act)",
-            "Export a checkpoint that was quantized with desc_act false, or the unquantized one",
-        )  # fmt: skip
+    why = f"tensor '{name}' has columns in another order (desc_act): tiles hold them in the order of their groups"
+    offset = TileScales(1, weight.format.scales.offset)
+    return replace(weight, format=StoredFormat(weight.format.bits, 1, offset), why=why, order=order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from llm_export.checkpoint.weights import SafetensorsFiles
 from llm_export.errors import FileError
 from llm_export.program.formats import GROUP_SIZES
 from llm_export.program.specs import StoredAs, StoredFormat, StoredRows, TileScales
-from llm_export.program.stored import dequantize
+from llm_export.program.stored import codes, dequantize
 
 
 class PackedWeight(Protocol):
@@ -35,7 +35,10 @@ class PackedWeight(Protocol):
 
 @dataclass(frozen=True)
 class ExactWeight:
-    """A weight whose numbers tiles hold: what it stands for is what its stored rows do."""
+    """A weight of integers: what it stands for is what its stored rows do.
+
+    why: what keeps tiles from holding it, "" for nothing; `format` then is one that no file has
+    """
 
     files: SafetensorsFiles
     prefix: str  # of the names of its tensors
@@ -44,15 +47,24 @@ class ExactWeight:
     kind: str
     bits: float
     format: StoredFormat
+    why: str = field(default="", kw_only=True)
 
     def stored_as(self) -> StoredAs:
-        return StoredAs(self.kind, self.bits, self.format)
+        return StoredAs(self.kind, self.bits, None if self.why else self.format, why=self.why)
 
     def values(self, start: int, stop: int) -> Tensor:
-        return dequantize(self.stored_rows(start, stop), self.format)
+        rows = self.stored_rows(start, stop)
+        return _values(rows, self.format) if self.why else dequantize(rows, self.format)
 
     def stored_rows(self, start: int, stop: int) -> StoredRows:
         raise NotImplementedError
+
+
+def _values(rows: StoredRows, format: StoredFormat) -> Tensor:
+    """(code + low) * scale, rounded once, of scales of any dtype."""
+    numbers = codes(rows, format).unflatten(1, (rows.scales.shape[1], -1))
+    numbers = numbers if rows.lows is None else numbers + rows.lows[..., None]
+    return (numbers.to(torch.float32) * rows.scales.to(torch.float32)[..., None]).flatten(1)
 
 
 @dataclass(frozen=True)
@@ -144,12 +156,21 @@ def expect(files: SafetensorsFiles, name: str, shape: tuple[int | None, ...], *d
     return tuple(meta.shape)
 
 
-def tile_group(size: int, columns: int, place: str) -> int:
-    """Returns the group size of tiles for groups of `size` columns. Errors: FileError"""
-    fitting = [group for group in GROUP_SIZES if size % group == 0 and columns % group == 0]
-    if not fitting:
-        raise FileError(f"{place}: group_size = {size} of {columns} columns: must be a multiple of {GROUP_SIZES[0]}")
-    return fitting[-1]
+def group_format(
+    bits: int, group: int, columns: int, scales: Tensor, name: str, offset: str
+) -> tuple[StoredFormat, str]:
+    """Returns how tiles hold groups of `group` columns, and what keeps them from it; see ExactWeight.
+
+    scales: all of the weight, in any order   name: of their tensor
+    """
+    fitting = [size for size in GROUP_SIZES if group % size == 0]
+    tiles = fitting[-1] if fitting else group
+    if fitting and group == columns and offset == "none":
+        return row_format(bits, tiles), ""
+    why = "" if fitting else f"group_size = {group}: tiles hold multiples of {GROUP_SIZES[0]}"
+    if not why and halves(scales) is None:
+        why = f"tensor '{name}' has scales that float16 rounds: tiles hold float16"
+    return StoredFormat(bits, tiles, TileScales(tiles, offset)), why
 
 
 def unpack_bits(packed: Tensor, bits: int) -> Tensor:

@@ -17,7 +17,7 @@ from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 import llm_export.api
 from llm_export.capture import build_model
 from llm_export.checkpoint import Checkpoint, open_checkpoint
-from llm_export.errors import FileError, UnsupportedError
+from llm_export.errors import ArgumentError, FileError, UnsupportedError
 from tests.llm_export.program_reader import read_program
 
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
@@ -64,13 +64,18 @@ class Written:
     def save(self) -> None:
         save_file(self.tensors, self.folder / "model.safetensors")
         path = self.folder / "config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": self.config}))
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": self.config}, default=str))
 
     def digits(self, *shape: int, high: int) -> Tensor:
         return torch.randint(0, high, shape, generator=self.generator)
 
     def scales(self, *shape: int, dtype=torch.float16) -> Tensor:
         return (0.002 + 0.004 * torch.rand(*shape, generator=self.generator)).to(dtype)
+
+    def order(self, columns: int, group: int) -> Tensor:
+        """The group of each column."""
+        order = torch.arange(columns) // group
+        return order[torch.randperm(columns, generator=self.generator)] if self.config.get("desc_act") else order
 
     def add(self, prefix: str, weight: Tensor) -> None:
         method = self.config["quant_method"]
@@ -85,12 +90,13 @@ class Written:
         zeros = self.digits(columns // group, rows, high=1 << bits)
         if self.config["sym"]:
             zeros = torch.full_like(zeros, (1 << (bits - 1)) - 1)
-        scales = self.scales(columns // group, rows)
+        scales = self.scales(columns // group, rows, dtype=self.config.get("scales", torch.float16))
+        order = self.order(columns, group)
         self.tensors |= {
             f"{prefix}.qweight": along(digits, bits), f"{prefix}.qzeros": along(zeros.T, bits).T.contiguous(),
-            f"{prefix}.scales": scales, f"{prefix}.g_idx": (torch.arange(columns) // group).int(),
+            f"{prefix}.scales": scales, f"{prefix}.g_idx": order.int(),
         }  # fmt: skip
-        each = (digits - (zeros + 1).repeat_interleave(group, 0)) * scales.float().repeat_interleave(group, 0)
+        each = (digits - (zeros + 1)[order]) * scales.float()[order]
         self.expected[f"{prefix}.weight"] = each.T
 
     def awq(self, prefix: str, rows: int, columns: int) -> None:
@@ -118,8 +124,10 @@ class Written:
             f"{prefix}.weight_packed": pack_to_int32(codes, bits), f"{prefix}.weight_scale": scales,
             f"{prefix}.weight_shape": torch.tensor([rows, columns]),
         }  # fmt: skip
-        shifted = codes.float() - zeros.float().repeat_interleave(group, 1)
-        self.expected[f"{prefix}.weight"] = shifted * scales.float().repeat_interleave(group, 1)
+        order = self.order(columns, group)
+        if self.config.get("desc_act"):
+            self.tensors[f"{prefix}.weight_g_idx"] = order.int()
+        self.expected[f"{prefix}.weight"] = (codes.float() - zeros.float()[:, order]) * scales.float()[:, order]
 
     def int_quantized(self, prefix: str, rows: int, columns: int) -> None:
         codes = (self.digits(rows, columns, high=256) - 128).to(torch.int8)
@@ -129,9 +137,17 @@ class Written:
 
     def float_quantized(self, prefix: str, rows: int, columns: int) -> None:
         codes = torch.randn(rows, columns, generator=self.generator).to(torch.float8_e4m3fn)
-        scales = self.scales(rows, 1, dtype=torch.bfloat16)
+        weights = self.config["config_groups"]["group_0"]["weights"]
+        shapes = {"tensor": (1, 1), "channel": (1, columns), "block": weights.get("block_structure")}
+        high, wide = shapes[weights["strategy"]]
+        if weights["strategy"] == "tensor":
+            scales = self.scales(1, dtype=torch.bfloat16)
+            blocks = scales.float()
+        else:
+            scales = self.scales(-(-rows // high), -(-columns // wide), dtype=torch.bfloat16)
+            blocks = scales.float().repeat_interleave(high, 0)[:rows].repeat_interleave(wide, 1)[:, :columns]
         self.tensors |= {f"{prefix}.weight": codes, f"{prefix}.weight_scale": scales}
-        self.expected[f"{prefix}.weight"] = codes.float() * scales.float()
+        self.expected[f"{prefix}.weight"] = codes.float() * blocks
 
     def fp8(self, prefix: str, rows: int, columns: int) -> None:
         codes = torch.randn(rows, columns, generator=self.generator).to(torch.float8_e4m3fn)
@@ -142,6 +158,9 @@ class Written:
         self.expected[f"{prefix}.weight"] = codes.float() * blocks
 
     def bitsandbytes(self, prefix: str, rows: int, columns: int) -> None:
+        if self.config.get("load_in_8bit"):
+            self.int8_rows(prefix, rows, columns)
+            return
         name, block, nested = f"{prefix}.weight", 64, 256
         codes, numbers = self.digits(rows * columns, high=16), torch.linspace(-1, 1, 16)
         scales = self.digits(rows * columns // block, high=256)
@@ -156,6 +175,14 @@ class Written:
         }  # fmt: skip
         absmax = table[scales] * outer.repeat_interleave(nested)[: len(scales)] + state["nested_offset"]
         self.expected[name] = (numbers[codes] * absmax.repeat_interleave(block)).view(rows, columns)
+
+
+    def int8_rows(self, prefix: str, rows: int, columns: int) -> None:
+        codes = (self.digits(rows, columns, high=255) - 127).to(torch.int8)
+        largest = self.scales(rows, dtype=torch.float32) * 127
+        layout = torch.zeros((), dtype=torch.uint8)
+        self.tensors |= {f"{prefix}.weight": codes, f"{prefix}.SCB": largest, f"{prefix}.weight_format": layout}
+        self.expected[f"{prefix}.weight"] = codes.float() * (largest / 127)[:, None]
 
 
 def compressed(format: str, **weights) -> dict:
@@ -178,12 +205,27 @@ EXACT = {
     "w4a16 asymmetric": compressed("pack-quantized", symmetric=False, group_size=64),
     "w8a16": compressed("pack-quantized", num_bits=8),
     "w8a8": compressed("int-quantized", num_bits=8, group_size=None, strategy="channel"),
+    "llm.int8": {"quant_method": "bitsandbytes", "load_in_8bit": True, "load_in_4bit": False},
 }
+FP8 = compressed("float-quantized", num_bits=8, type="float", strategy="channel")
 VALUES = {
-    "fp8 channels": compressed("float-quantized", num_bits=8, type="float", strategy="channel"),
+    "gptq desc_act": GPTQ | {"desc_act": True},
+    "gptq desc_act symmetric": GPTQ | {"desc_act": True, "sym": True},
+    "gptq groups of 16": GPTQ | {"group_size": 16},
+    "gptq scales of float32": GPTQ | {"scales": torch.float32},
+    "w4a16 actorder": compressed("pack-quantized", symmetric=False) | {"desc_act": True},
+    "fp8 channels": FP8,
+    "fp8 tensors": compressed("float-quantized", num_bits=8, type="float", strategy="tensor"),
+    "fp8 blocks of compressed-tensors": compressed(
+        "float-quantized", num_bits=8, type="float", strategy="block", block_structure=[64, 96]
+    ),
     "fp8 blocks": {"quant_method": "fp8", "weight_block_size": [64, 96]},
     "nf4": {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
+
+
+def as_bytes(fields: dict) -> Tensor:
+    return torch.tensor(list(json.dumps(fields).encode()), dtype=torch.uint8)
 
 
 def opened(folder: Path) -> Checkpoint:
@@ -222,12 +264,12 @@ def test_what_tiles_hold_is_kept_as_it_is(write, tmp_path, config, recipe):
 @pytest.mark.parametrize("config", VALUES.values(), ids=VALUES)
 def test_what_tiles_do_not_hold_wants_a_recipe(write, tmp_path, config):
     written = write(config)
-    with pytest.raises(FileError, match="no tiles hold as they are: give --recipe"):
+    with pytest.raises(FileError, match=r"model.safetensors: (tensor|group_size).*: tiles hold .*--requantize quanti"):
         llm_export.api.export(written.folder, tmp_path / "out.mote", tokenizer=False)
     report = llm_export.api.export(written.folder, tmp_path / "out.mote", recipe="none", tokenizer=False, check="full")
     assert report.check.max_relative_error < 1e-4
-    report = llm_export.api.export(written.folder, tmp_path / "out.mote", recipe="8da8w", tokenizer=False)
-    assert "quantizes a second time" in report.notes[0]
+    report = llm_export.api.export(written.folder, tmp_path / "out.mote", requantize=True, tokenizer=False)
+    assert report.notes == [f"{tmp_path.name} holds quantized weights, which 8da4w quantizes a second time"]
 
 
 def test_experts_of_mxfp4_are_kept_as_they_are(tmp_path):
@@ -265,14 +307,14 @@ def test_experts_of_mxfp4_are_kept_as_they_are(tmp_path):
     [
         (GPTQ, {"bits": 3}, r"quantization_config.bits = 3: must be 2, 4, 8"),
         (GPTQ, {"group_size": 48}, r"quantization_config.group_size = 48: must divide"),
-        (GPTQ, {"group_size": 0}, r"quantization_config.group_size = 0: must be -1 or a multiple of 32"),
+        (GPTQ, {"group_size": 0}, r"quantization_config.group_size = 0: must be -1 or what divides"),
         (GPTQ, {"checkpoint_format": "marlin"}, r"checkpoint_format = 'marlin': must be gptq or gptq_v2"),
         (AWQ, {"version": "gemv"}, r"quantization_config.version = 'gemv': must be gemm"),
         (GPTQ, {"group_size": 128}, r"scales' is float16 .*: must be float16 or bfloat16 or float32 \[2, "),
         (AWQ, {"bits": 8}, r"quantization_config.bits = 8: must be 4"),
         (VALUES["fp8 blocks"], {"weight_block_size": [0, 1]}, r"weight_block_size = \[0, 1\]: must be two sizes"),
         (VALUES["fp8 blocks"], {"weight_block_size": [32, 32]}, r"weight_scale_inv' is float32 .*: must be"),
-        (VALUES["nf4"], {"load_in_4bit": False}, r"load_in_4bit = False: must be true"),
+        (VALUES["nf4"], {"load_in_4bit": False}, r"load_in_4bit = False, load_in_8bit = None: one of them must be"),
         (EXACT["w4a16"], {"config_groups": {}}, r"config_groups has no weights: must describe them"),
     ],
 )
@@ -300,13 +342,68 @@ def test_a_method_that_is_not_read_is_refused_by_name(write, config, message):
         open_checkpoint(written.folder)
 
 
-def test_columns_in_another_order_are_refused_by_name(write):
+def test_requantizing_takes_the_recipe_that_is_given_and_what_tiles_would_hold_too(write, tmp_path):
     written = write(GPTQ)
-    name = next(name for name in written.tensors if name.endswith("g_idx"))
-    written.tensors[name] = written.tensors[name].flip(0).contiguous()
+    out = tmp_path / "out.mote"
+    llm_export.api.export(written.folder, out, requantize=True, recipe="8da6w", tokenizer=False, check="off")
+    weights = read_program(out).planned.program.weights
+    assert {spec.bits for spec in weights if spec.bits} == {6, 8}
+    assert all(spec.scales is None for spec in weights)
+
+
+def test_requantizing_without_what_it_needs_is_refused_or_noted(write, tmp_path):
+    written = write(GPTQ)
+    with pytest.raises(ArgumentError, match="requantize = True: recipe = 'stored' rounds no weight"):
+        llm_export.api.export(written.folder, tmp_path / "out.mote", requantize=True, recipe="stored")
+    plain_model().save_pretrained(tmp_path / "plain")
+    out = tmp_path / "out.mote"
+    report = llm_export.api.export(tmp_path / "plain", out, requantize=True, tokenizer=False, check="off")
+    assert report.notes == ["plain holds no quantized weights: --requantize does nothing"]
+
+
+@pytest.mark.parametrize(
+    "config, leaf, change, message",
+    [
+        (GPTQ, "g_idx", lambda t: t + 9, r"g_idx' has groups 9 to 12: must be 0 to 3"),
+        (GPTQ, "g_idx", lambda t: t[:-1], r"g_idx' is int32 .*: must be int32 \[256\]"),
+        (GPTQ, "scales", lambda t: t.int(), r"scales' is int32 .*: must be float16 or bfloat16 or float32"),
+        (GPTQ, "qzeros", lambda t: t[:, :-1].contiguous(), r"qzeros' is int32 .*: must be int32"),
+        (VALUES["w4a16 actorder"], "weight_g_idx", lambda t: t * 0, r"weight_g_idx': must have each of 0 to 7 32 t"),
+        (VALUES["w4a16 actorder"], "zero_point", lambda t: t[:1], r"weight_zero_point' is int32 .*: must be"),
+        (FP8, "weight_scale", lambda t: t[:3], r"weight_scale' is bfloat16 \[3, 1\]: must be .* \[128, 1\]"),
+        (FP8, "weight_scale", lambda t: t.int(), r"weight_scale' is int32 .*: must be bfloat16 or float16"),
+        (EXACT["llm.int8"], "SCB", lambda t: t[:3], r"SCB' is float32 \[3\]: must be float32 \[128\]"),
+        (EXACT["llm.int8"], "weight_format", lambda t: t + 2, r"weight_format' = \[2\]: must be \[0\], whole rows"),
+        (VALUES["nf4"], "absmax", lambda t: t[:3], r"absmax' is uint8 \[3\]: must be"),
+        (VALUES["nf4"], "nested_absmax", lambda t: t[:0], r"nested_absmax' is float32 \[0\]: must be float32"),
+        (VALUES["nf4"], "weight.quant_map", lambda t: t[:15], r"quant_map' is float32 \[15\]: must be float32 \[16\]"),
+        (VALUES["nf4"], "proj.weight", lambda t: t[:15], r"has 15 bytes: must have 16384 for 4 bits of 128 x 256"),
+        (VALUES["nf4"], "__nf4", lambda t: t[:15], r"__\*': must be there, and JSON"),
+        (VALUES["nf4"], "__nf4", lambda t: as_bytes({"shape": [128, 128], "blocksize": 0}), r"blocksize = 0: must be"),
+        (VALUES["nf4"], "__nf4", lambda t: as_bytes({"shape": [-1], "blocksize": 64}), r"shape = \[-1\]: must be two"),
+    ],
+)  # fmt: skip
+def test_a_tensor_that_does_not_fit_is_refused(write, config, leaf, change, message):
+    written = write(config)
+    name = min(name for name in written.tensors if name.endswith(leaf) and "_proj" in name)
+    written.tensors[name] = change(written.tensors[name])
     written.save()
-    with pytest.raises(UnsupportedError, match="desc_act"):
-        open_checkpoint(written.folder)
+    with pytest.raises(FileError, match=message):
+        opened(written.folder)
+
+
+def test_a_zero_point_that_no_byte_holds_is_not_kept(write, tmp_path):
+    written = write(EXACT["gptq 8 bits"] | {"checkpoint_format": "gptq_v2"})
+    name = min(name for name in written.tensors if name.endswith("qzeros"))
+    written.tensors[name][:] = 0
+    written.save()
+    with pytest.raises(FileError, match="qzeros' has zero points of 0: tiles of 8 bits hold 1 to 256"):
+        llm_export.api.export(written.folder, tmp_path / "out.mote", tokenizer=False)
+    prefix = name.removesuffix("qzeros")
+    each = opened(written.folder).weights.read(f"{prefix}weight")
+    digits = written.tensors[f"{prefix}qweight"].T.contiguous().view(torch.uint8)
+    scales = written.tensors[f"{prefix}scales"].float().repeat_interleave(64, 0).T
+    assert torch.equal(each, digits.float() * scales)
 
 
 @pytest.mark.parametrize("part", ["qweight", "qzeros", "scales"])
