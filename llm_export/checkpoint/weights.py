@@ -109,6 +109,10 @@ class SafetensorsFiles:
         self._files = files
         self.place = next(iter(self._handles)).parent
 
+    def metadata(self) -> dict[str, str]:
+        """What the headers of the files say beside their tensors."""
+        return {name: text for handle in self._handles.values() for name, text in (handle.metadata() or {}).items()}
+
     def names(self) -> Iterable[str]:
         return self._files
 

@@ -8,6 +8,7 @@ from llm_export.checkpoint.quantized.float8 import read_float8
 from llm_export.checkpoint.quantized.gptq import read_gptq
 from llm_export.checkpoint.quantized.mxfp4 import read_mxfp4
 from llm_export.checkpoint.quantized.packed import QuantizedFiles
+from llm_export.checkpoint.quantized.torchao import read_torchao
 from llm_export.checkpoint.weights import SafetensorsFiles
 from llm_export.errors import UnsupportedError
 
@@ -18,6 +19,7 @@ READERS = {
     "mxfp4": read_mxfp4,
     "fp8": read_float8,
     "bitsandbytes": read_bitsandbytes,
+    "torchao": read_torchao,
 }
 
 
