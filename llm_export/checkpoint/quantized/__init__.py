@@ -6,6 +6,7 @@ from llm_export.checkpoint.quantized.bitsandbytes import read_bitsandbytes
 from llm_export.checkpoint.quantized.compressed import read_compressed
 from llm_export.checkpoint.quantized.float8 import read_float8
 from llm_export.checkpoint.quantized.gptq import read_gptq
+from llm_export.checkpoint.quantized.hqq import read_hqq
 from llm_export.checkpoint.quantized.mxfp4 import read_mxfp4
 from llm_export.checkpoint.quantized.packed import QuantizedFiles
 from llm_export.checkpoint.quantized.torchao import read_torchao
@@ -20,6 +21,7 @@ READERS = {
     "fp8": read_float8,
     "bitsandbytes": read_bitsandbytes,
     "torchao": read_torchao,
+    "hqq": read_hqq,
 }
 
 

@@ -156,7 +156,7 @@ def test_a_config_that_does_not_fit_is_refused(write, config, changed, message):
 @pytest.mark.parametrize(
     "config, message",
     [
-        ({"quant_method": "hqq"}, "already quantized \\(hqq\\)"),
+        ({"quant_method": "aqlm"}, "already quantized \\(aqlm\\)"),
         ({"quant_method": "compressed-tensors", "format": "marlin-24", "config_groups": {"g": {"weights": {}}}}, ""),
         ({}, "already quantized \\(unknown\\)"),
     ],
