@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -217,9 +217,12 @@ class WeightReader:
         return any(self.stored_as(name) is not None for name in self.names())
 
     def stored_as(self, name: str) -> StoredAs | None:
-        """Returns how a quantized weight is stored; None for one that is not, or that a conversion makes."""
+        """Returns how a quantized weight is stored, without a format if a conversion makes it; None if it is not."""
         group = self._groups[name]
-        return None if group.converter is not None else self._files.stored_as(group.sources[0][1])
+        found = self._files.stored_as(group.sources[0][1])
+        if found is None or group.converter is None:
+            return found
+        return replace(found, format=None, why=f"tensor '{group.sources[0][1]}' is one of several that become '{name}'")
 
     def stored_rows(self, name: str, start: int, stop: int) -> StoredRows:
         """Returns rows of a weight whose stored_as has a format, those of all its matrices counted through."""

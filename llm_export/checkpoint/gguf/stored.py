@@ -14,7 +14,7 @@ from torch import Tensor
 from llm_export.checkpoint.gguf.blocks import raw_rows
 from llm_export.checkpoint.gguf.reader import TYPES, StoredTensor
 from llm_export.program.specs import StoredFormat, StoredRows, TileScales
-from llm_export.program.stored import FP4_FORMAT, exponents_fit, fp4_rows
+from llm_export.program.stored import FP4_FORMAT, FP4_VALUES, exponents_fit, fp4_rows
 
 IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 FORMATS = {
@@ -31,6 +31,7 @@ FORMATS = {
     "IQ4_NL": StoredFormat(4, 32, TileScales(32, codebook=IQ4_VALUES)),
     "IQ4_XS": StoredFormat(4, 32, TileScales(256, codebook=IQ4_VALUES)),
     "MXFP4": FP4_FORMAT,
+    "NVFP4": StoredFormat(4, 16, TileScales(16, codebook=FP4_VALUES)),
 }
 MXFP4_BIAS = 128  # of the exponent, for codes that stand for twice their value
 
@@ -147,6 +148,14 @@ def _fp4(blocks: np.ndarray) -> tuple[Tensor, Tensor]:
     return _matrix(_nibbles(blocks[..., 1:17], 16), np.uint8), _matrix(blocks[..., 0], np.int16) - MXFP4_BIAS
 
 
+def _nvfp4(blocks: np.ndarray) -> StoredRows:
+    # Scales are E4M3 whose sign says nothing and whose 127 is 0, halved: codes stand for twice their value.
+    exponents, mantissas = (blocks[..., :4] >> 3 & 15).astype(np.int32), (blocks[..., :4] & 7).astype(np.float32)
+    scales = np.ldexp(np.where(exponents == 0, mantissas, mantissas + 8), np.maximum(exponents, 1) - 11)
+    scales = np.where(blocks[..., :4] == 127, np.float32(0), scales)
+    return StoredRows(_matrix(_nibbles(blocks[..., 4:36], 8), np.uint8), _matrix(scales, np.float16))
+
+
 def _exponents_fit(tensor: StoredTensor) -> bool:
     rows = raw_rows(tensor)
     step = max((1 << 20) // max(rows.shape[1], 1), 1)
@@ -164,5 +173,5 @@ _READERS: dict[str, Callable[[np.ndarray], StoredRows]] = {
     "Q8_0": _simple(0, None, lambda blocks: blocks[..., 2:34] ^ 128),
     "IQ4_NL": _simple(0, None, lambda blocks: _nibbles(blocks[..., 2:18], 16)),
     "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k, "IQ4_XS": _iq4_xs,
-    "MXFP4": lambda blocks: fp4_rows(*_fp4(blocks)),
+    "MXFP4": lambda blocks: fp4_rows(*_fp4(blocks)), "NVFP4": _nvfp4,
 }  # fmt: skip

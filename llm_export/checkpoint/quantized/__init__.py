@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from llm_export.checkpoint.quantized.bitnet import read_bitnet
 from llm_export.checkpoint.quantized.bitsandbytes import read_bitsandbytes
 from llm_export.checkpoint.quantized.compressed import read_compressed
 from llm_export.checkpoint.quantized.float8 import read_float8
 from llm_export.checkpoint.quantized.gptq import read_gptq
 from llm_export.checkpoint.quantized.hqq import read_hqq
 from llm_export.checkpoint.quantized.mxfp4 import read_mxfp4
+from llm_export.checkpoint.quantized.nvfp4 import read_modelopt
 from llm_export.checkpoint.quantized.packed import QuantizedFiles
 from llm_export.checkpoint.quantized.torchao import read_torchao
 from llm_export.checkpoint.weights import SafetensorsFiles
@@ -20,8 +22,10 @@ READERS = {
     "mxfp4": read_mxfp4,
     "fp8": read_float8,
     "bitsandbytes": read_bitsandbytes,
+    "bitnet": read_bitnet,
     "torchao": read_torchao,
     "hqq": read_hqq,
+    "modelopt": read_modelopt,
 }
 
 

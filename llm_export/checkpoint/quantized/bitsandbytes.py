@@ -108,6 +108,7 @@ def _int8(files: SafetensorsFiles, prefix: str) -> tuple[Int8Rows, list[str]]:
 
 
 def _four_bits(files: SafetensorsFiles, name: str) -> tuple[FourBitWeight, list[str]]:
+    expect(files, name, (None, None))
     state = _state(files, name)
     rows, columns = state["shape"]
     blocks = -(-rows * columns // state["blocksize"])

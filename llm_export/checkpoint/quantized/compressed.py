@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from llm_export.checkpoint.quantized.float8 import SCALE_DTYPES, block_sizes, float8_weight
+from llm_export.checkpoint.quantized.nvfp4 import mxfp4_weight, nvfp4_weight
 from llm_export.checkpoint.quantized.packed import (
     ExactWeight,
     PackedWeight,
@@ -23,9 +24,11 @@ from llm_export.checkpoint.weights import SafetensorsFiles
 from llm_export.errors import FileError, UnsupportedError
 from llm_export.program.specs import StoredFormat, StoredRows, TileScales
 
-FORMATS = ("pack-quantized", "int-quantized", "float-quantized", "naive-quantized")
+FLOAT4_FORMATS = ("nvfp4-pack-quantized", "mxfp4-pack-quantized")
+FORMATS = ("pack-quantized", "int-quantized", "float-quantized", "naive-quantized", *FLOAT4_FORMATS)
 PARTS = ("weight", "weight_packed", "weight_shape", "weight_scale", "weight_zero_point", "weight_g_idx", "input_scale",
-         "input_zero_point", "output_scale", "output_zero_point")  # fmt: skip
+         "input_zero_point", "output_scale", "output_zero_point", "weight_global_scale",
+         "input_global_scale")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,22 @@ def read_compressed(
         prefix, _, leaf = name.rpartition(".")
         if leaf != "weight_scale":
             continue
-        weights[f"{prefix}.weight"] = _weight(files, names, prefix, schemes, place)
+        weights[f"{prefix}.weight"] = (
+            _float4(files, prefix, format)
+            if format in FLOAT4_FORMATS
+            else _weight(files, names, prefix, schemes, place)
+        )
         parts += [f"{prefix}.{part}" for part in PARTS]
     if not weights:
         raise FileError(f"{files.place}: has no tensor '*.weight_scale', which quantization_config asks for")
     return weights, parts
+
+
+def _float4(files: SafetensorsFiles, prefix: str, format: str) -> PackedWeight:
+    packed, scale = f"{prefix}.weight_packed", f"{prefix}.weight_scale"
+    if format == "mxfp4-pack-quantized":
+        return mxfp4_weight(files, packed, scale)
+    return nvfp4_weight(files, packed, scale, f"{prefix}.weight_global_scale", divides=True)
 
 
 def _weight(files: SafetensorsFiles, names: set[str], prefix: str, schemes: list[dict], place: str) -> PackedWeight:

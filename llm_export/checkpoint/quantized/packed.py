@@ -64,7 +64,8 @@ def _values(rows: StoredRows, format: StoredFormat) -> Tensor:
     """(code + low) * scale, rounded once, of scales of any dtype."""
     numbers = codes(rows, format).unflatten(1, (rows.scales.shape[1], -1))
     numbers = numbers if rows.lows is None else numbers + rows.lows[..., None]
-    return (numbers.to(torch.float32) * rows.scales.to(torch.float32)[..., None]).flatten(1)
+    values = (numbers.to(torch.float32) * rows.scales.to(torch.float32)[..., None]).flatten(1)
+    return values if rows.row_scales is None else values * rows.row_scales[:, None]
 
 
 @dataclass(frozen=True)

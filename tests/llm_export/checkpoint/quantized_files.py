@@ -10,21 +10,28 @@ import torch
 from compressed_tensors.compressors.pack_quantized import pack_to_int32
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers.integrations.bitnet import WeightQuant, pack_weights, unpack_weights
 
 from llm_export.capture import build_model
 from llm_export.checkpoint import Checkpoint, open_checkpoint
 
+E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
-def plain_model() -> LlamaForCausalLM:
+def plain_model(intermediate_size: int = 256) -> LlamaForCausalLM:
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=96, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
+        vocab_size=96, hidden_size=128, intermediate_size=intermediate_size, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=128, tie_word_embeddings=False,
     )  # fmt: skip
     return LlamaForCausalLM(config).eval()
+
+
+def pairs(codes: Tensor) -> Tensor:
+    """Two codes of E2M1 a byte, the even column in the low nibble."""
+    return (codes[:, 0::2] | codes[:, 1::2] << 4).to(torch.uint8)
 
 
 def along(rows: Tensor, bits: int) -> Tensor:
@@ -44,13 +51,12 @@ def awq_columns(rows: Tensor) -> Tensor:
 class Written:
     """A folder with the model's linears quantized, and what these stand for."""
 
-    def __init__(self, folder: Path, config: dict):
+    def __init__(self, folder: Path, config: dict, model: PreTrainedModel | None = None):
         self.folder = folder
         self.config = config
         self.expected: dict[str, Tensor] = {}
         self.generator = torch.Generator().manual_seed(1)
-        model = plain_model()
-        model.save_pretrained(folder)
+        (model or plain_model()).save_pretrained(folder)
         self.tensors = load_file(folder / "model.safetensors")
         for name in [name for name in self.tensors if name.endswith("_proj.weight")]:
             self.add(name.removesuffix(".weight"), self.tensors.pop(name))
@@ -171,6 +177,58 @@ class Written:
         absmax = table[scales] * outer.repeat_interleave(nested)[: len(scales)] + state["nested_offset"]
         self.expected[name] = (numbers[codes] * absmax.repeat_interleave(block)).view(rows, columns)
 
+
+    def float4(self, prefix: str, rows: int, columns: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Codes of E2M1, scales of groups of 16, and the products of both."""
+        codes = self.digits(rows, columns, high=16)
+        scales = (torch.rand(rows, columns // 16, generator=self.generator) * 400).to(torch.float8_e4m3fn)
+        return codes, scales, E2M1[codes] * scales.float().repeat_interleave(16, 1)
+
+    def nvfp4_pack_quantized(self, prefix: str, rows: int, columns: int) -> None:
+        codes, scales, values = self.float4(prefix, rows, columns)
+        of_all = torch.tensor([self.config.get("of_all", 2.0**14)])
+        self.tensors |= {
+            f"{prefix}.weight_packed": pairs(codes), f"{prefix}.weight_scale": scales,
+            f"{prefix}.weight_global_scale": of_all, f"{prefix}.input_global_scale": of_all.clone(),
+        }  # fmt: skip
+        self.expected[f"{prefix}.weight"] = values / of_all
+
+    def mxfp4_pack_quantized(self, prefix: str, rows: int, columns: int) -> None:
+        codes, exponents = self.digits(rows, columns, high=16), self.digits(rows, columns // 32, high=9) + 114
+        self.tensors |= {f"{prefix}.weight_packed": pairs(codes), f"{prefix}.weight_scale": exponents.to(torch.uint8)}
+        self.expected[f"{prefix}.weight"] = E2M1[codes] * (2.0 ** (exponents - 127.0)).repeat_interleave(32, 1)
+
+    def modelopt(self, prefix: str, rows: int, columns: int) -> None:
+        self.tensors[f"{prefix}.input_scale"] = torch.tensor(0.5)
+        if self.config["quant_algo"] == "FP8":
+            codes, scale = torch.randn(rows, columns, generator=self.generator), self.scales(1, dtype=torch.float32)[0]
+            codes = codes.to(torch.float8_e4m3fn)
+            self.tensors |= {f"{prefix}.weight": codes, f"{prefix}.weight_scale": scale}
+            self.expected[f"{prefix}.weight"] = codes.float() * scale
+            return
+        codes, scales, values = self.float4(prefix, rows, columns)
+        of_all = torch.tensor(self.config.get("of_all", 2.0**-14))
+        self.tensors |= {
+            f"{prefix}.weight": pairs(codes), f"{prefix}.weight_scale": scales, f"{prefix}.weight_scale_2": of_all,
+        }  # fmt: skip
+        self.expected[f"{prefix}.weight"] = values * of_all
+
+    def bitnet(self, prefix: str, rows: int, columns: int) -> None:
+        codes, scale = self.digits(rows, columns, high=3) - 1, self.scales(1, dtype=torch.bfloat16)
+        name = f"{prefix}.weight"
+        if self.config.get("quantization_mode") == "online":
+            self.tensors[name] = torch.randn(rows, columns, generator=self.generator).bfloat16()
+            with torch.compiler.set_stance("force_eager"):
+                self.expected[name] = WeightQuant.forward(None, self.tensors[name]).float()
+            return
+        if self.config.get("linear_class", "bitlinear") == "bitlinear":
+            scale = (1 / scale).bfloat16()
+        packed = pack_weights(codes.clone())
+        self.tensors |= {name: packed, f"{prefix}.weight_scale": scale}
+        with torch.compiler.set_stance("force_eager"):
+            codes = unpack_weights(packed, torch.float32)
+        is_divided = self.config.get("linear_class", "bitlinear") == "bitlinear"
+        self.expected[name] = codes / scale.float() if is_divided else codes * scale.float()
 
     def int8_rows(self, prefix: str, rows: int, columns: int) -> None:
         codes = (self.digits(rows, columns, high=255) - 127).to(torch.int8)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import GptOssConfig, GptOssForCausalLM
+from transformers import GptOssConfig, GptOssForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 import llm_export.api
@@ -26,6 +26,8 @@ def compressed(format: str, **weights) -> dict:
 
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 64, "sym": False, "desc_act": False}
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}
+BITNET = {"quant_method": "bitnet", "quantization_mode": "offline"}
+BITNET_ONLINE = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "online"}
 EXACT = {
     "gptq": GPTQ,
     "gptq symmetric": GPTQ | {"sym": True, "group_size": 128},
@@ -38,6 +40,12 @@ EXACT = {
     "w4a16 asymmetric": compressed("pack-quantized", symmetric=False, group_size=64),
     "w8a16": compressed("pack-quantized", num_bits=8),
     "w8a8": compressed("int-quantized", num_bits=8, group_size=None, strategy="channel"),
+    "nvfp4": compressed("nvfp4-pack-quantized", type="float", group_size=16),
+    "mxfp4 of linears": compressed("mxfp4-pack-quantized", type="float"),
+    "modelopt nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+    "bitnet": BITNET,
+    "bitnet of autobitlinear": BITNET | {"linear_class": "autobitlinear"},
+    "bitnet online": BITNET_ONLINE,
     "llm.int8": {"quant_method": "bitsandbytes", "load_in_8bit": True, "load_in_4bit": False},
 }
 FP8 = compressed("float-quantized", num_bits=8, type="float", strategy="channel")
@@ -53,6 +61,7 @@ VALUES = {
         "float-quantized", num_bits=8, type="float", strategy="block", block_structure=[64, 96]
     ),
     "fp8 blocks": {"quant_method": "fp8", "weight_block_size": [64, 96]},
+    "modelopt fp8": {"quant_method": "modelopt", "quant_algo": "FP8"},
     "nf4": {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
 
@@ -142,6 +151,9 @@ def test_experts_of_mxfp4_are_kept_as_they_are(tmp_path):
         (VALUES["fp8 blocks"], {"weight_block_size": [0, 1]}, r"weight_block_size = \[0, 1\]: must be two sizes"),
         (VALUES["fp8 blocks"], {"weight_block_size": [32, 32]}, r"weight_scale_inv' is float32 .*: must be"),
         (VALUES["nf4"], {"load_in_4bit": False}, r"load_in_4bit = False, load_in_8bit = None: one of them must be"),
+        (BITNET, {"linear_class": "linear"}, r"linear_class = 'linear': must be bitlinear or autobitlinear"),
+        (BITNET, {"quantization_mode": "on"}, r"quantization_mode = 'on': must be offline or online"),
+        (BITNET_ONLINE, {"modules_to_not_convert": ["(a+)+"]}, r"modules_to_not_convert = .*: must be names of mod"),
         (EXACT["w4a16"], {"config_groups": {}}, r"config_groups has no weights: must describe them"),
     ],
 )
@@ -156,6 +168,8 @@ def test_a_config_that_does_not_fit_is_refused(write, config, changed, message):
 @pytest.mark.parametrize(
     "config, message",
     [
+        ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "quant_algo W4A8_AWQ"),
+        (BITNET | {"use_rms_norm": True}, "normalize their inputs"),
         ({"quant_method": "aqlm"}, "already quantized \\(aqlm\\)"),
         ({"quant_method": "compressed-tensors", "format": "marlin-24", "config_groups": {"g": {"weights": {}}}}, ""),
         ({}, "already quantized \\(unknown\\)"),
@@ -201,6 +215,17 @@ def test_requantizing_without_what_it_needs_is_refused_or_noted(write, tmp_path)
         (FP8, "weight_scale", lambda t: t.int(), r"weight_scale' is int32 .*: must be bfloat16 or float16"),
         (EXACT["llm.int8"], "SCB", lambda t: t[:3], r"SCB' is float32 \[3\]: must be float32 \[128\]"),
         (EXACT["llm.int8"], "weight_format", lambda t: t + 2, r"weight_format' = \[2\]: must be \[0\], whole rows"),
+        (EXACT["nvfp4"], "weight_scale", lambda t: t.float(), r"weight_scale' is float32 .*: must be float8_e4m3fn"),
+        (EXACT["nvfp4"], "weight_scale", lambda t: nan(t), r"weight_scale' has scales that are no numbers: must be"),
+        (EXACT["nvfp4"], "weight_packed", lambda t: t[:, :-1].contiguous(), r"254 columns: must be a multiple of 16"),
+        (EXACT["nvfp4"], "weight_global_scale", lambda t: t * 0, r"weight_global_scale' = \[0.0\]: must be one number"),
+        (EXACT["nvfp4"], "weight_global_scale", lambda t: t.half(), r"scale' is float16 .*: must be float32"),
+        (EXACT["modelopt nvfp4"], "weight_scale_2", lambda t: t.expand(2), r"scale_2' = .*: must be one number above"),
+        (EXACT["mxfp4 of linears"], "weight_scale", lambda t: t[:, 1:], r"scale' is uint8 .*: must be uint8"),
+        (BITNET, "_proj.weight", lambda t: t.char(), r"weight' is int8 .*: must be uint8 \[any, any\]"),
+        (BITNET, "_proj.weight", lambda t: t | 3, r"has digits of 3: must be 0 to 2"),
+        (BITNET, "_proj.weight", lambda t: t[:-1], r"has shape \[124, 256\], but config.json asks for \[128, 256\]"),
+        (BITNET, "weight_scale", lambda t: t * 0, r"weight_scale' = \[0.0\]: must be one number other than 0"),
         (VALUES["nf4"], "absmax", lambda t: t[:3], r"absmax' is uint8 \[3\]: must be"),
         (VALUES["nf4"], "nested_absmax", lambda t: t[:0], r"nested_absmax' is float32 \[0\]: must be float32"),
         (VALUES["nf4"], "weight.quant_map", lambda t: t[:15], r"quant_map' is float32 \[15\]: must be float32 \[16\]"),
@@ -213,10 +238,64 @@ def test_requantizing_without_what_it_needs_is_refused_or_noted(write, tmp_path)
 def test_a_tensor_that_does_not_fit_is_refused(write, config, leaf, change, message):
     written = write(config)
     name = min(name for name in written.tensors if name.endswith(leaf) and "_proj" in name)
-    written.tensors[name] = change(written.tensors[name])
+    written.tensors[name] = change(written.tensors[name]).contiguous()
     written.save()
     with pytest.raises(FileError, match=message):
-        opened(written.folder)
+        opened(written.folder).weights.read("model.layers.0.mlp.down_proj.weight")
+
+
+@pytest.mark.parametrize("name", ["nvfp4", "modelopt nvfp4", "bitnet", "llm.int8", "w8a8"])
+def test_columns_that_fill_no_tile_have_their_values_and_are_named(tmp_path, name):
+    written = Written(tmp_path, EXACT[name], plain_model(240))
+    weights = opened(tmp_path).weights
+    for weight, expected in written.expected.items():
+        assert torch.equal(weights.read(weight), expected), weight
+        stored = weights.stored_as(weight)
+        assert ("tiles hold multiples of 32" in stored.why) == ("down_proj" in weight) == (stored.format is None)
+
+
+def test_experts_that_are_stored_one_by_one_are_quantized_a_second_time_and_named(tmp_path):
+    config = Qwen3MoeConfig(
+        vocab_size=96, hidden_size=64, moe_intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
+        head_dim=16, num_key_value_heads=2, num_experts=4, num_experts_per_tok=2, max_position_embeddings=128,
+    )  # fmt: skip
+    Written(tmp_path, GPTQ, Qwen3MoeForCausalLM(config).eval())
+    report = llm_export.api.export(tmp_path, tmp_path / "out.mote", tokenizer=False, check="off")
+    assert any("stored as GPTQ, which no tiles hold as it is" in note and "experts" in note for note in report.notes)
+    weights = read_program(tmp_path / "out.mote").planned.program.weights
+    assert all(spec.bits for spec in weights if any("experts" in source for source in spec.sources))
+
+
+def test_online_bitnet_leaves_what_the_config_names_and_the_head_dense(write):
+    written = write(BITNET_ONLINE | {"modules_to_not_convert": ["down_proj", "lm_head", "model.layers.1"]})
+    weights = opened(written.folder).weights
+    kept = {name for name in weights.names() if weights.stored_as(name)}
+    names = ["mlp.gate_proj", "mlp.up_proj", *(f"self_attn.{each}_proj" for each in "qkvo")]
+    assert kept == {f"model.layers.0.{name}.weight" for name in names}
+
+
+def nan(scales: Tensor) -> Tensor:
+    return scales.view(torch.uint8).fill_(0x7F).view(scales.dtype)
+
+
+@pytest.mark.parametrize("config", [EXACT["nvfp4"], EXACT["modelopt nvfp4"]], ids=["compressed-tensors", "modelopt"])
+def test_a_scale_of_all_that_is_no_power_of_two_is_rounded_once(write, config):
+    written = write(config | {"of_all": 1234.567 if config == EXACT["nvfp4"] else 1 / 1234.567})
+    weights = opened(written.folder).weights
+    for name, expected in written.expected.items():
+        assert torch.allclose(weights.read(name), expected, rtol=2.0**-22, atol=0), name
+
+
+def test_exponents_too_far_apart_for_one_row_are_not_kept(write, tmp_path):
+    written = write(EXACT["mxfp4 of linears"])
+    name = min(name for name in written.tensors if name.endswith("_proj.weight_scale"))
+    written.tensors[name][0, :2] = torch.tensor([80, 121], dtype=torch.uint8)
+    written.tensors[name.replace("scale", "packed")][0] = 0x22  # ones
+    written.save()
+    prefix = name.removesuffix("_scale")
+    assert opened(written.folder).weights.read(prefix)[0, [0, 32]].tolist() == [2.0**-47, 2.0**-6]
+    with pytest.raises(FileError, match="weight_scale' has exponents of a row far apart: tiles hold 39 powers of two"):
+        llm_export.api.export(written.folder, tmp_path / "out.mote", tokenizer=False)
 
 
 def test_a_zero_point_that_no_byte_holds_is_not_kept(write, tmp_path):
