@@ -50,8 +50,9 @@ def fp4_rows(digits: Tensor, exponents: Tensor) -> StoredRows:
     """Rows of FP4_FORMAT. digits: uint8 [N, K]   exponents: [N, K / 32], of what FP4_VALUES are multiplied with"""
     exponents = _without_zeros(digits, exponents)
     of_rows = (exponents.amax(-1, keepdim=True) - HALF_EXPONENTS[1]).clamp(min=FLOAT_EXPONENTS[0])
-    scales = torch.ldexp(torch.ones(()), (exponents - of_rows).clamp(min=HALF_EXPONENTS[0])).to(torch.float16)
-    return StoredRows(digits, scales, row_scales=torch.ldexp(torch.ones(()), of_rows[:, 0]))
+    least = (exponents - of_rows).clamp(min=HALF_EXPONENTS[0])
+    scales = torch.ldexp(torch.ones(least.shape), least).to(torch.float16)
+    return StoredRows(digits, scales, row_scales=torch.ldexp(torch.ones(len(of_rows)), of_rows[:, 0]))
 
 
 def _without_zeros(digits: Tensor, exponents: Tensor) -> Tensor:

@@ -349,11 +349,13 @@ def random_blocks(name: str, rows: int, columns: int = 512) -> np.ndarray:
         raw[..., at : at + 2] = generator.normal(0, 0.002, (*raw.shape[:2], 1)).astype(np.float16).view(np.uint8)
     if name == "MXFP4":
         raw[..., 0] = generator.integers(110, 122, raw.shape[:2])
+    if name == "NVFP4":
+        raw[..., :4] = generator.integers(0, 24, (*raw.shape[:2], 4))
     return raw
 
 
 def add_tensor(writer: gguf.GGUFWriter, name: str, value: Tensor, kind: Type) -> None:
-    if kind.name in HALVES and kind.name.endswith(("_K", "XS", "NL", "XXS")):  # which the package does not make
+    if kind.name in HALVES and kind.name.endswith(("_K", "XS", "NL", "XXS", "NVFP4")):  # the package makes none
         raw = random_blocks(kind.name, value.shape[0], value.shape[1])
         writer.add_tensor(name, raw.reshape(len(raw), -1), raw_dtype=kind)
         return

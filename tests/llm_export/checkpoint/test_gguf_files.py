@@ -130,6 +130,14 @@ def test_numbers_of_blocks_are_kept_bit_for_bit(path, name):
     assert torch.equal(dequantize(chosen, format), blocks.read_rows(tensor, 3, 20, order))
 
 
+def test_every_scale_of_nvfp4_is_what_the_package_reads(path):
+    raw = random_blocks("NVFP4", 8)  # 8 rows of 8 blocks
+    raw[..., :4] = np.arange(256, dtype=np.uint8).reshape(8, 8, 4)
+    tensor = open_gguf(raw_file(path, Type.NVFP4, as_rows(raw))).tensors["x.weight"]
+    rows = stored.stored_rows(tensor, 0, 8, None)
+    assert torch.equal(dequantize(rows, stored.stored_format(tensor)), blocks.read_rows(tensor))
+
+
 def test_exponents_too_far_apart_for_one_row_are_not_kept(path):
     raw = random_blocks("MXFP4", 3)
     raw[1, 0, 0], raw[1, 1, 0] = 90, 131
