@@ -134,11 +134,7 @@ def export(
         stage_seconds=progress.seconds,
         peak_private_bytes=memory.peak_bytes,
         check=written.check,
-        notes=[
-            *notes,
-            *(str(entry.message) for entry in caught),
-            *written.notes,
-        ],
+        notes=[*notes, *(str(entry.message) for entry in caught), *written.notes],
         refusals=written.partitioned.refusals,
         num_delegated=written.partitioned.num_delegated,
         weights_file=how.weights_file,
