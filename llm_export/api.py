@@ -162,13 +162,13 @@ def _making(output: Path, weights_file: Path | None) -> Iterator[Path]:
             f"weights_file = {weights_file}: must be a name that ends in .motew, in the folder of {output}, such as "
             f"{output.with_suffix('.motew')}"
         )
-    is_new = weights_file is not None and not weights_file.exists()
+    added = [weights_file] if weights_file is not None and not weights_file.exists() else []
     try:
         with replacing(output) as new:
             yield new
     except BaseException:
-        if is_new:
-            weights_file.unlink(missing_ok=True)
+        for file in added:
+            file.unlink(missing_ok=True)
         raise
 
 

@@ -44,13 +44,15 @@ def write_program(
 
 def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
     def is_there(new: Path) -> bool:
+        if not path.exists():
+            return False
         old, made = _weights_header(path), _weights_header(new)
-        if old is not None and old != made:
+        if old != made:
             raise FileError(
                 f"{path}: holds weights of checksum {old[1]:08x}, and this export has others, of checksum "
                 f"{made[1]:08x}: give another name, or remove it if no other file needs it"
             )
-        return old is not None
+        return True
 
     with replacing(path, stays=is_there) as new:
         with open(new, "wb") as file:
@@ -64,13 +66,8 @@ def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
     return record
 
 
-def _weights_header(path: Path) -> tuple[int, int] | None:
-    """Returns bytes and checksum of the weights in a `.motew` file, None if there is none.
-
-    Errors: FileError if it is another file
-    """
-    if not path.exists():
-        return None
+def _weights_header(path: Path) -> tuple[int, int]:
+    """Returns bytes and checksum of the weights in a `.motew` file. Errors: FileError if it is another file"""
     with open(path, "rb") as file:
         start = file.read(HEADER.size)
     if len(start) < HEADER.size or not start.startswith(WEIGHTS_MAGIC):
