@@ -217,8 +217,8 @@ def test_refuses_types_that_are_no_decoder_and_says_why(folder, model_type, reas
 
 
 def test_refuses_quantized_checkpoints(folder):
-    edit_json(folder / "config.json", quantization_config={"quant_method": "hqq"})
-    with pytest.raises(UnsupportedError, match="already quantized \\(hqq\\)"):
+    edit_json(folder / "config.json", quantization_config={"quant_method": "vptq"})
+    with pytest.raises(UnsupportedError, match="already quantized \\(vptq\\)"):
         open_checkpoint(folder)
 
 
