@@ -24,18 +24,6 @@ Status in_chunks(size_t bytes, const Progress& progress, const Work& work) {
   return {};
 }
 
-// Errors: kFileUnreadable, also for a file that ends early.
-Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to) {
-  for (size_t done = 0; done < to.size();) {
-    const auto at = part.offset + static_cast<int64_t>(begin + done);
-    const ReadBytes read = read_some_at(part.descriptor, at, to.subspan(done));
-    MOTE_REQUIRE(read.count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", part.name.c_str(),
-                 begin + done, read.error.empty() ? "the file became shorter" : read.error.c_str());
-    done += read.count;
-  }
-  return {};
-}
-
 // Whether kernels can read what begins there in place; if not, why it is read is said to whoever wonders where the
 // memory goes.
 bool is_aligned(const std::string& name, uint64_t begin) {
@@ -59,6 +47,17 @@ Result<FilePart> within(FilePart part, int64_t file_bytes) {
 }
 
 }  // namespace
+
+Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to) {
+  for (size_t done = 0; done < to.size();) {
+    const auto at = part.offset + static_cast<int64_t>(begin + done);
+    const ReadBytes read = read_some_at(part.descriptor, at, to.subspan(done));
+    MOTE_REQUIRE(read.count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", part.name.c_str(),
+                 begin + done, read.error.empty() ? "the file became shorter" : read.error.c_str());
+    done += read.count;
+  }
+  return {};
+}
 
 Status SourceBytes::map_part(const FilePart& part, bool is_guarded) {
   MOTE_ASSIGN(mapping_, MappedPages::map(name_, part.descriptor, part.offset, static_cast<size_t>(part.length)));

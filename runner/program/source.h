@@ -30,6 +30,9 @@ struct FilePart {
   int64_t length = -1;  // bytes; -1: to the end of the file
 };
 
+// Fills `to` with what begins at byte `begin` of a part. Errors: kFileUnreadable, also for a file that ends early.
+Status read_exactly(const FilePart& part, size_t begin, std::span<std::byte> to);
+
 // Bytes in memory, which do not change while `owner` lives.
 struct MemoryBytes {
   std::string name;  // for messages

@@ -10,6 +10,7 @@
 #include "base/crc32.h"
 #include "base/open_file.h"
 #include "base/size.h"
+#include "runner/program/source.h"
 #include "runner/program/validation.h"
 #include "runner/session/adapters/adapter.h"
 
@@ -116,11 +117,12 @@ class AdapterReader {
   Status take_file() {
     MOTE_ASSIGN(const OpenedFile opened, open_regular_file(path_));
     MOTE_RETURN_IF_ERROR(check_size(opened.info.bytes));
+    const FilePart file{path_, opened.descriptor.get()};
     Header start{};
-    MOTE_RETURN_IF_ERROR(read_exactly(opened, std::as_writable_bytes(std::span(&start, 1))));
+    MOTE_RETURN_IF_ERROR(read_exactly(file, 0, std::as_writable_bytes(std::span(&start, 1))));
     MOTE_RETURN_IF_ERROR(check_magic(start));
     MOTE_RETURN_IF_ERROR(allocate(static_cast<size_t>(opened.info.bytes)));
-    return read_exactly(opened, {adapter_->memory_.get(), bytes_});
+    return read_exactly(file, 0, {adapter_->memory_.get(), bytes_});
   }
 
   Status take_bytes(std::span<const std::byte> bytes) {
@@ -158,16 +160,6 @@ class AdapterReader {
                  "%s: adapters change weights that the backends of target %s read themselves: load %s for the backend "
                  "cpu",
                  path_.c_str(), std::string(bound.target()).c_str(), model_.path().c_str());
-    return {};
-  }
-
-  Status read_exactly(const OpenedFile& file, std::span<std::byte> to) const {
-    for (size_t done = 0; done < to.size();) {
-      const ReadBytes read = read_some_at(file.descriptor.get(), static_cast<int64_t>(done), to.subspan(done));
-      MOTE_REQUIRE(read.count > 0, Code::kFileUnreadable, "%s: cannot be read at byte %zu: %s", path_.c_str(), done,
-                   read.error.empty() ? "the file became shorter" : read.error.c_str());
-      done += read.count;
-    }
     return {};
   }
 
