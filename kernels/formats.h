@@ -58,8 +58,9 @@ constexpr int64_t block_bytes(int bits, int64_t group_size, int64_t groups) {
   return groups * tile_bytes(bits, group_size) + kTileRows * dtype_bytes(DType::kFloat32);
 }
 
-// Where the parts of 16 rows of tiles of any scales lie: spans, each of tiles and the float16 scales that they share,
-// then the scales of the rows. Groups of 16 columns lie two to a tile.
+// Where the parts of 16 rows of tiles of any scales lie: spans, each of float16 scales, then minimums, and the tiles
+// that share them, so that memory is read in its order; then the scales of the rows. Groups of 16 columns lie two to a
+// tile.
 struct TileLayout {
   int bits = 0;
   int64_t group_size = 0;
@@ -82,9 +83,8 @@ struct TileLayout {
   constexpr int64_t tiles_per_span() const { return span_columns() / tile_columns(); }
   constexpr int64_t scales_per_span() const { return scales.columns == 0 ? 0 : span_columns() / scales.columns; }
   constexpr int64_t scale_bytes() const { return kTileRows * dtype_bytes(DType::kFloat16) * scales_per_span(); }
-  constexpr int64_t span_bytes() const {
-    return tiles_per_span() * tile_bytes() + scale_bytes() * (scales.offset == WeightOffset::kMinimum ? 2 : 1);
-  }
+  constexpr int64_t tiles_at() const { return scale_bytes() * (scales.offset == WeightOffset::kMinimum ? 2 : 1); }
+  constexpr int64_t span_bytes() const { return tiles_at() + tiles_per_span() * tile_bytes(); }
   constexpr int64_t row_scales_at(int64_t columns) const { return columns / span_columns() * span_bytes(); }
   constexpr int64_t block_bytes(int64_t columns) const {
     return row_scales_at(columns) + (scales.of_rows ? kTileRows * dtype_bytes(DType::kFloat32) : 0);

@@ -122,5 +122,12 @@ class ByteProducts {
   Bytes64 multipliers_, offsets_;
 };
 
+// The 4 columns of a quad's rows as one word a row.
+MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
+  std::byte bytes[64];
+  store_bytes(bytes, quad);
+  return load_i32(bytes);
+}
+
 }  // namespace MOTE_ISA
 }  // namespace mote

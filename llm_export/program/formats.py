@@ -106,8 +106,12 @@ class TileLayout:
         return TILE_ROWS * HALF_BYTES * (self.span_columns // self.scales.columns)
 
     @property
+    def tiles_at(self) -> int:
+        return self.scale_bytes * (1 + (self.scales.offset == "minimum"))
+
+    @property
     def span_bytes(self) -> int:
-        return self.tiles_per_span * self.tile_bytes + self.scale_bytes * (1 + (self.scales.offset == "minimum"))
+        return self.tiles_at + self.tiles_per_span * self.tile_bytes
 
     def block_bytes(self, columns: int) -> int:
         """Bytes of TILE_ROWS whole rows."""

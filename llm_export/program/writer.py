@@ -16,7 +16,7 @@ from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
 
 MAGIC = b"MOTE\r\n\x1a\n"
-VERSION = 4
+VERSION = 5
 HEADER = struct.Struct("<8sIIQQI28s")  # of both files
 WEIGHTS_MAGIC = b"MOTW\r\n\x1a\n"
 WEIGHTS_VERSION = 1

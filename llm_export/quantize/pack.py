@@ -48,8 +48,7 @@ def pack_stored(rows: StoredRows, layout: TileLayout) -> Tensor:
     row_blocks, num_spans = rows.digits.shape[0] // TILE_ROWS, num_columns // layout.span_columns
     blocks = torch.empty(row_blocks, layout.block_bytes(num_columns), dtype=torch.uint8)
     spans = blocks[:, : num_spans * layout.span_bytes].unflatten(-1, (num_spans, -1))
-    tiles_end = layout.tiles_per_span * layout.tile_bytes
-    tiles = spans[..., :tiles_end].unflatten(-1, (layout.tiles_per_span, -1))
+    tiles = spans[..., layout.tiles_at :].unflatten(-1, (layout.tiles_per_span, -1))
     _write_codes(tiles, rows.digits, layout.bits)
     start = layout.code_bytes
     for part in (rows.multipliers, rows.lows):
@@ -58,7 +57,7 @@ def pack_stored(rows: StoredRows, layout: TileLayout) -> Tensor:
             places = tiles.view(torch.int8)[..., start:stop].unflatten(-1, (-1, TILE_ROWS))
             start = stop
             places.copy_(_by_row(part, places.shape))
-    start = tiles_end
+    start = 0
     for part in (rows.scales, rows.minimums):
         if part is not None:
             stop = start + layout.scale_bytes

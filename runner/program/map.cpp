@@ -24,7 +24,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
 
 Status check_header(const std::string& name, const Header& header, uint64_t file_bytes) {

@@ -65,7 +65,7 @@ namespace {
 
 // Written from docs/file-format.md, "Float16 scales", as place_code is.
 struct SpanSizes {
-  int64_t tile_columns, columns, codes, multipliers, lows, tile, scales, all;
+  int64_t tile_columns, columns, codes, multipliers, lows, tile, scales, before_tiles, all;
 
   SpanSizes(int bits, int group_size, const TileScales& scale) {
     const bool multiplied = scale.columns > group_size, minimum = scale.offset == WeightOffset::kMinimum;
@@ -77,7 +77,8 @@ struct SpanSizes {
     lows = scale.offset == WeightOffset::kZero || (minimum && multiplied) ? numbers : 0;
     tile = codes + multipliers + lows;
     scales = 32 * (columns / scale.columns);
-    all = columns / tile_columns * tile + scales * (minimum ? 2 : 1);
+    before_tiles = scales * (minimum ? 2 : 1);
+    all = before_tiles + columns / tile_columns * tile;
   }
 };
 
@@ -126,10 +127,9 @@ Tiles random_tiles(const Shape& shape, int bits, int group_size, const TileScale
     for (int64_t k = 0; k < columns; ++k) {
       const int64_t in_span = k % span_sizes.columns, in_tile = k % span_sizes.tile_columns;
       std::byte* span = block + k / span_sizes.columns * span_sizes.all;
-      std::byte* tile = span + in_span / span_sizes.tile_columns * span_sizes.tile;
+      std::byte* tile = span + span_sizes.before_tiles + in_span / span_sizes.tile_columns * span_sizes.tile;
       if (k % scales.columns == 0) {
-        std::byte* at = span + span_sizes.columns / span_sizes.tile_columns * span_sizes.tile +
-                        32 * (in_span / scales.columns) + 2 * r;
+        std::byte* at = span + 32 * (in_span / scales.columns) + 2 * r;
         span_scale = random.half(at);
         if (minimum) span_minimum = random.half(at + span_sizes.scales);
       }

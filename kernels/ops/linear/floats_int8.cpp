@@ -26,12 +26,6 @@ MOTE_INLINE F32x16 column_of(const I32x16& words) {
   return to_f32((shift_right<8 * i>(words) & splat_i32(255)) - splat_i32(code_offset(kBits)));
 }
 
-MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
-  std::byte bytes[64];
-  store_bytes(bytes, quad);
-  return load_i32(bytes);
-}
-
 // The codes of a chunk as floats, [32 columns][16 rows].
 template <int kBits>
 MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_t chunk, float* columns) {

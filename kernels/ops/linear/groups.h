@@ -28,8 +28,8 @@ class TileReader {
         tile_columns(w.layout().tile_columns()),
         tile_bytes(w.layout().tile_bytes()),
         span_columns(w.layout().span_columns()),
+        tiles_at(w.layout().tiles_at()),
         span_bytes(w.layout().span_bytes()),
-        tiles_per_span(w.layout().tiles_per_span()),
         layout_(w.layout()),
         code_offset_(layout_.code_offset()),
         multipliers_at_(layout_.multipliers_at()),
@@ -56,36 +56,46 @@ class TileReader {
     });
   }
 
-  // halves: the float16 scales of the tile's span   group: of the tile
-  MOTE_INLINE GroupNumbers numbers(const std::byte* tile, const std::byte* halves, int64_t group) const {
-    GroupNumbers result = {splat(1.0f), splat(0.0f)};
-    const bool multiplied = layout_.has_multipliers();
-    const std::byte* half = halves + (multiplied ? 0 : kHalfBytes * group);
-    if (multiplied) result.scale = to_f32(load_i8(tile + multipliers_at_ + kTileRows * group));
-    if (layout_.scales.columns == 0) return result;
-    const F32x16 scale = load_f16(half);
-    result.scale = multiplied ? scale * result.scale : scale;
-    if (!has_low) return result;
-    result.low = layout_.scales.offset == WeightOffset::kZero ? scale : load_f16(half + minimums_at_);
-    if (layout_.has_lows()) result.low = result.low * to_f32(load_i8(tile + lows_at_ + kTileRows * group));
+  // What the groups of a span share where they have multipliers.
+  MOTE_INLINE GroupNumbers shared(const std::byte* span) const {
+    GroupNumbers result = {splat(1.0f), splat(1.0f)};
+    if (!layout_.has_multipliers() || layout_.scales.columns == 0) return result;
+    result.scale = load_f16(span);
+    if (has_low) result.low = load_f16(span + minimums_at_);
     return result;
   }
 
-  // body(tile, halves, first column) for every tile of block `block` in columns [first, last).
+  // group: of the tile
+  MOTE_INLINE GroupNumbers numbers(const std::byte* tile, const std::byte* span, const GroupNumbers& shared,
+                                   int64_t group) const {
+    if (layout_.has_multipliers()) {
+      const auto of_group = [&](int64_t at) { return to_f32(load_i8(tile + at + kTileRows * group)); };
+      return {shared.scale * of_group(multipliers_at_), has_low ? shared.low * of_group(lows_at_) : splat(0.0f)};
+    }
+    const std::byte* half = span + kHalfBytes * group;
+    const F32x16 scale = load_f16(half);
+    if (!has_low) return {scale, splat(0.0f)};
+    if (layout_.scales.offset == WeightOffset::kMinimum) return {scale, load_f16(half + minimums_at_)};
+    return {scale, scale * to_f32(load_i8(tile + lows_at_ + kTileRows * group))};
+  }
+
+  // Fetches what follows some tiles later: a whole span at once would be more than a core waits for at a time.
+  MOTE_INLINE void fetch_tile(const std::byte* tile) const { fetch(tile, tile_bytes); }
+
+  // body(tile, span, first column) for every tile of block `block` in columns [first, last).
   template <typename Body>
   MOTE_INLINE void for_each_tile(const std::byte* block, int64_t first, int64_t last, const Body& body) const {
     const std::byte* span = block + first / span_columns * span_bytes;
     for (int64_t column = first; column < last; span += span_bytes) {
-      const std::byte* halves = span + tiles_per_span * tile_bytes;
-      fetch(span, span_bytes);
-      for (const std::byte* tile = span; tile < halves; tile += tile_bytes, column += tile_columns) {
-        body(tile, halves, column);
+      for (int64_t at = tiles_at; at < span_bytes; at += tile_bytes, column += tile_columns) {
+        fetch_tile(span + at);
+        body(span + at, span, column);
       }
     }
   }
 
   bool has_low;
-  int64_t tile_columns, tile_bytes, span_columns, span_bytes, tiles_per_span;
+  int64_t tile_columns, tile_bytes, span_columns, tiles_at, span_bytes;
 
  private:
   static constexpr int64_t kHalfBytes = kTileRows * dtype_bytes(DType::kFloat16);

@@ -14,12 +14,6 @@ MOTE_INLINE F32x16 weights_of(const I32x16& words, const I32x16& offset, const G
   return fma(numbers.scale, to_f32((shift_right<8 * i>(words) & splat_i32(255)) - offset), numbers.low);
 }
 
-MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
-  std::byte bytes[64];
-  store_bytes(bytes, quad);
-  return load_i32(bytes);
-}
-
 // What the codes have added for dot4.
 int stored_offset(const TileBlocks& w) {
   if (w.scales.codebook != nullptr) return TileReader::codebook_offset();
@@ -28,12 +22,13 @@ int stored_offset(const TileBlocks& w) {
 
 // The weights of a chunk, [32 columns][16 rows].
 template <int kCodes>
-MOTE_INLINE void unpack(const TileReader& reader, const std::byte* tile, const std::byte* halves, int64_t chunk,
+MOTE_INLINE void unpack(const TileReader& reader, const std::byte* tile, const std::byte* span, int64_t chunk,
                         int64_t group_size, const I32x16& offset, float* columns) {
   Bytes64 quads[kQuads];
   reader.codes<kCodes>(tile, chunk, quads);
   for (int j = 0; j < kQuads; ++j) {
-    const GroupNumbers numbers = reader.numbers(tile, halves, group_size < kChunk ? 4 * j / group_size : 0);
+    const GroupNumbers numbers =
+        reader.numbers(tile, span, reader.shared(span), group_size < kChunk ? 4 * j / group_size : 0);
     const I32x16 words = as_words(quads[j]);
     unroll<4>([&](auto i)
                   MOTE_INLINE_LAMBDA { store_f32(columns + 16 * (4 * j + i), weights_of<i>(words, offset, numbers)); });
@@ -57,9 +52,9 @@ void multiply_stream(const TileBlocks& w, const TileReader& reader, int s, const
                      float* y, int64_t stride) {
   const I32x16 offset = splat_i32(stored_offset(w));
   float columns[16 * kChunk];
-  reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* halves, int64_t first) {
+  reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* span, int64_t first) {
     for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
-      unpack<kCodes>(reader, tile, halves, chunk, w.group_size, offset, columns);
+      unpack<kCodes>(reader, tile, span, chunk, w.group_size, offset, columns);
       float* to = y;
       for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
         const float* values = x[b].values + (first + chunk * kChunk) * x[b].count;
@@ -74,7 +69,7 @@ void multiply_stream(const TileBlocks& w, const TileReader& reader, int s, const
 // 32 columns of a tile, and the values that they are multiplied by.
 struct Chunk {
   const std::byte* tile;
-  const std::byte* halves;
+  const std::byte* span;
   int64_t index;  // in the tile
   const float* values;
 };
@@ -93,7 +88,7 @@ MOTE_INLINE void add_chunks(const TileReader& reader, const Chunk* chunks, const
   for (int group = 0; group < kChunk / kColumns; ++group) {
     GroupNumbers numbers[kLanes];
     unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
-      numbers[lane] = reader.numbers(chunks[lane].tile, chunks[lane].halves, group);
+      numbers[lane] = reader.numbers(chunks[lane].tile, chunks[lane].span, reader.shared(chunks[lane].span), group);
     });
     for (int j = group * kColumns / 4; j < (group + 1) * kColumns / 4; ++j) {
       I32x16 words[kLanes];
@@ -117,9 +112,9 @@ void multiply_one(const TileBlocks& w, const TileReader& reader, int s, const fl
   F32x16 total = splat(0.0f);
   Chunk chunks[kLanes];
   int count = 0;
-  reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* halves, int64_t first) {
+  reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* span, int64_t first) {
     for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
-      chunks[count++] = {tile, halves, chunk, values + first + chunk * kChunk};
+      chunks[count++] = {tile, span, chunk, values + first + chunk * kChunk};
       if (count < kLanes) continue;
       add_chunks<kCodes, kColumns, kLanes>(reader, chunks, offset, total);
       count = 0;

@@ -54,12 +54,12 @@ MOTE_INLINE F32x16 add_step(const F32x16& sums, const I32x16& total, const Group
 
 // One tile of one stream times a run of tokens.
 template <int kCodes, bool kShort, int kTokens>
-MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* halves, const GroupBlock& x,
-                          int64_t column, F32x16* sums) {
+MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* span,
+                          const GroupNumbers& shared, const GroupBlock& x, int64_t column, F32x16* sums) {
   constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
   constexpr bool kSigned = kIsSigned<kCodes>;
   GroupNumbers numbers[kSteps];
-  unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, halves, step); });
+  unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, span, shared, step); });
   for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk, column += kChunk) {
     Bytes64 quads[kQuads];
     reader.codes<kCodes>(tile, chunk, quads);
@@ -100,17 +100,19 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
     unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA { sums[s][t] = splat(0.0f); });
     spans[s] = w.blocks[first + s];
   }
-  const int64_t columns = w.columns(), halves_at = reader.tiles_per_span * reader.tile_bytes;
-  for (int64_t column = 0; column < columns; column += reader.span_columns) {
-    for (int s = 0; s < count; ++s) {
-      // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
-      if (count > 1) fetch(spans[s], reader.span_bytes);
-      const std::byte *tile = spans[s], *halves = tile + halves_at;
-      for (int64_t at = column; tile < halves; tile += reader.tile_bytes, at += reader.tile_columns) {
-        add_tile<kCodes, kShort, kTokens>(reader, tile, halves, x, at, sums[s]);
+  const int64_t columns = w.columns();
+  for (int64_t column = 0; column < columns;) {
+    GroupNumbers shared[kMaxStreams];
+    for (int s = 0; s < count; ++s) shared[s] = reader.shared(spans[s]);
+    for (int64_t at = reader.tiles_at; at < reader.span_bytes; at += reader.tile_bytes, column += reader.tile_columns) {
+      for (int s = 0; s < count; ++s) {
+        const std::byte* tile = spans[s] + at;
+        // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
+        if (count > 1) reader.fetch_tile(tile);
+        add_tile<kCodes, kShort, kTokens>(reader, tile, spans[s], shared[s], x, column, sums[s]);
       }
-      spans[s] += reader.span_bytes;
     }
+    for (int s = 0; s < count; ++s) spans[s] += reader.span_bytes;
   }
   for (int s = 0; s < count; ++s) {
     unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
@@ -120,18 +122,37 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
 }
 
 template <int kStreams, int kTokens>
-void stream_all(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
+void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock& x, float* y, int64_t stride) {
+  for (int first = 0; first < w.count; first += kStreams) {
+    const int count = w.count - first < kStreams ? w.count - first : kStreams;
+    with_codes(w, [&](auto codes) {
+      if (w.group_size < kChunk)
+        stream<codes, true, kTokens>(w, reader, first, count, x, y, stride);
+      else
+        stream<codes, false, kTokens>(w, reader, first, count, x, y, stride);
+    });
+  }
+}
+
+void multiply_in_turn(const TileBlocks& w, const GroupBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+  stream_run<1, 1>(w, TileReader(w), *x, y, stride);
+}
+
+// From column `column` on, the run of `rows` that begins with row `first` of a block.
+GroupBlock run_of(const GroupBlock& x, int first, int rows, const TileBlocks& w, int64_t column) {
+  const auto skipped = [&](int64_t each) { return w.columns() / each * first + column / each * rows; };
+  const int64_t steps = skipped(step_columns(w.group_size));
+  return {x.codes + skipped(1), x.offsets + steps, x.lows + steps, x.scales + skipped(kInputGroup), rows};
+}
+
+// What unpacking costs is more than what further passes over weights in the second cache do.
+void multiply_few(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
   const TileReader reader(w);
   for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
-    for (int first = 0; first < w.count; first += kStreams) {
-      const int count = w.count - first < kStreams ? w.count - first : kStreams;
-      with_codes(w, [&](auto codes) {
-        if (w.group_size < kChunk)
-          stream<codes, true, kTokens>(w, reader, first, count, x[b], y, stride);
-        else
-          stream<codes, false, kTokens>(w, reader, first, count, x[b], y, stride);
-      });
-    }
+    for_each_run(x[b].count, 0, [&](int first, auto rows) {
+      const GroupBlock run = run_of(x[b], first, rows, w, 0);
+      stream_run<kMaxStreams, rows>(w, reader, run, y + first * stride, stride);
+    });
   }
 }
 
@@ -153,7 +174,7 @@ MOTE_INLINE void unpack(const TileReader& reader, const std::byte* block, int64_
                         Panel& panel) {
   const int64_t steps = kChunk / step;
   reader.for_each_tile(
-      block, first, last, [&](const std::byte* tile, const std::byte* halves, int64_t column) MOTE_INLINE_LAMBDA {
+      block, first, last, [&](const std::byte* tile, const std::byte* span, int64_t column) MOTE_INLINE_LAMBDA {
         for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
           const int64_t at = (column - first) / kChunk + chunk;
           Bytes64 quads[kQuads];
@@ -161,21 +182,13 @@ MOTE_INLINE void unpack(const TileReader& reader, const std::byte* block, int64_
           unroll<kQuads>([&](auto j)
                              MOTE_INLINE_LAMBDA { store_bytes(panel.quads + 64 * (kQuads * at + j), quads[j]); });
           for (int64_t s = 0; s < steps; ++s) {
-            const GroupNumbers numbers = reader.numbers(tile, halves, s);
+            const GroupNumbers numbers = reader.numbers(tile, span, reader.shared(span), s);
             store_f32(panel.scales + 16 * (steps * at + s), numbers.scale);
             store_f32(panel.lows + 16 * (steps * at + s), numbers.low);
           }
         }
       });
 }
-
-// A run of tokens of a block of activations in a range.
-struct Run {
-  const int8_t* codes;
-  const int32_t* offsets;
-  const float* lows;
-  const float* scales;
-};
 
 struct Part {
   int64_t first, last;  // columns
@@ -184,7 +197,7 @@ struct Part {
 
 // Adds kPanels panels times a run of kRows tokens to y, where the sums of a range begin and end.
 template <bool kSigned, bool kShort, int kPanels, int kRows>
-void add_run(const Panel* panels, const Part& part, const Run& x, float* y, int64_t stride) {
+void add_run(const Panel* panels, const Part& part, const GroupBlock& x, float* y, int64_t stride) {
   constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
   F32x16 sums[kPanels][kRows];
   unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
@@ -231,12 +244,8 @@ void add_run(const Panel* panels, const Part& part, const Run& x, float* y, int6
 template <bool kSigned, bool kShort>
 void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
                int64_t stride) {
-  const int64_t step = step_columns(w.group_size), columns = w.columns();
   for_each_run(x.count, 0, [&](int first, auto rows) {
-    const Run run = {x.codes + first * columns + part.first * rows,
-                     x.offsets + first * (columns / step) + part.first / step * rows,
-                     x.lows + first * (columns / step) + part.first / step * rows,
-                     x.scales + first * (columns / kChunk) + part.first / kChunk * rows};
+    const GroupBlock run = run_of(x, first, rows, w, part.first);
     float* to = y + first * stride;
     int p = 0;
     if constexpr (kPanelsAtOnce > 1) {
@@ -283,24 +292,11 @@ void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, floa
   }
 }
 
-// Blocks of at most kRun tokens, which are fewer than panels are made for.
-void multiply_few(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride,
-                  std::byte* scratch) {
-  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
-    switch (x[b].count) {
-      case 1: stream_all<kMaxStreams, 1>(w, x + b, 1, y, stride, scratch); break;
-      case kRun: stream_all<kMaxStreams, kRun>(w, x + b, 1, y, stride, scratch); break;
-      default: multiply(w, x + b, 1, y, stride, scratch);
-    }
-  }
-}
-
 size_t no_scratch(int64_t) { return 0; }
 
 constexpr GroupProducts kPanels = {scratch_bytes, multiply};
-constexpr GroupProducts kOne = {no_scratch, stream_all<kMaxStreams, 1>};
-constexpr GroupProducts kFew = {scratch_bytes, multiply_few};
-constexpr GroupProducts kOneStream = {no_scratch, stream_all<1, 1>};
+constexpr GroupProducts kFew = {no_scratch, multiply_few};
+constexpr GroupProducts kOneStream = {no_scratch, multiply_in_turn};
 
 bool takes_all_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
 
@@ -308,11 +304,8 @@ bool takes_all_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits);
 
 MOTE_REGISTER_KERNEL(.name = "groups_panels_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
                      .rank = kRank, .takes = takes_all_tiles, .functions = &kPanels);
-MOTE_REGISTER_KERNEL(.name = "groups_stream_4_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 1, .min_tokens = 2, .max_tokens = kRun, .takes = takes_all_tiles,
-                     .functions = &kFew);
-MOTE_REGISTER_KERNEL(.name = "groups_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 1, .max_tokens = 1, .takes = takes_all_tiles, .functions = &kOne);
+MOTE_REGISTER_KERNEL(.name = "groups_stream_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
+                     .rank = kRank + 1, .max_tokens = 2 * kRun, .takes = takes_all_tiles, .functions = &kFew);
 MOTE_REGISTER_KERNEL(.name = "groups_one_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 2, .max_tokens = 1,
                      .takes = takes_all_tiles, .functions = &kOneStream);

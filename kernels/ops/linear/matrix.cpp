@@ -8,16 +8,16 @@ namespace mote {
 
 namespace {
 
-// Row `row` of 16: of tiles at `tile`, with the float16 scales of its span at `halves`.
+// Row `row` of 16: of tiles at `tile`, of the span that begins with float16 scales.
 struct TileRow {
   const TileLayout& layout;
   const std::byte* tile;
-  const std::byte* halves;
+  const std::byte* span;
   int64_t row;
 
   float half(int64_t index) const {
     uint16_t bits;
-    std::memcpy(&bits, halves + (kTileRows * index + row) * dtype_bytes(DType::kFloat16), sizeof(bits));
+    std::memcpy(&bits, span + (kTileRows * index + row) * dtype_bytes(DType::kFloat16), sizeof(bits));
     return float16_to_float32(bits);
   }
   int small(int64_t at, int64_t group) const { return static_cast<int8_t>(tile[at + kTileRows * group + row]); }
@@ -62,8 +62,8 @@ void dequantise_row(const Matrix& matrix, int64_t row, float* y) {
   for (int64_t column = 0; column < matrix.columns; column += layout.group_size) {
     const int64_t in_span = column % layout.span_columns();
     const std::byte* span = block + column / layout.span_columns() * layout.span_bytes();
-    const TileRow at = {layout, span + in_span / layout.tile_columns() * layout.tile_bytes(),
-                        span + layout.tiles_per_span() * layout.tile_bytes(), row % kTileRows};
+    const std::byte* tile = span + layout.tiles_at() + in_span / layout.tile_columns() * layout.tile_bytes();
+    const TileRow at = {layout, tile, span, row % kTileRows};
     dequantise_group(at, column % layout.tile_columns(), row_scale, y + column);
   }
 }

@@ -239,7 +239,7 @@ T get(const Bytes& file, size_t offset) {
 // A header for the flatbuffer that lies at byte 64 of `file`, as the file now is.
 inline void write_header(Bytes& file, size_t program_bytes) {
   std::memcpy(file.data(), "MOTE\r\n\x1a\n", 8);
-  put<uint32_t>(file, 8, 4);
+  put<uint32_t>(file, 8, 5);
   put<uint32_t>(file, 12, 64);
   put<uint64_t>(file, 16, program_bytes);
   put<uint64_t>(file, 24, file.size());

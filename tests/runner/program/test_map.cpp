@@ -228,7 +228,7 @@ TEST_F(Map, refuses_every_truncation) {
 TEST(Header, refuses_another_version_by_both_numbers) {
   test::Bytes file = test::sum_model().build();
   test::put<uint32_t>(file, 8, 1);
-  expect(status_of(file), Code::kUnsupportedVersion, "test.mote: version = 1: this runner reads version 4");
+  expect(status_of(file), Code::kUnsupportedVersion, "test.mote: version = 1: this runner reads version 5");
 }
 
 TEST(Header, refuses_fields_that_are_wrong) {
