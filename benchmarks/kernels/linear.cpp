@@ -102,11 +102,37 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-// One linear layer, over as many equal weights as it takes to be cold.
+// What all weights are parts of, one after the other: pages that lie side by side are read faster than others, so no
+// layer may have some of its own.
+class ColdMemory {
+ public:
+  ColdMemory() : bytes_(kColdBytes) {
+    std::minstd_rand random(7);
+    for (size_t i = 0; i < bytes_.size(); i += 4) {
+      // As float32 and as float16: small and positive.
+      const auto word = (static_cast<uint32_t>(random()) & 0x00ff00ffu) | 0x38002c00u;
+      std::memcpy(bytes_.data() + i, &word, 4);
+    }
+  }
+  std::byte* next(size_t bytes) {
+    if (bytes > bytes_.size()) throw std::invalid_argument("a weight of " + std::to_string(bytes) + " bytes");
+    if (next_ + bytes > bytes_.size()) next_ = 0;
+    std::byte* found = bytes_.data() + next_;
+    next_ += (bytes + 63) / 64 * 64;
+    return found;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  size_t next_ = 0;
+};
+
+// One linear layer.
 class Layer {
  public:
-  Layer(const Flags& flags, const std::string& scales, int64_t rows, int64_t columns)
-      : activations_(scales != "row" && flags.activations == "int8" ? "grouped_int8" : flags.activations),
+  Layer(const Flags& flags, ColdMemory& memory, const std::string& scales, int64_t rows, int64_t columns)
+      : memory_(memory),
+        activations_(scales != "row" && flags.activations == "int8" ? "grouped_int8" : flags.activations),
         scales_(scales) {
     weight_.scales = scales_of(scales, flags.group_size);
     weight_.bits = static_cast<uint8_t>(flags.bits);
@@ -116,14 +142,6 @@ class Layer {
     weight_.sizes = {rows, columns};
     weight_.set_contiguous_strides();
     bytes_ = static_cast<size_t>(matrix_bytes(weight_));
-    copies_ = std::max<size_t>(2, kColdBytes / bytes_);
-    memory_.resize(copies_ * bytes_);
-    std::minstd_rand random(7);
-    for (size_t i = 0; i < memory_.size(); i += 4) {
-      // As float32 and as float16: small and positive.
-      const auto word = (static_cast<uint32_t>(random()) & 0x00ff00ffu) | 0x38002c00u;
-      std::memcpy(memory_.data() + i, &word, 4);
-    }
   }
 
   const std::string& scales() const { return scales_; }
@@ -134,7 +152,7 @@ class Layer {
   // Seconds of one call.
   double time(int64_t tokens, ThreadPool& threads) {
     Tensor x = floats(tokens, columns(), x_), y = floats(tokens, rows(), y_);
-    weight_.data = memory_.data() + next_++ % copies_ * bytes_;
+    weight_.data = memory_.next(bytes_);
     const Tensor* inputs[] = {&x, &weight_};
     Tensor* outputs[] = {&y};
     const Attribute attributes[] = {{"activations", {}, {}, activations_}};
@@ -169,22 +187,24 @@ class Layer {
     return tensor;
   }
 
+  ColdMemory& memory_;
   std::string activations_, scales_;
   Tensor weight_;
-  size_t bytes_ = 0, copies_ = 0, next_ = 0;
-  std::vector<std::byte> memory_, scratch_;
+  size_t bytes_ = 0;
+  std::vector<std::byte> scratch_;
   PackedWeights packed_weights_;
   std::vector<float> x_, y_;
 };
 
 void run(const Flags& flags) {
+  ColdMemory memory;
   for (const int64_t num_threads : flags.threads) {
     auto pool = make_thread_pool(static_cast<int>(num_threads));
     if (!pool.ok()) throw std::runtime_error(pool.status().message());
     for (size_t s = 0; s + 1 < flags.shapes.size(); s += 2) {
       std::deque<Layer> layers;
       for (const std::string& scales : flags.scales) {
-        layers.emplace_back(flags, scales, flags.shapes[s], flags.shapes[s + 1]);
+        layers.emplace_back(flags, memory, scales, flags.shapes[s], flags.shapes[s + 1]);
       }
       const size_t each = flags.tokens.size();
       std::vector<std::vector<double>> times(layers.size() * each);

@@ -29,9 +29,10 @@ class TileReader {
         tile_bytes(w.layout().tile_bytes()),
         span_columns(w.layout().span_columns()),
         tiles_at(w.layout().tiles_at()),
-        span_bytes(w.layout().span_bytes()),
+        span_bytes(tiles_at + span_columns / tile_columns * tile_bytes),
         layout_(w.layout()),
         code_offset_(layout_.code_offset()),
+        multiplied_(layout_.has_multipliers()),
         multipliers_at_(layout_.multipliers_at()),
         lows_at_(layout_.lows_at()),
         minimums_at_(layout_.scale_bytes()) {
@@ -59,7 +60,7 @@ class TileReader {
   // What the groups of a span share where they have multipliers.
   MOTE_INLINE GroupNumbers shared(const std::byte* span) const {
     GroupNumbers result = {splat(1.0f), splat(1.0f)};
-    if (!layout_.has_multipliers() || layout_.scales.columns == 0) return result;
+    if (!multiplied_ || layout_.scales.columns == 0) return result;
     result.scale = load_f16(span);
     if (has_low) result.low = load_f16(span + minimums_at_);
     return result;
@@ -68,7 +69,7 @@ class TileReader {
   // group: of the tile
   MOTE_INLINE GroupNumbers numbers(const std::byte* tile, const std::byte* span, const GroupNumbers& shared,
                                    int64_t group) const {
-    if (layout_.has_multipliers()) {
+    if (multiplied_) {
       const auto of_group = [&](int64_t at) { return to_f32(load_i8(tile + at + kTileRows * group)); };
       return {shared.scale * of_group(multipliers_at_), has_low ? shared.low * of_group(lows_at_) : splat(0.0f)};
     }
@@ -101,6 +102,7 @@ class TileReader {
   static constexpr int64_t kHalfBytes = kTileRows * dtype_bytes(DType::kFloat16);
   TileLayout layout_;
   int code_offset_;
+  bool multiplied_;
   int64_t multipliers_at_, lows_at_, minimums_at_;
   Bytes64 codebook_ = zero_bytes();
 };

@@ -52,20 +52,25 @@ MOTE_INLINE F32x16 add_step(const F32x16& sums, const I32x16& total, const Group
   return has_low ? fma(numbers.low, splat(low), with_scale) : with_scale;
 }
 
-// One tile of one stream times a run of tokens.
-template <int kCodes, bool kShort, int kTokens>
+// Sizes of groups that products are compiled for: 16, 32 where it is worth its code, else any from 32 on.
+constexpr int kAnyGroup = 0;
+
+// One tile of one stream times a run of tokens. first: the tile's first chunk
+template <int kCodes, int kGroup, int kTokens>
 MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* span,
-                          const GroupNumbers& shared, const GroupBlock& x, int64_t column, F32x16* sums) {
-  constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
+                          const GroupNumbers& shared, const GroupBlock& x, int64_t first, F32x16* sums) {
+  constexpr int kSteps = steps_of(kGroup == 16), kEach = kQuads / kSteps;
   constexpr bool kSigned = kIsSigned<kCodes>;
   GroupNumbers numbers[kSteps];
   unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, span, shared, step); });
-  for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk, column += kChunk) {
+  const int64_t chunks = kGroup == kAnyGroup ? reader.tile_columns / kChunk : 1;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const int64_t at = first + chunk;
     Bytes64 quads[kQuads];
     reader.codes<kCodes>(tile, chunk, quads);
-    const int8_t* codes = x.codes + column * kTokens;
+    const int8_t* codes = x.codes + at * kChunk * kTokens;
     unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA {
-      const int64_t index = column / kChunk * kSteps + step;
+      const int64_t index = at * kSteps + step;
       I32x16 totals[kTokens];
       unroll<kTokens>([&](auto t)
                           MOTE_INLINE_LAMBDA { totals[t] = first_sum<kSigned>(x.offsets + index * kTokens + t); });
@@ -83,7 +88,7 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
         }
       });
       unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
-        sums[t] = add_step(sums[t], totals[t], numbers[step], reader.has_low, x.scales[column / kChunk * kTokens + t],
+        sums[t] = add_step(sums[t], totals[t], numbers[step], reader.has_low, x.scales[at * kTokens + t],
                            x.lows[index * kTokens + t]);
       });
     });
@@ -91,7 +96,7 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
 }
 
 // Streams [first, first + count) of weights, side by side.
-template <int kCodes, bool kShort, int kTokens>
+template <int kCodes, int kGroup, int kTokens>
 void stream(const TileBlocks& w, const TileReader& reader, int first, int count, const GroupBlock& x, float* y,
             int64_t stride) {
   F32x16 sums[kMaxStreams][kTokens];
@@ -100,16 +105,16 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
     unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA { sums[s][t] = splat(0.0f); });
     spans[s] = w.blocks[first + s];
   }
-  const int64_t columns = w.columns();
-  for (int64_t column = 0; column < columns;) {
+  const int64_t chunks = w.columns() / kChunk, each = kGroup == kAnyGroup ? reader.tile_columns / kChunk : 1;
+  for (int64_t chunk = 0; chunk < chunks;) {
     GroupNumbers shared[kMaxStreams];
     for (int s = 0; s < count; ++s) shared[s] = reader.shared(spans[s]);
-    for (int64_t at = reader.tiles_at; at < reader.span_bytes; at += reader.tile_bytes, column += reader.tile_columns) {
+    for (int64_t at = reader.tiles_at; at < reader.span_bytes; at += reader.tile_bytes, chunk += each) {
       for (int s = 0; s < count; ++s) {
         const std::byte* tile = spans[s] + at;
         // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
         if (count > 1) reader.fetch_tile(tile);
-        add_tile<kCodes, kShort, kTokens>(reader, tile, spans[s], shared[s], x, column, sums[s]);
+        add_tile<kCodes, kGroup, kTokens>(reader, tile, spans[s], shared[s], x, chunk, sums[s]);
       }
     }
     for (int s = 0; s < count; ++s) spans[s] += reader.span_bytes;
@@ -126,10 +131,11 @@ void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock&
   for (int first = 0; first < w.count; first += kStreams) {
     const int count = w.count - first < kStreams ? w.count - first : kStreams;
     with_codes(w, [&](auto codes) {
-      if (w.group_size < kChunk)
-        stream<codes, true, kTokens>(w, reader, first, count, x, y, stride);
-      else
-        stream<codes, false, kTokens>(w, reader, first, count, x, y, stride);
+      if (w.group_size < kChunk) return stream<codes, 16, kTokens>(w, reader, first, count, x, y, stride);
+      if constexpr (kTokens == 1) {
+        if (w.group_size == kChunk) return stream<codes, 32, 1>(w, reader, first, count, x, y, stride);
+      }
+      stream<codes, kAnyGroup, kTokens>(w, reader, first, count, x, y, stride);
     });
   }
 }
