@@ -25,7 +25,7 @@ MIB = 2**20
 @dataclass(frozen=True)
 class PoolOptions:
     """parallel: requests to a model that run side by side; None: as many as the memory has room for
-    max_memory: bytes of the models in memory with their caches; None: most of what is available now
+    max_memory: bytes of the models in memory with their adapters and caches; None: most of what is available now
     loading: options of `Model.load`
     adapters: files that requests may name, each with its weight behind "=" unless that is 1
     """
@@ -52,6 +52,7 @@ class ServedModel:
     generates: bool = True
     embeds: bool = False
     adapters: dict[str, str] = field(default_factory=dict)  # by name: the file, as `Model.load_adapter` takes it
+    adapter_bytes: int = 0
     parallel: int = 1
     engine: Engine | None = None
     num_users: int = 0
@@ -60,7 +61,7 @@ class ServedModel:
 
     def bytes_of(self, parallel: int, prefix_cache_bytes: int) -> int:
         """Returns what it takes of memory at most."""
-        return self.file_bytes + parallel * self.state_bytes + prefix_cache_bytes
+        return self.file_bytes + self.adapter_bytes + parallel * self.state_bytes + prefix_cache_bytes
 
 
 class ModelPool:
@@ -193,15 +194,19 @@ class ModelPool:
             return ServedModel(
                 name, source if isinstance(source, Model) else Path(source), about, model.chat_template,
                 model.info["file_bytes"], context_length, state_bytes, modified,
-                model.info["generates"], model.info["embeds"], self._adapters_of(model),
+                model.info["generates"], model.info["embeds"], *self._adapters_of(model),
             )  # fmt: skip
         finally:
             if not isinstance(source, Model):
                 model.close()
 
-    def _adapters_of(self, model: Model) -> dict[str, str]:
-        """Returns those that were made for the model. Errors: ArgumentError for two of one name; those of reading."""
+    def _adapters_of(self, model: Model) -> tuple[dict[str, str], int]:
+        """Returns those that were made for the model, and their bytes.
+
+        Errors: ArgumentError for two of one name; those of reading
+        """
         found: dict[str, str] = {}
+        num_bytes = 0
         for text in self.options.adapters:
             try:
                 adapter = model.load_adapter(text)
@@ -211,8 +216,9 @@ class ModelPool:
             if adapter.name in found:
                 raise ArgumentError(f"--adapter {text}: requests name adapters by their files' names, and two are one")
             found[adapter.name] = text
+            num_bytes += adapter.memory_bytes
             adapter.close()
-        return found
+        return found, num_bytes
 
     def _check_adapters(self) -> None:
         """Errors: ArgumentError for an adapter of none of the models, or with the name of one."""
@@ -228,10 +234,10 @@ class ModelPool:
         """Returns how many sequences have room beside the file: all files at once if they fit, else this one alone."""
         if self.options.parallel is not None:
             return self.options.parallel
-        files = sum(other.file_bytes for other in self._models.values())
         cache = self.options.engine.prefix_cache_bytes
+        files = sum(other.bytes_of(0, 0) for other in self._models.values())
         shared = (self.max_memory - files) // len(self._models) - cache
-        alone = self.max_memory - model.file_bytes - cache
+        alone = self.max_memory - model.bytes_of(0, cache)
         room = shared if shared >= model.state_bytes else alone
         return max(1, min(MAX_PARALLEL, room // max(model.state_bytes, 1)))
 
@@ -241,7 +247,7 @@ class ModelPool:
         if needed <= self.max_memory:
             return
         text = (
-            f"{model.name} needs {needed // MIB} MiB: its file, {model.parallel} full contexts (--parallel, "
+            f"{model.name} needs {needed // MIB} MiB: its file, adapters, {model.parallel} full contexts (--parallel, "
             "--context-length, --kv-dtype) and the prefix cache (--prefix-cache-mb)"
         )
         if self.options.max_memory is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from llm_export.adapters import make_adapter
 from llm_runner import ArgumentError
+from llm_server.engine.pool import ModelPool, PoolOptions
 from tests.adapters import save_lora
 from tests.demo import CHECKPOINT
 from tests.llm_server.conftest import running
@@ -81,6 +83,25 @@ def test_they_are_listed_and_unknown_ones_are_refused(demo, adapters):
         assert "'other': must be adapters of the model 'demo', which has 'style', 'tone'" in answer.text
         answer = httpx.post(f"{server.url}/v1/completions", json={"model": "other", "prompt": "a"})
         assert answer.status_code == 404 and "'demo', 'style', 'tone'" in answer.text
+
+
+def test_their_bytes_count(demo_path, adapters):
+    """They stay in memory with the model, beside its sequences."""
+
+    async def check():
+        def made(names, max_memory):
+            pool = ModelPool({"demo": demo_path}, PoolOptions(max_memory, adapters=tuple(map(str, names))))
+            pool.close()
+            return pool
+
+        none = made([], 2**40)
+        room = none.first.bytes_of(5, 256 * 2**20)
+        assert made([], room).first.parallel == 5
+        assert made(adapters, room).first.parallel == 4
+        both = sum(path.stat().st_size for path in adapters)
+        assert made(adapters, room + both).first.parallel == 5
+
+    asyncio.run(check())
 
 
 def test_what_cannot_be_offered_ends_the_start(demo, adapters, tmp_path):
