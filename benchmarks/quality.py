@@ -59,6 +59,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", help="checkpoint folder (default: SmolLM2-135M-Instruct, dithered)")
     parser.add_argument("--text", type=Path, required=True, help="UTF-8 text to score, no part of a calibration text")
     parser.add_argument("--recipe", action="append", help=f"options of mote export; repeatable (default: {RECIPES})")
+    parser.add_argument("--kv-dtype", nargs="+", default=["float32"], help="caches that each file is scored with")
     parser.add_argument("--max-tokens", type=int, default=4096, help="tokens of the text")
     parser.add_argument("--llama", default="auto", help="Python with llama_cpp and gguf; auto: install; no")
     parser.add_argument("--threads", type=int, default=0, help="of the runners; 0: physical cores")
@@ -96,8 +97,8 @@ class Board:
         self.work = options.work / checkpoint.name
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def mote(self, recipe: str) -> Row:
-        """Exports with these options of `mote export` and scores the file. Errors: CalledProcessError"""
+    def mote(self, recipe: str) -> list[Row]:
+        """Exports with these options of `mote export`, scores the file with each cache. Errors: CalledProcessError"""
         path = self.work / f"{recipe.replace('--', '').replace(' ', '_')}.mote"
         seconds = 0.0
         if not path.is_file():
@@ -106,15 +107,20 @@ class Board:
             command = ["export", str(self.checkpoint), "-o", str(path), "--quiet", "--recipe", *shlex.split(recipe)]
             subprocess.run([sys.executable, "-m", "mote", *command], check=True)
             seconds = time.perf_counter() - started
+        return [self._scored(path, recipe, kv_dtype, seconds) for kv_dtype in self.options.kv_dtype]
+
+    def _scored(self, path: Path, recipe: str, kv_dtype: str, seconds: float) -> Row:
         command = [
-            "eval", str(path), "--text", str(self.options.text), "--checkpoint", str(self.checkpoint),
-            "--max-tokens", str(self.options.max_tokens), "--threads", str(self.options.threads), "--json",
+            "eval", str(path), "--text", str(self.options.text), "--checkpoint", str(self.checkpoint), "--json",
+            "--max-tokens", str(self.options.max_tokens), "--threads", str(self.options.threads),
+            "--kv-dtype", kv_dtype,
         ]  # fmt: skip
         found = json.loads(subprocess.run(
             [sys.executable, "-m", "mote", *command], check=True, stdout=subprocess.PIPE
         ).stdout)  # fmt: skip
         numbers = [found[name] for name in ("perplexity", "kl_divergence", "top1_agreement")]
-        return Row("Mote", recipe, mote_bits(path), path.stat().st_size, *numbers, seconds)
+        name = recipe if kv_dtype == "float32" else f"{recipe}, {kv_dtype} cache"
+        return Row("Mote", name, mote_bits(path), path.stat().st_size, *numbers, seconds)
 
     def reference(self) -> tuple[Path, Path]:
         """Returns files of the ids and of the checkpoint's logits, for what cannot run PyTorch beside itself."""
@@ -190,7 +196,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows, notes = [], []
     for recipe in options.recipe:
         try:
-            rows.append(board.mote(recipe))
+            rows += board.mote(recipe)
         except subprocess.CalledProcessError as error:
             notes.append(f"{recipe}: mote {error.cmd[3]} ended with status {error.returncode}")
     if options.llama != "no":
