@@ -20,7 +20,9 @@ enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 // One layer's cache. Slots lie in pages of 256, so that sessions can share pages and memory grows with the text. A page
 // holds 16 blocks of 16 slots of each head: the keys of head h start at h * 16 * kv_key_block_bytes, and its values,
 // behind the keys of all heads, at h * 16 * kv_value_block_bytes. int8 and int4 hold codes and float32 scales, one for
-// each slot and 32 elements (symmetric: scale = max |x| / 127 or / 7, code = round(x / scale)). A block of keys is
+// each slot and 32 elements. int8: scale = max |x| / 127, code = round(x / scale). int4: the element that is furthest
+// from 0 gets the code -8, so its scale has a sign, and rows whose width is a multiple of 16 are rotated first
+// (docs/ops.md); other codes are at most 7. A block of keys is
 //   float32, float16   [head_dim][16 slots]
 //   int8               [head_dim / 2][16 slots][2], then scales [head_dim / 32][16 slots]
 //   int4               [head_dim / 4][16 slots] of two bytes: codes + 8 of elements 4j and 4j + 1 in the low nibbles,

@@ -2,6 +2,7 @@
 // double.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -96,24 +97,52 @@ class LastTokens {
   int64_t begin_, end_;
 };
 
+// The inverse of the rotation in docs/ops.md.
+void turn_back(double* row, int64_t width) {
+  const auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(width)));
+  const auto turn = [&](double* x) {
+    std::vector<double> sums(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) {
+      for (int64_t k = 0; k < size; ++k) {
+        sums[static_cast<size_t>(i)] += std::popcount(static_cast<uint64_t>(i & k)) % 2 == 1 ? -x[k] : x[k];
+      }
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      const bool flipped = std::popcount(static_cast<uint64_t>(i & i >> 1)) % 2 == 1;
+      x[i] = (flipped ? -1 : 1) * sums[static_cast<size_t>(i)] / std::sqrt(static_cast<double>(size));
+    }
+  };
+  if (size != width) turn(row + width - size);
+  turn(row);
+}
+
 // What a cache of this type holds of rows of `width` numbers.
-std::vector<double> as_cached(KvType type, const Owned& rows) {
-  const int64_t width = rows.tensor.size(3);
+std::vector<double> as_cached(KvType type, const Owned& given) {
+  const int64_t width = given.tensor.size(3);
+  const bool is_turned = type == KvType::kInt4 && width % 16 == 0;
+  const Owned turned = is_turned ? rotated_rows(given) : Owned();
+  const Owned& rows = is_turned ? turned : given;
   std::vector<double> held;
   for (int64_t begin = 0; begin < rows.count();) {
     const int64_t end = std::min(begin + kKvGroup, (begin / width + 1) * width);
-    float most = 0;
+    float most = 0, furthest = 0;
     for (int64_t i = begin; i < end; ++i) most = std::max(most, std::fabs(rows.as<float>()[i]));
-    const float scale = most / (type == KvType::kInt8 ? 127.0f : 7.0f);
+    for (int64_t i = begin; i < end; ++i) {
+      if (std::fabs(rows.as<float>()[i]) == most)
+        furthest = std::min(furthest == 0 ? most : furthest, rows.as<float>()[i]);
+    }
+    const float scale = type == KvType::kInt8 ? most / 127.0f : furthest / -8.0f;
     for (; begin < end; ++begin) {
       const float x = rows.as<float>()[begin];
-      const float code = scale > 0 ? std::nearbyintf(x / scale) : 0.0f;
+      const float code =
+          scale != 0 ? std::min(std::nearbyintf(x / scale), type == KvType::kInt8 ? 127.0f : 7.0f) : 0.0f;
       if (type == KvType::kFloat32) held.push_back(static_cast<double>(x));
       if (type == KvType::kFloat16) held.push_back(static_cast<double>(float16_to_float32(float32_to_float16(x))));
       if (type == KvType::kInt8 || type == KvType::kInt4)
         held.push_back(static_cast<double>(scale) * static_cast<double>(code));
     }
   }
+  for (int64_t begin = 0; is_turned && begin < rows.count(); begin += width) turn_back(held.data() + begin, width);
   return held;
 }
 

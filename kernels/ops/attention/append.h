@@ -14,15 +14,24 @@ MOTE_INLINE F32x16 load_up_to(const float* from, int64_t count) {
   return count > 0 ? load_part(from, count) : splat(0.0f);
 }
 
+// The scale of 32 floats as state.h says.
+MOTE_INLINE float scale_of(const F32x16& low, const F32x16& high, bool is_int8) {
+  const F32x16 zero = splat(0.0f);
+  if (is_int8) return max_lanes(max(magnitude(high), max(magnitude(low), zero))) / 127.0f;
+  const float most = max_lanes(max(high, max(low, zero))), least = max_lanes(max(zero - high, max(zero - low, zero)));
+  return most > least ? most / -8.0f : least / 8.0f;
+}
+
 // Codes of at most 32 floats, padded with 0; NaN becomes the smallest code. Returns the scale.
-MOTE_INLINE float quantize_group(const float* from, int64_t count, float largest_code, int8_t* codes) {
+MOTE_INLINE float quantize_group(const float* from, int64_t count, bool is_int8, int8_t* codes) {
   const F32x16 low = load_up_to(from, count);
   const F32x16 high = load_up_to(from + 16, count - 16);
-  const float scale = max_lanes(max(magnitude(high), max(magnitude(low), splat(0.0f)))) / largest_code;
-  const F32x16 limit = splat(largest_code), negative = splat(-largest_code), divisor = splat(scale);
-  if (scale > 0) {
-    store_i8(codes, round_to_i32(min(max(low / divisor, negative), limit)));
-    store_i8(codes + 16, round_to_i32(min(max(high / divisor, negative), limit)));
+  const float scale = scale_of(low, high, is_int8);
+  const F32x16 largest = splat(is_int8 ? 127.0f : 7.0f), smallest = splat(is_int8 ? -127.0f : -8.0f);
+  const F32x16 divisor = splat(scale);
+  if (scale != 0) {
+    store_i8(codes, round_to_i32(min(max(low / divisor, smallest), largest)));
+    store_i8(codes + 16, round_to_i32(min(max(high / divisor, smallest), largest)));
   } else {
     std::memset(codes, 0, 32);
   }
@@ -60,7 +69,7 @@ MOTE_INLINE void append_key_codes(const KvHead& head, std::byte* block, int64_t 
   for (int64_t begin = 0; begin < padded; begin += kKvGroup) {
     int8_t codes[kKvGroup];
     const int64_t count = width - begin < kKvGroup ? width - begin : kKvGroup;
-    scales[begin / kKvGroup * 16 + slot] = quantize_group(key + begin, count, is_int8 ? 127.0f : 7.0f, codes);
+    scales[begin / kKvGroup * 16 + slot] = quantize_group(key + begin, count, is_int8, codes);
     for (int64_t i = 0; i < kKvGroup && begin + i < padded; ++i) {
       uint8_t* at = bytes + (begin + i) / step * 32 + 2 * slot + i % 2;
       if (is_int8) {
@@ -80,7 +89,7 @@ MOTE_INLINE void append_value_codes(const KvHead& head, std::byte* block, int64_
     int8_t codes[kKvGroup];
     const int64_t columns = padded - begin < kKvGroup ? padded - begin : kKvGroup;
     const int64_t count = width - begin < kKvGroup ? width - begin : kKvGroup;
-    const float scale = quantize_group(value + begin, count, is_int8 ? 127.0f : 7.0f, codes);
+    const float scale = quantize_group(value + begin, count, is_int8, codes);
     uint8_t* line = bytes + slot / step * columns * 2 + slot % 2;
     for (int64_t i = 0; i < columns; ++i) {
       if (is_int8) {

@@ -4,6 +4,7 @@
 #include "kernels/ops/attention/kernel.h"
 #include "kernels/ops/attention/scores.h"
 #include "kernels/ops/attention/values.h"
+#include "kernels/simd/hadamard.h"
 #include "kernels/simd/math.h"
 
 namespace mote {
@@ -13,7 +14,17 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-void append(const KvHead& head, int64_t slot, const float* key, const float* value) {
+// Of 16 levels a large element would leave its neighbours few, so int4 holds rotated rows (docs/ops.md).
+bool is_turned(const KvHead& head, int64_t width) { return head.type == KvType::kInt4 && width > 0 && width % 16 == 0; }
+
+const float* turned(const KvHead& head, const float* row, int64_t width, float* to) {
+  if (!is_turned(head, width)) return row;
+  rotate_row(row, width, to);
+  return to;
+}
+
+void append(const KvHead& head, int64_t slot, const float* key, const float* value, float* turned_key,
+            float* turned_value) {
   std::byte* keys = head.key_block(slot / kKvBlockSlots);
   std::byte* values = head.value_block(slot / kKvBlockSlots);
   const int64_t in_block = slot % kKvBlockSlots, width = padded_width(head.value_head_dim);
@@ -28,8 +39,8 @@ void append(const KvHead& head, int64_t slot, const float* key, const float* val
     put_halves(key, head.head_dim, [=](int64_t i, uint16_t x) { k[16 * i] = x; });
     put_halves(value, head.value_head_dim, [=](int64_t i, uint16_t x) { v[i] = x; });
   } else {
-    append_key_codes(head, keys, in_block, key);
-    append_value_codes(head, values, in_block, value);
+    append_key_codes(head, keys, in_block, turned(head, key, head.head_dim, turned_key));
+    append_value_codes(head, values, in_block, turned(head, value, head.value_head_dim, turned_value));
   }
 }
 
@@ -54,6 +65,7 @@ void prepare(const KvHead& head, float scale, QueryTile& tile) {
   for (int64_t i = 0; i < elements; ++i) tile.queries[i] *= scale;
   if (head.type == KvType::kFloat32 || head.type == KvType::kFloat16) return;
   for (int row = 0; row < tile.rows; ++row) {
+    if (is_turned(head, width)) rotate_row(tile.queries + row * width, width, tile.queries + row * width);
     quantize_query(tile.queries + row * width, width, tile.codes + row * padded_width(width),
                    tile.code_scales + row * groups);
   }
@@ -195,7 +207,8 @@ void fold(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t wi
   }
 }
 
-void finish(const float* sums, float factor, int64_t width, float* to) {
+void finish(const KvHead& head, const float* sums, float factor, float* to) {
+  const int64_t width = head.value_head_dim;
   for (int64_t d = 0; d < width; d += 16) {
     const F32x16 result = load_f32(sums + d) * splat(factor);
     if (width - d >= 16) {
@@ -204,6 +217,7 @@ void finish(const float* sums, float factor, int64_t width, float* to) {
       store_part(to + d, result, width - d);
     }
   }
+  if (is_turned(head, width)) rotate_row_back(to, width);
 }
 
 constexpr AttentionKernel kAttention = {append, prepare, attend, fold, finish};

@@ -90,17 +90,19 @@ struct QueryTile {
 struct AttentionKernel {
   static constexpr std::string_view kRole = "attention";
 
-  // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot.
-  void (*append)(const KvHead& head, int64_t slot, const float* key, const float* value);
-  // Scales the queries; if the cache is int8 or int4, fills codes and code_scales from them.
+  // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot. turned_key and turned_value are
+  // memory of as many floats, and may be key and value.
+  void (*append)(const KvHead& head, int64_t slot, const float* key, const float* value, float* turned_key,
+                 float* turned_value);
+  // Scales the queries; if the cache is int8 or int4, fills codes and code_scales from them, turned as keys are.
   void (*prepare)(const KvHead& head, float scale, QueryTile& tile);
   // Overwrites `result` with what the tile's queries see of the blocks.
   void (*attend)(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
                  const SoftmaxSums& result);
   // Adds `next` to `sums`, whose maxima start at -infinity, totals and sums at 0. width is a multiple of 16.
   void (*fold)(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width);
-  // to[0..width) = sums * factor.
-  void (*finish)(const float* sums, float factor, int64_t width, float* to);
+  // to[0..value_head_dim) = sums * factor, turned back.
+  void (*finish)(const KvHead& head, const float* sums, float factor, float* to);
 };
 
 }  // namespace mote

@@ -62,7 +62,7 @@ void clear(const SoftmaxSums& sums, int64_t rows, int64_t width) {
 struct Workspace {
   QueryTile tile;
   SoftmaxSums part, sums;
-  float* key = nullptr;    // [head_dim], for rows of strided elements
+  float* key = nullptr;    // [head_dim], for rows of strided elements and turned ones
   float* value = nullptr;  // [value_head_dim]
 
   static size_t bytes(const Shape& shape) {
@@ -228,7 +228,7 @@ class Attention {
       if (position(t) < begin || position(t) >= end) continue;
       const float* key = read_row(*call_.inputs[kKey], row_of(kv_head, t), work.key);
       const float* value = read_row(*call_.inputs[kValue], row_of(kv_head, t), work.value);
-      params_.kernel->append(to, cache_.slot_of(position(t)), key, value);
+      params_.kernel->append(to, cache_.slot_of(position(t)), key, value, work.key, work.value);
     }
   }
 
@@ -284,7 +284,7 @@ class Attention {
       factor = total != 0 ? factor / total : 0.0f;
       float* to =
           call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
-      params_.kernel->finish(sums.sums + row * shape_.width(), factor, shape_.value_head_dim, to);
+      params_.kernel->finish(head(kv_head), sums.sums + row * shape_.width(), factor, to);
     }
   }
 

@@ -103,18 +103,25 @@ void add_float_values(const KvHead& head, const SplitBlocks& blocks, const Query
 // 32 bytes are a pair (int8) or two pairs (int4) of slots, 16 columns each.
 struct Int8Values {
   static constexpr int kPairs = 1;
+  static constexpr bool kSignedScales = false;
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { pairs[0] = load_pairs_i8(from); }
 };
 struct Int4Values {
   static constexpr int kPairs = 2;
+  static constexpr bool kSignedScales = true;
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
 
 // Weights times the scales of a group of values, in 16 bits. A slot that a query does not see has weight 0, but its
 // scale may be anything, so NaN counts as 0.
+template <bool kSigned>
 MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
   constexpr float kLargest = 32766.0f;  // rounded up it still fits 16 bits
-  const F32x16 zero = splat(0.0f);
+  const F32x16 zero = splat(0.0f), infinity = splat(__builtin_inff());
+  const auto size_of = [](const F32x16& x) MOTE_INLINE_LAMBDA { return kSigned ? max(x, splat(0.0f) - x) : x; };
+  const auto number_or_zero = [&](const F32x16& x) MOTE_INLINE_LAMBDA {
+    return kSigned ? select_less(size_of(x), infinity, x, zero) : max(x, zero);
+  };
   for (int row = 0; row < tile.rows; ++row) {
     const float* weights = tile.scores + row * kSplitLanes;
     int16_t* to = tile.weights + row * kSplitLanes;
@@ -122,12 +129,12 @@ MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const 
       return load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b]));
     };
     F32x16 most = zero;
-    for (int b = 0; b < count; ++b) most = max(scaled(b), most);
+    for (int b = 0; b < count; ++b) most = max(size_of(scaled(b)), most);
     const float largest = max_lanes(most);
     const F32x16 inverse = splat(largest > 1e-30f ? kLargest / largest : 0.0f);
     // An infinite value makes its scale infinite.
     tile.weight_scales[row] = largest < __FLT_MAX__ ? largest / kLargest : __builtin_nanf("");
-    for (int b = 0; b < count; ++b) store_i16(to + 16 * b, round_to_i32(max(scaled(b) * inverse, zero)));
+    for (int b = 0; b < count; ++b) store_i16(to + 16 * b, round_to_i32(number_or_zero(scaled(b) * inverse)));
   }
 }
 
@@ -177,7 +184,7 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
   for (int64_t column = 0; column < width; column += kKvGroup) {
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;
-    scale_weights(scales, blocks.count, tile);
+    scale_weights<Values::kSignedScales>(scales, blocks.count, tile);
     for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
       constexpr int kColumns = beside(kRows, 2);
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
