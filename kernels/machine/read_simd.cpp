@@ -8,23 +8,37 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-using Line = uint64_t __attribute__((vector_size(64)));
+// As wide as a register: compilers keep wider vectors in memory.
+#if defined(__AVX512F__)
+constexpr size_t kWidth = 64;
+#elif defined(__AVX2__)
+constexpr size_t kWidth = 32;
+#else
+constexpr size_t kWidth = 16;
+#endif
+using Vector = uint64_t __attribute__((vector_size(kWidth)));
 
 // Four streams, as most kernels read four blocks of rows: most CPUs, but not those with kOneStream, read memory faster
 // that way.
 uint64_t read(const std::byte* from, size_t bytes) {
-  const size_t part = bytes / 4;
-  Line all[4] = {};
-  for (size_t at = 0; at < part; at += sizeof(Line)) {
-    for (size_t stream = 0; stream < 4; ++stream) {
-      Line line;
-      std::memcpy(&line, from + stream * part + at, sizeof line);
-      all[stream] |= line;
+  constexpr size_t kStreams = 4, kLine = 64, kParts = kLine / kWidth;
+  const size_t part = bytes / kStreams;
+  Vector all[kStreams][kParts] = {};
+  for (size_t at = 0; at < part; at += kLine) {
+    for (size_t stream = 0; stream < kStreams; ++stream) {
+      for (size_t i = 0; i < kParts; ++i) {
+        Vector vector;
+        std::memcpy(&vector, from + stream * part + at + i * kWidth, sizeof vector);
+        all[stream][i] |= vector;
+      }
     }
   }
-  const Line merged = all[0] | all[1] | all[2] | all[3];
   uint64_t bits = 0;
-  for (int i = 0; i < 8; ++i) bits |= merged[i];
+  for (const auto& line : all) {
+    for (const Vector& vector : line) {
+      for (size_t i = 0; i < kWidth / sizeof bits; ++i) bits |= vector[i];
+    }
+  }
   return bits;
 }
 

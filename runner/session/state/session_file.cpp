@@ -14,7 +14,7 @@ namespace mote {
 namespace {
 
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', 'S', 'E', 'S', 'S'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kMaxDescriptionBytes = uint64_t{1} << 30;
 constexpr uint64_t kMaxDelegateBytes = kMaxDescriptionBytes / 2;
 
