@@ -276,6 +276,7 @@ class Attention {
     const Tensor* sinks = optional_input(call_, kSinks);
     const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
     const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows() - first);
+    const KvHead from = head(kv_head);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t token = (first + row) / shape_.group(),
                     index = kv_head * shape_.group() + (first + row) % shape_.group();
@@ -284,7 +285,7 @@ class Attention {
       factor = total != 0 ? factor / total : 0.0f;
       float* to =
           call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
-      params_.kernel->finish(head(kv_head), sums.sums + row * shape_.width(), factor, to);
+      params_.kernel->finish(from, sums.sums + row * shape_.width(), factor, to);
     }
   }
 
