@@ -20,6 +20,11 @@ Examples:
   mote pull org/name:8w --yes"""
 )
 @click.argument("name")
+@click.option(
+    "--requantize",
+    is_flag=True,
+    help="Quantize a second time what a checkpoint stores quantized; else it is kept, or refused where it cannot be.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Export a checkpoint without asking.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 @debug_option

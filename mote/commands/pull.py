@@ -20,14 +20,14 @@ from mote.store.pull import choose_remote, estimate, export_path, pull_file, rec
 from mote.units import human_bytes
 
 
-def run(name: str, yes: bool, quiet: bool, debug: bool) -> None:
+def run(name: str, requantize: bool, yes: bool, quiet: bool, debug: bool) -> None:
     started = time.perf_counter()
     parsed = parse_name(name)
     if parsed is None:
         raise ArgumentError(
             f"'{name}': must be org/name, org/name:file or org/name@revision of the hub; a folder: mote export"
         )
-    entry, is_new = obtain(parsed, yes=yes, quiet=quiet)
+    entry, is_new = obtain(parsed, yes=yes, quiet=quiet, requantize=requantize)
     if quiet:
         return
     how = f"{human_bytes(entry.bytes)} in {time.perf_counter() - started:.1f} s" if is_new else "is up to date"
@@ -46,7 +46,7 @@ def local_path(name: Name) -> str:
     return str(local_file(str(name)))
 
 
-def obtain(name: Name, *, yes: bool, quiet: bool) -> tuple[Entry, bool]:
+def obtain(name: Name, *, yes: bool, quiet: bool, requantize: bool = False) -> tuple[Entry, bool]:
     """Pulls a model: downloads its file or, having asked, exports its checkpoint. All it says is on standard error.
 
     Returns: the file in the store, and whether it is new there   Errors: FileError, ArgumentError, MoteError of exports
@@ -56,18 +56,18 @@ def obtain(name: Name, *, yes: bool, quiet: bool) -> tuple[Entry, bool]:
     if not repository.mote_files and not repository.is_checkpoint:
         raise FileError(f"{name.model}: has neither .mote files nor a checkpoint (config.json and .safetensors)")
     if not repository.mote_files:
-        _ask(repository, yes)
+        _ask(repository, yes, requantize)
     with store.lock(name, timeout=0) as is_ours:
         if is_ours:
-            return _pull(store, repository, quiet)
+            return _pull(store, repository, quiet, requantize)
     click.echo(f"another mote pulls {name.model}: waiting for it ...", err=True)
     with store.lock(name):
-        return _pull(store, repository, quiet)
+        return _pull(store, repository, quiet, requantize)
 
 
-def _pull(store: Store, repository: Repository, quiet: bool) -> tuple[Entry, bool]:
+def _pull(store: Store, repository: Repository, quiet: bool, requantize: bool) -> tuple[Entry, bool]:
     if not repository.mote_files:
-        return _export(store, repository, quiet)
+        return _export(store, repository, quiet, requantize)
     from llm_export.progress import Progress
 
     file = choose_remote(repository)
@@ -83,16 +83,17 @@ def _pull(store: Store, repository: Repository, quiet: bool) -> tuple[Entry, boo
         raise
 
 
-def _ask(repository: Repository, yes: bool) -> None:
+def _ask(repository: Repository, yes: bool, requantize: bool) -> None:
     """Says what an export would need and asks. Errors: ArgumentError where nobody can be asked; click.Abort for no."""
     name = repository.name
     check_installed("export", f"{name.model} is a checkpoint, not a .mote file; its export")
-    path, recipe = export_path(Store(), repository)
+    path, recipe = export_path(Store(), repository, requantize)
     if path.is_file():
         return
     need = estimate(repository, recipe)
     facts = [
         repository.model_type,
+        f"quantized by {repository.quantization}" if repository.quantization else "",
         count_text(repository.num_parameters) + " parameters" if repository.num_parameters else "",
         human_bytes(repository.checkpoint_bytes),
     ]
@@ -110,8 +111,8 @@ def _ask(repository: Repository, yes: bool) -> None:
     click.confirm("Export it now?", abort=True, err=True)
 
 
-def _export(store: Store, repository: Repository, quiet: bool) -> tuple[Entry, bool]:
-    path, recipe = export_path(store, repository)
+def _export(store: Store, repository: Repository, quiet: bool, requantize: bool) -> tuple[Entry, bool]:
+    path, recipe = export_path(store, repository, requantize)
     if path.is_file():
         return _entry_of(store, repository, path), False
     need = estimate(repository, recipe)
@@ -121,7 +122,7 @@ def _export(store: Store, repository: Repository, quiet: bool) -> tuple[Entry, b
 
     path.parent.mkdir(parents=True, exist_ok=True)
     report = export(
-        repository.name.repo, path, recipe=recipe, revision=repository.commit or None,
+        repository.name.repo, path, recipe=recipe, requantize=requantize, revision=repository.commit or None,
         show_progress=False if quiet else None,
     )  # fmt: skip
     for note in report.notes:

@@ -34,6 +34,7 @@ class Repository:
     license: str = ""
     model_type: str = ""
     num_parameters: int = 0  # 0: the hub does not say
+    quantization: str = ""  # the method by which a checkpoint was quantized already
 
     @property
     def mote_files(self) -> list[str]:
@@ -79,8 +80,14 @@ def look_up(name: Name) -> Repository:
         files=files,
         license=str((info.card_data.get("license") if info.card_data else "") or ""),
         model_type=str((info.config or {}).get("model_type") or ""),
+        quantization=_quantization(info.config),
         num_parameters=(info.safetensors.total or 0) if info.safetensors else 0,
     )
+
+
+def _quantization(config: dict | None) -> str:
+    about = (config or {}).get("quantization_config")
+    return str(about.get("quant_method") or "unnamed") if isinstance(about, dict) else ""
 
 
 def read_text(name: Name, path: str) -> str:

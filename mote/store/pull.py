@@ -52,9 +52,9 @@ def pull_file(store: Store, repository: Repository, file: str, on_bytes: OnBytes
     return _entry(store, repository.name, path), True
 
 
-def export_path(store: Store, repository: Repository) -> tuple[Path, str]:
-    """Returns where the export of a checkpoint goes, and its recipe: the name's tag."""
-    recipe = repository.name.tag or DEFAULT_TAG
+def export_path(store: Store, repository: Repository, requantize: bool = False) -> tuple[Path, str]:
+    """Returns where the export of a checkpoint goes, and its recipe: the name's tag, or what keeps its quality."""
+    recipe = repository.name.tag or ("stored" if repository.quantization and not requantize else DEFAULT_TAG)
     return store.folder(repository.name) / f"{repository.name.repo.partition('/')[2]}-{recipe}.mote", recipe
 
 
@@ -90,10 +90,13 @@ def provenance(path: Path) -> dict[str, Any]:
 def estimate(repository: Repository, recipe: str) -> Estimate:
     """Returns what an export needs, from the measurements of docs/performance.md."""
     parameters = repository.num_parameters or repository.checkpoint_bytes // 2  # most checkpoints are in bfloat16
+    if repository.quantization:
+        parameters = 2 * repository.checkpoint_bytes  # most are of 4 bits; the hub counts what codes are packed in
     digits = [int(digit) for digit in recipe.removesuffix("w")[-1:] if digit.isdigit()]
     bits = digits[0] + 0.5 if digits else 16  # with scales
     return Estimate(
-        file_bytes=int(parameters * bits / 8 * 1.15),  # the embedding takes more bits
+        # The embedding takes more bits.
+        file_bytes=repository.checkpoint_bytes if recipe == "stored" else int(parameters * bits / 8 * 1.15),
         memory_bytes=int(0.5e9 + 0.15 * repository.checkpoint_bytes),
         seconds=25 + repository.checkpoint_bytes / 0.5e9,
     )

@@ -276,6 +276,20 @@ def test_where_nobody_can_be_asked_the_command_is_named(checkpoint, mote):
     assert checkpoint[0][1]["recipe"] == "8w"
 
 
+def test_what_is_quantized_already_is_kept(checkpoint, hub, mote):
+    """A second rounding would cost what its makers paid for."""
+    config = {"model_type": "llama", "quantization_config": {"quant_method": "gptq", "bits": 4}}
+    hub.repositories["org/big"].config = config
+    result = mote("pull", "org/big")
+    assert "is a checkpoint (llama, quantized by gptq, 596 M parameters, 1.0 kB)" in result.err
+    assert "Exporting it as stored downloads 1.0 kB, writes about 1.0 kB" in result.err
+    assert mote("pull", "org/big", "--yes").status == 0
+    assert mote("pull", "org/big", "--requantize", "--yes").status == 0
+    assert mote("pull", "org/big:8da8w", "--requantize", "--yes").status == 0
+    found = [(options["recipe"], options["requantize"]) for _, options in checkpoint]
+    assert found == [("stored", False), ("8da4w", True), ("8da8w", True)]
+
+
 def test_without_the_exporter_the_line_to_install_it(checkpoint, mote, monkeypatch):
     monkeypatch.setattr("mote.extras.find_spec", lambda name: None if name == "torch" else name)
     result = mote("pull", "org/big", "--yes")
