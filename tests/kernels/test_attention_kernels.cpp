@@ -125,13 +125,13 @@ std::vector<double> as_cached(KvType type, const Owned& given) {
   std::vector<double> held;
   for (int64_t begin = 0; begin < rows.count();) {
     const int64_t end = std::min(begin + kKvGroup, (begin / width + 1) * width);
-    float most = 0, furthest = 0;
-    for (int64_t i = begin; i < end; ++i) most = std::max(most, std::fabs(rows.as<float>()[i]));
+    float highest = 0, lowest = 0;
     for (int64_t i = begin; i < end; ++i) {
-      if (std::fabs(rows.as<float>()[i]) == most)
-        furthest = std::min(furthest == 0 ? most : furthest, rows.as<float>()[i]);
+      highest = std::max(highest, rows.as<float>()[i]);
+      lowest = std::min(lowest, rows.as<float>()[i]);
     }
-    const float scale = type == KvType::kInt8 ? most / 127.0f : furthest / -8.0f;
+    const float furthest = highest > -lowest ? highest : lowest;
+    const float scale = type == KvType::kInt8 ? std::fabs(furthest) / 127.0f : furthest / -8.0f;
     for (; begin < end; ++begin) {
       const float x = rows.as<float>()[begin];
       const float code =

@@ -11,6 +11,7 @@ import pytest
 import torch
 from peft import PeftModel
 
+from llm_export.adapters import make_adapter
 from llm_runner import Model
 from tests.adapters import eager_model, save_lora
 from tests.demo import CHECKPOINT
@@ -82,8 +83,7 @@ def test_threads_and_chunks_do_not_change_a_bit(recipe, demo_files, folders, tmp
     files = []
     for folder in folders:
         path = tmp_path / f"{folder.name}.mote-adapter"
-        words = [sys.executable, "-m", "mote", "adapter", str(folder), "--base", str(base), "-o", str(path)]
-        assert subprocess.run(words, capture_output=True, timeout=300, check=False).returncode == 0
+        make_adapter(folder, base, path)
         files.append(path)
     found = {}
     with Model.load(base) as model:

@@ -6,8 +6,6 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-MOTE_INLINE F32x16 magnitude(F32x16 x) { return max(x, splat(0.0f) - x); }
-
 // The first 16 of `count` floats; 0 where there are fewer.
 MOTE_INLINE F32x16 load_up_to(const float* from, int64_t count) {
   if (count >= 16) return load_f32(from);

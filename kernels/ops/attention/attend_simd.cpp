@@ -65,8 +65,8 @@ void prepare(const KvHead& head, float scale, QueryTile& tile) {
   for (int64_t i = 0; i < elements; ++i) tile.queries[i] *= scale;
   if (head.type == KvType::kFloat32 || head.type == KvType::kFloat16) return;
   for (int row = 0; row < tile.rows; ++row) {
-    if (is_turned(head, width)) rotate_row(tile.queries + row * width, width, tile.queries + row * width);
-    quantize_query(tile.queries + row * width, width, tile.codes + row * padded_width(width),
+    float* query = tile.queries + row * width;
+    quantize_query(turned(head, query, width, query), width, tile.codes + row * padded_width(width),
                    tile.code_scales + row * groups);
   }
 }

@@ -28,6 +28,8 @@ MOTE_INLINE void for_row_tiles(int row, int rows, const Function& function) {
 // How many blocks or columns a register tile holds for `rows` queries, up to `most`.
 constexpr int beside(int rows, int most) { return kTileSums / rows < most ? kTileSums / rows : most; }
 
+MOTE_INLINE F32x16 magnitude(F32x16 x) { return max(x, splat(0.0f) - x); }
+
 // Bit i of the mask ? x : y.
 MOTE_INLINE F32x16 select_lanes(uint32_t mask, F32x16 x, F32x16 y) {
 #if defined(__AVX512F__)

@@ -118,7 +118,7 @@ template <bool kSigned>
 MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
   constexpr float kLargest = 32766.0f;  // rounded up it still fits 16 bits
   const F32x16 zero = splat(0.0f), infinity = splat(__builtin_inff());
-  const auto size_of = [](const F32x16& x) MOTE_INLINE_LAMBDA { return kSigned ? max(x, splat(0.0f) - x) : x; };
+  const auto size_of = [](const F32x16& x) MOTE_INLINE_LAMBDA { return kSigned ? magnitude(x) : x; };
   const auto number_or_zero = [&](const F32x16& x) MOTE_INLINE_LAMBDA {
     return kSigned ? select_less(size_of(x), infinity, x, zero) : max(x, zero);
   };

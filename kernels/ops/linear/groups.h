@@ -29,7 +29,7 @@ class TileReader {
         tile_bytes(w.layout().tile_bytes()),
         span_columns(w.layout().span_columns()),
         tiles_at(w.layout().tiles_at()),
-        span_bytes(tiles_at + span_columns / tile_columns * tile_bytes),
+        span_bytes(tiles_at + span_columns / tile_columns * tile_bytes),  // TileLayout's is not always inlined
         layout_(w.layout()),
         code_offset_(layout_.code_offset()),
         multiplied_(layout_.has_multipliers()),

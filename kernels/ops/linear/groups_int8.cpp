@@ -55,6 +55,11 @@ MOTE_INLINE F32x16 add_step(const F32x16& sums, const I32x16& total, const Group
 // Sizes of groups that products are compiled for: 16, 32 where it is worth its code, else any from 32 on.
 constexpr int kAnyGroup = 0;
 
+template <int kGroup>
+MOTE_INLINE int64_t chunks_of_tile(const TileReader& reader) {
+  return kGroup == kAnyGroup ? reader.tile_columns / kChunk : 1;
+}
+
 // One tile of one stream times a run of tokens. first: the tile's first chunk
 template <int kCodes, int kGroup, int kTokens>
 MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* span,
@@ -63,8 +68,7 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
   constexpr bool kSigned = kIsSigned<kCodes>;
   GroupNumbers numbers[kSteps];
   unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, span, shared, step); });
-  const int64_t chunks = kGroup == kAnyGroup ? reader.tile_columns / kChunk : 1;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+  for (int64_t chunk = 0; chunk < chunks_of_tile<kGroup>(reader); ++chunk) {
     const int64_t at = first + chunk;
     Bytes64 quads[kQuads];
     reader.codes<kCodes>(tile, chunk, quads);
@@ -105,7 +109,7 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
     unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA { sums[s][t] = splat(0.0f); });
     spans[s] = w.blocks[first + s];
   }
-  const int64_t chunks = w.columns() / kChunk, each = kGroup == kAnyGroup ? reader.tile_columns / kChunk : 1;
+  const int64_t chunks = w.columns() / kChunk, each = chunks_of_tile<kGroup>(reader);
   for (int64_t chunk = 0; chunk < chunks;) {
     GroupNumbers shared[kMaxStreams];
     for (int s = 0; s < count; ++s) shared[s] = reader.shared(spans[s]);
