@@ -25,6 +25,7 @@ from transformers.core_model_loading import (
 )
 
 from llm_export.checkpoint.files import open_tensors
+from llm_export.checkpoint.merged import Places, find_places, gather_rows
 from llm_export.errors import FileError
 from llm_export.program.specs import StoredAs, StoredRows
 
@@ -160,6 +161,7 @@ class WeightReader:
         self._groups: dict[str, _Group] = {}  # module tensor name -> group
         self._meta: dict[str, Tensor] = {}
         self._stored_name: dict[str, str] = {}  # tied name -> the name that the checkpoint has
+        self._places: dict[str, Places | None] = {}  # of weights that a conversion makes; found when asked for
         self._model: PreTrainedModel | None = None
         for name in files.names():
             self._groups[name] = _Group(name, None, [(name, name)])
@@ -217,20 +219,52 @@ class WeightReader:
         return any(self.stored_as(name) is not None for name in self.names())
 
     def stored_as(self, name: str) -> StoredAs | None:
-        """Returns how a quantized weight is stored, without a format if a conversion makes it; None if it is not."""
+        """Returns how a quantized weight is stored; None if it is not, nor any tensor that it is made of.
+
+        It is without a format where a conversion does more than move whole rows of tensors that are stored alike.
+        """
         group = self._groups[name]
-        found = self._files.stored_as(group.sources[0][1])
-        if found is None or group.converter is None:
+        kinds = {self._files.stored_as(source): source for _, source in group.sources}
+        found = next(filter(None, kinds), None)
+        if found is None or group.converter is None or (len(kinds) == 1 and self._places_of(name) is not None):
             return found
-        return replace(found, format=None, why=f"tensor '{group.sources[0][1]}' is one of several that become '{name}'")
+        why = f"tensor '{kinds[found]}' is one of several that become '{name}'"
+        if len(kinds) > 1:
+            why += f" and are stored in different ways: see '{next(kinds[kind] for kind in kinds if kind != found)}'"
+        return replace(found, format=None, why=found.why or why)
 
     def stored_rows(self, name: str, start: int, stop: int) -> StoredRows:
         """Returns rows of a weight whose stored_as has a format, those of all its matrices counted through."""
-        return self._files.stored_rows(self._groups[name].sources[0][1], start, stop)
+        group = self._groups[name]
+        sources = [source for _, source in group.sources]
+        if group.converter is None:
+            return self._files.stored_rows(sources[0], start, stop)
+
+        def read(index: int, rows: Tensor) -> StoredRows:
+            first, last = int(rows.min()), int(rows.max())
+            found = self._files.stored_rows(sources[index], first, last + 1)
+            return StoredRows(*(None if part is None else part[rows - first] for part in found))
+
+        places = self._places_of(name)
+        return gather_rows(read, places.tensors[start:stop], places.rows[start:stop])
 
     def file_of(self, name: str) -> Path:
         """Returns the file that holds the (first) source of a module tensor."""
         return self._files.path(self._groups[name].sources[0][1])
+
+    def _places_of(self, name: str) -> Places | None:
+        if name not in self._places:
+            group = self._groups[name]
+            sources = [source for _, source in group.sources]
+
+            def convert(tensors: list[Tensor]) -> Tensor:
+                return self._convert(group, dict(zip(sources, tensors, strict=True)))[self._stored_name.get(name, name)]
+
+            shapes = [tuple(self._files.meta(source).shape) for source in sources]
+            kinds = {self._files.stored_as(source) for source in sources}
+            is_moved = not any(kind and kind.is_transposed for kind in kinds)
+            self._places[name] = find_places(shapes, convert, self.shape(name)) if is_moved else None
+        return self._places[name]
 
     def _group(self, model: PreTrainedModel, stored: Iterable[str]) -> list[_Group]:
         """Assigns each checkpoint tensor to the module tensor it belongs to, as transformers' loader does."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from llm_export.checkpoint.gguf import blocks, stored
 from llm_export.checkpoint.gguf.arrange import Convert, Order, stored_rows_of
 from llm_export.checkpoint.gguf.reader import GgufModel, StoredTensor
+from llm_export.checkpoint.merged import gather_rows
 from llm_export.errors import FileError
 from llm_export.program.specs import StoredAs, StoredRows
 
@@ -140,17 +141,12 @@ class GgufTensors:
         places, _ = stored_rows_of(mapped.convert)
         each = sum(source.shape[-2] for source in mapped.sources)
         tensors, rows = places(np.arange(start, stop), each)
-        parts = []
-        for index, source in enumerate(mapped.sources):
-            chosen = rows[tensors == index]
-            if not len(chosen):
-                continue
-            chosen = chosen if mapped.order is None else mapped.order[chosen]
-            parts.append(stored.stored_rows(source, 0, len(chosen), chosen))
-        if len(parts) == 1:
-            return parts[0]
-        back = torch.from_numpy(np.argsort(np.argsort(tensors, kind="stable")))
-        return StoredRows(*(None if one[0] is None else torch.cat(one)[back] for one in zip(*parts, strict=True)))
+
+        def read(index: int, chosen: Tensor) -> StoredRows:
+            order = chosen.numpy() if mapped.order is None else mapped.order[chosen.numpy()]
+            return stored.stored_rows(mapped.sources[index], 0, len(order), order)
+
+        return gather_rows(read, torch.from_numpy(tensors), torch.from_numpy(rows))
 
     def _map_merged(self, left: dict[str, StoredTensor], names: Names, layer: int) -> None:
         for target, (leaves, convert) in (names.merged or {}).items():

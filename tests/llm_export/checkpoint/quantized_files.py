@@ -58,7 +58,8 @@ class Written:
         self.generator = torch.Generator().manual_seed(1)
         (model or plain_model()).save_pretrained(folder)
         self.tensors = load_file(folder / "model.safetensors")
-        for name in [name for name in self.tensors if name.endswith("_proj.weight")]:
+        linears = ("_proj.weight", "w1.weight", "w2.weight", "w3.weight")  # the last three of Mixtral's experts
+        for name in [name for name in self.tensors if name.endswith(linears)]:
             self.add(name.removesuffix(".weight"), self.tensors.pop(name))
         self.save()
 

@@ -8,12 +8,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import GptOssConfig, GptOssForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    GptOssConfig,
+    GptOssForCausalLM,
+    MixtralConfig,
+    PreTrainedModel,
+    Qwen3MoeConfig,
+)
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 import llm_export.api
 from llm_export.checkpoint import open_checkpoint
 from llm_export.errors import ArgumentError, FileError, UnsupportedError
+from llm_export.program.stored import dequantize
 from tests.llm_export.checkpoint.quantized_files import Written, opened, plain_model
 from tests.llm_export.program_reader import read_program
 
@@ -254,16 +262,59 @@ def test_columns_that_fill_no_tile_have_their_values_and_are_named(tmp_path, nam
         assert ("tiles hold multiples of 32" in stored.why) == ("down_proj" in weight) == (stored.format is None)
 
 
-def test_experts_that_are_stored_one_by_one_are_quantized_a_second_time_and_named(tmp_path):
-    config = Qwen3MoeConfig(
-        vocab_size=96, hidden_size=64, moe_intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
-        head_dim=16, num_key_value_heads=2, num_experts=4, num_experts_per_tok=2, max_position_embeddings=128,
-    )  # fmt: skip
-    Written(tmp_path, GPTQ, Qwen3MoeForCausalLM(config).eval())
-    report = llm_export.api.export(tmp_path, tmp_path / "out.mote", tokenizer=False, check="off")
-    assert any("stored as GPTQ, which no tiles hold as it is" in note and "experts" in note for note in report.notes)
-    weights = read_program(tmp_path / "out.mote").planned.program.weights
-    assert all(spec.bits for spec in weights if any("experts" in source for source in spec.sources))
+def sparse_model(kind: str) -> PreTrainedModel:
+    """Of a type whose checkpoints have a tensor for each matrix of an expert."""
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": 96, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 32,
+        "num_key_value_heads": 2, "num_experts_per_tok": 2, "max_position_embeddings": 128,
+        "tie_word_embeddings": False,
+    }  # fmt: skip
+    config = (
+        MixtralConfig(**sizes, num_local_experts=4, intermediate_size=64)
+        if kind == "mixtral"
+        else Qwen3MoeConfig(**sizes, num_experts=4, moe_intermediate_size=64)
+    )
+    return AutoModelForCausalLM.from_config(config).eval()
+
+
+@pytest.mark.parametrize("kind", ["mixtral", "qwen3_moe"])
+@pytest.mark.parametrize("name", ["gptq", "awq", "w4a16 asymmetric", "w8a8", "nvfp4", "mxfp4 of linears"])
+def test_experts_that_are_stored_one_by_one_are_kept_as_they_are(tmp_path, kind, name):
+    written = Written(tmp_path, EXACT[name], sparse_model(kind))
+    weights = opened(tmp_path).weights
+    experts = "block_sparse_moe.experts" if kind == "mixtral" else "mlp.experts"
+    gate, up, down = ("w1", "w3", "w2") if kind == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    for layer in range(2):
+        wanted = {
+            each: torch.stack([
+                written.expected[f"model.layers.{layer}.{experts}.{expert}.{each}.weight"] for expert in range(4)
+            ]) for each in (gate, up, down)
+        }  # fmt: skip
+        module = f"model.layers.{layer}.mlp.experts"
+        merged = {"gate_up_proj": torch.cat([wanted[gate], wanted[up]], 1), "down_proj": wanted[down]}
+        for leaf, values in merged.items():
+            assert torch.equal(weights.read(f"{module}.{leaf}"), values)
+            found = weights.stored_as(f"{module}.{leaf}")
+            kept = weights.stored_rows(f"{module}.{leaf}", 3, 300)
+            assert torch.equal(dequantize(kept, found.format), values.flatten(0, 1)[3:300])
+    report = llm_export.api.export(tmp_path, tmp_path / "out.mote", recipe="stored-float", tokenizer=False)
+    assert not report.notes
+    assert report.check.max_relative_error < 1e-4
+
+
+def test_experts_that_are_stored_in_different_ways_are_quantized_a_second_time_and_named(tmp_path):
+    written = Written(tmp_path, GPTQ | {"group_size": 32}, sparse_model("qwen3_moe"))
+    prefix = "model.layers.1.mlp.experts.2.up_proj"
+    for part in ("qweight", "qzeros", "scales", "g_idx"):
+        del written.tensors[f"{prefix}.{part}"]
+    written.tensors[f"{prefix}.weight"] = written.expected[f"{prefix}.weight"].contiguous()
+    written.save()
+    name = "model.layers.1.mlp.experts.gate_up_proj"
+    stored = opened(tmp_path).weights.stored_as(name)
+    assert stored.format is None and f"{prefix}.weight'" in stored.why and "in different ways" in stored.why
+    (note,) = llm_export.api.export(tmp_path, tmp_path / "out.mote", tokenizer=False, check="off").notes
+    assert "stored as GPTQ, which no tiles hold as it is" in note and note.endswith(f"to 7 bits: {name}")
 
 
 def test_online_bitnet_leaves_what_the_config_names_and_the_head_dense(write):
