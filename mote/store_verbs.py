@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 NAMES = """\b
-A name is org/name, as on the hub. org/name:8w is a file of several, org/name@v2 a revision."""
+A name is org/name, as on the hub. org/name:8w is a file of several, org/name@v2 a revision.
+Of GGUF files a word of the name is enough: org/name-GGUF:Q4_K_M."""
 debug_option = click.option("--debug", is_flag=True, help="Show tracebacks.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -17,7 +18,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 \b
 Examples:
   mote pull org/name
-  mote pull org/name:8w --yes"""
+  mote pull org/name:8w --yes
+  mote pull org/name-GGUF:Q6_K --yes"""
 )
 @click.argument("name")
 @click.option(
@@ -25,11 +27,11 @@ Examples:
     is_flag=True,
     help="Quantize a second time what a checkpoint stores quantized; else it is kept, or refused where it cannot be.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Export a checkpoint without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Export a checkpoint or GGUF file without asking.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 @debug_option
 def pull(**options) -> None:
-    """Download NAME from the hub to the store, or export its checkpoint.
+    """Download NAME from the hub to the store, or export its checkpoint or GGUF file.
 
     A download that was stopped goes on where it was.
     """

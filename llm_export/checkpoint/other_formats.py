@@ -25,9 +25,8 @@ def refuse_folder(folder: Path) -> None:
     if adapter.is_file():
         base = _base_model(adapter)
         raise FileError(
-            f"{folder}: is a LoRA adapter{f' of {base}' if base else ''}, which has no weights of its own; merge it "
-            "into its model first: PeftModel.from_pretrained(model, adapter).merge_and_unload().save_pretrained(NEW), "
-            "then export NEW"
+            f"{folder}: is a LoRA adapter{f' of {base}' if base else ''}, which has no weights of its own: export "
+            f"that model, then make the adapter a file beside it with 'mote adapter {folder} --base FILE.mote'"
         )
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if "model_index.json" in names:

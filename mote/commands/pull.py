@@ -8,15 +8,16 @@ from pathlib import Path
 
 import click
 
-from llm_runner.errors import ArgumentError, FileError
+from llm_runner.errors import ArgumentError
 from llm_runner.labels import count_text
 from mote.extras import check_installed
 from mote.store.catalog import Entry, Store
 from mote.store.download import check_free_space
+from mote.store.exports import Export, estimate, export_of, source_of
 from mote.store.hub import Repository, look_up
 from mote.store.local import local_file
 from mote.store.names import Name, parse_name
-from mote.store.pull import choose_remote, estimate, export_path, pull_file, record
+from mote.store.pull import choose_remote, pull_file, record
 from mote.units import human_bytes
 
 
@@ -47,27 +48,27 @@ def local_path(name: Name) -> str:
 
 
 def obtain(name: Name, *, yes: bool, quiet: bool, requantize: bool = False) -> tuple[Entry, bool]:
-    """Pulls a model: downloads its file or, having asked, exports its checkpoint. All it says is on standard error.
+    """Pulls a model: downloads its file or, having asked, exports its checkpoint or GGUF file.
 
+    All it says is on standard error.
     Returns: the file in the store, and whether it is new there   Errors: FileError, ArgumentError, MoteError of exports
     """
     store = Store()
     repository = look_up(name)
-    if not repository.mote_files and not repository.is_checkpoint:
-        raise FileError(f"{name.model}: has neither .mote files nor a checkpoint (config.json and .safetensors)")
-    if not repository.mote_files:
-        _ask(repository, yes, requantize)
+    wanted = None if repository.mote_files else export_of(store, repository, requantize)
+    if wanted is not None and not wanted.path.is_file():
+        _ask(repository, wanted, yes)
     with store.lock(name, timeout=0) as is_ours:
         if is_ours:
-            return _pull(store, repository, quiet, requantize)
+            return _pull(store, repository, wanted, quiet)
     click.echo(f"another mote pulls {name.model}: waiting for it ...", err=True)
     with store.lock(name):
-        return _pull(store, repository, quiet, requantize)
+        return _pull(store, repository, wanted, quiet)
 
 
-def _pull(store: Store, repository: Repository, quiet: bool, requantize: bool) -> tuple[Entry, bool]:
-    if not repository.mote_files:
-        return _export(store, repository, quiet, requantize)
+def _pull(store: Store, repository: Repository, wanted: Export | None, quiet: bool) -> tuple[Entry, bool]:
+    if wanted is not None:
+        return _export(store, repository, wanted, quiet)
     from llm_export.progress import Progress
 
     file = choose_remote(repository)
@@ -83,47 +84,45 @@ def _pull(store: Store, repository: Repository, quiet: bool, requantize: bool) -
         raise
 
 
-def _ask(repository: Repository, yes: bool, requantize: bool) -> None:
+def _ask(repository: Repository, wanted: Export, yes: bool) -> None:
     """Says what an export would need and asks. Errors: ArgumentError where nobody can be asked; click.Abort for no."""
     name = repository.name
-    check_installed("export", f"{name.model} is a checkpoint, not a .mote file; its export")
-    path, recipe = export_path(Store(), repository, requantize)
-    if path.is_file():
+    kind = f"is a GGUF file of {name.model}" if wanted.gguf else "is a checkpoint"
+    what = f"{wanted.first if wanted.gguf else name.model} {kind}"
+    check_installed("export", f"{what}, not a .mote file; its export")
+    if yes:
         return
-    need = estimate(repository, recipe)
+    need = estimate(repository, wanted)
     facts = [
         repository.model_type,
         f"quantized by {repository.quantization}" if repository.quantization else "",
         count_text(repository.num_parameters) + " parameters" if repository.num_parameters else "",
-        human_bytes(repository.checkpoint_bytes),
+        human_bytes(wanted.bytes),
     ]
-    about = f"{name.model} is a checkpoint ({', '.join(filter(None, facts))}), not a .mote file"
+    about = f"{what} ({', '.join(filter(None, facts))}), not a .mote file"
     needs = (
-        f"Exporting it as {recipe} downloads {human_bytes(repository.checkpoint_bytes)}, writes about "
+        f"Exporting it as {wanted.recipe or 'stored'} downloads {human_bytes(wanted.bytes)}, writes about "
         f"{human_bytes(need.file_bytes)}, needs about {human_bytes(need.memory_bytes)} of memory and, after the "
         f"download, about {_minutes(need.seconds)}."
     )
-    if yes:
-        return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ArgumentError(f"{about}. {needs} Do it with: mote pull {name} --yes")
     click.echo(f"{about}.\n{needs}", err=True)
     click.confirm("Export it now?", abort=True, err=True)
 
 
-def _export(store: Store, repository: Repository, quiet: bool, requantize: bool) -> tuple[Entry, bool]:
-    path, recipe = export_path(store, repository, requantize)
+def _export(store: Store, repository: Repository, wanted: Export, quiet: bool) -> tuple[Entry, bool]:
+    path = wanted.path
     if path.is_file():
         return _entry_of(store, repository, path), False
-    need = estimate(repository, recipe)
-    check_free_space(path, need.file_bytes, str(repository.name))
-    _check_cache(repository)
+    check_free_space(path, estimate(repository, wanted).file_bytes, str(repository.name))
+    _check_cache(repository, wanted)
     from llm_export.api import export
 
     path.parent.mkdir(parents=True, exist_ok=True)
     report = export(
-        repository.name.repo, path, recipe=recipe, requantize=requantize, revision=repository.commit or None,
-        show_progress=False if quiet else None,
+        source_of(repository, wanted), path, recipe=wanted.recipe, requantize=wanted.requantizes,
+        revision=None if wanted.gguf else repository.commit or None, show_progress=False if quiet else None,
     )  # fmt: skip
     for note in report.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
@@ -131,13 +130,13 @@ def _export(store: Store, repository: Repository, quiet: bool, requantize: bool)
     return _entry_of(store, repository, path), True
 
 
-def _check_cache(repository: Repository) -> None:
-    """Errors: FileError if the hub's own cache, where the checkpoint goes, has no room for it."""
+def _check_cache(repository: Repository, wanted: Export) -> None:
+    """Errors: FileError if the hub's own cache, where what is exported goes, has no room for it."""
     from huggingface_hub import constants, try_to_load_from_cache
 
-    found = try_to_load_from_cache(repository.name.repo, "config.json", revision=repository.commit)
+    found = try_to_load_from_cache(repository.name.repo, wanted.first, revision=repository.commit)
     if not isinstance(found, str):
-        check_free_space(Path(constants.HF_HUB_CACHE), repository.checkpoint_bytes, str(repository.name))
+        check_free_space(Path(constants.HF_HUB_CACHE), wanted.bytes, str(repository.name))
 
 
 def _entry_of(store: Store, repository: Repository, path: Path) -> Entry:

@@ -39,7 +39,7 @@ class Repository:
     @property
     def mote_files(self) -> list[str]:
         """Paths of the .mote files."""
-        return sorted(path for path in self.files if path.endswith(".mote") and _is_safe(path))
+        return sorted(path for path in self.files if path.endswith(".mote") and is_safe(path))
 
     @property
     def is_checkpoint(self) -> bool:
@@ -74,14 +74,15 @@ def look_up(name: Name) -> Repository:
         sha256 = (sibling.lfs.sha256 or "") if sibling.lfs else ""
         size = sibling.lfs.size if sibling.lfs else sibling.size
         files[sibling.rfilename] = HubFile(sibling.rfilename, size or 0, sha256, sibling.blob_id or "")
+    gguf = getattr(info, "gguf", None) or {}  # what the hub has read from a file's metadata
     return Repository(
         name=name,
         commit=info.sha or "",
         files=files,
         license=str((info.card_data.get("license") if info.card_data else "") or ""),
-        model_type=str((info.config or {}).get("model_type") or ""),
+        model_type=str((info.config or {}).get("model_type") or gguf.get("architecture") or ""),
         quantization=_quantization(info.config),
-        num_parameters=(info.safetensors.total or 0) if info.safetensors else 0,
+        num_parameters=int((info.safetensors.total if info.safetensors else gguf.get("total")) or 0),
     )
 
 
@@ -164,6 +165,6 @@ def _did_you_mean(name: Name) -> str:
     return did_you_mean(name.repo, known)
 
 
-def _is_safe(path: str) -> bool:
+def is_safe(path: str) -> bool:
     """Whether a repository's path stays inside of a folder."""
     return "\\" not in path and all(part not in ("", ".", "..") for part in path.split("/"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 DEFAULT_TAG = "8da4w"
+DEFAULT_TAGS = (DEFAULT_TAG, "Q4_K_M")  # which of several files a name without a tag means; the second of GGUF files
 _NAME = re.compile(
     r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)(@(?P<revision>[\w.][\w./-]*))?(:(?P<tag>[\w.+][\w./+-]*))?",
     re.ASCII,
@@ -37,7 +38,7 @@ def parse_name(text: str) -> Name | None:
     match = _NAME.fullmatch(text)
     if match is None or ".." in text or match["repo"].endswith((".mote", ".git")):
         return None
-    return Name(match["repo"], match["revision"] or "", match["tag"] or "")
+    return Name(match["repo"], match["revision"] or "", (match["tag"] or "").removesuffix(".gguf"))
 
 
 def is_name(text: str) -> bool:
@@ -48,10 +49,11 @@ def is_name(text: str) -> bool:
 def choose(files: Sequence[str], tag: str) -> str | None:
     """Returns the file that a tag means, None if it is none or several.
 
-    tag: the file, its name without .mote, or a word of that; "": the only file, or that of the default recipe
+    tag: the file, its name without .mote, or a word of that; "": the only file, or that of a default tag
     """
     if not tag:
-        return files[0] if len(files) == 1 else choose(files, DEFAULT_TAG) if files else None
+        chosen = (choose(files, default) for default in DEFAULT_TAGS)
+        return files[0] if len(files) == 1 else next(filter(None, chosen), None)
     exact = [file for file in files if tag in (file, file.removesuffix(".mote"), PurePosixPath(file).name)]
     word = re.compile(rf"(^|[-_.]){re.escape(tag)}($|[-_.])", re.IGNORECASE)
     found = exact or [file for file in files if word.search(PurePosixPath(file).stem)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,7 @@ from llm_runner.errors import FileError, MoteError
 from mote.store.catalog import Entry, Manifest, Store, read_manifest, write_manifest
 from mote.store.download import OnBytes, download
 from mote.store.hub import HubFile, Repository
-from mote.store.names import DEFAULT_TAG, Name, choose
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What the export of a checkpoint needs, roughly."""
-
-    file_bytes: int
-    memory_bytes: int
-    seconds: float
+from mote.store.names import Name, choose
 
 
 def choose_remote(repository: Repository) -> str:
@@ -52,12 +42,6 @@ def pull_file(store: Store, repository: Repository, file: str, on_bytes: OnBytes
     return _entry(store, repository.name, path), True
 
 
-def export_path(store: Store, repository: Repository, requantize: bool = False) -> tuple[Path, str]:
-    """Returns where the export of a checkpoint goes, and its recipe: the name's tag, or what keeps its quality."""
-    recipe = repository.name.tag or ("stored" if repository.quantization and not requantize else DEFAULT_TAG)
-    return store.folder(repository.name) / f"{repository.name.repo.partition('/')[2]}-{recipe}.mote", recipe
-
-
 def record(path: Path, repository: Repository, file: str, source: str, sha256: str = "") -> Manifest:
     """Writes the manifest of a file that is new in the store."""
     about = provenance(path)
@@ -85,21 +69,6 @@ def provenance(path: Path) -> dict[str, Any]:
             return model.describe()["provenance"]
     except MoteError:
         return {}
-
-
-def estimate(repository: Repository, recipe: str) -> Estimate:
-    """Returns what an export needs, from the measurements of docs/performance.md."""
-    parameters = repository.num_parameters or repository.checkpoint_bytes // 2  # most checkpoints are in bfloat16
-    if repository.quantization:
-        parameters = 2 * repository.checkpoint_bytes  # most are of 4 bits; the hub counts what codes are packed in
-    digits = [int(digit) for digit in recipe.removesuffix("w")[-1:] if digit.isdigit()]
-    bits = digits[0] + 0.5 if digits else 16  # with scales
-    return Estimate(
-        # The embedding takes more bits.
-        file_bytes=repository.checkpoint_bytes if recipe == "stored" else int(parameters * bits / 8 * 1.15),
-        memory_bytes=int(0.5e9 + 0.15 * repository.checkpoint_bytes),
-        seconds=25 + repository.checkpoint_bytes / 0.5e9,
-    )
 
 
 def _entry(store: Store, name: Name, path: Path) -> Entry:

@@ -23,6 +23,7 @@ class FakeRepository:
     license: str = "apache-2.0"
     config: dict | None = None
     num_parameters: int = 0
+    gguf: dict | None = None
     lfs: bool = True
     revisions: tuple[str, ...] = ("main",)
     refusal: tuple[int, str] | None = None
@@ -109,6 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
         answer["config"] = found.config or {}
         if found.num_parameters:
             answer["safetensors"] = {"parameters": {"BF16": found.num_parameters}, "total": found.num_parameters}
+        if found.gguf:
+            answer["gguf"] = found.gguf
         self._json(200, answer)
 
     def resolve(self, repo: str, revision: str, path: str) -> None:
@@ -120,7 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         data = found.files[path]
         headers = {"X-Repo-Commit": found.commit, "X-Linked-Size": str(len(data)), "X-Linked-Etag": f'"{_sha(data)}"'}
-        self._answer(307, b"", headers | {"Location": f"/cdn/{repo}/{path}"})
+        elsewhere = self.hub.url.replace("127.0.0.1", "localhost")  # another host, as that of the real one
+        self._answer(307, b"", headers | {"Location": f"{elsewhere}/cdn/{repo}/{path}"})
 
     def content(self, repo: str, path: str) -> None:
         data = self.hub.repositories[repo].files[path]

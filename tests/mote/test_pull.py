@@ -5,6 +5,7 @@ import shutil
 import sys
 import threading
 import types
+from pathlib import Path
 
 import pytest
 
@@ -188,7 +189,7 @@ def test_several_files_need_a_word(hub, mote, store_home):
 
 def test_paths_of_a_repository_stay_inside_of_the_store(hub, mote, store_home):
     hub.repositories["org/evil"] = FakeRepository({"../../../x.mote": b"x"})
-    assert "has neither .mote files nor a checkpoint" in mote("pull", "org/evil").err
+    assert "has neither .mote nor GGUF files nor a checkpoint" in mote("pull", "org/evil").err
     hub.repositories["org/deep"] = FakeRepository({"sub/x.mote": b"x"})
     assert mote("pull", "org/deep:x").status == 0
     assert stored(store_home, "org/deep/sub/x.mote").read_bytes() == b"x"
@@ -288,6 +289,71 @@ def test_what_is_quantized_already_is_kept(checkpoint, hub, mote):
     assert mote("pull", "org/big:8da8w", "--requantize", "--yes").status == 0
     found = [(options["recipe"], options["requantize"]) for _, options in checkpoint]
     assert found == [("stored", False), ("8da4w", True), ("8da8w", True)]
+
+
+@pytest.fixture
+def gguf(hub, checkpoint):
+    """A repository of GGUF files, each of whose contents tells which it is."""
+    files = [
+        "Tiny-1.5B-Q4_K_M.gguf", "Tiny-1.5B-Q8_0.gguf", "Tiny-1.5B-IQ4_XS.gguf", "mmproj-Tiny-1.5B-F16.gguf",
+        "BF16/Tiny-1.5B-BF16-00002-of-00002.gguf", "BF16/Tiny-1.5B-BF16-00001-of-00002.gguf", "Tiny-1.5B-imatrix.gguf",
+    ]  # fmt: skip
+    hub.repositories["org/tiny-GGUF"] = FakeRepository(
+        {file: file.encode() for file in files}, gguf={"architecture": "qwen2", "total": 15 * 10**8}
+    )
+    return checkpoint
+
+
+def test_gguf_files_are_exported_as_they_are(gguf, mote, store_home):
+    result = mote("pull", "org/tiny-GGUF")
+    assert (
+        "Tiny-1.5B-Q4_K_M.gguf is a GGUF file of org/tiny-GGUF (qwen2, 1.5 B parameters, 21 B), not a .mote file. "
+        "Exporting it as stored downloads 21 B"
+    ) in result.err
+    assert mote("pull", "org/tiny-GGUF", "--yes").status == 0
+    source, options = gguf[0]
+    assert Path(source).read_bytes() == b"Tiny-1.5B-Q4_K_M.gguf"
+    assert (options["recipe"], options["requantize"]) == (None, False)
+    assert stored(store_home, "org/tiny-GGUF/Tiny-1.5B-Q4_K_M.mote").is_file()
+    assert "is up to date" in mote("pull", "org/tiny-GGUF").out and len(gguf) == 1
+    assert Store(store_home).find(Name("org/tiny-GGUF", tag="q4_k_m")) is not None
+
+
+@pytest.mark.parametrize("tag", ["Q8_0", "q8_0", "Tiny-1.5B-Q8_0", "Tiny-1.5B-Q8_0.gguf"])
+def test_a_word_tells_which_gguf_file(gguf, mote, store_home, tag):
+    name = f"org/tiny-GGUF:{tag}"
+    assert mote("pull", name, "--yes", "--requantize").status == 0
+    assert (gguf[0][1]["recipe"], gguf[0][1]["requantize"]) == ("8da4w", True)
+    assert mote("pull", name, "--yes").status == 0
+    assert sorted(path.name for path in stored(store_home, "org/tiny-GGUF").glob("*.mote")) == [
+        "Tiny-1.5B-Q8_0-8da4w.mote", "Tiny-1.5B-Q8_0.mote"
+    ]  # fmt: skip
+    assert Path(gguf[1][0]).name == "Tiny-1.5B-Q8_0.gguf"
+
+
+def test_all_parts_of_a_gguf_file_are_downloaded(gguf, mote, store_home):
+    assert mote("pull", "org/tiny-GGUF:bf16", "--yes").status == 0
+    first = Path(gguf[0][0])
+    assert first.name == "Tiny-1.5B-BF16-00001-of-00002.gguf"
+    assert (first.parent / "Tiny-1.5B-BF16-00002-of-00002.gguf").is_file()
+    assert stored(store_home, "org/tiny-GGUF/BF16/Tiny-1.5B-BF16.mote").is_file()
+    assert "Tiny-1.5B-BF16.mote" in mote("pull", "org/tiny-GGUF:bf16").out
+
+
+def test_gguf_files_that_no_word_tells_apart_are_named(gguf, hub, mote):
+    del hub.repositories["org/tiny-GGUF"].files["Tiny-1.5B-Q4_K_M.gguf"]
+    result = mote("pull", "org/tiny-GGUF")
+    assert "has several GGUF files: say which: org/tiny-GGUF:BF16/Tiny-1.5B-BF16, org/tiny-GGUF:Tiny" in result.err
+    assert "mmproj" not in result.err and "imatrix" not in result.err
+    assert "has no GGUF file, or several, for 'Q5_0'" in mote("pull", "org/tiny-GGUF:Q5_0").err
+
+
+def test_beside_a_checkpoint_a_gguf_file_wants_its_word(checkpoint, hub, mote):
+    hub.repositories["org/big"].files["big-Q4_0.gguf"] = b"x"
+    assert mote("pull", "org/big", "--yes").status == 0
+    assert mote("pull", "org/big:Q4_0", "--yes").status == 0
+    assert mote("pull", "org/big:8w", "--yes").status == 0
+    assert [options["recipe"] for _, options in checkpoint] == ["8da4w", None, "8w"]
 
 
 def test_without_the_exporter_the_line_to_install_it(checkpoint, mote, monkeypatch):

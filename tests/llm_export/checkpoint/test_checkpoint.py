@@ -242,7 +242,7 @@ def test_says_what_a_file_is_that_is_no_checkpoint(tmp_path, name, content, kind
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("adapter_config.json", '{"base_model_name_or_path": "a/b"}', "is a LoRA adapter of a/b, .*merge_and_unload"),
+        ("adapter_config.json", '{"base_model_name_or_path": "a/b"}', "is a LoRA adapter of a/b, .*mote adapter"),
         ("adapter_config.json", "[]", "is a LoRA adapter, which"),
         ("model_index.json", "{}", "a pipeline of diffusers"),
         ("notes.txt", "x", "has no config.json: must be a Hugging Face checkpoint folder"),
