@@ -56,6 +56,7 @@ Result<MappedPages> MappedPages::map(const std::string& name, int descriptor, in
                length, std::strerror(errno));
   MappedPages result;
   result.pages_ = {static_cast<std::byte*>(mapped), length};
+  prefer_large_pages(result.pages_.data(), length);
   result.part_ = result.pages_.subspan(static_cast<size_t>(begin));
   return result;
 }

@@ -18,13 +18,12 @@ constexpr size_t kWidth = 16;
 #endif
 using Vector = uint64_t __attribute__((vector_size(kWidth)));
 
-// Four streams, as most kernels read four blocks of rows: most CPUs, but not those with kOneStream, read memory faster
-// that way.
+template <size_t kStreams>
 uint64_t read(const std::byte* from, size_t bytes) {
-  constexpr size_t kStreams = 4, kLine = 64, kParts = kLine / kWidth;
+  constexpr size_t kLine = 64, kLines = kStreams == 1 ? 4 : 1, kParts = kLines * kLine / kWidth;
   const size_t part = bytes / kStreams;
   Vector all[kStreams][kParts] = {};
-  for (size_t at = 0; at < part; at += kLine) {
+  for (size_t at = 0; at < part; at += kLines * kLine) {
     for (size_t stream = 0; stream < kStreams; ++stream) {
       for (size_t i = 0; i < kParts; ++i) {
         Vector vector;
@@ -42,7 +41,7 @@ uint64_t read(const std::byte* from, size_t bytes) {
   return bits;
 }
 
-constexpr ReadProbe kProbe = {read};
+constexpr ReadProbe kProbe = {read<1>, read<4>};
 
 }  // namespace
 

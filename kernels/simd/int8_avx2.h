@@ -37,6 +37,8 @@ MOTE_INLINE Bytes64 subtract(Bytes64 x, int y) {
   return {_mm256_sub_epi8(x.a, all), _mm256_sub_epi8(x.b, all)};
 }
 MOTE_INLINE Bytes64 as_bytes(I32x16 x) { return {x.a, x.b}; }
+// Keeps the compiler from knowing what x holds, at no instruction.
+MOTE_INLINE void hide(Bytes64& x) { asm volatile("" : "+x"(x.a), "+x"(x.b)); }
 MOTE_INLINE Bytes64 multiply_pairs(Bytes64 x, Bytes64 y) {
   return {_mm256_mullo_epi16(x.a, y.a), _mm256_mullo_epi16(x.b, y.b)};
 }

@@ -18,6 +18,8 @@ struct Bytes64 {
 };
 
 MOTE_INLINE Bytes64 zero_bytes() { return {_mm512_setzero_si512()}; }
+// Keeps the compiler from knowing what x holds, at no instruction.
+MOTE_INLINE void hide(Bytes64& x) { asm volatile("" : "+v"(x.v)); }
 MOTE_INLINE Bytes64 load_bytes(const std::byte* from) { return {_mm512_loadu_si512(from)}; }
 MOTE_INLINE void store_bytes(std::byte* to, Bytes64 x) { _mm512_storeu_si512(to, x.v); }
 MOTE_INLINE Bytes64 operator|(Bytes64 a, Bytes64 b) { return {_mm512_or_si512(a.v, b.v)}; }

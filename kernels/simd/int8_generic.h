@@ -23,6 +23,8 @@ struct Bytes64 {
 };
 
 MOTE_INLINE Bytes64 zero_bytes() { return {}; }
+// Keeps the compiler from knowing what x holds.
+MOTE_INLINE void hide(Bytes64& x) { asm volatile("" : "+m"(x)); }
 MOTE_INLINE Bytes64 load_bytes(const std::byte* from) {
   Bytes64 result;
   std::memcpy(result.v, from, sizeof(result.v));

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from llm_export.errors import FileError, ProgramError
+from llm_export.pieces import PieceWriter
 from llm_export.program.flat import SegmentRecord, build, delegate_offsets, parse, weight_offsets
 from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import MemoryPlan, Metadata
@@ -38,8 +39,11 @@ def write_program(
     """
     weights = _weights(planned, weight_bytes)
     elsewhere = _write_weights(weights_file, weights) if weights_file is not None else None
-    with open(path, "wb") as file:
-        return _SegmentWriter(file, planned, metadata).write(elsewhere or weights)
+    with PieceWriter(path) as file:
+        segments = _SegmentWriter(file, planned, metadata)
+        segments.write(elsewhere or weights)
+    with open(path, "rb+") as start:
+        return segments.write_start(start)
 
 
 def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
@@ -55,13 +59,13 @@ def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
         return True
 
     with replacing(path, stays=is_there) as new:
-        with open(new, "wb") as file:
+        with PieceWriter(new) as file:
             file.write(bytes(SEGMENT_ALIGNMENT))
             checksum = _write_chunks(file, weights)
             end = file.tell()
-            size = end - SEGMENT_ALIGNMENT
-            file.seek(0)
-            file.write(HEADER.pack(WEIGHTS_MAGIC, WEIGHTS_VERSION, HEADER.size, size, end, checksum, bytes(28)))
+        size = end - SEGMENT_ALIGNMENT
+        with open(new, "rb+") as start:
+            start.write(HEADER.pack(WEIGHTS_MAGIC, WEIGHTS_VERSION, HEADER.size, size, end, checksum, bytes(28)))
         record = SegmentRecord("weights", SEGMENT_ALIGNMENT, size, checksum, path.name)
     return record
 
@@ -78,7 +82,7 @@ def _weights_header(path: Path) -> tuple[int, int]:
     return size, checksum
 
 
-def _write_chunks(file: BinaryIO, chunks: Iterable[Chunk]) -> int:
+def _write_chunks(file: PieceWriter, chunks: Iterable[Chunk]) -> int:
     """Returns the CRC-32 of what it wrote."""
     checksum = 0
     for chunk in chunks:
@@ -124,13 +128,13 @@ def _write_start(file: BinaryIO, program: bytes, file_bytes: int) -> None:
 
 
 class _SegmentWriter:
-    """Streams segments behind the space that the flatbuffer will take, then writes the flatbuffer and the header."""
+    """Streams segments behind the space that the flatbuffer will take; the flatbuffer and the header come last."""
 
-    def __init__(self, file: BinaryIO, planned: MemoryPlan, metadata: Metadata):
+    def __init__(self, file: PieceWriter, planned: MemoryPlan, metadata: Metadata):
         self.file, self.planned, self.metadata = file, planned, metadata
         self.segments: list[SegmentRecord] = []
 
-    def write(self, weights: Iterator[Chunk] | SegmentRecord) -> int:
+    def write(self, weights: Iterator[Chunk] | SegmentRecord) -> None:
         """weights: their bytes, or where they are."""
         others = {
             "tokenizer": [self.metadata.tokenizer],
@@ -141,21 +145,24 @@ class _SegmentWriter:
         # Numbers have a fixed width, so a program with other numbers in its segments has the same size.
         first = weights if isinstance(weights, SegmentRecord) else SegmentRecord("weights", 1, 1, 1)
         placeholders = [first, *(SegmentRecord(kind, 1, 1, 1) for kind in others)]
-        start = _next_page(HEADER.size + len(build(self.planned, self.metadata, placeholders)))
-        self.file.write(bytes(start))
+        self.start = _next_page(HEADER.size + len(build(self.planned, self.metadata, placeholders)))
+        self.file.write(bytes(self.start))
         if isinstance(weights, SegmentRecord):
             self.segments.append(weights)
         else:
             self._segment("weights", weights)
         for kind, chunks in others.items():
             self._segment(kind, chunks)
+
+    def write_start(self, file: BinaryIO) -> int:
+        """Writes what comes before the segments into the file once they are there. Returns: the size of the file"""
         file_bytes = self.file.tell()
         program = build(self.planned, self.metadata, self.segments)
-        if HEADER.size + len(program) > start:
+        if HEADER.size + len(program) > self.start:
             raise ProgramError(
-                f"the program takes {len(program)} bytes, more than the {start - HEADER.size} reserved for it"
+                f"the program takes {len(program)} bytes, more than the {self.start - HEADER.size} reserved for it"
             )
-        _write_start(self.file, program, file_bytes)
+        _write_start(file, program, file_bytes)
         return file_bytes
 
     def _segment(self, kind: str, chunks: Iterable[Chunk]) -> None:

@@ -146,7 +146,9 @@ def _receive(part: _Part, url: str, api: Any, on_bytes: OnBytes) -> None:
         if have and not goes_on:
             on_bytes(-have)
         part.note_etag(response.headers.get("etag", ""))
-        with open(part.path, "ab" if goes_on else "wb") as file:
+        from llm_export.pieces import PieceWriter
+
+        with PieceWriter(part.path, "ab" if goes_on else "wb") as file:
             for chunk in response.iter_bytes():
                 file.write(chunk)
                 on_bytes(len(chunk))

@@ -24,7 +24,8 @@ mote_error_code mote_measure_limits(int32_t num_threads, mote_limits* limits, mo
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(limits);
     MOTE_ASSIGN(const mote::Limits measured, mote::measure_machine(num_threads));
-    return mote::capi::write_struct(mote_limits{0, measured.read_gb_s, measured.int8_gmac_s}, limits);
+    return mote::capi::write_struct(mote_limits{0, measured.read_gb_s, measured.int8_gmac_s, measured.int8_wide_gmac_s},
+                                    limits);
   });
 }
 

@@ -109,8 +109,9 @@ MOTE_API mote_error_code mote_get_memory(mote_memory* memory, mote_error* error)
 
 typedef struct {
   uint32_t struct_size;
-  double read_gb_s;   /* 10^9 bytes a second that the threads read from memory, caches not counted */
-  double int8_gmac_s; /* 10^9 int8 multiply-accumulates a second of their vector units */
+  double read_gb_s;        /* 10^9 bytes a second that the threads read from memory, caches not counted */
+  double int8_gmac_s;      /* 10^9 multiply-accumulates a second of their vector units, of int8 and codes of 4 bits */
+  double int8_wide_gmac_s; /* the same with codes of 8 bits, which take more instructions on some CPUs */
 } mote_limits;
 
 /* Measures what kernels are compared with, for about a second. num_threads: 0: the number of physical cores available.
