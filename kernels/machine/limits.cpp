@@ -13,8 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kPiece = int64_t{1} << 18;  // bytes; threads share the buffer in pieces
-constexpr double kSeconds = 0.25;             // for each rate
+constexpr int64_t kPiece =
+    int64_t{1} << 22;              // bytes; threads share the buffer in pieces, from which caches fetch ahead
+constexpr double kSeconds = 0.25;  // for each rate
 constexpr int64_t kTurnsPerUnit = 4096;
 
 // Memory on huge pages where the system has them.

@@ -56,6 +56,7 @@ int32_t multiply_in_pairs(int64_t turns, int32_t seed) {
         hide(codes);
         const Bytes64 products = dot_pairs(codes, seed);
         pairs[t] = j == 0 ? products : add_pairs(pairs[t], products);
+        hide(pairs[t]);  // as there
       });
     });
     unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA { sums[t] = add_widened(sums[t], pairs[t]); });

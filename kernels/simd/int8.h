@@ -69,28 +69,31 @@ MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t
   }
 }
 
-// The products of a chunk, as unpack_chunk gives it, with kRows rows of activations, added to their totals: the bytes
-// of row t for quad j are at codes + 4 (kRows j + t).
-template <int kBits, int kRows>
+// The products of kCount quads of a chunk, as unpack_chunk gives them, with kRows rows of activations, added to their
+// totals: the bytes of row t for quad j are at codes + 4 (kRows j + t). kBits: the most that a code has
+template <int kBits, int kRows, int kCount = kQuads>
 MOTE_INLINE void add_chunk_products(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
 #if defined(MOTE_HAS_DOT_PAIRS)
-  // Quads whose pairs of products add up within 16 bits: (2^bits - 1) * 128 * 2 * kTogether < 2^15.
-  constexpr int kTogether = kBits <= 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
+  // Quads whose pairs of products add up within 16 bits: (2^bits - 1) * 128 * 2 * kFit < 2^15.
+  constexpr int kFit = kBits <= 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
+  constexpr int kTogether = kFit < kCount ? kFit : kCount;
   if constexpr (kTogether > 1) {
     Bytes64 pairs[kRows];
-    unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+    unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
       unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
         int32_t bytes;
         std::memcpy(&bytes, codes + 4 * (j * kRows + t), sizeof(bytes));
         const Bytes64 products = dot_pairs(quads[j], bytes);
         pairs[t] = j % kTogether == 0 ? products : add_pairs(pairs[t], products);
+        // Else gcc adds in another order, for which it keeps all products: one row's fit the registers.
+        if constexpr (kRows > 1) hide(pairs[t]);
         if constexpr (j % kTogether == kTogether - 1) totals[t] = add_widened(totals[t], pairs[t]);
       });
     });
     return;
   }
 #endif
-  unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+  unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
     unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
       totals[t] = dot4_at<kBits == 8>(totals[t], quads[j], codes + 4 * (j * kRows + t));
     });

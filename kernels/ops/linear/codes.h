@@ -17,6 +17,17 @@ MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
   return kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
 }
 
+// function(constant) for the most bits that codes have, of which add_chunk_products makes a difference.
+template <typename Function>
+MOTE_INLINE void with_most_bits(int bits, const Function& function) {
+  if constexpr (kWideMatters) {
+    if (bits <= 4) return function(std::integral_constant<int, 4>());
+    if (bits <= 6) return function(std::integral_constant<int, 6>());
+    if (bits == 7) return function(std::integral_constant<int, 7>());
+  }
+  function(std::integral_constant<int, 8>());
+}
+
 inline constexpr int kRun = run_rows(CodeLayout::kQuads);
 
 // body(first token, number of tokens as a constant) for each run of a block of `tokens`, from token `first` on.

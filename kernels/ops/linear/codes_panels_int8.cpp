@@ -46,9 +46,36 @@ struct Part {
   int64_t all_groups;      // of a token, in `offsets`
 };
 
+// Adds the products of a chunk's quads with its activations to totals. kBits: the most that a code has
+template <int kBits, int kPanels, int kRuns, int kRows>
+MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I32x16 (*totals)[kRuns * kRows]) {
+  constexpr bool kWide = kWideMatters && kBits == 8;
+#if defined(MOTE_HAS_DOT_PAIRS)
+  if constexpr (kPanels == 1 && kRuns == 1) {
+    Bytes64 codes[kQuads];
+    unroll<kQuads>([&](auto j) { codes[j] = load_bytes(quads + 64 * j); });
+    return add_chunk_products<kBits, kRows>(codes, runs[0], totals[0]);
+  }
+#endif
+  unroll<kQuads>([&](auto j) {
+    Bytes64 codes[kPanels];
+    unroll<kPanels>([&](auto p) { codes[p] = load_bytes(quads + p * sizeof(RowPanel) + 64 * j); });
+    unroll<kRuns * kRows>([&](auto t) {
+      const int8_t* quad = runs[t / kRows] + 4 * (j * kRows + t % kRows);
+      if constexpr (kPanels == 1) {
+        totals[0][t] = dot4_at<kWide>(totals[0][t], codes[0], quad);
+      } else {
+        int32_t value;
+        std::memcpy(&value, quad, sizeof(value));
+        unroll<kPanels>([&](auto p) { totals[p][t] = dot4<kWide>(totals[p][t], codes[p], value); });
+      }
+    });
+  });
+}
+
 // Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is
 // broadcast once for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
-template <bool kWide, int kPanels, int kRuns, int kRows>
+template <int kBits, int kPanels, int kRuns, int kRows>
 void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_t stride) {
   constexpr int kTokens = kRuns * kRows;
   const int8_t* runs[kRuns];
@@ -65,20 +92,7 @@ void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_
       for (int p = 0; p < kPanels; ++p) totals[p][t] = first_sums(offsets[t / kRows] + g * kRows + t % kRows);
     });
     for (int64_t chunk = 0; chunk < x.chunks; ++chunk, quads += 64 * kQuads) {
-      unroll<kQuads>([&](auto j) {
-        Bytes64 codes[kPanels];
-        unroll<kPanels>([&](auto p) { codes[p] = load_bytes(quads + p * sizeof(RowPanel) + 64 * j); });
-        unroll<kTokens>([&](auto t) {
-          const int8_t* quad = runs[t / kRows] + 4 * (j * kRows + t % kRows);
-          if constexpr (kPanels == 1) {
-            totals[0][t] = dot4_at<kWide>(totals[0][t], codes[0], quad);
-          } else {
-            int32_t value;
-            std::memcpy(&value, quad, sizeof(value));
-            unroll<kPanels>([&](auto p) { totals[p][t] = dot4<kWide>(totals[p][t], codes[p], value); });
-          }
-        });
-      });
+      add_quads<kBits, kPanels, kRuns, kRows>(quads, runs, totals);
       for (int r = 0; r < kRuns; ++r) runs[r] += kChunk * kRows;
     }
     unroll<kPanels>([&](auto p) {
@@ -91,27 +105,27 @@ void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_
   }
 }
 
-template <bool kWide, int kPanels>
+template <int kBits, int kPanels>
 void add_block(const RowPanel* panels, const Part& x, int tokens, float* y, int64_t stride) {
   int first = 0;
   if constexpr (kRunsAtOnce > 1) {
     for (; first + kRunsAtOnce * kRun <= tokens; first += kRunsAtOnce * kRun) {
-      add_runs<kWide, kPanels, kRunsAtOnce, kRun>(panels, x, first, y + first * stride, stride);
+      add_runs<kBits, kPanels, kRunsAtOnce, kRun>(panels, x, first, y + first * stride, stride);
     }
   }
   for_each_run(tokens, first, [&](int run, auto rows) {
-    add_runs<kWide, kPanels, 1, rows>(panels, x, run, y + run * stride, stride);
+    add_runs<kBits, kPanels, 1, rows>(panels, x, run, y + run * stride, stride);
   });
 }
 
-template <bool kWide>
+template <int kBits>
 void add_part(const RowPanel* panels, int count, const Part& x, int tokens, float* y, int64_t stride) {
   int p = 0;
   if constexpr (kPanelsAtOnce > 1) {
     for (; p + kPanelsAtOnce <= count; p += kPanelsAtOnce)
-      add_block<kWide, kPanelsAtOnce>(panels + p, x, tokens, y + 16 * p, stride);
+      add_block<kBits, kPanelsAtOnce>(panels + p, x, tokens, y + 16 * p, stride);
   }
-  for (; p < count; ++p) add_block<kWide, 1>(panels + p, x, tokens, y + 16 * p, stride);
+  for (; p < count; ++p) add_block<kBits, 1>(panels + p, x, tokens, y + 16 * p, stride);
 }
 
 // Offsets of a block's tokens for a range of products, which have kProductOffset added where codes have code_offset.
@@ -136,10 +150,7 @@ void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& ra
     add_offsets(w, range, x, sums);
     part = {x.codes, w.columns(), first_column, 1, range.groups * chunks, sums, 0, 1};
   }
-  if (kWideMatters && w.bits == 8)
-    add_part<kWideMatters>(panels, w.count, part, x.count, y, stride);
-  else
-    add_part<false>(panels, w.count, part, x.count, y, stride);
+  with_most_bits(w.bits, [&](auto bits) { add_part<bits>(panels, w.count, part, x.count, y, stride); });
   if (range.is_last) finish_rows(w, x, [&](int s) { return panels[s].weight_sums; }, y, stride);
 }
 

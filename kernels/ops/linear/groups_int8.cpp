@@ -9,37 +9,32 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-// What dot4 takes of four columns of 16 rows.
-struct Weights {
-  Bytes64 codes, magnitudes;
-};
-
-template <bool kSigned>
-MOTE_INLINE Weights weights_of(const Bytes64& codes) {
-#if defined(MOTE_HAS_DOT4_SIGNED)
-  if constexpr (kSigned) return {codes, magnitudes(codes)};
-#endif
-  return {codes, codes};
+MOTE_INLINE int32_t quad_at(const int8_t* codes) {
+  int32_t quad;
+  std::memcpy(&quad, codes, sizeof(quad));
+  return quad;
 }
 
-template <bool kSigned>
-MOTE_INLINE I32x16 dot(const I32x16& sums, const Weights& weights, int32_t x) {
+// What add_chunk_products does, of signed codes too.
+template <int kCodes, int kRows, int kCount>
+MOTE_INLINE void add_products(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
 #if defined(MOTE_HAS_DOT4_SIGNED)
-  if constexpr (kSigned) return dot4_signed(sums, weights.codes, weights.magnitudes, x);
+  if constexpr (kIsSigned<kCodes>) {
+    return unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
+      const Bytes64 sizes = magnitudes(quads[j]);
+      unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+        totals[t] = dot4_signed(totals[t], quads[j], sizes, quad_at(codes + 4 * (j * kRows + t)));
+      });
+    });
+  }
 #endif
-  return dot4<false>(sums, weights.codes, x);
+  add_chunk_products<kCodes == kCodebook ? 8 : kCodes, kRows, kCount>(quads, codes, totals);
 }
 
 // Where the sum of a step's products begins.
 template <bool kSigned>
 MOTE_INLINE I32x16 first_sum(const int32_t* offset) {
   return kSigned ? splat_i32(0) : first_sums(offset);
-}
-
-MOTE_INLINE int32_t quad_at(const int8_t* codes) {
-  int32_t quad;
-  std::memcpy(&quad, codes, sizeof(quad));
-  return quad;
 }
 
 // Steps of 16 columns lie two to a chunk.
@@ -78,19 +73,7 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
       I32x16 totals[kTokens];
       unroll<kTokens>([&](auto t)
                           MOTE_INLINE_LAMBDA { totals[t] = first_sum<kSigned>(x.offsets + index * kTokens + t); });
-      unroll<kEach>([&](auto j) MOTE_INLINE_LAMBDA {
-        const int quad = step * kEach + j;
-        if constexpr (kSigned) {
-          const Weights weights = weights_of<true>(quads[quad]);
-          unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
-            totals[t] = dot<true>(totals[t], weights, quad_at(codes + 4 * (quad * kTokens + t)));
-          });
-        } else {
-          unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
-            totals[t] = dot4_at<false>(totals[t], quads[quad], codes + 4 * (quad * kTokens + t));
-          });
-        }
-      });
+      add_products<kCodes, kTokens, kEach>(quads + step * kEach, codes + 4 * step * kEach * kTokens, totals);
       unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
         sums[t] = add_step(sums[t], totals[t], numbers[step], reader.has_low, x.scales[at * kTokens + t],
                            x.lows[index * kTokens + t]);
@@ -205,8 +188,28 @@ struct Part {
   bool has_low, is_first;
 };
 
-// Adds kPanels panels times a run of kRows tokens to y, where the sums of a range begin and end.
-template <bool kSigned, bool kShort, int kPanels, int kRows>
+// Adds the products of kCount quads of each panel to totals, an activation broadcast once for all of them.
+template <int kCodes, int kPanels, int kRows, int kCount>
+MOTE_INLINE void add_step_products(const std::byte* quads, const int8_t* codes, I32x16 (*totals)[kRows]) {
+  if constexpr (kPanels == 1) {
+    Bytes64 loaded[kCount];
+    unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA { loaded[j] = load_bytes(quads + 64 * j); });
+    add_products<kCodes, kRows, kCount>(loaded, codes, totals[0]);
+  } else {
+    unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
+      Bytes64 weights[kPanels];
+      unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA { weights[p] = load_bytes(quads + p * sizeof(Panel) + 64 * j); });
+      unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
+        const int32_t quad = quad_at(codes + 4 * (j * kRows + t));
+        unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA { totals[p][t] = dot4<false>(totals[p][t], weights[p], quad); });
+      });
+    });
+  }
+}
+
+// Adds kPanels panels times a run of kRows tokens to y, where the sums of a range begin and end. kCodes: the most bits
+// that codes have, or 8 for those of a codebook
+template <int kCodes, bool kShort, int kPanels, int kRows>
 void add_run(const Panel* panels, const Part& part, const GroupBlock& x, float* y, int64_t stride) {
   constexpr int kSteps = steps_of(kShort), kEach = kQuads / kSteps;
   F32x16 sums[kPanels][kRows];
@@ -223,20 +226,11 @@ void add_run(const Panel* panels, const Part& part, const GroupBlock& x, float* 
       const std::byte* quads = panels->quads + 64 * (kQuads * chunk + kEach * step);
       I32x16 totals[kPanels][kRows];
       unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
-        unroll<kRows>([&](auto t)
-                          MOTE_INLINE_LAMBDA { totals[p][t] = first_sum<kSigned>(x.offsets + kRows * index + t); });
-      });
-      unroll<kEach>([&](auto j) MOTE_INLINE_LAMBDA {
-        Weights weights[kPanels];
-        unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
-          weights[p] = weights_of<kSigned>(load_bytes(quads + p * sizeof(Panel) + 64 * j));
-        });
         unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
-          const int32_t quad = quad_at(codes + 4 * (j * kRows + t));
-          unroll<kPanels>([&](auto p)
-                              MOTE_INLINE_LAMBDA { totals[p][t] = dot<kSigned>(totals[p][t], weights[p], quad); });
+          totals[p][t] = first_sum<kIsSigned<kCodes>>(x.offsets + kRows * index + t);
         });
       });
+      add_step_products<kCodes, kPanels, kRows, kEach>(quads, codes, totals);
       unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
         const GroupNumbers numbers = {load_f32(panels[p].scales + 16 * index), load_f32(panels[p].lows + 16 * index)};
         unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
@@ -251,7 +245,7 @@ void add_run(const Panel* panels, const Part& part, const GroupBlock& x, float* 
   });
 }
 
-template <bool kSigned, bool kShort>
+template <int kCodes, bool kShort>
 void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
                int64_t stride) {
   for_each_run(x.count, 0, [&](int first, auto rows) {
@@ -260,22 +254,21 @@ void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const
     int p = 0;
     if constexpr (kPanelsAtOnce > 1) {
       for (; p + kPanelsAtOnce <= w.count; p += kPanelsAtOnce) {
-        add_run<kSigned, kShort, kPanelsAtOnce, rows>(panels + p, part, run, to + 16 * p, stride);
+        add_run<kCodes, kShort, kPanelsAtOnce, rows>(panels + p, part, run, to + 16 * p, stride);
       }
     }
-    for (; p < w.count; ++p) add_run<kSigned, kShort, 1, rows>(panels + p, part, run, to + 16 * p, stride);
+    for (; p < w.count; ++p) add_run<kCodes, kShort, 1, rows>(panels + p, part, run, to + 16 * p, stride);
   });
 }
 
 void multiply_part(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
                    int64_t stride) {
-  const bool is_short = w.group_size < kChunk;
-  if (kIsSigned<kCodebook> && (w.bits == 8 || w.scales.codebook != nullptr)) {
-    return is_short ? add_block<kIsSigned<kCodebook>, true>(panels, w, part, x, y, stride)
-                    : add_block<kIsSigned<kCodebook>, false>(panels, w, part, x, y, stride);
-  }
-  return is_short ? add_block<false, true>(panels, w, part, x, y, stride)
-                  : add_block<false, false>(panels, w, part, x, y, stride);
+  with_most_bits(w.scales.codebook != nullptr ? 8 : w.bits, [&](auto bits) {
+    if (w.group_size < kChunk)
+      add_block<bits, true>(panels, w, part, x, y, stride);
+    else
+      add_block<bits, false>(panels, w, part, x, y, stride);
+  });
 }
 
 void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride,
