@@ -1,6 +1,6 @@
 // Times the products of mote.linear with cold weights beside what the machine can read and multiply in the same run.
 //   bench_linear [rows columns]... [--bits N] [--group N] [--activations int8|float] [--threads 1,2] [--tokens 1,2,...]
-//   [--repeats N] [--scales row,half,minimum,zero,codebook,blocks]
+//   [--repeats N] [--scales row,half,minimum,zero,codebook,fp4,blocks]
 // Scales other than those of rows are float16 ones of a group, `blocks` those of 256 columns with multipliers; their
 // activations are grouped_int8 where they are int8. All are timed in turn.
 // Prints one JSON object a line: first the machine's limits, then each case with the median of its repeats.
@@ -55,12 +55,14 @@ std::vector<std::string> names(const std::string& text) {
 
 TileScales scales_of(const std::string& name, int64_t group_size) {
   static constexpr int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  static constexpr int8_t kFp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   const auto group = static_cast<int32_t>(group_size);
   if (name == "row") return {};
   if (name == "half") return {group, WeightOffset::kNone, false, nullptr};
   if (name == "minimum") return {group, WeightOffset::kMinimum, false, nullptr};
   if (name == "zero") return {group, WeightOffset::kZero, false, nullptr};
   if (name == "codebook") return {group, WeightOffset::kNone, false, kCodebook};
+  if (name == "fp4") return {group, WeightOffset::kNone, true, kFp4};
   if (name == "blocks") return {256, WeightOffset::kNone, false, nullptr};
   throw std::invalid_argument("--scales " + name);
 }

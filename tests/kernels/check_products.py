@@ -1,4 +1,4 @@
-"""The probe of int8 products executes each product that it counts: none is shared, left out or computed before the loop.
+"""The probe of int8 products executes each product that it counts: none is shared, skipped or computed before the loop.
 
 Counts product instructions in the probe's object. Its loops are unrolled, and each turn runs every one of them once.
 """

@@ -7,6 +7,7 @@ namespace mote::test {
 namespace {
 
 constexpr int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+constexpr int8_t kSmallCodebook[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 struct Kind {
   const char* name;
@@ -36,7 +37,8 @@ std::vector<Kind> kinds() {
       {"seven", 7, 64, {128, minimum, true, nullptr}},
       {"IQ4_NL", 4, 32, {32, none, false, kCodebook}},
       {"IQ4_XS", 4, 32, {256, none, false, kCodebook}},
-      {"NVFP4", 4, 16, {16, none, true, kCodebook}},
+      {"NVFP4", 4, 16, {16, none, true, kSmallCodebook}},
+      {"MXFP4", 4, 32, {32, none, true, kSmallCodebook}},
       {"GPTQ", 4, 128, {128, zero, false, nullptr}},
       {"GPTQ8", 8, 64, {64, zero, false, nullptr}},
       {"short_minimums", 4, 16, {16, minimum, true, nullptr}},

@@ -94,17 +94,19 @@ TEST(LinearKernels, give_the_same_bits_for_every_number_of_tokens) {
 }
 
 TEST(LinearKernels, of_groups_give_the_same_bits) {
+  static constexpr int8_t kSmallCodebook[16] = {-16, -12, -9, -7, -5, -3, -2, -1, 0, 1, 2, 4, 6, 9, 12, 15};
   static constexpr int8_t kCodebook[16] = {-128, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 127};
   const auto none = WeightOffset::kNone, minimum = WeightOffset::kMinimum, zero = WeightOffset::kZero;
   struct Kind {
     int bits, group_size;
     TileScales scales;
   };
-  const Kind kinds[] = {{4, 32, {32, none, false, nullptr}},     {8, 32, {32, none, true, nullptr}},
-                        {5, 32, {32, minimum, false, nullptr}},  {6, 16, {256, none, false, nullptr}},
-                        {2, 16, {256, minimum, true, nullptr}},  {4, 32, {32, none, false, kCodebook}},
-                        {4, 16, {16, none, true, kCodebook}},    {4, 128, {128, zero, false, nullptr}},
-                        {4, 32, {256, minimum, false, nullptr}}, {3, 16, {16, zero, false, nullptr}}};
+  const Kind kinds[] = {{4, 32, {32, none, false, nullptr}},       {8, 32, {32, none, true, nullptr}},
+                        {5, 32, {32, minimum, false, nullptr}},    {6, 16, {256, none, false, nullptr}},
+                        {2, 16, {256, minimum, true, nullptr}},    {4, 32, {32, none, false, kCodebook}},
+                        {4, 16, {16, none, true, kCodebook}},      {4, 32, {32, none, true, kSmallCodebook}},
+                        {4, 16, {16, none, true, kSmallCodebook}}, {4, 128, {128, zero, false, nullptr}},
+                        {4, 32, {256, minimum, false, nullptr}},   {3, 16, {16, zero, false, nullptr}}};
   for (const Kind& kind : kinds) {
     const Tiles weight = random_tiles({83, 1280}, kind.bits, kind.group_size, kind.scales, 1);
     for (const int64_t tokens : {1, 2, 7, 19, 64}) {

@@ -22,7 +22,8 @@ template <typename Function>
 MOTE_INLINE void with_most_bits(int bits, const Function& function) {
   if constexpr (kWideMatters) {
     if (bits <= 4) return function(std::integral_constant<int, 4>());
-    if (bits <= 6) return function(std::integral_constant<int, 6>());
+    if (bits == 5) return function(std::integral_constant<int, 5>());
+    if (bits == 6) return function(std::integral_constant<int, 6>());
     if (bits == 7) return function(std::integral_constant<int, 7>());
   }
   function(std::integral_constant<int, 8>());

@@ -8,9 +8,17 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// A tile as its products see it. kCodes: bits, or kCodebook.
-inline constexpr int kCodebook = 0;
-template <int kCodes> inline constexpr int kBitsOf = kCodes == kCodebook ? kCodebookBits : kCodes;
+// A tile as its products see it. kCodes: bits, kCodebook, or kSmallCodebook, whose numbers are 5 bits wide (MXFP4,
+// NVFP4) so that their products add up in 16 bits where that is faster.
+inline constexpr int kCodebook = 0, kSmallCodebook = -1, kSmallBits = 5;
+template <int kCodes> inline constexpr int kBitsOf = kCodes > 0 ? kCodes : kCodebookBits;
+
+inline bool has_small_codebook(const TileBlocks& w) {
+  if (!kWideMatters || w.scales.codebook == nullptr) return false;
+  bool is_small = true;
+  for (int i = 0; i < 16; ++i) is_small = is_small && w.scales.codebook[i] >= -16 && w.scales.codebook[i] < 16;
+  return is_small;
+}
 
 // Codes that dot4 would take as unsigned bytes above 127, and that are multiplied faster as signed ones.
 template <int kCodes> inline constexpr bool kIsSigned = kWideMatters && (kCodes == kCodebook || kCodes == 8);
@@ -38,19 +46,23 @@ class TileReader {
         minimums_at_(layout_.scale_bytes()) {
     if (w.scales.codebook == nullptr) return;
     std::byte bytes[64];
-    for (int i = 0; i < 64; ++i) bytes[i] = static_cast<std::byte>(w.scales.codebook[i % 16] + codebook_offset());
+    const int offset = codebook_offset(w);
+    for (int i = 0; i < 64; ++i) bytes[i] = static_cast<std::byte>(w.scales.codebook[i % 16] + offset);
     codebook_ = load_bytes(bytes);
   }
 
   // What codebook_ adds to what codes stand for, so that dot4 takes it.
-  static constexpr int codebook_offset() { return kCodesAreSigned || kWideMatters ? 0 : kCodebookOffset; }
+  static int codebook_offset(const TileBlocks& w) {
+    if (has_small_codebook(w)) return code_offset(kSmallBits);
+    return kCodesAreSigned || kWideMatters ? 0 : kCodebookOffset;
+  }
 
   // Columns [32 chunk, 32 chunk + 32) of a tile as dot4 takes them.
   template <int kCodes>
   MOTE_INLINE void codes(const std::byte* tile, int64_t chunk, Bytes64* quads) const {
     unpack_digits<kBitsOf<kCodes>>(tile, tile_columns, chunk, quads);
     unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
-      if constexpr (kCodes == kCodebook)
+      if constexpr (kCodes <= 0)
         quads[j] = lookup_bytes(codebook_, quads[j]);
       else if constexpr (kCodesAreSigned || kIsSigned<kCodes>)
         quads[j] = subtract(quads[j], code_offset_);
@@ -107,9 +119,12 @@ class TileReader {
   Bytes64 codebook_ = zero_bytes();
 };
 
-// Calls function(constant) for the codes of a weight: kCodebook, or bits.
+// Calls function(constant) for the codes of a weight: one of the codebooks, or bits.
 template <typename Function>
 MOTE_INLINE void with_codes(const TileBlocks& w, const Function& function) {
+  if constexpr (kWideMatters) {
+    if (has_small_codebook(w)) return function(std::integral_constant<int, kSmallCodebook>());
+  }
   if (w.scales.codebook != nullptr) return function(std::integral_constant<int, kCodebook>());
   with_bits(w.bits, function);
 }

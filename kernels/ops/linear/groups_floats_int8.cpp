@@ -16,7 +16,7 @@ MOTE_INLINE F32x16 weights_of(const I32x16& words, const I32x16& offset, const G
 
 // What the codes have added for dot4.
 int stored_offset(const TileBlocks& w) {
-  if (w.scales.codebook != nullptr) return TileReader::codebook_offset();
+  if (w.scales.codebook != nullptr) return TileReader::codebook_offset(w);
   return kCodesAreSigned || (kIsSigned<8> && w.bits == 8) ? 0 : w.layout().code_offset();
 }
 

@@ -28,14 +28,19 @@ MOTE_INLINE void add_products(const Bytes64* quads, const int8_t* codes, I32x16*
     });
   }
 #endif
-  add_chunk_products<kCodes == kCodebook ? 8 : kCodes, kRows, kCount>(quads, codes, totals);
+  constexpr int kBits = kCodes == kCodebook ? 8 : kCodes == kSmallCodebook ? kSmallBits : kCodes;
+  add_chunk_products<kBits, kRows, kCount>(quads, codes, totals);
 }
 
-// Where the sum of a step's products begins.
+// Where the sum of a step's products begins. shift: for a small codebook, whose offset is as many bits shorter than
+// kCodebookOffset, which x has for all codebooks
 template <bool kSigned>
-MOTE_INLINE I32x16 first_sum(const int32_t* offset) {
-  return kSigned ? splat_i32(0) : first_sums(offset);
+MOTE_INLINE I32x16 first_sum(const int32_t* offset, int shift) {
+  const int32_t shifted = *offset >> shift;  // nothing but zeros is lost
+  return kSigned ? splat_i32(0) : first_sums(&shifted);
 }
+constexpr int kSmallShift = 3;
+static_assert(kCodebookOffset >> kSmallShift == code_offset(kSmallBits));
 
 // Steps of 16 columns lie two to a chunk.
 constexpr int steps_of(bool is_short) { return is_short ? 2 : 1; }
@@ -61,6 +66,7 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
                           const GroupNumbers& shared, const GroupBlock& x, int64_t first, F32x16* sums) {
   constexpr int kSteps = steps_of(kGroup == 16), kEach = kQuads / kSteps;
   constexpr bool kSigned = kIsSigned<kCodes>;
+  constexpr int kShift = kCodes == kSmallCodebook ? kSmallShift : 0;
   GroupNumbers numbers[kSteps];
   unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, span, shared, step); });
   for (int64_t chunk = 0; chunk < chunks_of_tile<kGroup>(reader); ++chunk) {
@@ -71,8 +77,8 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
     unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA {
       const int64_t index = at * kSteps + step;
       I32x16 totals[kTokens];
-      unroll<kTokens>([&](auto t)
-                          MOTE_INLINE_LAMBDA { totals[t] = first_sum<kSigned>(x.offsets + index * kTokens + t); });
+      unroll<kTokens>(
+          [&](auto t) MOTE_INLINE_LAMBDA { totals[t] = first_sum<kSigned>(x.offsets + index * kTokens + t, kShift); });
       add_products<kCodes, kTokens, kEach>(quads + step * kEach, codes + 4 * step * kEach * kTokens, totals);
       unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
         sums[t] = add_step(sums[t], totals[t], numbers[step], reader.has_low, x.scales[at * kTokens + t],
@@ -186,6 +192,7 @@ MOTE_INLINE void unpack(const TileReader& reader, const std::byte* block, int64_
 struct Part {
   int64_t first, last;  // columns
   bool has_low, is_first;
+  int offset_shift;  // see first_sum
 };
 
 // Adds the products of kCount quads of each panel to totals, an activation broadcast once for all of them.
@@ -227,7 +234,7 @@ void add_run(const Panel* panels, const Part& part, const GroupBlock& x, float* 
       I32x16 totals[kPanels][kRows];
       unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
         unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
-          totals[p][t] = first_sum<kIsSigned<kCodes>>(x.offsets + kRows * index + t);
+          totals[p][t] = first_sum<kIsSigned<kCodes>>(x.offsets + kRows * index + t, part.offset_shift);
         });
       });
       add_step_products<kCodes, kPanels, kRows, kEach>(quads, codes, totals);
@@ -263,7 +270,8 @@ void add_block(const Panel* panels, const TileBlocks& w, const Part& part, const
 
 void multiply_part(const Panel* panels, const TileBlocks& w, const Part& part, const GroupBlock& x, float* y,
                    int64_t stride) {
-  with_most_bits(w.scales.codebook != nullptr ? 8 : w.bits, [&](auto bits) {
+  const int most = has_small_codebook(w) ? kSmallBits : w.scales.codebook != nullptr ? 8 : w.bits;
+  with_most_bits(most, [&](auto bits) {
     if (w.group_size < kChunk)
       add_block<bits, true>(panels, w, part, x, y, stride);
     else
@@ -281,9 +289,10 @@ void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, floa
     with_codes(w, [&](auto codes) {
       for (int s = 0; s < w.count; ++s) unpack<codes>(reader, w.blocks[s], step, first, last, panels[s]);
     });
+    const Part part = {first, last, reader.has_low, first == 0, has_small_codebook(w) ? kSmallShift : 0};
     float* rows = y;
     for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
-      multiply_part(panels, w, {first, last, reader.has_low, first == 0}, x[b], rows, stride);
+      multiply_part(panels, w, part, x[b], rows, stride);
       if (last < columns || !w.scales.of_rows) continue;
       for (int t = 0; t < x[b].count; ++t) {
         for (int s = 0; s < w.count; ++s) {
