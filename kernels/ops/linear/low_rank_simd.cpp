@@ -32,8 +32,12 @@ MOTE_INLINE void add_vectors(const std::byte* rows, int64_t row_bytes, int64_t r
   for (F32x16& sum : sums) sum = splat(0.0f);
   for (int64_t r = 0; r < rank; ++r) {
     const F32x16 factor = splat(x[r]);
+    const std::byte* row = rows + r * row_bytes;
     for (int v = 0; v < kVectors; ++v)
-      sums[v] = fma(load_elements<kType>(rows + r * row_bytes + 16 * v * kBytes<kType>), factor, sums[v]);
+      sums[v] = fma(load_elements<kType>(row + 16 * v * kBytes<kType>), factor, sums[v]);
+    // What the next call reads: too little of each row for the hardware to see that it follows.
+    constexpr int64_t kRead = 16 * kVectors * kBytes<kType>;
+    for (int64_t at = 0; at < kRead; at += 64) __builtin_prefetch(row + kRead + at);
   }
   for (int v = 0; v < kVectors; ++v) store_f32(y + 16 * v, load_f32(y + 16 * v) + sums[v]);
 }
