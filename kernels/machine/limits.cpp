@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kPiece =
-    int64_t{1} << 22;              // bytes; threads share the buffer in pieces, from which caches fetch ahead
+// Bytes. Threads share the buffer in pieces, long enough that the hardware fetches ahead in each.
+constexpr int64_t kPiece = int64_t{1} << 22;
 constexpr double kSeconds = 0.25;  // for each rate
 constexpr int64_t kTurnsPerUnit = 4096;
 

@@ -226,7 +226,9 @@ class WeightReader:
         group = self._groups[name]
         kinds = {self._files.stored_as(source): source for _, source in group.sources}
         found = next(filter(None, kinds), None)
-        if found is None or group.converter is None or (len(kinds) == 1 and self._places_of(name) is not None):
+        if found is None or group.converter is None:
+            return found
+        if len(kinds) == 1 and not found.is_transposed and self._places_of(name) is not None:
             return found
         why = f"tensor '{kinds[found]}' is one of several that become '{name}'"
         if len(kinds) > 1:
@@ -261,9 +263,7 @@ class WeightReader:
                 return self._convert(group, dict(zip(sources, tensors, strict=True)))[self._stored_name.get(name, name)]
 
             shapes = [tuple(self._files.meta(source).shape) for source in sources]
-            kinds = {self._files.stored_as(source) for source in sources}
-            is_moved = not any(kind and kind.is_transposed for kind in kinds)
-            self._places[name] = find_places(shapes, convert, self.shape(name)) if is_moved else None
+            self._places[name] = find_places(shapes, convert, self.shape(name))
         return self._places[name]
 
     def _group(self, model: PreTrainedModel, stored: Iterable[str]) -> list[_Group]:

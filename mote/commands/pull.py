@@ -87,8 +87,7 @@ def _pull(store: Store, repository: Repository, wanted: Export | None, quiet: bo
 def _ask(repository: Repository, wanted: Export, yes: bool) -> None:
     """Says what an export would need and asks. Errors: ArgumentError where nobody can be asked; click.Abort for no."""
     name = repository.name
-    kind = f"is a GGUF file of {name.model}" if wanted.gguf else "is a checkpoint"
-    what = f"{wanted.first if wanted.gguf else name.model} {kind}"
+    what = f"{wanted.first} is a GGUF file of {name.model}" if wanted.gguf else f"{name.model} is a checkpoint"
     check_installed("export", f"{what}, not a .mote file; its export")
     if yes:
         return

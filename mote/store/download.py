@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from llm_export.pieces import PieceWriter
 from llm_runner.errors import FileError
 from mote.store.catalog import MANIFEST, PART, beside, read_json, write_json
 from mote.store.hub import HubFile, Repository, client, first_line, plain_errors
@@ -146,8 +147,6 @@ def _receive(part: _Part, url: str, api: Any, on_bytes: OnBytes) -> None:
         if have and not goes_on:
             on_bytes(-have)
         part.note_etag(response.headers.get("etag", ""))
-        from llm_export.pieces import PieceWriter
-
         with PieceWriter(part.path, "ab" if goes_on else "wb") as file:
             for chunk in response.iter_bytes():
                 file.write(chunk)
