@@ -38,6 +38,14 @@ void prefer_large_pages([[maybe_unused]] std::byte* block, [[maybe_unused]] size
 #endif
 }
 
+void merge_pages([[maybe_unused]] std::byte* block, [[maybe_unused]] size_t bytes) {
+  prefer_large_pages(block, bytes);  // which an older system does in time
+#if defined(__linux__)
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which glibc names from 2.37 on
+  (void)::madvise(block, bytes, kCollapse);
+#endif
+}
+
 int64_t physical_memory_bytes() { return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE); }
 
 int64_t last_cache_bytes() {

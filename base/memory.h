@@ -30,6 +30,8 @@ void drop_pages(std::byte* block, size_t bytes);
 // Asks for large ones before they are touched, of files too: a core of a virtual machine reads them in two thirds of
 // the time. Whether there are some is the system's business.
 void prefer_large_pages(std::byte* block, size_t bytes);
+// Moves what was touched of pages of reserve_pages into large ones at once, where the system can (Linux from 6.1 on).
+void merge_pages(std::byte* block, size_t bytes);
 
 // Of the machine.
 int64_t physical_memory_bytes();

@@ -31,6 +31,8 @@ void drop_pages(std::byte* block, size_t bytes) {
 
 void prefer_large_pages(std::byte*, size_t) {}  // need a privilege that few users have
 
+void merge_pages(std::byte*, size_t) {}
+
 int64_t physical_memory_bytes() {
   MEMORYSTATUSEX memory{};
   memory.dwLength = sizeof memory;

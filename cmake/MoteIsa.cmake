@@ -27,11 +27,11 @@ list(FILTER MOTE_INSTRUCTION_SETS INCLUDE REGEX "^[^|]*\\|${MOTE_ARCHITECTURE}\\
 list(TRANSFORM MOTE_INSTRUCTION_SETS REPLACE "\\|.*" "")
 
 # Kernels are long after inlining. Debuggers get lines but no variables of theirs; what a sanitizer adds would keep gcc's register
-# allocator busy for minutes a file.
+# allocator busy for minutes a file, so that memory is checked by calls.
 if(NOT MOTE_SANITIZE)
   set(MOTE_KERNEL_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3> $<$<CONFIG:RelWithDebInfo>:-g1>)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(MOTE_KERNEL_OPTIONS -O1 -g1 -fira-region=one)
+  set(MOTE_KERNEL_OPTIONS -O1 -g1 -fira-region=one "SHELL:--param asan-instrumentation-with-call-threshold=0")
 else()
   set(MOTE_KERNEL_OPTIONS -O1 -g1)
 endif()
@@ -71,6 +71,7 @@ function(mote_isa_sources name)
       continue()
     endif()
     add_library(${name}_${isa} OBJECT ${sources})
+    set_target_properties(${name}_${isa} PROPERTIES MOTE_ISA ${isa})
     target_compile_definitions(${name}_${isa} PRIVATE MOTE_ISA=${isa})
     target_compile_options(${name}_${isa} PRIVATE ${flags} ${MOTE_ISA_OPTIONS})
     target_include_directories(${name}_${isa} PRIVATE ${PROJECT_SOURCE_DIR})

@@ -1,12 +1,14 @@
-"""What llama.cpp's own quantizer costs a Llama checkpoint: python -m ... CHECKPOINT WORK IDS.npy LOGITS.npy TYPE...
+"""What llama.cpp's own quantizer costs a Llama checkpoint: python -m ... CHECKPOINT WORK IDS LOGITS IMPORTANCE TYPE...
 
-Writes the checkpoint as a float32 GGUF file, has llama.cpp quantise it to each type, and compares the logits of each,
-window by window, with those of the checkpoint. Prints a JSON object a type, and first that of float32, whose divergence
-shows what the harness itself adds. Needs llama_cpp, gguf and numpy only.
+Writes the checkpoint as a float32 GGUF file, has llama.cpp quantise it to each type, with the importance matrices of
+IMPORTANCE for "TYPE --imatrix", and compares the logits of each, window by window, with those of the checkpoint.
+Prints a JSON object a type, and first that of float32, whose divergence shows what the harness itself adds. IDS and
+LOGITS are .npy files, IMPORTANCE a .npz. Needs llama_cpp, gguf and numpy only.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import sys
@@ -43,10 +45,24 @@ def write_float(folder: Path, path: Path) -> None:
     writer.close()
 
 
-def quantise(api, source: Path, path: Path, kind: str) -> float:
+def importance_matrix(api, path: Path) -> ctypes.Array:
+    """Returns the matrices of a file as llama.cpp's quantizer takes them: ended by one without a name."""
+    rows = []
+    with np.load(path) as means:
+        for name in means.files:
+            values = means[name].tolist()
+            data = (ctypes.c_float * len(values))(*values)
+            rows.append(api.llama_model_imatrix_data(peer._gguf_name(name).encode(), data, len(values)))
+    return (api.llama_model_imatrix_data * (len(rows) + 1))(*rows)
+
+
+def quantise(api, source: Path, path: Path, kind: str, importance: Path) -> float:
     """Has llama.cpp's quantizer write a file. Returns: seconds"""
+    kind, _, with_importance = kind.partition(" ")
     parameters = api.llama_model_quantize_default_params()
     parameters.ftype = FILE_TYPES[kind]
+    if with_importance:
+        parameters.imatrix = importance_matrix(api, importance)
     started = time.perf_counter()
     if status := api.llama_model_quantize(str(source).encode(), str(path).encode(), parameters):
         raise RuntimeError(f"llama_model_quantize returned {status} for {kind}")
@@ -101,7 +117,7 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
 
 
-def main(checkpoint: str, work: str, ids: str, logits: str, *kinds: str) -> None:
+def main(checkpoint: str, work: str, ids: str, logits: str, importance: str, *kinds: str) -> None:
     import llama_cpp
 
     tiles.refuse()  # compiled by gcc 12, its AMX kernels end in an illegal instruction
@@ -111,8 +127,8 @@ def main(checkpoint: str, work: str, ids: str, logits: str, *kinds: str) -> None
     if not source.is_file():
         write_float(Path(checkpoint), source)
     for kind in ("F32", *kinds):
-        path = source if kind == "F32" else source.with_name(f"{kind}.gguf")
-        seconds = 0.0 if kind == "F32" else quantise(llama_cpp, source, path, kind)
+        path = source if kind == "F32" else source.with_name(f"{kind.replace(' --', '-')}.gguf")
+        seconds = 0.0 if kind == "F32" else quantise(llama_cpp, source, path, kind, Path(importance))
         row = {"recipe": kind, "bits": bits(path), "file_bytes": path.stat().st_size, "seconds": seconds}
         print(json.dumps(row | score(llama_cpp, path, tokens, expected)), flush=True)
 

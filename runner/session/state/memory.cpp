@@ -169,11 +169,11 @@ int64_t StateMemory::used_pages(size_t group, int64_t position) const {
   return cache.window == 0 ? (position + kKvPageSlots - 1) / kKvPageSlots : cache.num_pages();
 }
 
-Status StateMemory::reserve_page(size_t index, int64_t page, int64_t position) {
+Status StateMemory::reserve_page(size_t index, int64_t page, int64_t position, bool is_filled) {
   Group& group = groups_[index];
   const Slab& present = group.slabs[static_cast<size_t>(page)];
   if (present && present.is_writable()) return {};
-  Slab slab = Slab::allocate(group.slab_bytes);
+  Slab slab = Slab::allocate(group.slab_bytes, is_filled);
   MOTE_REQUIRE(static_cast<bool>(slab), Code::kOutOfMemory,
                "no memory for %llu more bytes of keys and values at position %lld: close other sessions or choose a "
                "smaller kv type",
@@ -187,12 +187,21 @@ Status StateMemory::reserve_page(size_t index, int64_t page, int64_t position) {
   return {};
 }
 
+// Before a new page is begun, the one before it is full.
+void StateMemory::merge_before(const Group& group, int64_t position) {
+  const Slab& full = group.slabs[static_cast<size_t>(shape(group).slot_of(position - 1) / kKvPageSlots)];
+  if (full) full.merge();
+}
+
 Status StateMemory::reserve(int64_t position, int64_t tokens) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     int64_t last = -1;
     for (int64_t p = position; p < position + tokens; ++p) {
-      const int64_t page = shape(groups_[i]).slot_of(p) / kKvPageSlots;
-      if (page != last) MOTE_RETURN_IF_ERROR(reserve_page(i, page, position));
+      const int64_t slot = shape(groups_[i]).slot_of(p), page = slot / kKvPageSlots;
+      if (page == last) continue;
+      if (slot % kKvPageSlots == 0 && p > 0) merge_before(groups_[i], p);
+      const bool is_filled = slot % kKvPageSlots == 0 && position + tokens - p >= kKvPageSlots;
+      MOTE_RETURN_IF_ERROR(reserve_page(i, page, position, is_filled));
       last = page;
     }
   }

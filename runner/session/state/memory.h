@@ -115,7 +115,8 @@ class StateMemory {
   explicit StateMemory(size_t num_states) : kv_caches_(num_states), recurrent_states_(num_states) {}
   const KvCache& shape(const Group& group) const { return kv_caches_[group.members[0]]; }
   Status check_size(int64_t context_length) const;
-  Status reserve_page(size_t group, int64_t page, int64_t position);
+  Status reserve_page(size_t group, int64_t page, int64_t position, bool is_filled);
+  void merge_before(const Group& group, int64_t position);
   void set_slab(Group& group, size_t page, Slab slab);
 
   std::vector<KvCache> kv_caches_;

@@ -288,7 +288,7 @@ class Reader {
     group.slabs.resize(pages);
     for (uint32_t page = 0; page < pages; ++page) {
       if (saved.pages()->Get(page) == 0) continue;
-      group.slabs[page] = Slab::allocate(states_.slab_bytes(index));
+      group.slabs[page] = Slab::allocate(states_.slab_bytes(index), page + 1 < pages);
       MOTE_REQUIRE(static_cast<bool>(group.slabs[page]), Code::kOutOfMemory, "%s: no memory for its keys and values",
                    path_.c_str());
     }

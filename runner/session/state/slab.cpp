@@ -6,7 +6,7 @@
 
 namespace mote {
 
-Slab Slab::allocate(size_t bytes) {
+Slab Slab::allocate(size_t bytes, bool is_filled) {
   Slab slab;
   std::byte* data = reserve_pages(bytes);
   if (data == nullptr) return slab;
@@ -17,6 +17,8 @@ Slab Slab::allocate(size_t bytes) {
   }
   slab.block_->data = data;
   slab.block_->bytes = bytes;
+  if (is_filled) prefer_large_pages(data, bytes);
+  slab.block_->is_merged = is_filled;
   return slab;
 }
 
@@ -25,6 +27,10 @@ Slab Slab::share() const {
   other.block_ = block_;
   if (block_ != nullptr) block_->num_holders.fetch_add(1, std::memory_order_relaxed);
   return other;
+}
+
+void Slab::merge() const {
+  if (!block_->is_merged.exchange(true, std::memory_order_relaxed)) merge_pages(block_->data, block_->bytes);
 }
 
 void Slab::release() {

@@ -21,13 +21,16 @@ class Slab {
   }
   ~Slab() { release(); }
 
-  // Without memory if the system refuses.
-  static Slab allocate(size_t bytes);
+  // Without memory if the system refuses. is_filled: all of it is written at once, so large pages waste nothing.
+  static Slab allocate(size_t bytes, bool is_filled = false);
 
   // Another holder of the same memory; without memory if this is.
   Slab share() const;
 
   explicit operator bool() const { return block_ != nullptr; }
+  // All of it has been written: moves it into large pages, unless it lies in such.
+  void merge() const;
+
   std::byte* data() const { return block_->data; }
   size_t bytes() const { return block_->bytes; }
   // Whether this holder is the only one, and so may write. Only share() on this very holder can end that.
@@ -36,6 +39,7 @@ class Slab {
  private:
   struct Block {
     std::atomic<int64_t> num_holders{1};
+    std::atomic<bool> is_merged{false};
     std::byte* data = nullptr;
     size_t bytes = 0;
   };
