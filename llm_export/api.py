@@ -15,7 +15,7 @@ from llm_export.quiet import quiet_imports
 
 with quiet_imports():
     from llm_export.capture import capture
-from llm_export.calibrate import Calibration, calibrate, count_linears, opened
+from llm_export.calibrate import Calibration, calibrate, count_matrices, opened
 from llm_export.calibrate.planner import count_steps, plan_bits
 from llm_export.calibrate.text import DEFAULT, read_sequences
 from llm_export.capture.methods import Captured
@@ -342,7 +342,7 @@ def _calibrated(
         yield {}
         return
     with opened(checkpoint, fused, sequences) as results:
-        with progress.stage("calibrate", count_linears(fused), "linears") as bar:
+        with progress.stage("calibrate", count_matrices(fused), "matrices") as bar:
             calibrate(fused, checkpoint, sequences, results, bar.update)
         yield results
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,17 +15,17 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 from torch.nn import functional as F
 
+from llm_export.calibrate.experts import Tokens, calibrate_expert
 from llm_export.capture.hadamard import hadamard, inverse_hadamard
 from llm_export.capture.methods import Methods
 from llm_export.capture.ops import ReferenceState, normed, round_input
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.affine import QuantizedWeight, quantize_for
+from llm_export.quantize.affine import QuantizedWeight, matrix_name, quantize_for
 from llm_export.quantize.gptq import Inputs
-from llm_export.quantize.uses import heads
+from llm_export.quantize.uses import EXPERTS, heads
 
 NORM_WEIGHT = {torch.ops.mote.linear.default: 4, torch.ops.mote.gated_linear.default: 3}  # which argument
 EMBEDDING = torch.ops.mote.embedding.default
-EXPERTS = torch.ops.mote.moe_experts.default
 BLOCK_ELEMENTS = 1 << 22  # of a weight quantised without calibration, in one step
 
 # Gives a calibrated weight; asks for the sums over its inputs only where it has to make it.
@@ -63,16 +64,32 @@ class GraphRun:
                     found.append(node)
         return found
 
+    def stacks(self, node: Node) -> dict[int, WeightSpec]:
+        """Returns the stacks of experts of a node that are to be calibrated, by which argument they are."""
+        specs = {at: self._spec(node.args[at]) for at in EXPERTS.get(node.target, ())}
+        if None in specs.values():  # what is computed from a weight is not in the file
+            return {}
+        # Of a stack that others read too, the expert that no token reaches here may be calibrated there.
+        return {at: spec for at, spec in specs.items() if spec.is_rounded and len(node.args[at].users) == 1}
+
+    def num_matrices(self) -> int:
+        """Returns how many matrices are to be calibrated, those of stacks one by one."""
+        return len(self.linears()) + sum(spec.shape[0] for node in self.nodes for spec in self.stacks(node).values())
+
     @torch.no_grad()
     def run(self, sequences: Sequence[Tensor], done: Callable[[], object]) -> None:
-        """Runs up to the last linear that is to be calibrated, and calls `done` after each. sequences: int64 [1, T]"""
-        linears = self.linears()
+        """Runs up to the last node that has weights to calibrate, and calls `done` after each of their matrices.
+
+        sequences: int64 [1, T]
+        """
+        linears, self.done = {*self.linears()}, done
+        last = max((i for i, node in enumerate(self.nodes) if node in linears or self.stacks(node)), default=-1)
         ids = _Lanes([*sequences, *sequences])
         inputs = iter((ids, _Lanes([torch.arange(item.shape[1])[None] for item in ids])))
         self.num_rounded = len(sequences)
         self.states = [ReferenceState() for _ in ids]
         self.values: dict[Node, Any] = {}
-        for node in self.nodes[: self.nodes.index(linears[-1]) + 1] if linears else ():
+        for node in self.nodes[: last + 1]:
             if node.op == "placeholder":
                 self.values[node] = next(inputs) if node.name not in self.names else self._weight(node)
             else:
@@ -106,6 +123,8 @@ class GraphRun:
         spec = self.values.get(node.args[1]) if node.target in NORM_WEIGHT or node.target is EMBEDDING else None
         if isinstance(spec, WeightSpec) and spec.is_rounded:
             return self._embedding(node, spec) if node.target is EMBEDDING else self._linear(node, spec)
+        if stacks := self.stacks(node):
+            return self._experts(node, stacks)
         quantized, dense = {}, {}
         for source in node.all_input_nodes:
             if isinstance(spec := self.values[source], WeightSpec):
@@ -153,6 +172,34 @@ class GraphRun:
         others = range(self.num_rounded, len(self.states))
         return _Lanes(outputs + [self._call(node, lane, {node.args[1]: weight}) for lane in others])
 
+    def _experts(self, node: Node, stacks: dict[int, WeightSpec]) -> _Lanes:
+        """Calibrates one expert after another, each in float32 only while it is its turn.
+
+        Their inputs are float and never rotated, whatever the recipe says of inputs.
+        """
+        lanes = [self._arguments(node, lane, {})[0] for lane in range(len(self.states))]
+        tokens = [Tokens.of(part) for part in (lanes[: self.num_rounded], lanes[self.num_rounded :])]
+        weights = [self._stored(each, _whole) if isinstance(each, WeightSpec) else each for each in lanes[0][3:]]
+
+        def quantize(expert: int, index: int, rows: Tensor, inputs: Callable[[], Inputs] | None) -> Tensor:
+            at = EXPERTS[node.target][index]
+            if at not in stacks:
+                spec = self._spec(node.args[at])
+                return self._rounded(spec, rows) if spec.is_rounded else rows
+            spec = replace(stacks[at], sources=(matrix_name(stacks[at].sources[0], expert),), shape=tuple(rows.shape))
+            found = quantize_for(spec, rows) if inputs is None else self.quantize(spec, rows, inputs)
+            self.done()
+            return found.dequantize()
+
+        for expert in range(len(weights[0])):
+            matrices, biases = (
+                [None if each is None else each[expert].to(torch.float32) for each in part]
+                for part in (weights[:2], (*weights[2:], None, None)[:2])
+            )
+            calibrate_expert(expert, matrices, biases, node.kwargs, tokens, quantize)
+        outputs = torch.cat([part.output for part in tokens])
+        return _Lanes(outputs.split([len(args[0]) for args in lanes]))
+
     def _input(self, node: Node, lane: int) -> Tensor:
         """Returns what a linear rounds: its input, normalised if it does that."""
         return self._normed(node, self._arguments(node, lane, {node.args[1]: None})[0])
@@ -182,12 +229,19 @@ class GraphRun:
         return torch.cat([quantize_for(spec, part).dequantize() for part in parts]).view(weight.shape)
 
     def _dense(self, spec: WeightSpec) -> Tensor:
-        return self._parts(spec, lambda part: part[:] if part.shape else part)
+        return self._parts(spec, _whole)
 
     def _parts(self, spec: WeightSpec, rows: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns rows of what a weight is made from: float32, or the integers that it holds."""
+        value = self._stored(spec, rows)
+        return value.to(torch.float32) if value.is_floating_point() else value
+
+    def _stored(self, spec: WeightSpec, rows: Callable[[Tensor], Tensor]) -> Tensor:
         constants = self.methods.constants
         parts = [constants[name] if name in constants else self.read(name) for name in spec.sources]
         parts = [rows(part[:].transpose(-1, -2) if spec.transpose else part) for part in parts]
-        value = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return value.to(torch.float32) if value.is_floating_point() else value
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _whole(part: Tensor) -> Tensor:
+    return part[:] if part.shape else part

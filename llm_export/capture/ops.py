@@ -276,6 +276,14 @@ def gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: flo
     return GATES[function](gate) * up
 
 
+def expert_hidden(
+    x: Tensor, gate_up: Tensor, bias: Tensor | None, *, activations="float", function="silu", layout="concatenated",
+    limit=0.0, alpha=0.0,
+) -> Tensor:  # fmt: skip
+    """Returns what one expert of `mote::moe_experts` gives to its second matrix, [N, F]. x: [N, D]"""
+    return gate_experts(F.linear(round_input(x, activations), gate_up, bias), function, layout, limit, alpha)
+
+
 @define(
     "moe_experts(Tensor x, Tensor indices, Tensor weights, Tensor gate_up, Tensor down, Tensor? gate_up_bias=None,"
     " Tensor? down_bias=None, *, str activations='float', str function='silu', str layout='concatenated',"
@@ -283,15 +291,13 @@ def gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: flo
     lambda x, *rest, **attributes: torch.empty(x.shape, dtype=x.dtype, device=x.device),
 )
 def moe_experts(
-    x, indices, weights, gate_up, down, gate_up_bias=None, down_bias=None, *, activations="float", function="silu",
-    layout="concatenated", limit=0.0, alpha=0.0,
-):  # fmt: skip
+    x, indices, weights, gate_up, down, gate_up_bias=None, down_bias=None, *, activations="float", **gate
+):
     out = torch.zeros_like(x)
     for expert in indices.unique().tolist():
         rows, slots = torch.where(indices == expert)
         bias = None if gate_up_bias is None else gate_up_bias[expert]
-        y = F.linear(round_input(x[rows], activations), gate_up[expert], bias)
-        y = gate_experts(y, function, layout, limit, alpha)
+        y = expert_hidden(x[rows], gate_up[expert], bias, activations=activations, **gate)
         bias = None if down_bias is None else down_bias[expert]
         y = F.linear(round_input(y, activations), down[expert], bias)
         out.index_add_(0, rows, y * weights[rows, slots, None].to(y.dtype))

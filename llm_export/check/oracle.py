@@ -21,7 +21,7 @@ from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.capture.ops import round_input
 from llm_export.checkpoint import Checkpoint
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.affine import QuantizedWeight, joined, quantize_for
+from llm_export.quantize.affine import QuantizedWeight, joined, matrix_name, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
@@ -34,7 +34,7 @@ class Oracle:
 
     weights: formats by state-dict name, as `quantize` decided them; a name that is absent is dense
     keep: hold every parameter in memory between calls
-    calibrated: by source name, what a weight was quantised to already
+    calibrated: by source name, or matrix_name in stacks, what a weight was quantised to already
     """
 
     def __init__(
@@ -168,6 +168,10 @@ class Oracle:
         spec = self._specs[id(parameter)]
         if spec is None:
             return stored.to(torch.float32)
+        if stored.dim() == 3:
+            if getattr(module, "is_transposed", False):  # expert modules of transformers say so
+                return self._stack(parameter, stored.mT, spec).mT.contiguous()
+            return self._stack(parameter, stored, spec)
         calibrated = self.calibrated.get(self._source[id(parameter)])
         if stored.dim() == 2 and not _multiplies_itself(module):
             if spec.scales is not None or spec.activations in ("grouped_int8", "rotated_int8"):
@@ -178,9 +182,15 @@ class Oracle:
             return weight
         if calibrated is not None:
             return calibrated.dequantize().T.contiguous() if _is_conv1d(module) else calibrated.dequantize()
-        if _is_conv1d(module) or getattr(module, "is_transposed", False):  # expert modules of transformers say so
-            return _dequantized(stored.transpose(-1, -2), spec).transpose(-1, -2).contiguous()
+        if _is_conv1d(module):
+            return _dequantized(stored.T, spec).T.contiguous()
         return _dequantized(stored, spec)
+
+    def _stack(self, parameter: nn.Parameter, matrices: Tensor, spec: WeightSpec) -> Tensor:
+        names = [matrix_name(self._source[id(parameter)], index) for index in range(len(matrices))]
+        found = map(self.calibrated.get, names)
+        parts = zip(found, matrices, strict=True)
+        return torch.stack([_dequantized(rows, spec) if part is None else part.dequantize() for part, rows in parts])
 
     def _blocked_linear(self, module: nn.Linear, x: Tensor) -> Tensor:
         stored = self.reader.rows(self._source[id(module.weight)])
@@ -272,11 +282,9 @@ def _quantize(rows: Tensor, spec: WeightSpec) -> QuantizedWeight:
 
 
 def _dequantized(weight: Tensor, spec: WeightSpec) -> Tensor:
-    """Quantises a matrix or a stack of matrices as `spec` says, unless it is so already; dequantised, float32."""
+    """Quantises a matrix as `spec` says, unless it is so already; dequantised, float32."""
     if spec.scales is not None:
         return weight.to(torch.float32)
-    if weight.dim() == 3:
-        return torch.stack([_dequantized(matrix, spec) for matrix in weight])
     return _quantize(weight, spec).dequantize()
 
 

@@ -61,6 +61,11 @@ class QuantizedWeight(NamedTuple):
         return (groups * self.scales[:, None, None]).view(self.codes.shape)
 
 
+def matrix_name(source: str, index: int) -> str:
+    """Returns the name of one matrix of a stack, such as an expert: it is quantised and kept by itself."""
+    return f"{source}[{index}]"
+
+
 def joined(parts: Sequence[QuantizedWeight]) -> QuantizedWeight:
     """Returns the rows of all parts."""
     return parts[0] if len(parts) == 1 else QuantizedWeight(*map(torch.cat, zip(*parts, strict=True)))

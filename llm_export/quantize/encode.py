@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from llm_export.errors import FileError
 from llm_export.program.formats import TILE_ROWS, TileLayout
 from llm_export.program.specs import StoredRows, WeightSpec
-from llm_export.quantize.affine import QuantizedWeight, joined, quantize_for
+from llm_export.quantize.affine import QuantizedWeight, joined, matrix_name, quantize_for
 from llm_export.quantize.pack import pack, pack_stored
 from llm_export.threads import one_torch_thread
 
@@ -36,7 +36,8 @@ def encode(
     """Yields the stored bytes of a weight, in order; formats.stored_bytes(spec) in all.
 
     read: source name -> tensor, mapped where possible; or a matrix that computes its rows when it is indexed
-    calibrated: source name -> what it is to be, transposed if the spec says so; others are rounded here
+    calibrated: source name, or matrix_name of one in a stack -> what it is to be, transposed if the spec says so;
+        others are rounded here
     stored: source name, first row, row past the last -> rows of a source that is stored quantized
     Errors: FileError if a tensor does not have the shape that the spec tells, or cannot be quantised.
     Cost: memory for one block of rows, whatever the size of the weight
@@ -44,15 +45,16 @@ def encode(
     if spec.scales is not None:
         yield from _as_stored(spec, [(name, read(name).shape) for name in spec.sources], stored)
         return
-    found = {name: calibrated.get(name) for name in spec.sources} if calibrated is not None and spec.bits else {}
-    parts = [_part(spec, read, name) if found.get(name) is None else found[name] for name in spec.sources]
+    known = calibrated.get if calibrated is not None and spec.bits else lambda name: None
+    found = {name: known(name) for name in spec.sources}
+    parts = [_part(spec, read, name) if found[name] is None else found[name] for name in spec.sources]
     _check_shapes(spec, parts)
     if spec.bits == 0:
         yield from _dense(spec, parts)
         return
 
     def tiles(block: _Block) -> np.ndarray:
-        if not found:
+        if not any(isinstance(part, QuantizedWeight) for part, *_ in block):
             return pack(quantize_for(spec, _joined(block)), spec.bits).flatten().numpy()
         parts = [
             part.rows(start, stop) if isinstance(part, QuantizedWeight) else quantize_for(spec, part[start:stop])
@@ -60,7 +62,8 @@ def encode(
         ]
         return pack(joined(parts), spec.bits).flatten().numpy()
 
-    yield from _in_order(tiles, (block for matrix in _matrices(parts) for block in _row_blocks(matrix, spec.shape[-1])))
+    matrices = _matrices(parts, spec.sources, known)
+    yield from _in_order(tiles, (block for matrix in matrices for block in _row_blocks(matrix, spec.shape[-1])))
 
 
 def _as_stored(spec: WeightSpec, sources: list[tuple[str, tuple[int, ...]]], stored) -> Iterator[np.ndarray]:
@@ -117,14 +120,20 @@ def _dense(spec: WeightSpec, parts: list[Tensor]) -> Iterator[np.ndarray]:
             yield block.to(spec.dtype).contiguous().view(torch.uint8).flatten().numpy()
 
 
-def _matrices(parts: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Yields the matrices of a weight, each as a list of parts along its rows; a [E, N, K] weight has E."""
+def _matrices(
+    parts: list[Tensor | QuantizedWeight], names: Sequence[str], known: Callable[[str], QuantizedWeight | None]
+) -> Iterator[list[Tensor | QuantizedWeight]]:
+    """Yields the matrices of a weight, each as a list of parts along its rows; a [E, N, K] weight has E.
+
+    names: of the parts   known: name of a matrix of a stack -> what it is to be, if that is known
+    """
     if len(parts[0].shape) == 2:
         yield parts
         return
-    for part in parts:
-        for matrix in part:
-            yield [matrix]
+    for name, part in zip(names, parts, strict=True):
+        for index, matrix in enumerate(part):
+            found = known(matrix_name(name, index))
+            yield [matrix if found is None else found]
 
 
 def _row_blocks(parts: list[Tensor], row_elements: int) -> Iterator[_Block]:

@@ -18,7 +18,7 @@ from llm_export.program.specs import WeightSpec
 from llm_export.quantize import affine
 from llm_export.quantize.affine import HEADROOM, MAX_SUM, QuantizedWeight, joined, quantize_rows
 
-VERSION = "gptq 1"  # another one makes results that are kept on disk void
+VERSION = "gptq 2"  # another one makes results that are kept on disk void
 DAMPING = 0.01  # of the mean of the gram matrix's diagonal
 SHARE = 1.0  # of the errors of the inputs that a weight makes up for
 NUM_SWEEPS = 2
@@ -45,6 +45,12 @@ class Inputs:
         rounded, wanted = rounded.flatten(0, -2), wanted.flatten(0, -2)
         self.gram.addmm_(rounded.T, rounded)
         self.cross.addmm_(wanted.T, rounded)
+
+    def add_noise(self, share: float) -> None:
+        """Adds inputs that are alike in all directions and equal to the checkpoint's. share: of the sums so far"""
+        size = share * self.gram.diagonal().mean()
+        self.gram.diagonal().add_(size)
+        self.cross.diagonal().add_(size)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from llm_export import calibrate as calibration
-from llm_export.calibrate import calibrate, count_linears, opened
+from llm_export.calibrate import calibrate, count_matrices, opened
 from llm_export.calibrate.interpreter import GraphRun
 from llm_export.checkpoint import open_checkpoint
 from llm_export.passes import fuse
-from llm_export.quantize import QuantizationWarning, Recipe, quantize
+from llm_export.quantize import Recipe, quantize
 from llm_export.quantize.affine import quantize_for
 from tests.captures import captured
 from tests.contracts.architectures import save_tiny_checkpoint
@@ -51,13 +51,6 @@ def test_every_linear_of_a_model_is_calibrated_but_the_head(tmp_path, model_type
         stored = checkpoint.weights.read(name).float()
         assert weight.shape in (stored.shape, stored.T.shape)
         assert bool(torch.isfinite(weight.dequantize()).all())
-
-
-def test_experts_are_named_as_what_is_not_calibrated(tmp_path):
-    checkpoint, _, fused = prepared(tmp_path / "model", "mixtral")
-    with pytest.warns(QuantizationWarning, match="experts are not calibrated"):
-        found = results_of(checkpoint, fused)
-    assert found and not any("experts" in name for name in found)
 
 
 def test_a_linear_is_told_the_inputs_of_the_checkpoint(tmp_path):
@@ -110,7 +103,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, cache, monkeypatc
         calibrate(fused, checkpoint, SEQUENCES, results, stop)
     assert len(list(cache.iterdir())) == 1
     found = results_of(checkpoint, fused)
-    assert len(made) == len(set(made)) == count_linears(fused) == 8
+    assert len(made) == len(set(made)) == count_matrices(fused) == 8
     assert all(torch.equal(a, b) for name in whole for a, b in zip(whole[name], found[name], strict=True))
     assert not list(cache.iterdir())
 

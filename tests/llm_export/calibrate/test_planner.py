@@ -107,3 +107,16 @@ def test_a_plan_is_overrides_and_leaves_those_of_the_user(prepared):
     specs = {spec.sources: spec for spec in fuse(quantized).weights.values() if spec.bits}.values()
     assert 8 * sum(map(stored_bytes, specs)) / sum(math.prod(spec.shape) for spec in specs) <= 6.0
     assert {spec.bits for spec in specs if "layers.0." in spec.name} == {8}
+
+
+def test_stacked_experts_keep_their_bits_which_count(tmp_path):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint("mixtral", tmp_path)
+    checkpoint = open_checkpoint(tmp_path)
+    methods = captured(checkpoint)
+    planned = plan_bits(fuse(quantize(methods, Recipe("8da4w"))), checkpoint, SEQUENCES, 4.9, [])
+    assert planned and not any("experts" in override.pattern for override in planned)
+    fused = fuse(quantize(methods, Recipe("8da4w"), planned))
+    specs = {spec.sources: spec for spec in fused.weights.values() if spec.bits}
+    assert {spec.bits for spec in specs.values() if len(spec.shape) == 3} == {4}
+    assert 8 * sum(map(stored_bytes, specs.values())) / sum(math.prod(spec.shape) for spec in specs.values()) <= 4.9
