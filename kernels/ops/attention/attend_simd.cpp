@@ -161,10 +161,19 @@ void weigh_row(int count, const QueryTile& tile, int row, const SoftmaxSums& res
   result.totals[row] = sum_lanes(total);
 }
 
-template <typename Keys, typename Values, bool kCodes>
+// Scales lie behind their codes, and columns that registers cannot hold all at once are read in several passes.
+template <bool kCodes>
+void touch_all(const KvHead& head, const SplitBlocks& blocks, int rows) {
+  if (!kCodes && kTileSums / rows * 16 >= head.value_head_dim) return;
+  for (int b = 0; b < blocks.count; ++b) touch(head.key_block(blocks.index[b]), head.key_block_bytes);
+  for (int b = 0; b < blocks.count; ++b) touch(head.value_block(blocks.index[b]), head.value_block_bytes);
+}
+
+template <typename Keys, typename Values, Reading kReading, bool kCodes>
 void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
                   const SoftmaxSums& result) {
-  score_all<Keys, kCodes>(head, blocks, tile);
+  if (kReading == Reading::kInOrder && tile.rows <= kFewRows) touch_all<kCodes>(head, blocks, tile.rows);
+  score_all<Keys, kReading, kCodes>(head, blocks, tile);
   for (int row = 0; row < tile.rows; ++row) {
     if (rule.softcap == 0 && tile.slopes[row] == 0) continue;
     adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], tile.scores + row * kSplitLanes);
@@ -175,17 +184,20 @@ void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule
     add_code_values<Values>(head, blocks, tile, result.sums);
   } else {
     std::memset(result.sums, 0, static_cast<size_t>(tile.rows * padded_width(head.value_head_dim)) * sizeof(float));
-    add_float_values<Values>(head, blocks, tile, result.sums);
+    add_float_values<Values, kReading>(head, blocks, tile, result.sums);
   }
 }
 
+template <Reading kReading>
 void attend(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
             const SoftmaxSums& result) {
   switch (head.type) {
-    case KvType::kFloat32: return attend_typed<Float32Keys, Float32Values, false>(head, blocks, rule, tile, result);
-    case KvType::kFloat16: return attend_typed<Float16Keys, Float16Values, false>(head, blocks, rule, tile, result);
-    case KvType::kInt8: return attend_typed<Int8Keys, Int8Values, true>(head, blocks, rule, tile, result);
-    case KvType::kInt4: return attend_typed<Int4Keys, Int4Values, true>(head, blocks, rule, tile, result);
+    case KvType::kFloat32:
+      return attend_typed<Float32Keys, Float32Values, kReading, false>(head, blocks, rule, tile, result);
+    case KvType::kFloat16:
+      return attend_typed<Float16Keys, Float16Values, kReading, false>(head, blocks, rule, tile, result);
+    case KvType::kInt8: return attend_typed<Int8Keys, Int8Values, kReading, true>(head, blocks, rule, tile, result);
+    case KvType::kInt4: return attend_typed<Int4Keys, Int4Values, kReading, true>(head, blocks, rule, tile, result);
   }
 }
 
@@ -220,12 +232,18 @@ void finish(const KvHead& head, const float* sums, float factor, float* to) {
   if (is_turned(head, width)) rotate_row_back(to, width);
 }
 
-constexpr AttentionKernel kAttention = {append, prepare, attend, fold, finish};
+template <Reading kReading>
+constexpr AttentionKernel kAttention = {append, prepare, attend<kReading>, fold, finish};
 
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "attention_" MOTE_ISA_NAME, .role = AttentionKernel::kRole, .needs = kNeeds, .rank = kRank,
-                     .functions = &kAttention);
+                     .functions = &kAttention<Reading::kStreams>);
+#if defined(__AVX2__)
+MOTE_REGISTER_KERNEL(.name = "attention_one_stream_" MOTE_ISA_NAME, .role = AttentionKernel::kRole,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 1,
+                     .functions = &kAttention<Reading::kInOrder>);
+#endif
 
 }  // namespace MOTE_ISA
 }  // namespace mote

@@ -33,11 +33,8 @@ struct KeyBlocks {
   }
 };
 
-// Multiplying few queries takes less time than reading the keys.
-constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
-
 // scores[r][16 b + i] = query r . key of slot i of block b, for kRows queries and kBlocks blocks.
-template <typename Keys, int kRows, int kBlocks>
+template <typename Keys, Reading kReading, int kRows, int kBlocks>
 MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks,
                               float* scores) {
   const int64_t width = head.head_dim;
@@ -53,7 +50,7 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
       keys[b] = Keys::load(blocks.keys[b], d);
-      if (!waits_for_memory(kRows)) continue;
+      if (!fetches(kReading, kRows)) continue;
       for (int i = 0; i < Keys::kElementBytes / 2; ++i) blocks.fetch(b, Keys::kElementBytes / 2 * d + i);
     }
 #pragma GCC unroll 8
@@ -81,7 +78,7 @@ struct Int4Keys {
 };
 
 // Exact sums of products over lines [first_line, end_line) of a block, which are one group of 32 elements.
-template <typename Keys, int kRows, int kBlocks>
+template <typename Keys, Reading kReading, int kRows, int kBlocks>
 MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyBlocks& blocks, int64_t first_line,
                            int64_t end_line, I32x16 (&sums)[kRows][kBlocks]) {
 #pragma GCC unroll 8
@@ -94,7 +91,7 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyB
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
       Keys::load(blocks.keys[b] + 32 * line, keys[b]);
-      if (waits_for_memory(kRows)) blocks.fetch(b, line);
+      if (fetches(kReading, kRows)) blocks.fetch(b, line);
     }
 #pragma GCC unroll 2
     for (int p = 0; p < Keys::kPairs; ++p) {
@@ -108,7 +105,7 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyB
   }
 }
 
-template <typename Keys, int kRows, int kBlocks>
+template <typename Keys, Reading kReading, int kRows, int kBlocks>
 MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks,
                              float* scores) {
   constexpr int64_t kLineElements = 2 * Keys::kPairs;
@@ -119,12 +116,12 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
     constexpr int64_t kGroupLines = kKvGroup / kLineElements;
     const int64_t end_line = (group + 1) * kGroupLines < lines ? (group + 1) * kGroupLines : lines;
     I32x16 sums[kRows][kBlocks];
-    dot_group<Keys, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines, end_line,
-                                    sums);
+    dot_group<Keys, kReading, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines,
+                                              end_line, sums);
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
       const F32x16 key_scales = load_f32(reinterpret_cast<const float*>(blocks.keys[b] + 32 * lines) + 16 * group);
-      if (waits_for_memory(kRows)) {
+      if (fetches(kReading, kRows)) {
         blocks.fetch(b, lines + 2 * group);
         blocks.fetch(b, lines + 2 * group + 1);
       }
@@ -140,7 +137,7 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
 }
 
 // Scores of all queries of a tile with all blocks, some queries by some blocks at a time.
-template <typename Keys, bool kCodes>
+template <typename Keys, Reading kReading, bool kCodes>
 void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
   constexpr int kAhead = 4;  // blocks
   const std::byte* keys[kSplitBlocks + kAhead];
@@ -159,17 +156,17 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
     float* scores = tile.scores + row * kSplitLanes + 16 * block;
     const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};
     if constexpr (kCodes) {
-      score_codes<Keys, kRows, kBlocks>(head, tile, row, these, scores);
+      score_codes<Keys, kReading, kRows, kBlocks>(head, tile, row, these, scores);
     } else {
-      score_floats<Keys, kRows, kBlocks>(head, tile, row, these, scores);
+      score_floats<Keys, kReading, kRows, kBlocks>(head, tile, row, these, scores);
     }
   };
   // Few queries take all blocks in one pass; many take as many at a time as stay in the nearest cache.
   const int together = tile.rows < kMostRows ? blocks.count : beside(kMostRows, 4);
   for (int first = 0; first < blocks.count; first += together) {
     const int end = first + together < blocks.count ? first + together : blocks.count;
-    for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows> rows, int row) MOTE_INLINE_LAMBDA {
-      constexpr int kBlocks = beside(kRows, 4);
+    for_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows> rows, int row) MOTE_INLINE_LAMBDA {
+      constexpr int kBlocks = reads_in_order(kReading, kRows) && !kCodes ? 1 : beside(kRows, 4);
       int block = first;
       for (; block + kBlocks <= end; block += kBlocks) run(rows, Constant<kBlocks>(), row, block);
       for (; block < end; ++block) run(rows, Constant<1>(), row, block);

@@ -15,14 +15,31 @@ inline constexpr int kTileSums = 4;
 inline constexpr int kMostRows = 4;
 #endif
 
+// How few queries, which take less time to multiply than the cache to read, read it: in several streams, what comes
+// next fetched by software, or in the order of its addresses, which hardware fetches ahead. The faster one depends on
+// the CPU.
+enum class Reading { kStreams, kInOrder };
+inline constexpr int kFewRows = 5;
+
+constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
+constexpr bool fetches(Reading reading, int rows) { return waits_for_memory(rows) && reading == Reading::kStreams; }
+constexpr bool reads_in_order(Reading reading, int rows) {
+  return waits_for_memory(rows) && reading == Reading::kInOrder;
+}
+
+// Reads a byte of each line, in order, so that what jumps between them later finds them in a cache.
+MOTE_INLINE void touch(const std::byte* from, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64) (void)*reinterpret_cast<const volatile unsigned char*>(from + at);
+}
+
 template <int kValue>
 struct Constant {};
 
-// function(Constant<kRows>, row) for all of [row, rows), kMost rows at a time and then fewer.
+// function(Constant<kCount>, first) for all of [first, end), kMost at a time and then fewer.
 template <int kMost, typename Function>
-MOTE_INLINE void for_row_tiles(int row, int rows, const Function& function) {
-  for (; row + kMost <= rows; row += kMost) function(Constant<kMost>(), row);
-  if constexpr (kMost > 1) for_row_tiles<(kMost > 4 ? 4 : kMost / 2)>(row, rows, function);
+MOTE_INLINE void for_tiles(int first, int end, const Function& function) {
+  for (; first + kMost <= end; first += kMost) function(Constant<kMost>(), first);
+  if constexpr (kMost > 1) for_tiles<(kMost > 4 ? 4 : kMost / 2)>(first, end, function);
 }
 
 // How many blocks or columns a register tile holds for `rows` queries, up to `most`.

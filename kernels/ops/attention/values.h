@@ -57,44 +57,44 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
 }
 
 // Rows [row, end) see `count` blocks alike.
-template <typename Values, bool kAll>
+template <typename Values, Reading kReading, bool kAll>
 void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values, int block,
                 int count, float* sums) {
   const int64_t width = padded_width(head.value_head_dim);
   const uint32_t visible = tile.visible[row * kSplitBlocks + block];
-  for_row_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int first) MOTE_INLINE_LAMBDA {
-    constexpr int kColumns = beside(kRows, 4);
+  for_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int first) MOTE_INLINE_LAMBDA {
+    constexpr int kColumns = beside(kRows, reads_in_order(kReading, kRows) ? 8 : 4);
     const float* weights = tile.scores + first * kSplitLanes + 16 * block;
-    const auto run = [&]<int kCount>(Constant<kCount>, int64_t column) MOTE_INLINE_LAMBDA {
+    const int columns = static_cast<int>(width / 16);
+    for_tiles<kColumns>(0, columns, [&]<int kCount>(Constant<kCount>, int column) MOTE_INLINE_LAMBDA {
       const std::byte* at[kSplitBlocks];
-      for (int b = 0; b < count; ++b) at[b] = values[block + b] + column * Values::kElementBytes;
+      for (int b = 0; b < count; ++b) at[b] = values[block + b] + 16 * column * Values::kElementBytes;
       add_values<Values, kRows, kCount, kAll>({at, weights, count, visible}, width * Values::kElementBytes,
-                                              sums + first * width + column, width);
-    };
-    int64_t column = 0;
-    for (; column + 16 * kColumns <= width; column += 16 * kColumns) run(Constant<kColumns>(), column);
-    for (; column < width; column += 16) run(Constant<1>(), column);
+                                              sums + first * width + 16 * column, width);
+    });
   });
 }
 
-// Full blocks are added four at a time, which the nearest cache holds; another is added for runs of rows that see the
-// same slots of it.
-template <typename Values>
+// Full blocks are added four at a time, which the nearest cache holds, or one after the other; another is added for
+// runs of rows that see the same slots of it.
+template <typename Values, Reading kReading>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
   const std::byte* values[kSplitBlocks];
   for (int b = 0; b < blocks.count; ++b) values[b] = head.value_block(blocks.index[b]);
+  const int most = reads_in_order(kReading, tile.rows) ? 1 : 4;
   for (int block = 0; block < blocks.count;) {
     int count = 0;
-    while (count < 4 && block + count < blocks.count && tile.full[block + count]) ++count;
+    while (count < most && block + count < blocks.count && tile.full[block + count]) ++count;
     if (count > 0) {
-      add_blocks<Values, true>(head, tile, 0, tile.rows, values, block, count, sums);
+      add_blocks<Values, kReading, true>(head, tile, 0, tile.rows, values, block, count, sums);
       block += count;
       continue;
     }
     const uint32_t* visible = tile.visible + block;
     for (int row = 0, end = 0; row < tile.rows; row = end) {
       while (end < tile.rows && visible[end * kSplitBlocks] == visible[row * kSplitBlocks]) ++end;
-      if (visible[row * kSplitBlocks] != 0) add_blocks<Values, false>(head, tile, row, end, values, block, 1, sums);
+      if (visible[row * kSplitBlocks] != 0)
+        add_blocks<Values, kReading, false>(head, tile, row, end, values, block, 1, sums);
     }
     ++block;
   }
@@ -185,7 +185,7 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;
     scale_weights<Values::kSignedScales>(scales, blocks.count, tile);
-    for_row_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
+    for_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
       constexpr int kColumns = beside(kRows, 2);
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
         const std::byte* from[kSplitBlocks];
