@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/log.h"
+#include "kernels/trial.h"
 
 namespace mote {
 
@@ -50,7 +51,8 @@ std::vector<KernelChoice>& choices() {
 }
 
 // Notes the choice. Returns the reason for it if it is new, else nothing.
-std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules) {
+std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules,
+                     bool was_tried) {
   const std::lock_guard lock(choices_mutex);
   for (KernelChoice& choice : choices()) {
     if (choice.kernel != &kernel || choice.format != format) continue;
@@ -58,10 +60,23 @@ std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tok
     choice.max_tokens = std::max(choice.max_tokens, tokens);
     return {};
   }
-  std::string reason =
-      holds(rules.pinned, kernel.name) ? "MOTE_KERNEL" : "the highest rank with " + to_string(rules.features);
+  std::string reason = holds(rules.pinned, kernel.name) ? "MOTE_KERNEL"
+                       : was_tried                      ? "the faster of two in a trial"
+                                                        : "the highest rank with " + to_string(rules.features);
   choices().push_back({&kernel, format, tokens, tokens, reason});
   return reason;
+}
+
+// The faster one of `kernel` and what would be chosen if memory were read fastest in the other way; nullptr: there is
+// none.
+const Kernel* try_other(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules,
+                        const Trial& trial) {
+  static KernelTrials trials(TrialRecord::of_user());
+  const auto one_stream = static_cast<uint32_t>(CpuFeature::kOneStream);
+  const KernelRules others = {CpuFeatures::from_bits(rules.features.bits ^ one_stream), {}};
+  const Result<const Kernel*> other = find_kernel(kernel.role, format, tokens, others);
+  if (!other.ok() || *other == &kernel) return nullptr;
+  return trials.faster(kernel, **other, format, trial);
 }
 
 }  // namespace
@@ -125,14 +140,19 @@ Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& forma
   return best;
 }
 
-Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens) {
+Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
+                                    const Trial* trial) {
   if (!cpu_features().ok()) return cpu_features().status();
   static const KernelRules rules = {*cpu_features(), pinned_kernels()};
   static const Status unique = check_kernels(), checked = check_rules(rules);
   MOTE_RETURN_IF_ERROR(unique);
   MOTE_RETURN_IF_ERROR(checked);
   MOTE_ASSIGN(const Kernel* kernel, find_kernel(role, format, tokens, rules));
-  if (const std::string reason = remember(*kernel, format, tokens, rules); !reason.empty()) {
+  const bool is_free = rules.pinned.empty() && std::getenv("MOTE_CPU_FEATURES") == nullptr;
+  const Kernel* tried =
+      is_free && trial != nullptr && trial->run ? try_other(*kernel, format, tokens, rules, *trial) : nullptr;
+  if (tried != nullptr) kernel = tried;
+  if (const std::string reason = remember(*kernel, format, tokens, rules, tried != nullptr); !reason.empty()) {
     MOTE_LOG_LINE(kInfo, "%.*s for %s, from %lld tokens on: %.*s (%s)", static_cast<int>(kernel->role.size()),
                   kernel->role.data(), describe(format).c_str(), static_cast<long long>(tokens),
                   static_cast<int>(kernel->name.size()), kernel->name.data(), reason.c_str());

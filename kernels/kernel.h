@@ -42,11 +42,14 @@ void register_kernel(const Kernel* kernel);
 std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 
 // The kernel of the highest rank that takes the format and this many rows of activations and needs only features that
-// cpu_features() has; one that MOTE_KERNEL names (a list separated by commas) goes first. A new answer is logged
-// (MOTE_LOG=info). For use before a step, not in it. Thread safety: any thread. Errors: kInvalidArgument if MOTE_KERNEL
-// or MOTE_CPU_FEATURES names what does not exist, or MOTE_KERNEL what this CPU cannot run; kUnsupportedOp if none fits;
-// kInternal if this build registers a name twice.
-Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens);
+// cpu_features() has; one that MOTE_KERNEL names (a list separated by commas) goes first. Where another one would be
+// chosen with kOneStream or without it, `trial` decides, unless MOTE_KERNEL or MOTE_CPU_FEATURES is set or it has no
+// work. A new answer is logged (MOTE_LOG=info). For use before a step, not in it. Thread safety: any thread. Errors:
+// kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES names what does not exist, or MOTE_KERNEL what this CPU cannot
+// run; kUnsupportedOp if none fits; kInternal if this build registers a name twice.
+struct Trial;
+Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
+                                    const Trial* trial = nullptr);
 
 // What select_kernel goes by: what MOTE_CPU_FEATURES leaves of this CPU's features, and MOTE_KERNEL.
 struct KernelRules {
@@ -74,8 +77,8 @@ std::vector<KernelChoice> kernel_choices();
 
 // The functions of the chosen kernel.
 template <typename Functions>
-Result<const Functions*> select_functions(const WeightKind& format, int64_t tokens) {
-  MOTE_ASSIGN(const Kernel* kernel, select_kernel(Functions::kRole, format, tokens));
+Result<const Functions*> select_functions(const WeightKind& format, int64_t tokens, const Trial* trial = nullptr) {
+  MOTE_ASSIGN(const Kernel* kernel, select_kernel(Functions::kRole, format, tokens, trial));
   return static_cast<const Functions*>(kernel->functions);
 }
 

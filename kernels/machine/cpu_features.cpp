@@ -94,6 +94,19 @@ CpuFeatures detect_cpu_features() {
   return features;
 }
 
+std::string cpu_name() {
+  uint32_t words[12] = {};
+  for (uint32_t i = 0; i < 3; ++i) {
+    uint32_t* part = words + 4 * i;
+    if (__get_cpuid(0x80000002 + i, &part[0], &part[1], &part[2], &part[3]) == 0) return {};
+  }
+  char name[sizeof(words) + 1] = {};
+  std::memcpy(name, words, sizeof(words));
+  uint32_t signature = 0, b = 0, c = 0, d = 0;  // family, model and stepping, since virtual machines have vague names
+  __get_cpuid(1, &signature, &b, &c, &d);
+  return std::string(name) + " " + std::to_string(signature);
+}
+
 #elif defined(__aarch64__) && defined(__linux__)
 
 CpuFeatures detect_cpu_features() {
@@ -122,6 +135,10 @@ CpuFeatures detect_cpu_features() {
 
 CpuFeatures detect_cpu_features() { return CpuFeatures(); }
 
+#endif
+
+#if !defined(__x86_64__)
+std::string cpu_name() { return {}; }
 #endif
 
 std::string to_string(CpuFeatures features) {

@@ -17,6 +17,7 @@ inline constexpr int64_t kSplitPositions = 256;
 inline constexpr int kSplitBlocks = static_cast<int>(kSplitPositions) / kKvBlockSlots + 1;
 inline constexpr int kSplitLanes = kSplitBlocks * kKvBlockSlots;
 inline constexpr int kQueryRows = 32;  // most queries of a QueryTile
+inline constexpr int kFewRows = 5;     // most that take less time to multiply than the cache takes to be read
 
 constexpr int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
 

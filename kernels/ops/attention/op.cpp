@@ -3,6 +3,7 @@
 
 #include "kernels/kernel.h"
 #include "kernels/ops/attention/tasks.h"
+#include "kernels/ops/attention/trials.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/cost.h"
 #include "kernels/support/token_axes.h"
@@ -76,7 +77,9 @@ Status check_attention(Call& call) {
   MOTE_REQUIRE(!params.bidirectional || can_look_back, kBad,
                "attribute 'bidirectional' = 1: must be 0 for a cache with a window and with alibi_slopes");
   MOTE_RETURN_IF_ERROR(check_operands(call, shape));
-  MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, call.inputs[kQuery]->size(2)));
+  const Tensor& q = *call.inputs[kQuery];
+  const Trial trial = attention_trial(shape, q.size(1), q.size(2));
+  MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, q.size(2), &trial));
   call.make_params<AttentionParams>() = params;
   return Status();
 }

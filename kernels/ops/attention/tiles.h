@@ -19,7 +19,6 @@ inline constexpr int kMostRows = 4;
 // next fetched by software, or in the order of its addresses, which hardware fetches ahead. The faster one depends on
 // the CPU.
 enum class Reading { kStreams, kInOrder };
-inline constexpr int kFewRows = 5;
 
 constexpr bool waits_for_memory(int rows) { return rows < kMostRows; }
 constexpr bool fetches(Reading reading, int rows) { return waits_for_memory(rows) && reading == Reading::kStreams; }

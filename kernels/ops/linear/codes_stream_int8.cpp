@@ -6,7 +6,6 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-constexpr int kFewTokens = 4;  // tokens whose sums stay in registers
 
 // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
 template <int kStreams, int kBits, int kGroup>
@@ -147,7 +146,7 @@ void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t s
     case 1: return stream_all<kStreams, kBits, 1, kChunk>(w, x, y, stride);
     case 2: return stream_all<kStreams, kBits, 2, kChunk>(w, x, y, stride);
     case 3: return stream_all<kStreams, kBits, 3, kChunk>(w, x, y, stride);
-    case kFewTokens: return stream_all<kStreams, kBits, kFewTokens, kChunk>(w, x, y, stride);
+    case kRegisterTokens: return stream_all<kStreams, kBits, kRegisterTokens, kChunk>(w, x, y, stride);
     default: return stream_some<kBits, false>(w, x, y, stride);
   }
 }
@@ -184,7 +183,7 @@ MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodePr
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 3, .max_tokens = 1, .takes = takes_tiles,
                      .functions = &kOne<1>);
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
-                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = kFewTokens,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = kRegisterTokens,
                      .takes = is_common, .functions = &kSome<1>);
 #endif
 

@@ -11,8 +11,9 @@
 
 namespace mote {
 
-inline constexpr int kTokenBlock = 16;  // most rows of activations that are multiplied together
-inline constexpr int kMaxStreams = 4;   // blocks of 16 weight rows that are multiplied together
+inline constexpr int kTokenBlock = 16;     // most rows of activations that are multiplied together
+inline constexpr int kRegisterTokens = 4;  // most rows whose sums of a block stay in registers
+inline constexpr int kMaxStreams = 4;      // blocks of 16 weight rows that are multiplied together
 
 // Some blocks of 16 weight rows, each `groups` tiles long, or as a kernel has packed them.
 struct TileBlocks {

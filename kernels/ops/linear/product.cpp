@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/ops/linear/trials.h"
+
 namespace mote {
 
 Result<Product> select_product(InputRounding rounding, const Tensor& weight, int64_t tokens, PackedWeights* packed) {
@@ -18,9 +20,10 @@ Result<Product> select_product(InputRounding rounding, const Tensor& weight, int
                static_cast<long long>(columns));
   product.x.is_rotated = rounding == InputRounding::kRotatedInt8;
   MOTE_ASSIGN(product.x.rows, select_functions<RowKernels>(kind, tokens));
+  const Trial trial = product_trial(weight, product.x.mode, tokens);
   switch (product.x.mode) {
     case ActivationMode::kCodes: {
-      MOTE_ASSIGN(product.codes, select_functions<CodeProducts>(kind, tokens));
+      MOTE_ASSIGN(product.codes, select_functions<CodeProducts>(kind, tokens, &trial));
       product.x.layout = product.codes->layout;
       product.x.packing = product.codes->code_packing;
       if (product.codes->weight_packing == nullptr) break;
@@ -29,11 +32,11 @@ Result<Product> select_product(InputRounding rounding, const Tensor& weight, int
       break;
     }
     case ActivationMode::kGroups: {
-      MOTE_ASSIGN(product.groups, select_functions<GroupProducts>(kind, tokens));
+      MOTE_ASSIGN(product.groups, select_functions<GroupProducts>(kind, tokens, &trial));
       break;
     }
     case ActivationMode::kFloats: {
-      MOTE_ASSIGN(product.floats, select_functions<FloatProducts>(kind, tokens));
+      MOTE_ASSIGN(product.floats, select_functions<FloatProducts>(kind, tokens, &trial));
       break;
     }
     default: {

@@ -1,0 +1,83 @@
+#include "kernels/ops/linear/trials.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/ops/linear/matrix.h"
+
+namespace mote {
+namespace {
+
+constexpr int64_t kLeastBytes = int64_t{1} << 18;
+
+// Inputs of zeros in each form, and a place for results.
+struct Inputs {
+  Inputs(int64_t columns, int64_t group_size, int64_t tokens)
+      : count(static_cast<int>(tokens)),
+        codes(static_cast<size_t>((columns + 64) * tokens)),
+        integers(static_cast<size_t>((columns / std::min<int64_t>(group_size, kInputGroup) + 1) * tokens)),
+        floats(static_cast<size_t>(columns * tokens), 1.0f),
+        results(static_cast<size_t>(tokens * kMaxStreams * kTileRows)) {}
+
+  std::byte* scratch_of(size_t bytes) {
+    scratch.resize(std::max(bytes, scratch.size()));
+    return scratch.data();
+  }
+
+  CodeBlock code_block() const { return {codes.data(), integers.data(), floats.data(), integers.data(), count}; }
+  GroupBlock group_block() const { return {codes.data(), integers.data(), floats.data(), floats.data(), count}; }
+  FloatBlock float_block() const { return {floats.data(), count}; }
+
+  int count;
+  std::vector<int8_t> codes;
+  std::vector<int32_t> integers;
+  std::vector<float> floats, results;
+  std::vector<std::byte> scratch;
+};
+
+void multiply(const void* functions, ActivationMode mode, const TileBlocks& blocks, Inputs& x) {
+  constexpr int64_t kStride = kMaxStreams * kTileRows;
+  float* y = x.results.data();
+  if (mode == ActivationMode::kCodes) {
+    const auto& kernel = *static_cast<const CodeProducts*>(functions);
+    const CodeBlock block = x.code_block();
+    kernel.multiply(blocks, &block, 1, y, kStride, x.scratch_of(kernel.scratch_bytes(blocks.columns())));
+  } else if (mode == ActivationMode::kGroups) {
+    const auto& kernel = *static_cast<const GroupProducts*>(functions);
+    const GroupBlock block = x.group_block();
+    kernel.multiply(blocks, &block, 1, y, kStride, x.scratch_of(kernel.scratch_bytes(blocks.columns())));
+  } else {
+    const FloatBlock block = x.float_block();
+    static_cast<const FloatProducts*>(functions)->multiply(blocks, &block, 1, y, kStride);
+  }
+}
+
+}  // namespace
+
+Trial product_trial(const Tensor& weight, ActivationMode mode, int64_t tokens) {
+  Trial trial;
+  const Matrix matrix = matrix_of(weight, 0);
+  if (matrix.bits == 0 || tokens > kRegisterTokens || matrix.num_blocks() * matrix.block_bytes() < kLeastBytes)
+    return trial;
+  const int64_t count = tokens == 1 ? 1 : kRegisterTokens;
+  trial.work = std::to_string(count) + " tokens";
+  const auto x = std::make_shared<Inputs>(matrix.columns, matrix.group_size, count);
+  trial.run = [matrix, mode, x](const void* functions, std::span<std::byte> memory) {
+    const int64_t bytes = matrix.block_bytes();
+    const auto num_blocks = static_cast<int64_t>(memory.size()) / bytes;
+    for (int64_t block = 0; block < num_blocks; block += kMaxStreams) {
+      TileBlocks blocks;
+      blocks.count = static_cast<int>(std::min<int64_t>(kMaxStreams, num_blocks - block));
+      blocks.bits = matrix.bits;
+      blocks.group_size = matrix.group_size;
+      blocks.scales = matrix.scales;
+      blocks.groups = matrix.columns / matrix.group_size;
+      for (int s = 0; s < blocks.count; ++s) blocks.blocks[s] = memory.data() + (block + s) * bytes;
+      multiply(functions, mode, blocks, *x);
+    }
+  };
+  return trial;
+}
+
+}  // namespace mote

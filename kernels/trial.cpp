@@ -1,0 +1,157 @@
+#include "kernels/trial.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+namespace mote {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRounds = 7;
+constexpr int64_t kSlice = int64_t{8} << 20;  // that a kernel reads in a round
+constexpr int64_t kMostBytes = int64_t{128} << 20;
+constexpr double kLeastGain = 0.03;
+constexpr int64_t kMostRecord = int64_t{1} << 16;  // bytes of the file, which a few hundred bytes fill
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Twice what caches hold, in slices. Large pages, as weights and caches mostly lie in.
+class TrialMemory {
+ public:
+  TrialMemory() : bytes_(std::clamp(2 * last_cache_bytes() / kSlice * kSlice, 4 * kSlice, kMostBytes)) {
+    if (bytes_ > physical_memory_bytes() / 8) return;
+    memory_ = reserve_pages(static_cast<size_t>(bytes_));
+    if (memory_ == nullptr) return;
+    prefer_large_pages(memory_, static_cast<size_t>(bytes_));
+    std::memset(memory_, 0x11, static_cast<size_t>(bytes_));
+  }
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  ~TrialMemory() {
+    if (memory_ != nullptr) release_pages(memory_, static_cast<size_t>(bytes_));
+  }
+
+  bool empty() const { return memory_ == nullptr; }
+  // The one that has not been read for longest.
+  std::span<std::byte> next() {
+    const int64_t begin = next_;
+    next_ = (next_ + kSlice) % bytes_;
+    return {memory_ + begin, static_cast<size_t>(kSlice)};
+  }
+
+ private:
+  int64_t bytes_, next_ = 0;
+  std::byte* memory_ = nullptr;
+};
+
+std::string key_of(const Kernel& usual, const Kernel& other, const WeightKind& format, const Trial& trial) {
+  return cpu_name() + "; " + describe(format) + ", " + trial.work + "; " + std::string(usual.name) + " or " +
+         std::string(other.name);
+}
+
+using Seconds = std::array<double, kRounds>;
+struct Times {
+  Seconds usual, other;
+};
+
+double median_gb_s(Seconds times) {
+  std::sort(times.begin(), times.end());
+  return static_cast<double>(kSlice) * 1e-9 / times[kRounds / 2];
+}
+
+// What each needs for a slice in rounds that they begin in turn; none if there is too little memory or time.
+std::optional<Times> time_both(const Kernel& usual, const Kernel& other, const Trial& trial, double most_seconds) {
+  const Clock::time_point start = Clock::now();
+  TrialMemory memory;
+  if (memory.empty()) return std::nullopt;
+  for (const Kernel* kernel : {&usual, &other}) trial.run(kernel->functions, memory.next());  // code and allocations
+  Times times;
+  const auto time = [&](const Kernel& kernel) {
+    const std::span<std::byte> slice = memory.next();
+    const Clock::time_point begin = Clock::now();
+    trial.run(kernel.functions, slice);
+    return seconds_since(begin);
+  };
+  for (size_t round = 0; round < kRounds; ++round) {
+    if (seconds_since(start) > most_seconds) return std::nullopt;
+    if (round % 2 == 0) times.usual[round] = time(usual);
+    times.other[round] = time(other);
+    if (round % 2 == 1) times.usual[round] = time(usual);
+  }
+  return times;
+}
+
+}  // namespace
+
+bool wins(std::span<const double> other, std::span<const double> usual) {
+  size_t won = 0;
+  for (size_t i = 0; i < other.size(); ++i) won += other[i] <= usual[i] * (1 - kLeastGain) ? 1 : 0;
+  return won + 1 >= other.size();
+}
+
+TrialRecord TrialRecord::of_user() {
+  const auto folder = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::filesystem::path(value == nullptr ? "" : value);
+  };
+  if (!folder("MOTE_CACHE_DIR").empty()) return TrialRecord((folder("MOTE_CACHE_DIR") / "kernels.txt").string());
+  if (!folder("XDG_CACHE_HOME").empty()) return TrialRecord((folder("XDG_CACHE_HOME") / "mote/kernels.txt").string());
+#if defined(_WIN32)
+  const std::filesystem::path home = folder("LOCALAPPDATA");
+  return TrialRecord(home.empty() ? std::string() : (home / "mote/kernels.txt").string());
+#else
+  const std::filesystem::path home = folder("HOME");
+  return TrialRecord(home.empty() ? std::string() : (home / ".cache/mote/kernels.txt").string());
+#endif
+}
+
+std::string TrialRecord::find(const std::string& key) const {
+  std::ifstream file(path_);
+  std::string name;
+  for (std::string line; std::getline(file, line);) {
+    if (line.size() > key.size() && line.compare(0, key.size(), key) == 0 && line[key.size()] == '\t')
+      name = line.substr(key.size() + 1);
+  }
+  return name;
+}
+
+void TrialRecord::keep(const std::string& key, std::string_view name) const {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  const std::filesystem::path path(path_);
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  const auto size = std::filesystem::file_size(path, ignored);
+  const bool is_full = !ignored && size > static_cast<uintmax_t>(kMostRecord);
+  std::ofstream file(path, is_full ? std::ios::trunc : std::ios::app);
+  file << key + '\t' + std::string(name) +
+              '\n';  // in one piece, so that processes do not write into each other's lines
+}
+
+const Kernel* KernelTrials::faster(const Kernel& usual, const Kernel& other, const WeightKind& format,
+                                   const Trial& trial) {
+  const std::lock_guard lock(mutex_);
+  const std::string key = key_of(usual, other, format, trial);
+  if (const std::string name = record_.find(key); !name.empty()) return name == other.name ? &other : &usual;
+  if (seconds_ <= 0) return &usual;
+  const Clock::time_point start = Clock::now();
+  const std::optional<Times> times = time_both(usual, other, trial, seconds_);
+  seconds_ -= seconds_since(start);
+  if (!times.has_value()) return &usual;
+  const Kernel* winner = wins(times->other, times->usual) ? &other : &usual;
+  MOTE_LOG_LINE(kInfo, "a trial of %.1f ms: %s: %.1f and %.1f GB/s", 1e3 * seconds_since(start), key.c_str(),
+                median_gb_s(times->usual), median_gb_s(times->other));
+  record_.keep(key, winner->name);
+  return winner;
+}
+
+}  // namespace mote
