@@ -93,6 +93,15 @@ MOTE_INLINE void add_chunk_products(const Bytes64* quads, const int8_t* codes, I
     return;
   }
 #endif
+#if defined(MOTE_HAS_DOT_LANES)
+  if constexpr (kRows == 2 || kRows == 4) {
+    unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
+      const auto lanes = load_lanes<kRows>(codes + 4 * j * kRows);
+      unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA { totals[t] = dot4_lane<t>(totals[t], quads[j], lanes); });
+    });
+    return;
+  }
+#endif
   unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
     unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
       totals[t] = dot4_at<kBits == 8>(totals[t], quads[j], codes + 4 * (j * kRows + t));

@@ -88,5 +88,72 @@ MOTE_INLINE I32x16 dot4_at(const I32x16& sums, const Bytes64& codes, const int8_
   return dot4<kWide>(sums, codes, quad);
 }
 
+#if defined(__ARM_FEATURE_DOTPROD)
+#define MOTE_HAS_DOT_LANES
+
+// 4 signed bytes of each of up to 4 rows, of which dot4_lane takes those of one.
+template <int kRows>
+MOTE_INLINE int8x16_t load_lanes(const int8_t* from) {
+  if constexpr (kRows == 4) return vld1q_s8(from);
+  int8_t bytes[16] = {};
+  std::memcpy(bytes, from, 4 * kRows);
+  return vld1q_s8(bytes);
+}
+template <int kLane>
+MOTE_INLINE I32x16 dot4_lane(const I32x16& sums, const Bytes64& codes, int8x16_t lanes) {
+  return each_i32([&](int i) { return vdotq_laneq_s32(sums.v[i], codes.v[i], lanes, kLane); });
+}
+#endif
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define MOTE_HAS_OCTETS
+
+// Of 16 rows or of some tokens, two each: 8 columns of one, then of the other.
+inline constexpr int kOctetBytes = 128;  // of 16 rows
+
+// Writes 16 rows x 8 columns in pairs of rows, given as two quads.
+MOTE_INLINE void store_octet(std::byte* to, const Bytes64& first, const Bytes64& second) {
+  int32_t* words = reinterpret_cast<int32_t*>(to);
+  for (int i = 0; i < 4; ++i) {
+    const int32x4_t a = vreinterpretq_s32_s8(first.v[i]), b = vreinterpretq_s32_s8(second.v[i]);
+    vst1q_s32(words + 8 * i, vzip1q_s32(a, b));
+    vst1q_s32(words + 8 * i + 4, vzip2q_s32(a, b));
+  }
+}
+
+// Sums of 16 rows times kTokens tokens, of 2 x 2 in a register.
+template <int kTokens>
+class OctetSums {
+ public:
+  // octet: as store_octet writes it   quads: of the run's tokens, 4 columns of each, then the next 4
+  MOTE_INLINE void add(const std::byte* octet, const int8_t* quads) {
+    const int32x4_t a = load_tokens(quads), b = load_tokens(quads + 4 * kTokens);
+    const int8x16_t pairs[2] = {vreinterpretq_s8_s32(vzip1q_s32(a, b)), vreinterpretq_s8_s32(vzip2q_s32(a, b))};
+    for (int r = 0; r < 8; ++r) {
+      const int8x16_t rows = vld1q_s8(reinterpret_cast<const int8_t*>(octet) + 16 * r);
+      for (int t = 0; t < kPairs; ++t) sums_[t][r] = vmmlaq_s32(sums_[t][r], rows, pairs[t]);
+    }
+  }
+  // Of 16 rows.
+  MOTE_INLINE I32x16 of_token(int token) const {
+    const int32x4_t* sums = sums_[token / 2];
+    return each_i32([&](int i) {
+      return token % 2 == 0 ? vuzp1q_s32(sums[2 * i], sums[2 * i + 1]) : vuzp2q_s32(sums[2 * i], sums[2 * i + 1]);
+    });
+  }
+
+ private:
+  static constexpr int kPairs = (kTokens + 1) / 2;
+
+  MOTE_INLINE static int32x4_t load_tokens(const int8_t* quads) {
+    int32_t words[4] = {};
+    std::memcpy(words, quads, 4 * kTokens);
+    return vld1q_s32(words);
+  }
+
+  int32x4_t sums_[kPairs][8] = {};
+};
+#endif
+
 }  // namespace MOTE_ISA
 }  // namespace mote

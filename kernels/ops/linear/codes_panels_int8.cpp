@@ -13,7 +13,7 @@ constexpr int64_t kPanelColumns = 512;
 
 // 16 rows of a range, unpacked: codes in groups that have multipliers, or products in one group for the whole range.
 struct RowPanel {
-  std::byte quads[16 * kPanelColumns];               // [columns / 4][64]
+  std::byte quads[16 * kPanelColumns];               // [columns / 4][64], or octets
   int32_t multipliers[16 * kPanelColumns / kChunk];  // [groups][16]
   int32_t weight_sums[16];                           // over all ranges
 };
@@ -26,7 +26,19 @@ MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte*
                            int32_t* weight_sums) {
   const I32x16 all = load_multipliers<kBits>(tile, group_size);
   const ByteProducts<kBits> products(all);
+#if defined(MOTE_HAS_OCTETS)
+  Bytes64 even;  // the quad before one of odd number
+#endif
   unpack_tile<kBits>(tile, group_size, all, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+#if defined(MOTE_HAS_OCTETS)
+    if constexpr (takes_products(kBits)) {
+      if (j % 2 == 0)
+        even = products(codes);
+      else
+        store_octet(quads + 64 * (j - 1), even, products(codes));
+      return;
+    }
+#endif
     store_bytes(quads + 64 * j, takes_products(kBits) ? products(codes) : codes);
   });
   store_i32(multipliers, takes_products(kBits) ? splat_i32(1) : all);
@@ -50,6 +62,18 @@ struct Part {
 template <int kBits, int kPanels, int kRuns, int kRows>
 MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I32x16 (*totals)[kRuns * kRows]) {
   constexpr bool kWide = kWideMatters && kBits == 8;
+#if defined(MOTE_HAS_DOT_LANES)
+  if constexpr (kPanels == 1 && kRuns == 1) {
+    // Not unrolled: gcc would load the codes of several quads first, for which there are no registers.
+#pragma GCC unroll 1
+    for (int64_t j = 0; j < kQuads; ++j) {
+      const Bytes64 codes = load_bytes(quads + 64 * j);
+      const auto lanes = load_lanes<kRows>(runs[0] + 4 * j * kRows);
+      unroll<kRows>([&](auto t) { totals[0][t] = dot4_lane<t>(totals[0][t], codes, lanes); });
+    }
+    return;
+  }
+#endif
 #if defined(MOTE_HAS_DOT_PAIRS)
   if constexpr (kPanels == 1 && kRuns == 1) {
     Bytes64 codes[kQuads];
@@ -128,6 +152,25 @@ void add_part(const RowPanel* panels, int count, const Part& x, int tokens, floa
   for (; p < count; ++p) add_block<kBits, 1>(panels + p, x, tokens, y + 16 * p, stride);
 }
 
+#if defined(MOTE_HAS_OCTETS)
+// The same for products in octets: one multiplication for 2 rows x 8 columns x 2 tokens.
+void add_octets(const RowPanel* panels, int count, const Part& x, int tokens, float* y, int64_t stride) {
+  for (int p = 0; p < count; ++p) {
+    for_each_run(tokens, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
+      const std::byte* octet = panels[p].quads;
+      const int8_t* quads = x.codes + first * x.columns + x.first_column * rows;
+      OctetSums<rows> sums;
+      for (int64_t column = 0; column < x.chunks * kChunk; column += 8, octet += kOctetBytes, quads += 8 * rows)
+        sums.add(octet, quads);
+      unroll<rows>([&](auto t) MOTE_INLINE_LAMBDA {
+        float* to = y + (first + t) * stride + 16 * p;
+        store_i32(to, load_i32(to) + sums.of_token(t));
+      });
+    });
+  }
+}
+#endif
+
 // Offsets of a block's tokens for a range of products, which have kProductOffset added where codes have code_offset.
 void add_offsets(const TileBlocks& w, const Range& range, const CodeBlock& x, int32_t* sums) {
   for_each_run(x.count, 0, [&](int first, auto rows) {
@@ -150,7 +193,13 @@ void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& ra
     add_offsets(w, range, x, sums);
     part = {x.codes, w.columns(), first_column, 1, range.groups * chunks, sums, 0, 1};
   }
-  with_most_bits(w.bits, [&](auto bits) { add_part<bits>(panels, w.count, part, x.count, y, stride); });
+#if defined(MOTE_HAS_OCTETS)
+  const bool in_octets = takes_products(w.bits);
+  if (in_octets) add_octets(panels, w.count, part, x.count, y, stride);
+#else
+  constexpr bool in_octets = false;
+#endif
+  if (!in_octets) with_most_bits(w.bits, [&](auto bits) { add_part<bits>(panels, w.count, part, x.count, y, stride); });
   if (range.is_last) finish_rows(w, x, [&](int s) { return panels[s].weight_sums; }, y, stride);
 }
 

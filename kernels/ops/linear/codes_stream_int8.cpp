@@ -6,7 +6,6 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-
 // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
 template <int kStreams, int kBits, int kGroup>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
