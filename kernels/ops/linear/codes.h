@@ -29,6 +29,20 @@ MOTE_INLINE void with_most_bits(int bits, const Function& function) {
   function(std::integral_constant<int, 8>());
 }
 
+#if defined(MOTE_HAS_DOT_LANES)
+// The products of kCount quads of a panel with a run of kRows tokens, added to their totals. Not unrolled: gcc would
+// load the codes of several quads first, for which there are no registers.
+template <int kRows, int kCount>
+MOTE_INLINE void add_panel_lanes(const std::byte* quads, const int8_t* codes, I32x16* totals) {
+#pragma GCC unroll 1
+  for (int64_t j = 0; j < kCount; ++j) {
+    const Bytes64 weights = load_bytes(quads + 64 * j);
+    const auto lanes = load_lanes<kRows>(codes + 4 * j * kRows);
+    unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA { totals[t] = dot4_lane<t>(totals[t], weights, lanes); });
+  }
+}
+#endif
+
 inline constexpr int kRun = run_rows(CodeLayout::kQuads);
 
 // body(first token, number of tokens as a constant) for each run of a block of `tokens`, from token `first` on.

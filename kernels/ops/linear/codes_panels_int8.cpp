@@ -63,16 +63,7 @@ template <int kBits, int kPanels, int kRuns, int kRows>
 MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I32x16 (*totals)[kRuns * kRows]) {
   constexpr bool kWide = kWideMatters && kBits == 8;
 #if defined(MOTE_HAS_DOT_LANES)
-  if constexpr (kPanels == 1 && kRuns == 1) {
-    // Not unrolled: gcc would load the codes of several quads first, for which there are no registers.
-#pragma GCC unroll 1
-    for (int64_t j = 0; j < kQuads; ++j) {
-      const Bytes64 codes = load_bytes(quads + 64 * j);
-      const auto lanes = load_lanes<kRows>(runs[0] + 4 * j * kRows);
-      unroll<kRows>([&](auto t) { totals[0][t] = dot4_lane<t>(totals[0][t], codes, lanes); });
-    }
-    return;
-  }
+  if constexpr (kPanels == 1 && kRuns == 1) return add_panel_lanes<kRows, kQuads>(quads, runs[0], totals[0]);
 #endif
 #if defined(MOTE_HAS_DOT_PAIRS)
   if constexpr (kPanels == 1 && kRuns == 1) {

@@ -198,6 +198,9 @@ struct Part {
 // Adds the products of kCount quads of each panel to totals, an activation broadcast once for all of them.
 template <int kCodes, int kPanels, int kRows, int kCount>
 MOTE_INLINE void add_step_products(const std::byte* quads, const int8_t* codes, I32x16 (*totals)[kRows]) {
+#if defined(MOTE_HAS_DOT_LANES)
+  if constexpr (kPanels == 1) return add_panel_lanes<kRows, kCount>(quads, codes, totals[0]);
+#endif
   if constexpr (kPanels == 1) {
     Bytes64 loaded[kCount];
     unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA { loaded[j] = load_bytes(quads + 64 * j); });

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -35,6 +36,19 @@ TEST(Slab, moving_makes_no_holder) {
   EXPECT_FALSE(slabs[0].is_writable());
   slabs.erase(slabs.begin());
   EXPECT_TRUE(slabs[0].is_writable());
+}
+
+TEST(Slab, merging_keeps_what_all_holders_see) {
+  constexpr size_t kBytes = size_t{5} << 20;
+  for (const bool is_filled : {false, true}) {
+    const Slab first = Slab::allocate(kBytes, is_filled);
+    ASSERT_TRUE(first);
+    std::fill_n(first.data(), kBytes, std::byte{7});
+    const Slab second = first.share();
+    first.merge();
+    second.merge();
+    EXPECT_EQ(std::count(second.data(), second.data() + kBytes, std::byte{7}), static_cast<std::ptrdiff_t>(kBytes));
+  }
 }
 
 TEST(Slab, the_last_holder_keeps_the_memory) {
