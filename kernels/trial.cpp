@@ -55,7 +55,8 @@ class TrialMemory {
 };
 
 std::string key_of(const Kernel& usual, const Kernel& other, const WeightKind& format, const Trial& trial) {
-  return cpu_name() + "; " + describe(format) + ", " + trial.work + "; " + std::string(usual.name) + " or " +
+  static const std::string cpu = cpu_name();  // which a virtual machine takes its time to tell
+  return cpu + "; " + describe(format) + ", " + trial.work + "; " + std::string(usual.name) + " or " +
          std::string(other.name);
 }
 
@@ -71,9 +72,10 @@ double median_gb_s(Seconds times) {
 
 // What each needs for a slice in rounds that they begin in turn; none if there is too little memory or time.
 std::optional<Times> time_both(const Kernel& usual, const Kernel& other, const Trial& trial, double most_seconds) {
-  const Clock::time_point start = Clock::now();
   TrialMemory memory;
   if (memory.empty()) return std::nullopt;
+  // Large pages may take long to find. A trial that has them is not given up for that, or each process would begin it.
+  const Clock::time_point start = Clock::now();
   for (const Kernel* kernel : {&usual, &other}) trial.run(kernel->functions, memory.next());  // code and allocations
   Times times;
   const auto time = [&](const Kernel& kernel) {
@@ -109,6 +111,9 @@ TrialRecord TrialRecord::of_user() {
 #if defined(_WIN32)
   const std::filesystem::path home = folder("LOCALAPPDATA");
   return TrialRecord(home.empty() ? std::string() : (home / "mote/kernels.txt").string());
+#elif defined(__APPLE__)
+  const std::filesystem::path home = folder("HOME");
+  return TrialRecord(home.empty() ? std::string() : (home / "Library/Caches/mote/kernels.txt").string());
 #else
   const std::filesystem::path home = folder("HOME");
   return TrialRecord(home.empty() ? std::string() : (home / ".cache/mote/kernels.txt").string());
@@ -141,6 +146,13 @@ const Kernel* KernelTrials::faster(const Kernel& usual, const Kernel& other, con
                                    const Trial& trial) {
   const std::lock_guard lock(mutex_);
   const std::string key = key_of(usual, other, format, trial);
+  const Kernel*& answer = answers_[key];
+  if (answer == nullptr) answer = find_faster(usual, other, key, trial);
+  return answer;
+}
+
+const Kernel* KernelTrials::find_faster(const Kernel& usual, const Kernel& other, const std::string& key,
+                                        const Trial& trial) {
   if (const std::string name = record_.find(key); !name.empty()) return name == other.name ? &other : &usual;
   if (seconds_ <= 0) return &usual;
   const Clock::time_point start = Clock::now();

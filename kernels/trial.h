@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -38,7 +39,7 @@ class TrialRecord {
   std::string path_;
 };
 
-// Tries kernels for at most so many seconds in all. Thread safety: any thread; one trial at a time.
+// Tries kernels until so many seconds are spent. Thread safety: any thread; one trial at a time.
 class KernelTrials {
  public:
   explicit KernelTrials(TrialRecord record, double seconds = 0.1) : record_(std::move(record)), seconds_(seconds) {}
@@ -48,9 +49,12 @@ class KernelTrials {
   const Kernel* faster(const Kernel& usual, const Kernel& other, const WeightKind& format, const Trial& trial);
 
  private:
+  const Kernel* find_faster(const Kernel& usual, const Kernel& other, const std::string& key, const Trial& trial);
+
   std::mutex mutex_;
   TrialRecord record_;
-  double seconds_;  // that are left
+  double seconds_;                                // that are left
+  std::map<std::string, const Kernel*> answers_;  // by key, whether they were tried or not
 };
 
 // The faster of two by the seconds of rounds: `other` where it needs at most 0.97 times the time of `usual` in all

@@ -11,6 +11,7 @@ namespace mote {
 namespace {
 
 constexpr int64_t kLeastColumns = 512;  // of the keys of a position
+constexpr int64_t kMostWidth = 1024;    // of a head, of which a trial's memory holds some pages
 
 // A tile of queries with its working memory, and a place for results.
 class Queries {
@@ -61,15 +62,18 @@ void attend_all(const AttentionKernel& kernel, KvHead head, Queries& queries, st
 Trial attention_trial(const StateShape& shape, int64_t num_heads, int64_t tokens) {
   Trial trial;
   const int64_t rows = num_heads / std::max<int64_t>(shape.num_heads, 1) * tokens;
-  if (rows < 1 || rows > kFewRows || shape.num_heads * shape.head_dim < kLeastColumns) return trial;
+  if (rows < 1 || rows > kFewRows || int64_t{shape.num_heads} * shape.head_dim < kLeastColumns) return trial;
+  if (shape.head_dim > kMostWidth || shape.value_head_dim > kMostWidth) return trial;
   KvHead head;
   head.head_dim = static_cast<int32_t>(shape.head_dim);
   head.value_head_dim = static_cast<int32_t>(shape.value_head_dim);
   head.key_block_bytes = kv_key_block_bytes(head.type, head.head_dim);
   head.value_block_bytes = kv_value_block_bytes(head.type, head.value_head_dim);
-  const auto queries = std::make_shared<Queries>(static_cast<int>(rows), shape.head_dim, shape.value_head_dim);
   trial.work = std::to_string(rows) + " queries of " + std::to_string(head.head_dim);
-  trial.run = [head, queries](const void* functions, std::span<std::byte> memory) {
+  trial.run = [head, rows, queries = std::shared_ptr<Queries>()](const void* functions,
+                                                                 std::span<std::byte> memory) mutable {
+    if (queries == nullptr)
+      queries = std::make_shared<Queries>(static_cast<int>(rows), head.head_dim, head.value_head_dim);
     attend_all(*static_cast<const AttentionKernel*>(functions), head, *queries, memory);
   };
   return trial;

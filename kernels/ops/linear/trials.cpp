@@ -10,6 +10,7 @@ namespace mote {
 namespace {
 
 constexpr int64_t kLeastBytes = int64_t{1} << 18;
+constexpr int64_t kMostColumns = int64_t{1} << 18;  // of which a trial's memory holds some blocks
 
 // Inputs of zeros in each form, and a place for results.
 struct Inputs {
@@ -58,12 +59,13 @@ void multiply(const void* functions, ActivationMode mode, const TileBlocks& bloc
 Trial product_trial(const Tensor& weight, ActivationMode mode, int64_t tokens) {
   Trial trial;
   const Matrix matrix = matrix_of(weight, 0);
-  if (matrix.bits == 0 || tokens > kRegisterTokens || matrix.num_blocks() * matrix.block_bytes() < kLeastBytes)
-    return trial;
+  if (matrix.bits == 0 || tokens > kRegisterTokens || matrix.columns > kMostColumns) return trial;
+  if (matrix.num_blocks() * matrix.block_bytes() < kLeastBytes) return trial;
   const int64_t count = tokens == 1 ? 1 : kRegisterTokens;
   trial.work = std::to_string(count) + " tokens";
-  const auto x = std::make_shared<Inputs>(matrix.columns, matrix.group_size, count);
-  trial.run = [matrix, mode, x](const void* functions, std::span<std::byte> memory) {
+  trial.run = [matrix, mode, count, x = std::shared_ptr<Inputs>()](const void* functions,
+                                                                   std::span<std::byte> memory) mutable {
+    if (x == nullptr) x = std::make_shared<Inputs>(matrix.columns, matrix.group_size, count);
     const int64_t bytes = matrix.block_bytes();
     const auto num_blocks = static_cast<int64_t>(memory.size()) / bytes;
     for (int64_t block = 0; block < num_blocks; block += kMaxStreams) {
