@@ -33,6 +33,20 @@ void prefer_large_pages(std::byte* block, size_t bytes);
 // Moves what was touched of pages of reserve_pages into large ones at once, where the system can (Linux from 6.1 on).
 void merge_pages(std::byte* block, size_t bytes);
 
+// Pages that end with their holder.
+struct ReleasePages {
+  size_t bytes = 0;
+  void operator()(std::byte* block) const { release_pages(block, bytes); }
+};
+using ReservedPages = std::unique_ptr<std::byte[], ReleasePages>;
+
+// Zeroed memory in large pages where the system has them; without memory if it refuses.
+inline ReservedPages reserve_large_pages(size_t bytes) {
+  ReservedPages pages(reserve_pages(bytes), ReleasePages{bytes});
+  if (pages != nullptr) prefer_large_pages(pages.get(), bytes);
+  return pages;
+}
+
 // Of the machine.
 int64_t physical_memory_bytes();
 // The largest cache between a core and memory; 0: the system does not tell.

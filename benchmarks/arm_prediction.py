@@ -106,10 +106,13 @@ def main(arguments: list[str] | None = None) -> int:
         body = shortest(folder / f"{loop.source}.cpp.o", loop)
         cells = []
         for cpu in CPUS:
+            if loop.is_beyond(cpu):
+                cells.append("")
+                continue
             turn = cycles(mca, cpu, body)
             text = f"{loop.products * loop.count / turn:.0f}"
             text += f", {loop.tile_bytes / turn:.1f} B" if loop.tile_bytes else ""
-            cells.append("" if loop.is_beyond(cpu) else text)
+            cells.append(text)
         print(f"| {loop.title} | " + " | ".join(cells) + " |")
     return 0
 

@@ -14,6 +14,8 @@
 
 namespace mote {
 
+struct Trial;
+
 struct WeightKind {
   DType dtype = DType::kFloat32;
   int bits = 0;  // 0: dense
@@ -47,7 +49,6 @@ std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 // work. A new answer is logged (MOTE_LOG=info). For use before a step, not in it. Thread safety: any thread. Errors:
 // kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES names what does not exist, or MOTE_KERNEL what this CPU cannot
 // run; kUnsupportedOp if none fits; kInternal if this build registers a name twice.
-struct Trial;
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
                                     const Trial* trial = nullptr);
 

@@ -30,28 +30,21 @@ class TrialMemory {
  public:
   TrialMemory() : bytes_(std::clamp(2 * last_cache_bytes() / kSlice * kSlice, 4 * kSlice, kMostBytes)) {
     if (bytes_ > physical_memory_bytes() / 8) return;
-    memory_ = reserve_pages(static_cast<size_t>(bytes_));
-    if (memory_ == nullptr) return;
-    prefer_large_pages(memory_, static_cast<size_t>(bytes_));
-    std::memset(memory_, 0x11, static_cast<size_t>(bytes_));
-  }
-  TrialMemory(const TrialMemory&) = delete;
-  TrialMemory& operator=(const TrialMemory&) = delete;
-  ~TrialMemory() {
-    if (memory_ != nullptr) release_pages(memory_, static_cast<size_t>(bytes_));
+    pages_ = reserve_large_pages(static_cast<size_t>(bytes_));
+    if (pages_ != nullptr) std::memset(pages_.get(), 0x11, static_cast<size_t>(bytes_));
   }
 
-  bool empty() const { return memory_ == nullptr; }
+  bool empty() const { return pages_ == nullptr; }
   // The one that has not been read for longest.
   std::span<std::byte> next() {
     const int64_t begin = next_;
     next_ = (next_ + kSlice) % bytes_;
-    return {memory_ + begin, static_cast<size_t>(kSlice)};
+    return {pages_.get() + begin, static_cast<size_t>(kSlice)};
   }
 
  private:
   int64_t bytes_, next_ = 0;
-  std::byte* memory_ = nullptr;
+  ReservedPages pages_;
 };
 
 std::string key_of(const Kernel& usual, const Kernel& other, const WeightKind& format, const Trial& trial) {

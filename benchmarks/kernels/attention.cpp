@@ -124,22 +124,16 @@ class Layers {
     page_bytes_ = static_cast<size_t>(cache.page_bytes().value());
     const auto num_pages = static_cast<size_t>(cache.num_pages());
     const auto count = std::max<size_t>(1, static_cast<size_t>(kColdBytes) / (num_pages * page_bytes_));
-    memory_bytes_ = count * num_pages * page_bytes_;
-    memory_ = reserve_pages(memory_bytes_);
-    prefer_large_pages(memory_, memory_bytes_);  // as a session's full pages lie
+    memory_ = reserve_large_pages(count * num_pages * page_bytes_);  // as a session's full pages lie
     positions_.resize(count * static_cast<size_t>(cache.num_slots()), -1);
     pages_.resize(count * num_pages);
-    for (size_t i = 0; i < pages_.size(); ++i) pages_[i] = memory_ + i * page_bytes_;
+    for (size_t i = 0; i < pages_.size(); ++i) pages_[i] = memory_.get() + i * page_bytes_;
     for (size_t i = 0; i < count; ++i) {
       cache.pages = pages_.data() + i * num_pages;
       cache.positions = positions_.data() + i * static_cast<size_t>(cache.num_slots());
       caches.push_back(cache);
     }
   }
-  Layers(const Layers&) = delete;
-  Layers& operator=(const Layers&) = delete;
-  ~Layers() { release_pages(memory_, memory_bytes_); }
-
   // The first layer holds as many positions as it has slots: those below `count` again and again.
   void repeat_first(int64_t count) {
     KvCache& first = caches[0];
@@ -173,8 +167,8 @@ class Layers {
  private:
   size_t bytes_of_layer() const { return static_cast<size_t>(caches[0].num_pages()) * page_bytes_; }
 
-  size_t page_bytes_ = 0, memory_bytes_ = 0;
-  std::byte* memory_ = nullptr;
+  size_t page_bytes_ = 0;
+  ReservedPages memory_;
   std::vector<std::byte*> pages_;
   std::vector<int64_t> positions_;
 };

@@ -18,24 +18,6 @@ constexpr int64_t kPiece = int64_t{1} << 22;
 constexpr double kSeconds = 0.25;  // for each rate
 constexpr int64_t kTurnsPerUnit = 4096;
 
-// Memory on huge pages where the system has them.
-class Buffer {
- public:
-  explicit Buffer(size_t bytes) : bytes_(bytes), memory_(reserve_pages(bytes)) {
-    if (memory_ != nullptr) prefer_large_pages(memory_, bytes);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() {
-    if (memory_ != nullptr) release_pages(memory_, bytes_);
-  }
-  std::byte* data() const { return memory_; }
-
- private:
-  size_t bytes_;
-  std::byte* memory_;
-};
-
 // Large enough that caches hold little of it, if memory allows. A whole number of pieces.
 int64_t buffer_bytes() {
   const int64_t wanted = std::max<int64_t>(int64_t{256} << 20, 2 * last_cache_bytes());
@@ -76,8 +58,8 @@ double read_rate(ThreadPool& threads, const ReadProbe& probe, const std::byte* d
 Result<double> measure_read(ThreadPool& threads) {
   MOTE_ASSIGN(const ReadProbe* probe, select_functions<ReadProbe>({}, 1));
   const int64_t bytes = buffer_bytes();
-  const Buffer buffer(static_cast<size_t>(bytes));
-  std::byte* data = buffer.data();
+  const ReservedPages buffer = reserve_large_pages(static_cast<size_t>(bytes));
+  std::byte* data = buffer.get();
   MOTE_REQUIRE(data != nullptr, Code::kOutOfMemory, "no memory to measure reading with: %lld bytes",
                static_cast<long long>(bytes));
   threads.parallel_for(bytes / kPiece, 1, [&](int64_t begin, int64_t end, int) {

@@ -112,7 +112,7 @@ Result<StateMemory> StateMemory::allocate(const fb::Program& program, const Stat
   memory.bytes_ = (page_bytes + needed).unsigned_value();
   MOTE_RETURN_IF_ERROR(memory.check_size(options.context_length));
   const auto bytes = static_cast<size_t>(std::max<uint64_t>(needed.unsigned_value(), 1));
-  memory.block_ = std::unique_ptr<std::byte[], UnmapBlock>(reserve_pages(bytes), UnmapBlock{bytes});
+  memory.block_ = ReservedPages(reserve_pages(bytes), ReleasePages{bytes});
   MOTE_REQUIRE(memory.block_ != nullptr, Code::kOutOfMemory, "the states need %zu bytes, more than the system has",
                bytes);
   (void)place(memory.block_.get());

@@ -40,11 +40,6 @@ struct StateSnapshot {
   std::vector<float> recurrent{};  // all recurrent states, one after another
 };
 
-struct UnmapBlock {
-  size_t bytes = 0;
-  void operator()(std::byte* block) const { release_pages(block, bytes); }
-};
-
 // A page that no token has reached takes no memory. A page that a snapshot has too is shared until a token is to be
 // written to it, and copied then.
 class StateMemory {
@@ -124,7 +119,7 @@ class StateMemory {
   std::vector<uint32_t> recurrent_;  // indices of recurrent states
   bool has_recurrent_ = false;
   std::vector<Group> groups_;
-  std::unique_ptr<std::byte[], UnmapBlock> block_;  // positions and recurrent states
+  ReservedPages block_;  // positions and recurrent states
   uint64_t bytes_ = 0;
 };
 
