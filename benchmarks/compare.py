@@ -28,11 +28,12 @@ from benchmarks import report  # noqa: E402
 from benchmarks.peers import Peer, all_peers  # noqa: E402
 from benchmarks.peers.environment import Environment, PeerError, evict, folder_bytes, read_through, say  # noqa: E402
 from benchmarks.peers.mote import KV_DTYPE  # noqa: E402
-from benchmarks.shapes import SHAPES  # noqa: E402
+from benchmarks.shapes import SHAPES, WHOLE  # noqa: E402
 
 ROUNDS, QUICK_ROUNDS = 5, 3
 QUICK_SECONDS = 480  # after which --quick begins no more rounds, so that it ends within ten minutes
 RUN_SECONDS = 600
+UNTOLD = "; with all vectors of this CPU, since it cannot be told otherwise"
 PLOT_REQUIREMENTS = ("matplotlib",)
 
 
@@ -41,7 +42,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     names = list(all_peers())
-    parser.add_argument("--models", type=_names(list(SHAPES)), default=list(SHAPES), help="comma-separated shapes")
+    parser.add_argument("--models", type=_names(list(SHAPES)), default=list(WHOLE), help="comma-separated shapes")
     parser.add_argument("--peers", type=_names(names), default=names, help="comma-separated runtimes")
     parser.add_argument("--threads", type=_positive, default=physical_cores(), help="of every runtime")
     parser.add_argument("--prompt-tokens", type=_positive, default=256, help="tokens of the prompt")
@@ -54,6 +55,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, help="roofline plot to write (default: beside the report)")
     parser.add_argument("--kv-dtype", choices=report.KV_ELEMENT_BYTES, default="float32", help="of Mote's cache")
     parser.add_argument("--no-amx", action="store_true", help="refuse AMX to every runtime: vector units only")
+    parser.add_argument("--avx2", action="store_true", help="AVX2 only, for every runtime that can be told")
     parser.add_argument("--lock", type=Path, help="file to flock while measuring, for machines that are shared")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
@@ -112,6 +114,19 @@ def with_cache(peer: Peer, kv_dtype: str) -> Peer:
     return replace(peer, cache=kv_dtype, settings=peer.settings | {KV_DTYPE: kv_dtype})
 
 
+def with_avx2(peer: Peer) -> Peer:
+    """Returns the peer without vector instructions newer than AVX2, or as it is where it cannot be told."""
+    return replace(peer, settings=peer.settings | (peer.avx2 or {}))
+
+
+def prepared(environment: Environment, peer: Peer, model: str) -> tuple[str, Path]:
+    """Returns a peer's interpreter and what it runs from, made if they are not there. Errors: PeerError"""
+    build = peer.settings.get("CMAKE_ARGS")
+    name = f"{peer.name}-avx2" if build else peer.name
+    python = environment.python(name, peer.requirements, peer.without, build)
+    return python, environment.convert(peer, model, python)
+
+
 class Contest:
     """One comparison: what takes part, and what each run reported."""
 
@@ -128,15 +143,16 @@ class Contest:
         self._peers = [
             with_cache(peer, options.kv_dtype) for peer in all_peers().values() if peer.name in options.peers
         ]
+        if options.avx2:
+            self._peers = [with_avx2(peer) for peer in self._peers]
 
     def prepare(self) -> None:
         """Installs and converts; what fails is remembered and left out."""
         for peer in self._peers:
             for model in self._options.models:
                 try:
-                    self._pythons[peer.name] = self._environment.python(peer.name, peer.requirements, peer.without)
-                    python = self._pythons[peer.name]
-                    folder = self._folders[peer.name, model] = self._environment.convert(peer, model, python)
+                    python, folder = prepared(self._environment, peer, model)
+                    self._pythons[peer.name], self._folders[peer.name, model] = python, folder
                     self._file_bytes[peer.name, model] = folder_bytes(folder)
                 except PeerError as error:
                     self._fail(peer, model, error)
@@ -164,7 +180,8 @@ class Contest:
 
     def _measure_limits(self) -> None:
         try:
-            self._limits.append(self._environment.limits(self._options.threads))
+            settings = all_peers()[report.OURS[0]].avx2 if self._options.avx2 else None
+            self._limits.append(self._environment.limits(self._options.threads, settings))
         except PeerError as error:
             self._limits_error = str(error)
 
@@ -213,7 +230,8 @@ class Contest:
             "prompt_tokens": self._options.prompt_tokens,
             "generate_tokens": self._options.generate_tokens,
             "cpu": cpu_name(),
-            "amx": not self._options.no_amx,
+            "amx": not self._options.no_amx and not self._options.avx2,
+            "avx2_only": self._options.avx2,
             "limits_error": self._limits_error,
             "limits_measured": self._limits,
         }
@@ -225,7 +243,7 @@ class Contest:
             "version": self._environment.version(python, peer.distribution) if python else "",
             "head": peer.head,
             "cache": peer.cache,
-            "conversion": peer.conversion,
+            "conversion": peer.conversion + (UNTOLD if self._options.avx2 and peer.avx2 is None else ""),
         }
         runs = self._runs.get((peer.name, model), [])
         if not runs:

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from shapes import SHAPES, write_checkpoint
+from shapes import SHAPES, WHOLE, write_checkpoint
 
 SAMPLE_SECONDS = 0.02
 
@@ -65,13 +65,13 @@ def measure(folder: Path, output: Path, arguments: list[str]) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scratch", type=Path, required=True, help="folder for checkpoints and files (about 4 GB)")
-    parser.add_argument("--shape", choices=SHAPES, action="append", help="default: all")
+    parser.add_argument("--shape", choices=SHAPES, action="append", help="default: the whole ones")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("--keep", action="store_true", help="leave the checkpoints for the next run")
     parser.add_argument("arguments", nargs="*", help="passed on to mote export, behind --")
     options = parser.parse_args()
     rows = {}
-    for shape in options.shape or SHAPES:
+    for shape in options.shape or WHOLE:
         folder, output = options.scratch / shape, options.scratch / f"{shape}.mote"
         if not (folder / "config.json").exists():
             write_checkpoint(folder, SHAPES[shape])

@@ -28,7 +28,9 @@ QWEN3_0_6B = {
     "hidden_act": "silu", "rope_theta": 1000000.0, "bos_token_id": 151643, "eos_token_id": 151645,
     "attention_bias": False,
 }  # fmt: skip
-SHAPES = {"llama-3.2-1b": LLAMA_3_2_1B, "qwen3-0.6b": QWEN3_0_6B}
+WHOLE = {"llama-3.2-1b": LLAMA_3_2_1B, "qwen3-0.6b": QWEN3_0_6B}
+# Layers are alike, so that two of them tell how runtimes compare on prompts that would take half an hour with all.
+SHAPES = WHOLE | {"qwen3-0.6b-2-layers": QWEN3_0_6B | {"num_hidden_layers": 2}}
 CHECKPOINT_VERSION = 2  # goes up whenever the same shape gives different files
 RANDOM_ELEMENTS = 1 << 22
 # Nobody tokenizes, but some converters refuse a checkpoint without a tokenizer.

@@ -32,6 +32,7 @@ class Peer:
       conversion: how the checkpoint is converted; converted files are made again when this text changes
       head: how the output head is stored   cache: element type of the key/value cache
       settings: environment variables of its processes
+      avx2: those that keep it from newer vector instructions where it is installed and run; None: it cannot be told
     """
 
     name: str
@@ -43,6 +44,7 @@ class Peer:
     cache: str
     without: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
+    avx2: dict[str, str] | None = None
 
 
 def all_peers() -> dict[str, Peer]:

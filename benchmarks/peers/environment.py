@@ -69,17 +69,23 @@ class Environment:
             _stamp(folder, key)
         return folder
 
-    def python(self, name: str, requirements: tuple[str, ...], without: tuple[str, ...] = ()) -> str:
-        """Returns the interpreter of an environment that has `requirements` but not `without`, made if not there."""
+    def python(
+        self, name: str, requirements: tuple[str, ...], without: tuple[str, ...] = (), build: str | None = None
+    ) -> str:
+        """Returns the interpreter of an environment that has `requirements` but not `without`, made if not there.
+
+        build: CMAKE_ARGS for what is compiled, in an environment of its own, from sources and not from a cache
+        """
         if not requirements:
             return sys.executable
         folder = self.work / "venvs" / name
-        interpreter, key = folder / "bin" / "python", " ".join(requirements)
+        interpreter, key = folder / "bin" / "python", " ".join([*requirements, *([build] if build else [])])
         if not (_stamped(folder, key) and interpreter.exists()):
             say(f"{name}: installing {key}")
             self.call(f"{name}-venv", [sys.executable, "-m", "venv", str(folder)], INSTALL_SECONDS)
             pip = [str(interpreter), "-m", "pip"]
-            self.call(f"{name}-install", [*pip, "install", *requirements], INSTALL_SECONDS)
+            install = [*pip, "install", *(["--no-cache-dir"] if build else []), *requirements]
+            self.call(f"{name}-install", install, INSTALL_SECONDS, {"CMAKE_ARGS": build} if build else None)
             if without:
                 self.call(f"{name}-uninstall", [*pip, "uninstall", "--yes", *without])
             _stamp(folder, key)
@@ -110,18 +116,22 @@ class Environment:
         log, output = self._log(f"{peer.name}-{label}-run"), self._log(f"{peer.name}-{label}-output")
         with self._locked(), open(log, "w") as errors, open(output, "w") as reports:
             process = subprocess.Popen(
-                command, stdout=reports, stderr=errors, cwd=self.work, env=_variables(peer.settings)
+                command, stdout=reports, stderr=errors, cwd=self.work, env=variables(peer.settings)
             )
             memory = _watch(process, timeout)
         if process.returncode != 0:
             raise PeerError(_failure(process.returncode, log))
         return Measured(json.loads(output.read_text().strip().splitlines()[-1]), *memory)
 
-    def limits(self, threads: int) -> dict:
-        """Measures what the machine can read and multiply. Returns read_gb_s and int8_gmac_s. Errors: PeerError."""
+    def limits(self, threads: int, settings: dict[str, str] | None = None) -> dict:
+        """Measures what the machine can read and multiply, with these environment variables.
+
+        Returns: read_gb_s and int8_gmac_s   Errors: PeerError
+        """
         command = [sys.executable, "-m", "mote.cli", "bench", "--limits", "--json", "--threads", str(threads)]
         with self._locked():
-            found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.work)
+            environment = variables(settings or {})
+            found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.work, env=environment)
         try:
             limits = json.loads(found.stdout)
             return {name: float(limits[name]) for name in ("read_gb_s", "int8_gmac_s")}
@@ -154,7 +164,7 @@ class Environment:
                     timeout=timeout,
                     check=False,
                     cwd=self.work,
-                    env=_variables(settings or {}),
+                    env=variables(settings or {}),
                 )
             except subprocess.TimeoutExpired:
                 raise PeerError(f"{name}: not done after {timeout:.0f} s; see {log}") from None
@@ -213,7 +223,7 @@ def _failure(status: int, log: Path) -> str:
     return f"{last_line(log.read_text(errors='replace'))} (exit status {status}; see {log})"
 
 
-def _variables(settings: dict[str, str]) -> dict[str, str]:
+def variables(settings: dict[str, str]) -> dict[str, str]:
     return os.environ | OFFLINE | {"PYTHONPATH": str(ROOT)} | settings
 
 

@@ -15,6 +15,7 @@ PEER = Peer(
     conversion="Q4_0, embedding and head included, repacked at load, without AMX",
     head="4 bits, groups of 32",
     cache="float16",
+    avx2={"CMAKE_ARGS": "-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON"},
 )
 FILE = "model.gguf"
 NORMS = {

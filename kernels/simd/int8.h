@@ -94,6 +94,13 @@ MOTE_INLINE void add_chunk_products(const Bytes64* quads, const int8_t* codes, I
   }
 #endif
 #if defined(MOTE_HAS_DOT_LANES)
+  if constexpr (kRows == 1 && kCount % 4 == 0) {
+    unroll<kCount / 4>([&](auto run) MOTE_INLINE_LAMBDA {
+      const auto lanes = load_lanes<4>(codes + 16 * run);
+      unroll<4>([&](auto j) MOTE_INLINE_LAMBDA { totals[0] = dot4_lane<j>(totals[0], quads[4 * run + j], lanes); });
+    });
+    return;
+  }
   if constexpr (kRows == 2 || kRows == 4) {
     unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
       const auto lanes = load_lanes<kRows>(codes + 4 * j * kRows);

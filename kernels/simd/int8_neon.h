@@ -60,7 +60,8 @@ MOTE_INLINE Bytes64 field(const Bytes64& x) {
     uint8x16_t v = vreinterpretq_u8_s8(x.v[i]);
     if constexpr (kShift > 0) v = vshrq_n_u8(v, kShift);
     if constexpr (kShift < 0) v = vshlq_n_u8(v, -kShift);
-    return vreinterpretq_s8_u8(vandq_u8(v, mask));
+    constexpr bool kIsAlone = kTo == 0 && kWidth * (kIndex + 1) == 8;  // the shift leaves nothing else
+    return vreinterpretq_s8_u8(kIsAlone ? v : vandq_u8(v, mask));
   });
 }
 

@@ -9,12 +9,15 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 // The start of the sums of a group's products, such that they end as the sums of products with signed codes.
-MOTE_INLINE I32x16 first_sums(const int32_t* offset) { return splat_i32(kCodesAreSigned ? 0 : *offset); }
+template <bool kSigned = kCodesAreSigned>
+MOTE_INLINE I32x16 first_sums(const int32_t* offset) {
+  return splat_i32(kSigned ? 0 : *offset);
+}
 
-// Sums of each row's signed codes in a group, given the sums of codes as dot4 takes them.
-template <int kBits>
+// Sums of each row's signed codes in a group, given the sums of codes as they are multiplied.
+template <int kBits, bool kSigned = kCodesAreSigned>
 MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
-  return kCodesAreSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
+  return kSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
 }
 
 // function(constant) for the most bits that codes have, of which add_chunk_products makes a difference.

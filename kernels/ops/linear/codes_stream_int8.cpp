@@ -6,6 +6,17 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
+// Where dot4 takes signed bytes, codes of less than 8 bits are such bytes as they are: nothing need be subtracted.
+template <int kBits> inline constexpr bool kIsSigned = kCodesAreSigned && kBits == 8;
+
+template <int kBits>
+MOTE_INLINE void unpack(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
+  if constexpr (kIsSigned<kBits>)
+    unpack_chunk<kBits>(tile, group_size, chunk, quads);
+  else
+    unpack_digits<kBits>(tile, group_size, chunk, quads);
+}
+
 // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
 template <int kStreams, int kBits, int kGroup>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
@@ -27,16 +38,16 @@ template <int kBits, int kTokens, bool kZeros>
 MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, I32x16* sums,
                           I32x16& weight_sums) {
   I32x16 totals[kTokens], codes_alone = splat_i32(0);
-  for (int t = 0; t < kTokens; ++t) totals[t] = first_sums(x.offsets + group * kTokens + t);
+  for (int t = 0; t < kTokens; ++t) totals[t] = first_sums<kIsSigned<kBits>>(x.offsets + group * kTokens + t);
   const int8_t* row = x.codes + group * group_size * kTokens;
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, row += kChunk * kTokens) {
     Bytes64 quads[kQuads];
-    unpack_chunk<kBits>(tile, group_size, chunk, quads);
+    unpack<kBits>(tile, group_size, chunk, quads);
     if constexpr (kZeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
     add_chunk_products<kBits, kTokens>(quads, row, totals);
   }
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-  if constexpr (kZeros) weight_sums = weight_sums + multipliers * code_sums<kBits>(codes_alone, group_size);
+  if constexpr (kZeros) weight_sums = weight_sums + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size);
   for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
@@ -96,14 +107,14 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
   I32x16 codes_alone = splat_i32(0);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     Bytes64 quads[kQuads];
-    unpack_chunk<kBits>(tile, group_size, chunk, quads);
+    unpack<kBits>(tile, group_size, chunk, quads);
     if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
     for_each_run(x.count, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
       unroll<rows>(
-          [&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums(offsets + t); });
+          [&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums<kIsSigned<kBits>>(offsets + t); });
       add_chunk_products<kBits, rows>(quads, codes, totals);
       unroll<rows>([&](auto t) {
         float* sums = y + (first + t) * stride;
@@ -114,7 +125,7 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
       });
     });
   }
-  if (zeros) store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
+  if (zeros) store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size));
 }
 
 // For more tokens than registers hold sums of: what each group adds goes to y, which the first cache keeps. Always with
@@ -177,7 +188,7 @@ MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProduc
 MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
                      .rank = kRank + 2, .max_tokens = kTokenBlock, .takes = is_common,
                      .functions = &kSome<kMaxStreams>);
-#if defined(__AVX2__)
+#if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 3, .max_tokens = 1, .takes = takes_tiles,
                      .functions = &kOne<1>);

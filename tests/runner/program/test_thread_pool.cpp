@@ -125,6 +125,34 @@ TEST(ThreadPool, a_slow_threads_share_is_taken_by_the_other) {
   EXPECT_GE(done, 64 - 8);
 }
 
+// The worker takes as long for a unit as the caller for eight, told by what the caller has done and by no clock.
+TEST(ThreadPool, a_core_of_an_eighth_of_the_speed_does_not_set_the_pace) {
+  constexpr int64_t kUnits = 128, kSlowness = 8;
+  Shares shares(2);
+  ASSERT_EQ(shares.divide(kUnits, 1, 2), kUnits);
+  std::atomic<int64_t> time{0}, left{kUnits};
+  int64_t late = 0;  // what the worker still has to do when the caller finds nothing more
+  std::thread worker([&] {
+    shares.run(1, [&](int64_t begin, int64_t end, int) {
+      const int64_t until = time + kSlowness * (end - begin);
+      left -= end - begin;
+      while (time < until && left > 0) std::this_thread::yield();
+      late = std::max<int64_t>(0, until - time);
+    });
+  });
+  while (left == kUnits) std::this_thread::yield();  // both begin
+  shares.run(0, [&](int64_t begin, int64_t end, int) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      ++time;
+      --left;
+      for (int i = 0; i < 20; ++i) std::this_thread::yield();
+    }
+  });
+  worker.join();
+  const double ideal = static_cast<double>(kUnits) / (1 + 1.0 / kSlowness);
+  EXPECT_LE(static_cast<double>(time + late), 1.1 * ideal);
+}
+
 TEST(ThreadPool, a_thread_reads_its_share_from_front_to_back) {
   Shares shares(2);
   EXPECT_EQ(shares.divide(100, 1, 2), 100);

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from benchmarks.arm_prediction import Loop, cycles, shortest
+from benchmarks.prediction import ARM, X86, Loop, cycles, shortest
 
 COMPILER = shutil.which("aarch64-linux-gnu-gcc")
 MCA = shutil.which("llvm-mca-19") or shutil.which("llvm-mca")
@@ -34,15 +34,26 @@ def compiled(tmp_path):
 
 
 def test_the_shortest_loop_with_so_many_products(compiled):
-    assert [line.split()[0] for line in shortest(compiled, LOOP)] == ["sdot", "sdot", "subs", "b.lt"]
+    assert [line.split()[0] for line in shortest(ARM, compiled, LOOP)] == ["sdot", "sdot", "subs", "b.lt"]
+
+
+def test_a_loop_that_holds_what_it_must(compiled):
+    loop = Loop("a loop", "dotprod", "loops", "sdot", 16, 2, beside={"mov": 1})
+    assert [line.split()[0] for line in shortest(ARM, compiled, loop)] == ["sdot", "sdot", "mov", "subs", "b.lt"]
 
 
 def test_a_loop_that_is_not_there_is_named(compiled):
     with pytest.raises(SystemExit, match="has no loop with 3 sdot"):
-        shortest(compiled, Loop("a loop", "dotprod", "loops", "sdot", 16, 3))
+        shortest(ARM, compiled, Loop("a loop", "dotprod", "loops", "sdot", 16, 3))
 
 
 @pytest.mark.skipif(MCA is None, reason="llvm-mca is not installed")
 def test_cycles_of_a_turn():
-    turn = cycles(MCA, "cortex-a55", ["sdot v0.4s, v1.16b, v2.16b", "sdot v3.4s, v1.16b, v2.16b", "b.lt ."])
+    turn = cycles(MCA, ARM, "cortex-a55", ["sdot v0.4s, v1.16b, v2.16b", "sdot v3.4s, v1.16b, v2.16b", "b.lt ."])
     assert 1 <= turn <= 20
+
+
+@pytest.mark.skipif(MCA is None, reason="llvm-mca is not installed")
+def test_cycles_of_a_turn_of_x86():
+    product = "{vex} vpdpbusd %ymm0,%ymm1,%ymm2"
+    assert cycles(MCA, X86, "alderlake", [product, "jne ."]) > 1

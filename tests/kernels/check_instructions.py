@@ -1,0 +1,77 @@
+"""Ops take as many instructions as instructions.json says: what no noise of a machine hides and no timing tells.
+
+    python tests/kernels/check_instructions.py --program build/dev/tests/kernels/count_instructions --update
+
+writes the file anew, for the levels that this CPU has, after a change that means to change them. Counts hold for one
+compiler: with another, and for levels that this CPU lacks, nothing is checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+FILE = Path(__file__).with_name("instructions.json")
+LEVELS = ("avx2", "avx2+onestream", "avx2+avxvnni", "avx2+avx512vnni", "avx2+avx512vnni+onestream",
+          "avx2+avx512vnni+amx")  # fmt: skip
+TOLERANCE = 0.03
+SKIPPED = 77
+# One version of the C library's functions on every CPU: those for newer ones take other numbers of instructions.
+PLAIN_C_LIBRARY = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-AVX,-FMA,-FMA4,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2"
+
+
+def measure(program: str, level: str) -> dict | None:
+    """Returns what the program prints: {"features", "compiler", "counts": {case: count}}; None: the CPU lacks it."""
+    settings = {"MOTE_CPU_FEATURES": level, "GLIBC_TUNABLES": PLAIN_C_LIBRARY}
+    found = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True, env=os.environ | settings)
+    result = json.loads(found.stdout)
+    return result if set(result["features"].split("+")) == set(level.split("+")) else None
+
+
+def update(program: str, kept: dict) -> None:
+    counts = dict(kept["counts"])
+    for level in LEVELS:
+        found = measure(program, level)
+        if found is not None:
+            kept["compiler"], counts[level] = found["compiler"], found["counts"]
+    kept["counts"] = counts
+    FILE.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def compare(level: str, found: dict[str, int], expected: dict[str, int]) -> list[str]:
+    """Returns a line for each case that is not as it was."""
+    lines = [f"{level}: {name}: is in one of the two only" for name in sorted(found.keys() ^ expected.keys())]
+    for name in found.keys() & expected.keys():
+        change = found[name] / expected[name] - 1
+        if abs(change) > TOLERANCE:
+            lines.append(f"{level}: {name}: {found[name]} instructions, were {expected[name]} ({change:+.1%})")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True, help="count_instructions")
+    parser.add_argument("--level", choices=LEVELS, help="to check")
+    parser.add_argument("--update", action="store_true", help="write what is found instead")
+    options = parser.parse_args()
+    kept = json.loads(FILE.read_text())
+    if options.update:
+        update(options.program, kept)
+        return 0
+    found = measure(options.program, options.level)
+    if found is None or found["compiler"] != kept["compiler"] or options.level not in kept["counts"]:
+        print(f"{options.level}: not checked: needs such a CPU, figures of it, and {kept['compiler']}")
+        return SKIPPED
+    lines = compare(options.level, found["counts"], kept["counts"][options.level])
+    print("\n".join(lines) or f"{options.level}: as in {FILE.name}")
+    if lines:
+        print(f"If that is meant: {sys.executable} {' '.join(sys.argv[:1])} --program {options.program} --update")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
