@@ -17,7 +17,6 @@ PEER = Peer(
     conversion="optimum-intel, int4 symmetric, embedding and head included; activations as OpenVINO chooses",
     head="4 bits, groups of 32",
     cache="OpenVINO's default",
-    avx2={"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"},
 )
 FLAGS = ("--task", "text-generation-with-past", "--weight-format", "int4", "--sym", "--group-size", "32")
 FLAGS += ("--ratio", "1.0", "--all-layers", "--disable-convert-tokenizer")

@@ -12,6 +12,8 @@
 #endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
+
+#include <fstream>
 #elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -117,6 +119,13 @@ CpuFeatures detect_cpu_features() {
   return features;
 }
 
+std::string cpu_name() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
+  std::string identity;
+  file >> identity;
+  return identity.empty() ? identity : "MIDR_EL1 " + identity;
+}
+
 #elif defined(__aarch64__) && defined(__APPLE__)
 
 CpuFeatures detect_cpu_features() {
@@ -131,14 +140,17 @@ CpuFeatures detect_cpu_features() {
   return features;
 }
 
+std::string cpu_name() {
+  char name[128] = {};
+  size_t size = sizeof(name) - 1;
+  return sysctlbyname("machdep.cpu.brand_string", name, &size, nullptr, 0) == 0 ? name : "";
+}
+
 #else
 
 CpuFeatures detect_cpu_features() { return CpuFeatures(); }
-
-#endif
-
-#if !defined(__x86_64__)
 std::string cpu_name() { return {}; }
+
 #endif
 
 std::string to_string(CpuFeatures features) {

@@ -238,6 +238,14 @@ void print_table(const Json& report, const Json& about) {
   if (report.contains("profile")) print_profile(report["profile"]);
 }
 
+// The CPU and what was chosen for it, without the kernels that were not.
+Json describe_machine() {
+  Json about =
+      Json::parse(take_string([](char** text, mote_error* error) { return mote_describe_kernels(text, error); }));
+  about.erase("kernels");
+  return about;
+}
+
 int bench(const BenchFlags& flags) {
   if (flags.limits) return bench_limits(flags);
   if (flags.file.empty()) throw InputError("no .mote file was given: mote-runner bench model.mote");
@@ -267,7 +275,8 @@ int bench(const BenchFlags& flags) {
                  {"arena_bytes", session_info.arena_bytes},
                  {"peak_rss_bytes", memory.peak_rss_bytes},
                  {"peak_private_bytes", memory.peak_private_bytes},
-                 {"peak_file_backed_bytes", memory.peak_file_backed_bytes}};
+                 {"peak_file_backed_bytes", memory.peak_file_backed_bytes},
+                 {"machine", describe_machine()}};
   if (flags.profile)
     report["profile"] = profile_cases(cases, session, info.vocab_size, measure_limits(flags.options.given()));
   if (flags.json)

@@ -5,6 +5,7 @@
 
 #include "kernels/kernel.h"
 #include "runner/program/cpu_count.h"
+#include "runner/program/cpus.h"
 #include "runner/program/thread_pool.h"
 
 namespace mote {
@@ -34,6 +35,12 @@ Json describe(const KernelChoice& choice) {
           {"kernel", choice.kernel->name},   {"reason", choice.reason}};
 }
 
+Json describe(const CpuCluster& cluster) {
+  return {{"cpus", text_of_list(cluster.cpus)},
+          {"max_mhz", cluster.max_mhz == 0 ? Json(nullptr) : Json(cluster.max_mhz)},
+          {"identity", cluster.identity}};
+}
+
 }  // namespace
 
 Result<Limits> measure_machine(int num_threads) {
@@ -50,7 +57,14 @@ Result<std::string> describe_kernels() {
   for (const Kernel* kernel : all_kernels()) kernels.push_back(describe(*kernel, available));
   Json choices = Json::array();
   for (const KernelChoice& choice : kernel_choices()) choices.push_back(describe(choice));
-  return Json{{"cpu_features", to_string(available)}, {"kernels", kernels}, {"choices", choices}}.dump();
+  Json clusters = Json::array();
+  for (const CpuCluster& cluster : cpu_clusters()) clusters.push_back(describe(cluster));
+  return Json{{"cpu", cpu_name()},
+              {"clusters", clusters},
+              {"cpu_features", to_string(available)},
+              {"kernels", kernels},
+              {"choices", choices}}
+      .dump();
 }
 
 }  // namespace mote

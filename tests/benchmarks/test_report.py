@@ -182,7 +182,7 @@ def test_every_peer_is_listed_once_and_ours_needs_nothing():
 
 
 def test_a_peer_that_fails_is_an_entry_and_the_rest_goes_on(tmp_path, monkeypatch):
-    def python(self, name, requirements, without=()):
+    def python(self, name, requirements, without, build):
         if name == "executorch":
             raise environment.PeerError("no wheel for this platform")
         return "python"
@@ -197,7 +197,7 @@ def test_a_peer_that_fails_is_an_entry_and_the_rest_goes_on(tmp_path, monkeypatc
     monkeypatch.setattr(environment.Environment, "version", lambda self, python, distribution: "1.0")
     monkeypatch.setattr(environment.Environment, "convert", lambda self, peer, model, python: tmp_path)
     monkeypatch.setattr(environment.Environment, "run", measured)
-    monkeypatch.setattr(environment.Environment, "limits", lambda self, threads: LIMITS)
+    monkeypatch.setattr(environment.Environment, "limits", lambda self, threads, settings: LIMITS)
     options = compare.parse(["--models", MODEL, "--rounds", "2", "--work", str(tmp_path)])
     contest = compare.Contest(environment.Environment(tmp_path), options)
     contest.prepare()
@@ -207,6 +207,25 @@ def test_a_peer_that_fails_is_an_entry_and_the_rest_goes_on(tmp_path, monkeypatc
     assert found["openvino-genai"]["error"] == "illegal instruction"
     assert found["mote"]["runs"] == found["llama.cpp"]["runs"] == 2
     assert found["mote"]["decode_tok_s"]["median"] == pytest.approx(51)
+
+
+def test_runtimes_are_kept_to_avx2_where_they_can_be_told():
+    told = {name: compare.with_avx2(peer).settings for name, peer in compare.all_peers().items()}
+    assert "avx2" in told["mote"]["MOTE_CPU_FEATURES"]
+    assert "-DGGML_NATIVE=OFF" in told["llama.cpp"]["CMAKE_ARGS"]
+    assert told["onnxruntime-genai"] == told["openvino-genai"] == {}
+
+
+def test_what_is_compiled_for_avx2_has_an_environment_of_its_own(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr(
+        environment.Environment, "python", lambda self, name, requirements, without, build: made.append((name, build))
+    )
+    monkeypatch.setattr(environment.Environment, "convert", lambda self, peer, model, python: tmp_path)
+    peer = compare.all_peers()["llama.cpp"]
+    for each in (peer, compare.with_avx2(peer)):
+        compare.prepared(environment.Environment(tmp_path), each, MODEL)
+    assert made == [("llama.cpp", None), ("llama.cpp-avx2", peer.avx2["CMAKE_ARGS"])]
 
 
 def test_worker_times_the_prompt_and_the_rest_apart():

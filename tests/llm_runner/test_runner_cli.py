@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -192,6 +193,12 @@ def test_verify_says_whether_the_file_is_whole(runner, demo_path, tmp_path):
     assert report["checksums"] == "ok"
 
 
+def _cpus_of(text):
+    """Reads "0-3,6"."""
+    ends = [part.split("-") for part in text.split(",")]
+    return [cpu for each in ends for cpu in range(int(each[0]), int(each[-1]) + 1)]
+
+
 def test_bench_reports_as_table_and_json(runner, demo_path):
     report = json.loads(run(runner, "bench", demo_path, "-p", "8,16", "-n", 4, "-r", 2, "--json").stdout)
     assert [(r["test"], r["tokens"]) for r in report["results"]] == [("prefill", 8), ("prefill", 16), ("decode", 4)]
@@ -204,6 +211,10 @@ def test_bench_reports_as_table_and_json(runner, demo_path):
     assert report["peak_rss_bytes"] > 0
     assert report["peak_private_bytes"] > 0
     assert report["peak_file_backed_bytes"] > 0
+    machine = report["machine"]
+    assert "linear.codes" in {choice["role"] for choice in machine["choices"]}
+    if sys.platform == "linux":
+        assert sum(len(_cpus_of(cluster["cpus"])) for cluster in machine["clusters"]) == len(os.sched_getaffinity(0))
     table = run(runner, "bench", demo_path, "-p", 8, "-n", 4, "-r", 1)
     assert "prefill" in table.stdout
     assert "load" in table.stdout

@@ -16,7 +16,7 @@ inline constexpr int64_t kSplitPositions = 256;
 // first are sinks lie in two.
 inline constexpr int kSplitBlocks = static_cast<int>(kSplitPositions) / kKvBlockSlots + 1;
 inline constexpr int kSplitLanes = kSplitBlocks * kKvBlockSlots;
-inline constexpr int kQueryRows = 32;  // most queries of a QueryTile
+inline constexpr int kQueryRows = 64;  // most queries of a QueryTile
 inline constexpr int kFewRows = 5;     // most that take less time to multiply than the cache takes to be read
 
 constexpr int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
@@ -82,8 +82,9 @@ struct QueryTile {
   int16_t* codes = nullptr;        // [rows, padded_width(head_dim)], the queries in 16 bits
   float* code_scales = nullptr;    // [rows, groups of 32]
   float* scores = nullptr;         // [rows, kSplitLanes], later their exponentials: the weights
-  int16_t* weights = nullptr;      // [rows, kSplitLanes], weights times scales of values, in 16 bits
-  float* weight_scales = nullptr;  // [rows]
+  int16_t* weights = nullptr;      // [rows, kSplitLanes], the weights in 16 bits
+  int16_t* scaled = nullptr;       // [rows, kSplitLanes], those times scales of values
+  float* weight_scales = nullptr;  // [rows], of `scaled`
   uint32_t* visible = nullptr;     // [rows, kSplitBlocks], bit i: the query sees slot i
   bool full[kSplitBlocks];         // all queries see all slots; `visible` says nothing of such a block
 };

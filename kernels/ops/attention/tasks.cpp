@@ -70,7 +70,7 @@ struct Workspace {
     return array_bytes<float>(kQueryRows * dim) + 2 * array_bytes<float>(kQueryRows) +
            array_bytes<int64_t>(kQueryRows) + array_bytes<int16_t>(kQueryRows * padded_width(dim)) +
            array_bytes<float>(kQueryRows * groups) + array_bytes<float>(kQueryRows * kSplitLanes) +
-           array_bytes<int16_t>(kQueryRows * kSplitLanes) + array_bytes<uint32_t>(kQueryRows * kSplitBlocks) +
+           2 * array_bytes<int16_t>(kQueryRows * kSplitLanes) + array_bytes<uint32_t>(kQueryRows * kSplitBlocks) +
            2 * sums_bytes(kQueryRows, shape.width()) + array_bytes<float>(dim) +
            array_bytes<float>(shape.value_head_dim);
   }
@@ -86,6 +86,7 @@ struct Workspace {
     tile.code_scales = scratch.take<float>(kQueryRows * groups);
     tile.scores = scratch.take<float>(kQueryRows * kSplitLanes);
     tile.weights = scratch.take<int16_t>(kQueryRows * kSplitLanes);
+    tile.scaled = scratch.take<int16_t>(kQueryRows * kSplitLanes);
     tile.visible = scratch.take<uint32_t>(kQueryRows * kSplitBlocks);
     part = take_sums(scratch, kQueryRows, shape.width());
     sums = take_sums(scratch, kQueryRows, shape.width());

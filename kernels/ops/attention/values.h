@@ -112,29 +112,52 @@ struct Int4Values {
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
 
-// Weights times the scales of a group of values, in 16 bits. A slot that a query does not see has weight 0, but its
-// scale may be anything, so NaN counts as 0.
-template <bool kSigned>
-MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, const QueryTile& tile) {
-  constexpr float kLargest = 32766.0f;  // rounded up it still fits 16 bits
-  const F32x16 zero = splat(0.0f), infinity = splat(__builtin_inff());
-  const auto size_of = [](const F32x16& x) MOTE_INLINE_LAMBDA { return kSigned ? magnitude(x) : x; };
-  const auto number_or_zero = [&](const F32x16& x) MOTE_INLINE_LAMBDA {
-    return kSigned ? select_less(size_of(x), infinity, x, zero) : max(x, zero);
-  };
+inline constexpr float kLargestWeight = 32767.0f;
+
+// The weights of all rows, which are at most 1, in 16 bits.
+MOTE_INLINE void quantize_weights(int count, const QueryTile& tile) {
   for (int row = 0; row < tile.rows; ++row) {
     const float* weights = tile.scores + row * kSplitLanes;
     int16_t* to = tile.weights + row * kSplitLanes;
-    const auto scaled = [=](int b) MOTE_INLINE_LAMBDA {
-      return load_f32(weights + 16 * b) * load_f32(reinterpret_cast<const float*>(scales[b]));
-    };
-    F32x16 most = zero;
-    for (int b = 0; b < count; ++b) most = max(size_of(scaled(b)), most);
-    const float largest = max_lanes(most);
-    const F32x16 inverse = splat(largest > 1e-30f ? kLargest / largest : 0.0f);
-    // An infinite value makes its scale infinite.
-    tile.weight_scales[row] = largest < __FLT_MAX__ ? largest / kLargest : __builtin_nanf("");
-    for (int b = 0; b < count; ++b) store_i16(to + 16 * b, round_to_i32(number_or_zero(scaled(b) * inverse)));
+    for (int b = 0; b < count; ++b)
+      store_i16(to + 16 * b, round_to_i32(max(load_f32(weights + 16 * b) * splat(kLargestWeight), splat(0.0f))));
+  }
+}
+
+// The scales of a group of values in 16 bits. weights: of a query, whose unseen slots have weight 0 and any scale, which
+// counts as 0; nullptr: all slots are seen. A scale that is no number counts as 0 too. Returns what 1 in 16 bits is.
+template <bool kSigned>
+MOTE_INLINE float quantize_scales(const std::byte* const* scales, int count, const float* weights, int16_t* to) {
+  const F32x16 zero = splat(0.0f), infinity = splat(__builtin_inff());
+  const auto size_of = [](const F32x16& x) MOTE_INLINE_LAMBDA { return kSigned ? magnitude(x) : x; };
+  const auto seen = [=](int b) MOTE_INLINE_LAMBDA {
+    const F32x16 scale = load_f32(reinterpret_cast<const float*>(scales[b]));
+    return weights == nullptr ? scale : select_less(zero, load_f32(weights + 16 * b), scale, zero);
+  };
+  F32x16 most = zero;
+  for (int b = 0; b < count; ++b) most = max(size_of(seen(b)), most);
+  const float largest = max_lanes(most);
+  const F32x16 inverse = splat(largest > 1e-30f ? kLargestWeight / largest : 0.0f);
+  for (int b = 0; b < count; ++b) {
+    const F32x16 scaled = seen(b) * inverse;
+    const F32x16 number = kSigned ? select_less(size_of(scaled), infinity, scaled, zero) : max(scaled, zero);
+    store_i16(to + 16 * b, round_to_i32(number));
+  }
+  // An infinite value makes its scale infinite.
+  return largest < __FLT_MAX__ ? largest * (32768.0f / (kLargestWeight * kLargestWeight)) : __builtin_nanf("");
+}
+
+// Weights times the scales of a group of values. What a query's are depends on what it sees and not on the others.
+template <bool kSigned>
+MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, bool see_all, const QueryTile& tile) {
+  int16_t in_words[kSplitLanes];
+  float one = see_all ? quantize_scales<kSigned>(scales, count, nullptr, in_words) : 0.0f;
+  for (int row = 0; row < tile.rows; ++row) {
+    if (!see_all) one = quantize_scales<kSigned>(scales, count, tile.scores + row * kSplitLanes, in_words);
+    tile.weight_scales[row] = one;
+    for (int lane = 0; lane < 16 * count; lane += 16) {
+      multiply_i16(tile.scaled + row * kSplitLanes + lane, tile.weights + row * kSplitLanes + lane, in_words + lane);
+    }
   }
 }
 
@@ -150,7 +173,7 @@ MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const Quer
   }
   for (int b = 0; b < count; ++b) {
     const std::byte* from = codes[b];
-    const int16_t* weights = tile.weights + row * kSplitLanes + 16 * b;
+    const int16_t* weights = tile.scaled + row * kSplitLanes + 16 * b;
     for (int line = 0; line < kLines; ++line, from += line_bytes, weights += 2 * Values::kPairs) {
       Pairs16 x[kColumns][Values::kPairs];
 #pragma GCC unroll 8
@@ -180,11 +203,16 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
   const int64_t width = padded_width(head.value_head_dim);
   const std::byte* codes[kSplitBlocks];
   const std::byte* scales[kSplitBlocks];
-  for (int b = 0; b < blocks.count; ++b) codes[b] = head.value_block(blocks.index[b]);
+  bool see_all = true;
+  for (int b = 0; b < blocks.count; ++b) {
+    codes[b] = head.value_block(blocks.index[b]);
+    see_all = see_all && tile.full[b];
+  }
+  quantize_weights(blocks.count, tile);
   for (int64_t column = 0; column < width; column += kKvGroup) {
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;
-    scale_weights<Values::kSignedScales>(scales, blocks.count, tile);
+    scale_weights<Values::kSignedScales>(scales, blocks.count, see_all, tile);
     for_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
       constexpr int kColumns = beside(kRows, 2);
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
