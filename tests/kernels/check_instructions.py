@@ -27,9 +27,13 @@ PLAIN_C_LIBRARY = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-AVX,-FMA
 def measure(program: str, level: str) -> dict | None:
     """Returns what the program prints: {"features", "compiler", "counts": {case: count}}; None: the CPU lacks it."""
     settings = {"MOTE_CPU_FEATURES": level, "GLIBC_TUNABLES": PLAIN_C_LIBRARY}
-    found = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True, env=os.environ | settings)
-    result = json.loads(found.stdout)
-    return result if set(result["features"].split("+")) == set(level.split("+")) else None
+
+    def run(*arguments: str) -> dict:
+        command = [program, *arguments]
+        found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | settings)
+        return json.loads(found.stdout)
+
+    return run() if set(run("features")["features"].split("+")) == set(level.split("+")) else None
 
 
 def update(program: str, kept: dict) -> None:

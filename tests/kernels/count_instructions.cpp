@@ -1,6 +1,7 @@
 // Counts the instructions that some ops run on this CPU, one by one: the processor's trap flag interrupts after each.
 // No counter of the CPU is needed, which virtual machines mostly hide, and no emulator, which knows not all of them.
-//   count_instructions   prints {"features", "compiler", "counts": {case: instructions}}
+//   count_instructions            prints {"features", "compiler", "counts": {case: instructions}}
+//   count_instructions features   prints it without counts
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -86,14 +87,17 @@ void count_products() {
   const struct {
     const char* name;
     TileScales scales;
-  } kinds[] = {{"float16 scales", {32, WeightOffset::kNone, false, nullptr}},
-               {"minimums", {32, WeightOffset::kMinimum, false, nullptr}},
-               {"codebook", {32, WeightOffset::kNone, false, kCodebook}},
-               {"fp4", {32, WeightOffset::kNone, true, kFp4}},
-               {"blocks of 256", {256, WeightOffset::kNone, false, nullptr}}};
+    int64_t tokens;
+  } kinds[] = {{"float16 scales", {32, WeightOffset::kNone, false, nullptr}, 1},
+               {"float16 scales", {32, WeightOffset::kNone, false, nullptr}, kPrompt},
+               {"minimums", {32, WeightOffset::kMinimum, false, nullptr}, 1},
+               {"codebook", {32, WeightOffset::kNone, false, kCodebook}, 1},
+               {"codebook", {32, WeightOffset::kNone, false, kCodebook}, kPrompt},
+               {"fp4", {32, WeightOffset::kNone, true, kFp4}, 1},
+               {"blocks of 256", {256, WeightOffset::kNone, false, nullptr}, 1}};
   for (const auto& kind : kinds) {
     const Tiles weight = random_tiles({kRows, kColumns}, 4, 32, kind.scales, 2);
-    count_linear(std::string("4 bits, ") + kind.name, weight.owned, "grouped_int8", {1, kPrompt});
+    count_linear(std::string("4 bits, ") + kind.name, weight.owned, "grouped_int8", {kind.tokens});
   }
   const Owned dense = random_floats({kRows, kColumns}, 2);
   count_linear("float16", narrow(dense, DType::kFloat16), "float", {1, 4});
@@ -145,13 +149,15 @@ void count_others() {
   count("gated_linear", "mote.gated_linear", gated);
 }
 
-int run() {
+int run(bool counts) {
   std::signal(SIGTRAP, count_step);
   std::printf("{\"features\": \"%s\", \"compiler\": \"%s\", \"counts\": {", to_string(*cpu_features()).c_str(),
               MOTE_COMPILER);
-  count_products();
-  count_attention();
-  count_others();
+  if (counts) {
+    count_products();
+    count_attention();
+    count_others();
+  }
   std::printf("\n}}\n");
   return 0;
 }
@@ -159,4 +165,4 @@ int run() {
 }  // namespace
 }  // namespace mote::test
 
-int main() { return mote::test::run(); }
+int main(int argc, char**) { return mote::test::run(argc == 1); }

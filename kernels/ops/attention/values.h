@@ -124,15 +124,16 @@ MOTE_INLINE void quantize_weights(int count, const QueryTile& tile) {
   }
 }
 
-// The scales of a group of values in 16 bits. weights: of a query, whose unseen slots have weight 0 and any scale, which
-// counts as 0; nullptr: all slots are seen. A scale that is no number counts as 0 too. Returns what 1 in 16 bits is.
+// The scales of a group of values in 16 bits. Those of slots that the query of row `row` does not see may be anything,
+// and count as 0; so do those that are no number. Returns what 1 in 16 bits is.
 template <bool kSigned>
-MOTE_INLINE float quantize_scales(const std::byte* const* scales, int count, const float* weights, int16_t* to) {
+MOTE_INLINE float quantize_scales(const std::byte* const* scales, int count, const QueryTile& tile, int row,
+                                  int16_t* to) {
   const F32x16 zero = splat(0.0f), infinity = splat(__builtin_inff());
   const auto size_of = [](const F32x16& x) MOTE_INLINE_LAMBDA { return kSigned ? magnitude(x) : x; };
   const auto seen = [=](int b) MOTE_INLINE_LAMBDA {
     const F32x16 scale = load_f32(reinterpret_cast<const float*>(scales[b]));
-    return weights == nullptr ? scale : select_less(zero, load_f32(weights + 16 * b), scale, zero);
+    return tile.full[b] ? scale : select_lanes(tile.visible[row * kSplitBlocks + b], scale, zero);
   };
   F32x16 most = zero;
   for (int b = 0; b < count; ++b) most = max(size_of(seen(b)), most);
@@ -151,9 +152,10 @@ MOTE_INLINE float quantize_scales(const std::byte* const* scales, int count, con
 template <bool kSigned>
 MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, bool see_all, const QueryTile& tile) {
   int16_t in_words[kSplitLanes];
-  float one = see_all ? quantize_scales<kSigned>(scales, count, nullptr, in_words) : 0.0f;
+  float one = 0.0f;
   for (int row = 0; row < tile.rows; ++row) {
-    if (!see_all) one = quantize_scales<kSigned>(scales, count, tile.scores + row * kSplitLanes, in_words);
+    const bool sees_the_same = row > 0 && (see_all || tile.positions[row] == tile.positions[row - 1]);
+    if (!sees_the_same) one = quantize_scales<kSigned>(scales, count, tile, row, in_words);
     tile.weight_scales[row] = one;
     for (int lane = 0; lane < 16 * count; lane += 16) {
       multiply_i16(tile.scaled + row * kSplitLanes + lane, tile.weights + row * kSplitLanes + lane, in_words + lane);
