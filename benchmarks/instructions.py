@@ -56,10 +56,10 @@ def parse_count(text: str) -> Count:
 
 def count(python: str, peer: Peer, folder: Path, model: str, prompt: int, tokens: int) -> Count:
     """Runs a peer once under cachegrind. Errors: PeerError"""
-    command = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", f"--LL={LAST_CACHE},16,{LINE}", "--smc-check=all-non-file",
-               "--cachegrind-out-file=/dev/null", python, "-m", peer.module, "run", str(folder), "--threads", "1",
-               "--prompt-tokens", str(prompt), "--generate-tokens", str(tokens),
-               "--vocab-size", str(SHAPES[model]["vocab_size"])]  # fmt: skip
+    cachegrind = ("valgrind", "--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null")
+    counts = {"--prompt-tokens": prompt, "--generate-tokens": tokens, "--vocab-size": SHAPES[model]["vocab_size"]}
+    command = [*cachegrind, f"--LL={LAST_CACHE},16,{LINE}", "--smc-check=all-non-file", python, "-m", peer.module]
+    command += ["run", str(folder), "--threads", "1", *(str(item) for pair in counts.items() for item in pair)]
     try:
         found = subprocess.run(
             command, env=variables(peer.settings), capture_output=True, text=True, timeout=SECONDS, check=False

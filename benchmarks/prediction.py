@@ -44,6 +44,11 @@ class Loop:
     beside: dict[str, int] = field(default_factory=dict)
 
 
+STREAM = "codes_stream_int8"
+OF_ARM = {"ushr": 16, "mla": 4}
+OF_X86 = {"vpsrlw": 1, "vpmulld": 1}
+
+
 @dataclass(frozen=True)
 class Architecture:
     """What differs: jumps back, the tools, and which CPU lacks the instructions of which loops."""
@@ -64,9 +69,9 @@ ARM = Architecture(
     loops=(
         Loop("prompt, `sdot`", "dotprod", "codes_panels_int8", "sdot", 16, 16),
         Loop("prompt, `smmla`", "i8mm", "codes_panels_int8", "smmla", 32, 16),
-        Loop("one token, 4 bits", "dotprod", "codes_stream_int8", "sdot", 16, 4 * 32, 4 * 272, {"ushr": 64, "mla": 16}),
-        Loop("one token, 4 bits, one stream", "dotprod", "codes_stream_int8", "sdot", 16, 32, 272, {"ushr": 16, "mla": 4}),
-        Loop("two tokens, 4 bits, one stream", "dotprod", "codes_stream_int8", "sdot", 16, 64, 272, {"ushr": 16, "mla": 4}),
+        Loop("one token, 4 bits", "dotprod", STREAM, "sdot", 16, 4 * 32, 4 * 272, {"ushr": 64, "mla": 16}),
+        Loop("one token, 4 bits, one stream", "dotprod", STREAM, "sdot", 16, 32, 272, OF_ARM),
+        Loop("two tokens, 4 bits, one stream", "dotprod", STREAM, "sdot", 16, 64, 272, OF_ARM),
     ),
     lacks={"i8mm": ("cortex-a55", "cortex-a76", "neoverse-n1", "apple-m1")},
     objdump="aarch64-linux-gnu-objdump",
@@ -76,18 +81,17 @@ ARM = Architecture(
     jump="b.lt .",
 )  # fmt: skip
 X86 = Architecture(
-    cpus=("haswell", "skylake", "icelake-server", "alderlake", "sapphirerapids", "znver2", "znver3",
-          "znver4"),
+    cpus=("haswell", "skylake", "icelake-server", "alderlake", "sapphirerapids", "znver2", "znver3", "znver4"),
     loops=(
         Loop("prompt, AVX2", "avx2", "codes_panels_int8", "vpmaddubsw", 32, 64),
         Loop("prompt, AVX-VNNI", "avxvnni", "codes_panels_int8", "vpdpbusd", 32, 64),
         Loop("prompt, AVX-512 VNNI", "avx512vnni", "codes_panels_int8", "vpdpbusd", 64, 128),
-        Loop("one token, 4 bits, AVX2", "avx2", "codes_stream_int8", "vpmaddubsw", 32, 16, 272, {"vpsrlw": 1, "vpmulld": 1}),
-        Loop("one token, 4 bits, AVX-VNNI", "avxvnni", "codes_stream_int8", "vpdpbusd", 32, 16, 272, {"vpsrlw": 1, "vpmulld": 1}),
-        Loop("one token, 4 bits, AVX-512 VNNI", "avx512vnni", "codes_stream_int8", "vpdpbusd", 64, 8, 272, {"vpsrlw": 1, "vpmulld": 1}),
-        Loop("four tokens, 4 bits, AVX2", "avx2", "codes_stream_int8", "vpmaddubsw", 32, 64, 272, {"vpsrlw": 1, "vpmulld": 1}),
-        Loop("four tokens, 4 bits, AVX-VNNI", "avxvnni", "codes_stream_int8", "vpdpbusd", 32, 64, 272, {"vpsrlw": 1, "vpmulld": 1}),
-        Loop("four tokens, 4 bits, AVX-512 VNNI", "avx512vnni", "codes_stream_int8", "vpdpbusd", 64, 32, 272, {"vpsrlw": 1, "vpmulld": 1}),
+        Loop("one token, 4 bits, AVX2", "avx2", STREAM, "vpmaddubsw", 32, 16, 272, OF_X86),
+        Loop("one token, 4 bits, AVX-VNNI", "avxvnni", STREAM, "vpdpbusd", 32, 16, 272, OF_X86),
+        Loop("one token, 4 bits, AVX-512 VNNI", "avx512vnni", STREAM, "vpdpbusd", 64, 8, 272, OF_X86),
+        Loop("four tokens, 4 bits, AVX2", "avx2", STREAM, "vpmaddubsw", 32, 64, 272, OF_X86),
+        Loop("four tokens, 4 bits, AVX-VNNI", "avxvnni", STREAM, "vpdpbusd", 32, 64, 272, OF_X86),
+        Loop("four tokens, 4 bits, AVX-512 VNNI", "avx512vnni", STREAM, "vpdpbusd", 64, 32, 272, OF_X86),
     ),
     lacks={
         "avxvnni": ("haswell", "skylake", "icelake-server", "znver2", "znver3", "znver4"),

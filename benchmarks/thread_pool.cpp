@@ -83,7 +83,8 @@ void measure(const char* name, double work_us, double seconds, const std::vector
     for (size_t i = 0; i < threads.size(); ++i) {
       const auto pool = *mote::make_thread_pool(threads[i]);
       const auto start = Clock::now();
-      while (seconds_since(start) < seconds / kRounds) times[i].push_back(step(*pool, turns_per_unit, results, slowness));
+      while (seconds_since(start) < seconds / kRounds)
+        times[i].push_back(step(*pool, turns_per_unit, results, slowness));
     }
   }
   for (size_t i = 0; i < threads.size(); ++i) {

@@ -14,6 +14,10 @@ set(MOTE_ISA_TABLE
   "amx|x86_64|none|${avx512vnni_flags} -mamx-tile -mamx-int8"
   "dotprod|aarch64|int8|-march=armv8.2-a+dotprod"
   "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm")
+# The code of avx2 but for one instruction, which few machines that run sanitizers have.
+if(MOTE_SANITIZE)
+  list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^avxvnni\\|")
+endif()
 # zig names processors in a way of its own.
 if(MOTE_ZIG)
   list(TRANSFORM MOTE_ISA_TABLE REPLACE "-march=armv8.2-a" "-mcpu=generic+v8_2a")

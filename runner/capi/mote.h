@@ -138,10 +138,10 @@ MOTE_API mote_error_code mote_set_log_sink(mote_log_level level, mote_log_sink s
                                            mote_release release, mote_error* error);
 
 /* *json is an object: "cpu": its name, as far as it tells; "clusters": the CPUs that this process may use, those that
- * are alike together, with cpus ("0-3"), max_mhz (null: not told) and identity (MIDR_EL1 of Arm, else ""); "cpu_features":
- * what kernels may use; "kernels": every one of this build with role, name, needs, rank, min_tokens, max_tokens (null:
- * any) and runs_here; "choices": what was chosen in this process so far, that is for the models that were opened: role,
- * weights, min_tokens, max_tokens, kernel and reason. */
+ * are alike together, with cpus ("0-3"), max_mhz (null: not told) and identity (MIDR_EL1 of Arm, else "");
+ * "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs, rank, min_tokens,
+ * max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is for the models that
+ * were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
 MOTE_API mote_error_code mote_describe_kernels(char** json, mote_error* error);
 
 /* ---- options ----

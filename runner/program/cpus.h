@@ -30,8 +30,8 @@ std::string text_of_list(std::span<const int> cpus);
 // CPUs that are alike, as far as Linux and Android tell: cores of one kind in a phone, else all of them.
 struct CpuCluster {
   std::vector<int> cpus;
-  int64_t max_mhz = 0;      // 0: not told
-  std::string identity{};   // the register MIDR_EL1 of Arm, such as 0x00000000411fd461; empty elsewhere
+  int64_t max_mhz = 0;     // 0: not told
+  std::string identity{};  // the register MIDR_EL1 of Arm, such as 0x00000000411fd461; empty elsewhere
 };
 // Of the CPUs that the calling thread may run on, by their first CPU; empty where the system does not tell.
 std::vector<CpuCluster> cpu_clusters();

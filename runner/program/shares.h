@@ -41,7 +41,8 @@ class Shares {
 
  private:
   static constexpr int64_t kMaxUnits = int64_t{1} << 31;
-  // A piece is this part of what is left: small enough that no thread waits for one on a core of an eighth of its speed.
+  // A piece is this part of what is left: small enough that no thread waits for one on a core of an eighth of its
+  // speed.
   static constexpr int64_t kPieces = 8;
 
   // The units that are left of a share, as [low half, high half) of one word, so that owner and thieves agree by

@@ -16,7 +16,7 @@ from mote import cli
 from mote.commands import runner_binary
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])\b")
+FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+|-[a-zA-Z])\b")
 
 
 def check(command: str) -> None:

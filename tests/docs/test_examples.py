@@ -58,7 +58,7 @@ def test_examples_of_the_help_name_what_exists():
 def test_flags_and_names_of_the_c_api_exist(page):
     known = command_check.every_flag()
     for span in spans_of(PAGES[page]):
-        for flag in re.findall(r"^--[a-z][a-z-]+", span):
+        for flag in re.findall(r"^--[a-z][a-z0-9-]+", span):
             assert flag in known, f"{page}: `{span}`: no command has {flag}"
         for name in re.findall(r"\b(?:mote_\w+|MOTE_[A-Z_]*[A-Z])\b(?![*<:])", span):
             assert command_check.exists_in_sources(name), f"{page}: `{span}`: no source has {name}"

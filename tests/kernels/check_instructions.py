@@ -21,7 +21,9 @@ LEVELS = ("avx2", "avx2+onestream", "avx2+avxvnni", "avx2+avx512vnni", "avx2+avx
 TOLERANCE = 0.03
 SKIPPED = 77
 # One version of the C library's functions on every CPU: those for newer ones take other numbers of instructions.
-PLAIN_C_LIBRARY = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-AVX,-FMA,-FMA4,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2"
+PLAIN_C_LIBRARY = (
+    "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-AVX,-FMA,-FMA4,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2"
+)
 
 
 def measure(program: str, level: str) -> dict | None:

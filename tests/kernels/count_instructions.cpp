@@ -120,7 +120,8 @@ void count_attention() {
       std::vector<int64_t> positions;
       for (int64_t p = before; p < before + tokens; ++p) positions.push_back(p);
       const Owned where = integers({1, tokens}, positions);
-      const Owned q = tokens_of(sequence.q, before, before + tokens), k = tokens_of(sequence.k, before, before + tokens),
+      const Owned q = tokens_of(sequence.q, before, before + tokens),
+                  k = tokens_of(sequence.k, before, before + tokens),
                   v = tokens_of(sequence.v, before, before + tokens);
       OpCall call("mote.attention");
       call.input(q).input(k).input(v).input(where).absent().absent();

@@ -212,7 +212,7 @@ def test_bench_reports_as_table_and_json(runner, demo_path):
     assert report["peak_private_bytes"] > 0
     assert report["peak_file_backed_bytes"] > 0
     machine = report["machine"]
-    assert "linear.codes" in {choice["role"] for choice in machine["choices"]}
+    assert "attention" in {choice["role"] for choice in machine["choices"]}
     if sys.platform == "linux":
         assert sum(len(_cpus_of(cluster["cpus"])) for cluster in machine["clusters"]) == len(os.sched_getaffinity(0))
     table = run(runner, "bench", demo_path, "-p", 8, "-n", 4, "-r", 1)

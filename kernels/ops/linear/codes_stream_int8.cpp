@@ -47,7 +47,8 @@ MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeB
     add_chunk_products<kBits, kTokens>(quads, row, totals);
   }
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-  if constexpr (kZeros) weight_sums = weight_sums + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size);
+  if constexpr (kZeros)
+    weight_sums = weight_sums + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size);
   for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
@@ -113,8 +114,9 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
-      unroll<rows>(
-          [&](auto t) { totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums<kIsSigned<kBits>>(offsets + t); });
+      unroll<rows>([&](auto t) {
+        totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums<kIsSigned<kBits>>(offsets + t);
+      });
       add_chunk_products<kBits, rows>(quads, codes, totals);
       unroll<rows>([&](auto t) {
         float* sums = y + (first + t) * stride;
@@ -125,7 +127,9 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
       });
     });
   }
-  if (zeros) store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size));
+  if (zeros)
+    store_i32(weight_sums,
+              load_i32(weight_sums) + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size));
 }
 
 // For more tokens than registers hold sums of: what each group adds goes to y, which the first cache keeps. Always with
