@@ -16,6 +16,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -41,9 +42,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    names = list(all_peers())
-    parser.add_argument("--models", type=_names(list(SHAPES)), default=list(WHOLE), help="comma-separated shapes")
-    parser.add_argument("--peers", type=_names(names), default=names, help="comma-separated runtimes")
+    parser.add_argument("--models", type=names_of(SHAPES), default=list(WHOLE), help="comma-separated shapes")
+    peers = list(all_peers())
+    parser.add_argument("--peers", type=names_of(peers), default=peers, help="comma-separated runtimes")
     parser.add_argument("--threads", type=_positive, default=physical_cores(), help="of every runtime")
     parser.add_argument("--prompt-tokens", type=_positive, default=256, help="tokens of the prompt")
     parser.add_argument("--generate-tokens", type=_at_least_two, default=256, help="tokens to generate")
@@ -65,7 +66,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _names(known: list[str]):
+def names_of(known: Collection[str]):
+    """Returns the type of an argument that names some of these, separated by commas."""
+
     def split(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         for name in names:

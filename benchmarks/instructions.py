@@ -20,7 +20,7 @@ from pathlib import Path
 if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks.compare import prepared, with_avx2  # noqa: E402
+from benchmarks.compare import names_of, prepared, with_avx2  # noqa: E402
 from benchmarks.peers import Peer, all_peers  # noqa: E402
 from benchmarks.peers.environment import Environment, PeerError, say, variables  # noqa: E402
 from benchmarks.shapes import SHAPES  # noqa: E402
@@ -89,15 +89,16 @@ def row(environment: Environment, peer: Peer, model: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--models", default="qwen3-0.6b", help="comma-separated shapes")
-    parser.add_argument("--peers", default="mote,llama.cpp,onnxruntime-genai,openvino-genai", help="comma-separated")
+    parser.add_argument("--models", type=names_of(SHAPES), default="qwen3-0.6b", help="comma-separated shapes")
+    peers = "mote,llama.cpp,onnxruntime-genai,openvino-genai"
+    parser.add_argument("--peers", type=names_of(all_peers()), default=peers, help="comma-separated runtimes")
     parser.add_argument("--work", type=Path, default=Path("build/compare"), help="folder of compare.py")
     options = parser.parse_args(arguments)
     environment = Environment(options.work)
     print("| model | runtime | prefill: 10^6 instructions a token | MB | decode: 10^6 instructions a token | MB |")
     print("|---|---|---|---|---|---|")
-    for model in options.models.split(","):
-        for name in options.peers.split(","):
+    for model in options.models:
+        for name in options.peers:
             say(f"{model} {name}")
             print(row(environment, with_avx2(all_peers()[name]), model), flush=True)
     return 0

@@ -40,7 +40,8 @@ std::string to_string(CpuFeatures features);
 
 // What the CPU and the system offer.
 CpuFeatures detect_cpu_features();
-// What the CPU calls itself, and its family, model and stepping as one number; empty where it does not tell.
+// What the CPU calls itself: on x86 with its family, model and stepping as one number, on Arm's Linux the register
+// MIDR_EL1 of the first core; empty where it does not tell.
 std::string cpu_name();
 
 // Reads a list such as "avx2,avxvnni" or "avx2+avxvnni" ("none": no feature). Errors: kInvalidArgument for a name that

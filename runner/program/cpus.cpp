@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <string>
 #include <thread>
 
@@ -32,33 +31,7 @@ Status malformed(std::string_view text) {
                  static_cast<int>(std::min<size_t>(text.size(), 64)), text.data())};
 }
 
-// The first word of a file of the CPU below /sys; empty: there is none.
-std::string told_of(int cpu, const char* file) {
-  std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file);
-  std::string word;
-  stream >> word;
-  return word;
-}
-
 }  // namespace
-
-std::vector<CpuCluster> cpu_clusters() {
-  std::vector<CpuCluster> clusters;
-  for (const int cpu : usable_cpus()) {
-    const std::string khz = told_of(cpu, "cpufreq/cpuinfo_max_freq");
-    int64_t max_khz = 0;
-    std::from_chars(khz.data(), khz.data() + khz.size(), max_khz);
-    const CpuCluster of_cpu{{cpu}, max_khz / 1000, told_of(cpu, "regs/identification/midr_el1")};
-    const auto like = std::find_if(clusters.begin(), clusters.end(), [&](const CpuCluster& cluster) {
-      return cluster.max_mhz == of_cpu.max_mhz && cluster.identity == of_cpu.identity;
-    });
-    if (like == clusters.end())
-      clusters.push_back(of_cpu);
-    else
-      like->cpus.push_back(cpu);
-  }
-  return clusters;
-}
 
 std::string text_of_list(std::span<const int> cpus) {
   std::string text;

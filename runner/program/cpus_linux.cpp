@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -23,6 +24,14 @@ int nice_value(ThreadPriority priority, int now) {
   return priority == ThreadPriority::kLow ? std::max(now, 10) : std::min(now, -8);
 }
 
+// The first word of a file of the CPU below /sys; empty: there is none.
+std::string told_of(int cpu, const char* file) {
+  std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file);
+  std::string word;
+  stream >> word;
+  return word;
+}
+
 }  // namespace
 
 std::vector<int> usable_cpus() {
@@ -34,6 +43,24 @@ std::vector<int> usable_cpus() {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   return cpus;
+}
+
+std::vector<CpuCluster> cpu_clusters() {
+  std::vector<CpuCluster> clusters;
+  for (const int cpu : usable_cpus()) {
+    const std::string khz = told_of(cpu, "cpufreq/cpuinfo_max_freq");
+    int64_t max_khz = 0;
+    std::from_chars(khz.data(), khz.data() + khz.size(), max_khz);
+    const CpuCluster of_cpu{{cpu}, max_khz / 1000, told_of(cpu, "regs/identification/midr_el1")};
+    const auto like = std::find_if(clusters.begin(), clusters.end(), [&](const CpuCluster& cluster) {
+      return cluster.max_mhz == of_cpu.max_mhz && cluster.identity == of_cpu.identity;
+    });
+    if (like == clusters.end())
+      clusters.push_back(of_cpu);
+    else
+      like->cpus.push_back(cpu);
+  }
+  return clusters;
 }
 
 Status bind_this_thread(std::span<const int> cpus) {
@@ -68,15 +95,10 @@ ScopedBinding::~ScopedBinding() {
 
 // Siblings of one core share the text of thread_siblings_list, so distinct texts are distinct cores.
 int physical_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
   std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!std::getline(file, siblings)) return 0;
+  for (const int cpu : usable_cpus()) {
+    const std::string siblings = told_of(cpu, "topology/thread_siblings_list");
+    if (siblings.empty()) return 0;
     cores.insert(siblings);
   }
   return static_cast<int>(cores.size());

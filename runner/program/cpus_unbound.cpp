@@ -4,6 +4,7 @@
 namespace mote {
 
 std::vector<int> usable_cpus() { return {}; }
+std::vector<CpuCluster> cpu_clusters() { return {}; }
 
 Status bind_this_thread(std::span<const int>) {
   return {Code::kInvalidArgument, "cpus: this system cannot bind threads to CPUs"};

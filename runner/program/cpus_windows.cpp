@@ -35,6 +35,8 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
+std::vector<CpuCluster> cpu_clusters() { return {{usable_cpus()}}; }
+
 Status bind_this_thread(std::span<const int> cpus) {
   KAFFINITY mask = 0;
   for (const int cpu : cpus) {

@@ -39,12 +39,10 @@ def measure(program: str, level: str) -> dict | None:
 
 
 def update(program: str, kept: dict) -> None:
-    counts = dict(kept["counts"])
     for level in LEVELS:
         found = measure(program, level)
         if found is not None:
-            kept["compiler"], counts[level] = found["compiler"], found["counts"]
-    kept["counts"] = counts
+            kept["compiler"], kept["counts"][level] = found["compiler"], found["counts"]
     FILE.write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -43,11 +43,6 @@ MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) {
 MOTE_INLINE void store_i16(int16_t* to, I32x16 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(x.v));
 }
-// to[i] = a[i] * b[i] / 2^15, rounded, of 16; not both -2^15.
-MOTE_INLINE void multiply_i16(int16_t* to, const int16_t* a, const int16_t* b) {
-  const auto load = [](const int16_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); };
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_mulhrs_epi16(load(a), load(b)));
-}
 
 #elif defined(__AVX2__)
 
@@ -75,10 +70,6 @@ MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
 MOTE_INLINE void store_i16(int16_t* to, I32x16 x) {
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), packed);
-}
-MOTE_INLINE void multiply_i16(int16_t* to, const int16_t* a, const int16_t* b) {
-  const auto load = [](const int16_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); };
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_mulhrs_epi16(load(a), load(b)));
 }
 
 #elif defined(__aarch64__)
@@ -115,9 +106,6 @@ MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
 MOTE_INLINE void store_i16(int16_t* to, I32x16 x) {
   for (int i = 0; i < 4; ++i) vst1_s16(to + 4 * i, vmovn_s32(x.v[i]));
 }
-MOTE_INLINE void multiply_i16(int16_t* to, const int16_t* a, const int16_t* b) {
-  for (int i = 0; i < 16; i += 8) vst1q_s16(to + i, vqrdmulhq_s16(vld1q_s16(a + i), vld1q_s16(b + i)));
-}
 
 #else
 
@@ -143,11 +131,20 @@ MOTE_INLINE I32x16 dot2(const I32x16& sums, const Pairs16& x, const int16_t* pai
 MOTE_INLINE void store_i16(int16_t* to, const I32x16& x) {
   for (int i = 0; i < 16; ++i) to[i] = static_cast<int16_t>(x.v[i]);
 }
-MOTE_INLINE void multiply_i16(int16_t* to, const int16_t* a, const int16_t* b) {
-  for (int i = 0; i < 16; ++i) to[i] = static_cast<int16_t>((int32_t{a[i]} * b[i] + (1 << 14)) >> 15);
-}
 
 #endif
+
+// to[i] = a[i] * b[i] / 2^15, rounded, of 16; not both -2^15.
+MOTE_INLINE void multiply_i16(int16_t* to, const int16_t* a, const int16_t* b) {
+#if defined(__AVX2__)
+  const auto load = [](const int16_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); };
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_mulhrs_epi16(load(a), load(b)));
+#elif defined(__aarch64__)
+  for (int i = 0; i < 16; i += 8) vst1q_s16(to + i, vqrdmulhq_s16(vld1q_s16(a + i), vld1q_s16(b + i)));
+#else
+  for (int i = 0; i < 16; ++i) to[i] = static_cast<int16_t>((int32_t{a[i]} * b[i] + (1 << 14)) >> 15);
+#endif
+}
 
 #if !defined(__AVX512VNNI__)
 MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) { return dot2(sums, x, pair); }
