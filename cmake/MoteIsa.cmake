@@ -5,18 +5,19 @@
 #   name_int8.cpp     likewise for the rows that say `int8`
 # rows: name, architecture, shared files, flags
 set(avx2_flags "-mavx2 -mfma -mf16c")
-set(avx512vnni_flags
-    "${avx2_flags} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512")
+set(avx512_flags "${avx2_flags} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512")
+set(avx512vnni_flags "${avx512_flags} -mavx512vnni")
 set(MOTE_ISA_TABLE
   "avx2|x86_64|simd int8|${avx2_flags}"
   "avxvnni|x86_64|int8|${avx2_flags} -mavxvnni"
+  "avx512|x86_64|simd int8|${avx512_flags}"
   "avx512vnni|x86_64|simd int8|${avx512vnni_flags}"
   "amx|x86_64|none|${avx512vnni_flags} -mamx-tile -mamx-int8"
   "dotprod|aarch64|int8|-march=armv8.2-a+dotprod"
   "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm")
-# The code of avx2 but for one instruction, which few machines that run sanitizers have.
+# The code of avx2 but for one instruction, which few machines that run sanitizers have, and that of avx512vnni without it.
 if(MOTE_SANITIZE)
-  list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^avxvnni\\|")
+  list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^(avxvnni|avx512)\\|")
 endif()
 # zig names processors in a way of its own.
 if(MOTE_ZIG)

@@ -17,7 +17,10 @@ from pathlib import Path
 
 KLEIDIAI = Path("build/aarch64/kernels/vendor/kleidiai/CMakeFiles/mote_kleidiai.dir")
 PROGRAM = Path("tests/runner/program/greedy")
-MASKS = {"x86_64": ["", "avx2+avx512vnni", "avx2+avxvnni", "avx2", "none"], "aarch64": ["", "dotprod", "none"]}
+MASKS = {
+    "x86_64": ["", "avx2+avx512vnni", "avx2+avx512", "avx2+avxvnni", "avx2", "none"],
+    "aarch64": ["", "dotprod", "none"],
+}
 EMULATED = ["max", "cortex-a76", "cortex-a53"]
 
 

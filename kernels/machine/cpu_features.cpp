@@ -29,6 +29,7 @@ struct Name {
 
 constexpr Name kNames[] = {{CpuFeature::kAvx2, "avx2"},
                            {CpuFeature::kAvxVnni, "avxvnni"},
+                           {CpuFeature::kAvx512, "avx512"},
                            {CpuFeature::kAvx512Vnni, "avx512vnni"},
                            {CpuFeature::kAmx, "amx"},
                            {CpuFeature::kDotprod, "dotprod"},
@@ -88,6 +89,7 @@ CpuFeatures detect_cpu_features() {
   constexpr uint64_t kFoundation = bit(16) | bit(17) | bit(30) | bit(31);  // f, dq, bw, vl
   const bool avx512 = avx2 && (saved & kAvx512States) == kAvx512States && (b & kFoundation) == kFoundation;
   const bool vnni = avx512 && (c & bit(11)) != 0;
+  add_if(features, avx512, CpuFeature::kAvx512);
   add_if(features, vnni, CpuFeature::kAvx512Vnni);
   constexpr uint64_t kTile = bit(24) | bit(25), kTileStates = bit(17) | bit(18);  // amx-tile, amx-int8
   add_if(features, vnni && (d & kTile) == kTile && (saved & kTileStates) == kTileStates && may_use_amx(),

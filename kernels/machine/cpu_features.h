@@ -13,11 +13,12 @@ namespace mote {
 enum class CpuFeature : uint32_t {
   kAvx2 = 1u << 0,        // avx2, fma, f16c
   kAvxVnni = 1u << 1,     // avx_vnni
-  kAvx512Vnni = 1u << 2,  // avx512 f, bw, dq, vl, vnni
-  kAmx = 1u << 3,         // amx-tile, amx-int8, and the system lets this process use them
-  kDotprod = 1u << 4,     // asimddp
-  kI8mm = 1u << 5,        // i8mm
-  kOneStream = 1u << 6,   // no instruction: memory is read fastest in one stream of addresses, not in several in turn
+  kAvx512 = 1u << 2,      // avx512 f, bw, dq, vl
+  kAvx512Vnni = 1u << 3,  // the same and avx512 vnni
+  kAmx = 1u << 4,         // amx-tile, amx-int8, and the system lets this process use them
+  kDotprod = 1u << 5,     // asimddp
+  kI8mm = 1u << 6,        // i8mm
+  kOneStream = 1u << 7,   // no instruction: memory is read fastest in one stream of addresses, not in several in turn
 };
 
 struct CpuFeatures {

@@ -24,7 +24,7 @@ int32_t total_of(const I32x16 (&sums)[kCount]) {
 }
 
 // Enough that no product waits for an earlier one, few enough to stay in registers.
-constexpr int kSums = kPanelsAtOnce * kRunsAtOnce > 1 ? 16 : 5;
+constexpr int kSums = kPanelsAtOnce > 1 ? 16 : 5;
 
 // A product whose codes the compiler knew would be computed once for all sums, or before the loop.
 template <bool kWide>

@@ -3,6 +3,9 @@
 //
 // Codes have the form that the CPU's instruction takes: code_at (formats.h), 0 .. 255, where it multiplies unsigned by
 // signed bytes (x86; the portable code too), or code_at - code_offset (Arm). kCodesAreSigned says which.
+//
+// kWideMatters: dot4 costs more with kWide. kPanelsAtOnce x kTokensAtOnce: blocks of 16 rows x tokens whose totals fit
+// the registers.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +14,7 @@
 #include "kernels/formats.h"
 #include "kernels/simd/vectors.h"
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#if defined(__AVX512BW__)
 #include "kernels/simd/int8_avx512.h"
 #elif defined(__AVX2__)
 #include "kernels/simd/int8_avx2.h"

@@ -10,12 +10,13 @@ inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = false;
 #if defined(__AVXVNNI__)
-inline constexpr bool kWideMatters = false;  // dot4 costs the same without kWide
+inline constexpr bool kWideMatters = false;
+inline constexpr int kTokensAtOnce = 6;  // 12 registers of sums, of which 10 hide the latency of products
 #else
 inline constexpr bool kWideMatters = true;
+inline constexpr int kTokensAtOnce = 4;
 #endif
-inline constexpr int kPanelsAtOnce = 1,
-                     kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
+inline constexpr int kPanelsAtOnce = 1;
 
 struct Bytes64 {
   __m256i a, b;

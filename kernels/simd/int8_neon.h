@@ -9,9 +9,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 inline constexpr bool kCodesAreSigned = true;
-inline constexpr bool kWideMatters = false;  // dot4 costs the same without kWide
-inline constexpr int kPanelsAtOnce = 1,
-                     kRunsAtOnce = 1;  // blocks of 16 rows x runs of 4 activations whose totals fit the registers
+inline constexpr bool kWideMatters = false;
+inline constexpr int kPanelsAtOnce = 1, kTokensAtOnce = 4;
 
 struct Bytes64 {
   int8x16_t v[4];

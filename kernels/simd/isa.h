@@ -25,6 +25,9 @@ inline constexpr int kRank = 40;
 #elif defined(__AVX512VNNI__)
 inline constexpr CpuFeatures kNeeds = CpuFeature::kAvx512Vnni;
 inline constexpr int kRank = 30;
+#elif defined(__AVX512BW__)
+inline constexpr CpuFeatures kNeeds = CpuFeature::kAvx512;
+inline constexpr int kRank = 25;
 #elif defined(__AVXVNNI__)
 inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kAvxVnni) | CpuFeature::kAvx2;
 inline constexpr int kRank = 20;

@@ -14,6 +14,7 @@ import sys
 PRODUCTS = {
     "avx2": ("vpmaddubsw", 32 + 20),  # 2 x 8 x 64 with codes of 4 bits; 5 x 64 with 8 bits, each in two instructions
     "avxvnni": ("vpdpbusd", 10),  # 5 x 64, 32 each
+    "avx512": ("vpmaddubsw", 16 + 10),  # as avx2, 64 each
     "avx512vnni": ("vpdpbusd", 16),  # 16 x 64, 64 each
     "dotprod": ("sdot", 20),  # 5 x 64, 16 each
     "i8mm": ("sdot", 20),

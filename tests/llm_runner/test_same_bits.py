@@ -146,5 +146,5 @@ def test_instruction_sets_do_not_change_a_bit(demo_path):
         command = [sys.executable, "-c", READ_HASH, str(Path(demo_path)), PROMPT]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
-    hashes = {features: run(features) for features in (None, "none", "avx2", "avx2,avxvnni", "dotprod")}
+    hashes = {features: run(features) for features in (None, "none", "avx2", "avx2,avxvnni", "avx2,avx512", "dotprod")}
     assert len(set(hashes.values())) == 1, hashes

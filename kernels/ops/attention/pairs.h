@@ -7,7 +7,7 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#if defined(__AVX512BW__)
 
 struct Pairs16 {
   __m512i v;
@@ -24,6 +24,7 @@ MOTE_INLINE void load_pairs_i4(const std::byte* from, Pairs16& low, Pairs16& hig
   high.v = _mm512_sub_epi16(_mm512_srli_epi16(wide, 4), eight);
 }
 // Lane i: sums + x[2i] * pair[0] + x[2i + 1] * pair[1].
+#if defined(__AVX512VNNI__)
 // Assembly, because gcc 12 copies every sum twice around the intrinsic.
 MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
   int32_t both;
@@ -39,6 +40,13 @@ MOTE_INLINE I32x16 dot2_once(I32x16 sums, Pairs16 x, const int16_t* pair) {
   __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums.v) : "v"(x.v), "m"(reinterpret_cast<const Both*>(pair)->value));
   return sums;
 }
+#else
+MOTE_INLINE I32x16 dot2(I32x16 sums, Pairs16 x, const int16_t* pair) {
+  int32_t both;
+  std::memcpy(&both, pair, sizeof(both));
+  return {_mm512_add_epi32(sums.v, _mm512_madd_epi16(x.v, _mm512_set1_epi32(both)))};
+}
+#endif
 // For values that fit 16 bits.
 MOTE_INLINE void store_i16(int16_t* to, I32x16 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(x.v));

@@ -1,5 +1,6 @@
 // int8 activations x tiles of 1 to 8 bits for many tokens: a block of rows is unpacked once for all of them.
 #include <cstring>
+#include <numeric>
 
 #include "kernels/ops/linear/codes.h"
 
@@ -58,15 +59,16 @@ struct Part {
   int64_t all_groups;      // of a token, in `offsets`
 };
 
-// Adds the products of a chunk's quads with its activations to totals. kBits: the most that a code has
-template <int kBits, int kPanels, int kRuns, int kRows>
-MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I32x16 (*totals)[kRuns * kRows]) {
+// Adds the products of a chunk's quads with its activations to totals: those of kTokens tokens of runs of kRows, from
+// token kSkip of the first run on. kBits: the most that a code has
+template <int kBits, int kPanels, int kSkip, int kTokens, int kRows>
+MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I32x16 (*totals)[kTokens]) {
   constexpr bool kWide = kWideMatters && kBits == 8;
 #if defined(MOTE_HAS_DOT_LANES)
-  if constexpr (kPanels == 1 && kRuns == 1) return add_panel_lanes<kRows, kQuads>(quads, runs[0], totals[0]);
+  if constexpr (kPanels == 1 && kTokens == kRows) return add_panel_lanes<kRows, kQuads>(quads, runs[0], totals[0]);
 #endif
 #if defined(MOTE_HAS_DOT_PAIRS)
-  if constexpr (kPanels == 1 && kRuns == 1) {
+  if constexpr (kPanels == 1 && kTokens == kRows) {
     Bytes64 codes[kQuads];
     unroll<kQuads>([&](auto j) { codes[j] = load_bytes(quads + 64 * j); });
     return add_chunk_products<kBits, kRows>(codes, runs[0], totals[0]);
@@ -75,8 +77,8 @@ MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I3
   unroll<kQuads>([&](auto j) {
     Bytes64 codes[kPanels];
     unroll<kPanels>([&](auto p) { codes[p] = load_bytes(quads + p * sizeof(RowPanel) + 64 * j); });
-    unroll<kRuns * kRows>([&](auto t) {
-      const int8_t* quad = runs[t / kRows] + 4 * (j * kRows + t % kRows);
+    unroll<kTokens>([&](auto t) {
+      const int8_t* quad = runs[(kSkip + t) / kRows] + 4 * (j * kRows + (kSkip + t) % kRows);
       if constexpr (kPanels == 1) {
         totals[0][t] = dot4_at<kWide>(totals[0][t], codes[0], quad);
       } else {
@@ -88,11 +90,12 @@ MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I3
   });
 }
 
-// Adds kPanels panels times kRuns runs of kRows tokens of a block, from token `first` on, to y. An activation is
-// broadcast once for all panels; totals stay in registers for a group, sums in y, which the first cache keeps.
-template <int kBits, int kPanels, int kRuns, int kRows>
+// Adds kPanels panels times kTokens tokens of a block's runs of kRows, from token kSkip of the run on that begins with
+// token `first`, to y, their first sums. An activation is broadcast once for all panels; totals stay in registers for a
+// group, sums in y, which the first cache keeps.
+template <int kBits, int kPanels, int kSkip, int kTokens, int kRows>
 void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_t stride) {
-  constexpr int kTokens = kRuns * kRows;
+  constexpr int kRuns = (kSkip + kTokens + kRows - 1) / kRows;
   const int8_t* runs[kRuns];
   const int32_t* offsets[kRuns];
   for (int r = 0; r < kRuns; ++r) {
@@ -104,10 +107,10 @@ void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_
   for (int64_t g = 0; g < x.groups; ++g, multipliers += 16) {
     I32x16 totals[kPanels][kTokens];
     unroll<kTokens>([&](auto t) {
-      for (int p = 0; p < kPanels; ++p) totals[p][t] = first_sums(offsets[t / kRows] + g * kRows + t % kRows);
+      for (int p = 0; p < kPanels; ++p) totals[p][t] = first_sums(offsets[(kSkip + t) / kRows] + g * kRows + (kSkip + t) % kRows);
     });
     for (int64_t chunk = 0; chunk < x.chunks; ++chunk, quads += 64 * kQuads) {
-      add_quads<kBits, kPanels, kRuns, kRows>(quads, runs, totals);
+      add_quads<kBits, kPanels, kSkip, kTokens, kRows>(quads, runs, totals);
       for (int r = 0; r < kRuns; ++r) runs[r] += kChunk * kRows;
     }
     unroll<kPanels>([&](auto p) {
@@ -123,13 +126,18 @@ void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_
 template <int kBits, int kPanels>
 void add_block(const RowPanel* panels, const Part& x, int tokens, float* y, int64_t stride) {
   int first = 0;
-  if constexpr (kRunsAtOnce > 1) {
-    for (; first + kRunsAtOnce * kRun <= tokens; first += kRunsAtOnce * kRun) {
-      add_runs<kBits, kPanels, kRunsAtOnce, kRun>(panels, x, first, y + first * stride, stride);
+  if constexpr (kTokensAtOnce > kRun) {
+    constexpr int kTurn = std::lcm(kTokensAtOnce, kRun);
+    for (; first + kTurn <= tokens; first += kTurn) {
+      unroll<kTurn / kTokensAtOnce>([&](auto part) {
+        constexpr int kBegin = part * kTokensAtOnce, kSkip = kBegin % kRun;
+        add_runs<kBits, kPanels, kSkip, kTokensAtOnce, kRun>(panels, x, first + kBegin - kSkip,
+                                                             y + (first + kBegin) * stride, stride);
+      });
     }
   }
   for_each_run(tokens, first, [&](int run, auto rows) {
-    add_runs<kBits, kPanels, 1, rows>(panels, x, run, y + run * stride, stride);
+    add_runs<kBits, kPanels, 0, rows, rows>(panels, x, run, y + run * stride, stride);
   });
 }
 
