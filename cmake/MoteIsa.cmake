@@ -14,7 +14,8 @@ set(MOTE_ISA_TABLE
   "avx512vnni|x86_64|simd int8|${avx512vnni_flags}"
   "amx|x86_64|none|${avx512vnni_flags} -mamx-tile -mamx-int8"
   "dotprod|aarch64|int8|-march=armv8.2-a+dotprod"
-  "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm")
+  "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm"
+  "sme|aarch64|none|-march=armv8.2-a+dotprod+i8mm")
 # The code of avx2 but for one instruction, which few machines that run sanitizers have, and that of avx512vnni without it.
 if(MOTE_SANITIZE)
   list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^(avxvnni|avx512)\\|")

@@ -67,16 +67,20 @@ std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tok
   return reason;
 }
 
-// The faster one of `kernel` and what would be chosen if memory were read fastest in the other way; nullptr: there is
-// none.
-const Kernel* try_other(const Kernel& kernel, const WeightKind& format, int64_t tokens, const KernelRules& rules,
-                        const Trial& trial) {
+// The faster one of `kernel` and of what would be chosen if memory were read fastest in the other way or if kSme were
+// used; nullptr: there is none to choose from.
+const Kernel* try_others(const Kernel& kernel, const WeightKind& format, int64_t tokens, CpuFeatures features,
+                         const Trial& trial) {
   static KernelTrials trials(TrialRecord::of_user());
   const auto one_stream = static_cast<uint32_t>(CpuFeature::kOneStream);
-  const KernelRules others = {CpuFeatures::from_bits(rules.features.bits ^ one_stream), {}};
-  const Result<const Kernel*> other = find_kernel(kernel.role, format, tokens, others);
-  if (!other.ok() || *other == &kernel) return nullptr;
-  return trials.faster(kernel, **other, format, trial);
+  const CpuFeatures others[] = {CpuFeatures::from_bits(features.bits ^ one_stream),
+                                features | (*cpu_features() & CpuFeature::kSme)};
+  const Kernel* best = nullptr;
+  for (const CpuFeatures& with : others) {
+    const Result<const Kernel*> other = find_kernel(kernel.role, format, tokens, {with, {}});
+    if (other.ok() && *other != &kernel) best = trials.faster(best == nullptr ? kernel : *best, **other, format, trial);
+  }
+  return best;
 }
 
 }  // namespace
@@ -143,14 +147,15 @@ Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& forma
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
                                     const Trial* trial) {
   if (!cpu_features().ok()) return cpu_features().status();
-  static const KernelRules rules = {*cpu_features(), pinned_kernels()};
+  static const bool is_free = pinned_kernels().empty() && std::getenv("MOTE_CPU_FEATURES") == nullptr;
+  static const KernelRules rules = {is_free ? cpu_features()->without(CpuFeature::kSme) : *cpu_features(),
+                                    pinned_kernels()};
   static const Status unique = check_kernels(), checked = check_rules(rules);
   MOTE_RETURN_IF_ERROR(unique);
   MOTE_RETURN_IF_ERROR(checked);
   MOTE_ASSIGN(const Kernel* kernel, find_kernel(role, format, tokens, rules));
-  const bool is_free = rules.pinned.empty() && std::getenv("MOTE_CPU_FEATURES") == nullptr;
-  const Kernel* tried =
-      is_free && trial != nullptr && trial->run ? try_other(*kernel, format, tokens, rules, *trial) : nullptr;
+  const bool has_trial = is_free && trial != nullptr && trial->run;
+  const Kernel* tried = has_trial ? try_others(*kernel, format, tokens, rules.features, *trial) : nullptr;
   if (tried != nullptr) kernel = tried;
   if (const std::string reason = remember(*kernel, format, tokens, rules, tried != nullptr); !reason.empty()) {
     MOTE_LOG_LINE(kInfo, "%.*s for %s, from %lld tokens on: %.*s (%s)", static_cast<int>(kernel->role.size()),

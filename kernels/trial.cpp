@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -63,25 +65,40 @@ double median_gb_s(Seconds times) {
   return static_cast<double>(kSlice) * 1e-9 / times[kRounds / 2];
 }
 
+// Copies of a trial's work, which run at once.
+class Copies {
+ public:
+  explicit Copies(const Trial& trial) : runs_(static_cast<size_t>(trial.num_threads), trial.run) {}
+
+  double seconds(const Kernel& kernel, TrialMemory& memory) {
+    std::vector<std::span<std::byte>> slices;
+    for (size_t i = 0; i < runs_.size(); ++i) slices.push_back(memory.next());
+    std::vector<std::thread> threads;
+    const Clock::time_point begin = Clock::now();
+    for (size_t i = 1; i < runs_.size(); ++i) threads.emplace_back(std::ref(runs_[i]), kernel.functions, slices[i]);
+    runs_[0](kernel.functions, slices[0]);
+    for (std::thread& thread : threads) thread.join();
+    return seconds_since(begin);
+  }
+
+ private:
+  std::vector<decltype(Trial::run)> runs_;
+};
+
 // What each needs for a slice in rounds that they begin in turn; none if there is too little memory or time.
 std::optional<Times> time_both(const Kernel& usual, const Kernel& other, const Trial& trial, double most_seconds) {
   TrialMemory memory;
   if (memory.empty()) return std::nullopt;
+  Copies copies(trial);
   // Large pages may take long to find. A trial that has them is not given up for that, or each process would begin it.
   const Clock::time_point start = Clock::now();
-  for (const Kernel* kernel : {&usual, &other}) trial.run(kernel->functions, memory.next());  // code and allocations
+  for (const Kernel* kernel : {&usual, &other}) copies.seconds(*kernel, memory);  // code and allocations
   Times times;
-  const auto time = [&](const Kernel& kernel) {
-    const std::span<std::byte> slice = memory.next();
-    const Clock::time_point begin = Clock::now();
-    trial.run(kernel.functions, slice);
-    return seconds_since(begin);
-  };
   for (size_t round = 0; round < kRounds; ++round) {
     if (seconds_since(start) > most_seconds) return std::nullopt;
-    if (round % 2 == 0) times.usual[round] = time(usual);
-    times.other[round] = time(other);
-    if (round % 2 == 1) times.usual[round] = time(usual);
+    if (round % 2 == 0) times.usual[round] = copies.seconds(usual, memory);
+    times.other[round] = copies.seconds(other, memory);
+    if (round % 2 == 1) times.usual[round] = copies.seconds(usual, memory);
   }
   return times;
 }

@@ -21,6 +21,7 @@ struct Trial {
   // Runs it once with these functions of the role, whose weights or caches are read from this memory, all of it and in
   // order. The memory holds small numbers in every format.
   std::function<void(const void* functions, std::span<std::byte> memory)> run;
+  int num_threads = 1;  // that run a copy of it at once
 };
 
 // What has been found out, on the disk: one answer a line, "KEY<tab>NAME of the faster kernel".

@@ -34,6 +34,7 @@ constexpr Name kNames[] = {{CpuFeature::kAvx2, "avx2"},
                            {CpuFeature::kAmx, "amx"},
                            {CpuFeature::kDotprod, "dotprod"},
                            {CpuFeature::kI8mm, "i8mm"},
+                           {CpuFeature::kSme, "sme"},
                            {CpuFeature::kOneStream, "onestream"}};
 
 [[maybe_unused]] void add_if(CpuFeatures& features, bool present, CpuFeature feature) {
@@ -65,6 +66,15 @@ bool may_use_amx() {
 #else
   return false;
 #endif
+}
+
+#elif defined(__aarch64__)
+
+// Whether vectors have 512 bits in SME's mode, as on all CPUs that have it. For CPUs with SME only.
+bool has_wide_sme() {
+  uint64_t bytes = 0;
+  asm volatile(".arch_extension sme\n rdsvl %0, #1" : "=r"(bytes));
+  return bytes == 64;
 }
 
 #endif
@@ -114,10 +124,12 @@ std::string cpu_name() {
 #elif defined(__aarch64__) && defined(__linux__)
 
 CpuFeatures detect_cpu_features() {
-  constexpr unsigned long kAsimdDp = 1ul << 20, kI8mm = 1ul << 13;  // HWCAP_ASIMDDP, HWCAP2_I8MM
+  constexpr unsigned long kAsimdDp = 1ul << 20;                 // HWCAP_ASIMDDP
+  constexpr unsigned long kI8mm = 1ul << 13, kSme = 1ul << 23;  // HWCAP2_I8MM, HWCAP2_SME
   CpuFeatures features;
   add_if(features, (getauxval(AT_HWCAP) & kAsimdDp) != 0, CpuFeature::kDotprod);
   add_if(features, (getauxval(AT_HWCAP2) & kI8mm) != 0, CpuFeature::kI8mm);
+  add_if(features, (getauxval(AT_HWCAP2) & kSme) != 0 && has_wide_sme(), CpuFeature::kSme);
   return features;
 }
 
@@ -139,6 +151,7 @@ CpuFeatures detect_cpu_features() {
   CpuFeatures features;
   add_if(features, has("hw.optional.arm.FEAT_DotProd"), CpuFeature::kDotprod);
   add_if(features, has("hw.optional.arm.FEAT_I8MM"), CpuFeature::kI8mm);
+  add_if(features, has("hw.optional.arm.FEAT_SME") && has_wide_sme(), CpuFeature::kSme);
   return features;
 }
 

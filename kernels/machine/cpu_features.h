@@ -18,7 +18,8 @@ enum class CpuFeature : uint32_t {
   kAmx = 1u << 4,         // amx-tile, amx-int8, and the system lets this process use them
   kDotprod = 1u << 5,     // asimddp
   kI8mm = 1u << 6,        // i8mm
-  kOneStream = 1u << 7,   // no instruction: memory is read fastest in one stream of addresses, not in several in turn
+  kSme = 1u << 7,         // sme, with vectors of 512 bits in its mode
+  kOneStream = 1u << 8,   // no instruction: memory is read fastest in one stream of addresses, not in several in turn
 };
 
 struct CpuFeatures {
@@ -28,6 +29,7 @@ struct CpuFeatures {
   constexpr CpuFeatures(CpuFeature feature) : bits(static_cast<uint32_t>(feature)) {}
   constexpr CpuFeatures operator|(CpuFeatures other) const { return from_bits(bits | other.bits); }
   constexpr CpuFeatures operator&(CpuFeatures other) const { return from_bits(bits & other.bits); }
+  constexpr CpuFeatures without(CpuFeatures other) const { return from_bits(bits & ~other.bits); }
   constexpr bool has_all(CpuFeatures other) const { return (bits & other.bits) == other.bits; }
   static constexpr CpuFeatures from_bits(uint32_t bits) {
     CpuFeatures features;

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-NAMESPACE = re.compile(r"(4avx2|7avxvnni|6avx512|10avx512vnni|3amx|7dotprod|4i8mm)")
+NAMESPACE = re.compile(r"(4avx2|7avxvnni|6avx512|10avx512vnni|3amx|7dotprod|4i8mm|3sme)")
 REGISTER = "_ZN4mote15register_kernelEPKNS_6KernelE"
 CALL = re.compile(r"R_X86_64_(?:PLT32|GOTPCREL\w*)\s+(\S+?)-0x|R_AARCH64_(?:CALL|JUMP)26\s+(\S+)")
 VECTOR = re.compile(r"^\s*[0-9a-f]+:\s+v\w+", re.MULTILINE)  # of x86: AVX and later

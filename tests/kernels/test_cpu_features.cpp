@@ -10,14 +10,14 @@ namespace {
 constexpr CpuFeatures kX86 =
     CpuFeatures(CpuFeature::kAvx2) | CpuFeature::kAvxVnni | CpuFeature::kAvx512 | CpuFeature::kAvx512Vnni |
     CpuFeature::kAmx;
-constexpr CpuFeatures kArm = CpuFeatures(CpuFeature::kDotprod) | CpuFeature::kI8mm;
+constexpr CpuFeatures kArm = CpuFeatures(CpuFeature::kDotprod) | CpuFeature::kI8mm | CpuFeature::kSme;
 
 TEST(CpuFeatures, names_are_read_and_printed) {
   EXPECT_EQ(0u, parse_cpu_features("")->bits);
   EXPECT_EQ(0u, parse_cpu_features("none")->bits);
   EXPECT_EQ("none", to_string(CpuFeatures()));
   EXPECT_EQ("avx2+avx512vnni", to_string(*parse_cpu_features("avx512vnni,avx2")));
-  EXPECT_EQ((kX86 | kArm).bits, parse_cpu_features("avx2,avxvnni,avx512,avx512vnni,amx,dotprod,i8mm")->bits);
+  EXPECT_EQ((kX86 | kArm).bits, parse_cpu_features("avx2,avxvnni,avx512,avx512vnni,amx,dotprod,i8mm,sme")->bits);
   EXPECT_EQ(kX86.bits, parse_cpu_features(to_string(kX86))->bits);
 }
 
@@ -56,6 +56,7 @@ TEST(CpuFeatures, detected_ones_belong_to_this_architecture_and_imply_the_smalle
   EXPECT_TRUE(!found.has_all(CpuFeature::kAvx512) || found.has_all(CpuFeature::kAvx2));
   EXPECT_TRUE(!found.has_all(CpuFeature::kAmx) || found.has_all(CpuFeature::kAvx512Vnni));
   EXPECT_TRUE(!found.has_all(CpuFeature::kOneStream) || found.has_all(CpuFeature::kAvx2));
+  EXPECT_TRUE(!found.has_all(CpuFeature::kSme) || found.has_all(CpuFeature::kI8mm));
   EXPECT_TRUE(!found.has_all(CpuFeature::kI8mm) || found.has_all(CpuFeature::kDotprod));
 }
 

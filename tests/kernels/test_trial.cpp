@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 
 #include "kernels/ops/attention/kernel.h"
@@ -88,6 +89,23 @@ TEST_F(TrialTest, both_kernels_read_other_memory_each_time_and_the_answer_is_kep
   EXPECT_NE(std::string::npos, line.find("float32, work; trial_usual or trial_other\t"));
 }
 
+TEST_F(TrialTest, threads_run_copies_at_once_that_share_nothing) {
+  std::mutex mutex;
+  std::set<const int*> counts;
+  std::set<const std::byte*> slices;
+  Trial trial;
+  trial.num_threads = 3;
+  trial.run = [&, count = 0](const void*, std::span<std::byte> memory) mutable {
+    ++count;
+    const std::lock_guard lock(mutex);
+    counts.insert(&count);
+    slices.insert(memory.data());
+  };
+  KernelTrials(record_, 60).faster(kUsual, kOther, {}, trial);
+  EXPECT_GE(counts.size(), 3u);
+  EXPECT_GE(slices.size(), 3u);
+}
+
 TEST_F(TrialTest, what_is_known_is_not_tried_again) {
   KernelTrials first(record_, 60);
   int runs = 0;
@@ -127,9 +145,11 @@ void run_all(std::string_view role, const WeightKind& kind, int64_t tokens, cons
   std::byte* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
   int count = 0;
   for (const Kernel* kernel : all_kernels()) {
-    if (kernel->role != role || !cpu_features()->has_all(kernel->needs) || kernel->max_tokens < tokens) continue;
+    if (kernel->role != role || !cpu_features()->has_all(kernel->needs)) continue;
+    if (kernel->min_tokens > tokens || kernel->max_tokens < tokens) continue;
     if (kernel->rank < 0 || (kernel->takes != nullptr && !kernel->takes(kind))) continue;
-    if (kernel->name.find("stream") == std::string_view::npos && role != AttentionKernel::kRole) continue;
+    const bool reads_streams = kernel->name.find("stream") != std::string_view::npos;
+    if (tokens < kTokenBlock && !reads_streams && role != AttentionKernel::kRole) continue;
     trial.run(kernel->functions, {aligned, 1'000'000});
     ++count;
   }
@@ -156,6 +176,15 @@ TEST(ProductTrial, runs_each_kernel_that_reads_streams) {
   Tensor half = four;
   half.scales.columns = 32;
   run_all("linear.groups", WeightKind::of(half), 1, product_trial(half, ActivationMode::kGroups, 1));
+}
+
+TEST(ProductTrial, runs_each_kernel_for_prompts_where_some_share_a_unit) {
+  const Tensor four = weight_of(4, 32, {});
+  const Trial trial = product_trial(four, ActivationMode::kCodes, 100);
+  ASSERT_EQ(cpu_features()->has_all(CpuFeature::kSme), static_cast<bool>(trial.run));
+  if (!trial.run) GTEST_SKIP() << "no such unit";
+  EXPECT_GE(trial.num_threads, 1);
+  run_all("linear.codes", WeightKind::of(four), 100, trial);
 }
 
 TEST(ProductTrial, leaves_out_what_does_not_wait_for_memory) {

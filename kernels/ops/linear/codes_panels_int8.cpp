@@ -107,7 +107,8 @@ void add_runs(const RowPanel* panels, const Part& x, int first, float* y, int64_
   for (int64_t g = 0; g < x.groups; ++g, multipliers += 16) {
     I32x16 totals[kPanels][kTokens];
     unroll<kTokens>([&](auto t) {
-      for (int p = 0; p < kPanels; ++p) totals[p][t] = first_sums(offsets[(kSkip + t) / kRows] + g * kRows + (kSkip + t) % kRows);
+      for (int p = 0; p < kPanels; ++p)
+        totals[p][t] = first_sums(offsets[(kSkip + t) / kRows] + g * kRows + (kSkip + t) % kRows);
     });
     for (int64_t chunk = 0; chunk < x.chunks; ++chunk, quads += 64 * kQuads) {
       add_quads<kBits, kPanels, kSkip, kTokens, kRows>(quads, runs, totals);

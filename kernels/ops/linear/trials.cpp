@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "kernels/ops/linear/matrix.h"
@@ -11,26 +12,38 @@ namespace {
 
 constexpr int64_t kLeastBytes = int64_t{1} << 18;
 constexpr int64_t kMostColumns = int64_t{1} << 18;  // of which a trial's memory holds some blocks
+constexpr int kMostBlocks = 4;                      // of a prompt's tokens
+constexpr unsigned kMostThreads = 4;                // cores that share a unit
+
+// The tokens of blocks, which differ in nothing.
+struct Tokens {
+  int in_block;
+  int num_blocks;
+};
 
 // Inputs of zeros in each form, and a place for results.
 struct Inputs {
-  Inputs(int64_t columns, int64_t group_size, int64_t tokens)
-      : count(static_cast<int>(tokens)),
-        codes(static_cast<size_t>((columns + 64) * tokens)),
-        integers(static_cast<size_t>((columns / std::min<int64_t>(group_size, kInputGroup) + 1) * tokens)),
-        floats(static_cast<size_t>(columns * tokens), 1.0f),
-        results(static_cast<size_t>(tokens * kMaxStreams * kTileRows)) {}
+  Inputs(int64_t columns, int64_t group_size, const Tokens& in)
+      : tokens(in),
+        codes(static_cast<size_t>((columns + 64) * in.in_block)),
+        integers(static_cast<size_t>((columns / std::min<int64_t>(group_size, kInputGroup) + 1) * in.in_block)),
+        floats(static_cast<size_t>(columns * in.in_block), 1.0f),
+        results(static_cast<size_t>(int64_t{in.in_block} * in.num_blocks * kMaxStreams * kTileRows)) {}
 
   std::byte* scratch_of(size_t bytes) {
     scratch.resize(std::max(bytes, scratch.size()));
     return scratch.data();
   }
 
-  CodeBlock code_block() const { return {codes.data(), integers.data(), floats.data(), integers.data(), count}; }
-  GroupBlock group_block() const { return {codes.data(), integers.data(), floats.data(), floats.data(), count}; }
-  FloatBlock float_block() const { return {floats.data(), count}; }
+  CodeBlock code_block() const {
+    return {codes.data(), integers.data(), floats.data(), integers.data(), tokens.in_block};
+  }
+  GroupBlock group_block() const {
+    return {codes.data(), integers.data(), floats.data(), floats.data(), tokens.in_block};
+  }
+  FloatBlock float_block() const { return {floats.data(), tokens.in_block}; }
 
-  int count;
+  Tokens tokens;
   std::vector<int8_t> codes;
   std::vector<int32_t> integers;
   std::vector<float> floats, results;
@@ -42,8 +55,10 @@ void multiply(const void* functions, ActivationMode mode, const TileBlocks& bloc
   float* y = x.results.data();
   if (mode == ActivationMode::kCodes) {
     const auto& kernel = *static_cast<const CodeProducts*>(functions);
-    const CodeBlock block = x.code_block();
-    kernel.multiply(blocks, &block, 1, y, kStride, x.scratch_of(kernel.scratch_bytes(blocks.columns())));
+    CodeBlock same[kMostBlocks];
+    std::fill_n(same, x.tokens.num_blocks, x.code_block());
+    kernel.multiply(blocks, same, x.tokens.num_blocks, y, kStride,
+                    x.scratch_of(kernel.scratch_bytes(blocks.columns())));
   } else if (mode == ActivationMode::kGroups) {
     const auto& kernel = *static_cast<const GroupProducts*>(functions);
     const GroupBlock block = x.group_block();
@@ -59,13 +74,17 @@ void multiply(const void* functions, ActivationMode mode, const TileBlocks& bloc
 Trial product_trial(const Tensor& weight, ActivationMode mode, int64_t tokens) {
   Trial trial;
   const Matrix matrix = matrix_of(weight, 0);
-  if (matrix.bits == 0 || tokens > kRegisterTokens || matrix.columns > kMostColumns) return trial;
+  const bool is_prompt = tokens >= kTokenBlock && mode == ActivationMode::kCodes && cpu_features().ok() &&
+                         cpu_features()->has_all(CpuFeature::kSme);
+  if (matrix.bits == 0 || (tokens > kRegisterTokens && !is_prompt) || matrix.columns > kMostColumns) return trial;
   if (matrix.num_blocks() * matrix.block_bytes() < kLeastBytes) return trial;
-  const int64_t count = tokens == 1 ? 1 : kRegisterTokens;
-  trial.work = std::to_string(count) + " tokens";
-  trial.run = [matrix, mode, count, x = std::shared_ptr<Inputs>()](const void* functions,
-                                                                   std::span<std::byte> memory) mutable {
-    if (x == nullptr) x = std::make_shared<Inputs>(matrix.columns, matrix.group_size, count);
+  const Tokens in = is_prompt ? Tokens{kTokenBlock, kMostBlocks} : Tokens{tokens == 1 ? 1 : kRegisterTokens, 1};
+  trial.work = std::to_string(in.in_block * in.num_blocks) + " tokens";
+  if (is_prompt)
+    trial.num_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads));
+  trial.run = [matrix, mode, in, x = std::shared_ptr<Inputs>()](const void* functions,
+                                                                std::span<std::byte> memory) mutable {
+    if (x == nullptr) x = std::make_shared<Inputs>(matrix.columns, matrix.group_size, in);
     const int64_t bytes = matrix.block_bytes();
     const auto num_blocks = static_cast<int64_t>(memory.size()) / bytes;
     for (int64_t block = 0; block < num_blocks; block += kMaxStreams) {

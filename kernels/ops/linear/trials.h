@@ -6,9 +6,9 @@
 
 namespace mote {
 
-// A product of such a weight, and inputs of a mode that multiplies tiles, with one token or with kRegisterTokens.
-// Without work where the weight is so small that caches keep it, or where there are more tokens: then kernels do not
-// wait for memory.
+// A product of such a weight, and inputs of a mode that multiplies tiles, with one token, with kRegisterTokens or, as
+// many threads at once as share a unit, with some blocks of tokens. Without work where no kernels differ in how they
+// come to what they multiply: where the weight is so small that caches keep it, or there are more tokens and no kSme.
 Trial product_trial(const Tensor& weight, ActivationMode mode, int64_t tokens);
 
 }  // namespace mote
