@@ -172,7 +172,8 @@ void touch_all(const KvHead& head, const SplitBlocks& blocks, int rows) {
 template <typename Keys, typename Values, Reading kReading, bool kCodes>
 void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& tile,
                   const SoftmaxSums& result) {
-  if (kReading == Reading::kInOrder && tile.rows <= kFewRows) touch_all<kCodes>(head, blocks, tile.rows);
+  const bool is_fetched = blocks.follows && fetches_next(kReading, tile.rows, Keys::kElementBytes);
+  if (kReading == Reading::kInOrder && tile.rows <= kFewRows && !is_fetched) touch_all<kCodes>(head, blocks, tile.rows);
   score_all<Keys, kReading, kCodes>(head, blocks, tile);
   for (int row = 0; row < tile.rows; ++row) {
     if (rule.softcap == 0 && tile.slopes[row] == 0) continue;
@@ -181,7 +182,7 @@ void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule
   find_visible(blocks, rule, tile);
   for (int row = 0; row < tile.rows; ++row) weigh_row(blocks.count, tile, row, result);
   if constexpr (kCodes) {
-    add_code_values<Values>(head, blocks, tile, result.sums);
+    add_code_values<Values, kReading>(head, blocks, tile, result.sums);
   } else {
     std::memset(result.sums, 0, static_cast<size_t>(tile.rows * padded_width(head.value_head_dim)) * sizeof(float));
     add_float_values<Values, kReading>(head, blocks, tile, result.sums);

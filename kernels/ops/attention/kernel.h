@@ -50,6 +50,10 @@ struct SplitBlocks {
   int64_t index[kSplitBlocks];  // of the block in its cache
   int64_t first[kSplitBlocks];  // position of the first slot
   uint32_t held[kSplitBlocks];  // bit i: slot i holds position first + i
+  bool follows = false;         // the thread attended the blocks before these last
+
+  // The block after a split that is to this split's block b as the next split's is, if positions follow.
+  int64_t after(int b) const { return index[count - 1] + 1 + b; }
 };
 
 struct ScoreRule {

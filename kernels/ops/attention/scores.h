@@ -18,8 +18,8 @@ struct Float16Keys {
   MOTE_INLINE static F32x16 load(const std::byte* block, int64_t d) { return load_f16(block + 32 * d); }
 };
 
-// Blocks of keys of a head, and what to prefetch while each is multiplied: keys some blocks ahead, and the values of
-// the same positions. Hardware prefetching would start anew in every block and page.
+// Blocks of keys of a head, and what to prefetch while each is multiplied: keys some blocks ahead and the values of the
+// same positions, or keys of the next split. Hardware prefetching would start anew in every block and page.
 struct KeyBlocks {
   const std::byte* const* keys;
   const std::byte* const* next_keys;
@@ -34,7 +34,7 @@ struct KeyBlocks {
 };
 
 // scores[r][16 b + i] = query r . key of slot i of block b, for kRows queries and kBlocks blocks.
-template <typename Keys, Reading kReading, int kRows, int kBlocks>
+template <typename Keys, Reading kReading, bool kFetchesNext, int kRows, int kBlocks>
 MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks,
                               float* scores) {
   const int64_t width = head.head_dim;
@@ -50,6 +50,8 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
       keys[b] = Keys::load(blocks.keys[b], d);
+      if (kFetchesNext && d * Keys::kElementBytes % 4 == 0)
+        fetch_far(blocks.next_keys[b] + 16 * Keys::kElementBytes * d);
       if (!fetches(kReading, kRows)) continue;
       for (int i = 0; i < Keys::kElementBytes / 2; ++i) blocks.fetch(b, Keys::kElementBytes / 2 * d + i);
     }
@@ -69,16 +71,16 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
 
 // 32 bytes of a block are two (int8) or four (int4) elements of 16 keys.
 struct Int8Keys {
-  static constexpr int kPairs = 1;
+  static constexpr int kElementBytes = 1, kPairs = 1;
   MOTE_INLINE static void load(const std::byte* line, Pairs16* pairs) { pairs[0] = load_pairs_i8(line); }
 };
 struct Int4Keys {
-  static constexpr int kPairs = 2;
+  static constexpr int kElementBytes = 1, kPairs = 2;
   MOTE_INLINE static void load(const std::byte* line, Pairs16* pairs) { load_pairs_i4(line, pairs[0], pairs[1]); }
 };
 
 // Exact sums of products over lines [first_line, end_line) of a block, which are one group of 32 elements.
-template <typename Keys, Reading kReading, int kRows, int kBlocks>
+template <typename Keys, Reading kReading, bool kFetchesNext, int kRows, int kBlocks>
 MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyBlocks& blocks, int64_t first_line,
                            int64_t end_line, I32x16 (&sums)[kRows][kBlocks]) {
 #pragma GCC unroll 8
@@ -92,6 +94,7 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyB
     for (int b = 0; b < kBlocks; ++b) {
       Keys::load(blocks.keys[b] + 32 * line, keys[b]);
       if (fetches(kReading, kRows)) blocks.fetch(b, line);
+      if (kFetchesNext && line % 2 == 0) fetch_far(blocks.next_keys[b] + 32 * line);
     }
 #pragma GCC unroll 2
     for (int p = 0; p < Keys::kPairs; ++p) {
@@ -105,7 +108,7 @@ MOTE_INLINE void dot_group(const int16_t* codes, int64_t code_stride, const KeyB
   }
 }
 
-template <typename Keys, Reading kReading, int kRows, int kBlocks>
+template <typename Keys, Reading kReading, bool kFetchesNext, int kRows, int kBlocks>
 MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row, const KeyBlocks& blocks,
                              float* scores) {
   constexpr int64_t kLineElements = 2 * Keys::kPairs;
@@ -116,8 +119,8 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
     constexpr int64_t kGroupLines = kKvGroup / kLineElements;
     const int64_t end_line = (group + 1) * kGroupLines < lines ? (group + 1) * kGroupLines : lines;
     I32x16 sums[kRows][kBlocks];
-    dot_group<Keys, kReading, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks, group * kGroupLines,
-                                              end_line, sums);
+    dot_group<Keys, kReading, kFetchesNext, kRows, kBlocks>(tile.codes + row * code_stride, code_stride, blocks,
+                                                            group * kGroupLines, end_line, sums);
 #pragma GCC unroll 8
     for (int b = 0; b < kBlocks; ++b) {
       const F32x16 key_scales = load_f32(reinterpret_cast<const float*>(blocks.keys[b] + 32 * lines) + 16 * group);
@@ -125,6 +128,7 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
         blocks.fetch(b, lines + 2 * group);
         blocks.fetch(b, lines + 2 * group + 1);
       }
+      if (kFetchesNext) fetch_far(blocks.next_keys[b] + 32 * lines + 64 * group);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         float* to = scores + r * kSplitLanes + 16 * b;
@@ -151,14 +155,29 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
     const int64_t next = blocks.index[blocks.count - 1] + 1 + b - blocks.count;
     keys[b] = head.has_block(next) ? head.key_block(next) : keys[b - 1];
   }
-  const auto run = [&]<int kRows, int kBlocks>(Constant<kRows>, Constant<kBlocks>, int row,
-                                               int block) MOTE_INLINE_LAMBDA {
-    float* scores = tile.scores + row * kSplitLanes + 16 * block;
-    const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};
+  const auto fetches = [](int rows) { return fetches_next(kReading, rows, Keys::kElementBytes); };
+  const bool has_next = fetches(tile.rows) && head.has_block(blocks.after(0));
+  const std::byte* next[kSplitBlocks];
+  for (int b = 0; has_next && b < blocks.count; ++b)
+    next[b] = head.has_block(blocks.after(b)) ? head.key_block(blocks.after(b)) : keys[b];
+  const auto score = [&]<int kFetchesNext, int kRows, int kBlocks>(Constant<kFetchesNext>, Constant<kRows>,
+                                                                   Constant<kBlocks>, int row,
+                                                                   const KeyBlocks& these) MOTE_INLINE_LAMBDA {
+    float* scores = tile.scores + row * kSplitLanes + 16 * (these.keys - keys);
     if constexpr (kCodes) {
-      score_codes<Keys, kReading, kRows, kBlocks>(head, tile, row, these, scores);
+      score_codes<Keys, kReading, kFetchesNext != 0, kRows, kBlocks>(head, tile, row, these, scores);
     } else {
-      score_floats<Keys, kReading, kRows, kBlocks>(head, tile, row, these, scores);
+      score_floats<Keys, kReading, kFetchesNext != 0, kRows, kBlocks>(head, tile, row, these, scores);
+    }
+  };
+  const auto run = [&]<int kRows, int kBlocks>(Constant<kRows> rows, Constant<kBlocks> at_once, int row,
+                                               int block) MOTE_INLINE_LAMBDA {
+    if (fetches(kRows) && has_next) {
+      const KeyBlocks these = {keys + block, next + block, values + block, head.key_block_bytes};
+      score(Constant<true>(), rows, at_once, row, these);
+    } else {
+      const KeyBlocks these = {keys + block, keys + block + kAhead, values + block, head.key_block_bytes};
+      score(Constant<false>(), rows, at_once, row, these);
     }
   };
   // Few queries take all blocks in one pass; many take as many at a time as stay in the nearest cache.

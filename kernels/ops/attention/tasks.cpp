@@ -198,7 +198,7 @@ class Attention {
     clear(work.sums, work.tile.rows, shape_.width());
     const SplitRange range = range_of(work.tile);
     for (int64_t i = 0; i < range.count; ++i) {
-      attend(unit, range, range.split(i), work.tile, work.part);
+      attend(unit, range, range.split(i), i > 0, work.tile, work.part);
       params_.kernel->fold(work.sums, work.part, work.tile.rows, shape_.width());
     }
     store_outputs(unit, work.sums);
@@ -262,8 +262,11 @@ class Attention {
     return SplitRange(cache_, params_.window, *lowest, std::min(last_, rule_.last_seen(*highest)));
   }
 
-  void attend(int64_t unit, const SplitRange& range, int64_t split, QueryTile& tile, const SoftmaxSums& result) const {
-    params_.kernel->attend(head(unit / shape_.tiles()), find_blocks(cache_, range, split), rule_, tile, result);
+  void attend(int64_t unit, const SplitRange& range, int64_t split, bool follows, QueryTile& tile,
+              const SoftmaxSums& result) const {
+    SplitBlocks blocks = find_blocks(cache_, range, split);
+    blocks.follows = follows;
+    params_.kernel->attend(head(unit / shape_.tiles()), blocks, rule_, tile, result);
   }
 
   // The learned logit of a head joins the denominator only.
@@ -312,8 +315,8 @@ class Attention {
           const int64_t unit = task / count, index = task % count, split = range.split(done + index);
           if (appends) append(unit, split * kSplitPositions, (split + 1) * kSplitPositions, work);
           if (loaded != unit) load_queries(unit, work.tile);
+          attend(unit, range, split, loaded == unit, work.tile, nth(parts, unit * at_once + index));
           loaded = unit;
-          attend(unit, range, split, work.tile, nth(parts, unit * at_once + index));
           if (std::atomic_ref(left[unit]).fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
           for (int64_t i = 0; i < count; ++i) {
             params_.kernel->fold(nth(sums, unit), nth(parts, unit * at_once + i), work.tile.rows, shape_.width());

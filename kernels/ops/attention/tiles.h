@@ -26,6 +26,14 @@ constexpr bool reads_in_order(Reading reading, int rows) {
   return waits_for_memory(rows) && reading == Reading::kInOrder;
 }
 
+// In order, few queries spend as long with elements of less than 32 bits as they wait for them: meanwhile they fetch
+// the next split into a cache that holds it, which the nearest does not. float32 is read as fast as hardware fetches
+// it.
+constexpr bool fetches_next(Reading reading, int rows, int element_bytes) {
+  return reading == Reading::kInOrder && rows <= kFewRows && element_bytes < 4;
+}
+MOTE_INLINE void fetch_far(const std::byte* line) { __builtin_prefetch(line, 0, 2); }
+
 // Reads a byte of each line, in order, so that what jumps between them later finds them in a cache.
 MOTE_INLINE void touch(const std::byte* from, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += 64) (void)*reinterpret_cast<const volatile unsigned char*>(from + at);

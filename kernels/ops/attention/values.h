@@ -19,6 +19,7 @@ struct Float16Values {
 // Some blocks that the queries of a tile see alike.
 struct ValueBlocks {
   const std::byte* const* blocks;  // already at the first column
+  const std::byte* const* next;    // the same place in the blocks of the next split, to be fetched; nullptr: none is
   const float* weights;            // of the first query and block
   int count;
   uint32_t visible;
@@ -40,7 +41,11 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
       if (!kAll && (from.visible >> slot & 1) == 0) continue;
       F32x16 x[kColumns];
 #pragma GCC unroll 8
-      for (int c = 0; c < kColumns; ++c) x[c] = Values::load(value + 16 * c * Values::kElementBytes);
+      for (int c = 0; c < kColumns; ++c) {
+        const int64_t at = 16 * c * Values::kElementBytes;
+        x[c] = Values::load(value + at);
+        if (at % 64 == 0 && from.next != nullptr) fetch_far(from.next[b] + slot * row_bytes + at);
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const F32x16 weight = splat(weights[r * kSplitLanes + slot]);
@@ -56,10 +61,10 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
   }
 }
 
-// Rows [row, end) see `count` blocks alike.
+// Rows [row, end) see `count` blocks alike. next: to be fetched meanwhile; nullptr: none are
 template <typename Values, Reading kReading, bool kAll>
-void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values, int block,
-                int count, float* sums) {
+void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values,
+                const std::byte* const* next, int block, int count, float* sums) {
   const int64_t width = padded_width(head.value_head_dim);
   const uint32_t visible = tile.visible[row * kSplitBlocks + block];
   for_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int first) MOTE_INLINE_LAMBDA {
@@ -67,10 +72,17 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
     const float* weights = tile.scores + first * kSplitLanes + 16 * block;
     const int columns = static_cast<int>(width / 16);
     for_tiles<kColumns>(0, columns, [&]<int kCount>(Constant<kCount>, int column) MOTE_INLINE_LAMBDA {
-      const std::byte* at[kSplitBlocks];
+      const std::byte *at[kSplitBlocks], *after[kSplitBlocks];
       for (int b = 0; b < count; ++b) at[b] = values[block + b] + 16 * column * Values::kElementBytes;
-      add_values<Values, kRows, kCount, kAll>({at, weights, count, visible}, width * Values::kElementBytes,
-                                              sums + first * width + 16 * column, width);
+      float* to = sums + first * width + 16 * column;
+      if (kAll && fetches_next(kReading, kRows, Values::kElementBytes) && next != nullptr) {
+        for (int b = 0; b < count; ++b) after[b] = next[block + b] + 16 * column * Values::kElementBytes;
+        add_values<Values, kRows, kCount, kAll>({at, after, weights, count, visible}, width * Values::kElementBytes, to,
+                                                width);
+      } else {
+        add_values<Values, kRows, kCount, kAll>({at, nullptr, weights, count, visible}, width * Values::kElementBytes,
+                                                to, width);
+      }
     });
   });
 }
@@ -79,14 +91,19 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
 // runs of rows that see the same slots of it.
 template <typename Values, Reading kReading>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
-  const std::byte* values[kSplitBlocks];
-  for (int b = 0; b < blocks.count; ++b) values[b] = head.value_block(blocks.index[b]);
+  const std::byte *values[kSplitBlocks], *next[kSplitBlocks];
+  const bool has_next = fetches_next(kReading, tile.rows, Values::kElementBytes) && head.has_block(blocks.after(0));
+  for (int b = 0; b < blocks.count; ++b) {
+    values[b] = head.value_block(blocks.index[b]);
+    next[b] = head.has_block(blocks.after(b)) ? head.value_block(blocks.after(b)) : values[b];
+  }
   const int most = reads_in_order(kReading, tile.rows) ? 1 : 4;
   for (int block = 0; block < blocks.count;) {
     int count = 0;
     while (count < most && block + count < blocks.count && tile.full[block + count]) ++count;
     if (count > 0) {
-      add_blocks<Values, kReading, true>(head, tile, 0, tile.rows, values, block, count, sums);
+      add_blocks<Values, kReading, true>(head, tile, 0, tile.rows, values, has_next ? next : nullptr, block, count,
+                                         sums);
       block += count;
       continue;
     }
@@ -94,7 +111,7 @@ void add_float_values(const KvHead& head, const SplitBlocks& blocks, const Query
     for (int row = 0, end = 0; row < tile.rows; row = end) {
       while (end < tile.rows && visible[end * kSplitBlocks] == visible[row * kSplitBlocks]) ++end;
       if (visible[row * kSplitBlocks] != 0)
-        add_blocks<Values, kReading, false>(head, tile, row, end, values, block, 1, sums);
+        add_blocks<Values, kReading, false>(head, tile, row, end, values, nullptr, block, 1, sums);
     }
     ++block;
   }
@@ -102,12 +119,12 @@ void add_float_values(const KvHead& head, const SplitBlocks& blocks, const Query
 
 // 32 bytes are a pair (int8) or two pairs (int4) of slots, 16 columns each.
 struct Int8Values {
-  static constexpr int kPairs = 1;
+  static constexpr int kElementBytes = 1, kPairs = 1;
   static constexpr bool kSignedScales = false;
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { pairs[0] = load_pairs_i8(from); }
 };
 struct Int4Values {
-  static constexpr int kPairs = 2;
+  static constexpr int kElementBytes = 1, kPairs = 2;
   static constexpr bool kSignedScales = true;
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
@@ -163,9 +180,10 @@ MOTE_INLINE void scale_weights(const std::byte* const* scales, int count, bool s
   }
 }
 
+// next: the same place in the blocks of the next split, of which each line is fetched; nullptr: none is
 template <typename Values, int kRows, int kColumns>
-MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const QueryTile& tile, int row,
-                            int64_t line_bytes, float* to, int64_t width) {
+MOTE_INLINE void dot_values(const std::byte* const* codes, const std::byte* const* next, int count,
+                            const QueryTile& tile, int row, int64_t line_bytes, float* to, int64_t width) {
   constexpr int kLines = kKvBlockSlots / 2 / Values::kPairs;
   I32x16 sums[kRows][kColumns];
 #pragma GCC unroll 8
@@ -177,6 +195,7 @@ MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const Quer
     const std::byte* from = codes[b];
     const int16_t* weights = tile.scaled + row * kSplitLanes + 16 * b;
     for (int line = 0; line < kLines; ++line, from += line_bytes, weights += 2 * Values::kPairs) {
+      if (next != nullptr) fetch_far(next[b] + line * line_bytes);
       Pairs16 x[kColumns][Values::kPairs];
 #pragma GCC unroll 8
       for (int c = 0; c < kColumns; ++c) Values::load(from + 32 * c, x[c]);
@@ -199,29 +218,40 @@ MOTE_INLINE void dot_values(const std::byte* const* codes, int count, const Quer
   }
 }
 
-template <typename Values>
+template <typename Values, Reading kReading>
 void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
   constexpr int64_t kLines = kKvBlockSlots / 2 / Values::kPairs;
   const int64_t width = padded_width(head.value_head_dim);
   const std::byte* codes[kSplitBlocks];
   const std::byte* scales[kSplitBlocks];
+  const std::byte* next[kSplitBlocks];
+  const bool has_next = fetches_next(kReading, tile.rows, Values::kElementBytes) && head.has_block(blocks.after(0));
   bool see_all = true;
   for (int b = 0; b < blocks.count; ++b) {
     codes[b] = head.value_block(blocks.index[b]);
+    next[b] = head.has_block(blocks.after(b)) ? head.value_block(blocks.after(b)) : codes[b];
     see_all = see_all && tile.full[b];
   }
   quantize_weights(blocks.count, tile);
   for (int64_t column = 0; column < width; column += kKvGroup) {
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
-    for (int b = 0; b < blocks.count; ++b) scales[b] = codes[b] + kLines * line_bytes;
+    for (int b = 0; b < blocks.count; ++b) {
+      scales[b] = codes[b] + kLines * line_bytes;
+      if (has_next) fetch_far(next[b] + kLines * line_bytes);
+    }
     scale_weights<Values::kSignedScales>(scales, blocks.count, see_all, tile);
     for_tiles<kMostRows>(0, tile.rows, [&]<int kRows>(Constant<kRows>, int row) MOTE_INLINE_LAMBDA {
       constexpr int kColumns = beside(kRows, 2);
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
-        const std::byte* from[kSplitBlocks];
+        const std::byte *from[kSplitBlocks], *after[kSplitBlocks];
         for (int b = 0; b < blocks.count; ++b) from[b] = codes[b] + 2 * at;
-        dot_values<Values, kRows, kCount>(from, blocks.count, tile, row, line_bytes, sums + row * width + column + at,
-                                          width);
+        for (int b = 0; b < blocks.count; ++b) after[b] = next[b] + 2 * at;
+        float* to = sums + row * width + column + at;
+        if (fetches_next(kReading, kRows, Values::kElementBytes) && has_next) {
+          dot_values<Values, kRows, kCount>(from, after, blocks.count, tile, row, line_bytes, to, width);
+        } else {
+          dot_values<Values, kRows, kCount>(from, nullptr, blocks.count, tile, row, line_bytes, to, width);
+        }
       };
       if (kColumns == 2 && line_bytes == 64) {
         run(Constant<2>(), 0);
@@ -229,7 +259,10 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
         for (int64_t at = 0; at < line_bytes / 2; at += 16) run(Constant<1>(), at);
       }
     });
-    for (int b = 0; b < blocks.count; ++b) codes[b] = scales[b] + 64;
+    for (int b = 0; b < blocks.count; ++b) {
+      codes[b] = scales[b] + 64;
+      next[b] += kLines * line_bytes + 64;
+    }
   }
 }
 
