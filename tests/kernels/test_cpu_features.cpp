@@ -7,9 +7,8 @@
 namespace mote::test {
 namespace {
 
-constexpr CpuFeatures kX86 =
-    CpuFeatures(CpuFeature::kAvx2) | CpuFeature::kAvxVnni | CpuFeature::kAvx512 | CpuFeature::kAvx512Vnni |
-    CpuFeature::kAmx;
+constexpr CpuFeatures kX86 = CpuFeatures(CpuFeature::kAvx2) | CpuFeature::kAvxVnni | CpuFeature::kAvx512 |
+                             CpuFeature::kAvx512Vnni | CpuFeature::kAmx;
 constexpr CpuFeatures kArm = CpuFeatures(CpuFeature::kDotprod) | CpuFeature::kI8mm | CpuFeature::kSme;
 
 TEST(CpuFeatures, names_are_read_and_printed) {
@@ -44,9 +43,9 @@ TEST(CpuFeatures, detected_ones_belong_to_this_architecture_and_imply_the_smalle
 #if defined(__x86_64__)
   EXPECT_EQ(0u, (found & kArm).bits);
   EXPECT_EQ(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), found.has_all(CpuFeature::kAvx2));
-  EXPECT_EQ(__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                __builtin_cpu_supports("avx512vl"),
-            found.has_all(CpuFeature::kAvx512));
+  EXPECT_EQ(
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"),
+      found.has_all(CpuFeature::kAvx512));
   EXPECT_EQ(__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"),
             found.has_all(CpuFeature::kAvx512Vnni));
 #elif defined(__aarch64__)

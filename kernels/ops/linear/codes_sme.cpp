@@ -8,12 +8,9 @@ namespace {
 
 constexpr int kMinTokens = kTokenBlock;  // for fewer, some of an instruction's 16 x 16 sums are of no use
 
-// sums[2 b + p][t][r] = the products of token t of block b with row r of panel p, where codes and panels are
-// [quads][16] [4] and quads are even. In assembly, since compilers have had intrinsics only since gcc 14 and clang 18.
-// What a caller left dormant in the array is first stored where it said (AAPCS64, lazy saving of ZA; S3_3_C13_C0_5 is
+// Stores what a caller left dormant in the array where that one said (AAPCS64, lazy saving of ZA; S3_3_C13_C0_5 is
 // TPIDR2_EL0).
-void multiply_array(const std::byte* panel0, const std::byte* panel1, const int8_t* codes0, const int8_t* codes1,
-                    int64_t quads, int32_t* sums) {
+MOTE_INLINE void save_dormant_array() {
   asm volatile(
       R"(.arch_extension sme
         mrs x9, S3_3_C13_C0_5
@@ -31,11 +28,23 @@ void multiply_array(const std::byte* panel0, const std::byte* panel1, const int8
         b 1b
       2:
         msr S3_3_C13_C0_5, xzr
-      3:
+      3:)"
+      :
+      :
+      : "x9", "x10", "x11", "x12", "cc", "memory");
+}
+
+// sums[2 b + p][t][r] = the products of token t of block b with row r of panel p, where codes and panels are
+// [quads][16] [4] and quads are even. In assembly, since compilers have had intrinsics only since gcc 14 and clang 18.
+void multiply_array(const std::byte* panel0, const std::byte* panel1, const int8_t* codes0, const int8_t* codes1,
+                    int64_t quads, int32_t* sums) {
+  save_dormant_array();
+  asm volatile(
+      R"(.arch_extension sme
         smstart
         ptrue p0.b
         zero {za}
-      4:
+      1:
       .irp i, 0, 1
         ld1b {z\i\().b}, p0/z, [%[codes0], #\i, mul vl]
         ld1b {z1\i\().b}, p0/z, [%[codes1], #\i, mul vl]
@@ -53,12 +62,12 @@ void multiply_array(const std::byte* panel0, const std::byte* panel1, const int8
         add %[panel0], %[panel0], #128
         add %[panel1], %[panel1], #128
         subs %[quads], %[quads], #2
-        b.gt 4b
+        b.gt 1b
         add x9, %[sums], #1024
         add x10, %[sums], #2048
         add x11, %[sums], #3072
         mov w12, #0
-      5:
+      2:
         st1w {za0h.s[w12, #0]}, p0, [%[sums]]
         st1w {za1h.s[w12, #0]}, p0, [x9]
         st1w {za2h.s[w12, #0]}, p0, [x10]
@@ -69,7 +78,7 @@ void multiply_array(const std::byte* panel0, const std::byte* panel1, const int8
         add x11, x11, #64
         add w12, w12, #1
         cmp w12, #16
-        b.lt 5b
+        b.lt 2b
         smstop)"
       : [panel0] "+r"(panel0), [panel1] "+r"(panel1), [codes0] "+r"(codes0), [codes1] "+r"(codes1), [quads] "+r"(quads),
         [sums] "+r"(sums)
