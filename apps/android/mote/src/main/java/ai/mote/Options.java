@@ -22,7 +22,7 @@ public final class Options {
 
     private Options(Map<String, Object> values, Grammar grammar, PrefixCache prefixCache) {
         this.values = values;
-        this.json = Json.of(values);
+        this.json = JsonText.of(values);
         this.grammar = grammar;
         this.prefixCache = prefixCache;
     }

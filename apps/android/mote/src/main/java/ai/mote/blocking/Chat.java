@@ -2,7 +2,7 @@ package ai.mote.blocking;
 
 import ai.mote.CancelCheck;
 import ai.mote.ChatStatistics;
-import ai.mote.Json;
+import ai.mote.JsonText;
 import ai.mote.Options;
 import ai.mote.StateException;
 import ai.mote.TemplateException;
@@ -134,7 +134,7 @@ public final class Chat extends Handle {
         Map<String, String> message = new LinkedHashMap<>();
         message.put("role", role);
         message.put("content", content);
-        return Json.of(message);
+        return JsonText.of(message);
     }
 
     private native void set(int field, String text);

@@ -44,8 +44,8 @@ public final class ChatTurn extends Handle {
         }
     }
 
-    /** What was written is the chat's, unless either is closed. */
-    private void takeReply() {
+    /** Ends the turn: what was written is the chat's, unless either is closed. */
+    public void takeReply() {
         if (!isClosed() && !chat.isClosed()) {
             stop();
             chat.takeReply(this);

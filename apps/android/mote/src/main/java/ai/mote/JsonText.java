@@ -4,16 +4,16 @@ import java.lang.reflect.Array;
 import java.util.Map;
 
 /** Values of JSON types as JSON: null, text, booleans, finite numbers, maps by text, iterables and arrays. */
-public final class Json {
+public final class JsonText {
     private final StringBuilder out = new StringBuilder();
 
-    private Json() {}
+    private JsonText() {}
 
     /** Errors: IllegalArgumentException for a value that JSON has not. */
     public static String of(Object value) {
-        Json json = new Json();
-        json.add(value);
-        return json.out.toString();
+        JsonText text = new JsonText();
+        text.add(value);
+        return text.out.toString();
     }
 
     private void add(Object value) {

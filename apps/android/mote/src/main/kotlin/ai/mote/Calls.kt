@@ -1,0 +1,88 @@
+package ai.mote
+
+import ai.mote.blocking.Handle
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.CoroutineStart
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.awaitCancellation
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.coroutineScope
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.FlowCollector
+import kotlinx.coroutines.flow.buffer
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.flowOn
+import kotlinx.coroutines.job
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
+
+/** Runs a blocking call off the caller's thread. Where the coroutine is cancelled meanwhile, `cancel` comes at once. */
+internal suspend fun <T> call(cancel: () -> Unit, block: () -> T): T =
+    withContext(Dispatchers.IO) { cancelling(cancel) { block() } }
+
+/** The same for what gives a handle, which is closed if nobody takes it. */
+internal suspend fun <T : Handle> opened(cancel: () -> Unit = {}, block: (CancelCheck) -> T): T {
+    var handle: T? = null
+    try {
+        return withContext(Dispatchers.IO) {
+            val job = coroutineContext.job
+            cancelling(cancel) { block { !job.isActive }.also { handle = it } }
+        }
+    } catch (error: Throwable) {
+        handle?.close()
+        throw error
+    }
+}
+
+/** A flow of what a handle gives step by step, at most one step ahead of who collects it. */
+internal fun <H : Handle, T> steps(
+    open: (CancelCheck) -> H,
+    cancel: (H) -> Unit,
+    run: suspend FlowCollector<T>.(H) -> Unit,
+): Flow<T> = flow {
+    val job = currentCoroutineContext().job
+    cancelling({}) { open { !job.isActive } }.use { handle ->
+        cancelling({ cancel(handle) }) { run(handle) }
+    }
+}.buffer(Channel.RENDEZVOUS).flowOn(Dispatchers.IO)
+
+/** Calls `cancel` if the coroutine is cancelled while `block` runs, never after it. */
+private suspend fun <T> cancelling(cancel: () -> Unit, block: suspend CoroutineScope.() -> T): T = coroutineScope {
+    val watch = Watch(cancel)
+    val watcher = launch(Dispatchers.Unconfined, CoroutineStart.UNDISPATCHED) {
+        try {
+            awaitCancellation()
+        } finally {
+            watch.cancel()
+        }
+    }
+    try {
+        block()
+    } catch (error: CancelledException) {
+        ensureActive() // a cancelled coroutine ends as such
+        throw error
+    } finally {
+        watch.end()
+        watcher.cancel()
+    }
+}
+
+private class Watch(private val cancelCall: () -> Unit) {
+    private var isOver = false
+
+    @Synchronized
+    fun cancel() {
+        try {
+            if (!isOver) cancelCall()
+        } catch (_: IllegalStateException) {
+            // It was closed, which has ended it.
+        }
+    }
+
+    @Synchronized
+    fun end() {
+        isOver = true
+    }
+}

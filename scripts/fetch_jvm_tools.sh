@@ -1,0 +1,38 @@
+#!/bin/sh
+# Fetches what Kotlin is compiled with into a folder: the compiler with coroutines, from npm, and kotlinx.serialization, from a
+# package on PyPI that has it.
+#   PYTHON=python3 scripts/fetch_jvm_tools.sh FOLDER
+set -eu
+
+kotlin=2.4.20
+kotlin_sha256=c23dab400d7ce5ea8b6c909947c0ca5454189e4bb1108695b5f464500e5e950f
+jupyter=0.19.0.944
+jupyter_sha256=dc654a426a28e6621aeb0bd7772d268a9a877aabae4a17b73383752a416281a3
+
+folder="$(mkdir -p "$1" && cd "$1" && pwd)"
+python="${PYTHON:-python3}"
+
+check() {
+  found="$(sha256sum "$1" | cut -d' ' -f1)"
+  if [ "$found" != "$2" ]; then
+    echo "$1: has the SHA-256 $found: must have $2" >&2
+    exit 1
+  fi
+}
+
+cd "$folder"
+npm pack --silent "kotlin-compiler@$kotlin" >/dev/null
+check "kotlin-compiler-$kotlin.tgz" "$kotlin_sha256"
+rm -rf kotlinc
+mkdir kotlinc
+tar -xzf "kotlin-compiler-$kotlin.tgz" -C kotlinc --strip-components=1
+rm "kotlin-compiler-$kotlin.tgz"
+
+"$python" -m pip download --disable-pip-version-check -qq --no-deps --only-binary :all: -d . "kotlin-jupyter-kernel==$jupyter"
+wheel="kotlin_jupyter_kernel-$jupyter-py3-none-any.whl"
+check "$wheel" "$jupyter_sha256"
+for part in core json; do
+  unzip -q -o -j "$wheel" "run_kotlin_kernel/jars/kotlinx-serialization-$part-jvm-*.jar" -d .
+  mv kotlinx-serialization-"$part"-jvm-*.jar "kotlinx-serialization-$part.jar"
+done
+rm "$wheel"
