@@ -78,8 +78,9 @@ public final class JsonText {
         out.append('"');
         for (int i = 0; i < text.length(); i++) {
             char c = text.charAt(i);
-            if (c == '"' || c == '\\') {
-                out.append('\\').append(c);
+            int escape = "\n\r\t\"\\".indexOf(c);
+            if (escape >= 0) {
+                out.append('\\').append("nrt\"\\".charAt(escape));
             } else if (c < ' ') {
                 out.append(String.format("\\u%04x", (int) c));
             } else {

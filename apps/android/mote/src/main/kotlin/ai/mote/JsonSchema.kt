@@ -20,9 +20,9 @@ public fun jsonSchema(descriptor: SerialDescriptor): Map<String, Any?> {
 
 @OptIn(ExperimentalSerializationApi::class)
 private class Schemas {
-    /** By number, since names of classes may hold what a reference has to escape. */
     val definitions = LinkedHashMap<String, Map<String, Any?>>()
-    private val names = HashMap<String, String>()
+    private val open = HashSet<String>()
+    private val recursive = LinkedHashMap<String, String>()
 
     fun of(descriptor: SerialDescriptor): Map<String, Any?> {
         val schema = ofValue(descriptor)
@@ -62,18 +62,18 @@ private class Schemas {
         return mapOf("type" to "object", "additionalProperties" to of(descriptor.getElementDescriptor(1)))
     }
 
-    /** A reference, so that a class may hold itself. */
+    /** In its place, or once for all places if it holds itself. */
     private fun defined(descriptor: SerialDescriptor, schema: () -> Map<String, Any?>): Map<String, Any?> {
-        val name = names.getOrPut(descriptor.serialName.removeSuffix("?")) {
-            val new = "t${names.size}"
-            definitions[new] = emptyMap()
-            new
+        val name = descriptor.serialName.removeSuffix("?")
+        if (!open.add(name)) {
+            // By number, since names of classes may have what a reference has to escape.
+            return mapOf("\$ref" to "#/\$defs/${recursive.getOrPut(name) { "t${recursive.size}" }}")
         }
-        if (definitions[name] == emptyMap<String, Any?>()) {
-            definitions[name] = mapOf("title" to descriptor.serialName)
-            definitions[name] = schema()
-        }
-        return mapOf("\$ref" to "#/\$defs/$name")
+        val made = schema()
+        open.remove(name)
+        val key = recursive[name] ?: return made
+        definitions[key] = made
+        return mapOf("\$ref" to "#/\$defs/$key")
     }
 
     /** discriminator: the name that a subclass of a sealed class goes by; null: it is no such */

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Tests the library for Java and Kotlin: JUnit on the jar of build_jvm.sh, every call of JNI checked.
+#   scripts/test_jvm.sh MODEL.mote [JAVA_OPTION ...]     -Dmote.sequences=10000: as many random lifecycles
+set -eu
+
+model="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
+shift
+cd "$(dirname "$0")/.."
+tools=build/jvm-tools
+lib=$tools/kotlinc/lib
+tests=apps/android/mote/src/test
+classes=build/jvm/test-classes
+junit=""
+for name in junit-jupiter-api junit-jupiter-engine junit-platform-commons junit-platform-engine junit-platform-launcher \
+  junit-platform-console junit-platform-reporting opentest4j opentest4j-reporting-events opentest4j-reporting-schema apiguardian-api \
+  picocli univocity-parsers; do
+  junit="$junit:${JUNIT:-/usr/share/java}/$name.jar"
+done
+runtime="$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar"
+path="build/jvm/mote-jvm.jar:$runtime:$lib/kotlin-test.jar$junit"
+
+rm -rf "$classes"
+mkdir -p "$classes"
+# Java alone, without Kotlin's library.
+javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "build/jvm/mote-jvm.jar$junit" -d "$classes" $(find $tests/java -name '*.java')
+bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -jvm-target 17 -cp "$classes:$path" \
+  -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin
+
+log=build/jvm/test.log
+status=0
+java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" --add-opens java.base/java.io=ALL-UNNAMED \
+  -cp "$classes:$path" org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary \
+  --scan-classpath "$classes" --include-classname '.*' >"$log" 2>&1 || status=$?
+if grep -q 'WARNING in native method\|FATAL ERROR in native method' "$log"; then
+  echo "JNI was used wrongly" >&2
+  status=1
+fi
+if [ $status != 0 ]; then cat "$log" >&2; else tail -4 "$log"; fi
+exit $status
