@@ -14,7 +14,7 @@ jlong add(JNIEnv* env, jobject self, jobject session, jintArray ids, jobject opt
     const std::vector<int32_t> given = ints_of(env, ids, "ids");
     const Options of_text(env, MOTE_SCOPE_GENERATION, options);
     int64_t sequence = -1;
-    check(env, self, [&](mote_error* error) {
+    check(env, {self, session}, [&](mote_error* error) {
       return mote_batch_add(batch, continued, given.data(), given.size(), of_text.get(), &sequence, error);
     });
     return jlong{sequence};
@@ -28,7 +28,7 @@ jlong add_fork(JNIEnv* env, jobject self, jobject session, jintArray ids, jobjec
     const std::vector<int32_t> given = ints_of(env, ids, "ids");
     const Options of_text(env, MOTE_SCOPE_GENERATION, options);
     int64_t sequence = -1;
-    check(env, self, [&](mote_error* error) {
+    check(env, {self, session}, [&](mote_error* error) {
       return mote_batch_add_fork(batch, forked, given.data(), given.size(), of_text.get(), &sequence, error);
     });
     return jlong{sequence};

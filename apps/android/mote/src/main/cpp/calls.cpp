@@ -39,10 +39,11 @@ jthrowable exception_of(JNIEnv* env, const mote_error& error) {
   return static_cast<jthrowable>(checked(env, exception));
 }
 
-void throw_error(JNIEnv* env, jobject self, const mote_error& error) {
-  const bool may_be_closed = error.code == MOTE_ERROR_INVALID_ARGUMENT && self != nullptr &&
-                             env->IsInstanceOf(self, classes().handle) == JNI_TRUE;
-  if (may_be_closed && env->GetLongField(self, classes().handle_number) == 0) throw_closed(env, self);
+void throw_error(JNIEnv* env, const Handles& handles, const mote_error& error) {
+  for (const jobject handle : handles.objects) {
+    if (error.code != MOTE_ERROR_INVALID_ARGUMENT || handle == nullptr) continue;
+    if (env->GetLongField(handle, classes().handle_number) == 0) throw_closed(env, handle);
+  }
   throw_object(env, exception_of(env, error));
 }
 

@@ -59,18 +59,24 @@ class Local {
 };
 
 [[noreturn]] void throw_null(JNIEnv* env, const char* what);
-// Errors of a call on `self`, which may be nullptr: IllegalStateException if it is a handle and closed by now.
-[[noreturn]] void throw_error(JNIEnv* env, jobject self, const mote_error& error);
+// The handles that a call of the C API is given; nullptr: fewer.
+struct Handles {
+  Handles(jobject self, jobject other = nullptr) : objects{self, other} {}
+  jobject objects[2];
+};
+
+// Errors of a call: IllegalStateException if one of its handles is closed by now.
+[[noreturn]] void throw_error(JNIEnv* env, const Handles& handles, const mote_error& error);
 // The exception of a code, not thrown.
 jthrowable exception_of(JNIEnv* env, const mote_error& error);
 
-// check(env, self, [&](mote_error* error) { return mote_...(..., error); })
+// check(env, handles, [&](mote_error* error) { return mote_...(..., error); })
 template <typename Call>
-void check(JNIEnv* env, jobject self, Call call) {
+void check(JNIEnv* env, const Handles& handles, Call call) {
   auto error = sized<mote_error>();
   const mote_error_code code = call(&error);
   if (env->ExceptionCheck()) throw Pending{};  // of a callback
-  if (code != MOTE_OK) throw_error(env, self, error);
+  if (code != MOTE_OK) throw_error(env, handles, error);
 }
 
 int64_t number_of(JNIEnv* env, jobject handle, const char* what);

@@ -8,11 +8,11 @@
 namespace mote::java {
 namespace {
 
-// call(chat, error)
+// call(chat, error)   other: a handle that it is given too
 template <typename Call>
-void check_chat(JNIEnv* env, jobject self, const Call& call) {
+void check_chat(JNIEnv* env, jobject self, const Call& call, jobject other = nullptr) {
   auto* chat = handle_of<mote_chat>(env, self);
-  check(env, self, [&](mote_error* error) { return call(chat, error); });
+  check(env, {self, other}, [&](mote_error* error) { return call(chat, error); });
 }
 
 void set(JNIEnv* env, jobject self, jint field, jstring text) {
@@ -108,12 +108,15 @@ jlong open_turn(JNIEnv* env, jobject self, jobject session, jobject options, job
     const Options of_reply(env, MOTE_SCOPE_GENERATION, options);
     const AskedWhile asked(env, self, cancel_check);
     std::unique_ptr<mote_chat_turn, Closer<mote_chat_turn_close>> owned;
-    check_chat(env, self, [&](mote_chat* chat, mote_error* error) {
-      mote_chat_turn* turn = nullptr;
-      const mote_error_code code = begin(chat, of_chat, of_reply.get(), &turn, error);
-      owned.reset(turn);
-      return code;
-    });
+    check_chat(
+        env, self,
+        [&](mote_chat* chat, mote_error* error) {
+          mote_chat_turn* turn = nullptr;
+          const mote_error_code code = begin(chat, of_chat, of_reply.get(), &turn, error);
+          owned.reset(turn);
+          return code;
+        },
+        session);
     return number_of(owned.release());
   });
 }
@@ -121,8 +124,9 @@ jlong open_turn(JNIEnv* env, jobject self, jobject session, jobject options, job
 void take_reply(JNIEnv* env, jobject self, jobject turn) {
   guarded(env, [&] {
     auto* of_chat = handle_of<mote_chat_turn>(env, turn, "turn");
-    check_chat(env, self,
-               [&](mote_chat* chat, mote_error* error) { return mote_chat_take_reply(chat, of_chat, error); });
+    check_chat(
+        env, self, [&](mote_chat* chat, mote_error* error) { return mote_chat_take_reply(chat, of_chat, error); },
+        turn);
   });
 }
 

@@ -8,11 +8,11 @@
 namespace mote::java {
 namespace {
 
-// call(session, error)
+// call(session, error)   other: a handle that it is given too
 template <typename Call>
-void check_session(JNIEnv* env, jobject self, const Call& call) {
+void check_session(JNIEnv* env, jobject self, const Call& call, jobject other = nullptr) {
   auto* session = handle_of<mote_session>(env, self);
-  check(env, self, [&](mote_error* error) { return call(session, error); });
+  check(env, {self, other}, [&](mote_error* error) { return call(session, error); });
 }
 
 // `count` numbers that call(session, numbers, error) writes.
@@ -162,18 +162,20 @@ void cancel(JNIEnv* env, jobject self) {
 void set_draft_model(JNIEnv* env, jobject self, jobject draft) {
   guarded(env, [&] {
     auto* model = handle_or_null<mote_model>(env, draft);
-    check_session(env, self, [&](mote_session* session, mote_error* error) {
-      return mote_session_set_draft_model(session, model, error);
-    });
+    check_session(
+        env, self,
+        [&](mote_session* session, mote_error* error) { return mote_session_set_draft_model(session, model, error); },
+        draft);
   });
 }
 
 void set_batch(JNIEnv* env, jobject self, jobject batch) {
   guarded(env, [&] {
     auto* of_batch = handle_or_null<mote_batch>(env, batch);
-    check_session(env, self, [&](mote_session* session, mote_error* error) {
-      return mote_session_set_batch(session, of_batch, error);
-    });
+    check_session(
+        env, self,
+        [&](mote_session* session, mote_error* error) { return mote_session_set_batch(session, of_batch, error); },
+        batch);
   });
 }
 

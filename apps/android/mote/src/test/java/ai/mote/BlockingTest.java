@@ -22,6 +22,7 @@ import ai.mote.blocking.Session;
 import java.io.File;
 import java.io.FileDescriptor;
 import java.io.FileInputStream;
+import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
@@ -30,6 +31,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -518,29 +520,30 @@ class BlockingTest {
         assertTrue(ai.mote.blocking.Forgotten.numOpen() <= before);
     }
 
-    // The machine's Java needs the signal itself, for files that it has mapped.
+    // Java has files of its own mapped, and needs the signal that their lost pages give.
     @Test
-    void pagesLostByOthersAreStillAnErrorOfJava() throws Exception {
+    void pagesThatJavaLosesAreStillAnErrorOfJava() throws Exception {
         Path file = folder.resolve("mapped");
         Files.write(file, new byte[1 << 16]);
-        try (FileChannel channel = FileChannel.open(file, java.nio.file.StandardOpenOption.READ,
-                java.nio.file.StandardOpenOption.WRITE)) {
-            MappedByteBuffer mapped = channel.map(FileChannel.MapMode.READ_ONLY, 0, 1 << 16);
-            channel.truncate(0);
-            assertTrue(isLost(mapped));
+        InternalError error = null;
+        // The error comes some instructions after the access, and may come again.
+        for (int i = 0; i < 10; i++) {
+            try {
+                touchLostPage(file);
+                Thread.sleep(1);
+            } catch (InternalError lost) {
+                error = lost;
+            }
         }
+        assertNotNull(error);
     }
 
-    // The error comes some instructions after the access.
-    private static boolean isLost(MappedByteBuffer mapped) throws InterruptedException {
-        try {
-            for (int i = 0; i < 100; i++) {
-                mapped.get(1 << 15);
-                Thread.sleep(1);
-            }
-            return false;
-        } catch (InternalError error) {
-            return true;
+    private static void touchLostPage(Path file) throws IOException {
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            channel.write(ByteBuffer.allocate(1 << 16), 0);
+            MappedByteBuffer mapped = channel.map(FileChannel.MapMode.READ_ONLY, 0, 1 << 16);
+            channel.truncate(0);
+            mapped.get(1 << 15);
         }
     }
 
