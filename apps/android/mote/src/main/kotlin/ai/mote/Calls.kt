@@ -5,7 +5,6 @@ import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.awaitCancellation
-import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
@@ -36,7 +35,10 @@ internal suspend fun <T : Handle> opened(cancel: () -> Unit = {}, block: (Cancel
     }
 }
 
-/** A flow of what a handle gives step by step, at most one step ahead of who collects it. */
+/** Steps that a slow collector may be behind, so that a fast one costs no change of threads a step. */
+private const val STEPS_AHEAD = 16
+
+/** A flow of what a handle gives step by step. */
 internal fun <H : Handle, T> steps(
     open: (CancelCheck) -> H,
     cancel: (H) -> Unit,
@@ -46,7 +48,7 @@ internal fun <H : Handle, T> steps(
     cancelling({}) { open { !job.isActive } }.use { handle ->
         cancelling({ cancel(handle) }) { run(handle) }
     }
-}.buffer(Channel.RENDEZVOUS).flowOn(Dispatchers.IO)
+}.buffer(STEPS_AHEAD).flowOn(Dispatchers.IO)
 
 /** Calls `cancel` if the coroutine is cancelled while `block` runs, never after it. */
 private suspend fun <T> cancelling(cancel: () -> Unit, block: suspend CoroutineScope.() -> T): T = coroutineScope {

@@ -21,7 +21,8 @@ public class Session internal constructor(
 
     /**
      * What the model writes after a prompt, whole characters at a time; where the session has tokens, it goes on from
-     * them. The flow is cold: the text begins when it is collected. onDone: told at the end, unless it is cancelled
+     * them. The flow is cold: the text begins when it is collected, and is at most 16 tokens ahead of who collects it.
+     * onDone: told at the end, unless it is cancelled
      */
     public fun generate(
         prompt: String,

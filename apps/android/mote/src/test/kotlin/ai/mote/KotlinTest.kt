@@ -122,11 +122,11 @@ class KotlinTest {
     }
 
     @Test
-    fun takingSomeOfAFlowLeavesTheSessionAtMostAPieceFurther() = test {
+    fun takingSomeOfAFlowLeavesTheSessionLittleFurther() = test {
         model.session().use { session ->
             val ids = model.tokenize(PROMPT)
-            assertEquals(3, session.pieces(ids, greedy).take(3).toList().size)
-            assertTrue(session.position <= ids.size + 5, "${session.position}")
+            assertEquals(3, session.pieces(ids, endless).take(3).toList().size)
+            assertTrue(session.position <= ids.size + 3 + 18, "${session.position}")
             assertFalse(session.generate("x", greedy).toList().isEmpty())
         }
     }
