@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 tools=build/jvm-tools
 lib=$tools/kotlinc/lib
 tests=apps/android/mote/src/test
+samples=apps/android/mote/src/samples
 classes=build/jvm/test-classes
 junit=""
 for name in junit-jupiter-api junit-jupiter-engine junit-platform-commons junit-platform-engine junit-platform-launcher \
@@ -23,8 +24,15 @@ rm -rf "$classes"
 mkdir -p "$classes"
 # Java alone, without Kotlin's library.
 javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "build/jvm/mote-jvm.jar$junit" -d "$classes" $(find $tests/java -name '*.java')
+javac -Xlint:all -Werror -cp build/jvm/mote-jvm.jar -d "$classes" $samples/*.java
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -jvm-target 17 -cp "$classes:$path" \
-  -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin
+  -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin $samples/*.kt
+
+scripts/jvm_api.sh >build/jvm/mote.api
+diff -u apps/android/mote/mote.api build/jvm/mote.api || {
+  echo "The API has changed. If that is meant: scripts/jvm_api.sh > apps/android/mote/mote.api" >&2
+  exit 1
+}
 
 log=build/jvm/test.log
 status=0
