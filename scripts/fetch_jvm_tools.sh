@@ -8,9 +8,14 @@ kotlin=2.4.20
 kotlin_sha256=c23dab400d7ce5ea8b6c909947c0ca5454189e4bb1108695b5f464500e5e950f
 jupyter=0.19.0.944
 jupyter_sha256=dc654a426a28e6621aeb0bd7772d268a9a877aabae4a17b73383752a416281a3
+serialization=1.9.0
 
-folder="$(mkdir -p "$1" && cd "$1" && pwd)"
 python="${PYTHON:-python3}"
+# shellcheck source=scripts/npm.sh
+. "$(dirname "$0")/npm.sh"
+folder="$1"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
 
 check() {
   found="$(sha256sum "$1" | cut -d' ' -f1)"
@@ -20,19 +25,18 @@ check() {
   fi
 }
 
-cd "$folder"
-npm pack --silent "kotlin-compiler@$kotlin" >/dev/null
-check "kotlin-compiler-$kotlin.tgz" "$kotlin_sha256"
-rm -rf kotlinc
-mkdir kotlinc
-tar -xzf "kotlin-compiler-$kotlin.tgz" -C kotlinc --strip-components=1
-rm "kotlin-compiler-$kotlin.tgz"
+npm pack --silent --pack-destination "$work" "kotlin-compiler@$kotlin" >/dev/null
+check "$work/kotlin-compiler-$kotlin.tgz" "$kotlin_sha256"
+"$python" -m pip download --disable-pip-version-check -qq --no-deps --only-binary :all: -d "$work" "kotlin-jupyter-kernel==$jupyter"
+check "$work/kotlin_jupyter_kernel-$jupyter-py3-none-any.whl" "$jupyter_sha256"
 
-"$python" -m pip download --disable-pip-version-check -qq --no-deps --only-binary :all: -d . "kotlin-jupyter-kernel==$jupyter"
-wheel="kotlin_jupyter_kernel-$jupyter-py3-none-any.whl"
-check "$wheel" "$jupyter_sha256"
+rm -rf "$folder"
+mkdir -p "$folder/kotlinc"
+tar -xzf "$work/kotlin-compiler-$kotlin.tgz" -C "$folder/kotlinc" --strip-components=1
+cd "$folder"
 for part in core json; do
-  unzip -q -o -j "$wheel" "run_kotlin_kernel/jars/kotlinx-serialization-$part-jvm-*.jar" -d .
-  mv kotlinx-serialization-"$part"-jvm-*.jar "kotlinx-serialization-$part.jar"
+  jar=run_kotlin_kernel/jars/kotlinx-serialization-$part-jvm-$serialization.jar
+  jar --extract --file "$work/kotlin_jupyter_kernel-$jupyter-py3-none-any.whl" "$jar"
+  mv "$jar" "kotlinx-serialization-$part.jar"
 done
-rm "$wheel"
+rm -r run_kotlin_kernel

@@ -13,7 +13,7 @@ PAGE = "docs/architecture.md"
 HEADER = "| room | what | may include |"
 # Folders whose folders are rooms: each needs a row. Elsewhere in these houses a row is a room with all that is in it.
 HOUSES = ("kernels", "kernels/ops", "kernels/vendor", "runner", "backends", "llm_export", "mote")
-TOPS = ("base", "kernels", "tokenizer", "runner", "backends", "llm_export", "llm_server", "mote")
+TOPS = ("base", "kernels", "tokenizer", "runner", "backends", "apps", "llm_export", "llm_server", "mote")
 # Where a Python package lies, if not in a folder of its name.
 PACKAGES = {
     "llm_export/backends": "backends",

@@ -3,7 +3,8 @@
 set -eu
 
 debian_packages="build-essential ccache cmake ninja-build pkg-config python3 python3-dev python3-venv
-flatbuffers-compiler libflatbuffers-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libcli11-dev libedit-dev libgtest-dev"
+flatbuffers-compiler libflatbuffers-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libcli11-dev libedit-dev libgtest-dev
+default-jdk-headless junit5"
 # The Arm kernels are tested on x86 under an emulator.
 if command -v dpkg >/dev/null 2>&1 && [ "$(dpkg --print-architecture)" = amd64 ]; then
   debian_packages="$debian_packages g++-aarch64-linux-gnu qemu-user"

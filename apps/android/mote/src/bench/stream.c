@@ -1,4 +1,5 @@
-/* stream MODEL RUNS: nanoseconds a token of a text that a grammar forces, so that the model does not run: the C API alone. */
+/* stream MODEL RUNS: nanoseconds a token of a text that a grammar forces, so that the model does not run: the C API
+ * alone. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
