@@ -31,9 +31,12 @@ bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -module-name mote -langua
   -cp "$classes:$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar" \
   -d "$classes" $sources/kotlin
 
+# The library is stored as it is: to inflate it takes longer than everything else before the first token.
 system="$(uname -s | sed 's/Linux/linux/; s/Darwin/macos/')"
 machine="$(uname -m | sed 's/arm64/aarch64/')"
-native="$classes/ai/mote/native/$system-$machine"
+native="build/jvm/native/ai/mote/native/$system-$machine"
+rm -rf build/jvm/native
 mkdir -p "$native"
 cp build/jvm/apps/android/mote/src/main/cpp/libmote.* "$native/"
 jar --create --file build/jvm/mote-jvm.jar -C "$classes" .
+jar --update --no-compress --file build/jvm/mote-jvm.jar -C build/jvm/native .

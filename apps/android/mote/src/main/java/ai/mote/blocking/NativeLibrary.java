@@ -2,9 +2,12 @@ package ai.mote.blocking;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
+import java.nio.file.Paths;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Locale;
 
 /**
@@ -48,18 +51,36 @@ public final class NativeLibrary {
         }
     }
 
-    /** A folder of its own, which only its owner may write to. */
+    /** In a folder of its own, which only its owner may write to. */
     private static void loadCopy(InputStream library, String name) throws IOException {
-        Path folder = Files.createTempDirectory("mote-");
+        Path folder = newFolder();
         Path file = folder.resolve(name);
         try {
-            Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
+            Files.copy(library, file);
             System.load(file.toString());
         } finally {
             // Where a loaded library cannot be deleted, it goes with the process.
             if (!file.toFile().delete() | !folder.toFile().delete()) {
                 folder.toFile().deleteOnExit();
                 file.toFile().deleteOnExit();
+            }
+        }
+    }
+
+    /** Random names of java.nio take 35 ms. One that somebody else has made is an error here, so it may be guessed. */
+    private static Path newFolder() throws IOException {
+        Path parent = Paths.get(System.getProperty("java.io.tmpdir"));
+        boolean hasOwners = parent.getFileSystem().supportedFileAttributeViews().contains("posix");
+        FileAttribute<?>[] attributes = hasOwners
+                ? new FileAttribute<?>[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))}
+                : new FileAttribute<?>[0];
+        for (int i = 0; ; i++) {
+            try {
+                return Files.createDirectory(parent.resolve("mote-" + Long.toHexString(System.nanoTime())), attributes);
+            } catch (FileAlreadyExistsException error) {
+                if (i == 100) {
+                    throw error;
+                }
             }
         }
     }
