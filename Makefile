@@ -143,7 +143,10 @@ $(STAMPS)/jvm: $(STAMPS)/jvm-tools $(CPP_SOURCES) $(JVM_SOURCES)
 	@touch $@
 
 test-jvm: $(STAMPS)/test-jvm
-$(STAMPS)/test-jvm: $(STAMPS)/jvm out/demo.mote
+$(STAMPS)/jvm-files: $(STAMPS)/test-packages out/demo.mote tests/jvm_files.py
+	$(BIN)/python -m tests.jvm_files out/demo.mote build/jvm/files
+	@touch $@
+$(STAMPS)/test-jvm: $(STAMPS)/jvm $(STAMPS)/jvm-files
 	$(call timed,test-jvm,sh scripts/test_jvm.sh out/demo.mote)
 	@touch $@
 

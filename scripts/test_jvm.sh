@@ -1,6 +1,8 @@
 #!/bin/sh
 # Tests the library for Java and Kotlin: JUnit on the jar of build_jvm.sh, every call of JNI checked.
-#   scripts/test_jvm.sh MODEL.mote [JAVA_OPTION ...]     -Dmote.sequences=10000: as many random lifecycles
+#   scripts/test_jvm.sh MODEL.mote [JAVA_OPTION ...]
+# -Dmote.sequences=10000: as many random lifecycles; -Dmote.tokens=100000: as many tokens while memory is watched;
+# -Dai.mote.library=FILE: another native library. Reads what tests/jvm_files.py wrote to build/jvm/files.
 set -eu
 
 model="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
@@ -36,7 +38,7 @@ diff -u apps/android/mote/mote.api build/jvm/mote.api || {
 
 log=build/jvm/test.log
 status=0
-java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" --add-opens java.base/java.io=ALL-UNNAMED \
+java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=build/jvm/files --add-opens java.base/java.io=ALL-UNNAMED \
   -cp "$classes:$path" org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary \
   --scan-classpath "$classes" --include-classname '.*' >"$log" 2>&1 || status=$?
 if grep -q 'WARNING in native method\|FATAL ERROR in native method' "$log"; then
