@@ -30,6 +30,12 @@ javac -Xlint:all -Werror -cp build/jvm/mote-jvm.jar -d "$classes" $samples/*.jav
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -jvm-target 17 -cp "$classes:$path" \
   -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin $samples/*.kt
 
+# An app of the oldest Kotlin, with that one's library.
+oldest=$tools/kotlinc-oldest
+path_of_app="build/jvm/mote-jvm.jar:$oldest/lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar"
+bash $oldest/bin/kotlinc -no-stdlib -no-reflect -Werror -jvm-target 1.8 -cp "$path_of_app" -d build/jvm/app-classes $tests/kotlin-oldest
+java -cp "build/jvm/app-classes:$path_of_app" AppKt "$model" | grep -q 'Mote demo'
+
 scripts/jvm_api.sh >build/jvm/mote.api
 diff -u apps/android/mote/mote.api build/jvm/mote.api || {
   echo "The API has changed. If that is meant: scripts/jvm_api.sh > apps/android/mote/mote.api" >&2
