@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm aarch64 windows asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm test-jvm-asan aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -149,6 +149,12 @@ $(STAMPS)/jvm-files: $(STAMPS)/test-packages out/demo.mote tests/jvm_files.py
 $(STAMPS)/test-jvm: $(STAMPS)/jvm $(STAMPS)/jvm-files
 	$(call timed,test-jvm,sh scripts/test_jvm.sh out/demo.mote)
 	@touch $@
+# The same with AddressSanitizer and UBSan in the native library, and many random lifecycles. Not a part of `make test`.
+JVM_SEQUENCES ?= 10000
+test-jvm-asan: $(STAMPS)/test-jvm
+	$(BIN)/cmake --preset asan -DMOTE_BUILD_JAVA=ON
+	$(BIN)/cmake --build build/asan --parallel $(JOBS) --target mote_java
+	SANITIZED=build/asan/apps/android/mote/src/main/cpp/libmote.so sh scripts/test_jvm.sh out/demo.mote -Dmote.sequences=$(JVM_SEQUENCES)
 
 asan: test-asan
 tsan: $(STAMPS)/test-packages

@@ -2,7 +2,7 @@
 # Tests the library for Java and Kotlin: JUnit on the jar of build_jvm.sh, every call of JNI checked.
 #   scripts/test_jvm.sh MODEL.mote [JAVA_OPTION ...]
 # -Dmote.sequences=10000: as many random lifecycles; -Dmote.tokens=100000: as many tokens while memory is watched;
-# -Dai.mote.library=FILE: another native library. Reads what tests/jvm_files.py wrote to build/jvm/files.
+# SANITIZED=FILE: with a native library that has AddressSanitizer and UBSan. Reads what tests/jvm_files.py wrote to build/jvm/files.
 set -eu
 
 model="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
@@ -42,13 +42,21 @@ diff -u apps/android/mote/mote.api build/jvm/mote.api || {
   exit 1
 }
 
+# Java handles some signals itself, and keeps much to the end.
+preload=""
+if [ -n "${SANITIZED:-}" ]; then
+  preload="$("${CXX:-g++}" -print-file-name=libasan.so):$("${CXX:-g++}" -print-file-name=libubsan.so)"
+  export ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:allow_user_segv_handler=1:detect_leaks=0
+  set -- "-Dai.mote.library=$PWD/$SANITIZED" "$@"
+fi
+
 log=build/jvm/test.log
 status=0
-java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=build/jvm/files --add-opens java.base/java.io=ALL-UNNAMED \
+LD_PRELOAD="$preload" java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=build/jvm/files --add-opens java.base/java.io=ALL-UNNAMED \
   -cp "$classes:$path" org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary \
   --scan-classpath "$classes" --include-classname '.*' >"$log" 2>&1 || status=$?
-if grep -q 'WARNING in native method\|FATAL ERROR in native method' "$log"; then
-  echo "JNI was used wrongly" >&2
+if grep -q 'ERROR: AddressSanitizer\|runtime error:\|WARNING in native method\|FATAL ERROR in native method' "$log"; then
+  echo "Native code or its use of JNI is wrong" >&2
   status=1
 fi
 if [ $status != 0 ]; then cat "$log" >&2; else tail -4 "$log"; fi
