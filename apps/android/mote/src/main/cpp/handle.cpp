@@ -1,4 +1,4 @@
-// Closing, which ends what runs on a handle, as cancelled.
+// Closing, which may end what runs on a handle, as cancelled.
 #include <array>
 
 #include "apps/android/mote/src/main/cpp/calls.h"
@@ -7,9 +7,9 @@ namespace mote::java {
 namespace {
 
 template <typename T, auto close, auto... cancel>
-void close_handle(intptr_t number) {
+void close_handle(intptr_t number, bool cancels) {
   auto* handle = reinterpret_cast<T*>(number);
-  (cancel(handle), ...);
+  if (cancels) (cancel(handle), ...);
   close(handle);
 }
 
@@ -28,14 +28,14 @@ constexpr std::array kCloses = {
     &close_handle<mote_embedder, mote_embedder_close, mote_embedder_cancel>,
 };
 
-void close(JNIEnv*, jclass, jint kind, jlong number) {
-  kCloses[static_cast<size_t>(kind)](static_cast<intptr_t>(number));
+void close(JNIEnv*, jclass, jint kind, jlong number, jboolean cancels) {
+  kCloses[static_cast<size_t>(kind)](static_cast<intptr_t>(number), cancels == JNI_TRUE);
 }
 
 }  // namespace
 
 Methods handle_methods() {
-  static const std::array methods = {method("close", "(IJ)V", close)};
+  static const std::array methods = {method("close", "(IJZ)V", close)};
   return methods;
 }
 

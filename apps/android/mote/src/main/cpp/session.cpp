@@ -262,7 +262,7 @@ Methods session_methods() {
       method("cancel", "()V", cancel),
       method("setDraftModel", "(Lai/mote/blocking/Model;)V", set_draft_model),
       method("setAdapters", "([Lai/mote/blocking/Adapter;[F)V", set_adapters),
-      method("setBatch", "(Lai/mote/blocking/Batch;)V", set_batch),
+      method("attach", "(Lai/mote/blocking/Batch;)V", set_batch),
       method("checkGolden", "()Ljava/lang/String;", reported<mote_session_check_golden>),
       method("startProfile", "()V", plain<mote_session_start_profile>),
       method("stopProfile", "()Ljava/lang/String;", reported<mote_session_stop_profile>),

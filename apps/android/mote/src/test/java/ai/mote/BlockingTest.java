@@ -520,6 +520,33 @@ class BlockingTest {
         assertTrue(ai.mote.blocking.Forgotten.numOpen() <= before);
     }
 
+    @Test
+    void aTextGoesOnWithoutItsSessionAndBatch() throws Exception {
+        String expected;
+        try (Session session = model.session()) {
+            expected = greedy(session);
+        }
+        for (boolean hasBatch : new boolean[] {false, true}) {
+            try (Generation generation = textOfForgotten(hasBatch)) {
+                StringBuilder text = new StringBuilder(generation.next().text);
+                for (int i = 0; i < 5; i++) {
+                    System.gc();
+                    Thread.sleep(10);
+                }
+                assertEquals(FinishReason.LENGTH, generation.run(piece -> text.append(piece) != null).finishReason);
+                assertEquals(expected, text.toString());
+            }
+        }
+    }
+
+    private static Generation textOfForgotten(boolean hasBatch) {
+        Session session = model.session();
+        if (hasBatch) {
+            session.setBatch(model.batch(0, Options.NONE));
+        }
+        return session.generation(PROMPT, GREEDY);
+    }
+
     // Java has files of its own mapped, and needs the signal that their lost pages give.
     @Test
     void pagesThatJavaLosesAreStillAnErrorOfJava() throws Exception {

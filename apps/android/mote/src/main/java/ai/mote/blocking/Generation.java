@@ -6,8 +6,12 @@ import ai.mote.Statistics;
 
 /** A text that a session writes, piece by piece. Takes one call at a time, together with its session. */
 public final class Generation extends Handle {
-    Generation(long number) {
+    /** Kept from being forgotten together with its batch. */
+    private final Session session;
+
+    Generation(long number, Session session) {
         super(Kind.GENERATION, number);
+        this.session = session;
     }
 
     /** The first call reads the prompt, each samples a token. After the last piece: empty ones. Errors: also {@link StateException} */

@@ -46,7 +46,7 @@ public abstract class Handle implements AutoCloseable {
     @Override
     public void close() {
         number = 0;
-        reclaimer.close();
+        reclaimer.close(true);
     }
 
     public final boolean isClosed() {
@@ -58,5 +58,6 @@ public abstract class Handle implements AutoCloseable {
         return new IllegalStateException("the " + kind.text + " is closed");
     }
 
-    static native void close(int kind, long number);
+    /** cancels: what runs on it ends; else it may go on for others, such as a generation whose session was forgotten. */
+    static native void close(int kind, long number, boolean cancels);
 }

@@ -39,10 +39,10 @@ final class Reclaimer extends PhantomReference<Handle> {
         return reclaimer;
     }
 
-    void close() {
+    void close(boolean cancels) {
         if (isClosed.compareAndSet(false, true)) {
             OPEN.remove(this);
-            Handle.close(kind, number);
+            Handle.close(kind, number, cancels);
         }
     }
 
@@ -53,7 +53,7 @@ final class Reclaimer extends PhantomReference<Handle> {
     private static void closeForgotten() {
         while (true) {
             try {
-                ((Reclaimer) FORGOTTEN.remove()).close();
+                ((Reclaimer) FORGOTTEN.remove()).close(false);
             } catch (InterruptedException ignored) {
                 // Nobody has a reason to stop this thread.
             }

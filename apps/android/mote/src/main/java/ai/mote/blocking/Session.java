@@ -15,6 +15,8 @@ import ai.mote.Statistics;
 public final class Session extends Handle {
     /** Native code reads it. */
     private final int vocabSize;
+    /** Kept from being forgotten, which would end the texts. */
+    private volatile Batch batch;
 
     Session(long number, int vocabSize) {
         super(Kind.SESSION, number);
@@ -87,7 +89,10 @@ public final class Session extends Handle {
     public native void setAdapters(Adapter[] adapters, float[] weights);
 
     /** Texts of the session are sequences of the batch from now on; null: alone again. */
-    public native void setBatch(Batch batch);
+    public void setBatch(Batch batch) {
+        attach(batch);
+        this.batch = batch;
+    }
 
     /** Replays the golden samples: a JSON object with "passed". The session is reset before and after. */
     public native String checkGolden();
@@ -103,7 +108,7 @@ public final class Session extends Handle {
 
     /** ids: none: goes on from what the session has; options: those of a generation */
     public Generation generation(int[] ids, Options options) {
-        return new Generation(openGeneration(ids, options));
+        return new Generation(openGeneration(ids, options), this);
     }
 
     /** Generates to the end. What the listener throws comes out of the call; the listener may call what it likes but this session. */
@@ -122,6 +127,8 @@ public final class Session extends Handle {
     public Chat chat(Model model) {
         return new Chat(model.openChat(), this, false);
     }
+
+    private native void attach(Batch batch);
 
     private native long openFork();
 
