@@ -8,6 +8,7 @@ tools=build/jvm-tools
 lib=$tools/kotlinc/lib
 sources=apps/android/mote/src/main
 classes=build/jvm/classes
+serialization=$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar
 
 # Static libraries where there are any, so that the one in the jar needs none.
 static=""
@@ -28,7 +29,7 @@ javac -Xlint:all,-options,-serial -Werror --release 8 -d "$classes" @build/jvm/j
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -module-name mote -language-version 2.0 -api-version 2.0 \
   -jvm-target 1.8 -Xlambdas=class -Xsam-conversions=class -Xstring-concat=inline -Xexplicit-api=strict -Werror \
   -Xsuppress-version-warnings -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar \
-  -cp "$classes:$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar" \
+  -cp "$classes:$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$serialization" \
   -d "$classes" $sources/kotlin
 
 # The library is stored as it is: to inflate it takes longer than everything else before the first token.

@@ -52,8 +52,8 @@ fi
 
 log=build/jvm/test.log
 status=0
-LD_PRELOAD="$preload" java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=build/jvm/files --add-opens java.base/java.io=ALL-UNNAMED \
-  -cp "$classes:$path" org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary \
+LD_PRELOAD="$preload" java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=build/jvm/files \
+  --add-opens java.base/java.io=ALL-UNNAMED -cp "$classes:$path" org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary \
   --scan-classpath "$classes" --include-classname '.*' >"$log" 2>&1 || status=$?
 if grep -q 'ERROR: AddressSanitizer\|runtime error:\|WARNING in native method\|FATAL ERROR in native method' "$log"; then
   echo "Native code or its use of JNI is wrong" >&2
