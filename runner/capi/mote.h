@@ -485,6 +485,9 @@ MOTE_API mote_error_code mote_session_save(const mote_session* session, const ch
 MOTE_API mote_error_code mote_session_restore(mote_session* session, const char* path, mote_error* error);
 /* From any thread: the running or next call on the session returns MOTE_ERROR_CANCELLED as soon as it can. */
 MOTE_API void mote_session_cancel(mote_session* session);
+/* Takes back a cancel that no call has reported, such as one that came while the last call returned. Not during another
+ * call on the session. */
+MOTE_API void mote_session_forget_cancel(mote_session* session);
 
 /* Gives the session a smaller model that proposes tokens (docs/speculative-decoding.md), with caches of its own; NULL
  * takes it away. Errors: MOTE_ERROR_INVALID_ARGUMENT if its tokens are others, naming the first difference, or it keeps

@@ -293,6 +293,10 @@ void mote_session_cancel(mote_session* handle) {
   if (const auto session = Shared<mote_session>::find(handle)) session->session->cancel();
 }
 
+void mote_session_forget_cancel(mote_session* handle) {
+  if (const auto session = Shared<mote_session>::find(handle)) session->session->forget_cancel();
+}
+
 mote_error_code mote_session_set_draft_model(mote_session* handle, mote_model* draft_model, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_ASSIGN(const auto session, enter(handle));

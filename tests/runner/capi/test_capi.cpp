@@ -143,6 +143,7 @@ TEST_F(CApi, null_is_an_error_everywhere) {
   mote_session_close(nullptr);
   mote_generation_end(nullptr);
   mote_session_cancel(nullptr);
+  mote_session_forget_cancel(nullptr);
   mote_string_free(nullptr);
   EXPECT_EQ(mote_session_position(nullptr), -1);
 }

@@ -159,6 +159,10 @@ void cancel(JNIEnv* env, jobject self) {
   guarded(env, [&] { mote_session_cancel(handle_of<mote_session>(env, self)); });
 }
 
+void forget_cancel(JNIEnv* env, jobject self) {
+  guarded(env, [&] { mote_session_forget_cancel(handle_of<mote_session>(env, self)); });
+}
+
 void set_draft_model(JNIEnv* env, jobject self, jobject draft) {
   guarded(env, [&] {
     auto* model = handle_or_null<mote_model>(env, draft);
@@ -260,6 +264,7 @@ Methods session_methods() {
       method("save", "(Ljava/lang/String;)V", with_file<mote_session_save>),
       method("restore", "(Ljava/lang/String;)V", with_file<mote_session_restore>),
       method("cancel", "()V", cancel),
+      method("forgetCancel", "()V", forget_cancel),
       method("setDraftModel", "(Lai/mote/blocking/Model;)V", set_draft_model),
       method("setAdapters", "([Lai/mote/blocking/Adapter;[F)V", set_adapters),
       method("attach", "(Lai/mote/blocking/Batch;)V", set_batch),

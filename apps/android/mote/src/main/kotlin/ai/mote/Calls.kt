@@ -17,17 +17,24 @@ import kotlinx.coroutines.job
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
 
-/** Runs a blocking call off the caller's thread. Where the coroutine is cancelled meanwhile, `cancel` comes at once. */
-internal suspend fun <T> call(cancel: () -> Unit, block: () -> T): T =
-    withContext(Dispatchers.IO) { cancelling(cancel) { block() } }
+/**
+ * Runs a blocking call off the caller's thread. Where the coroutine is cancelled meanwhile, `cancel` comes at once.
+ * forget: takes a cancel back that came too late for the call
+ */
+internal suspend fun <T> call(cancel: () -> Unit, forget: () -> Unit = {}, block: () -> T): T =
+    withContext(Dispatchers.IO) { cancelling(cancel, forget) { block() } }
 
 /** The same for what gives a handle, which is closed if nobody takes it. */
-internal suspend fun <T : Handle> opened(cancel: () -> Unit = {}, block: (CancelCheck) -> T): T {
+internal suspend fun <T : Handle> opened(
+    cancel: () -> Unit = {},
+    forget: () -> Unit = {},
+    block: (CancelCheck) -> T,
+): T {
     var handle: T? = null
     try {
         return withContext(Dispatchers.IO) {
             val job = coroutineContext.job
-            cancelling(cancel) { block { !job.isActive }.also { handle = it } }
+            cancelling(cancel, forget) { block { !job.isActive }.also { handle = it } }
         }
     } catch (error: Throwable) {
         handle?.close()
@@ -51,8 +58,12 @@ internal fun <H : Handle, T> steps(
 }.buffer(STEPS_AHEAD).flowOn(Dispatchers.IO)
 
 /** Calls `cancel` if the coroutine is cancelled while `block` runs, never after it. */
-private suspend fun <T> cancelling(cancel: () -> Unit, block: suspend CoroutineScope.() -> T): T = coroutineScope {
-    val watch = Watch(cancel)
+private suspend fun <T> cancelling(
+    cancel: () -> Unit,
+    forget: () -> Unit = {},
+    block: suspend CoroutineScope.() -> T,
+): T = coroutineScope {
+    val watch = Watch(cancel, forget)
     val watcher = launch(Dispatchers.Unconfined, CoroutineStart.UNDISPATCHED) {
         try {
             awaitCancellation()
@@ -71,20 +82,28 @@ private suspend fun <T> cancelling(cancel: () -> Unit, block: suspend CoroutineS
     }
 }
 
-private class Watch(private val cancelCall: () -> Unit) {
+private class Watch(private val cancelCall: () -> Unit, private val forgetCancel: () -> Unit) {
     private var isOver = false
+    private var wasCancelled = false
 
     @Synchronized
     fun cancel() {
-        try {
-            if (!isOver) cancelCall()
-        } catch (_: IllegalStateException) {
-            // It was closed, which has ended it.
-        }
+        if (isOver) return
+        wasCancelled = true
+        unlessClosed(cancelCall)
     }
 
     @Synchronized
     fun end() {
         isOver = true
+        if (wasCancelled) unlessClosed(forgetCancel)
+    }
+
+    private fun unlessClosed(act: () -> Unit) {
+        try {
+            act()
+        } catch (_: IllegalStateException) {
+            // Closing has ended the call.
+        }
     }
 }

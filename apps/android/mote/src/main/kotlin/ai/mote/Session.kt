@@ -71,7 +71,7 @@ public class Session internal constructor(
     public suspend fun score(ids: IntArray): FloatArray = calling { blocking.score(ids) }
 
     public suspend fun beamSearch(ids: IntArray, options: Options = Options.NONE): Beams =
-        opened(blocking::cancel) { blocking.beamSearch(ids, options) }
+        opened(blocking::cancel, blocking::forgetCancel) { blocking.beamSearch(ids, options) }
 
     public suspend fun reset(): Unit = calling { blocking.reset() }
 
@@ -99,5 +99,5 @@ public class Session internal constructor(
 
     override fun close(): Unit = blocking.close()
 
-    private suspend fun <T> calling(block: () -> T): T = call(blocking::cancel, block)
+    private suspend fun <T> calling(block: () -> T): T = call(blocking::cancel, blocking::forgetCancel, block)
 }

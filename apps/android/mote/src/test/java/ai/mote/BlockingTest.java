@@ -224,6 +224,8 @@ class BlockingTest {
         try (Session session = model.session()) {
             session.cancel();
             assertThrows(CancelledException.class, () -> session.append(PROMPT));
+            session.cancel();
+            session.forgetCancel();
             session.append(PROMPT);
         }
     }

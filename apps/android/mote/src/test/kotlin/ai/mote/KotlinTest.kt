@@ -122,6 +122,19 @@ class KotlinTest {
     }
 
     @Test
+    fun aCancelThatComesTooLateIsForgotten() = test {
+        model.session().use { session ->
+            session.append(PROMPT)
+            repeat(200) {
+                val job = coroutine { session.rewind(session.position) }
+                job.cancelAndJoin()
+                session.append("x")
+                session.rewind(3)
+            }
+        }
+    }
+
+    @Test
     fun takingSomeOfAFlowLeavesTheSessionLittleFurther() = test {
         model.session().use { session ->
             val ids = model.tokenize(PROMPT)

@@ -82,6 +82,9 @@ public final class Session extends Handle {
     /** The call that runs, or the next one, ends as cancelled. From any thread. */
     public native void cancel();
 
+    /** Takes back a cancel that no call has reported. Not during another call. */
+    public native void forgetCancel();
+
     /** A smaller model that proposes tokens; null: none. */
     public native void setDraftModel(Model draft);
 
