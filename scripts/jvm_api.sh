@@ -3,7 +3,8 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-jar --list --file build/jvm/mote-jvm.jar | grep '\.class$' | grep -v 'CallsKt\|WhenMappings' | LC_ALL=C sort >build/jvm/classes.txt
+out="${OUT:-build/jvm}"
+jar --list --file $out/mote-jvm.jar | grep '\.class$' | grep -v 'CallsKt\|WhenMappings' | LC_ALL=C sort >$out/classes.txt
 # shellcheck disable=SC2046
-javap -protected -cp build/jvm/mote-jvm.jar $(sed 's/\.class$//; s|/|.|g' build/jvm/classes.txt) |
+javap -protected -cp $out/mote-jvm.jar $(sed 's/\.class$//; s|/|.|g' $out/classes.txt) |
   awk '/^Compiled from|access\$/ { next } /^[a-z]/ { is_public = /^public/ } is_public'

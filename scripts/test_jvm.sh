@@ -2,42 +2,48 @@
 # Tests the library for Java and Kotlin: JUnit on the jar of build_jvm.sh, every call of JNI checked.
 #   scripts/test_jvm.sh MODEL.mote [JAVA_OPTION ...]
 # -Dmote.sequences=10000: as many random lifecycles; -Dmote.tokens=100000: as many tokens while memory is watched;
-# SANITIZED=FILE: with a native library that has AddressSanitizer and UBSan. Reads what tests/jvm_files.py wrote to build/jvm/files.
+# SANITIZED=FILE: with a native library that has AddressSanitizer and UBSan. OUT=FOLDER: where the jar is.
+# Reads what tests/jvm_files.py wrote to OUT/files.
 set -eu
 
 model="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
 shift
 cd "$(dirname "$0")/.."
+out="${OUT:-build/jvm}"
 tools=build/jvm-tools
 lib=$tools/kotlinc/lib
 tests=apps/android/mote/src/test
 samples=apps/android/mote/src/samples
-classes=build/jvm/test-classes
+classes=$out/test-classes
 junit=""
+if [ ! -f "${JUNIT:-/usr/share/java}/junit-jupiter-api.jar" ]; then
+  echo "${JUNIT:-/usr/share/java}/junit-jupiter-api.jar: is missing: install junit5, or set JUNIT to a folder with JUnit's jars" >&2
+  exit 1
+fi
 for name in junit-jupiter-api junit-jupiter-engine junit-platform-commons junit-platform-engine junit-platform-launcher \
   junit-platform-console junit-platform-reporting opentest4j opentest4j-reporting-events opentest4j-reporting-schema apiguardian-api \
   picocli univocity-parsers; do
   junit="$junit:${JUNIT:-/usr/share/java}/$name.jar"
 done
 runtime="$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar"
-path="build/jvm/mote-jvm.jar:$runtime:$lib/kotlin-test.jar$junit"
+path="$out/mote-jvm.jar:$runtime:$lib/kotlin-test.jar$junit"
 
 rm -rf "$classes"
 mkdir -p "$classes"
 # Java alone, without Kotlin's library.
-javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "build/jvm/mote-jvm.jar$junit" -d "$classes" $(find $tests/java -name '*.java')
-javac -Xlint:all -Werror -cp build/jvm/mote-jvm.jar -d "$classes" $samples/*.java
+javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "$out/mote-jvm.jar$junit" -d "$classes" $(find $tests/java -name '*.java')
+javac -Xlint:all -Werror -cp $out/mote-jvm.jar -d "$classes" $samples/*.java
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -jvm-target 17 -cp "$classes:$path" \
   -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin $samples/*.kt
 
 # An app of the oldest Kotlin, with that one's library.
 oldest=$tools/kotlinc-oldest
-path_of_app="build/jvm/mote-jvm.jar:$oldest/lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar"
-bash $oldest/bin/kotlinc -no-stdlib -no-reflect -Werror -jvm-target 1.8 -cp "$path_of_app" -d build/jvm/app-classes $tests/kotlin-oldest
-java -cp "build/jvm/app-classes:$path_of_app" AppKt "$model" | grep -q 'Mote demo'
+path_of_app="$out/mote-jvm.jar:$oldest/lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar"
+bash $oldest/bin/kotlinc -no-stdlib -no-reflect -Werror -jvm-target 1.8 -cp "$path_of_app" -d $out/app-classes $tests/kotlin-oldest
+java -cp "$out/app-classes:$path_of_app" AppKt "$model" | grep -q 'Mote demo'
 
-scripts/jvm_api.sh >build/jvm/mote.api
-diff -u apps/android/mote/mote.api build/jvm/mote.api || {
+OUT="$out" scripts/jvm_api.sh >$out/mote.api
+diff -u apps/android/mote/mote.api $out/mote.api || {
   echo "The API has changed. If that is meant: scripts/jvm_api.sh > apps/android/mote/mote.api" >&2
   exit 1
 }
@@ -50,9 +56,9 @@ if [ -n "${SANITIZED:-}" ]; then
   set -- "-Dai.mote.library=$PWD/$SANITIZED" "$@"
 fi
 
-log=build/jvm/test.log
+log=$out/test.log
 status=0
-LD_PRELOAD="$preload" java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=build/jvm/files \
+LD_PRELOAD="$preload" java -Xcheck:jni -XX:-OmitStackTraceInFastThrow -ea "$@" -Dmote.demo="$model" -Dmote.files=$out/files \
   --add-opens java.base/java.io=ALL-UNNAMED -cp "$classes:$path" org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary \
   --scan-classpath "$classes" --include-classname '.*' >"$log" 2>&1 || status=$?
 if grep -q 'ERROR: AddressSanitizer\|runtime error:\|WARNING in native method\|FATAL ERROR in native method' "$log"; then

@@ -51,6 +51,7 @@ TEST_F(CApiMisuse, closed_handles_are_refused_everywhere_and_may_be_closed_again
     expect_refused(each, each.handle, "it was closed");
     each.close(each.handle);
     mote_session_cancel(static_cast<mote_session*>(each.handle));
+    mote_session_forget_cancel(static_cast<mote_session*>(each.handle));
     mote_generation_cancel(static_cast<mote_generation*>(each.handle));
     mote_batch_cancel(static_cast<mote_batch*>(each.handle), 0);
   }
@@ -76,6 +77,14 @@ TEST_F(CApiMisuse, calls_during_a_call_are_refused_everywhere) {
   }
   EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_ERROR_CANCELLED);
   EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_OK);
+}
+
+TEST_F(CApiMisuse, a_cancel_that_came_too_late_can_be_taken_back) {
+  EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_OK);
+  mote_session_cancel(session_);
+  mote_session_forget_cancel(session_);
+  EXPECT_EQ(mote_session_append(session_, &id_, 1, &error_), MOTE_OK) << error_.message;
+  EXPECT_EQ(mote_session_position(session_), 2);
 }
 
 TEST_F(CApiMisuse, a_batch_in_a_step_takes_sequences_and_nothing_else) {
