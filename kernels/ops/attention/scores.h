@@ -155,11 +155,9 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
     const int64_t next = blocks.index[blocks.count - 1] + 1 + b - blocks.count;
     keys[b] = head.has_block(next) ? head.key_block(next) : keys[b - 1];
   }
-  const auto fetches = [](int rows) { return fetches_next(kReading, rows, Keys::kElementBytes); };
-  const bool has_next = fetches(tile.rows) && head.has_block(blocks.after(0));
   const std::byte* next[kSplitBlocks];
-  for (int b = 0; has_next && b < blocks.count; ++b)
-    next[b] = head.has_block(blocks.after(b)) ? head.key_block(blocks.after(b)) : keys[b];
+  const bool has_next =
+      find_next<Keys, kReading>(head, blocks, tile.rows, next, [&](int64_t index) { return head.key_block(index); });
   const auto score = [&]<int kFetchesNext, int kRows, int kBlocks>(Constant<kFetchesNext>, Constant<kRows>,
                                                                    Constant<kBlocks>, int row,
                                                                    const KeyBlocks& these) MOTE_INLINE_LAMBDA {
@@ -172,7 +170,7 @@ void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
   };
   const auto run = [&]<int kRows, int kBlocks>(Constant<kRows> rows, Constant<kBlocks> at_once, int row,
                                                int block) MOTE_INLINE_LAMBDA {
-    if (fetches(kRows) && has_next) {
+    if (fetches_next(kReading, kRows, Keys::kElementBytes) && has_next) {
       const KeyBlocks these = {keys + block, next + block, values + block, head.key_block_bytes};
       score(Constant<true>(), rows, at_once, row, these);
     } else {

@@ -32,6 +32,15 @@ constexpr bool reads_in_order(Reading reading, int rows) {
 constexpr bool fetches_next(Reading reading, int rows, int element_bytes) {
   return reading == Reading::kInOrder && rows <= kFewRows && element_bytes < 4;
 }
+// Whether there are blocks to fetch, and if so block_of(index) of each; where the next split ends sooner, of this one.
+template <typename Elements, Reading kReading, typename BlockOf>
+MOTE_INLINE bool find_next(const KvHead& head, const SplitBlocks& blocks, int rows, const std::byte** next,
+                           const BlockOf& block_of) {
+  if (!fetches_next(kReading, rows, Elements::kElementBytes) || !head.has_block(blocks.after(0))) return false;
+  for (int b = 0; b < blocks.count; ++b)
+    next[b] = block_of(head.has_block(blocks.after(b)) ? blocks.after(b) : blocks.index[b]);
+  return true;
+}
 MOTE_INLINE void fetch_far(const std::byte* line) { __builtin_prefetch(line, 0, 2); }
 
 // Reads a byte of each line, in order, so that what jumps between them later finds them in a cache.

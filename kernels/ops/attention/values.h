@@ -92,11 +92,9 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
 template <typename Values, Reading kReading>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
   const std::byte *values[kSplitBlocks], *next[kSplitBlocks];
-  const bool has_next = fetches_next(kReading, tile.rows, Values::kElementBytes) && head.has_block(blocks.after(0));
-  for (int b = 0; b < blocks.count; ++b) {
-    values[b] = head.value_block(blocks.index[b]);
-    next[b] = head.has_block(blocks.after(b)) ? head.value_block(blocks.after(b)) : values[b];
-  }
+  const auto block_of = [&](int64_t index) { return head.value_block(index); };
+  const bool has_next = find_next<Values, kReading>(head, blocks, tile.rows, next, block_of);
+  for (int b = 0; b < blocks.count; ++b) values[b] = block_of(blocks.index[b]);
   const int most = reads_in_order(kReading, tile.rows) ? 1 : 4;
   for (int block = 0; block < blocks.count;) {
     int count = 0;
@@ -225,11 +223,11 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
   const std::byte* codes[kSplitBlocks];
   const std::byte* scales[kSplitBlocks];
   const std::byte* next[kSplitBlocks];
-  const bool has_next = fetches_next(kReading, tile.rows, Values::kElementBytes) && head.has_block(blocks.after(0));
+  const auto block_of = [&](int64_t index) { return head.value_block(index); };
+  const bool has_next = find_next<Values, kReading>(head, blocks, tile.rows, next, block_of);
   bool see_all = true;
   for (int b = 0; b < blocks.count; ++b) {
-    codes[b] = head.value_block(blocks.index[b]);
-    next[b] = head.has_block(blocks.after(b)) ? head.value_block(blocks.after(b)) : codes[b];
+    codes[b] = block_of(blocks.index[b]);
     see_all = see_all && tile.full[b];
   }
   quantize_weights(blocks.count, tile);
@@ -245,9 +243,9 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
       const auto run = [&]<int kCount>(Constant<kCount>, int64_t at) MOTE_INLINE_LAMBDA {
         const std::byte *from[kSplitBlocks], *after[kSplitBlocks];
         for (int b = 0; b < blocks.count; ++b) from[b] = codes[b] + 2 * at;
-        for (int b = 0; b < blocks.count; ++b) after[b] = next[b] + 2 * at;
         float* to = sums + row * width + column + at;
         if (fetches_next(kReading, kRows, Values::kElementBytes) && has_next) {
+          for (int b = 0; b < blocks.count; ++b) after[b] = next[b] + 2 * at;
           dot_values<Values, kRows, kCount>(from, after, blocks.count, tile, row, line_bytes, to, width);
         } else {
           dot_values<Values, kRows, kCount>(from, nullptr, blocks.count, tile, row, line_bytes, to, width);
@@ -261,7 +259,7 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
     });
     for (int b = 0; b < blocks.count; ++b) {
       codes[b] = scales[b] + 64;
-      next[b] += kLines * line_bytes + 64;
+      if (has_next) next[b] += kLines * line_bytes + 64;
     }
   }
 }
