@@ -1,16 +1,37 @@
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
+#include "base/open_file.h"
 #include "base/size.h"
 
 namespace mote {
+namespace {
+
+// In memory, gone when it is closed; -1: none.
+int nameless_file() {
+#if defined(__linux__)
+  return static_cast<int>(::syscall(SYS_memfd_create, "mote", 1u /* MFD_CLOEXEC */));
+#else
+  const std::string name = "/mote-" + std::to_string(::getpid());
+  const int file = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (file >= 0) ::shm_unlink(name.c_str());
+  return file;
+#endif
+}
+
+}  // namespace
 
 void AlignedFree::operator()(std::byte* memory) const { std::free(memory); }
 
@@ -23,6 +44,26 @@ AlignedMemory allocate_aligned(uint64_t bytes) {
 std::byte* reserve_pages(size_t bytes) {
   void* block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return block == MAP_FAILED ? nullptr : static_cast<std::byte*>(block);
+}
+
+std::byte* reserve_addresses(size_t bytes) {
+  void* block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return block == MAP_FAILED ? nullptr : static_cast<std::byte*>(block);
+}
+
+bool repeat_pages(std::byte* block, size_t bytes, size_t ring) {
+  const FileDescriptor memory(nameless_file());
+  if (memory.get() < 0 || ::ftruncate(memory.get(), static_cast<off_t>(ring)) != 0) return false;
+  for (size_t done = 0; done < bytes; done += ring) {
+    void* mapped = ::mmap(block + done, std::min(ring, bytes - done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                          memory.get(), 0);
+    if (mapped != MAP_FAILED) continue;
+    if (done > 0)
+      (void)::mmap(block, done, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return false;
+  }
+  prefer_large_pages(block, bytes);
+  return true;
 }
 
 void release_pages(std::byte* block, size_t bytes) { ::munmap(block, bytes); }

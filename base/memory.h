@@ -25,6 +25,11 @@ AlignedMemory allocate_aligned(uint64_t bytes);
 // Zeroed memory, aligned to 64 bytes, whose pages are made when they are first touched; nullptr: refused.
 std::byte* reserve_pages(size_t bytes);
 void release_pages(std::byte* block, size_t bytes);
+// Addresses for such pages, whether or not there is memory for all of them; nullptr: refused. Ends with release_pages.
+std::byte* reserve_addresses(size_t bytes);
+// Makes pages of reserve_addresses repetitions of their first `ring` bytes, in memory of their own; all are multiples
+// of a page. False, and nothing changes: the system cannot.
+bool repeat_pages(std::byte* block, size_t bytes, size_t ring);
 // Gives the memory of such pages back: they stay readable and hold zeros, or what they held if the system refuses.
 void drop_pages(std::byte* block, size_t bytes);
 // Asks for large ones before they are touched, of files too: a core of a virtual machine reads them in two thirds of

@@ -23,6 +23,10 @@ std::byte* reserve_pages(size_t bytes) {
   return static_cast<std::byte*>(::VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
 }
 
+std::byte* reserve_addresses(size_t bytes) { return reserve_pages(bytes); }
+
+bool repeat_pages(std::byte*, size_t, size_t) { return false; }
+
 void release_pages(std::byte* block, size_t) { ::VirtualFree(block, 0, MEM_RELEASE); }
 
 void drop_pages(std::byte* block, size_t bytes) {

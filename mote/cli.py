@@ -24,6 +24,7 @@ RUNNER_VERBS = {
     "run": "Generate text from a prompt.",
     "chat": "Talk over several turns with the chat template.",
     "embed": "Print the vectors of texts.",
+    "advise": "Predict speed and memory of a file on this device.",
     "bench": "Measure prefill and decode speed, load time and memory.",
     "inspect": "Show methods, ops, weights, sizes and the memory plan.",
     "render": "Show the prompt that the chat template makes of messages.",

@@ -150,6 +150,14 @@ mote_error_code mote_chat_reply(mote_chat* chat, mote_session* session, const mo
   return begin_turn(chat, session, options, out, error, [](mote::Conversation&) { return Status(); });
 }
 
+mote_error_code mote_chat_send(mote_chat* chat, mote_session* session, const char* message, size_t message_bytes,
+                               const mote_options* options, mote_chat_turn** out, mote_error* error) {
+  return begin_turn(chat, session, options, out, error, [&](mote::Conversation& conversation) -> Status {
+    MOTE_REQUIRE_POINTER(message);
+    return conversation.append({message, message_bytes});
+  });
+}
+
 mote_error_code mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_options* options,
                                      mote_chat_turn** out, mote_error* error) {
   return begin_turn(chat, session, options, out, error,

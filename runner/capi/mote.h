@@ -118,6 +118,30 @@ typedef struct {
  */
 MOTE_API mote_error_code mote_measure_limits(int32_t num_threads, mote_limits* limits, mote_error* error);
 
+typedef struct {
+  uint32_t struct_size;
+  int32_t num_threads;
+  int64_t context_length;
+  double prefill_tokens_per_second;
+  double decode_tokens_per_second;
+  uint64_t file_bytes;    /* pages of the file, which the system can drop */
+  uint64_t state_bytes;   /* of the caches when the context is full */
+  uint64_t working_bytes; /* of program, activations, tokenizer, and what kernels pack */
+  uint64_t device_bytes;  /* memory of this device; 0: not known */
+} mote_advice;
+
+/* Predicts what the CPU of this device does with a file of which perhaps only the beginning is there, up to the end of
+ * its program: some hundred kilobytes. Its instructions run on weights that stand in for its own, for some seconds.
+ * options (may be NULL): those of a session. A prompt of prompt_tokens is read, and a token behind `depth` others is
+ * decoded. Errors: MOTE_ERROR_INVALID_ARGUMENT naming the bytes that are missing, and where the weights are in a file
+ * of their own; those of mote_model_open and mote_session_open. */
+MOTE_API mote_error_code mote_advise(const char* path, const mote_options* options, int64_t prompt_tokens,
+                                     int64_t depth, mote_advice* advice, mote_error* error);
+/* Of bytes in memory. name: for messages. */
+MOTE_API mote_error_code mote_advise_memory(const char* name, const void* beginning, size_t count,
+                                            const mote_options* options, int64_t prompt_tokens, int64_t depth,
+                                            mote_advice* advice, mote_error* error);
+
 typedef enum MOTE_ENUM(mote_log_level) {
   MOTE_LOG_OFF = 0,
   MOTE_LOG_ERROR = 1,
@@ -769,7 +793,11 @@ MOTE_API mote_error_code mote_chat_prompt(mote_chat* chat, int32_t* ids, size_t 
  * = false shows special tokens that are no marks. Errors: those of mote_chat_prompt and mote_generation_begin. */
 MOTE_API mote_error_code mote_chat_reply(mote_chat* chat, mote_session* session, const mote_options* options,
                                          mote_chat_turn** out, mote_error* error);
-/* The same after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if there is
+/* The same to one message more, a JSON object. If no reply begins, the message is not the chat's. */
+MOTE_API mote_error_code mote_chat_send(mote_chat* chat, mote_session* session, const char* message,
+                                        size_t message_bytes, const mote_options* options, mote_chat_turn** out,
+                                        mote_error* error);
+/* As mote_chat_reply, after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if there is
  * nothing to reply to. */
 MOTE_API mote_error_code mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_options* options,
                                               mote_chat_turn** out, mote_error* error);

@@ -34,6 +34,7 @@ int run_main(const std::vector<std::string>& words) {
   add_run(app, action);
   add_chat(app, action);
   add_embed(app, action);
+  add_advise(app, action);
   add_bench(app, action);
   add_inspect(app, action);
   add_verify(app, action);

@@ -21,6 +21,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_embed(CLI::App& app, Action& action);
+void add_advise(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);

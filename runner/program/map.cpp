@@ -21,45 +21,50 @@ struct Header {
   uint32_t program_crc32;
   uint8_t reserved[28];
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Header) == kHeaderBytes);
 
 constexpr char kMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
 constexpr uint32_t kVersion = 5;
 constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
 
-Status check_header(const std::string& name, const Header& header, uint64_t file_bytes) {
-  MOTE_REQUIRE(header.version == kVersion, Code::kUnsupportedVersion,
-               "%s: version = %u: this runner reads version %u; export the model again or use another runner",
-               name.c_str(), header.version, kVersion);
-  MOTE_REQUIRE(header.header_bytes == sizeof(Header), Code::kInvalidProgram, "%s: header_bytes = %u: must be 64",
-               name.c_str(), header.header_bytes);
-  MOTE_REQUIRE(header.file_bytes == file_bytes, Code::kInvalidProgram,
-               "%s: file_bytes = %llu: the file has %llu bytes, so it was truncated or appended to", name.c_str(),
-               static_cast<unsigned long long>(header.file_bytes), static_cast<unsigned long long>(file_bytes));
-  const Size end = Size(sizeof(Header)) + header.program_bytes;
-  MOTE_REQUIRE(
-      header.program_bytes > 0 && Size(header.program_bytes).at_most(kMaxProgramBytes) && end.at_most(file_bytes),
-      Code::kInvalidProgram, "%s: program_bytes = %llu: must be 1..%lld and end inside the file", name.c_str(),
-      static_cast<unsigned long long>(header.program_bytes), static_cast<long long>(kMaxProgramBytes));
-  for (const uint8_t byte : header.reserved) {
-    MOTE_REQUIRE(byte == 0, Code::kInvalidProgram, "%s: header.reserved: must be zero", name.c_str());
-  }
-  return {};
-}
-
-}  // namespace
-
-// Checks the header, then copies the flatbuffer and checks the copy.
-Status Mapped::read_program() {
-  const std::string& name = file_.name();
-  const std::span<const std::byte> bytes = file_.bytes();
+Result<Header> read_header(const std::string& name, std::span<const std::byte> bytes) {
   MOTE_REQUIRE(bytes.size() >= sizeof(Header), Code::kInvalidProgram,
                "%s: the file has %zu bytes: a .mote file starts with a header of 64", name.c_str(), bytes.size());
   MOTE_REQUIRE(std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) == 0, Code::kInvalidProgram,
                "%s: not a .mote file: %s", name.c_str(), what_else(bytes).c_str());
   Header header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  MOTE_RETURN_IF_ERROR(check_header(name, header, bytes.size()));
+  MOTE_REQUIRE(header.version == kVersion, Code::kUnsupportedVersion,
+               "%s: version = %u: this runner reads version %u; export the model again or use another runner",
+               name.c_str(), header.version, kVersion);
+  MOTE_REQUIRE(header.header_bytes == sizeof(Header), Code::kInvalidProgram, "%s: header_bytes = %u: must be 64",
+               name.c_str(), header.header_bytes);
+  const Size end = Size(sizeof(Header)) + header.program_bytes;
+  MOTE_REQUIRE(header.program_bytes > 0 && Size(header.program_bytes).at_most(kMaxProgramBytes) &&
+                   end.at_most(header.file_bytes),
+               Code::kInvalidProgram, "%s: program_bytes = %llu: must be 1..%lld and end inside the file", name.c_str(),
+               static_cast<unsigned long long>(header.program_bytes), static_cast<long long>(kMaxProgramBytes));
+  for (const uint8_t byte : header.reserved) {
+    MOTE_REQUIRE(byte == 0, Code::kInvalidProgram, "%s: header.reserved: must be zero", name.c_str());
+  }
+  return header;
+}
+
+}  // namespace
+
+Result<FileSizes> file_sizes(const std::string& name, std::span<const std::byte> beginning) {
+  MOTE_ASSIGN(const Header header, read_header(name, beginning));
+  return FileSizes{header.program_bytes, header.file_bytes};
+}
+
+// Checks the header, then copies the flatbuffer and checks the copy.
+Status Mapped::read_program() {
+  const std::string& name = file_.name();
+  const std::span<const std::byte> bytes = file_.bytes();
+  MOTE_ASSIGN(const Header header, read_header(name, bytes));
+  MOTE_REQUIRE(header.file_bytes == bytes.size(), Code::kInvalidProgram,
+               "%s: file_bytes = %llu: the file has %zu bytes, so it was truncated or appended to", name.c_str(),
+               static_cast<unsigned long long>(header.file_bytes), bytes.size());
   program_bytes_ = static_cast<size_t>(header.program_bytes);
   program_ = allocate_aligned(program_bytes_);
   MOTE_REQUIRE(program_ != nullptr, Code::kOutOfMemory, "%s: no memory for the program (%zu bytes)", name.c_str(),

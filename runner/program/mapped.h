@@ -14,6 +14,18 @@
 
 namespace mote {
 
+inline constexpr size_t kHeaderBytes = 64;  // the program follows
+
+// What the header of a file says.
+struct FileSizes {
+  uint64_t program_bytes = 0;
+  uint64_t file_bytes = 0;
+};
+
+// beginning: at least the header, if it is a file of Mote's. Errors: kInvalidProgram, kUnsupportedVersion, naming the
+// field.
+Result<FileSizes> file_sizes(const std::string& name, std::span<const std::byte> beginning);
+
 // Owns the bytes of one .mote file, of its weights where they are in a file of their own, and a private copy of the
 // flatbuffer, so that what `verify` proved of the program stays true even if another process writes to the file. Thread
 // safety: immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.

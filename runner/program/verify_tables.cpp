@@ -10,7 +10,6 @@
 namespace mote {
 namespace {
 
-constexpr int64_t kHeaderBytes = 64;
 constexpr int64_t kSegmentAlignment = 65536;
 constexpr int64_t kMaxFirstGapBytes = int64_t{64} << 20;
 constexpr int64_t kMaxStateWidth = 1 << 20;  // heads, head_dim

@@ -53,5 +53,16 @@ TEST(MergePages, KeepsWhatTheyHold) {
   EXPECT_GE(kib, 2048);
 }
 
+TEST(Memory, pages_repeat) {
+  constexpr size_t kRing = 131072, kAll = 2 * kRing + 65536;
+  const ReservedPages pages(reserve_addresses(kAll), ReleasePages{kAll});
+  ASSERT_NE(pages, nullptr);
+  ASSERT_TRUE(repeat_pages(pages.get(), kAll, kRing));
+  pages[5] = std::byte{7};
+  EXPECT_EQ(pages[kRing + 5], std::byte{7});
+  EXPECT_EQ(pages[2 * kRing + 5], std::byte{7});
+  EXPECT_EQ(pages[kRing + 6], std::byte{0});
+}
+
 }  // namespace
 }  // namespace mote

@@ -227,6 +227,7 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_generation_begin(session_, &id_, 1, h, &made_.generation, &error_); },
             [&](auto* h) { return mote_session_beam_search(session_, &id_, 1, h, &made_.beams, &error_); },
             [&](auto* h) { return mote_chat_reply(chat_, session_, h, &made_.turn, &error_); },
+            [&](auto* h) { return mote_chat_send(chat_, session_, "{}", 2, h, &made_.turn, &error_); },
             [&](auto* h) { return mote_chat_regenerate(chat_, session_, h, &made_.turn, &error_); },
             [&](auto* h) { return mote_chat_continue(chat_, session_, h, &made_.turn, &error_); },
             [&](auto* h) {

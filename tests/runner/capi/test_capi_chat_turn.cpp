@@ -93,6 +93,24 @@ class CApiChatTurn : public testing::Test {
   mote_chat* chat_ = nullptr;
 };
 
+TEST_F(CApiChatTurn, a_message_is_sent_only_if_a_reply_begins) {
+  const std::string message = R"({"role":"user","content":"And"})";
+  const auto send = [&](const mote_options* options, mote_chat_turn** turn) {
+    return mote_chat_send(chat_, session_, message.data(), message.size(), options, turn, &error_);
+  };
+  const std::string before = messages();
+  mote_chat_turn* turn = nullptr;
+  ASSERT_EQ(set(MOTE_CHAT_TOOL_CHOICE, "required"), MOTE_OK);
+  EXPECT_EQ(send(nullptr, &turn), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(turn, nullptr);
+  EXPECT_EQ(messages(), before);
+  ASSERT_EQ(set(MOTE_CHAT_TOOL_CHOICE, ""), MOTE_OK);
+  ASSERT_EQ(send(Script(model_, "Yes"), &turn), MOTE_OK) << error_.message;
+  EXPECT_EQ(run(turn).first, "Yes");
+  mote_chat_turn_close(turn);
+  EXPECT_EQ(messages(), before.substr(0, before.size() - 1) + ", " + message + "]");
+}
+
 TEST_F(CApiChatTurn, a_conversation_goes_on) {
   mote_chat_turn* turn = reply("Yes");
   EXPECT_EQ(kept(turn), 0);
@@ -253,6 +271,8 @@ TEST_F(CApiChatTurn, bad_calls_are_errors) {
       mote_chat_reply(chat_, nullptr, nullptr, &turn, &error_),
       mote_chat_reply(nullptr, session_, nullptr, &turn, &error_),
       mote_chat_reply(chat_, session_, nullptr, nullptr, &error_),
+      mote_chat_send(chat_, session_, nullptr, 2, nullptr, &turn, &error_),
+      mote_chat_send(chat_, session_, "{", 1, nullptr, &turn, &error_),
       mote_chat_turn_next(nullptr, &event, &error_),
       mote_chat_turn_message(nullptr, &json, &error_),
       mote_chat_turn_stop(nullptr, &error_),

@@ -101,23 +101,39 @@ class AskedWhile {
   Callback callback_;
 };
 
+// begin(chat, session, options, turn, error)
+template <typename Begin>
+jlong begin_turn(JNIEnv* env, jobject self, jobject session, jobject options, jobject cancel_check,
+                 const Begin& begin) {
+  auto* of_chat = handle_of<mote_session>(env, session, "session");
+  const Options of_reply(env, MOTE_SCOPE_GENERATION, options);
+  const AskedWhile asked(env, self, cancel_check);
+  std::unique_ptr<mote_chat_turn, Closer<mote_chat_turn_close>> owned;
+  check_chat(
+      env, self,
+      [&](mote_chat* chat, mote_error* error) {
+        mote_chat_turn* turn = nullptr;
+        const mote_error_code code = begin(chat, of_chat, of_reply.get(), &turn, error);
+        owned.reset(turn);
+        return code;
+      },
+      session);
+  return number_of(owned.release());
+}
+
 template <auto begin>
 jlong open_turn(JNIEnv* env, jobject self, jobject session, jobject options, jobject cancel_check) {
+  return guarded(env, [&] { return begin_turn(env, self, session, options, cancel_check, begin); });
+}
+
+jlong open_send(JNIEnv* env, jobject self, jobject session, jstring message, jobject options, jobject cancel_check) {
   return guarded(env, [&] {
-    auto* of_chat = handle_of<mote_session>(env, session, "session");
-    const Options of_reply(env, MOTE_SCOPE_GENERATION, options);
-    const AskedWhile asked(env, self, cancel_check);
-    std::unique_ptr<mote_chat_turn, Closer<mote_chat_turn_close>> owned;
-    check_chat(
-        env, self,
-        [&](mote_chat* chat, mote_error* error) {
-          mote_chat_turn* turn = nullptr;
-          const mote_error_code code = begin(chat, of_chat, of_reply.get(), &turn, error);
-          owned.reset(turn);
-          return code;
-        },
-        session);
-    return number_of(owned.release());
+    const std::string json = text_of(env, message, "message");
+    return begin_turn(env, self, session, options, cancel_check,
+                      [&](mote_chat* chat, mote_session* of_chat, const mote_options* of_reply, mote_chat_turn** turn,
+                          mote_error* error) {
+                        return mote_chat_send(chat, of_chat, json.data(), json.size(), of_reply, turn, error);
+                      });
   });
 }
 
@@ -186,6 +202,8 @@ Methods chat_methods() {
       method("numMessages", "()I", num_messages),
       method("prompt", "()[I", prompt),
       method("openReply", kOpenTurn, open_turn<mote_chat_reply>),
+      method("openSend", "(Lai/mote/blocking/Session;Ljava/lang/String;Lai/mote/Options;Lai/mote/CancelCheck;)J",
+             open_send),
       method("openRegenerate", kOpenTurn, open_turn<mote_chat_regenerate>),
       method("openContinue", kOpenTurn, open_turn<mote_chat_continue>),
       method("takeReply", "(Lai/mote/blocking/ChatTurn;)V", take_reply),

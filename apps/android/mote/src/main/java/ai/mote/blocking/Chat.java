@@ -115,18 +115,9 @@ public final class Chat extends Handle {
         }
     }
 
-    /** Begins a reply to one message more. If none begins, the message is not appended. */
+    /** Begins a reply to one message more. If none begins, the message is not the chat's. */
     public ChatTurn beginReplyTo(String message, Options options, CancelCheck check) {
-        int count = numMessages();
-        append(message);
-        try {
-            return reply(options, check);
-        } catch (RuntimeException error) {
-            if (!isClosed()) {
-                truncate(count);
-            }
-            throw error;
-        }
+        return new ChatTurn(openSend(session, message, options, check), this);
     }
 
     /** A message as JSON. */
@@ -140,6 +131,8 @@ public final class Chat extends Handle {
     private native void set(int field, String text);
 
     private native long openReply(Session session, Options options, CancelCheck check);
+
+    private native long openSend(Session session, String message, Options options, CancelCheck check);
 
     private native long openRegenerate(Session session, Options options, CancelCheck check);
 
