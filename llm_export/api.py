@@ -38,7 +38,7 @@ from llm_export.program.formats import stored_bytes
 from llm_export.program.instructions import CPU, GoldenSample, MemoryPlan
 from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
-from llm_export.program.writer import replace_metadata, write_program
+from llm_export.program.writer import replace_metadata, write_beginning, write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Quantized, Recipe, quantize
 from llm_export.quantize.encode import encode
@@ -139,6 +139,41 @@ def export(
         num_delegated=written.partitioned.num_delegated,
         weights_file=how.weights_file,
     )
+
+
+def outline(
+    source: str | Path,
+    output: str | Path,
+    *,
+    recipe: str = "8da4w",
+    group_size: int | str = 32,
+    embedding_bits: int = 8,
+    inputs: str = "rotated",
+    overrides: Sequence[str] = (),
+    **checkpoint_options,
+) -> None:
+    """Writes the beginning of the file that `export` would write, without its weights: `mote advise` takes it.
+
+    source: a folder, whose config.json is enough, or a hub id, of which the config is downloaded; other arguments as
+        for `export`
+    Errors: MoteError
+    """
+    checkpoint = open_checkpoint(source, weights=False, tokenizer=False, **checkpoint_options)
+    how = _How(
+        Recipe(recipe, group_size, embedding_bits, inputs),
+        [Override.parse(text) for text in overrides],
+        parse_targets(CPU),
+        check="off",
+        calibration=None,
+        target_bits=None,
+        weights_file=None,
+    )
+    with _caught():
+        quantized = how.quantize(capture(checkpoint), checkpoint)
+        planned = plan(partition(lower(fuse(quantized)), how.targets))
+    metadata = make_metadata(checkpoint, quantized.vocab_size, quantized.recipe)
+    with replacing(Path(output)) as new:
+        write_beginning(new, planned, metadata)
 
 
 def _check_rounding(

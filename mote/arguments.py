@@ -69,14 +69,15 @@ def with_model_paths(verb: str, words: Sequence[str], runner: Path) -> list[str]
     found = list(words)
     if not any(map(is_name, words)) or "-h" in words or "--help" in words:
         return found
-    index = _model_index(verb, words, runner)
+    index = model_index(verb, words, runner)
     for i, word in enumerate(words):
         if i == index or (i > 0 and words[i - 1] in MODEL_OPTIONS):
             found[i] = model_path(word)
     return found
 
 
-def _model_index(verb: str, words: Sequence[str], runner: Path) -> int | None:
+def model_index(verb: str, words: Sequence[str], runner: Path) -> int | None:
+    """Returns where the first argument is that is neither an option nor an option's value."""
     switches: set[str] | None = None
     i = 0
     while i < len(words):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from pathlib import Path
 
 import click
 
@@ -395,12 +396,24 @@ def completion(shell: str) -> None:
     run(cli, shell)
 
 
+def _advise_on_checkpoint(arguments: tuple[str, ...], runner: Path) -> None:
+    """Ends the process if they name a checkpoint."""
+    from mote.commands.advise import checkpoint_of, run
+
+    index = checkpoint_of(arguments, runner)
+    if index is not None:
+        sys.stdout.flush()
+        sys.exit(run(arguments, index, runner))
+
+
 def _forward(verb: str) -> click.Command:
     @click.argument(
         "arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=lambda *about: complete_model(about[-1])
     )
     def command(arguments: tuple[str, ...]) -> None:
         binary = runner_binary()
+        if verb == "advise":
+            _advise_on_checkpoint(arguments, binary)
         words = with_model_paths(verb, arguments, binary)
         name_library()
         sys.stdout.flush()

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
 from transformers import AutoConfig, PretrainedConfig
 
 from llm_export.checkpoint import model_types
@@ -16,7 +17,7 @@ from llm_export.checkpoint.gguf import find_gguf, read_gguf
 from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
 from llm_export.checkpoint.quantized import quantized_files
 from llm_export.checkpoint.tokenizer import TokenizerFile
-from llm_export.checkpoint.weights import SafetensorsFiles, TensorFiles, WeightReader
+from llm_export.checkpoint.weights import SafetensorsFiles, Shapes, TensorFiles, WeightReader
 from llm_export.errors import FileError, UnsupportedError
 
 TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
@@ -55,11 +56,13 @@ def open_checkpoint(
     trust_remote_code: bool = False,
     embed: bool | None = None,
     tokenizer: bool | str | Path = True,
+    weights: bool = True,
 ) -> Checkpoint:
     """Opens a local folder or GGUF file, or downloads a hub id's files; the arguments are those of `from_pretrained`.
 
     embed: whether it is to give embeddings; None: if it is made for that
     tokenizer: whether tokenizer and chat template are wanted, or the folder that has them
+    weights: False: of a folder or hub id the config is enough, and their values cannot be read
     Errors: FileError if files are missing or malformed; UnsupportedError if it is not a decoder-only language model.
     Cost: reads headers only.
     """
@@ -70,7 +73,8 @@ def open_checkpoint(
     if folder.exists() and not folder.is_dir():
         refuse_file(folder)
     if not folder.is_dir():
-        folder = _download(str(source), revision, subfolder, token, cache_dir, local_files_only)
+        patterns = DOWNLOADED if weights else ["*.json"]
+        folder = _download(str(source), patterns, revision, subfolder, token, cache_dir, local_files_only)
         commit = folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else (revision or "")
     folder = folder / subfolder if subfolder else folder
     config = _config(folder, trust_remote_code)
@@ -84,7 +88,7 @@ def open_checkpoint(
         revision=commit,
         folder=folder,
         config=config,
-        weights=WeightReader(_open_tensors(folder, config)),
+        weights=WeightReader(_open_tensors(folder, config)) if weights else Shapes(_dtype_of(config)),
         generation_config=_read_json(folder / "generation_config.json") or {},
         tokenizer_config=tokenizer_config,
         tokenizer=_tokenizer(folder),
@@ -113,6 +117,10 @@ def _open_gguf(path: Path, embed: bool | None, tokenizer: bool) -> Checkpoint:
         license=contents.license,
         embedding=default_setup(contents.config) if embed else None,
     )
+
+
+def _dtype_of(config: PretrainedConfig) -> torch.dtype:
+    return config.dtype if isinstance(getattr(config, "dtype", None), torch.dtype) else torch.bfloat16
 
 
 def _open_tensors(folder: Path, config: PretrainedConfig) -> TensorFiles:
@@ -147,13 +155,13 @@ def _tokenizer(folder: Path) -> TokenizerFile | None:
     return TokenizerFile.at(path) if path is not None else None
 
 
-def _download(source, revision, subfolder, token, cache_dir, local_files_only) -> Path:
+def _download(source, patterns, revision, subfolder, token, cache_dir, local_files_only) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?", source) or source.startswith("."):
         raise FileError(f"{source}: no such folder, and not a hub id (owner/name)")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    patterns = [f"{subfolder}/{pattern}" if subfolder else pattern for pattern in DOWNLOADED]
+    patterns = [f"{subfolder}/{pattern}" if subfolder else pattern for pattern in patterns]
     try:
         path = snapshot_download(
             source, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only,

@@ -346,6 +346,22 @@ class WeightReader:
             )
 
 
+class Shapes(WeightReader):
+    """Weights of which only what the config says is known: their names, shapes and dtype."""
+
+    def __init__(self, dtype: torch.dtype):
+        self._dtype = dtype
+        self._meta: dict[str, Tensor] = {}
+
+    def bind(self, model: PreTrainedModel) -> None:
+        for name, value in model.state_dict(keep_vars=True).items():
+            dtype = self._dtype if value.is_floating_point() else value.dtype
+            self._meta[name] = torch.empty(value.shape, dtype=dtype, device="meta")
+
+    def stored_as(self, name: str) -> StoredAs | None:
+        return None
+
+
 def _candidates(name: str) -> Iterable[str]:
     yield name
     for prefix, replacement in WRAPPER_PREFIXES:

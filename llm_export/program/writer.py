@@ -46,6 +46,16 @@ def write_program(
         return segments.write_start(start)
 
 
+def write_beginning(path: Path, planned: MemoryPlan, metadata: Metadata) -> None:
+    """Writes header and program of a file whose weights are nowhere, which `mote advise` takes."""
+    _, weights_bytes = weight_offsets(planned.program.weights)
+    placeholder = SegmentRecord("weights", 1, 1, 1)
+    offset = _next_page(HEADER.size + len(build(planned, metadata, [placeholder])))
+    program = build(planned, metadata, [SegmentRecord("weights", offset, weights_bytes, 0)])
+    with open(path, "wb") as file:
+        _write_start(file, program, offset + weights_bytes)
+
+
 def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
     def is_there(new: Path) -> bool:
         if not path.exists():

@@ -797,8 +797,8 @@ MOTE_API mote_error_code mote_chat_reply(mote_chat* chat, mote_session* session,
 MOTE_API mote_error_code mote_chat_send(mote_chat* chat, mote_session* session, const char* message,
                                         size_t message_bytes, const mote_options* options, mote_chat_turn** out,
                                         mote_error* error);
-/* As mote_chat_reply, after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if there is
- * nothing to reply to. */
+/* As mote_chat_reply, after the last reply and what followed it was dropped. Errors: also MOTE_ERROR_INVALID_STATE if
+ * there is nothing to reply to. */
 MOTE_API mote_error_code mote_chat_regenerate(mote_chat* chat, mote_session* session, const mote_options* options,
                                               mote_chat_turn** out, mote_error* error);
 /* The same, going on with the last message, a reply that was cut off. Errors: also MOTE_ERROR_INVALID_STATE if the last

@@ -351,6 +351,16 @@ TEST_F(CApi, limits_refuse_impossible_thread_counts) {
   EXPECT_EQ(mote_measure_limits(257, &limits, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(CApi, advises_on_a_file) {
+  auto advice = sized<mote_advice>();
+  EXPECT_EQ(mote_advise(nullptr, nullptr, 1, 1, &advice, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_advise(file_.path().c_str(), nullptr, 1, 1, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(mote_advise("/nowhere.mote", nullptr, 1, 1, &advice, &error_), MOTE_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(mote_advise_memory("it", nullptr, 1, nullptr, 1, 1, &advice, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(mote_advise(file_.path().c_str(), nullptr, 2, 2, &advice, &error_), MOTE_OK) << error_.message;
+  EXPECT_GT(advice.decode_tokens_per_second, 0);
+}
+
 TEST_F(CApi, generates_after_the_handles_of_session_and_model_are_closed) {
   const int32_t prompt[] = {1, 2};
   const GivenOptions options(R"({"max_new_tokens": 3, "ignore_eos": true})");
