@@ -1,6 +1,7 @@
 #include "runner/generation/batch.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "runner/program/cpus.h"
 #include "runner/program/token_rows.h"
@@ -165,6 +166,7 @@ bool Batch::take_unclaimed() {
 void Batch::compute_step() {
   pieces_.clear();
   admit();
+  wait();
   start_without_prompt();
   read_prompts();
   decode();
@@ -241,6 +243,13 @@ void Batch::drop_cancelled(std::deque<std::unique_ptr<Sequence>>& sequences) {
   std::erase_if(sequences, [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_over; });
 }
 
+// Where all sequences are held back, for a slice of the time after which the first one is not.
+void Batch::wait() const {
+  Clock::duration least = kMostWait;
+  for (const auto& sequence : running_) least = std::min(least, sequence->generation->time_to_wait());
+  if (!running_.empty()) std::this_thread::sleep_for(least);
+}
+
 // Sequences that go on from what their session has: their first token needs its logits only.
 void Batch::start_without_prompt() {
   for (const auto& sequence : running_) {
@@ -278,6 +287,7 @@ void Batch::decode() {
   rows_.reserve(running_.size());
   for (const auto& sequence : running_) {
     if (sequence->has_piece || sequence->rest().size() != 1) continue;
+    if (sequence->generation->time_to_wait() > Clock::duration::zero()) continue;
     sequence->start();
     const auto states = without_throwing([&] { return sequence->session->begin_call(sequence->rest()); });
     if (!states.ok()) {

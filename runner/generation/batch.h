@@ -81,6 +81,7 @@ class Batch {
   Status prepare();
   void admit();
   void drop_cancelled(std::deque<std::unique_ptr<Sequence>>& sequences);
+  void wait() const;
   void start_without_prompt();
   void read_prompts();
   void decode();

@@ -1,6 +1,7 @@
 #include "runner/generation/generation.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "runner/generation/options/accepted.h"
@@ -57,7 +58,8 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, std::vector
       sampler_(options.sampling, session.model().vocab_size(), session.model().eos_token_ids()),
       speculator_(std::move(speculator)),
       text_(tokenizer, false, unread_),
-      stop_strings_(std::move(stop_strings)) {
+      stop_strings_(std::move(stop_strings)),
+      pacer_(options.pace) {
   statistics_.prompt_tokens = static_cast<int64_t>(unread_.size());
   if (options.grammar != nullptr) {
     constraint_.emplace(options.grammar);
@@ -109,8 +111,17 @@ Result<Piece> Generation::next() {
   return piece;
 }
 
+// In slices, so that a cancel is felt.
+void Generation::wait() {
+  for (auto left = time_to_wait(); left > Clock::duration::zero(); left = time_to_wait()) {
+    if (session_.is_cancelled()) return;
+    std::this_thread::sleep_for(std::min<Clock::duration>(left, kMostWait));
+  }
+}
+
 Result<Piece> Generation::compute_next() {
   if (statistics_.generated_tokens == 0) start();
+  wait();
   if (session_.take_cancel()) return cancelled();
   if (std::optional<Piece> piece = forced()) return *std::move(piece);
   if (!status_.ok()) return status_;
@@ -186,6 +197,7 @@ void Generation::add_token(int32_t id, Piece& piece) {
   piece.id = id;
   sampler_.observe(id, true);
   ++statistics_.generated_tokens;
+  pacer_.took_token(Clock::now());
   const auto reason = reason_to_finish(id);
   if (!is_hidden(id, reason)) add_text(id, piece);
   if (reason.has_value() && !finish_reason_.has_value()) finish(*reason, piece);

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "runner/generation/generation_options.h"
+#include "runner/generation/pacer.h"
 #include "runner/generation/sampling/sampler.h"
 #include "runner/generation/speculation/speculator.h"
 #include "runner/generation/statistics.h"
@@ -33,6 +34,9 @@ struct Piece {
   float logprob = 0.0f;                       // of the token, if asked for
   std::vector<TokenLogprob> top_logprobs{};   // likeliest first
 };
+
+// How long a wait for the pace goes on before it asks whether it was cancelled.
+inline constexpr std::chrono::milliseconds kMostWait{10};
 
 // Thread safety: as its session, which outlives it and has no other calls until the generation ends.
 class Generation {
@@ -58,6 +62,10 @@ class Generation {
   Piece accept(std::span<const float> logits, std::span<const float> maxima);
   Piece cancelled();
   bool is_out_of_time() const { return options_.max_time > 0.0 && seconds_since(start_) > options_.max_time; }
+  // How long the option `pace` holds the next token back; whoever runs the model waits for that.
+  Clock::duration time_to_wait() const {
+    return is_out_of_time() ? Clock::duration::zero() : pacer_.left(Clock::now());
+  }
   // The piece of a token that the grammar leaves no choice about, so that it needs no logits; nullopt: logits must come
   // next. Who never asks gets the same tokens from accept().
   std::optional<Piece> forced();
@@ -76,6 +84,7 @@ class Generation {
   Generation(Session& session, const Tokenizer* tokenizer, std::vector<int32_t> prompt,
              const GenerationOptions& options, StopStrings stop_strings, std::shared_ptr<Speculator> speculator);
   Result<Piece> compute_next();
+  void wait();
   Result<std::span<const float>> prefill();
   int32_t choose(std::span<const float> logits, std::span<const float> maxima);
   void add_token(int32_t id, Piece& piece);
@@ -97,6 +106,7 @@ class Generation {
   bool is_incomplete_ = false;  // a call of next was left by an exception
   TextStream text_;
   StopStrings stop_strings_;
+  Pacer pacer_;
   Statistics statistics_;
   Clock::time_point start_;
   Clock::time_point first_token_;

@@ -16,6 +16,8 @@
     "Stop after this many tokens")                                                                                     \
   X(ignore_eos, bool, false, anything(), "", kPlain, "Go on after the end-of-sequence token")                          \
   X(max_time, double, 0.0, at_least(0, "0: no limit"), "seconds", kPlain, "Stop after this long")                      \
+  X(pace, double, 0.0, at_least(0, "0: as fast as it can"), "tokens a second", kPlain,                                 \
+    "Go no faster than this, so that a device stays cool and its battery lasts")                                       \
   X(skip_special_tokens, bool, true, anything(), "", kPlain, "Leave special tokens out of the text")                   \
   X(skip_eos, bool, false, anything(), "", kPlain,                                                                     \
     "Leave the end-of-sequence token out of the text even where special tokens are in it")                             \

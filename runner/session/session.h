@@ -176,6 +176,7 @@ class Session {
   void cancel() { cancelled_->store(true); }
   // Takes back a cancel that no call has seen yet.
   void forget_cancel() { cancelled_->store(false); }
+  bool is_cancelled() const { return cancelled_->load(); }
   // Whether there was a cancel that no call has reported, which this call takes back.
   bool take_cancel() { return cancelled_->exchange(false); }
   bool shares_engine() const { return shares_engine_; }

@@ -223,6 +223,21 @@ TEST_F(BatchTest, a_prompt_that_takes_too_long_ends_between_chunks) {
   EXPECT_EQ(outputs[0].ids, Ids{-1});
 }
 
+TEST_F(BatchTest, a_pace_holds_back_its_own_sequence_alone) {
+  const auto batch = open_batch(model_, {});
+  ASSERT_TRUE(batch->add(some_ids(3, 1), {.ignore_eos = true, .pace = 1e-6}).ok());
+  ASSERT_TRUE(batch->add(some_ids(3, 1), {.max_new_tokens = 5, .ignore_eos = true}).ok());
+  std::map<int64_t, Output> outputs;
+  while (!outputs[1].finish_reason.has_value()) step(*batch, outputs);
+  EXPECT_EQ(outputs[0].ids.size(), 1u);
+  EXPECT_EQ(outputs[1].ids.size(), 5u);
+  step(*batch, outputs);
+  EXPECT_EQ(outputs[0].ids.size(), 1u) << "a step with nothing to do yet";
+  batch->cancel(0);
+  step(*batch, outputs);
+  EXPECT_EQ(outputs[0].finish_reason, FinishReason::kCancelled);
+}
+
 TEST_F(BatchTest, a_changed_file_ends_the_sequences_with_its_error) {
   const auto batch = open_batch(model_, {});
   ASSERT_TRUE(batch->add(some_ids(5, 1), {.ignore_eos = true}).ok());

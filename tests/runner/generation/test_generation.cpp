@@ -213,6 +213,46 @@ TEST_F(GenerationTest, the_time_limit_ends_it_after_a_token_or_between_chunks_of
   EXPECT_EQ(run(*chunked, {3, 4, 5}, {.max_new_tokens = 4, .max_time = 1e6}).ids, whole.ids);
 }
 
+// Which it would wait for longer than anybody runs tests.
+TEST_F(GenerationTest, a_wait_for_the_pace_ends_with_a_cancel_or_the_time_limit) {
+  const auto held = session();
+  const auto generation = *Generation::begin(*held, {1, 2}, {.pace = 1e-300});
+  EXPECT_GE(generation->next()->id, 0) << "the first token is not held back";
+  EXPECT_GT(generation->time_to_wait(), std::chrono::hours(24));
+  std::thread canceller([&] { generation->cancel(); });
+  EXPECT_EQ(generation->next()->finish_reason, FinishReason::kCancelled);
+  canceller.join();
+  const Outcome limited = run(*session(), {1, 2}, {.max_time = 0.01, .pace = 1e-6});
+  EXPECT_EQ(limited.reason, FinishReason::kTime);
+  EXPECT_LE(limited.ids.size(), 2u);
+}
+
+TEST_F(GenerationTest, the_pace_changes_no_token) {
+  EXPECT_EQ(run(*session(), {1, 2}, {.max_new_tokens = 6, .pace = 1000}).ids,
+            run(*session(), {1, 2}, {.max_new_tokens = 6}).ids);
+}
+
+TEST(Pacer, holds_tokens_to_their_times) {
+  const auto at = [](int milliseconds) { return Clock::time_point() + std::chrono::milliseconds(milliseconds); };
+  const auto left = [&](const Pacer& pacer, int milliseconds) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(pacer.left(at(milliseconds))).count();
+  };
+  Pacer pacer(10);
+  EXPECT_EQ(left(pacer, 5000), 0);
+  pacer.took_token(at(5000));
+  EXPECT_EQ(left(pacer, 5000), 100);
+  EXPECT_EQ(left(pacer, 5070), 30);
+  pacer.took_token(at(5103));  // woken late, which the next one does not pay for
+  EXPECT_EQ(left(pacer, 5103), 97);
+  pacer.took_token(at(5950));  // a slow model is not waited for, and gets no tokens ahead
+  EXPECT_EQ(left(pacer, 5950), 0);
+  pacer.took_token(at(5951));
+  EXPECT_EQ(left(pacer, 5951), 99);
+  Pacer none(0);
+  none.took_token(at(5000));
+  EXPECT_EQ(left(none, 5000), 0);
+}
+
 TEST_F(GenerationTest, refuses_at_the_beginning) {
   const auto small = session(4);
   const auto code = [&](Ids prompt, const GenerationOptions& options) {
@@ -226,6 +266,7 @@ TEST_F(GenerationTest, refuses_at_the_beginning) {
   EXPECT_EQ(code({1}, {.stop_token_ids = {-1}}), Code::kInvalidArgument);
   for (const double seconds : {-1.0, HUGE_VAL, std::nan("")})
     EXPECT_EQ(code({1}, {.max_time = seconds}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, {.pace = -1.0}), Code::kInvalidArgument);
   const Status full = Generation::begin(*small, {1, 2, 3, 4, 5}, {}).status();
   EXPECT_EQ(full.code(), Code::kContextFull);
   EXPECT_NE(full.message().find("5 tokens"), std::string::npos);
