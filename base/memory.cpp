@@ -38,7 +38,9 @@ void AlignedFree::operator()(std::byte* memory) const { std::free(memory); }
 AlignedMemory allocate_aligned(uint64_t bytes) {
   const Size rounded = (Size(bytes) + 1).align_up(kMemoryAlignment);
   if (!rounded.valid()) return nullptr;
-  return AlignedMemory(static_cast<std::byte*>(std::aligned_alloc(kMemoryAlignment, rounded.unsigned_value())));
+  void* memory = nullptr;  // std::aligned_alloc is not in every Android
+  if (::posix_memalign(&memory, kMemoryAlignment, rounded.unsigned_value()) != 0) return nullptr;
+  return AlignedMemory(static_cast<std::byte*>(memory));
 }
 
 std::byte* reserve_pages(size_t bytes) {
@@ -108,6 +110,15 @@ Result<MappedPages> MappedPages::map(const std::string& name, int descriptor, in
   prefer_large_pages(result.pages_.data(), length);
   result.part_ = result.pages_.subspan(static_cast<size_t>(begin));
   return result;
+}
+
+// The second takes them from this process also where the first is not known or the file belongs to another user.
+void MappedPages::evict() const {
+#if defined(__linux__)
+  constexpr int kPageOut = 21;  // MADV_PAGEOUT, which old headers lack
+  (void)::madvise(pages_.data(), pages_.size(), kPageOut);
+#endif
+  (void)::madvise(pages_.data(), pages_.size(), MADV_DONTNEED);
 }
 
 MappedPages::~MappedPages() {

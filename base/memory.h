@@ -72,6 +72,9 @@ class MappedPages {
   }
   ~MappedPages();
 
+  // Gives their memory back to the system; who reads them next has them read from the file again.
+  void evict() const;
+
   bool empty() const { return pages_.empty(); }
   std::span<const std::byte> part() const { return part_; }
   std::span<const std::byte> pages() const { return pages_; }  // from the first one on, to the end of the part

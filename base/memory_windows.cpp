@@ -72,6 +72,9 @@ Result<MappedPages> MappedPages::map(const std::string& name, int descriptor, in
   return result;
 }
 
+// Pages that are not locked leave the working set.
+void MappedPages::evict() const { (void)::VirtualUnlock(pages_.data(), pages_.size()); }
+
 MappedPages::~MappedPages() {
   if (!pages_.empty()) ::UnmapViewOfFile(pages_.data());
 }

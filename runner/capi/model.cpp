@@ -148,3 +148,11 @@ mote_error_code mote_model_check_segments(const mote_model* handle, mote_error* 
     return model->model->check_segments();
   });
 }
+
+mote_error_code mote_model_release_pages(const mote_model* handle, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto model, share(handle));
+    model->model->bound()->file().evict();
+    return {};
+  });
+}

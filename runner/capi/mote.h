@@ -162,10 +162,11 @@ MOTE_API mote_error_code mote_set_log_sink(mote_log_level level, mote_log_sink s
                                            mote_release release, mote_error* error);
 
 /* *json is an object: "cpu": its name, as far as it tells; "clusters": the CPUs that this process may use, those that
- * are alike together, with cpus ("0-3"), max_mhz (null: not told) and identity (MIDR_EL1 of Arm, else "");
- * "cpu_features": what kernels may use; "kernels": every one of this build with role, name, needs, rank, min_tokens,
- * max_tokens (null: any) and runs_here; "choices": what was chosen in this process so far, that is for the models that
- * were opened: role, weights, min_tokens, max_tokens, kernel and reason. */
+ * are alike together, with cpus ("0-3"), max_mhz (null: not told), identity (MIDR_EL1 of Arm, else "") and capacity
+ * (work a second, of the fastest one 1024; null: not told); "cpu_features": what kernels may use; "kernels": every one
+ * of this build with role, name, needs, rank, min_tokens, max_tokens (null: any) and runs_here; "choices": what was
+ * chosen in this process so far, that is for the models that were opened: role, weights, min_tokens, max_tokens, kernel
+ * and reason. */
 MOTE_API mote_error_code mote_describe_kernels(char** json, mote_error* error);
 
 /* ---- options ----
@@ -270,6 +271,9 @@ MOTE_API mote_error_code mote_model_chat_template(const mote_model* model, char*
 MOTE_API mote_error_code mote_model_generation_config(const mote_model* model, char** json, mote_error* error);
 /* Checks the checksums of all segments. */
 MOTE_API mote_error_code mote_model_check_segments(const mote_model* model, mote_error* error);
+/* Gives the memory of the mapped file back to the system, which reads pages again when a call needs them: for an app
+ * that leaves the screen. Sessions keep their caches, and may run meanwhile. */
+MOTE_API mote_error_code mote_model_release_pages(const mote_model* model, mote_error* error);
 
 /* ---- adapters ----
  *

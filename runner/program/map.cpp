@@ -82,6 +82,11 @@ Status Mapped::check_readable() const {
   return weights_ ? weights_->check_readable() : Status();
 }
 
+void Mapped::evict() const {
+  file_.evict();
+  if (weights_) weights_->evict();
+}
+
 Status Mapped::check_unchanged() const {
   MOTE_RETURN_IF_ERROR(file_.check_unchanged());
   return weights_ ? weights_->check_unchanged() : Status();

@@ -47,6 +47,7 @@ class Mapped {
   // Those of SourceBytes, of both files.
   Status check_unchanged() const;
   Status check_readable() const;
+  void evict() const;
 
  private:
   friend Result<Mapped> map(const Source& source, LoadMode mode, const Progress& progress);

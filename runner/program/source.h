@@ -64,6 +64,8 @@ class SourceBytes {
   // Errors: kFileChanged if a page of the mapping could not be read and was read as zeros. Whoever read from it asks
   // this before the result is used. Cost: none to speak of.
   Status check_readable() const;
+  // Gives the memory of mapped pages back to the system, which reads them again when they are needed.
+  void evict() const { mapping_.evict(); }
 
  private:
   Status take_path(const std::string& path, LoadMode mode, const Progress& progress);

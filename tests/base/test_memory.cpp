@@ -1,12 +1,15 @@
-// Pages that become large ones when they are full.
+// Pages that become large ones when they are full, and those of files.
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <span>
 #include <string>
 
 namespace mote {
@@ -62,6 +65,38 @@ TEST(Memory, pages_repeat) {
   EXPECT_EQ(pages[kRing + 5], std::byte{7});
   EXPECT_EQ(pages[2 * kRing + 5], std::byte{7});
   EXPECT_EQ(pages[kRing + 6], std::byte{0});
+}
+
+// KiB of memory that this process has of the mapping.
+long resident_kib(std::span<const std::byte> mapping) {
+  std::ifstream maps("/proc/self/smaps");
+  long kib = 0;
+  bool is_it = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long first = 0, last = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2)
+      is_it = first == reinterpret_cast<uintptr_t>(mapping.data());
+    if (is_it && std::sscanf(line.c_str(), "Rss: %ld kB", &kib) == 1) return kib;
+  }
+  return -1;
+}
+
+TEST(MappedPages, evicted_ones_are_read_again) {
+  const std::string path = testing::TempDir() + "evicted";
+  std::ofstream(path, std::ios::binary) << std::string(kBytes, 'm');
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  ASSERT_GE(descriptor, 0);
+  const auto mapped = MappedPages::map(path, descriptor, 0, kBytes);
+  ::close(descriptor);
+  ASSERT_TRUE(mapped.ok());
+  const auto count = [&] { return std::ranges::count(mapped->part(), std::byte{'m'}); };
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kBytes));
+  EXPECT_EQ(resident_kib(mapped->pages()), static_cast<long>(kBytes >> 10));
+  mapped->evict();
+  EXPECT_EQ(resident_kib(mapped->pages()), 0);
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kBytes));
+  MappedPages().evict();
+  std::remove(path.c_str());
 }
 
 }  // namespace

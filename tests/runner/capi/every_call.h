@@ -93,6 +93,7 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_model_chat_template(h, &text_, nullptr, &error_); },
             [&](auto* h) { return mote_model_generation_config(h, &text_, &error_); },
             [&](auto* h) { return mote_model_check_segments(h, &error_); },
+            [&](auto* h) { return mote_model_release_pages(h, &error_); },
             [&](auto* h) { return mote_model_vocabulary(h, &made_.vocabulary, &error_); },
             [&](auto* h) { return mote_tokenize(h, "a", 1, 0, 0, nullptr, 0, &count_, &error_); },
             [&](auto* h) { return mote_detokenize(h, &id_, 1, 0, &text_, nullptr, &error_); },

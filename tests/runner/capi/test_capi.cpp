@@ -126,6 +126,7 @@ TEST_F(CApi, null_is_an_error_everywhere) {
       mote_model_chat_template(nullptr, &text, nullptr, &error_),
       mote_model_generation_config(nullptr, &text, &error_),
       mote_model_check_segments(nullptr, &error_),
+      mote_model_release_pages(nullptr, &error_),
       mote_tokenizer_check(nullptr, 0, &error_),
       mote_tokenize(nullptr, "a", 1, 1, 1, nullptr, 0, &count, &error_),
       mote_detokenize(nullptr, &id, 1, 0, &text, nullptr, &error_),
@@ -417,7 +418,8 @@ TEST_F(CApi, describes_the_file) {
     EXPECT_NE(std::strstr(json, expected), nullptr) << expected;
   }
   mote_string_free(json);
-  EXPECT_EQ(mote_model_check_segments(model_, &error_), MOTE_OK);
+  EXPECT_EQ(mote_model_release_pages(model_, &error_), MOTE_OK);
+  EXPECT_EQ(mote_model_check_segments(model_, &error_), MOTE_OK) << "pages are read again";
   EXPECT_EQ(mote_describe_file("/nowhere.mote", &json, &error_), MOTE_ERROR_FILE_NOT_FOUND);
   EXPECT_NE(std::strstr(error_.message, "/nowhere.mote"), nullptr);
 }

@@ -10,7 +10,7 @@ int64_t num_allocations();
 
 // While it lives, the index-th allocation from now on fails, counted from 1 and by any thread; with `and_all_after`, so
 // do those behind it. One at a time. Allocations are calls of operator new, and where a test is linked with
-// wrapped_allocations.cpp also those of malloc, aligned_alloc, realloc and mmap.
+// wrapped_allocations.cpp also those of malloc, posix_memalign, realloc and mmap.
 class FailingAllocation {
  public:
   FailingAllocation(int64_t index, bool and_all_after);

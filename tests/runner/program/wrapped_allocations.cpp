@@ -11,13 +11,13 @@ using mote::test::refuses_allocation;
 extern "C" {
 
 void* __real_malloc(size_t bytes);
-void* __real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void** memory, size_t alignment, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
 void* __real_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset);
 
 void* __wrap_malloc(size_t bytes) { return refuses_allocation() ? nullptr : __real_malloc(bytes); }
-void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
-  return refuses_allocation() ? nullptr : __real_aligned_alloc(alignment, bytes);
+int __wrap_posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  return refuses_allocation() ? ENOMEM : __real_posix_memalign(memory, alignment, bytes);
 }
 void* __wrap_realloc(void* memory, size_t bytes) {
   return refuses_allocation() ? nullptr : __real_realloc(memory, bytes);

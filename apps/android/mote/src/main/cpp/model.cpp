@@ -105,10 +105,11 @@ jstring chat_template(JNIEnv* env, jobject self) {
   });
 }
 
-void check_segments(JNIEnv* env, jobject self) {
+template <auto call>
+void called(JNIEnv* env, jobject self) {
   guarded(env, [&] {
     auto* model = handle_of<mote_model>(env, self);
-    check(env, self, [&](mote_error* error) { return mote_model_check_segments(model, error); });
+    check(env, self, [&](mote_error* error) { return call(model, error); });
   });
 }
 
@@ -218,7 +219,8 @@ Methods model_methods() {
       method("chatTemplate", "()Ljava/lang/String;", chat_template),
       method("generationConfig", "()Ljava/lang/String;", described<mote_model_generation_config>),
       method("embeddingConfig", "()Ljava/lang/String;", described<mote_model_embedding_config>),
-      method("checkSegments", "()V", check_segments),
+      method("checkSegments", "()V", called<mote_model_check_segments>),
+      method("releasePages", "()V", called<mote_model_release_pages>),
       method("tokenize", "(Ljava/lang/String;ZZ)[I", tokenize),
       method("detokenize", "([IZ)Ljava/lang/String;", detokenize),
       method("openChat", "()J", open_chat),

@@ -48,6 +48,9 @@ public class Model internal constructor(
 
     public suspend fun embedder(options: Options = Options.NONE): Embedder = Embedder(opened { blocking.embedder(options) })
 
+    /** Gives the memory of the mapped file back to the system, which reads pages again when a call needs them. */
+    public fun releasePages(): Unit = blocking.releasePages()
+
     override fun close(): Unit = blocking.close()
 
     public companion object {
@@ -77,7 +80,7 @@ public class Model internal constructor(
             onProgress: (Double) -> Unit = {},
         ): Model = opening(onProgress) { BlockingModel.open(bytes, options, it) }
 
-        private suspend fun opening(onProgress: (Double) -> Unit, open: (ProgressListener) -> BlockingModel): Model {
+        internal suspend fun opening(onProgress: (Double) -> Unit, open: (ProgressListener) -> BlockingModel): Model {
             val job = currentCoroutineContext().job
             val listener = ProgressListener { fraction ->
                 onProgress(fraction)

@@ -61,6 +61,12 @@ public final class Model extends Handle {
     /** Checks the checksums of the whole file. Errors: {@link FileException} */
     public native void checkSegments();
 
+    /**
+     * Gives the memory of the mapped file back to the system, which reads pages again when a call needs them. Sessions
+     * keep their caches.
+     */
+    public native void releasePages();
+
     /** Special tokens that the text spells become their ids, and BOS and such are added as the tokenizer asks. */
     public int[] tokenize(String text) {
         return tokenize(text, true, true);
