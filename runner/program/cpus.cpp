@@ -68,6 +68,17 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text) {
   return cpus;
 }
 
+std::vector<int> fast_cpus(std::span<const CpuCluster> clusters) {
+  std::vector<int> cpus;
+  if (clusters.empty()) return cpus;
+  const auto [least, most] = std::ranges::minmax(clusters, {}, &CpuCluster::capacity);
+  for (const CpuCluster& cluster : clusters) {
+    const bool is_slow = cluster.capacity == least.capacity && 2 * least.capacity < most.capacity;
+    if (!is_slow) cpus.insert(cpus.end(), cluster.cpus.begin(), cluster.cpus.end());
+  }
+  return cpus;
+}
+
 int num_usable_cpus() {
   const size_t usable = usable_cpus().size();
   return std::max(1, usable > 0 ? static_cast<int>(usable) : static_cast<int>(std::thread::hardware_concurrency()));

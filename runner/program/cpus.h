@@ -32,9 +32,13 @@ struct CpuCluster {
   std::vector<int> cpus;
   int64_t max_mhz = 0;     // 0: not told
   std::string identity{};  // the register MIDR_EL1 of Arm, such as 0x00000000411fd461; empty elsewhere
+  int capacity = 0;        // work a second, of the fastest one 1024; 0: not told
 };
 // Of the CPUs that the calling thread may run on, by their first CPU; empty where the system does not tell.
 std::vector<CpuCluster> cpu_clusters();
+// All but the slowest cluster where that does less than half of the fastest one's work: a phone's small cores, which
+// would add less to a call than they cost.
+std::vector<int> fast_cpus(std::span<const CpuCluster> clusters);
 
 // From now on the calling thread runs on these CPUs only. Errors: kInvalidArgument if the system refuses.
 Status bind_this_thread(std::span<const int> cpus);
@@ -42,6 +46,9 @@ Status bind_this_thread(std::span<const int> cpus);
 // Gives the calling thread this priority. Errors: kInvalidArgument if the system refuses it, as it refuses most users a
 // higher priority.
 Status set_this_threads_priority(ThreadPriority priority);
+
+// What profilers and debuggers call the calling thread; at most 15 characters.
+void name_this_thread(const char* name);
 
 // Binds the calling thread while it lives. Empty `cpus`: does nothing. Cost: three system calls.
 class ScopedBinding {

@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <pthread/qos.h>
 #include <sys/sysctl.h>
 
@@ -13,6 +14,8 @@ Status set_this_threads_priority(ThreadPriority priority) {
                "priority: the system refuses it");
   return {};
 }
+
+void name_this_thread(const char* name) { (void)pthread_setname_np(name); }
 
 int physical_cores() {
   int cores = 0;

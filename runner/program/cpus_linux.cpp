@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,6 +25,12 @@ int nice_value(ThreadPriority priority, int now) {
   return priority == ThreadPriority::kLow ? std::max(now, 10) : std::min(now, -8);
 }
 
+int64_t number_of(const std::string& text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 // The first word of a file of the CPU below /sys; empty: there is none.
 std::string told_of(int cpu, const char* file) {
   std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file);
@@ -48,12 +55,13 @@ std::vector<int> usable_cpus() {
 std::vector<CpuCluster> cpu_clusters() {
   std::vector<CpuCluster> clusters;
   for (const int cpu : usable_cpus()) {
-    const std::string khz = told_of(cpu, "cpufreq/cpuinfo_max_freq");
-    int64_t max_khz = 0;
-    std::from_chars(khz.data(), khz.data() + khz.size(), max_khz);
-    const CpuCluster of_cpu{{cpu}, max_khz / 1000, told_of(cpu, "regs/identification/midr_el1")};
+    const CpuCluster of_cpu{{cpu},
+                            number_of(told_of(cpu, "cpufreq/cpuinfo_max_freq")) / 1000,
+                            told_of(cpu, "regs/identification/midr_el1"),
+                            static_cast<int>(number_of(told_of(cpu, "cpu_capacity")))};
     const auto like = std::find_if(clusters.begin(), clusters.end(), [&](const CpuCluster& cluster) {
-      return cluster.max_mhz == of_cpu.max_mhz && cluster.identity == of_cpu.identity;
+      return cluster.max_mhz == of_cpu.max_mhz && cluster.identity == of_cpu.identity &&
+             cluster.capacity == of_cpu.capacity;
     });
     if (like == clusters.end())
       clusters.push_back(of_cpu);
@@ -83,6 +91,8 @@ Status set_this_threads_priority(ThreadPriority priority) {
   return {};
 }
 
+void name_this_thread(const char* name) { (void)pthread_setname_np(pthread_self(), name); }
+
 ScopedBinding::ScopedBinding(std::span<const int> cpus) {
   static_assert(sizeof(cpu_set_t) <= sizeof before_ && alignof(cpu_set_t) <= 8);
   if (cpus.empty() || sched_getaffinity(0, sizeof before_, reinterpret_cast<cpu_set_t*>(before_)) != 0) return;
@@ -96,7 +106,7 @@ ScopedBinding::~ScopedBinding() {
 // Siblings of one core share the text of thread_siblings_list, so distinct texts are distinct cores.
 int physical_cores() {
   std::set<std::string> cores;
-  for (const int cpu : usable_cpus()) {
+  for (const int cpu : fast_cpus(cpu_clusters())) {
     const std::string siblings = told_of(cpu, "topology/thread_siblings_list");
     if (siblings.empty()) return 0;
     cores.insert(siblings);

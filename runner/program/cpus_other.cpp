@@ -9,6 +9,8 @@ Status set_this_threads_priority(ThreadPriority priority) {
   return {Code::kInvalidArgument, "priority: this system has none for threads"};
 }
 
+void name_this_thread(const char*) {}
+
 int physical_cores() { return 0; }
 int quota_cores() { return 0; }
 

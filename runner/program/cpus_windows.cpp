@@ -1,6 +1,8 @@
 // Windows counts CPUs in groups of up to 64; a thread of Mote keeps to the group that it was started in.
 #include <bit>
+#include <cstring>
 #include <set>
+#include <string>
 
 #include "base/windows.h"
 #include "runner/program/cpu_count.h"
@@ -45,6 +47,10 @@ Status bind_this_thread(std::span<const int> cpus) {
   MOTE_REQUIRE(set_affinity(mask), Code::kInvalidArgument, "cpus: the system refuses to bind a thread to %s: %s",
                text_of_list(cpus).c_str(), windows::last_message().c_str());
   return {};
+}
+
+void name_this_thread(const char* name) {
+  (void)::SetThreadDescription(::GetCurrentThread(), std::wstring(name, name + std::strlen(name)).c_str());
 }
 
 Status set_this_threads_priority(ThreadPriority priority) {

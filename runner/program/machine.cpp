@@ -38,7 +38,8 @@ Json describe(const KernelChoice& choice) {
 Json describe(const CpuCluster& cluster) {
   return {{"cpus", text_of_list(cluster.cpus)},
           {"max_mhz", cluster.max_mhz == 0 ? Json(nullptr) : Json(cluster.max_mhz)},
-          {"identity", cluster.identity}};
+          {"identity", cluster.identity},
+          {"capacity", cluster.capacity == 0 ? Json(nullptr) : Json(cluster.capacity)}};
 }
 
 }  // namespace

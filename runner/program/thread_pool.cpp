@@ -170,6 +170,7 @@ class WorkerPool final : public ThreadPool {
   } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "out of memory"}; }
 
   void set_up_this_thread() {
+    name_this_thread("mote");
     Status status = bind_and_prioritise();
     if (!status.ok() && !set_up_failed_.exchange(true)) set_up_status_ = std::move(status);
     num_set_up_.fetch_add(1);

@@ -46,6 +46,19 @@ TEST_F(Cpus, refuses_cpus_that_do_not_exist_and_says_which_do) {
   }
 }
 
+TEST_F(Cpus, a_phones_slow_cluster_is_not_fast) {
+  using Clusters = std::vector<CpuCluster>;
+  const auto fast = [](const Clusters& clusters) { return text_of_list(fast_cpus(clusters)); };
+  const CpuCluster slow{{0, 1, 2, 3}, 1800, "a55", 160}, middle{{4, 5}, 2250, "a76", 498},
+      big{{6, 7}, 2800, "x1", 1024};
+  EXPECT_EQ(fast({slow, middle, big}), "4-7");
+  EXPECT_EQ(fast({big, middle}), "6-7");
+  EXPECT_EQ(fast({slow}), "0-3");
+  EXPECT_EQ(fast({{{0, 1}, 3500, "", 700}, {{2}, 4300, "", 1024}}), "0-2") << "more than a half";
+  EXPECT_EQ(fast({{{0, 1}, 3500, "", 0}, {{2}, 4300, "", 0}}), "0-2") << "not told";
+  EXPECT_EQ(fast({}), "");
+}
+
 TEST_F(Cpus, a_binding_ends_with_its_scope) {
   const std::vector<int> one = {usable_.back()};
   {
