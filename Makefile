@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm test-jvm-asan aarch64 windows asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm test-android test-jvm-asan aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -152,7 +152,16 @@ $(STAMPS)/test-jvm: $(STAMPS)/test-packages $(STAMPS)/jvm-tools $(STAMPS)/jvm-fi
 	$(call timed,build the jar,CMAKE=$(BIN)/cmake JOBS=$(JOBS) OUT=build/test-jvm BUILD=build/dev sh scripts/build_jvm.sh)
 	$(call timed,test-jvm,OUT=build/test-jvm sh scripts/test_jvm.sh out/demo.mote)
 	@touch $@
-# The same with AddressSanitizer and UBSan in the native library, and many random lifecycles. Not a part of `make test`.
+# The library and an app for Android, and the library for 64-bit Arm in a Java for it: apps/android/README.md. Not a part of `make test`:
+# it fetches 350 MB and compiles everything twice more. On Debian, as root or with what it names installed.
+ANDROID_PACKAGES = aapt apksigner zipalign dexdump android-framework-res zip
+test-android: $(STAMPS)/test-jvm $(STAMPS)/android-tools
+	$(call timed,test-android,CMAKE=$(BIN)/cmake PYTHON=$(BIN)/python JOBS=$(JOBS) sh scripts/test_android.sh out/demo.mote)
+$(STAMPS)/android-tools: scripts/fetch_android_tools.sh $(STAMPS)/system
+	dpkg -s $(ANDROID_PACKAGES) >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends $(ANDROID_PACKAGES)
+	@sh scripts/fetch_android_tools.sh build/android-tools
+	@touch $@
+# test-jvm with AddressSanitizer and UBSan in the native library, and many random lifecycles. Not a part of `make test`.
 JVM_SEQUENCES ?= 10000
 test-jvm-asan: $(STAMPS)/test-jvm
 	$(BIN)/cmake --preset asan -DMOTE_BUILD_JAVA=ON

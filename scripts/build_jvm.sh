@@ -7,11 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 out="${OUT:-build/jvm}"
 build="${BUILD:-build/jvm}"
-tools=build/jvm-tools
-lib=$tools/kotlinc/lib
-sources=apps/android/mote/src/main
 classes=$out/classes
-serialization=$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar
 
 if [ "$build" != build/jvm ]; then
   "${CMAKE:-cmake}" "$build" -DMOTE_BUILD_JAVA=ON >/dev/null
@@ -27,17 +23,7 @@ else
 fi
 "${CMAKE:-cmake}" --build "$build" --parallel "${JOBS:-2}" --target mote_java
 
-rm -rf "$classes"
-mkdir -p "$classes"
-# What runs on Android has no more than this level everywhere.
-find $sources/java -name '*.java' >$out/java.txt
-javac -Xlint:all,-options,-serial -Werror --release 8 -d "$classes" @$out/java.txt
-# Kotlin 2.0's metadata can be read by compilers from 1.9 on.
-bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -module-name mote -language-version 2.0 -api-version 2.0 \
-  -jvm-target 1.8 -Xlambdas=class -Xsam-conversions=class -Xstring-concat=inline -Xexplicit-api=strict -Werror \
-  -Xsuppress-version-warnings -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar \
-  -cp "$classes:$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$serialization" \
-  -d "$classes" $sources/kotlin
+scripts/compile_jvm.sh "$classes"
 
 # The library is stored as it is: to inflate it takes longer than everything else before the first token.
 system="$(uname -s | sed 's/Linux/linux/; s/Darwin/macos/')"

@@ -1,0 +1,147 @@
+"""Checks what scripts/build_aar.sh and scripts/build_apk.sh made, as far as that can be seen without a device.
+
+python scripts/check_android.py build/android/mote-android.aar [build/android/mote-chat.apk]
+
+Prints sizes. Fails if a native library has other alignment, needs other libraries or more of Android's C library than
+API 26 has, if parts of the archive are missing, or if the app is not one that Android would install.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ABIS = ("arm64-v8a", "x86_64")
+PAGE = 16384
+BIONIC = Path(__file__).parent.parent / "tests/android/bionic.txt"
+MOST_LIBRARY_BYTES = {"arm64-v8a": 3_000_000}
+MOST_ARCHIVE_BYTES = 6_000_000
+NEEDED = {"libc.so", "libm.so", "libdl.so"}
+PARTS = (
+    "AndroidManifest.xml", "R.txt", "classes.jar", "proguard.txt", "prefab/prefab.json",
+    "prefab/modules/mote/module.json", "prefab/modules/mote/include/mote.h",
+)  # fmt: skip
+CLASSES = ("ai/mote/Model.class", "ai/mote/blocking/Model.class", "ai/mote/android/ModelFiles.class")
+# A library that was compiled for Linux (scripts/build_android_library.sh without the NDK) has names of glibc's for what
+# Android's headers have as another name, as a macro or as a part of its libraries.
+OF_GLIBC = {
+    "__errno_location": "__errno",
+    "__ctype_get_mb_cur_max": "__ctype_get_mb_cur_max",
+}
+LIBRARIES_OF_GLIBC = {"libc.so.6", "libm.so.6", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}
+
+
+class Wrong(Exception):
+    """What is found to be wrong, as a sentence."""
+
+
+def output(*command: str | Path) -> str:
+    """Returns what a command prints. Errors: Wrong with it if it fails."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Wrong(f"{command[0]} refuses: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def require(holds: bool, sentence: str) -> None:
+    """Errors: Wrong unless it holds."""
+    if not holds:
+        raise Wrong(sentence)
+
+
+def check_library(path: Path, name: str) -> None:
+    """Checks alignment, what is needed of other libraries, and what is exported."""
+    load = re.findall(r"^  LOAD .*(0x[0-9a-f]+)$", output("readelf", "-lW", path), re.MULTILINE)
+    require(bool(load) and all(int(align, 16) % PAGE == 0 for align in load), f"{name}: segments are aligned to {load}")
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", path)))
+    is_of_glibc = "libc.so.6" in needed
+    allowed = LIBRARIES_OF_GLIBC if is_of_glibc else NEEDED
+    require(needed <= allowed, f"{name}: needs {sorted(needed - allowed)}")
+    symbols = [line.split() for line in output("readelf", "--dyn-syms", "-W", path).splitlines()[3:]]
+    rows = [row for row in symbols if len(row) >= 8]
+    missing = sorted(
+        {row[7].split("@")[0] for row in rows if row[6] == "UND" and row[4] == "GLOBAL"} - bionic(is_of_glibc)
+    )
+    require(not missing, f"{name}: needs what Android's C library has not: {' '.join(missing)}")
+    exported = {row[7].split("@")[0] for row in rows if row[6] != "UND"}
+    others = sorted(symbol for symbol in exported if not symbol.startswith("mote_") and symbol != "JNI_OnLoad")
+    require(not others and "JNI_OnLoad" in exported, f"{name}: exports {others[:5]}")
+
+
+def bionic(is_of_glibc: bool) -> set[str]:
+    """Returns the names that a library may need."""
+    names = {line for line in BIONIC.read_text().splitlines() if not line.startswith("#")}
+    return names | {name for name, other in OF_GLIBC.items() if other in names} if is_of_glibc else names
+
+
+def check_archive(path: Path) -> None:
+    """Checks the library for Android."""
+    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
+        names = set(archive.namelist())
+        of_abis = [
+            f"{place}{abi}/libmote.so" for abi in ABIS for place in ("jni/", "prefab/modules/mote/libs/android.")
+        ]
+        missing = [part for part in (*PARTS, *of_abis) if part not in names]
+        require(not missing, f"{path.name}: lacks {missing}")
+        archive.extractall(folder)
+        with zipfile.ZipFile(Path(folder) / "classes.jar") as classes:
+            missing = [name for name in CLASSES if name not in classes.namelist()]
+            require(not missing, f"{path.name}: classes.jar lacks {missing}")
+            check_class_versions(classes)
+        for abi in ABIS:
+            library = Path(folder) / "jni" / abi / "libmote.so"
+            size = library.stat().st_size
+            print(f"{abi}/libmote.so: {size / 1e6:.2f} MB")
+            require(size <= MOST_LIBRARY_BYTES.get(abi, size), f"{abi}/libmote.so: is larger than it may be")
+            check_library(library, f"{abi}/libmote.so")
+    size = path.stat().st_size
+    print(f"{path.name}: {size / 1e6:.2f} MB")
+    require(size <= MOST_ARCHIVE_BYTES, f"{path.name}: is larger than {MOST_ARCHIVE_BYTES / 1e6} MB")
+
+
+def check_class_versions(classes: zipfile.ZipFile) -> None:
+    """Checks that all is of Java 8, which every Android takes."""
+    for name in classes.namelist():
+        if name.endswith(".class"):
+            (version,) = struct.unpack(">H", classes.read(name)[6:8])
+            require(version <= 52, f"{name}: is of Java {version - 44}")
+
+
+def check_app(path: Path) -> None:
+    """Checks the app: its signature, manifest, classes and libraries."""
+    output("apksigner", "verify", "--min-sdk-version", "26", path)
+    output("zipalign", "-c", "16384", path)
+    badging = output("aapt2", "dump", "badging", path)
+    require("launchable-activity: name='ai.mote.chat.ui.ChatsActivity'" in badging, f"{path.name}: has no first screen")
+    require("sdkVersion:'26'" in badging and "uses-permission" not in badging, f"{path.name}: {badging[:200]}")
+    classes = output("dexdump", path)
+    found = set(re.findall(r"Class descriptor  : 'L(.*);'", classes))
+    wanted = {"ai/mote/chat/ui/ChatActivity", "ai/mote/chat/Conversation", "ai/mote/blocking/Model", "kotlin/Unit"}
+    require(wanted <= found, f"{path.name}: lacks {sorted(wanted - found)}")
+    with zipfile.ZipFile(path) as app:
+        for abi in ABIS:
+            require(
+                app.getinfo(f"lib/{abi}/libmote.so").compress_type == 0, f"{path.name}: its libraries are compressed"
+            )
+    print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(found)} classes")
+
+
+def main() -> int:
+    archive, *apps = (Path(argument) for argument in sys.argv[1:])
+    try:
+        check_archive(archive)
+        for app in apps:
+            check_app(app)
+    except Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
