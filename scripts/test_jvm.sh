@@ -14,6 +14,7 @@ tools=build/jvm-tools
 lib=$tools/kotlinc/lib
 tests=apps/android/mote/src/test
 samples=apps/android/mote/src/samples
+chat=apps/android/chat/src
 classes=$out/test-classes
 junit=""
 if [ ! -f "${JUNIT:-/usr/share/java}/junit-jupiter-api.jar" ]; then
@@ -34,7 +35,8 @@ mkdir -p "$classes"
 javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "$out/mote-jvm.jar$junit" -d "$classes" $(find $tests/java -name '*.java')
 javac -Xlint:all -Werror -cp $out/mote-jvm.jar -d "$classes" $samples/*.java
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -jvm-target 17 -cp "$classes:$path" \
-  -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin $samples/*.kt
+  -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin $samples/*.kt \
+  $(find $chat/main/kotlin -name '*.kt' -not -path '*/ui/*') $chat/test/kotlin
 
 # An app of the oldest Kotlin, with that one's library.
 oldest=$tools/kotlinc-oldest

@@ -1,0 +1,91 @@
+package ai.mote.chat.ui
+
+import ai.mote.Model
+import ai.mote.android.MemoryTrimmer
+import ai.mote.chat.ChatStore
+import ai.mote.chat.Conversation
+import ai.mote.chat.ModelLibrary
+import ai.mote.chat.SavedChat
+import android.app.Activity
+import android.app.Application
+import android.content.Context
+import android.os.Handler
+import android.os.Looper
+import android.view.View
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.sync.Mutex
+import kotlinx.coroutines.sync.withLock
+import java.io.File
+import kotlin.coroutines.CoroutineContext
+
+/** The thread of the screens. */
+object MainThread : CoroutineDispatcher() {
+    private val handler = Handler(Looper.getMainLooper())
+
+    override fun isDispatchNeeded(context: CoroutineContext): Boolean = Looper.myLooper() != Looper.getMainLooper()
+
+    override fun dispatch(context: CoroutineContext, block: Runnable) {
+        handler.post(block)
+    }
+}
+
+/** What outlives screens: one model and one chat at a time, and the files. */
+class App : Application() {
+    val scope = CoroutineScope(SupervisorJob() + MainThread)
+    val chats by lazy { ChatStore(File(filesDir, "chats")) }
+    val models by lazy { ModelLibrary(File(filesDir, "models")) }
+    private val trimmer = MemoryTrimmer()
+    private val opening = Mutex()
+    private var model: Model? = null
+    private var modelPath = ""
+    private var conversation: Conversation? = null
+
+    override fun onCreate() {
+        super.onCreate()
+        registerComponentCallbacks(trimmer)
+    }
+
+    /** Errors: MoteException */
+    suspend fun model(path: String): Model = opening.withLock { open(path) }
+
+    /** Errors: MoteException */
+    suspend fun conversation(saved: SavedChat): Conversation = opening.withLock {
+        val current = conversation
+        if (current?.id == saved.id) return@withLock current
+        val model = open(saved.model)
+        current?.close()
+        conversation = null
+        Conversation.open(model, chats, saved, scope).also { conversation = it }
+    }
+
+    private suspend fun open(path: String): Model {
+        model?.let { if (modelPath == path) return it }
+        conversation?.close()
+        conversation = null
+        model?.close()
+        model = null
+        return Model.open(path).also {
+            model = it
+            modelPath = path
+            trimmer.add(it.blocking)
+        }
+    }
+}
+
+val Context.app: App get() = applicationContext as App
+
+internal fun Activity.screen(layout: Int, title: String) {
+    setContentView(layout)
+    setTitle(title)
+    actionBar?.setDisplayHomeAsUpEnabled(!isTaskRoot)
+}
+
+@Suppress("UNCHECKED_CAST")
+internal fun <T : View> View.part(id: Int): T {
+    val found: View = findViewById(id)
+    return found as T
+}
+
+internal fun <T : View> Activity.part(id: Int): T = window.decorView.part(id)
