@@ -16,6 +16,7 @@ import kotlinx.coroutines.flow.flowOn
 import kotlinx.coroutines.job
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
+import ai.mote.blocking.Model as BlockingModel
 
 /**
  * Runs a blocking call off the caller's thread. Where the coroutine is cancelled meanwhile, `cancel` comes at once.
@@ -40,6 +41,16 @@ internal suspend fun <T : Handle> opened(
         handle?.close()
         throw error
     }
+}
+
+/** The same for a model. onProgress: told 0..1 by the thread that opens */
+internal suspend fun openedModel(onProgress: (Double) -> Unit, open: (ProgressListener) -> BlockingModel): Model {
+    val job = currentCoroutineContext().job
+    val listener = ProgressListener { fraction ->
+        onProgress(fraction)
+        job.isActive
+    }
+    return Model(opened { open(listener) })
 }
 
 /** Steps that a slow collector may be behind, so that a fast one costs no change of threads a step. */

@@ -3,8 +3,6 @@ package ai.mote
 import ai.mote.blocking.Adapter
 import ai.mote.blocking.Batch
 import ai.mote.blocking.Grammar
-import kotlinx.coroutines.currentCoroutineContext
-import kotlinx.coroutines.job
 import java.nio.ByteBuffer
 import ai.mote.blocking.Model as BlockingModel
 
@@ -62,7 +60,7 @@ public class Model internal constructor(
             path: String,
             options: Options = Options.NONE,
             onProgress: (Double) -> Unit = {},
-        ): Model = opening(onProgress) { BlockingModel.open(path, options, it) }
+        ): Model = openedModel(onProgress) { BlockingModel.open(path, options, it) }
 
         /** A part of an open file, such as an asset of a package. length: -1: to the end */
         public suspend fun open(
@@ -71,22 +69,13 @@ public class Model internal constructor(
             length: Long = -1,
             options: Options = Options.NONE,
             onProgress: (Double) -> Unit = {},
-        ): Model = opening(onProgress) { BlockingModel.open(descriptor, offset, length, options, it) }
+        ): Model = openedModel(onProgress) { BlockingModel.open(descriptor, offset, length, options, it) }
 
         /** The bytes of a direct buffer, which must not change while the model is in use. */
         public suspend fun open(
             bytes: ByteBuffer,
             options: Options = Options.NONE,
             onProgress: (Double) -> Unit = {},
-        ): Model = opening(onProgress) { BlockingModel.open(bytes, options, it) }
-
-        internal suspend fun opening(onProgress: (Double) -> Unit, open: (ProgressListener) -> BlockingModel): Model {
-            val job = currentCoroutineContext().job
-            val listener = ProgressListener { fraction ->
-                onProgress(fraction)
-                job.isActive
-            }
-            return Model(opened { open(listener) })
-        }
+        ): Model = openedModel(onProgress) { BlockingModel.open(bytes, options, it) }
     }
 }

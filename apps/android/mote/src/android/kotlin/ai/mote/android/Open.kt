@@ -2,6 +2,7 @@ package ai.mote.android
 
 import ai.mote.Model
 import ai.mote.Options
+import ai.mote.openedModel
 import android.content.Context
 import android.content.res.AssetFileDescriptor
 import android.net.Uri
@@ -13,14 +14,14 @@ public suspend fun Model.Companion.open(
     uri: Uri,
     options: Options = Options.NONE,
     onProgress: (Double) -> Unit = {},
-): Model = opening(onProgress) { ModelFiles.open(context.contentResolver, uri, options, it) }
+): Model = openedModel(onProgress) { ModelFiles.open(context.contentResolver, uri, options, it) }
 
 /** An asset that is stored without compression, in the app or in a pack. */
 public suspend fun Model.Companion.open(
     asset: AssetFileDescriptor,
     options: Options = Options.NONE,
     onProgress: (Double) -> Unit = {},
-): Model = opening(onProgress) { ModelFiles.open(asset, options, it) }
+): Model = openedModel(onProgress) { ModelFiles.open(asset, options, it) }
 
 /** length: -1: to the end */
 public suspend fun Model.Companion.open(
@@ -29,4 +30,4 @@ public suspend fun Model.Companion.open(
     length: Long = -1,
     options: Options = Options.NONE,
     onProgress: (Double) -> Unit = {},
-): Model = opening(onProgress) { ModelFiles.open(file, offset, length, options, it) }
+): Model = openedModel(onProgress) { ModelFiles.open(file, offset, length, options, it) }
