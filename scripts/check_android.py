@@ -18,7 +18,7 @@ from pathlib import Path
 
 ABIS = ("arm64-v8a", "x86_64")
 PAGE = 16384
-BIONIC = Path(__file__).parent.parent / "tests/android/bionic.txt"
+NAMES = frozenset((Path(__file__).parent.parent / "tests/android/bionic.txt").read_text().splitlines())
 MOST_LIBRARY_BYTES = {"arm64-v8a": 3_000_000}
 MOST_ARCHIVE_BYTES = 6_000_000
 NEEDED = {"libc.so", "libm.so", "libdl.so"}
@@ -27,12 +27,15 @@ PARTS = (
     "prefab/modules/mote/module.json", "prefab/modules/mote/include/mote.h",
 )  # fmt: skip
 CLASSES = ("ai/mote/Model.class", "ai/mote/blocking/Model.class", "ai/mote/android/ModelFiles.class")
-# A library that was compiled for Linux (scripts/build_android_library.sh without the NDK) has names of glibc's for what
-# Android's headers have as another name, as a macro or as a part of its libraries.
-OF_GLIBC = {
-    "__errno_location": "__errno",
-    "__ctype_get_mb_cur_max": "__ctype_get_mb_cur_max",
-}
+# A library that was compiled for Linux (scripts/build_android_library.sh without the NDK) has other names for what
+# Android's headers and compilers have: glibc's by these beginnings, and what gcc's own libraries need, which Android's
+# replace.
+BEGINNINGS_OF_GLIBC = ("__isoc99_", "__isoc23_", "__")
+OF_GCC = {
+    "__assert_fail", "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location",
+    "__libc_single_threaded", "__tls_get_addr", "_dl_find_object", "aligned_alloc", "bind_textdomain_codeset",
+    "bindtextdomain", "dgettext", "getentropy", "gettext", "iconv", "iconv_close", "iconv_open",
+}  # fmt: skip
 LIBRARIES_OF_GLIBC = {"libc.so.6", "libm.so.6", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}
 
 
@@ -64,19 +67,19 @@ def check_library(path: Path, name: str) -> None:
     require(needed <= allowed, f"{name}: needs {sorted(needed - allowed)}")
     symbols = [line.split() for line in output("readelf", "--dyn-syms", "-W", path).splitlines()[3:]]
     rows = [row for row in symbols if len(row) >= 8]
-    missing = sorted(
-        {row[7].split("@")[0] for row in rows if row[6] == "UND" and row[4] == "GLOBAL"} - bionic(is_of_glibc)
-    )
+    wanted = {row[7].split("@")[0] for row in rows if row[6] == "UND" and row[4] == "GLOBAL"}
+    missing = sorted(symbol for symbol in wanted if not is_in_bionic(symbol, is_of_glibc))
     require(not missing, f"{name}: needs what Android's C library has not: {' '.join(missing)}")
     exported = {row[7].split("@")[0] for row in rows if row[6] != "UND"}
     others = sorted(symbol for symbol in exported if not symbol.startswith("mote_") and symbol != "JNI_OnLoad")
     require(not others and "JNI_OnLoad" in exported, f"{name}: exports {others[:5]}")
 
 
-def bionic(is_of_glibc: bool) -> set[str]:
-    """Returns the names that a library may need."""
-    names = {line for line in BIONIC.read_text().splitlines() if not line.startswith("#")}
-    return names | {name for name, other in OF_GLIBC.items() if other in names} if is_of_glibc else names
+def is_in_bionic(name: str, is_of_glibc: bool) -> bool:
+    """Says whether a library may need a name."""
+    if name in NAMES or (is_of_glibc and name in OF_GCC):
+        return True
+    return is_of_glibc and any(name.startswith(start) and name[len(start) :] in NAMES for start in BEGINNINGS_OF_GLIBC)
 
 
 def check_archive(path: Path) -> None:
