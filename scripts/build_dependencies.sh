@@ -2,6 +2,7 @@
 # Builds the libraries that a wheel carries, static, and the headers and the program (flatc) that its build needs:
 #   CC=cc scripts/build_dependencies.sh PREFIX [NAME ...]
 # HOST (as in ./configure --host) for another machine than this one. A file NAME.tar.gz in MOTE_SOURCES is used in place of a download.
+# UNPACK=1: nothing is built; PREFIX/NAME is a library's sources.
 set -eu
 
 prefix="$(mkdir -p "$1" && cd "$1" && pwd)"; shift
@@ -15,6 +16,14 @@ mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/bin"
 
 checksum() {
   if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d' ' -f1
+}
+
+# only_unpacked NAME: with UNPACK, leaves the subshell that would build the library
+only_unpacked() {
+  if [ -z "${UNPACK:-}" ]; then return; fi
+  rm -rf "${prefix:?}/$1"
+  mv "$work/$1" "$prefix/$1"
+  exit 0
 }
 
 # release NAME SHA256 URL: unpacks a release into $work/NAME
@@ -31,6 +40,7 @@ release() {
   fi
   mkdir "$work/$1"
   tar -xzf "$archive" -C "$work/$1" --strip-components=1
+  only_unpacked "$1"
 }
 
 # commit NAME COMMIT URL: checks a commit out into $work/NAME; its name proves what is in it
@@ -38,11 +48,13 @@ commit() {
   mkdir "$work/$1"
   if [ -f "${MOTE_SOURCES:-/nowhere}/$1.tar.gz" ]; then
     tar -xzf "$MOTE_SOURCES/$1.tar.gz" -C "$work/$1" --strip-components=1
+    only_unpacked "$1"
     return
   fi
   git -C "$work/$1" init -q
   git -C "$work/$1" fetch -q --depth 1 "$3" "$2"
   git -C "$work/$1" -c advice.detachedHead=false checkout -q FETCH_HEAD
+  only_unpacked "$1"
 }
 
 configure() {

@@ -1,0 +1,47 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+// Beside this file are the sources of the core, where scripts/swift_package.sh has put them.
+let core: Target = .target(
+    name: "CMote",
+    sources: ["units"],
+    cSettings: [
+        .headerSearchPath("libraries/pcre2"), .headerSearchPath("libraries/utf8proc"), .define("UTF8PROC_STATIC"),
+    ],
+    cxxSettings: [
+        .headerSearchPath("core"), .headerSearchPath("generated"), .headerSearchPath("libraries"),
+        .headerSearchPath("libraries/pcre2"), .headerSearchPath("libraries/utf8proc"), .define("PCRE2_STATIC"),
+        .define("UTF8PROC_STATIC"),
+    ])
+
+// With MOTE_TEST_SHAPES set, the conformance to FoundationModels is compiled against protocols of the same shape, where Apple's
+// framework is not; and there is what measures Swift's streams.
+let shapes = Context.environment["MOTE_TEST_SHAPES"] != nil
+let shapeTargets: [Target] =
+    shapes
+    ? [
+        .target(name: "FoundationModels", path: "Tests/FoundationModels"),
+        .testTarget(
+            name: "MoteFoundationModelsTests", dependencies: ["MoteFoundationModels", "FoundationModels", "Mote"],
+            swiftSettings: [.define("MOTE_TEST_SHAPES")]),
+        .executableTarget(name: "mote-bench", dependencies: ["Mote", "CMote"], path: "Tests/Bench"),
+    ] : []
+
+let package = Package(
+    name: "Mote",
+    platforms: [.iOS(.v15), .macOS(.v12), .visionOS(.v1)],
+    products: [
+        .library(name: "Mote", targets: ["Mote"]),
+        .library(name: "MoteFoundationModels", targets: ["MoteFoundationModels"]),
+    ],
+    targets: [
+        core,
+        .target(name: "Mote", dependencies: ["CMote"], resources: [.copy("PrivacyInfo.xcprivacy")]),
+        .target(
+            name: "MoteFoundationModels", dependencies: ["Mote"] + (shapes ? ["FoundationModels"] : []),
+            swiftSettings: shapes ? [.define("MOTE_TEST_SHAPES")] : []),
+        .testTarget(name: "MoteTests", dependencies: ["Mote"]),
+    ] + shapeTargets,
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx20
+)

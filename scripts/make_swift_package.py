@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Assembles the Swift package with all that it is built from: apps/ios/Mote, the C++ core, generated headers, libraries.
+
+    scripts/make_swift_package.py OUT --dependencies FOLDER
+    scripts/make_swift_package.py OUT --binary URL CHECKSUM
+
+FOLDER is what `UNPACK=1 scripts/build_dependencies.sh FOLDER pcre2 utf8proc flatbuffers nlohmann_json` makes. With --binary the core
+is what scripts/build_xcframework.sh has built. Files that have not changed are left as they are, so that a build of OUT compiles only
+what has. docs/decisions/0019-swift-package.md says why.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = "base kernels tokenizer runner/templates runner/grammars runner/replies runner/program runner/model runner/session \
+runner/embedding runner/generation runner/chat runner/capi"
+LEFT_OUT = re.compile(r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^tokenizer/(capi|python)/|/cpus_other\.cpp$")
+OF_SYSTEM = {
+    "runner/program/cpus_apple.cpp": "defined(__APPLE__)",
+    "runner/program/cpus_unbound.cpp": "defined(__APPLE__)",
+    "runner/program/cpus_linux.cpp": "defined(__linux__)",
+}
+SCHEMAS = {
+    "schema": "llm_export/program/schema.fbs",
+    "adapter": "llm_export/program/adapter.fbs",
+    "session_file": "runner/session/state/session_file.fbs",
+    "segment": "tokenizer/segment/segment.fbs",
+}
+PCRE2 = "auto_possess chartables compile config context convert dfa_match error extuni find_bracket jit_compile maketables match \
+match_data newline ord2utf pattern_info script_run serialize string_utils study substitute substring tables ucd valid_utf xclass"
+ARCHITECTURE = {"x86_64": "defined(__x86_64__)", "aarch64": "defined(__aarch64__)"}
+# What the compiler defines for a feature of its command line, and an attribute does not.
+MACROS = {
+    "avx2": "__AVX__ __AVX2__",
+    "fma": "__FMA__",
+    "f16c": "__F16C__",
+    "avxvnni": "__AVXVNNI__",
+    "avx512f": "__AVX512F__",
+    "avx512bw": "__AVX512BW__",
+    "avx512dq": "__AVX512DQ__",
+    "avx512vl": "__AVX512VL__",
+    "avx512vnni": "__AVX512VNNI__",
+    "dotprod": "__ARM_FEATURE_DOTPROD",
+    "i8mm": "__ARM_FEATURE_MATMUL_INT8",
+}
+MODULE_MAP = b'module CMote {\n  header "mote.h"\n  export *\n}\n'
+# Their instructions have no attributes everywhere (AMX), or their functions a mode of their own (SME).
+WITHOUT_ATTRIBUTES = {"amx", "sme"}
+
+
+class InstructionSet:
+    """A row of cmake/MoteIsa.cmake."""
+
+    def __init__(self, name: str, architecture: str, shared: str, flags: str):
+        self.name = name
+        self.condition = ARCHITECTURE[architecture]
+        self.suffixes = [name, *(word for word in shared.split() if word != "none")]
+        words = re.findall(r"-m(?!arch|prefer)(\w+)", flags) + re.findall(r"\+(\w+)", flags)
+        self.features = words
+        self.target = ",".join(words)
+
+    def compiles(self, path: str) -> bool:
+        return any(path.endswith(f"_{suffix}.cpp") for suffix in self.suffixes)
+
+
+def instruction_sets() -> list[InstructionSet]:
+    text = (ROOT / "cmake/MoteIsa.cmake").read_text()
+    variables = {}
+    for name, value in re.findall(r'^set\((\w+_flags) "(.*)"\)$', text, re.MULTILINE):
+        variables[name] = expand(value, variables)
+    rows = re.findall(r'^  "(\w+)\|(\w+)\|([\w ]+)\|([^"]*)"', text, re.MULTILINE)
+    return [InstructionSet(name, architecture, shared, expand(flags, variables)) for name, architecture, shared, flags in rows]
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    return re.sub(r"\$\{(\w+)\}", lambda match: variables[match.group(1)], text)
+
+
+class Folder:
+    """Writes files where they differ, and removes at the end what it was not told of."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.written: set[Path] = set()
+
+    def write(self, name: str, content: bytes) -> None:
+        path = self.path / name
+        self.written.add(path)
+        if path.is_file() and path.read_bytes() == content:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def copy(self, source: Path, name: str) -> None:
+        self.write(name, source.read_bytes())
+
+    def copy_tree(self, source: Path, name: str, pattern: str = "*") -> None:
+        for path in sorted(source.rglob(pattern)):
+            if path.is_file():
+                self.copy(path, f"{name}/{path.relative_to(source).as_posix()}")
+
+    def remove_others(self) -> None:
+        for path in sorted(self.path.rglob("*"), reverse=True):
+            inside = path.relative_to(self.path).parts
+            if inside[0] in (".build", ".swiftpm", ".git", "Package.resolved"):
+                continue
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+            elif not path.is_dir() and path not in self.written:
+                path.unlink()
+
+
+class Includes:
+    """Which headers of the core stand outside of what is compiled for an instruction set."""
+
+    def __init__(self):
+        self.known: dict[str, bool] = {}
+
+    def of(self, name: str) -> list[str]:
+        return re.findall(r'^#include "([^"]+)"', (ROOT / name).read_text(), re.MULTILINE)
+
+    def is_for_instructions(self, name: str) -> bool:
+        if name not in self.known:
+            self.known[name] = "MOTE_ISA" in (ROOT / name).read_text() or any(map(self.is_for_instructions, self.of(name)))
+        return self.known[name]
+
+    def common(self, name: str) -> list[str]:
+        """Headers, and system headers, that a file includes by any way and that know no instruction set."""
+        found: dict[str, None] = {}
+        waiting, seen = [name], set()
+        while waiting:
+            file = waiting.pop()
+            if file in seen:
+                continue
+            seen.add(file)
+            for header in re.findall(r"^#include (<[^>]+>)", (ROOT / file).read_text(), re.MULTILINE):
+                found[header] = None
+            for header in self.of(file):
+                if self.is_for_instructions(header):
+                    waiting.append(header)
+                else:
+                    found[f'"{header}"'] = None
+        return sorted(header for header in found if "intrin" not in header and "arm_neon" not in header)
+
+
+def anchor(name: str) -> str:
+    return "mote_anchor_" + re.sub(r"\W", "_", name)
+
+
+def unit(path: str, condition: str = "") -> str:
+    text = f'#pragma clang fp contract(off)\n#include "{path}"\n'
+    return f"#if {condition}\n{text}#endif\n" if condition else text
+
+
+def unit_for(path: str, isa: InstructionSet, includes: Includes, name: str) -> str:
+    lines = [f"#if {isa.condition}", "#pragma clang fp contract(off)"]
+    lines += ["#if defined(__x86_64__)", "#include <immintrin.h>", "#else", "#include <arm_neon.h>", "#endif"]
+    lines += [f"#include {header}" for header in includes.common(path)]
+    for feature in isa.features:
+        for macro in MACROS[feature].split():
+            lines += [f"#ifndef {macro}", f"#define {macro} 1", "#endif"]
+    attribute = f'__attribute__((target("{isa.target}")))'
+    lines += [f"#define MOTE_ISA {isa.name}", f"#define MOTE_TARGET {attribute}"]
+    lines += [f"#pragma clang attribute push({attribute}, apply_to = function)", f'#include "{path}"', "#pragma clang attribute pop"]
+    lines += [f'extern "C" {{ extern const char {anchor(name)}; const char {anchor(name)} = 0; }}', "#endif"]
+    return "\n".join(lines) + "\n"
+
+
+def core_sources() -> list[str]:
+    paths = (path.relative_to(ROOT).as_posix() for room in ROOMS.split() for path in (ROOT / room).rglob("*.cpp"))
+    return sorted(path for path in set(paths) if not LEFT_OUT.search(path))
+
+
+def write_core(package: Folder, version: str, commit: str) -> None:
+    for room in ROOMS.split():
+        for pattern in ("*.h", "*.cpp"):
+            package.copy_tree(ROOT / room, f"Sources/CMote/core/{room}", pattern)
+    sets = [isa for isa in instruction_sets() if isa.name not in WITHOUT_ATTRIBUTES]
+    rows = instruction_sets()
+    includes = Includes()
+    anchors = []
+    for path in core_sources():
+        if path == "runner/capi/build.cpp":
+            continue
+        name = path.removesuffix(".cpp")
+        if path.startswith("kernels/"):
+            for isa in sets:
+                if isa.compiles(path):
+                    package.write(f"Sources/CMote/units/{name}_for_{isa.name}.cpp", unit_for(path, isa, includes, f"{name}_{isa.name}").encode())
+                    anchors.append((isa.condition, anchor(f"{name}_{isa.name}")))
+            if any(path.endswith(f"_{row.name}.cpp") for row in rows):
+                continue
+        text = unit(path, OF_SYSTEM.get(path, ""))
+        if path.startswith("kernels/") and "MOTE_REGISTER" in (ROOT / path).read_text():
+            text += f'extern "C" {{ extern const char {anchor(name)}; const char {anchor(name)} = 0; }}\n'
+            anchors.append(("1", anchor(name)))
+        package.write(f"Sources/CMote/units/{path}", text.encode())
+    package.write("Sources/CMote/units/runner/capi/build.cpp", build_unit(version, anchors, sets).encode())
+    package.write("Sources/CMote/generated/commit.h", f'#define MOTE_COMMIT "{commit}"\n'.encode())
+
+
+def build_unit(version: str, anchors: list[tuple[str, str]], sets: list[InstructionSet]) -> str:
+    """The file that knows what the library is built from. It names the files whose static objects nothing else names."""
+    lines = [f'#define MOTE_VERSION "{version}"', '#define MOTE_COMPILER "Clang " __clang_version__']
+    lines += ["#if defined(__APPLE__)", '#define MOTE_SYSTEM "Apple"', "#else", '#define MOTE_SYSTEM "Linux"', "#endif"]
+    for architecture, condition in ARCHITECTURE.items():
+        names = " ".join(isa.name for isa in sets if isa.condition == condition)
+        lines += [f"#if {condition}", f'#define MOTE_ARCHITECTURE "{architecture}"', f'#define MOTE_INSTRUCTION_SETS "{names}"', "#endif"]
+    lines.append('#include "runner/capi/build.cpp"')
+    lines.append('extern "C" {')
+    lines += [f"#if {condition}\nextern const char {name};\n#endif" for condition, name in anchors]
+    lines.append("__attribute__((used)) extern const char* const mote_anchors[];\nconst char* const mote_anchors[] = {")
+    lines += [f"#if {condition}\n    &{name},\n#endif" for condition, name in anchors]
+    lines.append("};\n}")
+    return "\n".join(lines) + "\n"
+
+
+def write_schemas(package: Folder, flatc: str) -> None:
+    with tempfile.TemporaryDirectory() as work:
+        for name, schema in SCHEMAS.items():
+            options = "--cpp --cpp-std c++17 --scoped-enums --gen-object-api".split()
+            subprocess.run([flatc, *options, "-o", f"{work}/{name}", ROOT / schema], check=True)
+            (header,) = Path(work, name).iterdir()
+            package.copy(header, f"Sources/CMote/generated/{name}_generated.h")
+
+
+def write_libraries(package: Folder, folder: Path) -> None:
+    there = "Sources/CMote/libraries"
+    package.copy_tree(folder / "flatbuffers/include/flatbuffers", f"{there}/flatbuffers", "*.h")
+    package.copy_tree(folder / "nlohmann_json/include/nlohmann", f"{there}/nlohmann", "*.hpp")
+    for pattern in ("pcre2_*.c", "pcre2_*.h"):
+        package.copy_tree(folder / "pcre2/src", f"{there}/pcre2", pattern)
+    for name, source in {"config.h": "config.h.generic", "pcre2.h": "pcre2.h.generic", "pcre2_chartables.c": "pcre2_chartables.c.dist"}.items():
+        package.copy(folder / "pcre2/src" / source, f"{there}/pcre2/{name}")
+    for name in ("utf8proc.c", "utf8proc_data.c", "utf8proc.h"):
+        package.copy(folder / "utf8proc" / name, f"{there}/utf8proc/{name}")
+    for name in PCRE2.split():
+        text = "".join(f"#define {macro}\n" for macro in ("HAVE_CONFIG_H 1", "SUPPORT_UNICODE 1", "PCRE2_CODE_UNIT_WIDTH 8"))
+        text += f'#include "pcre2_{name}.c"\n'
+        package.write(f"Sources/CMote/units/pcre2/{name}.c", text.encode())
+    package.write("Sources/CMote/units/utf8proc/utf8proc.c", b'#include "../../libraries/utf8proc/utf8proc.c"\n')
+    for library, licence in {"flatbuffers": "LICENSE*", "nlohmann_json": "LICENSE*", "pcre2": "LICENCE*", "utf8proc": "LICENSE*"}.items():
+        (source, *_) = sorted((folder / library).glob(licence))
+        package.copy(source, f"Licences/{library}.txt")
+
+
+def version_and_commit() -> tuple[str, str]:
+    found = re.search(r'^fallback_version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", "-C", ROOT, "describe", *arguments], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    tag = git("--tags", "--abbrev=0", "--match", "v[0-9]*").removeprefix("v")
+    return tag or found.group(1), git("--always", "--dirty=-dirty", "--exclude", "*", "--abbrev=7")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    core = parser.add_mutually_exclusive_group(required=True)
+    core.add_argument("--dependencies", type=Path, metavar="FOLDER")
+    core.add_argument("--binary", nargs=2, metavar=("URL", "CHECKSUM"))
+    parser.add_argument("--flatc", default="flatc", metavar="PROGRAM", help="the compiler of flatbuffers, of the headers' version")
+    arguments = parser.parse_args()
+    package = Folder(arguments.out)
+    package.copy_tree(ROOT / "apps/ios/Mote", ".")
+    package.copy(ROOT / "LICENSE", "LICENSE")
+    if arguments.binary:
+        package.write("Package.swift", binary_manifest(*arguments.binary).encode())
+    else:
+        if shutil.which(arguments.flatc) is None:
+            sys.exit(f"{arguments.flatc}: is missing: install flatbuffers-compiler, or name another one by --flatc")
+        write_core(package, *version_and_commit())
+        write_schemas(package, arguments.flatc)
+        write_libraries(package, arguments.dependencies)
+        package.copy(ROOT / "runner/capi/mote.h", "Sources/CMote/include/mote.h")
+        package.write("Sources/CMote/include/module.modulemap", MODULE_MAP)
+    package.remove_others()
+
+
+def binary_manifest(url: str, checksum: str) -> str:
+    manifest = (ROOT / "apps/ios/Mote/Package.swift").read_text()
+    target = f'let core: Target = .binaryTarget(name: "CMote", url: "{url}", checksum: "{checksum}")\n\n'
+    return re.sub(r"// Beside this file.*?(?=// With MOTE_TEST_SHAPES)", lambda _: target, manifest, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    main()
