@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm test-android test-jvm-asan aarch64 windows asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python jvm test-jvm test-android test-jvm-asan swift-package test-ios aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -167,6 +167,14 @@ test-jvm-asan: $(STAMPS)/test-jvm
 	$(BIN)/cmake --preset asan -DMOTE_BUILD_JAVA=ON
 	$(BIN)/cmake --build build/asan --parallel $(JOBS) --target mote_java
 	SANITIZED=build/asan/apps/android/mote/src/main/cpp/libmote.so OUT=build/test-jvm sh scripts/test_jvm.sh out/demo.mote -Dmote.sequences=$(JVM_SEQUENCES)
+
+# The Swift package with all that it is built from: apps/ios/Mote/README.md.
+swift-package: $(STAMPS)/system
+	PYTHON=$(PYTHON) sh scripts/swift_package.sh build/swift-package
+# Its tests. On Linux in a Debian with Swift (3.3 GB in build/swift), which only root can make and enter. Not a part of `make test`.
+test-ios: out/demo.mote
+	@if [ "$$(uname -s)" = Linux ]; then sh scripts/fetch_swift.sh build/swift; fi
+	$(call timed,test-ios,ROOT=$(if $(filter Linux,$(shell uname -s)),build/swift) PYTHON=$(BIN)/python JOBS=$(JOBS) sh scripts/test_ios.sh out/demo.mote)
 
 asan: test-asan
 tsan: $(STAMPS)/test-packages

@@ -6,7 +6,7 @@
 
 FOLDER is what `UNPACK=1 scripts/build_dependencies.sh FOLDER pcre2 utf8proc flatbuffers nlohmann_json` makes. With --binary the core
 is what scripts/build_xcframework.sh has built. Files that have not changed are left as they are, so that a build of OUT compiles only
-what has. docs/decisions/0019-swift-package.md says why.
+what has. docs/decisions/0020-swift-package.md says why.
 """
 
 import argparse
@@ -18,9 +18,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = "base kernels tokenizer runner/templates runner/grammars runner/replies runner/program runner/model runner/session \
-runner/embedding runner/generation runner/chat runner/capi"
-LEFT_OUT = re.compile(r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^tokenizer/(capi|python)/|/cpus_other\.cpp$")
+ROOMS = "base", "kernels", "tokenizer", "runner"
+LEFT_OUT = re.compile(r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^tokenizer/(capi|python)/|^runner/(cli|python)/|/cpus_other\.cpp$")
 OF_SYSTEM = {
     "runner/program/cpus_apple.cpp": "defined(__APPLE__)",
     "runner/program/cpus_unbound.cpp": "defined(__APPLE__)",
@@ -172,20 +171,19 @@ def unit_for(path: str, isa: InstructionSet, includes: Includes, name: str) -> s
     return "\n".join(lines) + "\n"
 
 
-def core_sources() -> list[str]:
-    paths = (path.relative_to(ROOT).as_posix() for room in ROOMS.split() for path in (ROOT / room).rglob("*.cpp"))
-    return sorted(path for path in set(paths) if not LEFT_OUT.search(path))
+def core_files(*endings: str) -> list[str]:
+    paths = (path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in endings)
+    return sorted(path for path in paths if not LEFT_OUT.search(path))
 
 
 def write_core(package: Folder, version: str, commit: str) -> None:
-    for room in ROOMS.split():
-        for pattern in ("*.h", "*.cpp"):
-            package.copy_tree(ROOT / room, f"Sources/CMote/core/{room}", pattern)
+    for path in core_files(".h", ".cpp"):
+        package.copy(ROOT / path, f"Sources/CMote/core/{path}")
     sets = [isa for isa in instruction_sets() if isa.name not in WITHOUT_ATTRIBUTES]
     rows = instruction_sets()
     includes = Includes()
     anchors = []
-    for path in core_sources():
+    for path in core_files(".cpp"):
         if path == "runner/capi/build.cpp":
             continue
         name = path.removesuffix(".cpp")

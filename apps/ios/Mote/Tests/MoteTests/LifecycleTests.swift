@@ -65,7 +65,7 @@ final class LifecycleTests: XCTestCase {
         case 4, 5: return try await open(model).text(short)
         case 6: if let chat = chats[at] { _ = try await chat.respond(to: "Hello", options: short) }
         case 7: chats[at]?.session.cancel()
-        case 8: for try await _ in chats[at]?.stream("Hello", options: short) ?? AsyncThrowingStream { nil } { break }
+        case 8: if let chat = chats[at] { for try await _ in chat.stream("Hello", options: short) { break } }
         case 9: try await sessions[at]?.append(prompt)
         case 10: _ = try await sessions[at]?.text(short)
         case 11:

@@ -26,7 +26,8 @@ final class SessionTests: XCTestCase {
         let session = try await model.session()
         let pieces = try await session.pieces(after: model.tokens(of: prompt), options: greedy.with("top_logprobs", 3)).all()
         XCTAssertEqual(pieces[0].topLogprobs.count, 3)
-        XCTAssertEqual(pieces[0].topLogprobs[0], TokenLogprob(id: pieces[0].id, logprob: pieces[0].logprob))
+        XCTAssertEqual(pieces[0].topLogprobs[0].id, pieces[0].id)
+        XCTAssertEqual(pieces[0].topLogprobs[0].logprob, pieces[0].logprob)
     }
 
     func testLogitsAgreeHoweverTheyAreAskedFor() async throws {
