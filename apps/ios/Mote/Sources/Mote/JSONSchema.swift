@@ -34,7 +34,7 @@ extension Array: Container where Element: Decodable {
 
 extension Set: Container where Element: Decodable {
     fileprivate static func schema(_ schemas: Schemas) throws -> JSONValue {
-        ["type": "array", "items": try schemas.of(Element.self).schema, "uniqueItems": true]
+        ["type": "array", "items": try schemas.of(Element.self).schema]
     }
     fileprivate static var empty: Any { Set<Element>() }
 }
@@ -152,16 +152,18 @@ private final class Notes {
     var properties: [JSONValue.Member]?
     var required: [JSONValue] = []
     var single: JSONValue?
+    /// What may be missing: it was asked whether it is.
+    var optional: Set<String> = []
 
     var schema: JSONValue? {
         guard let properties else { return single }
         return ["type": "object", "properties": .object(properties), "required": .list(required), "additionalProperties": false]
     }
 
-    func note(_ name: String, _ schema: JSONValue, isRequired: Bool) {
+    func note(_ name: String, _ schema: JSONValue) {
         if properties?.contains(where: { $0.name == name }) == true { return }
         properties = (properties ?? []) + [JSONValue.Member(name, schema)]
-        if isRequired { required.append(.text(name)) }
+        if !optional.contains(name) { required.append(.text(name)) }
     }
 }
 
@@ -200,15 +202,20 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { decoder.codingPath }
     var allKeys: [Key] { [] }
 
-    func contains(_ key: Key) -> Bool { true }
     func decodeNil(forKey key: Key) -> Bool { false }
 
+    func contains(_ key: Key) -> Bool {
+        decoder.notes.optional.insert(key.stringValue)
+        return true
+    }
+
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
-        try decoder.value(type) { decoder.notes.note(key.stringValue, $0, isRequired: true) }
+        try decoder.value(type) { decoder.notes.note(key.stringValue, $0) }
     }
 
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
-        decoder.notes.note(key.stringValue, try decoder.schemas.of(type).schema, isRequired: false)
+        decoder.notes.optional.insert(key.stringValue)
+        decoder.notes.note(key.stringValue, try decoder.schemas.of(type).schema)
         return nil
     }
 

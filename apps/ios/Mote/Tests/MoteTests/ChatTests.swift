@@ -93,9 +93,9 @@ final class ChatTests: XCTestCase {
 
     func testRefusesBadConversations() async throws {
         let model = try await demo()
-        for tools in ["{not json", "{}", "7"] {
+        for (tools, code) in [("{not json", MoteError.Code.template), ("{}", .invalidArgument), ("7", .invalidArgument)] {
             let chat = try await model.chat()
-            await expect(.invalidArgument) {
+            await expect(code) {
                 try chat.set(.tools, tools)
                 return try await chat.respond(to: "Hello", options: greedy)
             }

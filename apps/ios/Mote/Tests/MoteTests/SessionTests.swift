@@ -172,17 +172,28 @@ final class SessionTests: XCTestCase {
         await expect(.closed) { try await session.text() }
     }
 
-    func testTwoTextsAtOnceSaySo() async throws {
+    func testTwoCallsAtOnceSaySo() async throws {
         let session = try await demo().session(options: shifted)
-        var first = session.generate(prompt, options: endless).makeAsyncIterator()
-        _ = try await first.next()
-        await expect(.invalidState) { while true { try await session.append("x") } }
-        // A text whose session went elsewhere meanwhile says so too.
-        do {
-            while try await first.next() != nil {}
-        } catch let error as MoteError {
-            XCTAssertEqual(error.code, .invalidState)
+        let ids = (0..<400).map { Int32(100 + $0) }
+        let codes = Collected<MoteError.Code>()
+        // Whichever call comes second is refused.
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<4 {
+                        do {
+                            try await session.append(ids)
+                        } catch {
+                            codes.append((error as! MoteError).code)
+                        }
+                    }
+                }
+            }
         }
+        XCTAssertFalse(codes.all.isEmpty)
+        XCTAssertEqual(Set(codes.all), [.invalidState])
+        let text = try await session.text()
+        XCTAssertFalse(text.isEmpty)
     }
 
     func testManyTextsAtTheSameTime() async throws {
