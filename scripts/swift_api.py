@@ -27,9 +27,10 @@ def main() -> None:
     folder, *modules = sys.argv[1:]
     for path in sorted(Path(folder).glob("*.symbols.json")):
         graph = json.loads(path.read_text())
-        if path.stem.removesuffix(".symbols") not in modules:
+        # MODULE@OTHER: what a module adds to another one
+        if path.stem.removesuffix(".symbols").split("@")[0] not in modules:
             continue
-        print(f"// {graph['module']['name']}")
+        print(f"// {path.stem.removesuffix('.symbols')}")
         print("\n".join(declarations(graph)))
 
 

@@ -35,7 +35,7 @@ public final class Session: Sendable {
     // MARK: texts
 
     /// What the model writes after a prompt, whole characters at a time; where the session has tokens, it goes on from them. The text
-    /// begins when the stream is first asked, is at most 16 tokens ahead of who asks, and ends when nobody has the stream any more.
+    /// begins when the stream is first asked, is at most 64 tokens ahead of who asks, and ends when nobody has the stream any more.
     /// options: those of a generation   onDone: told at the end
     public func generate(
         _ prompt: String, options: Options = [:], onDone: (@Sendable (Statistics) -> Void)? = nil

@@ -3,11 +3,15 @@ import Foundation
 /// What a thread makes step by step and a task takes. The thread is a few steps ahead, so that a fast one costs no change of threads
 /// a step, and waits then.
 final class Feed<Element: Sendable>: @unchecked Sendable {
-    private static var stepsAhead: Int { 16 }
+    private static var stepsAhead: Int { 64 }
+    /// Steps that come faster than this after each other, such as those that a grammar forces, are told some at a time, and the last of
+    /// them with the next one: to wake a task for each takes longer.
+    private static var burstNanoseconds: UInt64 { 20_000 }
 
     private let condition = NSCondition()
     private var steps: [Element] = []
     private var numTaken = 0
+    private var lastTime: UInt64 = 0
     private var waiting: UnsafeContinuation<Void, Never>?
     private var end: Result<Void, any Error>?
     private var isCancelled = false
@@ -25,12 +29,14 @@ final class Feed<Element: Sendable>: @unchecked Sendable {
     /// Returns whether more is wanted.
     @discardableResult
     func put(_ step: Element) -> Bool {
+        let time = DispatchTime.now().uptimeNanoseconds
         condition.lock()
         while steps.count - numTaken >= Self.stepsAhead && !isCancelled { condition.wait() }
         steps.append(step)
         let wantsMore = !isCancelled
-        let task = waiting
-        waiting = nil
+        var task: UnsafeContinuation<Void, Never>?
+        if time - lastTime > Self.burstNanoseconds || steps.count - numTaken >= Self.stepsAhead / 2 { swap(&task, &waiting) }
+        lastTime = time
         condition.unlock()
         task?.resume()
         return wantsMore
@@ -58,11 +64,17 @@ final class Feed<Element: Sendable>: @unchecked Sendable {
         return wasGoing
     }
 
+    /// What is there already; nil: the task has to wait, or there is an end.
+    func ready() -> Element? {
+        condition.lock()
+        defer { condition.unlock() }
+        return isCancelled ? nil : take()
+    }
+
     /// For one task at a time. A task that is cancelled gets an error when the thread has ended.
     func next() async throws -> Element? {
         while true {
-            if let step = try take() { return step }
-            if locked({ end != nil && steps.isEmpty }) { return nil }
+            if let result = try poll() { return result.step }
             await withUnsafeContinuation { continuation in
                 let isReady = locked {
                     if !steps.isEmpty || end != nil { return true }
@@ -74,7 +86,8 @@ final class Feed<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    private func take() throws -> Element? {
+    /// A step, or none at the end; nil: neither has come.
+    private func poll() throws -> (step: Element?, Void)? {
         condition.lock()
         defer { condition.unlock() }
         if isCancelled {
@@ -84,18 +97,23 @@ final class Feed<Element: Sendable>: @unchecked Sendable {
             if end != nil { throw CancellationError() }
             return nil
         }
-        if numTaken < steps.count {
-            let step = steps[numTaken]
-            numTaken += 1
-            if numTaken == steps.count || numTaken == Self.stepsAhead {
-                steps.removeFirst(numTaken)
-                numTaken = 0
-            }
+        if let step = take() { return (step, ()) }
+        guard let end else { return nil }
+        try end.get()
+        return (nil, ())
+    }
+
+    private func take() -> Element? {
+        if numTaken == steps.count { return nil }
+        let step = steps[numTaken]
+        numTaken += 1
+        if numTaken == steps.count || numTaken == Self.stepsAhead {
+            steps.removeFirst(numTaken)
+            numTaken = 0
+            // Once for all of them: a thread that is woken for each makes no headway.
             condition.signal()
-            return step
         }
-        try end?.get()
-        return nil
+        return step
     }
 
     private func locked<T>(_ body: () -> T) -> T {
@@ -167,6 +185,7 @@ private final class Reader<Element: Sendable>: Sendable {
     }
 
     func next() async throws -> Element? {
+        if let step = feed.ready() { return step }
         let run = begin.withLock { run in
             defer { run = nil }
             return run
