@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Assembles the Swift package with all that it is built from: apps/ios/Mote, the C++ core, generated headers, libraries.
+"""Assembles the Swift package: apps/ios/Mote with the C++ core, generated headers and libraries.
 
     scripts/make_swift_package.py OUT --dependencies FOLDER
     scripts/make_swift_package.py OUT --binary URL CHECKSUM
 
-FOLDER is what `UNPACK=1 scripts/build_dependencies.sh FOLDER pcre2 utf8proc flatbuffers nlohmann_json` makes. With --binary the core
-is what scripts/build_xcframework.sh has built. Files that have not changed are left as they are, so that a build of OUT compiles only
-what has. docs/decisions/0020-swift-package.md says why.
+FOLDER is what `UNPACK=1 scripts/build_dependencies.sh FOLDER pcre2 utf8proc flatbuffers nlohmann_json` makes. With
+--binary the core is what scripts/build_xcframework.sh has built. Files that have not changed are left as they are, so
+that a build of OUT compiles only what has. docs/decisions/0020-swift-package.md says why.
 """
 
 import argparse
@@ -15,11 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = "base", "kernels", "tokenizer", "runner"
-LEFT_OUT = re.compile(r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^tokenizer/(capi|python)/|^runner/(cli|python)/|/cpus_other\.cpp$")
+LEFT_OUT = re.compile(
+    r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^(tokenizer|runner)/python/|^tokenizer/capi/|^runner/cli/|/cpus_other\.cpp$"
+)
 OF_SYSTEM = {
     "runner/program/cpus_apple.cpp": "defined(__APPLE__)",
     "runner/program/cpus_unbound.cpp": "defined(__APPLE__)",
@@ -31,8 +34,17 @@ SCHEMAS = {
     "session_file": "runner/session/state/session_file.fbs",
     "segment": "tokenizer/segment/segment.fbs",
 }
-PCRE2 = "auto_possess chartables compile config context convert dfa_match error extuni find_bracket jit_compile maketables match \
-match_data newline ord2utf pattern_info script_run serialize string_utils study substitute substring tables ucd valid_utf xclass"
+FLATC_OPTIONS = ("--cpp", "--cpp-std", "c++17", "--scoped-enums", "--gen-object-api")
+# Those that PCRE2's own build lists; other files are included by these.
+PCRE2 = """auto_possess chartables compile config context convert dfa_match error extuni find_bracket jit_compile
+maketables match match_data newline ord2utf pattern_info script_run serialize string_utils study substitute substring
+tables ucd valid_utf xclass"""
+PCRE2_MACROS = "HAVE_CONFIG_H 1", "SUPPORT_UNICODE 1", "PCRE2_CODE_UNIT_WIDTH 8"
+PCRE2_RENAMED = {
+    "config.h": "config.h.generic",
+    "pcre2.h": "pcre2.h.generic",
+    "pcre2_chartables.c": "pcre2_chartables.c.dist",
+}
 ARCHITECTURE = {"x86_64": "defined(__x86_64__)", "aarch64": "defined(__aarch64__)"}
 # What the compiler defines for a feature of its command line, and an attribute does not.
 MACROS = {
@@ -48,21 +60,24 @@ MACROS = {
     "dotprod": "__ARM_FEATURE_DOTPROD",
     "i8mm": "__ARM_FEATURE_MATMUL_INT8",
 }
-MODULE_MAP = b'module CMote {\n  header "mote.h"\n  export *\n}\n'
-# Their instructions have no attributes everywhere (AMX), or their functions a mode of their own (SME).
+# A file of these needs more than the target of its functions: a state of the system's, a mode of the CPU.
 WITHOUT_ATTRIBUTES = {"amx", "sme"}
+INTRINSICS = """#if defined(__x86_64__)
+#include <immintrin.h>
+#else
+#include <arm_neon.h>
+#endif"""
+MODULE_MAP = b'module CMote {\n  header "mote.h"\n  export *\n}\n'
 
 
+@dataclass
 class InstructionSet:
     """A row of cmake/MoteIsa.cmake."""
 
-    def __init__(self, name: str, architecture: str, shared: str, flags: str):
-        self.name = name
-        self.condition = ARCHITECTURE[architecture]
-        self.suffixes = [name, *(word for word in shared.split() if word != "none")]
-        words = re.findall(r"-m(?!arch|prefer)(\w+)", flags) + re.findall(r"\+(\w+)", flags)
-        self.features = words
-        self.target = ",".join(words)
+    name: str
+    condition: str
+    suffixes: list[str]
+    features: list[str]
 
     def compiles(self, path: str) -> bool:
         return any(path.endswith(f"_{suffix}.cpp") for suffix in self.suffixes)
@@ -70,15 +85,19 @@ class InstructionSet:
 
 def instruction_sets() -> list[InstructionSet]:
     text = (ROOT / "cmake/MoteIsa.cmake").read_text()
-    variables = {}
+    variables: dict[str, str] = {}
+
+    def expand(value: str) -> str:
+        return re.sub(r"\$\{(\w+)\}", lambda match: variables[match.group(1)], value)
+
     for name, value in re.findall(r'^set\((\w+_flags) "(.*)"\)$', text, re.MULTILINE):
-        variables[name] = expand(value, variables)
-    rows = re.findall(r'^  "(\w+)\|(\w+)\|([\w ]+)\|([^"]*)"', text, re.MULTILINE)
-    return [InstructionSet(name, architecture, shared, expand(flags, variables)) for name, architecture, shared, flags in rows]
-
-
-def expand(text: str, variables: dict[str, str]) -> str:
-    return re.sub(r"\$\{(\w+)\}", lambda match: variables[match.group(1)], text)
+        variables[name] = expand(value)
+    sets = []
+    for name, architecture, shared, flags in re.findall(r'^  "(\w+)\|(\w+)\|([\w ]+)\|([^"]*)"', text, re.MULTILINE):
+        features = re.findall(r"-m(?!arch|prefer)(\w+)|\+(\w+)", expand(flags))
+        suffixes = [name, *(word for word in shared.split() if word != "none")]
+        sets.append(InstructionSet(name, ARCHITECTURE[architecture], suffixes, [a or b for a, b in features]))
+    return sets
 
 
 class Folder:
@@ -106,8 +125,7 @@ class Folder:
 
     def remove_others(self) -> None:
         for path in sorted(self.path.rglob("*"), reverse=True):
-            inside = path.relative_to(self.path).parts
-            if inside[0] in (".build", ".swiftpm", ".git", "Package.resolved"):
+            if path.relative_to(self.path).parts[0] in (".build", ".swiftpm", ".git", "Package.resolved"):
                 continue
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
@@ -118,38 +136,40 @@ class Folder:
 class Includes:
     """Which headers of the core stand outside of what is compiled for an instruction set."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.known: dict[str, bool] = {}
 
     def of(self, name: str) -> list[str]:
         return re.findall(r'^#include "([^"]+)"', (ROOT / name).read_text(), re.MULTILINE)
 
-    def is_for_instructions(self, name: str) -> bool:
+    def knows_instructions(self, name: str) -> bool:
         if name not in self.known:
-            self.known[name] = "MOTE_ISA" in (ROOT / name).read_text() or any(map(self.is_for_instructions, self.of(name)))
+            is_one = "MOTE_ISA" in (ROOT / name).read_text()
+            self.known[name] = is_one or any(map(self.knows_instructions, self.of(name)))
         return self.known[name]
 
     def common(self, name: str) -> list[str]:
-        """Headers, and system headers, that a file includes by any way and that know no instruction set."""
-        found: dict[str, None] = {}
+        """What a file includes by any way and that knows no instruction set, the system's headers too."""
+        found: set[str] = set()
         waiting, seen = [name], set()
         while waiting:
             file = waiting.pop()
             if file in seen:
                 continue
             seen.add(file)
-            for header in re.findall(r"^#include (<[^>]+>)", (ROOT / file).read_text(), re.MULTILINE):
-                found[header] = None
-            for header in self.of(file):
-                if self.is_for_instructions(header):
-                    waiting.append(header)
-                else:
-                    found[f'"{header}"'] = None
+            found.update(re.findall(r"^#include (<[^>]+>)", (ROOT / file).read_text(), re.MULTILINE))
+            headers = self.of(file)
+            waiting += filter(self.knows_instructions, headers)
+            found.update(f'"{header}"' for header in headers if not self.knows_instructions(header))
         return sorted(header for header in found if "intrin" not in header and "arm_neon" not in header)
 
 
-def anchor(name: str) -> str:
+def anchor_of(name: str) -> str:
     return "mote_anchor_" + re.sub(r"\W", "_", name)
+
+
+def anchor_definition(name: str) -> str:
+    return f'extern "C" {{ extern const char {anchor_of(name)}; const char {anchor_of(name)} = 0; }}\n'
 
 
 def unit(path: str, condition: str = "") -> str:
@@ -158,72 +178,74 @@ def unit(path: str, condition: str = "") -> str:
 
 
 def unit_for(path: str, isa: InstructionSet, includes: Includes, name: str) -> str:
-    lines = [f"#if {isa.condition}", "#pragma clang fp contract(off)"]
-    lines += ["#if defined(__x86_64__)", "#include <immintrin.h>", "#else", "#include <arm_neon.h>", "#endif"]
+    """A file compiled for an instruction set: what it shares with others comes first, for every CPU."""
+    lines = [f"#if {isa.condition}", "#pragma clang fp contract(off)", INTRINSICS]
     lines += [f"#include {header}" for header in includes.common(path)]
     for feature in isa.features:
         for macro in MACROS[feature].split():
             lines += [f"#ifndef {macro}", f"#define {macro} 1", "#endif"]
-    attribute = f'__attribute__((target("{isa.target}")))'
-    lines += [f"#define MOTE_ISA {isa.name}", f"#define MOTE_TARGET {attribute}"]
-    lines += [f"#pragma clang attribute push({attribute}, apply_to = function)", f'#include "{path}"', "#pragma clang attribute pop"]
-    lines += [f'extern "C" {{ extern const char {anchor(name)}; const char {anchor(name)} = 0; }}', "#endif"]
-    return "\n".join(lines) + "\n"
+    target = f'__attribute__((target("{",".join(isa.features)}")))'
+    lines += [f"#define MOTE_ISA {isa.name}", f"#pragma clang attribute push({target}, apply_to = function)"]
+    lines += [f'#include "{path}"', "#pragma clang attribute pop", anchor_definition(name) + "#endif\n"]
+    return "\n".join(lines)
 
 
 def core_files(*endings: str) -> list[str]:
-    paths = (path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in endings)
-    return sorted(path for path in paths if not LEFT_OUT.search(path))
+    paths = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in endings)
+    names = (path.relative_to(ROOT).as_posix() for path in paths)
+    return sorted(name for name in names if not LEFT_OUT.search(name))
 
 
-def write_core(package: Folder, version: str, commit: str) -> None:
+def write_core(package: Folder) -> None:
     for path in core_files(".h", ".cpp"):
         package.copy(ROOT / path, f"Sources/CMote/core/{path}")
-    sets = [isa for isa in instruction_sets() if isa.name not in WITHOUT_ATTRIBUTES]
     rows = instruction_sets()
+    sets = [isa for isa in rows if isa.name not in WITHOUT_ATTRIBUTES]
     includes = Includes()
-    anchors = []
+    anchors: list[tuple[str, str]] = []
+
+    def write(name: str, text: str) -> None:
+        package.write(f"Sources/CMote/units/{name}.cpp", text.encode())
+
     for path in core_files(".cpp"):
-        if path == "runner/capi/build.cpp":
-            continue
         name = path.removesuffix(".cpp")
-        if path.startswith("kernels/"):
-            for isa in sets:
-                if isa.compiles(path):
-                    package.write(f"Sources/CMote/units/{name}_for_{isa.name}.cpp", unit_for(path, isa, includes, f"{name}_{isa.name}").encode())
-                    anchors.append((isa.condition, anchor(f"{name}_{isa.name}")))
-            if any(path.endswith(f"_{row.name}.cpp") for row in rows):
-                continue
+        is_kernel = path.startswith("kernels/")
+        for isa in sets:
+            if is_kernel and isa.compiles(path):
+                name_for = f"{name}_for_{isa.name}"
+                write(name_for, unit_for(path, isa, includes, name_for))
+                anchors.append((isa.condition, anchor_of(name_for)))
+        if path == "runner/capi/build.cpp" or (is_kernel and any(path.endswith(f"_{row.name}.cpp") for row in rows)):
+            continue
         text = unit(path, OF_SYSTEM.get(path, ""))
-        if path.startswith("kernels/") and "MOTE_REGISTER" in (ROOT / path).read_text():
-            text += f'extern "C" {{ extern const char {anchor(name)}; const char {anchor(name)} = 0; }}\n'
-            anchors.append(("1", anchor(name)))
-        package.write(f"Sources/CMote/units/{path}", text.encode())
-    package.write("Sources/CMote/units/runner/capi/build.cpp", build_unit(version, anchors, sets).encode())
+        if is_kernel and "MOTE_REGISTER" in (ROOT / path).read_text():
+            text += anchor_definition(name)
+            anchors.append(("1", anchor_of(name)))
+        write(name, text)
+    version, commit = version_and_commit()
+    write("runner/capi/build", build_unit(version, anchors, sets))
     package.write("Sources/CMote/generated/commit.h", f'#define MOTE_COMMIT "{commit}"\n'.encode())
 
 
 def build_unit(version: str, anchors: list[tuple[str, str]], sets: list[InstructionSet]) -> str:
-    """The file that knows what the library is built from. It names the files whose static objects nothing else names."""
+    """The file that knows what the library is built from. It names those whose static objects nothing else names."""
     lines = [f'#define MOTE_VERSION "{version}"', '#define MOTE_COMPILER "Clang " __clang_version__']
     lines += ["#if defined(__APPLE__)", '#define MOTE_SYSTEM "Apple"', "#else", '#define MOTE_SYSTEM "Linux"', "#endif"]
     for architecture, condition in ARCHITECTURE.items():
         names = " ".join(isa.name for isa in sets if isa.condition == condition)
-        lines += [f"#if {condition}", f'#define MOTE_ARCHITECTURE "{architecture}"', f'#define MOTE_INSTRUCTION_SETS "{names}"', "#endif"]
-    lines.append('#include "runner/capi/build.cpp"')
-    lines.append('extern "C" {')
+        lines += [f"#if {condition}", f'#define MOTE_ARCHITECTURE "{architecture}"']
+        lines += [f'#define MOTE_INSTRUCTION_SETS "{names}"', "#endif"]
+    lines += ['#include "runner/capi/build.cpp"', 'extern "C" {']
     lines += [f"#if {condition}\nextern const char {name};\n#endif" for condition, name in anchors]
-    lines.append("__attribute__((used)) extern const char* const mote_anchors[];\nconst char* const mote_anchors[] = {")
+    lines += ["__attribute__((used)) extern const char* const mote_anchors[];", "const char* const mote_anchors[] = {"]
     lines += [f"#if {condition}\n    &{name},\n#endif" for condition, name in anchors]
-    lines.append("};\n}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "};", "}", ""])
 
 
 def write_schemas(package: Folder, flatc: str) -> None:
     with tempfile.TemporaryDirectory() as work:
         for name, schema in SCHEMAS.items():
-            options = "--cpp --cpp-std c++17 --scoped-enums --gen-object-api".split()
-            subprocess.run([flatc, *options, "-o", f"{work}/{name}", ROOT / schema], check=True)
+            subprocess.run([flatc, *FLATC_OPTIONS, "-o", f"{work}/{name}", ROOT / schema], check=True)
             (header,) = Path(work, name).iterdir()
             package.copy(header, f"Sources/CMote/generated/{name}_generated.h")
 
@@ -234,29 +256,33 @@ def write_libraries(package: Folder, folder: Path) -> None:
     package.copy_tree(folder / "nlohmann_json/include/nlohmann", f"{there}/nlohmann", "*.hpp")
     for pattern in ("pcre2_*.c", "pcre2_*.h"):
         package.copy_tree(folder / "pcre2/src", f"{there}/pcre2", pattern)
-    for name, source in {"config.h": "config.h.generic", "pcre2.h": "pcre2.h.generic", "pcre2_chartables.c": "pcre2_chartables.c.dist"}.items():
+    for name, source in PCRE2_RENAMED.items():
         package.copy(folder / "pcre2/src" / source, f"{there}/pcre2/{name}")
     for name in ("utf8proc.c", "utf8proc_data.c", "utf8proc.h"):
         package.copy(folder / "utf8proc" / name, f"{there}/utf8proc/{name}")
     for name in PCRE2.split():
-        text = "".join(f"#define {macro}\n" for macro in ("HAVE_CONFIG_H 1", "SUPPORT_UNICODE 1", "PCRE2_CODE_UNIT_WIDTH 8"))
-        text += f'#include "pcre2_{name}.c"\n'
+        text = "".join(f"#define {macro}\n" for macro in PCRE2_MACROS) + f'#include "pcre2_{name}.c"\n'
         package.write(f"Sources/CMote/units/pcre2/{name}.c", text.encode())
     package.write("Sources/CMote/units/utf8proc/utf8proc.c", b'#include "../../libraries/utf8proc/utf8proc.c"\n')
-    for library, licence in {"flatbuffers": "LICENSE*", "nlohmann_json": "LICENSE*", "pcre2": "LICENCE*", "utf8proc": "LICENSE*"}.items():
-        (source, *_) = sorted((folder / library).glob(licence))
-        package.copy(source, f"Licences/{library}.txt")
+    for library in ("flatbuffers", "nlohmann_json", "pcre2", "utf8proc"):
+        (licence, *_) = sorted((folder / library).glob("LICEN[CS]E*"))
+        package.copy(licence, f"Licences/{library}.txt")
 
 
 def version_and_commit() -> tuple[str, str]:
-    found = re.search(r'^fallback_version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", ROOT, "describe", *arguments], capture_output=True, text=True)
+    def describe(*arguments: str) -> str:
+        done = subprocess.run(["git", "-C", ROOT, "describe", *arguments], capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    tag = git("--tags", "--abbrev=0", "--match", "v[0-9]*").removeprefix("v")
-    return tag or found.group(1), git("--always", "--dirty=-dirty", "--exclude", "*", "--abbrev=7")
+    found = re.search(r'^fallback_version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    tag = describe("--tags", "--abbrev=0", "--match", "v[0-9]*").removeprefix("v")
+    return tag or found.group(1), describe("--always", "--dirty=-dirty", "--exclude", "*", "--abbrev=7")
+
+
+def binary_manifest(url: str, checksum: str) -> str:
+    manifest = (ROOT / "apps/ios/Mote/Package.swift").read_text()
+    target = f'let core: Target = .binaryTarget(name: "CMote", url: "{url}", checksum: "{checksum}")\n\n'
+    return re.sub(r"// Beside this file.*?(?=// With MOTE_TEST_SHAPES)", lambda _: target, manifest, flags=re.DOTALL)
 
 
 def main() -> None:
@@ -265,7 +291,7 @@ def main() -> None:
     core = parser.add_mutually_exclusive_group(required=True)
     core.add_argument("--dependencies", type=Path, metavar="FOLDER")
     core.add_argument("--binary", nargs=2, metavar=("URL", "CHECKSUM"))
-    parser.add_argument("--flatc", default="flatc", metavar="PROGRAM", help="the compiler of flatbuffers, of the headers' version")
+    parser.add_argument("--flatc", default="flatc", metavar="PROGRAM", help="flatbuffers' compiler")
     arguments = parser.parse_args()
     package = Folder(arguments.out)
     package.copy_tree(ROOT / "apps/ios/Mote", ".")
@@ -275,18 +301,12 @@ def main() -> None:
     else:
         if shutil.which(arguments.flatc) is None:
             sys.exit(f"{arguments.flatc}: is missing: install flatbuffers-compiler, or name another one by --flatc")
-        write_core(package, *version_and_commit())
+        write_core(package)
         write_schemas(package, arguments.flatc)
         write_libraries(package, arguments.dependencies)
         package.copy(ROOT / "runner/capi/mote.h", "Sources/CMote/include/mote.h")
         package.write("Sources/CMote/include/module.modulemap", MODULE_MAP)
     package.remove_others()
-
-
-def binary_manifest(url: str, checksum: str) -> str:
-    manifest = (ROOT / "apps/ios/Mote/Package.swift").read_text()
-    target = f'let core: Target = .binaryTarget(name: "CMote", url: "{url}", checksum: "{checksum}")\n\n'
-    return re.sub(r"// Beside this file.*?(?=// With MOTE_TEST_SHAPES)", lambda _: target, manifest, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

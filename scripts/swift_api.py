@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what others can call of Swift modules, a declaration a line: apps/ios/Mote/mote.api, which tests compare.
 
-    swift symbolgraph-extract ... -output-dir FOLDER && scripts/swift_api.py FOLDER [MODULE ...]
+swift symbolgraph-extract ... -output-dir FOLDER && scripts/swift_api.py FOLDER [MODULE ...]
 """
 
 import json
