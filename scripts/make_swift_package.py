@@ -3,10 +3,12 @@
 
     scripts/make_swift_package.py OUT --dependencies FOLDER
     scripts/make_swift_package.py OUT --binary URL CHECKSUM
+    scripts/make_swift_package.py OUT --installed
 
 FOLDER is what `UNPACK=1 scripts/build_dependencies.sh FOLDER pcre2 utf8proc flatbuffers nlohmann_json` makes. With
---binary the core is what scripts/build_xcframework.sh has built. Files that have not changed are left as they are, so
-that a build of OUT compiles only what has. docs/decisions/0020-swift-package.md says why.
+--binary the core is what scripts/build_xcframework.sh has built, with --installed a libmote that linkers find. Files
+that have not changed are left as they are, so that a build of OUT compiles only what has.
+docs/decisions/0020-swift-package.md says why.
 """
 
 import argparse
@@ -279,10 +281,10 @@ def version_and_commit() -> tuple[str, str]:
     return tag or found.group(1), describe("--always", "--dirty=-dirty", "--exclude", "*", "--abbrev=7")
 
 
-def binary_manifest(url: str, checksum: str) -> str:
+def manifest_with(core: str) -> str:
     manifest = (ROOT / "apps/ios/Mote/Package.swift").read_text()
-    target = f'let core: Target = .binaryTarget(name: "CMote", url: "{url}", checksum: "{checksum}")\n\n'
-    return re.sub(r"// Beside this file.*?(?=// With MOTE_TEST_SHAPES)", lambda _: target, manifest, flags=re.DOTALL)
+    line = f"let core: Target = {core}\n\n"
+    return re.sub(r"// Beside this file.*?(?=// With MOTE_TEST_SHAPES)", lambda _: line, manifest, flags=re.DOTALL)
 
 
 def main() -> None:
@@ -291,13 +293,20 @@ def main() -> None:
     core = parser.add_mutually_exclusive_group(required=True)
     core.add_argument("--dependencies", type=Path, metavar="FOLDER")
     core.add_argument("--binary", nargs=2, metavar=("URL", "CHECKSUM"))
+    core.add_argument("--installed", action="store_true")
     parser.add_argument("--flatc", default="flatc", metavar="PROGRAM", help="flatbuffers' compiler")
     arguments = parser.parse_args()
     package = Folder(arguments.out)
     package.copy_tree(ROOT / "apps/ios/Mote", ".")
     package.copy(ROOT / "LICENSE", "LICENSE")
     if arguments.binary:
-        package.write("Package.swift", binary_manifest(*arguments.binary).encode())
+        url, checksum = arguments.binary
+        target = f'.binaryTarget(name: "CMote", url: "{url}", checksum: "{checksum}")'
+        package.write("Package.swift", manifest_with(target).encode())
+    elif arguments.installed:
+        package.write("Package.swift", manifest_with('.systemLibrary(name: "CMote")').encode())
+        package.copy(ROOT / "runner/capi/mote.h", "Sources/CMote/mote.h")
+        package.write("Sources/CMote/module.modulemap", MODULE_MAP.replace(b"  export", b'  link "mote"\n  export'))
     else:
         if shutil.which(arguments.flatc) is None:
             sys.exit(f"{arguments.flatc}: is missing: install flatbuffers-compiler, or name another one by --flatc")

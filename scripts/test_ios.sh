@@ -1,52 +1,73 @@
 #!/bin/sh
-# Assembles the Swift package with all that it is built from, builds it and tests it:
+# Builds the Swift package from source and tests it:
 #   scripts/test_ios.sh MODEL.mote [SWIFT_TEST_ARGUMENT ...]
-# ROOT=FOLDER: by the Swift of a Debian there (scripts/fetch_swift.sh), as root; without it, by this machine's.
-# OUT (build/ios): where the package is built and what it needs is kept. MOTE_SEQUENCES=10000: as many steps of random lifecycles;
-# MOTE_TOKENS=100000: as many tokens while memory is watched. BENCH=1: measures instead what Swift adds to a token.
+# ROOT=FOLDER: by the Swift of a Debian there (scripts/fetch_swift.sh), as root; without it, by this machine's. LIBRARY=FOLDER: with the
+# libmote there in place of the core's sources, which take long to compile. OUT (build/ios): where all that is built is kept.
+# MOTE_SEQUENCES=10000: as many steps of random lifecycles; MOTE_TOKENS=100000: as many tokens while memory is watched. BENCH=1:
+# measures instead what Swift adds to a token.
 set -eu
 
 model="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
 shift
 cd "$(dirname "$0")/.."
-out="${OUT:-build/ios}"
-mkdir -p "$out"
-
-scripts/swift_package.sh "$out/package"
+out="$(mkdir -p "${OUT:-build/ios}" && cd "${OUT:-build/ios}" && pwd)"
 cp "$model" "$out/demo.mote"
+mkdir -p "$out/lib"
+if [ -n "${LIBRARY:-}" ]; then
+  package=package-installed
+  "${PYTHON:-python3}" scripts/make_swift_package.py "$out/$package" --installed
+  cp -L "$LIBRARY"/libmote.* "$out/lib/"
+  # Those that another system may have in another version.
+  if command -v ldd >/dev/null; then
+    ldd "$LIBRARY/libmote.so" | awk '/pcre2|utf8proc/ { print $3 }' | xargs -r -I FILE cp -L FILE "$out/lib/"
+  fi
+else
+  package=package
+  scripts/swift_package.sh "$out/$package"
+fi
 
 # inside COMMAND: where Swift is, in the package's folder
+here="$out"
 if [ -n "${ROOT:-}" ]; then
   root="$(cd "$ROOT" && pwd)"
-  inside() {
-    mkdir -p "$root/mote"
-    unshare -m sh -c 'mount --bind "$1" "$2/mote" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && exec chroot "$2" \
-      /usr/bin/env -i PATH=/usr/bin:/bin:/usr/libexec/swift/bin HOME=/root LANG=C.UTF-8 $3 sh -ec "cd /mote/package && $4"' \
-      sh "$PWD/$out" "$root" "$settings" "$1"
-  }
   here=/mote
-else
-  inside() { (cd "$out/package" && env $settings sh -ec "$1"); }
-  here="$PWD/$out"
 fi
-settings="MOTE_DEMO=$here/demo.mote MOTE_TEST_SHAPES=1 MOTE_SEQUENCES=${MOTE_SEQUENCES:-200} MOTE_TOKENS=${MOTE_TOKENS:-4000}"
-build="swift build -c release --build-tests ${JOBS:+-j $JOBS}"
+cat >"$out/inside.sh" <<END
+set -eu
+export PATH="\$PATH:/usr/libexec/swift/bin" LIBRARY_PATH=$here/lib LD_LIBRARY_PATH=$here/lib MOTE_DEMO=$here/demo.mote
+export MOTE_TEST_SHAPES=1 MOTE_SEQUENCES=${MOTE_SEQUENCES:-200} MOTE_TOKENS=${MOTE_TOKENS:-4000}
+cd $here/$package
+eval "\$1"
+END
+inside() {
+  if [ -z "${ROOT:-}" ]; then
+    sh "$out/inside.sh" "$1"
+    return
+  fi
+  mkdir -p "$root/mote"
+  # shellcheck disable=SC2016
+  unshare -m sh -c 'mount --bind "$1" "$2/mote" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && exec chroot "$2" \
+    /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 sh /mote/inside.sh "$3"' sh "$out" "$root" "$1"
+}
 
 log="$out/build.log"
-inside "$build" >"$log" 2>&1 || { grep -E 'error:' "$log" >&2 || tail -20 "$log" >&2; exit 1; }
-if grep -E "^/mote/package/(Sources/Mote|Tests).*warning:" "$log" >&2; then exit 1; fi
+inside "swift build -c release --build-tests ${JOBS:+-j $JOBS}" >"$log" 2>&1 || { grep -E 'error:' "$log" >&2 || tail -20 "$log" >&2; exit 1; }
+if grep -E "/(Sources/Mote|Tests)[^:]*\.swift:.*warning:" "$log" >&2; then exit 1; fi
 if [ -n "${BENCH:-}" ]; then
-  inside ".build/release/mote-bench $here/demo.mote"
+  inside "swift build -c release --product mote-bench >/dev/null && .build/release/mote-bench $here/demo.mote"
   exit
 fi
-inside "rm -rf ../symbols && mkdir ../symbols && for module in Mote MoteFoundationModels; do
-  swift symbolgraph-extract -module-name \$module -I .build/release/Modules -I Sources/CMote/include -I .build/release/CMote.build \
-    -target \$(swiftc -print-target-info | sed -n 's/.*\"triple\": \"\\(.*\\)\".*/\\1/p' | head -1) -minimum-access-level public -output-dir ../symbols
-done" >>"$log" 2>&1 || { tail -5 "$log" >&2; exit 1; }
+
+inside "rm -rf ../symbols && mkdir ../symbols
+  headers=Sources/CMote && if [ -d Sources/CMote/include ]; then headers=Sources/CMote/include; fi
+  for module in Mote MoteFoundationModels; do
+    swift symbolgraph-extract -module-name \$module -I .build/release/Modules -I \$headers -minimum-access-level public \
+      -target \$(swiftc -print-target-info | sed -n 's/.*\"triple\": \"\\(.*\\)\".*/\\1/p' | head -1) -output-dir ../symbols
+  done" >>"$log" 2>&1 || { tail -5 "$log" >&2; exit 1; }
 "${PYTHON:-python3}" scripts/swift_api.py "$out/symbols" Mote MoteFoundationModels >"$out/mote.api"
 diff -u apps/ios/Mote/mote.api "$out/mote.api" || {
   echo "The API has changed. If that is meant: cp $out/mote.api apps/ios/Mote/mote.api" >&2
   exit 1
 }
 inside "swift test -c release --skip-build $*" >"$out/test.log" 2>&1 || { cat "$out/test.log" >&2; exit 1; }
-grep -E 'Executed|prefilled|process' "$out/test.log"
+grep -E 'All tests|prefilled|bytes more|Executed .* tests' "$out/test.log" | tail -5
