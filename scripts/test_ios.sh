@@ -14,7 +14,7 @@ out="$(mkdir -p "${OUT:-build/ios}" && cd "${OUT:-build/ios}" && pwd)"
 cp "$model" "$out/demo.mote"
 mkdir -p "$out/lib"
 if [ -n "${LIBRARY:-}" ]; then
-  package=package-installed
+  package="package-installed"
   "${PYTHON:-python3}" scripts/make_swift_package.py "$out/$package" --installed
   cp -L "$LIBRARY"/libmote.* "$out/lib/"
   # Those that another system may have in another version.
