@@ -48,12 +48,6 @@ std::optional<mode_t> mode_of(const std::string& target) {
   return info.st_mode & kPermissions;
 }
 
-// So that a new name survives a crash; not every system can sync a folder.
-void sync_folder(const std::string& folder) {
-  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
-  if (opened.get() >= 0) (void)::fsync(opened.get());
-}
-
 // A writer holds a lock on what it writes.
 void remove_if_left(const fs::path& temporary) {
   const Result<OpenedFile> file = open_regular_file(temporary.string(), Links::kRefuse);
@@ -74,6 +68,11 @@ bool keeps_name(int descriptor) {
 }
 
 }  // namespace
+
+void sync_folder(const std::string& folder) {
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (opened.get() >= 0) (void)::fsync(opened.get());
+}
 
 struct AtomicFile::State {
   std::string path;       // as it was given

@@ -15,6 +15,8 @@ constexpr int kMaxTemporaryNames = 16;  // tried before a file is given up
 Status unwritable(const std::string& path, const char* what, const std::string& why);
 
 std::string folder_of(const std::filesystem::path& file);
+// So that a new name survives a crash; not every system can do that, Windows need not.
+void sync_folder(const std::string& folder);
 // Errors: if there is something that must not be replaced. path: as it was given; target: where it leads.
 Status check_target(const std::string& path, const std::string& target);
 // In the same folder. Nobody can know it beforehand, and so nobody can be there first.

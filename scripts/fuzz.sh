@@ -6,10 +6,11 @@ set -eu
 seconds=$1
 shift
 programs=build/fuzz/tests/fuzz
-targets=${*:-tokenizer_json sentencepiece ranks segment encode decode options_json option_text template reply grammar program}
+targets=${*:-tokenizer_json sentencepiece ranks segment encode decode options_json option_text store_listing store_answer store_name template reply grammar program}
 mkdir -p build/fuzz/seeds build/fuzz/findings
 "$programs/tokenizer_mutations" --write-seeds build/fuzz/seeds
 "$programs/options_mutations" --write-seeds build/fuzz/seeds
+"$programs/store_mutations" --write-seeds build/fuzz/seeds
 "$programs/template_mutations" --write-seeds build/fuzz/seeds
 "$programs/reply_mutations" --write-seeds build/fuzz/seeds
 "$programs/grammar_mutations" --write-seeds build/fuzz/seeds

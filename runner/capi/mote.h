@@ -937,6 +937,126 @@ MOTE_API void mote_embedder_cancel(mote_embedder* embedder);
 /* Replays the golden samples of embeddings; *report as of mote_session_check_golden. */
 MOTE_API mote_error_code mote_embedder_check_golden(mote_embedder* embedder, char** report, mote_error* error);
 
+/* ---- store ----
+ *
+ * The models of a user: a folder of files with names, and how they get there (docs/store.md). A store has no network of
+ * its own: a download says what to ask for and is told what came, and the caller's HTTP client is in between. Stores
+ * may be used from any number of threads; a download takes one call at a time. */
+
+typedef struct mote_store mote_store;
+typedef struct mote_store_files mote_store_files;
+typedef struct mote_download mote_download;
+
+/* root: the folder, which need not exist; NULL: that of MOTE_HOME, or the user's own, which Android and iOS have not.
+ */
+MOTE_API mote_error_code mote_store_open(const char* root, mote_store** out, mote_error* error);
+MOTE_API void mote_store_close(mote_store* store);
+/* *path: the store's folder; of a name (NULL: none) the folder where its files are, or will be. */
+MOTE_API mote_error_code mote_store_folder(const mote_store* store, const char* name, char** path, mote_error* error);
+
+typedef struct {
+  uint32_t struct_size;
+  const char* name;     /* org/name@revision:tag; texts live as long as the list */
+  const char* path;     /* of the file, or of its part */
+  const char* manifest; /* where it came from as a JSON object; "": not known */
+  uint64_t bytes;       /* that are there */
+  uint64_t total_bytes; /* of the whole file; 0: not known */
+  int32_t is_whole;     /* 0: a part, which a download of the name goes on with */
+  int64_t last_used_s;  /* since 1970, in seconds */
+} mote_store_file;
+
+/* Those of the name, parts included: without a tag all of the model. NULL: all that there are. Errors:
+ * MOTE_ERROR_FILE_NOT_FOUND, with the closest name, if there is none of the name. */
+MOTE_API mote_error_code mote_store_list(const mote_store* store, const char* name, mote_store_files** out,
+                                         mote_error* error);
+MOTE_API size_t mote_store_files_count(const mote_store_files* files);
+MOTE_API mote_error_code mote_store_files_get(const mote_store_files* files, size_t index, mote_store_file* file,
+                                              mote_error* error);
+MOTE_API void mote_store_files_close(mote_store_files* files);
+
+/* The file of a name, for mote_model_open; it is noted as used now. Errors: MOTE_ERROR_FILE_NOT_FOUND if it has to be
+ * downloaded, MOTE_ERROR_INVALID_ARGUMENT if the name may mean several, which are named. */
+MOTE_API mote_error_code mote_store_find(const mote_store* store, const char* name, char** path, mote_error* error);
+/* Deletes the files of a name, parts included; *freed_bytes may be NULL. Errors: MOTE_ERROR_INVALID_STATE while one is
+ * downloaded. */
+MOTE_API mote_error_code mote_store_remove(mote_store* store, const char* name, uint64_t* freed_bytes,
+                                           mote_error* error);
+/* Deletes whole files, those first that were used longest ago, until all take at most max_bytes. What is being
+ * downloaded or open stays. *out (may be NULL): what was deleted. */
+MOTE_API mote_error_code mote_store_evict(mote_store* store, uint64_t max_bytes, mote_store_files** out,
+                                          mote_error* error);
+/* Writes where a file of the store came from that was not downloaded, but exported say; the caller holds a download of
+ * its name meanwhile. manifest: a JSON object with "repo", "revision", "commit", "file", "source" and "license". */
+MOTE_API mote_error_code mote_store_record(mote_store* store, const char* path, const char* manifest,
+                                           mote_error* error);
+
+/* *json: "repo", "revision" and "tag" of a name, as texts, or null if the text can be none. */
+MOTE_API mote_error_code mote_parse_model_name(const char* text, char** json, mote_error* error);
+/* Which of `count` files a tag means: *index, -1: none or several. */
+MOTE_API mote_error_code mote_choose_model_file(const char* const* files, size_t count, const char* tag, int64_t* index,
+                                                mote_error* error);
+
+typedef struct {
+  uint32_t struct_size;
+  const char* endpoint;    /* of the hub; NULL: that of HF_ENDPOINT, or https://huggingface.co */
+  const char* token;       /* of the hub, or of the URL's server; NULL: for the hub that of HF_TOKEN */
+  const char* sha256;      /* of an URL's file, 64 hexadecimal digits; NULL: not known */
+  int32_t allow_metered;   /* 1: a file may come over a metered network */
+  int64_t keep_free_bytes; /* on the disk; -1: 64 MiB */
+} mote_download_options;
+
+/* what: a name, or the URL of a .mote file. options may be NULL. Nobody else downloads to the model until the download
+ * is closed. What has come stays, unless it proved to be wrong, and a download of the same goes on with it. */
+MOTE_API mote_error_code mote_download_begin(const mote_store* store, const char* what,
+                                             const mote_download_options* options, mote_download** out,
+                                             mote_error* error);
+MOTE_API void mote_download_close(mote_download* download);
+
+typedef enum MOTE_ENUM(mote_download_action) {
+  MOTE_DOWNLOAD_REQUEST = 1, /* GET `url` with `headers`, redirects not followed and nothing decoded; then respond,
+                                write, end */
+  MOTE_DOWNLOAD_WAIT = 2,    /* for wait_ms, which may be 0, because of `reason`; then ask again */
+  MOTE_DOWNLOAD_DONE = 3     /* the file is in the store */
+} mote_download_action;
+
+typedef struct {
+  uint32_t struct_size;
+  mote_download_action action;
+  const char* url;     /* texts live until the next call on the download */
+  const char* headers; /* lines "Name: value" that end with CR LF */
+  int64_t wait_ms;
+  const char* reason;
+} mote_download_step;
+
+/* What to do now. Reads up to 32 MiB of what an earlier process has left. Errors, here and below, of which the download
+ * is over: MOTE_ERROR_FILE_NOT_FOUND, FILE_UNREADABLE: it cannot be had, or arrived damaged; FILE_UNWRITABLE: the disk
+ * has no room; INVALID_STATE: the network is metered; those of mote_model_open, as soon as the first bytes tell them,
+ * for a file that this device cannot run. */
+MOTE_API mote_error_code mote_download_next(mote_download* download, mote_download_step* step, mote_error* error);
+/* The header of the answer: lines "Name: value". *wants_body: 0: the connection may be closed. */
+MOTE_API mote_error_code mote_download_respond(mote_download* download, int32_t status, const char* headers,
+                                               size_t headers_bytes, int32_t* wants_body, mote_error* error);
+/* The next bytes of the body, in their order. */
+MOTE_API mote_error_code mote_download_write(mote_download* download, const void* data, size_t bytes,
+                                             mote_error* error);
+/* The answer is over. broken: why, if it came to no proper end or did not come at all; NULL: all of it has come. */
+MOTE_API mote_error_code mote_download_end(mote_download* download, const char* broken, mote_error* error);
+/* From any thread: whether the network is metered now. Where that is not allowed, the download ends before more comes.
+ */
+MOTE_API void mote_download_set_metered(mote_download* download, int32_t is_metered);
+
+typedef struct {
+  uint32_t struct_size;
+  const char* name;    /* of the model; texts live until the next call on the download */
+  const char* path;    /* where the file goes; "": not known yet */
+  int64_t bytes;       /* that are there */
+  int64_t total_bytes; /* -1: not known yet */
+  int32_t is_done;
+  int32_t is_new; /* once done: 0: the store had the file already */
+} mote_download_info;
+
+MOTE_API mote_error_code mote_download_get_info(mote_download* download, mote_download_info* info, mote_error* error);
+
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(mote_error_code) == sizeof(int32_t), "needs -fno-short-enums");
 #endif

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/file_lock.h"
 #include "base/log.h"
 
 namespace mote {
@@ -101,7 +102,9 @@ Status SourceBytes::take_part(const FilePart& source, LoadMode mode, const Progr
 Status SourceBytes::take_path(const std::string& path, LoadMode mode, const Progress& progress) {
   has_path_ = true;
   MOTE_ASSIGN(const OpenedFile opened, open_regular_file(path));
-  return take_part({path, opened.descriptor.get()}, mode, progress);
+  MOTE_RETURN_IF_ERROR(take_part({path, opened.descriptor.get()}, mode, progress));
+  if (descriptor_.get() >= 0) note_use(descriptor_.get());
+  return {};
 }
 
 Status SourceBytes::take_memory(const MemoryBytes& memory, LoadMode mode, const Progress& progress) {

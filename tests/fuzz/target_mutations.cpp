@@ -1,8 +1,8 @@
 // Feeds damaged inputs to the fuzz targets that it is linked with: tokenizer files, compiled tokenizers, texts and ids;
-// options. Sanitizers and aborts are the failures.
+// options; names, listings and answers of the store. Sanitizers and aborts are the failures.
 //
-//   tokenizer_mutations, options_mutations [--seconds N | --iterations N] [--seed S] [--keep] [--write-seeds FOLDER]
-//   [target ...]
+//   tokenizer_mutations, options_mutations, store_mutations [--seconds N | --iterations N] [--seed S] [--keep]
+//   [--write-seeds FOLDER] [target ...]
 //
 // Without targets all of them run, N seconds or inputs each, after all of their corpus. --keep writes every input to
 // fuzz_TARGET.bin before it is tried. --write-seeds runs nothing.
