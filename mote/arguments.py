@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from mote.store.names import is_name, parse_name
+from mote.store.names import is_name
 
 MODEL_OPTIONS = ("--draft",)  # of the runner, whose values are models too
 
@@ -48,17 +48,16 @@ def model_path(text: str) -> str:
 
     Errors: FileError if it cannot be; ArgumentError if somebody must be asked, and nobody can
     """
-    name = parse_name(text) if is_name(text) else None
-    if name is None:
+    if not is_name(text):
         return text
     from mote.store.catalog import Store
 
-    entry = Store().find(name)
-    if entry is not None:
-        return str(entry.path)
-    from mote.commands.pull import local_path
+    try:
+        return str(Store().find(text))
+    except Exception:  # a FileError, whose import takes as long as the rest of the package
+        from mote.commands.pull import local_path
 
-    return local_path(name)
+        return local_path(text)
 
 
 def with_model_paths(verb: str, words: Sequence[str], runner: Path) -> list[str]:

@@ -59,6 +59,6 @@ def _store_names() -> list[str]:
     from mote.store.catalog import Store
 
     try:
-        return [str(entry.name) for entry in Store().entries()]
+        return [entry.name for entry in Store().list() if entry.is_whole]
     except Exception:  # a key that proposes nothing says nothing either
         return []

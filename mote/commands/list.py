@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
 from datetime import datetime
 
 import click
@@ -18,19 +17,19 @@ HEADINGS = ("name", "recipe", "size", "when")
 
 def run(as_json: bool) -> None:
     store = Store()
-    entries = [*store.entries(), *store.parts()]
+    entries = store.list()
     click.echo(json.dumps([fields(entry) for entry in entries], indent=2) if as_json else table(store, entries))
 
 
 def fields(entry: Entry) -> dict:
     """Returns an entry as `--json` has it: manifest (null if there is none), and of a part the bytes of the whole."""
     return {
-        "name": str(entry.name),
+        "name": entry.name,
         "path": str(entry.path),
         "bytes": entry.bytes,
-        "complete": entry.total_bytes is None,
-        "total_bytes": entry.bytes if entry.total_bytes is None else entry.total_bytes or None,
-        "manifest": asdict(entry.manifest) if entry.manifest else None,
+        "complete": entry.is_whole,
+        "total_bytes": entry.total_bytes or None,
+        "manifest": entry.manifest or None,
     }
 
 
@@ -38,8 +37,8 @@ def table(store: Store, entries: list[Entry]) -> str:
     """Returns the lines that a person reads, of at most 80 columns where names allow."""
     if not entries:
         return f"no models in {store.models}: mote pull org/name"
-    files = Counter(entry.name.model for entry in entries)
-    rows = [HEADINGS, *(_row(entry, files[entry.name.model] > 1) for entry in entries)]
+    files = Counter(entry.model for entry in entries)
+    rows = [HEADINGS, *(_row(entry, files[entry.model] > 1) for entry in entries)]
     widths = [max(len(row[i]) for row in rows) for i in range(1, len(HEADINGS))]
     room = WIDTH - sum(widths) - 2 * len(widths)
     widths = [min(max(len(row[0]) for row in rows), room), *widths]
@@ -55,12 +54,12 @@ def table(store: Store, entries: list[Entry]) -> str:
 
 
 def _row(entry: Entry, with_tag: bool) -> tuple[str, str, str, str]:
-    name = str(entry.name) if with_tag else entry.name.model
-    if entry.total_bytes is not None:
+    name = entry.name if with_tag else entry.model
+    if not entry.is_whole:
         share = f"{entry.bytes / entry.total_bytes:.0%}" if entry.total_bytes else "a part"
         return name, f"({share} of it)", human_bytes(entry.bytes), "mote pull goes on"
-    recipe = entry.manifest.recipe.partition(" ")[0] if entry.manifest else ""
-    when = entry.manifest.pulled_at if entry.manifest else ""
+    recipe = entry.manifest.get("recipe", "").partition(" ")[0]
+    when = entry.manifest.get("pulled_at", "")
     return name, recipe or "?", human_bytes(entry.bytes), _local_day(when)
 
 

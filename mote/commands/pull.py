@@ -2,86 +2,87 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path
 
 import click
 
-from llm_runner.errors import ArgumentError
+from llm_runner.errors import ERROR_CODES, ArgumentError, FileError
 from llm_runner.labels import count_text
 from mote.extras import check_installed
-from mote.store.catalog import Entry, Store
-from mote.store.download import check_free_space
-from mote.store.exports import Export, estimate, export_of, source_of
-from mote.store.hub import Repository, look_up
-from mote.store.local import local_file
-from mote.store.names import Name, parse_name
-from mote.store.pull import choose_remote, pull_file, record
+from mote.store.catalog import Store
+from mote.store.download import Download
+from mote.store.exports import Export, check_free_space, estimate, export_of, source_of
+from mote.store.hub import Repository
+from mote.store.names import parse_name
 from mote.units import human_bytes
 
 
 def run(name: str, requantize: bool, yes: bool, quiet: bool, debug: bool) -> None:
     started = time.perf_counter()
-    parsed = parse_name(name)
-    if parsed is None:
-        raise ArgumentError(
-            f"'{name}': must be org/name, org/name:file or org/name@revision of the hub; a folder: mote export"
-        )
-    entry, is_new = obtain(parsed, yes=yes, quiet=quiet, requantize=requantize)
+    path, is_new = obtain(name, yes=yes, quiet=quiet, requantize=requantize)
     if quiet:
         return
-    how = f"{human_bytes(entry.bytes)} in {time.perf_counter() - started:.1f} s" if is_new else "is up to date"
-    click.echo(f"{parsed}: {entry.path.name}, {how}")
+    how = f"{human_bytes(path.stat().st_size)} in {time.perf_counter() - started:.1f} s" if is_new else "is up to date"
+    click.echo(f"{name}: {path.name}, {how}")
 
 
-def local_path(name: Name) -> str:
+def local_path(name: str) -> str:
     """Returns the file that a name means: that in the store, without network, or else it is pulled.
 
-    Errors: FileError if there is none, or several
+    Errors: FileError if there is none, ArgumentError if there are several
     """
-    store = Store()
-    if store.find(name) is None and (name.tag or not store.entries(name)):
-        entry, _ = obtain(name, yes=False, quiet=False)
-        return str(entry.path)
-    return str(local_file(str(name)))
+    try:
+        return str(Store().find(name))
+    except FileError:
+        path, _ = obtain(name, yes=False, quiet=False)
+        return str(path)
 
 
-def obtain(name: Name, *, yes: bool, quiet: bool, requantize: bool = False) -> tuple[Entry, bool]:
-    """Pulls a model: downloads its file or, having asked, exports its checkpoint or GGUF file.
+def obtain(what: str, *, yes: bool, quiet: bool, requantize: bool = False) -> tuple[Path, bool]:
+    """Pulls a model: downloads the file of a name or an URL or, having asked, exports its checkpoint or GGUF file.
 
     All it says is on standard error.
     Returns: the file in the store, and whether it is new there   Errors: FileError, ArgumentError, MoteError of exports
     """
     store = Store()
-    repository = look_up(name)
-    wanted = None if repository.mote_files else export_of(store, repository, requantize)
-    if wanted is not None and not wanted.path.is_file():
-        _ask(repository, wanted, yes)
-    with store.lock(name, timeout=0) as is_ours:
-        if is_ours:
-            return _pull(store, repository, wanted, quiet)
-    click.echo(f"another mote pulls {name.model}: waiting for it ...", err=True)
-    with store.lock(name):
-        return _pull(store, repository, wanted, quiet)
+    with Download(store, what) as download:
+        try:
+            return _follow(download, quiet), download.is_new
+        except KeyboardInterrupt:
+            click.echo(f"\nwhat came is kept: mote pull {what} goes on with it", err=True)
+            raise
+        except FileError as error:
+            name = parse_name(what)
+            if error.code != ERROR_CODES["FILE_NOT_FOUND"] or name is None or download.repository is None:
+                raise
+            # The hub has no .mote file of it; what it has is exported, while nobody else pulls it.
+            return _export(store, Repository.of(name, download.repository), yes, quiet, requantize)
 
 
-def _pull(store: Store, repository: Repository, wanted: Export | None, quiet: bool) -> tuple[Entry, bool]:
-    if wanted is not None:
-        return _export(store, repository, wanted, quiet)
+def _follow(download: Download, quiet: bool) -> Path:
+    """Goes through a download and shows it."""
     from llm_export.progress import Progress
 
-    file = choose_remote(repository)
-    total = repository.files[file].bytes
     show = sys.stderr.isatty() and not quiet
-    if not show and not quiet:
-        click.echo(f"pulling {repository.name.model}: {file}, {human_bytes(total)}", err=True)
-    try:
-        with Progress(show).stage("pull", total, "B") as bar:
-            return pull_file(store, repository, file, bar.update)
-    except KeyboardInterrupt:
-        click.echo(f"\nwhat came is kept: mote pull {repository.name} goes on with it", err=True)
-        raise
+    told: set[str] = set()
+    with contextlib.ExitStack() as stack:
+        bar = None
+        for progress in download.run():
+            if progress.waits_for and progress.waits_for not in told and not quiet:
+                told.add(progress.waits_for)
+                click.echo(f"{progress.waits_for}: waiting ...", err=True)
+            if bar is None and progress.path is not None and progress.total_bytes >= 0:
+                bar = stack.enter_context(Progress(show).stage("pull", progress.total_bytes, "B"))
+                if not (show or quiet):
+                    size = human_bytes(progress.total_bytes)
+                    click.echo(f"pulling {progress.name}: {progress.path.name}, {size}", err=True)
+            if bar is not None:
+                bar.update(progress.bytes - bar.n)
+    assert progress.path is not None
+    return progress.path
 
 
 def _ask(repository: Repository, wanted: Export, yes: bool) -> None:
@@ -110,10 +111,12 @@ def _ask(repository: Repository, wanted: Export, yes: bool) -> None:
     click.confirm("Export it now?", abort=True, err=True)
 
 
-def _export(store: Store, repository: Repository, wanted: Export, quiet: bool) -> tuple[Entry, bool]:
+def _export(store: Store, repository: Repository, yes: bool, quiet: bool, requantize: bool) -> tuple[Path, bool]:
+    wanted = export_of(store, repository, requantize)
     path = wanted.path
     if path.is_file():
-        return _entry_of(store, repository, path), False
+        return path, False
+    _ask(repository, wanted, yes)
     check_free_space(path, estimate(repository, wanted).file_bytes, str(repository.name))
     _check_cache(repository, wanted)
     from llm_export.api import export
@@ -125,8 +128,8 @@ def _export(store: Store, repository: Repository, wanted: Export, quiet: bool) -
     )  # fmt: skip
     for note in report.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
-    record(path, repository, path.name, "export")
-    return _entry_of(store, repository, path), True
+    store.record(path, repository, "export")
+    return path, True
 
 
 def _check_cache(repository: Repository, wanted: Export) -> None:
@@ -136,10 +139,6 @@ def _check_cache(repository: Repository, wanted: Export) -> None:
     found = try_to_load_from_cache(repository.name.repo, wanted.first, revision=repository.commit)
     if not isinstance(found, str):
         check_free_space(Path(constants.HF_HUB_CACHE), wanted.bytes, str(repository.name))
-
-
-def _entry_of(store: Store, repository: Repository, path: Path) -> Entry:
-    return next(entry for entry in store.entries(repository.name) if entry.path == path)
 
 
 def _minutes(seconds: float) -> str:

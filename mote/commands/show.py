@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from llm_runner import Model
 from llm_runner.labels import count_text
-from mote.store.catalog import read_manifest
+from mote.store.catalog import Store
 from mote.store.local import local_file
 from mote.units import human_bytes
 
@@ -19,8 +18,8 @@ def run(name: str, as_json: bool, debug: bool) -> None:
     path = local_file(name)
     with Model.load(path) as model:
         about = {**model.describe(), "num_parameters": model.num_parameters}
-    manifest = read_manifest(path)
-    fields = summary(path, about) | {"manifest": asdict(manifest) if manifest else None}
+    manifest = next((entry.manifest for entry in Store().list() if entry.path.resolve() == path.resolve()), None)
+    fields = summary(path, about) | {"manifest": manifest or None}
     click.echo(json.dumps(fields, indent=2) if as_json else report(fields))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from llm_runner.errors import FileError
 from mote.store.catalog import Store
+from mote.store.download import KEEP_FREE_BYTES
 from mote.store.hub import Repository, client, is_safe, plain_errors
 from mote.store.names import DEFAULT_TAG, Name, choose
+from mote.units import human_bytes
 
 _PART = re.compile(r"(?P<stem>.+)-(?P<part>\d{5})-of-\d{5}")
 _NO_MODEL = re.compile(r"mmproj|imatrix", re.IGNORECASE)  # image projectors and what quantizers have measured
@@ -45,13 +48,13 @@ def export_of(store: Store, repository: Repository, requantize: bool) -> Export:
 
     Errors: FileError if there is nothing to export, or several GGUF files and no word that tells which
     """
-    name, folder = repository.name, store.folder(repository.name)
+    name, folder = repository.name, store.folder(str(repository.name))
     files = gguf_files(repository)
     chosen = choose(list(files), name.tag) if name.tag or not repository.is_checkpoint else None
     if chosen is not None:
         parts = files[chosen]
         path = chosen.removesuffix(".mote") + f"-{DEFAULT_TAG}.mote" if requantize else chosen
-        total = sum(repository.files[part].bytes for part in parts)
+        total = sum(repository.files[part] for part in parts)
         return Export(folder / path, total, DEFAULT_TAG if requantize else None, requantize, parts)
     if repository.is_checkpoint:
         recipe = name.tag or ("stored" if repository.quantization and not requantize else DEFAULT_TAG)
@@ -64,6 +67,18 @@ def export_of(store: Store, repository: Repository, requantize: bool) -> Export:
     known = ", ".join(str(Name(name.repo, name.revision, file.removesuffix(".mote"))) for file in files)
     what = f"has no GGUF file, or several, for '{name.tag}'" if name.tag else "has several GGUF files"
     raise FileError(f"{name.model}: {what}: say which: {known}")
+
+
+def check_free_space(folder: Path, num_bytes: int, what: str) -> None:
+    """Errors: FileError if the disk has no room for what an export needs."""
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if num_bytes + KEEP_FREE_BYTES > free:
+        raise FileError(
+            f"{what}: needs {human_bytes(num_bytes)} more in {folder}, where {human_bytes(free)} are free: "
+            f"'mote list' and 'mote rm' make room, MOTE_HOME=FOLDER moves the store"
+        )
 
 
 def gguf_files(repository: Repository) -> dict[str, tuple[str, ...]]:

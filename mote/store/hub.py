@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -15,31 +14,16 @@ from mote.store.names import Name
 
 
 @dataclass(frozen=True)
-class HubFile:
-    """A file of a repository. Its content has `sha256` or, where that is "", `blob_id`, git's hash of it."""
-
-    path: str
-    bytes: int
-    sha256: str = ""
-    blob_id: str = ""
-
-
-@dataclass(frozen=True)
 class Repository:
-    """A repository at one commit."""
+    """A repository at one commit. files: bytes by path"""
 
     name: Name
     commit: str
-    files: dict[str, HubFile] = field(repr=False)
+    files: dict[str, int] = field(repr=False)
     license: str = ""
     model_type: str = ""
     num_parameters: int = 0  # 0: the hub does not say
     quantization: str = ""  # the method by which a checkpoint was quantized already
-
-    @property
-    def mote_files(self) -> list[str]:
-        """Paths of the .mote files."""
-        return sorted(path for path in self.files if path.endswith(".mote") and is_safe(path))
 
     @property
     def is_checkpoint(self) -> bool:
@@ -49,7 +33,24 @@ class Repository:
     @property
     def checkpoint_bytes(self) -> int:
         """Bytes of the weights of a checkpoint."""
-        return sum(file.bytes for path, file in self.files.items() if path.endswith(".safetensors") and "/" not in path)
+        return sum(count for path, count in self.files.items() if path.endswith(".safetensors") and "/" not in path)
+
+    @staticmethod
+    def of(name: Name, answer: Mapping[str, Any]) -> Repository:
+        """Reads what the hub answers about a repository."""
+        siblings = answer.get("siblings") or []
+        config, card = answer.get("config") or {}, answer.get("cardData") or {}
+        weights, gguf = answer.get("safetensors") or {}, answer.get("gguf") or {}  # read from the files' metadata
+        about = config.get("quantization_config")
+        return Repository(
+            name=name,
+            commit=answer.get("sha") or "",
+            files={each["rfilename"]: (each.get("lfs") or each).get("size") or 0 for each in siblings},
+            license=str(card.get("license") or ""),
+            model_type=str(config.get("model_type") or gguf.get("architecture") or ""),
+            num_parameters=int(weights.get("total") or gguf.get("total") or 0),
+            quantization=str(about.get("quant_method") or "unnamed") if isinstance(about, dict) else "",
+        )
 
 
 def client() -> Any:
@@ -62,33 +63,6 @@ def client() -> Any:
     from huggingface_hub import HfApi
 
     return HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, library_name="mote")
-
-
-def look_up(name: Name) -> Repository:
-    """Asks the hub what a repository has. Errors: FileError saying what to do, with the closest names."""
-    api = client()
-    with plain_errors(name):
-        info = api.model_info(name.repo, revision=name.revision or None, files_metadata=True)
-    files = {}
-    for sibling in info.siblings or []:
-        sha256 = (sibling.lfs.sha256 or "") if sibling.lfs else ""
-        size = sibling.lfs.size if sibling.lfs else sibling.size
-        files[sibling.rfilename] = HubFile(sibling.rfilename, size or 0, sha256, sibling.blob_id or "")
-    gguf = getattr(info, "gguf", None) or {}  # what the hub has read from a file's metadata
-    return Repository(
-        name=name,
-        commit=info.sha or "",
-        files=files,
-        license=str((info.card_data.get("license") if info.card_data else "") or ""),
-        model_type=str((info.config or {}).get("model_type") or gguf.get("architecture") or ""),
-        quantization=_quantization(info.config),
-        num_parameters=int((info.safetensors.total if info.safetensors else gguf.get("total")) or 0),
-    )
-
-
-def _quantization(config: dict | None) -> str:
-    about = (config or {}).get("quantization_config")
-    return str(about.get("quant_method") or "unnamed") if isinstance(about, dict) else ""
 
 
 def read_text(name: Name, path: str) -> str:
@@ -123,8 +97,7 @@ def plain_errors(name: Name) -> Iterator[None]:
         raise FileError(f"{name.repo}: has no revision '{name.revision}'") from error
     except errors.RepositoryNotFoundError as error:
         raise FileError(
-            f"the hub has no model '{name.repo}'{_did_you_mean(name) or '.'} There is no such file here either. If it "
-            f"is private, give your token in HF_TOKEN or by 'hf auth login'"
+            f"the hub has no model '{name.repo}'. If it is private, give your token in HF_TOKEN or by 'hf auth login'"
         ) from error
     except errors.OfflineModeIsEnabled as error:
         raise FileError(f"{name}: HF_HUB_OFFLINE forbids to ask the hub; 'mote list' shows what is here") from error
@@ -145,24 +118,6 @@ def plain_errors(name: Name) -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """Returns the first line of what an exception says, or else its type."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def did_you_mean(wanted: str, known: list[str]) -> str:
-    """Returns ": did you mean 'org/name'?" with the closest name, "" if none is close."""
-    lowered = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(wanted.lower(), lowered, n=1)
-    return f": did you mean '{lowered[close[0]]}'?" if close else ""
-
-
-def _did_you_mean(name: Name) -> str:
-    """Suggests among the owner's models and those that a search finds; "" if the hub does not answer."""
-    owner, _, model = name.repo.partition("/")
-    api = client()
-    known: list[str] = []
-    for query in ({"author": owner}, {"search": model}):
-        with contextlib.suppress(Exception):  # a suggestion is worth no error of its own
-            known += [found.id for found in api.list_models(**query, limit=100)]
-    return did_you_mean(name.repo, known)
 
 
 def is_safe(path: str) -> bool:

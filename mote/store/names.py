@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
-DEFAULT_TAG = "8da4w"
-DEFAULT_TAGS = (DEFAULT_TAG, "Q4_K_M")  # which of several files a name without a tag means; the second of GGUF files
-_NAME = re.compile(
-    r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)(@(?P<revision>[\w.][\w./-]*))?(:(?P<tag>[\w.+][\w./+-]*))?",
-    re.ASCII,
-)
+from mote.store.core import core
+
+DEFAULT_TAG = "8da4w"  # which of several files a name without a tag means
 
 
 @dataclass(frozen=True)
@@ -35,10 +31,10 @@ class Name:
 
 def parse_name(text: str) -> Name | None:
     """Returns the name that a text spells, None if it can be none."""
-    match = _NAME.fullmatch(text)
-    if match is None or ".." in text or match["repo"].endswith((".mote", ".git")):
-        return None
-    return Name(match["repo"], match["revision"] or "", (match["tag"] or "").removesuffix(".gguf"))
+    if "/" not in text or "\0" in text or not text.isascii():
+        return None  # and the core need not be loaded to say so
+    parts = json.loads(core().parse_model_name(text))
+    return Name(**parts) if parts else None
 
 
 def is_name(text: str) -> bool:
@@ -51,10 +47,5 @@ def choose(files: Sequence[str], tag: str) -> str | None:
 
     tag: the file, its name without .mote, or a word of that; "": the only file, or that of a default tag
     """
-    if not tag:
-        chosen = (choose(files, default) for default in DEFAULT_TAGS)
-        return files[0] if len(files) == 1 else next(filter(None, chosen), None)
-    exact = [file for file in files if tag in (file, file.removesuffix(".mote"), PurePosixPath(file).name)]
-    word = re.compile(rf"(^|[-_.]){re.escape(tag)}($|[-_.])", re.IGNORECASE)
-    found = exact or [file for file in files if word.search(PurePosixPath(file).stem)]
-    return found[0] if len(found) == 1 else None
+    index = core().choose_model_file(list(files), tag)
+    return files[index] if index >= 0 else None

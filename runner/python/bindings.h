@@ -178,6 +178,7 @@ void bind_model(py::module_& module);
 void bind_options(py::module_& module);
 void bind_reply(py::module_& module);
 void bind_session(py::module_& module);
+void bind_store(py::module_& module);
 void bind_generation(py::module_& module);
 
 }  // namespace mote::python

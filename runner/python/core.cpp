@@ -18,4 +18,5 @@ PYBIND11_MODULE(_core, module) {
   mote::python::bind_generation(module);
   mote::python::bind_batch(module);
   mote::python::bind_embedder(module);
+  mote::python::bind_store(module);
 }

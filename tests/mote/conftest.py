@@ -22,7 +22,7 @@ def hub(store_home, tmp_path, monkeypatch) -> FakeHub:
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
-    monkeypatch.setattr("mote.store.download.FIRST_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("mote.store.download.sleep", lambda seconds: None)
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
@@ -31,6 +31,12 @@ def hub(store_home, tmp_path, monkeypatch) -> FakeHub:
     yield hub
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def content(demo_files) -> bytes:
+    """A file that works here."""
+    return demo_files.path().read_bytes()
 
 
 class Result:

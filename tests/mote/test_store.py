@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mote import FileError, Model
+from mote import ArgumentError, FileError, Model
 from mote.arguments import runner_switches, with_model_paths
 from mote.commands import runner_binary
-from mote.store.catalog import Manifest, Store, write_manifest
-from mote.store.names import Name
+from mote.store.catalog import Store
+from mote.store.download import Download
 
 
 @pytest.fixture
@@ -25,11 +25,12 @@ def add(store_home):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         repo, _, revision = model.partition("@")
-        made = Manifest(
-            repo, revision, "c" * 40, file, "download", "0" * 64, len(content), recipe, "qwen3", "mit",
-            "2026-01-02T03:04:05+00:00",
-        )  # fmt: skip
-        write_manifest(path, made)
+        made = {
+            "repo": repo, "revision": revision, "commit": "c" * 40, "file": file, "source": "download",
+            "sha256": "0" * 64, "bytes": len(content), "recipe": recipe, "model_type": "qwen3", "license": "mit",
+            "pulled_at": "2026-01-02T03:04:05+00:00",
+        }  # fmt: skip
+        path.with_name(f"{file}.json").write_text(json.dumps(made))
         return path
 
     return add
@@ -86,11 +87,14 @@ def test_rm_of_what_is_not_there_names_the_closest(add, mote):
     assert result.status == 2 and "no model 'org/tinny': did you mean 'org/tiny'?" in result.err
 
 
-def test_rm_waits_for_no_pull(add, mote, store_home):
+def test_rm_waits_for_no_pull(hub, add, mote, store_home):
     path = add("org/tiny", "tiny.mote")
-    with Store(store_home).lock(Name("org/tiny")):
-        assert "another mote pulls it now" in mote("rm", "org/tiny", "-y").err
+    with Download(Store(store_home), "org/tiny") as download:
+        with pytest.raises(FileError, match="the hub has no model"):
+            list(download.run())
+        assert "another process downloads it now" in mote("rm", "org/tiny", "-y").err
     assert path.exists()
+    assert mote("rm", "org/tiny", "-y").status == 0
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"repo": 1}'])
@@ -102,12 +106,10 @@ def test_a_damaged_manifest_does_not_stop_list(add, mote, damage):
 
 def test_the_place_of_the_store(monkeypatch, tmp_path):
     monkeypatch.delenv("MOTE_HOME", raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert Store().models == tmp_path / "mote" / "models"
-    monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert Store().models == tmp_path / "Library" / "Caches" / "mote" / "models"
+    caches = tmp_path / "Library" / "Caches" if sys.platform == "darwin" else tmp_path
+    assert Store().models == caches / "mote" / "models"
     monkeypatch.setenv("MOTE_HOME", "~/m")
     assert Store().models == tmp_path / "m" / "models"
 
@@ -148,7 +150,7 @@ def test_python_opens_what_the_store_has(demo, hub, monkeypatch, tmp_path):
 def test_python_downloads_nothing_and_says_what_does(demo, add, hub):
     for name, said in {
         "org/dem": "did you mean 'org/demo'\\? else: mote pull org/dem$",
-        "far/away:8w": "no such model: mote pull far/away:8w$",
+        "far/away:8w": "has no model 'far/away:8w': mote pull far/away:8w$",
         "org/demo:4w": "mote pull org/demo:4w$",
     }.items():
         with pytest.raises(FileError, match=said):
@@ -159,7 +161,7 @@ def test_python_downloads_nothing_and_says_what_does(demo, add, hub):
         Model.load(Path("org/dem"))
     for file in ("two-8w.mote", "two-4w.mote"):
         add("org/two", file)
-    with pytest.raises(FileError, match="the store has several files: say which: org/two:two-4w, org/two:two-8w$"):
+    with pytest.raises(ArgumentError, match="the store has several files: say which: org/two:two-4w, org/two:two-8w$"):
         Model.load("org/two")
     assert hub.requests == []
 
@@ -177,7 +179,7 @@ def test_verbs_take_names_without_a_network(demo, hub, mote, monkeypatch):
 def test_run_pulls_what_is_absent(hub, demo, mote, monkeypatch, store_home):
     from tests.mote.fake_hub import FakeRepository
 
-    hub.repositories["org/far"] = FakeRepository({"far.mote": b"far"})
+    hub.repositories["org/far"] = FakeRepository({"far.mote": demo.read_bytes()})
     seen = []
     monkeypatch.setattr(os, "execv", lambda path, arguments: seen.append(arguments[1:]))
     result = mote("run", "org/far", "Hello")
