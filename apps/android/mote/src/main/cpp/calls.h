@@ -148,6 +148,8 @@ Methods prefix_cache_methods();
 Methods beams_methods();
 Methods batch_methods();
 Methods embedder_methods();
+Methods store_methods();
+Methods download_methods();
 
 // {name, signature, function} of a native method.
 template <typename Function>

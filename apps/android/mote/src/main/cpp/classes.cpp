@@ -62,6 +62,12 @@ void find_options(const Finder& find) {
   loaded.embed_keep_length = find.field(embed, "keepLength", "Z");
   loaded.embed_refuse_long = find.field(embed, "refuseLong", "Z");
   loaded.embed_plain_text = find.field(embed, "plainText", "Z");
+  const char* download = "ai/mote/DownloadOptions";
+  loaded.download_endpoint = find.field(download, "endpoint", "Ljava/lang/String;");
+  loaded.download_token = find.field(download, "token", "Ljava/lang/String;");
+  loaded.download_sha256 = find.field(download, "sha256", "Ljava/lang/String;");
+  loaded.download_allow_metered = find.field(download, "allowMetered", "Z");
+  loaded.download_keep_free_bytes = find.field(download, "keepFreeBytes", "J");
 }
 
 void find_callbacks(const Finder& find) {
@@ -86,6 +92,10 @@ void find_values(const Finder& find) {
   loaded.statistics = find.constructor("ai/mote/Statistics", "(I[J[DLjava/lang/String;)V");
   loaded.chat_step = find.constructor("ai/mote/ChatStep", "(IILjava/lang/String;Ljava/lang/String;IFI[I[F)V");
   loaded.chat_statistics = find.constructor("ai/mote/ChatStatistics", "([JLai/mote/Statistics;)V");
+  loaded.stored_model =
+      find.constructor("ai/mote/StoredModel", "(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;[J)V");
+  loaded.download_progress =
+      find.constructor("ai/mote/DownloadProgress", "(Ljava/lang/String;Ljava/lang/String;[JLjava/lang/String;)V");
   loaded.batch_piece =
       find.constructor("ai/mote/blocking/BatchPiece", "(JLai/mote/Piece;Lai/mote/MoteException;Lai/mote/Statistics;)V");
 }
@@ -103,6 +113,8 @@ void register_all(const Finder& find) {
   find.register_methods("ai/mote/blocking/Beams", beams_methods());
   find.register_methods("ai/mote/blocking/Batch", batch_methods());
   find.register_methods("ai/mote/blocking/Embedder", embedder_methods());
+  find.register_methods("ai/mote/blocking/ModelStore", store_methods());
+  find.register_methods("ai/mote/blocking/Download", download_methods());
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ constexpr std::array kCloses = {
     &close_handle<mote_batch, mote_batch_close>,
     &close_handle<mote_beams, mote_beams_close>,
     &close_handle<mote_embedder, mote_embedder_close, mote_embedder_cancel>,
+    &close_handle<mote_store, mote_store_close>,
+    &close_handle<mote_download, mote_download_close>,
 };
 
 void close(JNIEnv*, jclass, jint kind, jlong number, jboolean cancels) {

@@ -18,7 +18,9 @@ public abstract class Handle implements AutoCloseable {
         ADAPTER("adapter"),
         BATCH("batch"),
         BEAMS("set of beams"),
-        EMBEDDER("embedder");
+        EMBEDDER("embedder"),
+        STORE("store"),
+        DOWNLOAD("download");
 
         private final String text;
 
