@@ -16,7 +16,9 @@ import java.util.Map;
 public final class Download extends Handle {
     /** As in the C API. */
     private static final int CANCELLED = 60;
-    private static final int TIMEOUT_MS = 30_000;
+    private static final int CONNECT_TIMEOUT_MS = 30_000;
+    /** A read that stalls is asked for again after it, and a cancel is noticed: no other thread can interrupt it everywhere. */
+    private static final int READ_TIMEOUT_MS = 10_000;
     private static final int PIECE_BYTES = 1 << 16;
 
     private final Object lock = new Object();
@@ -52,13 +54,12 @@ public final class Download extends Handle {
     /** From any thread: whether the network is metered now. */
     public native void setMetered(boolean isMetered);
 
-    /** The call that runs, or the next one, is cancelled. From any thread. */
+    /** The call that runs, or the next one, is cancelled, a read that stalls within ten seconds. From any thread. */
     public void cancel() {
         synchronized (lock) {
             isCancelled = true;
             lock.notifyAll();
         }
-        disconnect();
     }
 
     @Override
@@ -99,8 +100,8 @@ public final class Download extends Handle {
             HttpURLConnection asked = (HttpURLConnection) new URL(url).openConnection();
             connection = asked;
             asked.setInstanceFollowRedirects(false);
-            asked.setConnectTimeout(TIMEOUT_MS);
-            asked.setReadTimeout(TIMEOUT_MS);
+            asked.setConnectTimeout(CONNECT_TIMEOUT_MS);
+            asked.setReadTimeout(READ_TIMEOUT_MS);
             asked.setUseCaches(false);
             for (String line : headers.split("\r\n")) {
                 int colon = line.indexOf(": ");
