@@ -75,6 +75,26 @@ def with_model_paths(verb: str, words: Sequence[str], runner: Path) -> list[str]
     return found
 
 
+def checkpoint_index(words: Sequence[str], runner: Path) -> int | None:
+    """Returns where the arguments name a folder, or a repository that is not in the store; None: they name a file."""
+    index = model_index("advise", words, runner)
+    if index is None or index >= len(words) or "-h" in words or "--help" in words:
+        return None
+    word = words[index]
+    if Path(word).is_dir():
+        return index
+    if not is_name(word):
+        return None
+    from llm_runner.errors import FileError
+    from mote.store.catalog import Store
+
+    try:
+        Store().find(word)
+    except FileError:
+        return index
+    return None
+
+
 def model_index(verb: str, words: Sequence[str], runner: Path) -> int | None:
     """Returns where the first argument is that is neither an option nor an option's value."""
     switches: set[str] | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from llm_export.backends.xnnpack.library import name_library
-from mote.arguments import Verbs, model_path, own_words, with_model_paths
+from mote.arguments import Verbs, checkpoint_index, model_path, own_words, with_model_paths
 from mote.commands import runner_binary, version_text
 from mote.commands.runner_options import RunnerOptionsCommand
 from mote.completion import ModelPath, RunnerVerb, complete_model
@@ -398,9 +398,9 @@ def completion(shell: str) -> None:
 
 def _advise_on_checkpoint(arguments: tuple[str, ...], runner: Path) -> None:
     """Ends the process if they name a checkpoint."""
-    from mote.commands.advise import checkpoint_of, run
+    from mote.commands.advise import run
 
-    index = checkpoint_of(arguments, runner)
+    index = checkpoint_index(arguments, runner)
     if index is not None:
         sys.stdout.flush()
         sys.exit(run(arguments, index, runner))

@@ -7,26 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from llm_runner.errors import ArgumentError, FileError
-from mote.arguments import model_index
-from mote.store.catalog import Store
+from llm_runner.errors import ArgumentError
 from mote.store.names import is_name, parse_name
-
-
-def checkpoint_of(words: Sequence[str], runner: Path) -> int | None:
-    """Returns where the arguments name a folder, or a repository that is not in the store; None: they name a file."""
-    index = model_index("advise", words, runner)
-    if index is None or index >= len(words) or "-h" in words or "--help" in words:
-        return None
-    word = words[index]
-    if Path(word).is_dir():
-        return index
-    try:
-        return None if not is_name(word) or Store().find(word) else index
-    except FileError:
-        return index
-    except ArgumentError:  # several files, of which the runner's error tells
-        return None
 
 
 def run(words: Sequence[str], index: int, runner: Path) -> int:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from llm_export.api import export, outline
+from mote.arguments import checkpoint_index
 from mote.commands import runner_binary
-from mote.commands.advise import checkpoint_of
 
 ROOT = Path(__file__).parents[2]
 CHECKPOINT = ROOT / "examples" / "demo"
@@ -58,10 +58,10 @@ def test_a_config_is_the_file_that_export_would_write(tmp_path):
 
 def test_what_is_no_checkpoint_is_left_to_the_runner(tmp_path, store_home):
     runner = runner_binary()
-    assert checkpoint_of(["--json", "org/raw"], runner) == 1
-    assert checkpoint_of([str(tmp_path), "-p", "16"], runner) == 0
+    assert checkpoint_index(["--json", "org/raw"], runner) == 1
+    assert checkpoint_index([str(tmp_path), "-p", "16"], runner) == 0
     for words in (["x.mote"], ["--json", str(ROOT / "out" / "demo.mote")], ["org/raw", "--help"], []):
-        assert checkpoint_of(words, runner) is None
+        assert checkpoint_index(words, runner) is None
 
 
 def test_bad_input(tmp_path):
