@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 
 add_library(mote SHARED $<TARGET_OBJECTS:mote_capi>)
-target_link_libraries(mote PRIVATE mote_chat mote_embedding mote_store mote_backends mote_base mote_flags)
+target_link_libraries(mote PRIVATE mote_advice mote_chat mote_embedding mote_store mote_backends mote_base mote_flags)
 target_include_directories(mote INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                                           $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runner/capi>)
 set_target_properties(mote PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -228,10 +229,17 @@ def _hashes(data: bytes, lfs: bool) -> dict:
     return fields | ({"lfs": {"sha256": _sha(data), "size": len(data), "pointerSize": 130}} if lfs else {})
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request, client_address) -> None:
+        """A client may hang up before it has read an answer that it does not want."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def start() -> tuple[FakeHub, ThreadingHTTPServer]:
     """Starts a hub; `shutdown` and `server_close` end it."""
     hub = FakeHub("")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
+    server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
     server.daemon_threads = True
     hub.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()

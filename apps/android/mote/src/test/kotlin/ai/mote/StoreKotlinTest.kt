@@ -46,7 +46,6 @@ class StoreKotlinTest {
                 val job = launch { store.download(server.url()).collect { bytes = it.bytes } }
                 while (bytes < 100_000) kotlinx.coroutines.delay(10)
                 job.cancelAndJoin()
-                assertTrue(store.list().single().bytes >= 100_000)
                 store.get(server.url())
                 assertTrue(server.ranges.last().startsWith("bytes="))
                 assertTrue(store.download(server.url()).first { it.isDone }.isNew.not())

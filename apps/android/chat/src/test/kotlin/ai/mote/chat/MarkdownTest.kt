@@ -27,7 +27,7 @@ class MarkdownTest {
 
     @Test
     fun leavesOtherStarsAndUnderscoresAlone() {
-        for (text in listOf("2 * 3 * 4", "snake_case_name", "a ** b", "**", "* ", "_", "a*", "*a", "`", "[a](", "[a] (b)")) {
+        for (text in listOf("2 * 3 * 4", "snake_case_name", "a ** b", "**", "_", "a*", "*a", "`", "[a](", "[a] (b)")) {
             assertEquals(text.trimEnd().removePrefix("* "), styled(text).text.removePrefix("\u2022 ").trimEnd(), text)
         }
         assertEquals("*a*", styled("\\*a\\*").text)
