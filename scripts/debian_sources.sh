@@ -2,16 +2,17 @@
 # Fetches the archives that build_dependencies.sh takes from MOTE_SOURCES out of Debian's source packages: the same files, for
 # machines that reach a mirror of Debian and no other place.
 #   scripts/debian_sources.sh FOLDER
-# SUITE (bookworm), MIRROR (http://deb.debian.org/debian)
+# SUITE (bookworm); MIRROR: unless given the first one that apt takes packages from
 set -eu
 
 folder="$(mkdir -p "$1" && cd "$1" && pwd)"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial"
+mirror="${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -1)}"
 cat >"$work/debian.sources" <<END
 Types: deb-src
-URIs: ${MIRROR:-http://deb.debian.org/debian}
+URIs: $mirror
 Suites: ${SUITE:-bookworm}
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
