@@ -7,6 +7,7 @@
 #include "runner/generation/options/option_table.h"
 #include "runner/grammars/grammar.h"
 #include "runner/replies/parser.h"
+#include "runner/store/exchange.h"
 
 #pragma GCC diagnostic error "-Wswitch"
 
@@ -105,6 +106,15 @@ const char* name_of(mote::FinishReason reason) {
     return "time";
   }
   return nullptr;
+}
+
+[[maybe_unused]] void same(mote::store::Step::Kind action) {
+  using enum mote::store::Step::Kind;
+  switch (action) {
+    MOTE_SAME(MOTE_DOWNLOAD_REQUEST, kRequest);
+    MOTE_SAME(MOTE_DOWNLOAD_WAIT, kWait);
+    MOTE_SAME(MOTE_DOWNLOAD_DONE, kDone);
+  }
 }
 
 [[maybe_unused]] void same(mote::ChatField field) {

@@ -34,15 +34,6 @@ std::vector<ShownFile> shown(std::vector<Entry> entries) {
   return files;
 }
 
-mote_download_action action_of(Step::Kind kind) {
-  switch (kind) {
-    case Step::Kind::kRequest: return MOTE_DOWNLOAD_REQUEST;
-    case Step::Kind::kWait: return MOTE_DOWNLOAD_WAIT;
-    case Step::Kind::kDone: return MOTE_DOWNLOAD_DONE;
-  }
-  return MOTE_DOWNLOAD_DONE;
-}
-
 }  // namespace
 
 template <>
@@ -227,9 +218,10 @@ mote_error_code mote_download_next(mote_download* handle, mote_download_step* st
     MOTE_REQUIRE_POINTER(step);
     MOTE_ASSIGN(download->step, download->download->next());
     const Step& found = download->step;
-    return mote::capi::write_struct(mote_download_step{0, action_of(found.kind), found.url.c_str(),
-                                                       found.headers.c_str(), found.wait_ms, found.reason.c_str()},
-                                    step);
+    return mote::capi::write_struct(
+        mote_download_step{0, static_cast<mote_download_action>(found.kind), found.url.c_str(), found.headers.c_str(),
+                           found.wait_ms, found.reason.c_str()},
+        step);
   });
 }
 

@@ -14,8 +14,8 @@ namespace mote::store {
 
 struct Step {
   enum class Kind : uint8_t {
-    kRequest,  // GET `url` with `headers`; redirects are not followed. Then respond, write, end.
-    kWait,     // for wait_ms, 0: not at all, because of `reason`; then ask again
+    kRequest = 1,  // GET `url` with `headers`; redirects are not followed. Then respond, write, end.
+    kWait,         // for wait_ms, 0: not at all, because of `reason`; then ask again
     kDone,
   };
   Kind kind = Kind::kDone;

@@ -15,7 +15,7 @@ from tests.llm_tokenizer import corpus, texts
 ROOT = Path(__file__).resolve().parents[2]
 # MOTE_TEST_MEGABYTES: how much text each tokenizer reads; the long run has 100. MOTE_TEST_SEED: another text.
 # Tokenizers that differ in one normalizer, pre-tokenizer, processor or decoder read a sixteenth: the oracle takes a second a megabyte.
-MEGABYTES = float(os.environ.get("MOTE_TEST_MEGABYTES", "8"))
+MEGABYTES = float(os.environ.get("MOTE_TEST_MEGABYTES", "3"))
 COMPONENT_SHARE = 1 / 16
 SEED = int(os.environ.get("MOTE_TEST_SEED", "0"))
 

@@ -60,6 +60,11 @@ final class FaultyServer implements AutoCloseable {
             exchange.close();
             return;
         }
+        if (fault == Fault.NONE && etag.equals(exchange.getRequestHeaders().getFirst("If-None-Match"))) {
+            exchange.sendResponseHeaders(304, -1);
+            exchange.close();
+            return;
+        }
         String condition = exchange.getRequestHeaders().getFirst("If-Range");
         boolean isPart = range != null && (condition == null || condition.equals(etag)) && fault != Fault.NO_RANGE;
         int from = isPart ? Integer.parseInt(range.substring(6, range.length() - 1)) : 0;

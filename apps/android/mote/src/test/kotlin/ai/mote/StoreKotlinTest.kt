@@ -36,4 +36,20 @@ class StoreKotlinTest {
             }
         }
     }
+
+    @Test
+    fun cancellingACoroutineKeepsWhatCame() = runBlocking<Unit> {
+        FaultyServer(content).use { server ->
+            ModelStore(folder.toString()).use { store ->
+                server.faults.add(FaultyServer.Fault.STALLED)
+                var bytes = 0L
+                val job = launch { store.download(server.url()).collect { bytes = it.bytes } }
+                while (bytes < 100_000) kotlinx.coroutines.delay(10)
+                job.cancelAndJoin()
+                store.get(server.url())
+                assertTrue(server.ranges.last().startsWith("bytes="))
+                assertTrue(store.download(server.url()).first { it.isDone }.isNew.not())
+            }
+        }
+    }
 }

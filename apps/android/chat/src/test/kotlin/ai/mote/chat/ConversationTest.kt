@@ -106,6 +106,22 @@ class ConversationTest {
     }
 
     @Test
+    fun oneTurnAtATime() = test {
+        open(slow).use { chat ->
+            chat.send("Hello")
+            chat.state.first { !it.draft?.text.isNullOrBlank() }  // a reply without text would not stay
+            chat.send("Again")
+            chat.regenerate()
+            chat.change(short)
+            chat.stop()
+            chat.idle()
+            assertEquals("Hello", chat.state.value.messages.first().text)
+            assertEquals(2, chat.state.value.messages.size)
+            assertEquals(slow, chat.settings)
+        }
+    }
+
+    @Test
     fun regeneratesAndEdits() = test {
         open().use { chat ->
             chat.send("Hello")
