@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-downloads jvm test-jvm test-android test-jvm-asan swift-package test-ios aarch64 windows asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-downloads jvm test-jvm test-android test-jvm-asan swift-package test-ios aarch64 windows asan tsan fuzz soak style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -132,6 +132,10 @@ $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PY
 	-@$(MAKE) --no-print-directory $(SMOLLM2)  # tests of a real model are skipped without it
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
 	@touch $@
+
+# XNNPACK beside the CPU's kernels on every model type. `make test` has those that differ in what it runs.
+test-backends: $(STAMPS)/test-packages out/demo.mote
+	MOTE_TEST_ALL_TYPES=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends
 
 # Downloads of 200 MB, each killed at 50 random points, from a server with faults. `make test` has a small one.
 test-downloads: $(STAMPS)/test-packages
