@@ -47,7 +47,7 @@ def errors_of_xnnpack(row_name: str, folder, recipe: str, group_size: int | str 
     return np.abs(logits(Model.load(path, backend="xnnpack"), ids) - expected).max(-1) / np.abs(expected).max()
 
 
-# The types whose graphs differ in what XNNPACK runs of them. With MOTE_TEST_ALL_TYPES, `make test-backends`, all are tested.
+# The types whose graphs differ in what XNNPACK runs of them. With MOTE_TEST_ALL_TYPES (`make test-backends`): all.
 DIFFERENT = """
 apertus bitnet bloom cohere2 deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text glm4 glm4_moe_lite gpt2
 gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama minicpm3 minimax_m2
