@@ -18,7 +18,7 @@
 namespace mote {
 namespace {
 
-constexpr mode_t kMode = 0644;
+constexpr mode_t kLockMode = 0644;
 
 // The file that has the name now is the one that is locked: another holder may have removed it meanwhile.
 bool has_name(int descriptor, const std::string& path) {
@@ -33,7 +33,7 @@ Result<std::optional<FileLock>> FileLock::try_take(const std::string& path) {
   std::error_code ignored;
   std::filesystem::create_directories(to_path(folder_of(to_path(path))), ignored);
   while (true) {
-    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode));
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kLockMode));
     if (file.get() < 0) return unwritable(path, "cannot be opened", std::strerror(errno));
     if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK || errno == EINTR) return std::optional<FileLock>();

@@ -7,6 +7,7 @@
 #include "tokenizer/compile/json_parts.h"
 #include "tokenizer/compile/table_builder.h"
 #include "tokenizer/model/model.h"
+#include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using Ids = std::unordered_map<std::string, int32_t>;
 
 constexpr size_t kMaxTokenBytes = 4096;
-constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";
 
 Status read_vocabulary(const Field& field, Draft& draft, Ids& ids) {
   MOTE_RETURN_IF_ERROR(field.require_object());
@@ -88,7 +88,7 @@ class MergeReader {
       return field.error("a pair that stands in the list once");
     }
     merges_.emplace_back(left_value, right_value, static_cast<uint32_t>(merges_.size()), merged->second);
-    if (right.starts_with(kVisibleSpace) && !left.ends_with(kVisibleSpace)) spaces_start_words_ = false;
+    if (right.starts_with(kSpaceSymbol) && !left.ends_with(kSpaceSymbol)) spaces_start_words_ = false;
     return {};
   }
 
@@ -166,7 +166,7 @@ Status read_bpe(const Field& field, Draft& draft) {
     return {};
   }
   model.byte_ids = byte_ids_of(ids, fallback_spelling, complete);
-  const bool knows_space = ids.contains(std::string(kVisibleSpace));
+  const bool knows_space = ids.contains(std::string(kSpaceSymbol));
   if (plain && knows_space && merges.spaces_start_words()) model.word_start = 0x2581;
   return {};
 }

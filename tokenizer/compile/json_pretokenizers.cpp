@@ -4,10 +4,8 @@
 namespace mote::tokenizer {
 namespace {
 
-using Kind = fb::PretokenizerKind;
-
 constexpr int64_t kMaxLength = 1 << 20;
-constexpr const char* kSupported =
+constexpr const char* kSupportedPretokenizers =
     "ByteLevel, Split, Whitespace, WhitespaceSplit, Punctuation, Digits, Metaspace, BertPreTokenizer, "
     "CharDelimiterSplit, "
     "UnicodeScripts, FixedLength or Sequence";
@@ -23,7 +21,7 @@ Result<fb::Behavior> read_behavior(const Field& field) {
 }
 
 Status read_split(const Field& field, fb::PretokenizerT& made) {
-  made.kind = Kind::split;
+  made.kind = fb::PretokenizerKind::split;
   MOTE_RETURN_IF_ERROR(read_pattern(field["pattern"], made.pattern, made.is_regex));
   MOTE_ASSIGN(made.behavior, read_behavior(field["behavior"]));
   MOTE_ASSIGN(made.invert, field["invert"].boolean(false));
@@ -31,14 +29,14 @@ Status read_split(const Field& field, fb::PretokenizerT& made) {
 }
 
 Status read_byte_level(const Field& field, fb::PretokenizerT& made) {
-  made.kind = Kind::byte_level;
+  made.kind = fb::PretokenizerKind::byte_level;
   MOTE_ASSIGN(made.add_prefix_space, field["add_prefix_space"].boolean(true));
   MOTE_ASSIGN(made.use_regex, field["use_regex"].boolean(true));
   return {};
 }
 
 Status read_metaspace(const Field& field, fb::PretokenizerT& made) {
-  made.kind = Kind::metaspace;
+  made.kind = fb::PretokenizerKind::metaspace;
   MOTE_ASSIGN(const char32_t replacement, field["replacement"].character());
   made.character = replacement;
   MOTE_ASSIGN(made.prepend_scheme, read_prepend_scheme(field));
@@ -47,7 +45,7 @@ Status read_metaspace(const Field& field, fb::PretokenizerT& made) {
 }
 
 Status read_fixed_length(const Field& field, fb::PretokenizerT& made) {
-  made.kind = Kind::fixed_length;
+  made.kind = fb::PretokenizerKind::fixed_length;
   const Field length = field["length"];
   made.length = 5;
   if (length.is_null()) return {};
@@ -56,38 +54,38 @@ Status read_fixed_length(const Field& field, fb::PretokenizerT& made) {
   return {};
 }
 
-Status read_one(const Field& field, const std::string& type, fb::PretokenizerT& made) {
+Status read_one_pretokenizer(const Field& field, const std::string& type, fb::PretokenizerT& made) {
   if (type == "ByteLevel") return read_byte_level(field, made);
   if (type == "Split") return read_split(field, made);
   if (type == "Metaspace") return read_metaspace(field, made);
   if (type == "FixedLength") return read_fixed_length(field, made);
   if (type == "Punctuation") {
-    made.kind = Kind::punctuation;
+    made.kind = fb::PretokenizerKind::punctuation;
     if (field["behavior"].is_null()) return {};
     MOTE_ASSIGN(made.behavior, read_behavior(field["behavior"]));
     return {};
   }
   if (type == "Digits") {
-    made.kind = Kind::digits;
+    made.kind = fb::PretokenizerKind::digits;
     MOTE_ASSIGN(made.individual_digits, field["individual_digits"].boolean(false));
     return {};
   }
   if (type == "CharDelimiterSplit" || type == "Delimiter") {
-    made.kind = Kind::char_delimiter;
+    made.kind = fb::PretokenizerKind::char_delimiter;
     MOTE_ASSIGN(const char32_t delimiter, field["delimiter"].character());
     made.character = delimiter;
     return {};
   }
   if (type == "Whitespace")
-    made.kind = Kind::whitespace;
+    made.kind = fb::PretokenizerKind::whitespace;
   else if (type == "WhitespaceSplit")
-    made.kind = Kind::whitespace_split;
+    made.kind = fb::PretokenizerKind::whitespace_split;
   else if (type == "BertPreTokenizer")
-    made.kind = Kind::bert;
+    made.kind = fb::PretokenizerKind::bert;
   else if (type == "UnicodeScripts")
-    made.kind = Kind::unicode_scripts;
+    made.kind = fb::PretokenizerKind::unicode_scripts;
   else
-    return field["type"].error(kSupported);
+    return field["type"].error(kSupportedPretokenizers);
   return {};
 }
 
@@ -112,7 +110,7 @@ Result<fb::PrependScheme> read_prepend_scheme(const Field& field) {
 }
 
 Status read_pretokenizers(const Field& field, std::vector<std::unique_ptr<fb::PretokenizerT>>& pretokenizers) {
-  return read_components(field, "pretokenizers", pretokenizers, read_one);
+  return read_components(field, "pretokenizers", pretokenizers, read_one_pretokenizer);
 }
 
 }  // namespace mote::tokenizer

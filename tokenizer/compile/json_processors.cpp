@@ -3,9 +3,8 @@
 namespace mote::tokenizer {
 namespace {
 
-using Kind = fb::ProcessorKind;
-
-constexpr const char* kSupported = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing or Sequence";
+constexpr const char* kSupportedProcessors =
+    "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing or Sequence";
 
 using TemplatePieces = std::vector<fb::TemplatePiece>;
 
@@ -46,21 +45,21 @@ Status read_template(const Field& list, const Field& special_tokens, bool of_pai
 }
 
 Status read_templates(const Field& field, fb::ProcessorT& made) {
-  made.kind = Kind::template_;
+  made.kind = fb::ProcessorKind::template_;
   MOTE_RETURN_IF_ERROR(read_template(field["single"], field["special_tokens"], false, made.pieces));
   return read_template(field["pair"], field["special_tokens"], true, made.pair_pieces);
 }
 
 // ["[SEP]", 102]
-Result<int32_t> read_token(const Field& field) {
+Result<int32_t> read_token_id(const Field& field) {
   if (!field.json().is_array() || field.json().size() != 2) return field.error("[token, id]");
   MOTE_ASSIGN(const int64_t id, field[size_t{1}].integer(0, kMaxTokenId));
   return static_cast<int32_t>(id);
 }
 
 Status read_surrounding(const Field& field, fb::ProcessorT& made) {
-  MOTE_ASSIGN(made.cls, read_token(field["cls"]));
-  MOTE_ASSIGN(made.sep, read_token(field["sep"]));
+  MOTE_ASSIGN(made.cls, read_token_id(field["cls"]));
+  MOTE_ASSIGN(made.sep, read_token_id(field["sep"]));
   return {};
 }
 
@@ -70,18 +69,18 @@ Status read_trimming(const Field& field, fb::ProcessorT& made) {
   return {};
 }
 
-Status read_one(const Field& field, const std::string& type, fb::ProcessorT& made) {
+Status read_one_processor(const Field& field, const std::string& type, fb::ProcessorT& made) {
   if (type == "TemplateProcessing") return read_templates(field, made);
   if (type == "ByteLevel") {
-    made.kind = Kind::byte_level;
+    made.kind = fb::ProcessorKind::byte_level;
     return read_trimming(field, made);
   }
   if (type == "BertProcessing") {
-    made.kind = Kind::bert;
+    made.kind = fb::ProcessorKind::bert;
     return read_surrounding(field, made);
   }
-  if (type != "RobertaProcessing") return field["type"].error(kSupported);
-  made.kind = Kind::roberta;
+  if (type != "RobertaProcessing") return field["type"].error(kSupportedProcessors);
+  made.kind = fb::ProcessorKind::roberta;
   MOTE_RETURN_IF_ERROR(read_surrounding(field, made));
   return read_trimming(field, made);
 }
@@ -89,17 +88,18 @@ Status read_one(const Field& field, const std::string& type, fb::ProcessorT& mad
 }  // namespace
 
 Status read_processors(const Field& field, std::vector<std::unique_ptr<fb::ProcessorT>>& processors) {
-  return read_components(
-      field, "processors", processors, [&](const Field& part, const std::string& type, fb::ProcessorT& made) -> Status {
-        // Behind a template a text is no longer one sequence, so a second template would have to put it together as a
-        // pair.
-        for (const auto& earlier : processors) {
-          const bool splits =
-              earlier->kind == Kind::template_ && (earlier->pieces.size() != 1 || earlier->pair_pieces.size() > 2);
-          if (splits && type == "TemplateProcessing") return part["type"].error("no second TemplateProcessing");
-        }
-        return read_one(part, type, made);
-      });
+  return read_components(field, "processors", processors,
+                         [&](const Field& part, const std::string& type, fb::ProcessorT& made) -> Status {
+                           // Behind a template a text is no longer one sequence, so a second template would have to put
+                           // it together as a pair.
+                           for (const auto& earlier : processors) {
+                             const bool splits = earlier->kind == fb::ProcessorKind::template_ &&
+                                                 (earlier->pieces.size() != 1 || earlier->pair_pieces.size() > 2);
+                             if (splits && type == "TemplateProcessing")
+                               return part["type"].error("no second TemplateProcessing");
+                           }
+                           return read_one_processor(part, type, made);
+                         });
 }
 
 }  // namespace mote::tokenizer

@@ -7,36 +7,36 @@
 namespace mote::tokenizer {
 namespace {
 
-using Made = Result<std::unique_ptr<Decoder>>;
+using MadeDecoder = Result<std::unique_ptr<Decoder>>;
 
 template <typename T, typename... Arguments>
-Made made(Arguments&&... arguments) {
+MadeDecoder made_decoder(Arguments&&... arguments) {
   return std::unique_ptr<Decoder>(std::make_unique<T>(std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace
 
-Made make_decoder(const fb::Decoder& from, const fb::Segment& segment) {
+MadeDecoder make_decoder(const fb::Decoder& from, const fb::Segment& segment) {
   std::string pattern(text_of(from.pattern()));
   std::string content(text_of(from.content()));
   switch (from.kind()) {
-    case fb::DecoderKind::byte_level: return made<ByteLevelDecoder>();
-    case fb::DecoderKind::wordpiece: return made<WordPieceDecoder>(std::move(pattern), from.cleanup());
+    case fb::DecoderKind::byte_level: return made_decoder<ByteLevelDecoder>();
+    case fb::DecoderKind::wordpiece: return made_decoder<WordPieceDecoder>(std::move(pattern), from.cleanup());
     case fb::DecoderKind::metaspace:
-      return made<MetaspaceDecoder>(static_cast<char32_t>(from.character()),
-                                    from.prepend_scheme() != fb::PrependScheme::never);
-    case fb::DecoderKind::bpe: return made<BpeDecoder>(std::move(pattern));
-    case fb::DecoderKind::ctc: return made<CtcDecoder>(std::move(pattern), std::move(content), from.cleanup());
+      return made_decoder<MetaspaceDecoder>(static_cast<char32_t>(from.character()),
+                                            from.prepend_scheme() != fb::PrependScheme::never);
+    case fb::DecoderKind::bpe: return made_decoder<BpeDecoder>(std::move(pattern));
+    case fb::DecoderKind::ctc: return made_decoder<CtcDecoder>(std::move(pattern), std::move(content), from.cleanup());
     case fb::DecoderKind::replace: {
       MOTE_ASSIGN(Pattern compiled, Pattern::make(pattern, from.is_regex()));
-      return made<ReplaceDecoder>(std::move(compiled), std::move(content));
+      return made_decoder<ReplaceDecoder>(std::move(compiled), std::move(content));
     }
-    case fb::DecoderKind::fuse: return made<FuseDecoder>();
+    case fb::DecoderKind::fuse: return made_decoder<FuseDecoder>();
     case fb::DecoderKind::strip:
-      return made<StripDecoder>(static_cast<char32_t>(from.character()), from.start(), from.stop());
-    case fb::DecoderKind::byte_fallback: return made<ByteFallbackDecoder>();
+      return made_decoder<StripDecoder>(static_cast<char32_t>(from.character()), from.start(), from.stop());
+    case fb::DecoderKind::byte_fallback: return made_decoder<ByteFallbackDecoder>();
     case fb::DecoderKind::sentencepiece:
-      return made<SentencePieceDecoder>(
+      return made_decoder<SentencePieceDecoder>(
           SentencePieceDecoder::Options{from.add_dummy_prefix(), from.remove_extra_whitespaces(), std::move(content)},
           segment);
   }

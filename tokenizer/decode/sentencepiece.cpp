@@ -2,11 +2,10 @@
 
 #include "base/utf8.h"
 #include "tokenizer/model/piece_type.h"
+#include "tokenizer/unicode/characters.h"
 
 namespace mote::tokenizer {
 namespace {
-
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
 
 // Every byte that begins no character becomes U+FFFD on its own.
 std::string characters_of(std::string_view bytes) {

@@ -18,13 +18,13 @@ struct Symbol {
   bool frozen = false;
 };
 
-struct Candidate {
+struct ScoredPair {
   double score = 0;
   int32_t left = 0;
   int32_t right = 0;
   uint32_t size = 0;  // bytes of both
 
-  bool operator<(const Candidate& other) const {
+  bool operator<(const ScoredPair& other) const {
     return score != other.score ? score < other.score : left > other.left;
   }
 };
@@ -53,7 +53,7 @@ class Merger {
     for (size_t i = 1; i < symbols_.size(); ++i) push(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
     while (!queue_.empty()) {
       std::pop_heap(queue_.begin(), queue_.end());
-      const Candidate candidate = queue_.back();
+      const ScoredPair candidate = queue_.back();
       queue_.pop_back();
       apply(candidate);
     }
@@ -99,7 +99,7 @@ class Merger {
   }
 
   // A candidate is stale when a side has merged since it was queued.
-  void apply(const Candidate& candidate) {
+  void apply(const ScoredPair& candidate) {
     Symbol& left = symbol(candidate.left);
     Symbol& right = symbol(candidate.right);
     const bool gone = left.begin == left.end || right.begin == right.end;
@@ -117,7 +117,7 @@ class Merger {
   const flatbuffers::Vector<double>& scores_;
   const flatbuffers::Vector<uint8_t>& types_;
   std::vector<Symbol> symbols_;
-  std::vector<Candidate> queue_;
+  std::vector<ScoredPair> queue_;
   std::unordered_map<std::string_view, Halves> unused_;
 };
 

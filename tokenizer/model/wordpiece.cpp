@@ -14,12 +14,6 @@ Status append_unknown(std::string_view piece, int32_t unk_id, std::vector<Token>
   return {};
 }
 
-size_t count_characters(std::string_view text) {
-  size_t count = 0;
-  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return count;
-}
-
 }  // namespace
 
 WordPiece::WordPiece(const fb::Segment& segment)

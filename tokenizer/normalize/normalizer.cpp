@@ -16,10 +16,10 @@
 namespace mote::tokenizer {
 namespace {
 
-using Made = Result<std::unique_ptr<Normalizer>>;
+using MadeNormalizer = Result<std::unique_ptr<Normalizer>>;
 
 template <typename T, typename... Arguments>
-Made made(Arguments&&... arguments) {
+MadeNormalizer made_normalizer(Arguments&&... arguments) {
   return std::unique_ptr<Normalizer>(std::make_unique<T>(std::forward<Arguments>(arguments)...));
 }
 
@@ -28,40 +28,40 @@ Result<Charsmap> charsmap_of(const fb::Normalizer& from) {
   return Charsmap::open({from.charsmap()->data(), from.charsmap()->size()});
 }
 
-Made make_replace(const fb::Normalizer& from) {
+MadeNormalizer make_replace(const fb::Normalizer& from) {
   MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex()));
-  return made<Replace>(std::move(pattern), std::string(text_of(from.content())));
+  return made_normalizer<Replace>(std::move(pattern), std::string(text_of(from.content())));
 }
 
-Made make_sentencepiece(const fb::Normalizer& from) {
+MadeNormalizer make_sentencepiece(const fb::Normalizer& from) {
   MOTE_ASSIGN(const Charsmap map, charsmap_of(from));
   const SentencePieceNormalizer::Options options{from.add_dummy_prefix(), from.remove_extra_whitespaces(),
                                                  from.escape_whitespaces(), from.whitespace_as_suffix()};
-  return made<SentencePieceNormalizer>(options, map, TrieView(from.user_defined()));
+  return made_normalizer<SentencePieceNormalizer>(options, map, TrieView(from.user_defined()));
 }
 
 }  // namespace
 
-Made make_normalizer(const fb::Normalizer& from) {
+MadeNormalizer make_normalizer(const fb::Normalizer& from) {
   switch (from.kind()) {
-    case fb::NormalizerKind::nfc: return made<UnicodeForm>(false, true);
-    case fb::NormalizerKind::nfd: return made<UnicodeForm>(false, false);
-    case fb::NormalizerKind::nfkc: return made<UnicodeForm>(true, true);
-    case fb::NormalizerKind::nfkd: return made<UnicodeForm>(true, false);
-    case fb::NormalizerKind::lowercase: return made<Lowercase>();
-    case fb::NormalizerKind::strip: return made<Strip>(from.left(), from.right());
-    case fb::NormalizerKind::strip_accents: return made<StripAccents>();
+    case fb::NormalizerKind::nfc: return made_normalizer<UnicodeForm>(false, true);
+    case fb::NormalizerKind::nfd: return made_normalizer<UnicodeForm>(false, false);
+    case fb::NormalizerKind::nfkc: return made_normalizer<UnicodeForm>(true, true);
+    case fb::NormalizerKind::nfkd: return made_normalizer<UnicodeForm>(true, false);
+    case fb::NormalizerKind::lowercase: return made_normalizer<Lowercase>();
+    case fb::NormalizerKind::strip: return made_normalizer<Strip>(from.left(), from.right());
+    case fb::NormalizerKind::strip_accents: return made_normalizer<StripAccents>();
     case fb::NormalizerKind::replace: return make_replace(from);
-    case fb::NormalizerKind::prepend: return made<Prepend>(std::string(text_of(from.content())));
+    case fb::NormalizerKind::prepend: return made_normalizer<Prepend>(std::string(text_of(from.content())));
     case fb::NormalizerKind::precompiled: {
       MOTE_ASSIGN(const Charsmap map, charsmap_of(from));
-      return made<Precompiled>(map);
+      return made_normalizer<Precompiled>(map);
     }
     case fb::NormalizerKind::bert:
-      return made<BertNormalizer>(BertNormalizer::Options{from.clean_text(), from.handle_chinese_chars(),
-                                                          from.strip_accents(), from.lowercase()});
-    case fb::NormalizerKind::nmt: return made<Nmt>();
-    case fb::NormalizerKind::byte_level: return made<ByteLevelNormalizer>();
+      return made_normalizer<BertNormalizer>(BertNormalizer::Options{from.clean_text(), from.handle_chinese_chars(),
+                                                                     from.strip_accents(), from.lowercase()});
+    case fb::NormalizerKind::nmt: return made_normalizer<Nmt>();
+    case fb::NormalizerKind::byte_level: return made_normalizer<ByteLevelNormalizer>();
     case fb::NormalizerKind::sentencepiece: return make_sentencepiece(from);
   }
   return Status(Code::kInvalidTokenizer,

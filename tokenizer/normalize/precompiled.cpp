@@ -19,16 +19,10 @@ struct Change {
   int change = 0;
 };
 
-int count_characters(std::string_view text) {
-  int count = 0;
-  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return count;
-}
-
 // The new characters replace the old ones one for one; what is over is inserted, what is missing is dropped behind the
 // last.
 void replace(std::vector<Change>& changes, std::string_view from, std::string_view to) {
-  const int difference = count_characters(to) - count_characters(from);
+  const int difference = static_cast<int>(count_characters(to)) - static_cast<int>(count_characters(from));
   while (!to.empty()) {
     const Character character = first_character(to);
     changes.push_back({character.code_point, 0});

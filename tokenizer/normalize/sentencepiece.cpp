@@ -6,8 +6,6 @@
 namespace mote::tokenizer {
 namespace {
 
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
-
 // One step of the character map: what the next characters become, and their number of bytes.
 struct Step {
   std::string_view text;

@@ -12,13 +12,13 @@ namespace mote::tokenizer {
 namespace {
 
 // A character of the new text and what became of those of the old one (TextEditor::apply).
-struct Change {
+struct ClassedChange {
   char32_t c = 0;
   int change = 0;
   int combining_class = 0;
 };
 
-void append_decomposition(char32_t c, bool compatibility, std::vector<Change>& changes) {
+void append_decomposition(char32_t c, bool compatibility, std::vector<ClassedChange>& changes) {
   utf8proc_int32_t buffer[32];
   int last_class = 0;
   utf8proc_ssize_t length = 0;
@@ -36,19 +36,20 @@ void append_decomposition(char32_t c, bool compatibility, std::vector<Change>& c
   }
 }
 
-std::vector<Change> decomposed(std::string_view text, bool compatibility) {
-  std::vector<Change> changes;
+std::vector<ClassedChange> decomposed(std::string_view text, bool compatibility) {
+  std::vector<ClassedChange> changes;
   changes.reserve(text.size());
   while (!text.empty()) {
     const Character character = first_character(text);
     append_decomposition(character.code_point, compatibility, changes);
     text.remove_prefix(character.length);
   }
-  const auto is_starter = [](const Change& change) { return change.combining_class == 0; };
+  const auto is_starter = [](const ClassedChange& change) { return change.combining_class == 0; };
   for (auto run = changes.begin(); run != changes.end();) {
     run = std::find_if_not(run, changes.end(), is_starter);
     const auto end = std::find_if(run, changes.end(), is_starter);
-    std::stable_sort(run, end, [](const Change& a, const Change& b) { return a.combining_class < b.combining_class; });
+    std::stable_sort(
+        run, end, [](const ClassedChange& a, const ClassedChange& b) { return a.combining_class < b.combining_class; });
     run = end;
   }
   return changes;
@@ -65,12 +66,12 @@ std::optional<char32_t> composition(char32_t first, char32_t second) {
   return composed;
 }
 
-std::vector<Change> composed(const std::vector<Change>& changes) {
-  std::vector<Change> result;
+std::vector<ClassedChange> composed(const std::vector<ClassedChange>& changes) {
+  std::vector<ClassedChange> result;
   result.reserve(changes.size());
   std::optional<size_t> starter;  // of what follows, in `result`
   int last_class = -1;            // of the characters behind the starter that did not compose; -1: none
-  for (const Change& next : changes) {
+  for (const ClassedChange& next : changes) {
     const bool blocked = last_class >= 0 && last_class >= next.combining_class;
     if (starter.has_value() && !blocked) {
       if (const auto both = composition(result[*starter].c, next.c)) {
@@ -90,9 +91,9 @@ std::vector<Change> composed(const std::vector<Change>& changes) {
   return result;
 }
 
-void write(AlignedText& text, const std::vector<Change>& changes) {
+void write(AlignedText& text, const std::vector<ClassedChange>& changes) {
   TextEditor editor(text);
-  for (const Change& change : changes) editor.apply(change.c, change.change);
+  for (const ClassedChange& change : changes) editor.apply(change.c, change.change);
   editor.finish();
 }
 
@@ -102,7 +103,7 @@ void decompose(AlignedText& text, bool compatibility) { write(text, decomposed(t
 
 Status UnicodeForm::apply(AlignedText& text) const {
   if (leaves_alone(text.text())) return {};
-  const std::vector<Change> changes = decomposed(text.text(), compatibility_);
+  const std::vector<ClassedChange> changes = decomposed(text.text(), compatibility_);
   write(text, compose_ ? composed(changes) : changes);
   return {};
 }

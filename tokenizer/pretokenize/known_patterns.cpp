@@ -11,7 +11,7 @@ namespace {
 using Contractions = WordOptions::Contractions;
 
 template <typename T, typename... Arguments>
-std::unique_ptr<Scanner> made(Arguments... arguments) {
+std::unique_ptr<Scanner> made_scanner(Arguments... arguments) {
   return std::make_unique<T>(arguments...);
 }
 
@@ -20,23 +20,25 @@ struct Known {
   std::unique_ptr<Scanner> (*make)();
 };
 
-std::unique_ptr<Scanner> gpt2() { return made<Gpt2Scanner>(); }
-std::unique_ptr<Scanner> llama3() { return made<WordScanner>(WordOptions{}); }
-std::unique_ptr<Scanner> cl100k() { return made<WordScanner>(WordOptions{.last_space_whole = true}); }
-std::unique_ptr<Scanner> qwen2() { return made<WordScanner>(WordOptions{.max_digits = 1}); }
-std::unique_ptr<Scanner> qwen35() { return made<WordScanner>(WordOptions{.max_digits = 1, .marks_in_words = true}); }
+std::unique_ptr<Scanner> gpt2() { return made_scanner<Gpt2Scanner>(); }
+std::unique_ptr<Scanner> llama3() { return made_scanner<WordScanner>(WordOptions{}); }
+std::unique_ptr<Scanner> cl100k() { return made_scanner<WordScanner>(WordOptions{.last_space_whole = true}); }
+std::unique_ptr<Scanner> qwen2() { return made_scanner<WordScanner>(WordOptions{.max_digits = 1}); }
+std::unique_ptr<Scanner> qwen35() {
+  return made_scanner<WordScanner>(WordOptions{.max_digits = 1, .marks_in_words = true});
+}
 std::unique_ptr<Scanner> o200k() {
-  return made<CasedWordScanner>(WordOptions{.contractions = Contractions::kSuffix, .slash_behind_signs = true});
+  return made_scanner<CasedWordScanner>(WordOptions{.contractions = Contractions::kSuffix, .slash_behind_signs = true});
 }
 std::unique_ptr<Scanner> tekken() {
-  return made<CasedWordScanner>(
+  return made_scanner<CasedWordScanner>(
       WordOptions{.contractions = Contractions::kNone, .max_digits = 1, .slash_behind_signs = true});
 }
-std::unique_ptr<Scanner> deepseek() { return made<DeepSeekScanner>(); }
-std::unique_ptr<Scanner> cjk() { return made<CjkScanner>(); }
-std::unique_ptr<Scanner> one_digit() { return made<DigitsScanner>(1); }
-std::unique_ptr<Scanner> three_digits() { return made<DigitsScanner>(3); }
-std::unique_ptr<Scanner> falcon() { return made<ThreeDigitsScanner>(); }
+std::unique_ptr<Scanner> deepseek() { return made_scanner<DeepSeekScanner>(); }
+std::unique_ptr<Scanner> cjk() { return made_scanner<CjkScanner>(); }
+std::unique_ptr<Scanner> one_digit() { return made_scanner<DigitsScanner>(1); }
+std::unique_ptr<Scanner> three_digits() { return made_scanner<DigitsScanner>(3); }
+std::unique_ptr<Scanner> falcon() { return made_scanner<ThreeDigitsScanner>(); }
 
 constexpr Known kKnown[] = {
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2},

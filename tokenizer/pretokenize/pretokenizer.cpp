@@ -12,25 +12,25 @@
 namespace mote::tokenizer {
 namespace {
 
-using Made = Result<std::unique_ptr<Pretokenizer>>;
+using MadePretokenizer = Result<std::unique_ptr<Pretokenizer>>;
 
 template <typename T, typename... Arguments>
-Made made(Arguments&&... arguments) {
+MadePretokenizer made_pretokenizer(Arguments&&... arguments) {
   return std::unique_ptr<Pretokenizer>(std::make_unique<T>(std::forward<Arguments>(arguments)...));
 }
 
-Made make_split(const fb::Pretokenizer& from) {
+MadePretokenizer make_split(const fb::Pretokenizer& from) {
   if (from.is_regex() && from.behavior() == fb::Behavior::isolated) {
-    if (auto scanner = scanner_for(text_of(from.pattern()))) return made<ScannerSplit>(std::move(scanner));
+    if (auto scanner = scanner_for(text_of(from.pattern()))) return made_pretokenizer<ScannerSplit>(std::move(scanner));
   }
   MOTE_ASSIGN(Pattern pattern, Pattern::make(text_of(from.pattern()), from.is_regex(),
                                              from.fancy_syntax() ? RegexSyntax::kFancy : RegexSyntax::kOniguruma));
-  return made<Split>(std::move(pattern), from.behavior(), from.invert());
+  return made_pretokenizer<Split>(std::move(pattern), from.behavior(), from.invert());
 }
 
-Made make_byte_level(const fb::Pretokenizer& from, bool spell_bytes) {
-  if (!spell_bytes && !from.add_prefix_space()) return made<ByteLevelSplit>(from.use_regex());
-  return made<ByteLevel>(from.add_prefix_space(), from.use_regex(), spell_bytes);
+MadePretokenizer make_byte_level(const fb::Pretokenizer& from, bool spell_bytes) {
+  if (!spell_bytes && !from.add_prefix_space()) return made_pretokenizer<ByteLevelSplit>(from.use_regex());
+  return made_pretokenizer<ByteLevel>(from.add_prefix_space(), from.use_regex(), spell_bytes);
 }
 
 }  // namespace
@@ -74,24 +74,26 @@ Status Rewriter::apply(Pieces& pieces) const {
   return {};
 }
 
-Made make_pretokenizer(const fb::Pretokenizer& from, bool spell_bytes) {
+MadePretokenizer make_pretokenizer(const fb::Pretokenizer& from, bool spell_bytes) {
   switch (from.kind()) {
     case fb::PretokenizerKind::byte_level: return make_byte_level(from, spell_bytes);
     case fb::PretokenizerKind::split: return make_split(from);
-    case fb::PretokenizerKind::whitespace: return made<WordOrSignSplit>();
-    case fb::PretokenizerKind::whitespace_split: return made<CharacterSplit>(&is_space, fb::Behavior::removed);
-    case fb::PretokenizerKind::punctuation: return made<CharacterSplit>(&is_punctuation, from.behavior());
+    case fb::PretokenizerKind::whitespace: return made_pretokenizer<WordOrSignSplit>();
+    case fb::PretokenizerKind::whitespace_split:
+      return made_pretokenizer<CharacterSplit>(&is_space, fb::Behavior::removed);
+    case fb::PretokenizerKind::punctuation: return made_pretokenizer<CharacterSplit>(&is_punctuation, from.behavior());
     case fb::PretokenizerKind::digits:
-      return made<CharacterSplit>(&is_numeric,
-                                  from.individual_digits() ? fb::Behavior::isolated : fb::Behavior::contiguous);
+      return made_pretokenizer<CharacterSplit>(
+          &is_numeric, from.individual_digits() ? fb::Behavior::isolated : fb::Behavior::contiguous);
     case fb::PretokenizerKind::metaspace:
-      return made<Metaspace>(static_cast<char32_t>(from.character()), from.prepend_scheme(), from.split());
-    case fb::PretokenizerKind::bert: return made<BertSplit>();
-    case fb::PretokenizerKind::char_delimiter: return made<DelimiterSplit>(static_cast<char32_t>(from.character()));
-    case fb::PretokenizerKind::unicode_scripts: return made<UnicodeScripts>();
+      return made_pretokenizer<Metaspace>(static_cast<char32_t>(from.character()), from.prepend_scheme(), from.split());
+    case fb::PretokenizerKind::bert: return made_pretokenizer<BertSplit>();
+    case fb::PretokenizerKind::char_delimiter:
+      return made_pretokenizer<DelimiterSplit>(static_cast<char32_t>(from.character()));
+    case fb::PretokenizerKind::unicode_scripts: return made_pretokenizer<UnicodeScripts>();
     case fb::PretokenizerKind::fixed_length:
       MOTE_REQUIRE(from.length() > 0, Code::kInvalidTokenizer, "FixedLength: length = 0: must be at least 1");
-      return made<FixedLength>(from.length());
+      return made_pretokenizer<FixedLength>(from.length());
   }
   return Status(Code::kInvalidTokenizer,
                 format("pretokenizers: kind = %d: must be at most %d", static_cast<int>(from.kind()),

@@ -9,24 +9,25 @@
 #include "base/utf8.h"
 
 namespace mote::tokenizer {
+
+template <auto free_function>
+struct Pcre2Deleter {
+  template <typename T> void operator()(T* pointer) const { free_function(pointer); }
+};
+
 namespace {
 
 constexpr size_t kMaxPatternBytes = 16384;
-constexpr size_t kMaxTranslatedBytes = 1 << 18;
 constexpr uint32_t kMatchLimit = 2'000'000;
 constexpr uint32_t kDepthLimit = 100'000;
 constexpr uint32_t kHeapLimitKib = 16'384;
 constexpr size_t kJitStackBytes = 1 << 20;
 
-template <auto free_function>
-struct Deleter {
-  template <typename T> void operator()(T* pointer) const { free_function(pointer); }
-};
-using Code8 = std::unique_ptr<pcre2_code, Deleter<pcre2_code_free>>;
-using MatchData = std::unique_ptr<pcre2_match_data, Deleter<pcre2_match_data_free>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, Deleter<pcre2_match_context_free>>;
-using CompileContext = std::unique_ptr<pcre2_compile_context, Deleter<pcre2_compile_context_free>>;
-using JitStack = std::unique_ptr<pcre2_jit_stack, Deleter<pcre2_jit_stack_free>>;
+using Code8 = std::unique_ptr<pcre2_code, Pcre2Deleter<pcre2_code_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Pcre2Deleter<pcre2_match_data_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Pcre2Deleter<pcre2_match_context_free>>;
+using CompileContext = std::unique_ptr<pcre2_compile_context, Pcre2Deleter<pcre2_compile_context_free>>;
+using JitStack = std::unique_ptr<pcre2_jit_stack, Pcre2Deleter<pcre2_jit_stack_free>>;
 
 std::string error_text(int code) {
   std::array<PCRE2_UCHAR, 256> buffer{};

@@ -40,6 +40,8 @@ class Regex {
   std::shared_ptr<const Compiled> compiled_;
 };
 
+inline constexpr size_t kMaxTranslatedBytes = 1 << 18;  // what a pattern may become
+
 // `pattern` as PCRE2 must be given it so that it means what it means in its own syntax.
 Result<std::string> translate_to_pcre2(std::string_view pattern, RegexSyntax syntax);
 

@@ -5,8 +5,6 @@
 namespace mote::tokenizer {
 namespace {
 
-constexpr size_t kMaxTranslatedBytes = 1 << 18;
-
 // Unicode White_Space. PCRE2's \s also takes U+180E, which stopped being a space in Unicode 6.3.
 constexpr std::string_view kSpace =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";

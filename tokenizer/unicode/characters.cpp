@@ -138,6 +138,12 @@ size_t trailing_space(std::string_view text) {
   return text.size() - end;
 }
 
+size_t count_characters(std::string_view text) {
+  size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
 bool starts_with_word(std::string_view text) {
   return !text.empty() && CharacterTable::get().is_word(first_character(text).code_point);
 }

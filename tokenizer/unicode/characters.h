@@ -9,6 +9,8 @@
 
 namespace mote::tokenizer {
 
+inline constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, which SentencePiece writes for a space
+
 // General categories, numbered as utf8proc does.
 enum Category : uint8_t {
   kCn,
@@ -113,6 +115,8 @@ bool is_space(char32_t c);  // Unicode White_Space
 // Bytes of white space at either end of valid UTF-8.
 size_t leading_space(std::string_view text);
 size_t trailing_space(std::string_view text);
+
+size_t count_characters(std::string_view text);  // of valid UTF-8
 
 bool starts_with_word(std::string_view text);
 bool ends_with_word(std::string_view text);

@@ -34,8 +34,7 @@ constexpr CodePointRange kNewerNonspacingMarks[] = {
     {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1E5EE, 0x1E5EF},
     {0x1E944, 0x1E94A}};
 
-// Marks that came after Unicode 9.
-constexpr CodePointRange kNewerMarks[] = {
+constexpr CodePointRange kMarksAfterUnicode9[] = {
     {0x7FD, 0x7FD},     {0x897, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},     {0xCF3, 0xCF3},     {0xD00, 0xD00},
     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},
@@ -92,7 +91,9 @@ bool is_nonspacing_mark(char32_t c) {
   return c == 0x1734 || c == 0x1171E || (in(c, category_mask(kMn)) && !within(kNewerNonspacingMarks, c));
 }
 
-bool is_combining_mark(char32_t c) { return c == 0x1CF2 || c == 0x1CF3 || (in(c, kMarks) && !within(kNewerMarks, c)); }
+bool is_combining_mark(char32_t c) {
+  return c == 0x1CF2 || c == 0x1CF3 || (in(c, kMarks) && !within(kMarksAfterUnicode9, c));
+}
 
 bool is_punctuation(char32_t c) {
   if (c < 0x80) return in(c, kPunctuation | kSymbols);
@@ -125,7 +126,7 @@ std::pair<char32_t, char32_t> lowercase(char32_t c) {
 int combining_class(char32_t c) {
   if (c < 0x300) return 0;
   const int value = utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
-  return value != 0 && within(kNewerMarks, c) ? 0 : value;
+  return value != 0 && within(kMarksAfterUnicode9, c) ? 0 : value;
 }
 
 bool decomposition_is_known(char32_t c, bool compatibility) {
