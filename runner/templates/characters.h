@@ -8,6 +8,8 @@
 
 namespace mote::jinja {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 bool is_space(char32_t c);       // str.isspace
 bool is_line_break(char32_t c);  // where str.splitlines cuts
 bool is_printable(char32_t c);   // what repr shows as it is

@@ -30,7 +30,7 @@ Value copy_dict(Runtime& runtime, const Value& self, const Bound&) {
 
 Value copy_list(Runtime& runtime, const Value& self, const Bound&) { return Value::of(to_list(runtime, self)); }
 
-Value count(Runtime& runtime, const Value& self, const Bound& bound) {
+Value count_of_item(Runtime& runtime, const Value& self, const Bound& bound) {
   int64_t found = 0;
   Cursor cursor(runtime, self);
   Value item;
@@ -38,7 +38,7 @@ Value count(Runtime& runtime, const Value& self, const Bound& bound) {
   return Value::of(found);
 }
 
-Value index(Runtime& runtime, const Value& self, const Bound& bound) {
+Value index_of_item(Runtime& runtime, const Value& self, const Bound& bound) {
   const int64_t length = length_of(runtime, self);
   const auto position = [&](size_t at, int64_t otherwise) {
     const int64_t value = to_index(bound.value_or(at, Value::of(otherwise)));
@@ -68,7 +68,7 @@ Value reset_cycler(Runtime&, const Value& self, const Bound&) {
   return Value::none();
 }
 
-Value is_integer(Runtime&, const Value& self, const Bound&) {
+Value is_whole(Runtime&, const Value& self, const Bound&) {
   return Value::of(std::isfinite(self.real) && std::floor(self.real) == self.real);
 }
 
@@ -90,8 +90,8 @@ constexpr Function kDictMethods[] = {
     {{"copy", 0, {}, 0, "dict"}, copy_dict, nullptr},
 };
 constexpr Function kSequenceMethods[] = {
-    {{"count", 1, {"value"}, 0, "list"}, count, nullptr},
-    {{"index", 1, {"value", "start", "stop"}, 0, "list"}, index, nullptr},
+    {{"count", 1, {"value"}, 0, "list"}, count_of_item, nullptr},
+    {{"index", 1, {"value", "start", "stop"}, 0, "list"}, index_of_item, nullptr},
     {{"copy", 0, {}, 0, "list"}, copy_list, nullptr},  // lists only
 };
 constexpr Function kCyclerMethods[] = {
@@ -99,7 +99,7 @@ constexpr Function kCyclerMethods[] = {
     {{"reset", 0, {}}, reset_cycler, nullptr},
 };
 constexpr Function kFloatMethods[] = {
-    {{"is_integer", 0, {}}, is_integer, nullptr},
+    {{"is_integer", 0, {}}, is_whole, nullptr},
     {{"conjugate", 0, {}}, conjugate, nullptr},
 };
 constexpr Function kIntegerMethods[] = {
@@ -107,7 +107,7 @@ constexpr Function kIntegerMethods[] = {
     {{"conjugate", 0, {}}, conjugate, nullptr},
 };
 
-const Function* find(std::span<const Function> functions, std::string_view name) {
+const Function* find_function(std::span<const Function> functions, std::string_view name) {
   const auto found = std::find_if(functions.begin(), functions.end(),
                                   [name](const Function& f) { return name == f.signature.function; });
   return found == functions.end() ? nullptr : &*found;
@@ -117,14 +117,14 @@ const Function* find(std::span<const Function> functions, std::string_view name)
 
 const Function* find_collection_method(const Value& object, std::string_view name) {
   switch (object.kind) {
-    case Kind::kDict: return find(kDictMethods, name);
-    case Kind::kList: return find(kSequenceMethods, name);
+    case Kind::kDict: return find_function(kDictMethods, name);
+    case Kind::kList: return find_function(kSequenceMethods, name);
     case Kind::kTuple:
-    case Kind::kRange: return find(std::span(kSequenceMethods).first(2), name);
-    case Kind::kCycler: return find(kCyclerMethods, name);
-    case Kind::kFloat: return find(kFloatMethods, name);
+    case Kind::kRange: return find_function(std::span(kSequenceMethods).first(2), name);
+    case Kind::kCycler: return find_function(kCyclerMethods, name);
+    case Kind::kFloat: return find_function(kFloatMethods, name);
     case Kind::kBool:
-    case Kind::kInteger: return find(kIntegerMethods, name);
+    case Kind::kInteger: return find_function(kIntegerMethods, name);
     default: return nullptr;
   }
 }

@@ -30,4 +30,13 @@ Value apply_filter(Runtime& runtime, const Filter& filter, const Value& value, c
   return filter.function.call(runtime, value, Bound(filter.function.signature, &value, arguments));
 }
 
+Value make_lazy(Runtime& runtime, const Value& source, Arguments arguments, Iterator::Fill fill, bool flag) {
+  Iterator* iterator = runtime.arena().make<Iterator>();
+  iterator->fill = fill;
+  iterator->source = source;
+  iterator->arguments = runtime.keep(std::move(arguments));
+  iterator->flag = flag;
+  return Value::of(Kind::kIterator, iterator);
+}
+
 }  // namespace mote::jinja

@@ -17,6 +17,9 @@ struct Filter {
 const Filter* find_filter(std::string_view name);
 Value apply_filter(Runtime& runtime, const Filter& filter, const Value& value, const Arguments& arguments);
 
+// What `fill` makes of `source` and the arguments, once somebody asks for it.
+Value make_lazy(Runtime& runtime, const Value& source, Arguments arguments, Iterator::Fill fill, bool flag = false);
+
 // The tables that find_filter looks in.
 std::span<const Filter> text_filters();
 std::span<const Filter> sequence_filters();

@@ -142,7 +142,7 @@ Value tojson(Runtime& runtime, const Value& value, const Bound& bound) {
   return Value::of(JsonWriter(runtime, style).run(value));
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kJsonFilters[] = {
     {"tojson",
      {{"_cached_compile_jinja_template.<locals>.tojson", 1, {"x", "ensure_ascii", "indent", "separators", "sort_keys"}},
       tojson,
@@ -151,6 +151,6 @@ constexpr Filter kFilters[] = {
 
 }  // namespace
 
-std::span<const Filter> json_filters() { return kFilters; }
+std::span<const Filter> json_filters() { return kJsonFilters; }
 
 }  // namespace mote::jinja

@@ -63,8 +63,6 @@ std::string normalized(std::string_view source) {
   return text;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 }  // namespace
 
 class Lexer {

@@ -100,7 +100,7 @@ Value round(Runtime& runtime, const Value& value, const Bound& bound) {
   return arithmetic(runtime, Operator::kDivide, whole, scale);
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kNumberFilters[] = {
     {"int", {{"do_int", 1, {"value", "default", "base"}}, integer, nullptr}},
     {"float", {{"do_float", 1, {"value", "default"}}, real, nullptr}},
     {"abs", {{"abs", 1, {"x"}}, absolute, nullptr}},
@@ -168,6 +168,6 @@ std::optional<double> parse_float(std::string_view text) {
   return is_negative ? -value : value;
 }
 
-std::span<const Filter> number_filters() { return kFilters; }
+std::span<const Filter> number_filters() { return kNumberFilters; }
 
 }  // namespace mote::jinja

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
+#include "runner/templates/characters.h"
 #include "runner/templates/describe.h"
 #include "runner/templates/escapes.h"
 #include "runner/templates/number_format.h"
@@ -10,8 +11,6 @@
 
 namespace mote::jinja {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class PercentFormatter {
  public:

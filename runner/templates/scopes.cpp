@@ -11,7 +11,7 @@
 namespace mote::jinja {
 namespace {
 
-struct Variable {
+struct ScopedVariable {
   uint32_t slot = 0;
   size_t load = 0;  // index into Scope::loads; kNoLoad: a parameter
   bool is_stored = false;
@@ -25,12 +25,12 @@ struct Symbols {
   Scope* scope = nullptr;
   int branches = 0;      // the number of ifs around the current place
   bool in_loop = false;  // break and continue are allowed
-  std::unordered_map<std::string_view, Variable> variables;
+  std::unordered_map<std::string_view, ScopedVariable> variables;
 
   Symbols(Symbols* outer, FunctionInfo* info, Scope* result) : parent(outer), function(info), scope(result) {}
 
-  Variable& add(std::string_view name) {
-    Variable& variable = variables[name];
+  ScopedVariable& add(std::string_view name) {
+    ScopedVariable& variable = variables[name];
     variable.slot = function->num_slots++;
     variable.load = kNoLoad;
     scope->slots.push_back(variable.slot);
@@ -82,14 +82,14 @@ class Resolver {
 
   void declare_parameter(Symbols& symbols, std::string_view name) {
     const auto found = symbols.variables.find(name);
-    Variable& variable = found != symbols.variables.end() ? found->second : symbols.add(name);
+    ScopedVariable& variable = found != symbols.variables.end() ? found->second : symbols.add(name);
     variable.is_stored = true;
   }
 
   void load(Symbols& symbols, std::string_view name) {
     SlotReference reference;
     if (symbols.find(name, reference)) return;
-    Variable& variable = symbols.add(name);
+    ScopedVariable& variable = symbols.add(name);
     variable.load = symbols.scope->loads.size();
     symbols.scope->loads.push_back(
         {.kind = Load::Kind::kResolve, .slot = variable.slot, .global = global_index(name), .source = {}});
@@ -103,7 +103,7 @@ class Resolver {
       found->second.is_stored = true;
       return;
     }
-    Variable& variable = is_new ? symbols.add(name) : found->second;
+    ScopedVariable& variable = is_new ? symbols.add(name) : found->second;
     variable.is_stored = true;
     const Load::Kind otherwise = symbols.branches > 0 ? Load::Kind::kResolve : Load::Kind::kMissing;
     const Load load = initial_load(symbols, name, variable.slot, otherwise);

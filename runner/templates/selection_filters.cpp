@@ -8,15 +8,6 @@
 namespace mote::jinja {
 namespace {
 
-Value make_lazy(Runtime& runtime, const Value& source, const Arguments& arguments, Iterator::Fill fill, bool flag) {
-  Iterator* iterator = runtime.arena().make<Iterator>();
-  iterator->fill = fill;
-  iterator->source = source;
-  iterator->arguments = runtime.keep(arguments);
-  iterator->flag = flag;
-  return Value::of(Kind::kIterator, iterator);
-}
-
 // The arguments behind the first `count`.
 Arguments behind(const Arguments& arguments, size_t count) {
   return {{arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end()},
@@ -89,7 +80,7 @@ List* fill_selection(Runtime& runtime, const Iterator& iterator) {
 }
 
 Value map(Runtime& runtime, const Value& value, const Arguments& arguments) {
-  return make_lazy(runtime, value, arguments, fill_map, false);
+  return make_lazy(runtime, value, arguments, fill_map);
 }
 Value select(Runtime& runtime, const Value& value, const Arguments& arguments) {
   return make_lazy(runtime, value, arguments, fill_selection<false>, true);
@@ -104,7 +95,7 @@ Value reject_by_attribute(Runtime& runtime, const Value& value, const Arguments&
   return make_lazy(runtime, value, arguments, fill_selection<true>, false);
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kSelectionFilters[] = {
     {"map", {{"sync_do_map", 1, {"value"}}, nullptr, map}},
     {"select", {{"sync_do_select", 1, {"value"}}, nullptr, select}},
     {"reject", {{"sync_do_reject", 1, {"value"}}, nullptr, reject}},
@@ -114,6 +105,6 @@ constexpr Filter kFilters[] = {
 
 }  // namespace
 
-std::span<const Filter> selection_filters() { return kFilters; }
+std::span<const Filter> selection_filters() { return kSelectionFilters; }
 
 }  // namespace mote::jinja

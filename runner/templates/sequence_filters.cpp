@@ -10,15 +10,6 @@
 namespace mote::jinja {
 namespace {
 
-Value make_lazy(Runtime& runtime, const Value& source, Arguments arguments, Iterator::Fill fill, bool flag = false) {
-  Iterator* iterator = runtime.arena().make<Iterator>();
-  iterator->fill = fill;
-  iterator->source = source;
-  iterator->arguments = runtime.keep(std::move(arguments));
-  iterator->flag = flag;
-  return Value::of(Kind::kIterator, iterator);
-}
-
 Value length(Runtime& runtime, const Value& value, const Bound&) {
   if (value.is(Kind::kLoop)) return get_attribute(runtime, value, "length");
   const int64_t count = length_of(runtime, value);
@@ -294,7 +285,7 @@ Value attribute(Runtime& runtime, const Value& value, const Bound& bound) {
   return get_attribute(runtime, value, name.string());
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kSequenceFilters[] = {
     {"length", {{"len", 1, {"obj"}}, length, nullptr}},
     {"count", {{"len", 1, {"obj"}}, length, nullptr}},
     {"first", {{"sync_do_first", 1, {"seq"}, 1}, first, nullptr}},
@@ -342,6 +333,6 @@ Value AttributePath::get(Runtime& runtime, Value item, const Value& otherwise, b
   return lowered(runtime, item, lower);
 }
 
-std::span<const Filter> sequence_filters() { return kFilters; }
+std::span<const Filter> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace mote::jinja

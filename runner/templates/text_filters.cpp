@@ -16,18 +16,18 @@ namespace {
 
 Text soft(Runtime& runtime, const Value& value) { return to_soft_text(runtime, value); }
 
-Value upper(Runtime& runtime, const Value& value, const Bound&) {
+Value upper_filter(Runtime& runtime, const Value& value, const Bound&) {
   return Value::of(to_upper(runtime, soft(runtime, value)));
 }
-Value lower(Runtime& runtime, const Value& value, const Bound&) {
+Value lower_filter(Runtime& runtime, const Value& value, const Bound&) {
   return Value::of(to_lower(runtime, soft(runtime, value)));
 }
-Value capitalized(Runtime& runtime, const Value& value, const Bound&) {
+Value capitalized_filter(Runtime& runtime, const Value& value, const Bound&) {
   return Value::of(capitalize(runtime, soft(runtime, value)));
 }
 
 // Words begin behind white space, hyphens and opening brackets.
-Value title(Runtime& runtime, const Value& value, const Bound&) {
+Value title_filter(Runtime& runtime, const Value& value, const Bound&) {
   const Text text = soft(runtime, value);
   runtime.budget().scan_slowly(text.size);
   TextBuilder out(runtime.arena());
@@ -282,11 +282,11 @@ Value refused(Runtime&, const Value&, const Arguments&) {
   fail("the filters pprint, random, urlize and wordwrap are not supported in chat templates");
 }
 
-constexpr Filter kFilters[] = {
-    {"upper", {{"do_upper", 1, {"s"}}, upper, nullptr}},
-    {"lower", {{"do_lower", 1, {"s"}}, lower, nullptr}},
-    {"capitalize", {{"do_capitalize", 1, {"s"}}, capitalized, nullptr}},
-    {"title", {{"do_title", 1, {"s"}}, title, nullptr}},
+constexpr Filter kTextFilters[] = {
+    {"upper", {{"do_upper", 1, {"s"}}, upper_filter, nullptr}},
+    {"lower", {{"do_lower", 1, {"s"}}, lower_filter, nullptr}},
+    {"capitalize", {{"do_capitalize", 1, {"s"}}, capitalized_filter, nullptr}},
+    {"title", {{"do_title", 1, {"s"}}, title_filter, nullptr}},
     {"trim", {{"do_trim", 1, {"value", "chars"}}, trim, nullptr}},
     {"replace", {{"do_replace", 3, {"s", "old", "new", "count"}, 1}, replaced, nullptr}},
     {"string", {{"soft_str", 1, {"s"}}, to_string, nullptr}},
@@ -311,6 +311,6 @@ constexpr Filter kFilters[] = {
 
 }  // namespace
 
-std::span<const Filter> text_filters() { return kFilters; }
+std::span<const Filter> text_filters() { return kTextFilters; }
 
 }  // namespace mote::jinja
