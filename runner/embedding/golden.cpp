@@ -8,8 +8,6 @@
 namespace mote {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // The largest difference at the recorded dimensions, relative to the largest value that was recorded.
 double relative_error(const fb::GoldenSample& sample, std::span<const float> found) {
   double largest = 0.0, difference = 0.0;
@@ -28,7 +26,7 @@ double relative_error(const fb::GoldenSample& sample, std::span<const float> fou
 Result<std::string> Embedder::check_golden() {
   MOTE_ASSIGN(const Tokenizer* tokenizer, model_->tokenizer());
   bool all_passed = true;
-  Json samples = Json::array();
+  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
   std::vector<float> found(static_cast<size_t>(config_.dimensions));
   for (const fb::GoldenSample* sample : *model_->program().golden_samples()) {
     if (sample->method() == nullptr) continue;
@@ -43,16 +41,17 @@ Result<std::string> Embedder::check_golden() {
     const double error = relative_error(*sample, found);
     const bool passed = agrees && error <= static_cast<double>(sample->tolerance());
     all_passed = all_passed && passed;
-    samples.push_back({{"text", sample->text()->str()},
-                       {"prompt_tokens", ids.size()},
-                       {"tokens", 1},
-                       {"matched_tokens", passed ? 1 : 0},
-                       {"max_relative_error", std::isfinite(error) ? Json(error) : Json(nullptr)},
-                       {"tolerance", sample->tolerance()},
-                       {"tokenizer_agrees", agrees},
-                       {"passed", passed}});
+    samples.push_back(
+        {{"text", sample->text()->str()},
+         {"prompt_tokens", ids.size()},
+         {"tokens", 1},
+         {"matched_tokens", passed ? 1 : 0},
+         {"max_relative_error", std::isfinite(error) ? nlohmann::ordered_json(error) : nlohmann::ordered_json(nullptr)},
+         {"tolerance", sample->tolerance()},
+         {"tokenizer_agrees", agrees},
+         {"passed", passed}});
   }
-  return Json{{"passed", all_passed}, {"samples", samples}}.dump();
+  return nlohmann::ordered_json{{"passed", all_passed}, {"samples", samples}}.dump();
 }
 
 }  // namespace mote

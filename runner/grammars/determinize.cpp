@@ -7,9 +7,7 @@
 namespace mote::constraints {
 namespace {
 
-constexpr uint32_t kNoState = kUnbounded;
-
-uint32_t hash_of(std::span<const uint32_t> set) {
+uint32_t hash_of_states(std::span<const uint32_t> set) {
   uint64_t hash = set.size();
   for (const uint32_t state : set) {
     hash = (hash ^ state) * 0x9E3779B97F4A7C15ULL;
@@ -84,7 +82,7 @@ class Subsets {
   Result<uint32_t> index_of_targets() {
     close_targets();
     if (groups_ != nullptr && !leave_out_settled_groups()) return kNoState;
-    const uint32_t hash = hash_of(targets_);
+    const uint32_t hash = hash_of_states(targets_);
     if (2 * (dfa_.states.size() + 1) > slots_.size()) grow_slots();
     size_t slot = hash & (slots_.size() - 1);
     for (; slots_[slot] != kNoState; slot = (slot + 1) & (slots_.size() - 1)) {

@@ -13,9 +13,9 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-class Parser {
+class GbnfParser {
  public:
-  Parser(std::string_view source, WorkBudget& budget) : cursor_(source, "GBNF"), rules_(budget) {}
+  GbnfParser(std::string_view source, WorkBudget& budget) : cursor_(source, "GBNF"), rules_(budget) {}
 
   Result<Rules> parse() {
     rule_named("root");
@@ -239,6 +239,6 @@ class Parser {
 
 }  // namespace
 
-Result<Rules> parse_gbnf(std::string_view source, WorkBudget& budget) { return Parser(source, budget).parse(); }
+Result<Rules> parse_gbnf(std::string_view source, WorkBudget& budget) { return GbnfParser(source, budget).parse(); }
 
 }  // namespace mote::constraints

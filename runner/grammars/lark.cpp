@@ -43,16 +43,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kCommon{
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_name_character(char c) { return is_upper(c) || is_lower(c) || (c >= '0' && c <= '9') || c == '_'; }
+bool is_lark_name_character(char c) { return is_upper(c) || is_lower(c) || (c >= '0' && c <= '9') || c == '_'; }
 
 bool is_terminal_name(std::string_view name) {
   const size_t first = name.find_first_not_of('_');
   return first != std::string_view::npos && is_upper(name[first]);
 }
 
-class Parser {
+class LarkParser {
  public:
-  Parser(std::string_view source, WorkBudget& budget) : cursor_(source, "Lark"), rules_(budget) {}
+  LarkParser(std::string_view source, WorkBudget& budget) : cursor_(source, "Lark"), rules_(budget) {}
 
   Result<Rules> parse() {
     root_ = rules_.add_rule();
@@ -103,7 +103,7 @@ class Parser {
 
   std::string take_name() {
     const size_t start = cursor_.position();
-    while (is_name_character(cursor_.peek())) cursor_.skip();
+    while (is_lark_name_character(cursor_.peek())) cursor_.skip();
     return std::string(cursor_.since(start));
   }
 
@@ -222,7 +222,7 @@ class Parser {
       skip_space();
       if (depth_ > 0) skip_blank();
       const char c = cursor_.peek();
-      if (c != '"' && c != '/' && c != '(' && c != '[' && !is_name_character(c)) break;
+      if (c != '"' && c != '/' && c != '(' && c != '[' && !is_lark_name_character(c)) break;
       MOTE_ASSIGN(ExpressionId part, parse_atom());
       MOTE_ASSIGN(part, parse_quantifier(part));
       parts.push_back(part);
@@ -303,7 +303,7 @@ class Parser {
       }
       return lexed(rules_.characters({{text[0], last[0]}}));
     }
-    const bool ignores_case = cursor_.peek() == 'i' && !is_name_character(cursor_.peek(1));
+    const bool ignores_case = cursor_.peek() == 'i' && !is_lark_name_character(cursor_.peek(1));
     if (ignores_case) cursor_.skip();
     std::vector<ExpressionId> parts;
     for (const char32_t c : text) {
@@ -383,6 +383,6 @@ class Parser {
 
 }  // namespace
 
-Result<Rules> parse_lark(std::string_view source, WorkBudget& budget) { return Parser(source, budget).parse(); }
+Result<Rules> parse_lark(std::string_view source, WorkBudget& budget) { return LarkParser(source, budget).parse(); }
 
 }  // namespace mote::constraints

@@ -8,8 +8,7 @@
 namespace mote::constraints {
 namespace {
 
-constexpr uint32_t kNoNodes = 0;  // the empty frontier
-constexpr uint32_t kNoState = kUnbounded;
+constexpr uint32_t kNoNodes = 0;   // the empty frontier
 constexpr uint32_t kRootNode = 1;  // the frontier of the root alone
 constexpr size_t kMaxVisits = 20'000;
 constexpr size_t kPlainNodesOfStep = 8;  // of the token tree, where only one state is followed

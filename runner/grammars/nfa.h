@@ -10,6 +10,8 @@
 
 namespace mote::constraints {
 
+inline constexpr uint32_t kNoState = kUnbounded;
+
 struct ByteEdge {
   uint8_t low = 0;
   uint8_t high = 0;  // included

@@ -35,9 +35,9 @@ Ranges shorthand(char32_t letter, bool widest) {
   }
 }
 
-class Parser {
+class RegexParser {
  public:
-  Parser(std::string_view source, const RegexOptions& options, Rules& rules)
+  RegexParser(std::string_view source, const RegexOptions& options, Rules& rules)
       : cursor_(source, options.what), options_(options), rules_(rules) {}
 
   Result<std::vector<RegexBranch>> parse() {
@@ -321,12 +321,12 @@ class Parser {
 }  // namespace
 
 Result<ExpressionId> append_regex(std::string_view source, const RegexOptions& options, Rules& rules) {
-  return Parser(source, options, rules).parse_whole();
+  return RegexParser(source, options, rules).parse_whole();
 }
 
 Result<std::vector<RegexBranch>> append_regex_branches(std::string_view source, const RegexOptions& options,
                                                        Rules& rules) {
-  return Parser(source, options, rules).parse();
+  return RegexParser(source, options, rules).parse();
 }
 
 Result<Rules> parse_regex(std::string_view source, WorkBudget& budget) {

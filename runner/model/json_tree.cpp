@@ -5,10 +5,9 @@
 namespace mote {
 namespace {
 
-using Json = nlohmann::json;
 using Kind = JsonTree::Kind;
 
-class Builder : public nlohmann::json_sax<Json> {
+class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(size_t max_depth) : max_depth_(max_depth) {}
   JsonTree take_root() { return std::move(root_); }
@@ -25,7 +24,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return add({Kind::kFloat, value, digits, {}, {}});
   }
   bool string(std::string& value) override { return add({Kind::kString, 0.0, std::move(value), {}, {}}); }
-  bool binary(Json::binary_t&) override { return false; }
+  bool binary(nlohmann::json::binary_t&) override { return false; }
   bool start_object(size_t) override { return open(Kind::kObject); }
   bool start_array(size_t) override { return open(Kind::kArray); }
   bool key(std::string& name) override {
@@ -61,7 +60,9 @@ class Builder : public nlohmann::json_sax<Json> {
   std::vector<JsonTree*> open_;
 };
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -88,7 +89,7 @@ std::string JsonTree::dump() const {
 
 std::optional<JsonTree> parse_json_tree(std::string_view json, size_t max_depth) {
   Builder builder(max_depth);
-  if (!Json::sax_parse(json.begin(), json.end(), &builder)) return std::nullopt;
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &builder)) return std::nullopt;
   return builder.take_root();
 }
 

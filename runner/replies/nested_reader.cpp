@@ -8,7 +8,7 @@
 namespace mote::reply {
 namespace {
 
-constexpr size_t kMaxNameBytes = 1024;
+constexpr size_t kMaxTagBytes = 1024;
 constexpr std::string_view kItem = "item";
 
 class NestedReader final : public CallReader {
@@ -41,7 +41,7 @@ class NestedReader final : public CallReader {
   Step read_tag(char c) {
     if (c != '>') {
       tag_ += c;
-      return c == '<' || tag_.size() > kMaxNameBytes ? Step::kError : Step::kMore;
+      return c == '<' || tag_.size() > kMaxTagBytes ? Step::kError : Step::kMore;
     }
     is_tag_ = false;
     const std::string tag = std::exchange(tag_, {});

@@ -10,7 +10,7 @@ constexpr size_t kMaxPlainMembers = 16;  // of an object in which keys are looke
 constexpr size_t kBytesOfValue = 2 * sizeof(Json);
 constexpr size_t kBytesOfEntry = 64;  // of a table
 
-size_t mixed(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15ULL; }
+size_t combined(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15ULL; }
 
 // What nlohmann's own reader makes, but within a budget, and without looking at all keys of an object for each new one.
 class Reader : public nlohmann::json_sax<Json> {
@@ -157,12 +157,12 @@ size_t JsonHash::operator()(const Json* value) const {
   if (value->is_number()) return std::hash<double>()(value->get<double>());
   if (value->is_string()) return std::hash<std::string>()(value->get_ref<const std::string&>());
   size_t hash = static_cast<size_t>(value->type());
-  if (value->is_boolean()) return mixed(hash, value->get<bool>() ? 1 : 2);
+  if (value->is_boolean()) return combined(hash, value->get<bool>() ? 1 : 2);
   if (value->is_array()) {
-    for (const Json& item : *value) hash = mixed(hash, (*this)(&item));
+    for (const Json& item : *value) hash = combined(hash, (*this)(&item));
   } else if (value->is_object()) {
     for (const auto& [key, item] : value->get_ref<const Json::object_t&>())
-      hash = mixed(mixed(hash, std::hash<std::string>()(key)), (*this)(&item));
+      hash = combined(combined(hash, std::hash<std::string>()(key)), (*this)(&item));
   }
   return hash;
 }
