@@ -16,19 +16,6 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// A block of a session's working memory.
-struct Memory {
-  AlignedMemory data;
-  size_t bytes = 0;
-
-  bool allocate(size_t needed_bytes) {
-    data.reset();  // first, so that both are never there
-    data = allocate_aligned(needed_bytes);
-    bytes = data != nullptr ? needed_bytes : 0;
-    return data != nullptr;
-  }
-};
-
 // The instructions of a method, and what runs each of them.
 struct Instructions {
   std::span<const Op* const> ops;
@@ -138,6 +125,19 @@ Status run_watched(const Invocation& invocation, const Instructions& instruction
 }  // namespace
 
 struct Executor::State {
+  // A block of a session's working memory.
+  struct Memory {
+    AlignedMemory data;
+    size_t bytes = 0;
+
+    bool allocate(size_t needed_bytes) {
+      data.reset();  // first, so that both are never there
+      data = allocate_aligned(needed_bytes);
+      bytes = data != nullptr ? needed_bytes : 0;
+      return data != nullptr;
+    }
+  };
+
   std::shared_ptr<const Bound> bound;
   ExecutorOptions options;
   ThreadPool* threads = nullptr;

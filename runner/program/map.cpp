@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file is read in place, little-endian");
 
-struct Header {
+struct ProgramHeader {
   char magic[8];
   uint32_t version;
   uint32_t header_bytes;
@@ -21,25 +21,25 @@ struct Header {
   uint32_t program_crc32;
   uint8_t reserved[28];
 };
-static_assert(sizeof(Header) == kHeaderBytes);
+static_assert(sizeof(ProgramHeader) == kHeaderBytes);
 
-constexpr char kMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
-constexpr uint32_t kVersion = 5;
+constexpr char kProgramMagic[8] = {'M', 'O', 'T', 'E', '\r', '\n', '\x1a', '\n'};
+constexpr uint32_t kProgramVersion = 5;
 constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
 
-Result<Header> read_header(const std::string& name, std::span<const std::byte> bytes) {
-  MOTE_REQUIRE(bytes.size() >= sizeof(Header), Code::kInvalidProgram,
+Result<ProgramHeader> read_header(const std::string& name, std::span<const std::byte> bytes) {
+  MOTE_REQUIRE(bytes.size() >= sizeof(ProgramHeader), Code::kInvalidProgram,
                "%s: the file has %zu bytes: a .mote file starts with a header of 64", name.c_str(), bytes.size());
-  MOTE_REQUIRE(std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) == 0, Code::kInvalidProgram,
+  MOTE_REQUIRE(std::memcmp(bytes.data(), kProgramMagic, sizeof(kProgramMagic)) == 0, Code::kInvalidProgram,
                "%s: not a .mote file: %s", name.c_str(), what_else(bytes).c_str());
-  Header header;
+  ProgramHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  MOTE_REQUIRE(header.version == kVersion, Code::kUnsupportedVersion,
+  MOTE_REQUIRE(header.version == kProgramVersion, Code::kUnsupportedVersion,
                "%s: version = %u: this runner reads version %u; export the model again or use another runner",
-               name.c_str(), header.version, kVersion);
-  MOTE_REQUIRE(header.header_bytes == sizeof(Header), Code::kInvalidProgram, "%s: header_bytes = %u: must be 64",
+               name.c_str(), header.version, kProgramVersion);
+  MOTE_REQUIRE(header.header_bytes == sizeof(ProgramHeader), Code::kInvalidProgram, "%s: header_bytes = %u: must be 64",
                name.c_str(), header.header_bytes);
-  const Size end = Size(sizeof(Header)) + header.program_bytes;
+  const Size end = Size(sizeof(ProgramHeader)) + header.program_bytes;
   MOTE_REQUIRE(header.program_bytes > 0 && Size(header.program_bytes).at_most(kMaxProgramBytes) &&
                    end.at_most(header.file_bytes),
                Code::kInvalidProgram, "%s: program_bytes = %llu: must be 1..%lld and end inside the file", name.c_str(),
@@ -53,7 +53,7 @@ Result<Header> read_header(const std::string& name, std::span<const std::byte> b
 }  // namespace
 
 Result<FileSizes> file_sizes(const std::string& name, std::span<const std::byte> beginning) {
-  MOTE_ASSIGN(const Header header, read_header(name, beginning));
+  MOTE_ASSIGN(const ProgramHeader header, read_header(name, beginning));
   return FileSizes{header.program_bytes, header.file_bytes};
 }
 
@@ -61,7 +61,7 @@ Result<FileSizes> file_sizes(const std::string& name, std::span<const std::byte>
 Status Mapped::read_program() {
   const std::string& name = file_.name();
   const std::span<const std::byte> bytes = file_.bytes();
-  MOTE_ASSIGN(const Header header, read_header(name, bytes));
+  MOTE_ASSIGN(const ProgramHeader header, read_header(name, bytes));
   MOTE_REQUIRE(header.file_bytes == bytes.size(), Code::kInvalidProgram,
                "%s: file_bytes = %llu: the file has %zu bytes, so it was truncated or appended to", name.c_str(),
                static_cast<unsigned long long>(header.file_bytes), bytes.size());
@@ -69,7 +69,7 @@ Status Mapped::read_program() {
   program_ = allocate_aligned(program_bytes_);
   MOTE_REQUIRE(program_ != nullptr, Code::kOutOfMemory, "%s: no memory for the program (%zu bytes)", name.c_str(),
                program_bytes_);
-  std::memcpy(program_.get(), bytes.data() + sizeof(Header), program_bytes_);
+  std::memcpy(program_.get(), bytes.data() + sizeof(ProgramHeader), program_bytes_);
   const uint32_t checksum = crc32(program_bytes());
   MOTE_REQUIRE(checksum == header.program_crc32, Code::kInvalidProgram,
                "%s: program_crc32 = %08x: the program has checksum %08x, so the file is damaged", name.c_str(),

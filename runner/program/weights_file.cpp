@@ -9,7 +9,7 @@
 namespace mote {
 namespace {
 
-struct Header {
+struct WeightsHeader {
   char magic[8];
   uint32_t version;
   uint32_t header_bytes;
@@ -18,10 +18,10 @@ struct Header {
   uint32_t weights_crc32;
   uint8_t reserved[28];
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(WeightsHeader) == 64);
 
-constexpr char kMagic[8] = {'M', 'O', 'T', 'W', '\r', '\n', '\x1a', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr char kWeightsMagic[8] = {'M', 'O', 'T', 'W', '\r', '\n', '\x1a', '\n'};
+constexpr uint32_t kWeightsVersion = 1;
 constexpr uint64_t kWeightsOffset = 65536;
 constexpr std::string_view kEnding = ".motew";
 
@@ -36,15 +36,15 @@ Status check_name(const Path& path, const flatbuffers::String& name) {
 
 Status check_header(const SourceBytes& file, const Mapped& program, const fb::Segment& segment) {
   const Path path{nullptr, file.name().c_str(), -1};
-  Header header{};
+  WeightsHeader header{};
   if (file.bytes().size() < sizeof header)
     return invalid(path, "the file has %zu bytes: a .motew file starts with a header of 64", file.bytes().size());
   std::memcpy(&header, file.bytes().data(), sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+  if (std::memcmp(header.magic, kWeightsMagic, sizeof kWeightsMagic) != 0)
     return invalid(path, "is no .motew file: `mote export --weights-file` makes one beside a .mote file");
-  MOTE_REQUIRE(header.version == kVersion, Code::kUnsupportedVersion,
+  MOTE_REQUIRE(header.version == kWeightsVersion, Code::kUnsupportedVersion,
                "%s: version = %u: this runner reads version %u; export the model again or use another runner",
-               file.name().c_str(), header.version, kVersion);
+               file.name().c_str(), header.version, kWeightsVersion);
   if (header.header_bytes != sizeof header) return invalid(path, "header_bytes = %u: must be 64", header.header_bytes);
   if (header.file_bytes != file.bytes().size())
     return invalid(path, "file_bytes = %llu: the file has %zu bytes, so it was truncated or appended to",

@@ -15,17 +15,8 @@
 #include "runner/session/adapters/adapter.h"
 
 namespace mote {
-namespace {
 
-constexpr char kMagic[8] = {'M', 'O', 'T', 'A', '\r', '\n', '\x1a', '\n'};
-constexpr uint32_t kVersion = 1;
-constexpr int64_t kAlignment = 64;
-constexpr int64_t kMaxDescriptionBytes = int64_t{64} << 20;
-constexpr int64_t kMaxFileBytes = int64_t{1} << 40;
-constexpr int64_t kMaxAdapterRank = 1 << 16;
-constexpr uint32_t kMaxParts = 1 << 18;
-
-struct Header {
+struct AdapterHeader {
   char magic[8];
   uint32_t version;
   uint32_t header_bytes;
@@ -34,7 +25,17 @@ struct Header {
   uint32_t description_crc32;
   uint8_t reserved[28];
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(AdapterHeader) == 64);
+
+namespace {
+
+constexpr char kAdapterMagic[8] = {'M', 'O', 'T', 'A', '\r', '\n', '\x1a', '\n'};
+constexpr uint32_t kAdapterVersion = 1;
+constexpr int64_t kDataAlignment = 64;
+constexpr int64_t kMaxAdapterDescriptionBytes = int64_t{64} << 20;
+constexpr int64_t kMaxFileBytes = int64_t{1} << 40;
+constexpr int64_t kMaxAdapterRank = 1 << 16;
+constexpr uint32_t kMaxParts = 1 << 18;
 
 // What reads a weight of the model.
 struct WeightUse {
@@ -118,7 +119,7 @@ class AdapterReader {
     MOTE_ASSIGN(const OpenedFile opened, open_regular_file(path_));
     MOTE_RETURN_IF_ERROR(check_size(opened.info.bytes));
     const FilePart file{path_, opened.descriptor.get()};
-    Header start{};
+    AdapterHeader start{};
     MOTE_RETURN_IF_ERROR(read_exactly(file, 0, std::as_writable_bytes(std::span(&start, 1))));
     MOTE_RETURN_IF_ERROR(check_magic(start));
     MOTE_RETURN_IF_ERROR(allocate(static_cast<size_t>(opened.info.bytes)));
@@ -134,7 +135,7 @@ class AdapterReader {
 
  private:
   Status check_size(int64_t bytes) const {
-    if (bytes < static_cast<int64_t>(sizeof(Header)))
+    if (bytes < static_cast<int64_t>(sizeof(AdapterHeader)))
       return invalid(file_, "the file has %lld bytes: a .mote-adapter file starts with a header of 64",
                      static_cast<long long>(bytes));
     if (bytes > kMaxFileBytes)
@@ -142,8 +143,8 @@ class AdapterReader {
     return {};
   }
 
-  Status check_magic(const Header& header) const {
-    if (std::memcmp(header.magic, kMagic, sizeof kMagic) == 0) return {};
+  Status check_magic(const AdapterHeader& header) const {
+    if (std::memcmp(header.magic, kAdapterMagic, sizeof kAdapterMagic) == 0) return {};
     return invalid(file_, "is no .mote-adapter file: `mote adapter` makes one of a PEFT folder");
   }
 
@@ -168,27 +169,27 @@ class AdapterReader {
   Status read_header() {
     std::memcpy(&header_, bytes().data(), sizeof header_);
     MOTE_RETURN_IF_ERROR(check_magic(header_));
-    MOTE_REQUIRE(header_.version == kVersion, Code::kUnsupportedVersion,
+    MOTE_REQUIRE(header_.version == kAdapterVersion, Code::kUnsupportedVersion,
                  "%s: version = %u: this runner reads version %u; make the adapter again or use another runner",
-                 path_.c_str(), header_.version, kVersion);
-    if (header_.header_bytes != sizeof(Header))
+                 path_.c_str(), header_.version, kAdapterVersion);
+    if (header_.header_bytes != sizeof(AdapterHeader))
       return invalid(file_, "header_bytes = %u: must be 64", header_.header_bytes);
     if (header_.file_bytes != bytes_)
       return invalid(file_, "file_bytes = %llu: the file has %zu bytes, so it was truncated or appended to",
                      static_cast<unsigned long long>(header_.file_bytes), bytes_);
-    const Size end = Size(sizeof(Header)) + header_.description_bytes;
-    if (header_.description_bytes < 16 || !Size(header_.description_bytes).at_most(kMaxDescriptionBytes) ||
+    const Size end = Size(sizeof(AdapterHeader)) + header_.description_bytes;
+    if (header_.description_bytes < 16 || !Size(header_.description_bytes).at_most(kMaxAdapterDescriptionBytes) ||
         !end.at_most(bytes_))
       return invalid(file_, "description_bytes = %llu: must be 16..%lld and end inside the file",
                      static_cast<unsigned long long>(header_.description_bytes),
-                     static_cast<long long>(kMaxDescriptionBytes));
+                     static_cast<long long>(kMaxAdapterDescriptionBytes));
     if (std::ranges::any_of(header_.reserved, [](uint8_t byte) { return byte != 0; }))
       return invalid(file_, "header.reserved: must be zero");
     return {};
   }
 
   Status read_description() {
-    const auto description = bytes().subspan(sizeof(Header), static_cast<size_t>(header_.description_bytes));
+    const auto description = bytes().subspan(sizeof(AdapterHeader), static_cast<size_t>(header_.description_bytes));
     if (const uint32_t checksum = crc32(description); checksum != header_.description_crc32)
       return invalid(file_, "description_crc32 = %08x: it has checksum %08x, so the file is damaged",
                      header_.description_crc32, checksum);
@@ -216,7 +217,7 @@ class AdapterReader {
   }
 
   Status find_data() {
-    const Size start = (Size(sizeof(Header)) + header_.description_bytes).align_up(kAlignment);
+    const Size start = (Size(sizeof(AdapterHeader)) + header_.description_bytes).align_up(kDataAlignment);
     if (!(start + description_->data_bytes() == Size(bytes_)))
       return invalid(file_, "data_bytes = %llu: the file has %lld behind the description",
                      static_cast<unsigned long long>(description_->data_bytes()),
@@ -300,7 +301,7 @@ class AdapterReader {
   }
 
   Result<const std::byte*> find(const Path& path, const char* name, Size offset, Size length) const {
-    if (!offset.is_multiple_of(kAlignment) || !(offset + length).at_most(data_.size()))
+    if (!offset.is_multiple_of(kDataAlignment) || !(offset + length).at_most(data_.size()))
       return invalid(Path{&path, name, -1}, "= %lld: must be a multiple of 64, with its %lld bytes in the data's %zu",
                      static_cast<long long>(offset.value()), static_cast<long long>(length.value()), data_.size());
     return data_.data() + offset.value();
@@ -311,7 +312,7 @@ class AdapterReader {
   const Path file_;
   std::unique_ptr<Adapter> adapter_;
   size_t bytes_ = 0;
-  Header header_{};
+  AdapterHeader header_{};
   const fb::Adapter* description_ = nullptr;
   std::span<const std::byte> data_;
 };

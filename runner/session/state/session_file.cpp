@@ -13,12 +13,12 @@
 namespace mote {
 namespace {
 
-constexpr char kMagic[8] = {'M', 'O', 'T', 'E', 'S', 'E', 'S', 'S'};
-constexpr uint32_t kVersion = 2;
-constexpr uint64_t kMaxDescriptionBytes = uint64_t{1} << 30;
-constexpr uint64_t kMaxDelegateBytes = kMaxDescriptionBytes / 2;
+constexpr char kSessionMagic[8] = {'M', 'O', 'T', 'E', 'S', 'E', 'S', 'S'};
+constexpr uint32_t kSessionVersion = 2;
+constexpr uint64_t kMaxSessionDescriptionBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxDelegateBytes = kMaxSessionDescriptionBytes / 2;
 
-struct Header {
+struct SessionHeader {
   char magic[8];
   uint32_t version;
   uint32_t description_crc32;
@@ -27,7 +27,7 @@ struct Header {
   uint32_t payload_crc32;
   uint32_t reserved;
 };
-static_assert(sizeof(Header) == 40);
+static_assert(sizeof(SessionHeader) == 40);
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -151,14 +151,14 @@ class Reader {
   Status read_header() {
     if (file_bytes_ < sizeof header_) return invalid("is no saved session: it has less bytes than the header");
     MOTE_RETURN_IF_ERROR(take(&header_, sizeof header_));
-    if (std::memcmp(header_.magic, kMagic, sizeof kMagic) != 0)
+    if (std::memcmp(header_.magic, kSessionMagic, sizeof kSessionMagic) != 0)
       return invalid("is no saved session: it starts with other bytes");
-    MOTE_REQUIRE(header_.version == kVersion, Code::kUnsupportedVersion, "%s: version = %u: this runner reads %u",
-                 path_.c_str(), header_.version, kVersion);
-    if (header_.description_bytes > std::min(kMaxDescriptionBytes, file_bytes_ - sizeof header_)) {
+    MOTE_REQUIRE(header_.version == kSessionVersion, Code::kUnsupportedVersion,
+                 "%s: version = %u: this runner reads %u", path_.c_str(), header_.version, kSessionVersion);
+    if (header_.description_bytes > std::min(kMaxSessionDescriptionBytes, file_bytes_ - sizeof header_)) {
       return invalid(format(
           "description_bytes = %llu: must be at most %llu", static_cast<unsigned long long>(header_.description_bytes),
-          static_cast<unsigned long long>(std::min(kMaxDescriptionBytes, file_bytes_ - sizeof header_))));
+          static_cast<unsigned long long>(std::min(kMaxSessionDescriptionBytes, file_bytes_ - sizeof header_))));
     }
     const uint64_t left = file_bytes_ - sizeof header_ - header_.description_bytes;
     if (header_.payload_bytes != left) {
@@ -313,7 +313,7 @@ class Reader {
   const int64_t context_length_;
   std::unique_ptr<std::FILE, Close> file_;
   uint64_t file_bytes_ = 0;
-  Header header_{};
+  SessionHeader header_{};
   std::vector<uint8_t> description_;
   const fb::SavedSession* session_ = nullptr;
 };
@@ -327,9 +327,9 @@ Status write_session_file(const std::string& path, const Model& model, const Ses
   describe(builder, model, snapshot, states, delegates);
   const std::span<const std::byte> description =
       std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-  Header header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.version = kVersion;
+  SessionHeader header{};
+  std::memcpy(header.magic, kSessionMagic, sizeof kSessionMagic);
+  header.version = kSessionVersion;
   header.description_crc32 = crc32(description);
   header.description_bytes = description.size();
   MOTE_ASSIGN(AtomicFile file, AtomicFile::create(path, AtomicFile::Access::kOwner));
