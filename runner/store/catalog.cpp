@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostTextBytes = int64_t{1} << 20;
-constexpr size_t kMaxDepth = 8;
 
 struct TextField {
   const char* name;
@@ -32,16 +31,11 @@ constexpr std::array kTextFields = {
     TextField{"license", &Manifest::license}, TextField{"pulled_at", &Manifest::pulled_at},
 };
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::string user_folder() {
 #if defined(_WIN32)
-  return variable("USERPROFILE");
+  return environment_variable("USERPROFILE");
 #else
-  return variable("HOME");
+  return environment_variable("HOME");
 #endif
 }
 
@@ -83,7 +77,7 @@ std::optional<Name> name_of(const fs::path& models, const fs::path& path, std::s
 }
 
 int64_t total_of_part(const std::string& path) {
-  const std::optional<JsonTree> tree = parse_json_tree(read_text(path + std::string(kManifest)), kMaxDepth);
+  const std::optional<JsonTree> tree = parse_json_tree(read_text(path + std::string(kManifest)), kMaxManifestDepth);
   const JsonTree* bytes = tree ? tree->find("bytes") : nullptr;
   return bytes != nullptr && bytes->kind == JsonTree::Kind::kInteger ? static_cast<int64_t>(bytes->number) : 0;
 }
@@ -99,6 +93,11 @@ std::vector<std::string> files_of(std::span<const Entry> entries) {
 
 }  // namespace
 
+std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string Manifest::json() const {
   nlohmann::ordered_json fields;
   for (const TextField& each : kTextFields) {
@@ -111,14 +110,14 @@ std::string Manifest::json() const {
 
 std::string default_root() {
   const std::string home = user_folder();
-  if (std::string given = variable("MOTE_HOME"); !given.empty()) {
+  if (std::string given = environment_variable("MOTE_HOME"); !given.empty()) {
     const bool is_below_home = given[0] == '~' && (given.size() == 1 || given[1] == '/');
     return is_below_home ? home + given.substr(1) : given;
   }
 #if defined(__APPLE__)
   return home.empty() ? "" : home + "/Library/Caches/mote";
 #else
-  if (const std::string caches = variable("XDG_CACHE_HOME"); !caches.empty()) return caches + "/mote";
+  if (const std::string caches = environment_variable("XDG_CACHE_HOME"); !caches.empty()) return caches + "/mote";
   return home.empty() ? "" : home + "/.cache/mote";
 #endif
 }
@@ -138,7 +137,7 @@ std::string read_text(const std::string& path) {
 }
 
 std::optional<Manifest> read_manifest(const std::string& path) {
-  const std::optional<JsonTree> tree = parse_json_tree(read_text(path + std::string(kManifest)), kMaxDepth);
+  const std::optional<JsonTree> tree = parse_json_tree(read_text(path + std::string(kManifest)), kMaxManifestDepth);
   if (!tree || tree->kind != JsonTree::Kind::kObject) return std::nullopt;
   Manifest manifest;
   for (const TextField& each : kTextFields) {

@@ -89,5 +89,8 @@ std::string read_text(const std::string& path);
 
 inline constexpr std::string_view kPart = ".part";
 inline constexpr std::string_view kManifest = ".json";
+inline constexpr size_t kMaxManifestDepth = 8;
+// "" where there is none.
+std::string environment_variable(const char* name);
 
 }  // namespace mote::store

@@ -16,14 +16,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLockWaitMs = 200;
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // As huggingface_hub reads it.
 bool is_offline() {
-  std::string value = variable("HF_HUB_OFFLINE");
+  std::string value = environment_variable("HF_HUB_OFFLINE");
   std::ranges::transform(value, value.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
@@ -56,9 +51,9 @@ Result<std::unique_ptr<Download>> Download::begin(const Store& store, std::strin
                "'%s': must be org/name, org/name:file or org/name@revision of the hub, or an URL of a file",
                shown.c_str());
   DownloadOptions given = options;
-  if (given.endpoint.empty()) given.endpoint = variable("HF_ENDPOINT");
+  if (given.endpoint.empty()) given.endpoint = environment_variable("HF_ENDPOINT");
   if (given.endpoint.empty()) given.endpoint = "https://huggingface.co";
-  if (given.token.empty() && !is_url) given.token = variable("HF_TOKEN");
+  if (given.token.empty() && !is_url) given.token = environment_variable("HF_TOKEN");
   while (given.endpoint.ends_with('/')) given.endpoint.pop_back();
   MOTE_REQUIRE(parse_url(given.endpoint).has_value(), Code::kInvalidArgument,
                "endpoint = '%s': must be an URL such as https://huggingface.co", given.endpoint.c_str());

@@ -7,8 +7,6 @@
 namespace mote::store {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool same_letters(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
 }
@@ -37,6 +35,11 @@ std::optional<Url> parse_url(std::string_view text) {
   if (!url.path.starts_with('/')) url.path.insert(0, "/");
   url.path.resize(std::min(url.path.find('#'), url.path.size()));
   return url;
+}
+
+std::string origin_of(std::string_view url) {
+  const std::optional<Url> parsed = parse_url(url);
+  return parsed ? parsed->origin() : "";
 }
 
 std::optional<std::string> follow(std::string_view from, std::string_view location) {

@@ -18,6 +18,8 @@ struct Url {
 
 // Nothing: it is no URL of HTTP, or has characters that none has.
 std::optional<Url> parse_url(std::string_view text);
+// "" of what is no URL.
+std::string origin_of(std::string_view url);
 // Where a Location of an answer leads. Nothing: nowhere, or from HTTPS to HTTP.
 std::optional<std::string> follow(std::string_view from, std::string_view location);
 
@@ -42,6 +44,8 @@ struct ContentRange {
 };
 // Of "bytes 0-99/1000"; nothing: it is none, or no such range can be.
 std::optional<ContentRange> parse_content_range(std::string_view text);
+
+inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // "4.7 MB"
 std::string human_bytes(int64_t count);

@@ -8,7 +8,7 @@
 namespace mote::store {
 namespace {
 
-constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxListingDepth = 64;
 constexpr double kMostBytes = 1e15;
 
 // Reads members of an object; of what is none nothing.
@@ -48,7 +48,7 @@ HubFile file_of(const JsonTree& sibling) {
 }  // namespace
 
 Result<Listing> parse_listing(std::string_view json, const std::string& repo) {
-  const std::optional<JsonTree> tree = parse_json_tree(json, kMaxDepth);
+  const std::optional<JsonTree> tree = parse_json_tree(json, kMaxListingDepth);
   const Members members(tree ? &*tree : nullptr);
   const JsonTree* siblings = members.find("siblings");
   MOTE_REQUIRE(siblings != nullptr && siblings->kind == JsonTree::Kind::kArray, Code::kFileUnreadable,
@@ -65,7 +65,7 @@ Result<Listing> parse_listing(std::string_view json, const std::string& repo) {
 }
 
 std::vector<std::string> parse_search(std::string_view json) {
-  const std::optional<JsonTree> tree = parse_json_tree(json, kMaxDepth);
+  const std::optional<JsonTree> tree = parse_json_tree(json, kMaxListingDepth);
   std::vector<std::string> names;
   if (!tree || tree->kind != JsonTree::Kind::kArray) return names;
   for (const JsonTree& found : tree->children) {

@@ -11,11 +11,6 @@ namespace {
 
 constexpr size_t kMostBodyBytes = size_t{64} << 20;
 
-std::string origin_of(const std::string& endpoint) {
-  const std::optional<Url> url = parse_url(endpoint);
-  return url ? url->origin() : "";
-}
-
 }  // namespace
 
 Lookup::Lookup(const std::string& endpoint, const std::string& token, Name name)

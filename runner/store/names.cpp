@@ -15,8 +15,6 @@ constexpr std::string_view kMote = ".mote";
 
 bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 bool is_word(char c) { return is_letter_or_digit(c) || c == '_'; }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 // Whether `text` begins with a word's character, or one of `first`, and goes on with those or `rest`.
 bool matches(std::string_view text, std::string_view first, std::string_view rest) {
   if (text.empty() || !(is_word(text[0]) || first.find(text[0]) != text.npos)) return false;

@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 constexpr int64_t kHashBytes = int64_t{32} << 20;
 constexpr size_t kReadBytes = size_t{1} << 20;
-constexpr size_t kMaxDepth = 8;
 
 std::string text_of(const JsonTree& tree, std::string_view name) {
   const JsonTree* value = tree.find(name);
@@ -38,7 +37,7 @@ Part::Part(Wanted wanted, std::string etag, int64_t first_total, GrowingFile fil
 Result<Part> Part::open(const Wanted& wanted) {
   Wanted known = wanted;
   const std::string path = wanted.path + std::string(kPart);
-  const std::optional<JsonTree> info = parse_json_tree(read_text(path + std::string(kManifest)), kMaxDepth);
+  const std::optional<JsonTree> info = parse_json_tree(read_text(path + std::string(kManifest)), kMaxManifestDepth);
   std::string etag;
   int64_t bytes = -1;
   if (info && info->kind == JsonTree::Kind::kObject) {

@@ -13,7 +13,7 @@
 namespace mote::store {
 namespace {
 
-constexpr size_t kReadBytes = size_t{1} << 20;
+constexpr size_t kHashedAtOnce = size_t{1} << 20;
 
 std::string now_text() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -29,7 +29,7 @@ std::string now_text() {
 
 Result<std::string> hash_of(const std::string& path, int descriptor) {
   Sha256 digest;
-  std::vector<std::byte> piece(kReadBytes);
+  std::vector<std::byte> piece(kHashedAtOnce);
   while (true) {
     const ReadBytes read = read_some(descriptor, piece);
     MOTE_REQUIRE(read.error.empty(), Code::kFileUnreadable, "%s: cannot be read: %s", path.c_str(), read.error.c_str());

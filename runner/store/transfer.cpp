@@ -16,11 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxRestarts = 5;
 
-std::string origin_of(const std::string& url) {
-  const std::optional<Url> parsed = parse_url(url);
-  return parsed ? parsed->origin() : "";
-}
-
 std::string start_of(const std::string& hash) { return hash.substr(0, 12) + "..."; }
 
 }  // namespace
