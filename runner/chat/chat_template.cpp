@@ -18,7 +18,6 @@ using jinja::Arena;
 using jinja::Dict;
 using jinja::fail;
 using jinja::Interpreter;
-using jinja::Kind;
 using jinja::List;
 using jinja::Text;
 using jinja::Value;
@@ -52,7 +51,7 @@ class Rendering {
 
   void prepare(Interpreter& interpreter) {
     Value messages = read(interpreter, "messages", input_.messages, true);
-    if (!messages.is(Kind::kList)) fail("messages: must be a JSON list of objects");
+    if (!messages.is(jinja::Kind::kList)) fail("messages: must be a JSON list of objects");
     for (size_t i = 0; i < messages.list->size; ++i)
       messages.list->items[i] = prepare_message(interpreter, messages.list->items[i]);
     if (!input_.continue_field.empty()) add_continue_tag(interpreter, *messages.list);
@@ -64,7 +63,7 @@ class Rendering {
     set_text(interpreter, "eos_token", input_.special_tokens.eos_token);
     const Value variables = read(interpreter, "variables", input_.variables, false);
     if (variables.is_none()) return;
-    if (!variables.is(Kind::kDict)) fail("variables: must be a JSON object");
+    if (!variables.is(jinja::Kind::kDict)) fail("variables: must be a JSON object");
     for (const Dict::Entry& entry : *variables.dict) interpreter.set_variable(entry.key.string(), entry.value);
   }
 
@@ -88,7 +87,7 @@ class Rendering {
 
  private:
   static Value prepare_message(Interpreter& interpreter, const Value& message) {
-    if (!message.is(Kind::kDict)) {
+    if (!message.is(jinja::Kind::kDict)) {
       fail("Chat messages should be dicts, dataclasses or pydantic models, but got " +
            repr_string(interpreter, message) + ".");
     }
@@ -138,7 +137,7 @@ class Rendering {
     if (!is_read) {
       fail("continue_final_message is set to \"" + field + "\" but this is not an accepted field in the chat_template");
     }
-    if (content.is(Kind::kList)) return tag_last_block(interpreter, *content.list);
+    if (content.is(jinja::Kind::kList)) return tag_last_block(interpreter, *content.list);
     for (const std::string& name : fields) {
       const Value* value = last.find(name);
       last.set(interpreter.arena(), Value::of(copy_text(interpreter.arena(), name)), tagged(interpreter, *value));
@@ -149,7 +148,7 @@ class Rendering {
   void tag_last_block(Interpreter& interpreter, const List& blocks) {
     for (size_t i = blocks.size; i > 0; --i) {
       const Value& block = blocks.items[i - 1];
-      if (!block.is(Kind::kDict)) continue;
+      if (!block.is(jinja::Kind::kDict)) continue;
       const Value* text = block.dict->find("text");
       if (text == nullptr) continue;
       const Value tagged_text = tagged(interpreter, *text);

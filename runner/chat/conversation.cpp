@@ -7,10 +7,8 @@ namespace {
 
 using Kind = JsonTree::Kind;
 
-constexpr size_t kMaxDepth = 64;  // as templates read
-
 Result<JsonTree> read_message(std::string_view json) {
-  auto message = parse_json_tree(json, kMaxDepth);
+  auto message = parse_json_tree(json, kMaxMessageDepth);
   MOTE_REQUIRE(message.has_value() && message->kind == Kind::kObject, Code::kInvalidArgument,
                "message = %s: must be a JSON object with a role and a content", beginning(json).c_str());
   return *std::move(message);
@@ -33,7 +31,7 @@ bool waits_for_results(std::span<const JsonTree> messages) {
 
 Status Conversation::set(ChatField field, std::string_view text) {
   if (field == ChatField::kMessages) {
-    auto list = parse_json_tree(text.empty() ? "[]" : text, kMaxDepth);
+    auto list = parse_json_tree(text.empty() ? "[]" : text, kMaxMessageDepth);
     MOTE_REQUIRE(list.has_value() && list->kind == Kind::kArray, Code::kInvalidArgument,
                  "messages: must be a JSON list of objects");
     messages_ = std::move(list->children);

@@ -9,7 +9,6 @@ namespace {
 
 using Kind = JsonTree::Kind;
 
-constexpr size_t kMaxDepth = 64;
 constexpr size_t kShownBytes = 60;
 
 std::string shown(const JsonTree* value) { return beginning(value == nullptr ? "null" : value->dump()); }
@@ -98,7 +97,7 @@ class Preparation {
     if (is_null(given) || (given->kind == Kind::kString && given->text.empty())) {
       arguments = JsonTree{Kind::kObject, 0.0, {}, {}, {}};
     } else {
-      arguments = given->kind == Kind::kString ? parse_json_tree(given->text, kMaxDepth) : *given;
+      arguments = given->kind == Kind::kString ? parse_json_tree(given->text, kMaxMessageDepth) : *given;
     }
     MOTE_REQUIRE(arguments.has_value() && arguments->kind == Kind::kObject, Code::kInvalidArgument,
                  "%s = %s: must be the JSON of an object", path.c_str(), shown(given).c_str());

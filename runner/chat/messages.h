@@ -11,6 +11,8 @@
 
 namespace mote {
 
+inline constexpr size_t kMaxMessageDepth = 64;  // as templates read
+
 // The messages as a JSON list, in the form that a template of these habits takes: parts of text joined where it knows
 // no parts, the arguments of calls as objects also where they are the text of one, null as the content of a reply as
 // "", the name of a result's tool from its call, and the role developer as system where it knows only that. Errors:

@@ -11,8 +11,6 @@ namespace {
 using constraints::Grammar;
 using Kind = JsonTree::Kind;
 
-constexpr size_t kMaxDepth = 64;
-
 Result<std::shared_ptr<const Grammar>> grammar_of(const Model& model, const std::string& field,
                                                   const std::string& schema,
                                                   const std::function<bool()>& is_cancelled) {
@@ -25,7 +23,7 @@ Result<std::shared_ptr<const Grammar>> grammar_of(const Model& model, const std:
 Result<std::vector<JsonTree>> functions_of(std::string_view tools) {
   std::vector<JsonTree> functions;
   if (tools.empty()) return functions;
-  const auto list = parse_json_tree(tools, kMaxDepth);
+  const auto list = parse_json_tree(tools, kMaxMessageDepth);
   MOTE_REQUIRE(list.has_value() && list->kind == Kind::kArray, Code::kInvalidArgument,
                "tools: must be a JSON list of objects");
   for (size_t i = 0; i < list->children.size(); ++i) {
@@ -67,7 +65,7 @@ struct WantedSchema {
 
 Result<WantedSchema> wanted_schema(std::string_view response_format) {
   if (response_format.empty()) return WantedSchema{};
-  const auto wanted = parse_json_tree(response_format, kMaxDepth);
+  const auto wanted = parse_json_tree(response_format, kMaxMessageDepth);
   MOTE_REQUIRE(wanted.has_value() && wanted->kind == Kind::kObject, Code::kInvalidArgument,
                "response_format: must be a JSON object with a \"type\"");
   const std::string_view type = text_of(wanted->find("type"));
@@ -86,7 +84,7 @@ Result<WantedSchema> wanted_schema(std::string_view response_format) {
 
 Result<ToolChoiceAndName> read_tool_choice(std::string_view text) {
   if (text.empty()) return ToolChoiceAndName{};
-  const auto tree = parse_json_tree(text, kMaxDepth);
+  const auto tree = parse_json_tree(text, kMaxMessageDepth);
   const std::string_view word = tree.has_value() ? text_of(&*tree) : text;
   if (word == "auto") return ToolChoiceAndName{};
   if (word == "none") return ToolChoiceAndName{ToolChoice::kNone, ""};

@@ -15,8 +15,8 @@
 namespace mote {
 namespace {
 
-constexpr size_t kMaxDepth = 100;  // of a schema among the values
-constexpr size_t kMostShown = 60;  // bytes of a name in a message
+constexpr size_t kMaxOptionsDepth = 100;  // of a schema among the values
+constexpr size_t kMostNameShown = 60;     // bytes of a name in a message
 constexpr const char* kDrySequenceBreakers[] = {"\n", ":", "\"", "*"};
 
 bool has(int32_t scopes, OptionScope scope) { return (scopes & static_cast<int32_t>(scope)) != 0; }
@@ -60,7 +60,7 @@ Result<const Option*> OptionSet::find(std::string_view name) const {
   for (const Option& each : all_options()) {
     if (has(scopes_, each.scope)) names.emplace_back(each.name);
   }
-  std::string_view shown = name.substr(0, kMostShown);
+  std::string_view shown = name.substr(0, kMostNameShown);
   shown.remove_suffix(incomplete_utf8_suffix(shown));
   std::string text = "there is no option '" + std::string(shown) + "'";
   if (const std::string_view answer = answer_for(name); !answer.empty()) {
@@ -91,9 +91,9 @@ Status OptionSet::unset(std::string_view name) {
 }
 
 Status OptionSet::set_json(std::string_view json) {
-  auto parsed = parse_json_tree(json, kMaxDepth);
+  auto parsed = parse_json_tree(json, kMaxOptionsDepth);
   MOTE_REQUIRE(parsed.has_value() && parsed->kind == JsonTree::Kind::kObject, Code::kInvalidArgument,
-               "the options must be a JSON object that nests at most %zu deep", kMaxDepth);
+               "the options must be a JSON object that nests at most %zu deep", kMaxOptionsDepth);
   auto changed = given_;
   std::map<const Option*, std::string_view> seen;
   for (size_t i = 0; i < parsed->names.size(); ++i) {

@@ -185,7 +185,7 @@ JsonTree number_of_text(std::string_view text) {
   return {Kind::kInteger, number, (number < 0.0 ? "-" : "") + std::string(digits), {}, {}};
 }
 
-constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxValueDepth = 64;
 
 }  // namespace
 
@@ -267,7 +267,7 @@ Result<JsonTree> value_of_text(const Option& option, std::string_view text) {
     case OptionKind::kTokenIds:
     case OptionKind::kTokenIdLists:
     case OptionKind::kBiases:
-      if (auto parsed = parse_json_tree(text, kMaxDepth); parsed.has_value()) {
+      if (auto parsed = parse_json_tree(text, kMaxValueDepth); parsed.has_value()) {
         const bool is_list = parsed->kind == Kind::kArray || parsed->kind == Kind::kObject;
         if (is_list || parsed->kind == Kind::kString) value = *std::move(parsed);
       }

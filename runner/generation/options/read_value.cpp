@@ -13,12 +13,12 @@ namespace {
 
 using Kind = JsonTree::Kind;
 
-constexpr size_t kMostShown = 60;  // bytes of a value in a message
+constexpr size_t kMostValueShown = 60;  // bytes of a value in a message
 
 std::string shown(const JsonTree& value) {
   std::string text = value.dump();
-  if (text.size() <= kMostShown) return text;
-  text.resize(kMostShown - 3);
+  if (text.size() <= kMostValueShown) return text;
+  text.resize(kMostValueShown - 3);
   text.resize(text.size() - incomplete_utf8_suffix(text));
   return text + "...";
 }
