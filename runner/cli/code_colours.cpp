@@ -11,8 +11,6 @@ constexpr std::string_view kKeyword = "\x1b[35m";
 constexpr std::string_view kString = "\x1b[32m";
 constexpr std::string_view kNumber = "\x1b[33m";
 constexpr std::string_view kComment = "\x1b[2m";
-constexpr std::string_view kOff = "\x1b[0m";
-
 constexpr std::array<std::string_view, 94> kKeywords = {
     "abstract", "and",   "as",     "async",    "await",    "begin",   "bool",   "break",     "case",      "catch",
     "char",     "class", "const",  "continue", "def",      "default", "defer",  "del",       "do",        "done",
@@ -67,7 +65,7 @@ std::string CodeColours::feed(std::string_view text) {
 
 std::string CodeColours::finish() {
   flush_word();
-  if (quote_ != 0 || is_comment_) out_ += kOff;
+  if (quote_ != 0 || is_comment_) out_ += kStyleOff;
   quote_ = 0;
   is_comment_ = false;
   return std::exchange(out_, "");
@@ -77,9 +75,9 @@ void CodeColours::put(char c) {
   if (quote_ != 0 || is_comment_) {
     const bool ends_string = quote_ != 0 && c == quote_ && !is_escaped_;
     is_escaped_ = c == '\\' && !is_escaped_;
-    if (c == '\n') out_ += kOff;
+    if (c == '\n') out_ += kStyleOff;
     out_ += c;
-    if (ends_string) out_ += kOff;
+    if (ends_string) out_ += kStyleOff;
     if (ends_string || c == '\n') {
       quote_ = 0;
       is_comment_ = false;
@@ -117,7 +115,7 @@ void CodeColours::flush_word() {
   const bool is_keyword = std::ranges::find(kKeywords, word_) != kKeywords.end();
   if (is_number || is_keyword) out_ += is_number ? kNumber : kKeyword;
   out_ += word_;
-  if (is_number || is_keyword) out_ += kOff;
+  if (is_number || is_keyword) out_ += kStyleOff;
   word_.clear();
 }
 

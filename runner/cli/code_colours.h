@@ -6,6 +6,8 @@
 
 namespace mote::cli {
 
+inline constexpr std::string_view kStyleOff = "\x1b[0m";
+
 class CodeColours {
  public:
   // language: as a Markdown fence names it. Of one that is not known nothing is coloured.

@@ -13,7 +13,7 @@ constexpr size_t kMostOther = 44;
 
 using Lines = std::vector<std::string>;
 
-std::string trimmed(std::string text) {
+std::string without_last_spaces(std::string text) {
   const size_t last = text.find_last_not_of(' ');
   text.erase(last == std::string::npos ? 0 : last + 1);
   return text;
@@ -56,7 +56,7 @@ void add_lines(const std::vector<Lines>& cells, const std::vector<size_t>& width
       const std::string padding(widths[i] - std::min(widths[i], part.size()), ' ');
       text += i == 0 ? part + padding : std::string(kGap, ' ') + padding + part;
     }
-    to.push_back(trimmed(text));
+    to.push_back(without_last_spaces(text));
   }
 }
 
@@ -69,7 +69,7 @@ std::vector<std::string> wrapped(const std::string& text, size_t width) {
     size_t end = rest.rfind(' ', width - 1);
     if (end == std::string::npos || end < width / 2) end = rest.find_last_of(" ,.+", width - 1);
     const size_t length = end == std::string::npos || end < width / 3 ? width : end + 1;
-    lines.push_back(trimmed(rest.substr(0, length)));
+    lines.push_back(without_last_spaces(rest.substr(0, length)));
     rest.erase(0, length);
   }
   lines.push_back(rest);

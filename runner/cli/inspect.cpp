@@ -28,7 +28,6 @@ struct InspectFlags {
   bool kernels = false;
 };
 
-std::string integer(const Json& value) { return std::to_string(value.get<int64_t>()); }
 std::string size(const Json& value) { return bytes_text(value.get<uint64_t>()); }
 
 std::string joined(const std::vector<std::string>& names) {

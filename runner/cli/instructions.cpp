@@ -12,8 +12,6 @@ namespace {
 
 constexpr size_t kIndent = 8;
 
-std::string integer(const Json& value) { return std::to_string(value.get<int64_t>()); }
-
 std::string shape_text(const Json& sizes) {
   std::string shape;
   for (const Json& size : sizes)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -9,6 +10,7 @@ namespace mote::cli {
 
 using Json = nlohmann::ordered_json;
 
+inline std::string integer(const Json& value) { return std::to_string(value.get<int64_t>()); }
 // "4 mote.linear, aten.add": how many instructions there are of each op.
 std::string ops_text(const Json& ops);
 

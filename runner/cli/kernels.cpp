@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json describe() {
+Json describe_kernels() {
   return Json::parse(take_string([](char** text, mote_error* error) { return mote_describe_kernels(text, error); }));
 }
 
@@ -52,14 +52,14 @@ void print_choices(const Json& about) {
 
 void print_kernels(const std::string& file) {
   if (file.empty()) {
-    const Json about = describe();
+    const Json about = describe_kernels();
     print_all(about);
     std::printf("\nThis CPU offers %s. Give a file to see what is chosen for it.\n",
                 about["cpu_features"].get<std::string>().c_str());
     return;
   }
   const Model model = open_model(file);  // which asks every op for its kernels
-  print_choices(describe());
+  print_choices(describe_kernels());
 }
 
 }  // namespace mote::cli

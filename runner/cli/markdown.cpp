@@ -8,7 +8,6 @@
 namespace mote::cli {
 namespace {
 
-constexpr std::string_view kOff = "\x1b[0m";
 constexpr size_t kLeastWidth = 20;  // a terminal that is narrower wraps itself
 
 size_t run_of(std::string_view text, char c) { return std::min(text.find_first_not_of(c), text.size()); }
@@ -171,7 +170,7 @@ void MarkdownView::end_line() {
   const bool is_styled = is_bold_ || is_italic_ || code_ticks_ > 0 || is_heading_;
   is_bold_ = is_italic_ = is_heading_ = false;
   code_ticks_ = num_spaces_ = 0;
-  if (is_styled && has_colour_) out_ += kOff;
+  if (is_styled && has_colour_) out_ += kStyleOff;
 }
 
 void MarkdownView::put_inline(std::string_view character) {
@@ -241,7 +240,7 @@ void MarkdownView::end_ticks() {
 void MarkdownView::restyle() {
   if (!has_colour_ || line_ == Line::kFenceInfo) return;
   if (!is_heading_ && !is_bold_ && !is_italic_ && code_ticks_ == 0 && word_.empty() && column_ == 0) return;
-  word_ += kOff;
+  word_ += kStyleOff;
   if (is_heading_ || is_bold_) word_ += "\x1b[1m";
   if (is_italic_) word_ += "\x1b[3m";
   if (code_ticks_ > 0) word_ += "\x1b[36m";

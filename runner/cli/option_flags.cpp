@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::map<std::string, int32_t> kScopes = {{"generation", MOTE_SCOPE_GENERATION},
-                                                {"beam_search", MOTE_SCOPE_BEAM_SEARCH},
-                                                {"session", MOTE_SCOPE_SESSION},
-                                                {"model", MOTE_SCOPE_MODEL}};
+const std::map<std::string, int32_t> kScopeOfName = {{"generation", MOTE_SCOPE_GENERATION},
+                                                     {"beam_search", MOTE_SCOPE_BEAM_SEARCH},
+                                                     {"session", MOTE_SCOPE_SESSION},
+                                                     {"model", MOTE_SCOPE_MODEL}};
 
 // Other spellings of flags, as CLI11 takes them; behind '!' the opposite.
 const std::map<std::string, std::string> kOtherSpellings = {{"do_sample", "!--greedy"},
@@ -36,7 +36,7 @@ std::string dashed(std::string name) {
   return name;
 }
 
-std::string read_file(const std::string& flag, const std::string& path) {
+std::string read_file_of_flag(const std::string& flag, const std::string& path) {
   std::ifstream file(to_path(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) throw InputError(flag + " " + path + ": cannot be read: " + std::strerror(errno));
@@ -47,7 +47,7 @@ std::string read_file(const std::string& flag, const std::string& path) {
 std::string schema_of(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_schema = text == "true" || text == "false" || (first != std::string::npos && text[first] == '{');
-  return is_schema ? text : read_file("--json-schema", text);
+  return is_schema ? text : read_file_of_flag("--json-schema", text);
 }
 
 // "ID=BIAS" for each.
@@ -75,7 +75,7 @@ std::string id_json(const std::vector<std::string>& values) {
 // What was given as the library takes it.
 std::string value_text(const OptionRow& row, const std::vector<std::string>& values) {
   if (row.name == "json_schema") return schema_of(values.back());
-  if (row.name == "grammar") return read_file("--grammar", values.back());
+  if (row.name == "grammar") return read_file_of_flag("--grammar", values.back());
   if (!row.is_list) return values.back();
   if (row.name == "logit_bias") return bias_json(values);
   if (row.type == "token_ids") return id_json(values);
@@ -171,7 +171,7 @@ void OptionFlags::add_to(CLI::App& app, int32_t scopes, std::vector<std::string_
   scopes_ = scopes;
   for (const OptionRow& row : option_rows()) {
     const bool is_left_out = std::find(left_out.begin(), left_out.end(), row.name) != left_out.end();
-    if ((scopes & kScopes.at(row.scope)) == 0 || is_left_out) continue;
+    if ((scopes & kScopeOfName.at(row.scope)) == 0 || is_left_out) continue;
     CLI::Option* flag = row.type == "flag" ? app.add_flag(spellings(row), row.help)
                                            : app.add_option(spellings(row), row.help)->type_name(type_name(row));
     if (row.is_list) flag->take_all()->allow_extra_args(false);

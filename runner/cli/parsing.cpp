@@ -19,7 +19,7 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-constexpr int32_t kScopes = MOTE_SCOPE_GENERATION | MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL;  // that verbs have
+constexpr int32_t kScopesOfVerbs = MOTE_SCOPE_GENERATION | MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL;  // that verbs have
 
 const CLI::App* verb_of(const CLI::App& app, const std::string& name) {
   const std::vector<const CLI::App*> verbs = verbs_of(app);
@@ -38,7 +38,7 @@ std::vector<std::string> long_flags(const CLI::App& verb) {
 // What the library says of a name that no flag has; "" if it knows nothing better than its list.
 std::string answer_of_library(const std::string& name) {
   mote_options* handle = nullptr;
-  check([&](mote_error* error) { return mote_options_open(kScopes, &handle, error); });
+  check([&](mote_error* error) { return mote_options_open(kScopesOfVerbs, &handle, error); });
   const Options options(handle);
   auto error = sized<mote_error>();
   if (mote_options_set(handle, name.c_str(), nullptr, &error) == MOTE_OK) return "";

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string joined(const Json& names) {
+std::string names_or_none(const Json& names) {
   std::string text;
   for (const Json& name : names) text += (text.empty() ? "" : ", ") + name.get<std::string>();
   return text.empty() ? "none" : text;
@@ -24,8 +24,8 @@ std::string version_text() {
   const std::string commit = text("commit");
   return "mote-runner " + text("version") + "\ncommit: " + (commit.empty() ? "unknown" : commit) +
          "\ncompiler: " + text("compiler") + "\nsystem: " + text("system") + " " + text("architecture") +
-         "\ninstruction sets: " + joined(about["instruction_sets"]) + "\nbackends: " + joined(about["backends"]) +
-         "\nline editing: " + MOTE_LINE_EDITING;
+         "\ninstruction sets: " + names_or_none(about["instruction_sets"]) +
+         "\nbackends: " + names_or_none(about["backends"]) + "\nline editing: " + MOTE_LINE_EDITING;
 }
 
 }  // namespace mote::cli

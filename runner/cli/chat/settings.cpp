@@ -41,7 +41,7 @@ std::vector<std::string> values_of(const std::string& name, const std::string& t
   return values;
 }
 
-std::string joined(const std::vector<std::string>& values) {
+std::string shown_values(const std::vector<std::string>& values) {
   return values.size() == 1 ? values[0] : dump(Json(values));
 }
 
@@ -112,7 +112,7 @@ std::vector<Settings::Line> Settings::lines(const Model& model) const {
   std::vector<Line> lines;
   const auto add = [&](const std::string& name, const std::string& shown) {
     const auto found = given_.find(name);
-    lines.push_back({name, found == given_.end() ? shown : joined(found->second), found != given_.end()});
+    lines.push_back({name, found == given_.end() ? shown : shown_values(found->second), found != given_.end()});
   };
   for (const OptionRow& row : option_rows()) {
     if (name_of(row.name).empty()) continue;

@@ -20,7 +20,7 @@ std::string read_typed() {
   return read_standard_input();
 }
 
-std::string read_file(const std::string& path) {
+std::string read_attached(const std::string& path) {
   if (path == "-") return read_typed();
   std::ifstream file(to_path(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -38,7 +38,7 @@ std::vector<std::string> read_prompts(const PromptFlags& flags) {
   if (inputs > 1)
     throw InputError("standard input (-) can be read once, but it was named " + std::to_string(inputs) + " times");
   std::string attached;
-  for (const std::string& path : flags.files) attached += (attached.empty() ? "" : "\n\n") + read_file(path);
+  for (const std::string& path : flags.files) attached += (attached.empty() ? "" : "\n\n") + read_attached(path);
   if (prompts.empty()) return {attached};
   for (std::string& prompt : prompts) {
     if (prompt == "-") prompt = read_typed();
