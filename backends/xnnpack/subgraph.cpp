@@ -6,11 +6,12 @@
 #include <limits>
 #include <mutex>
 
+#include "backends/xnnpack/unpack.h"
+
 namespace mote::xnnpack {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr uint16_t kBFloat16One = 0x3f80;
 constexpr int32_t kInt4ZeroPoint = 8;
 
 struct SubgraphDeleter {

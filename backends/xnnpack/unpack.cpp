@@ -9,8 +9,6 @@
 namespace mote::xnnpack {
 namespace {
 
-constexpr uint16_t kBFloat16One = 0x3f80;
-
 // Where the tiles of one row of a weight lie.
 struct Row {
   const std::byte* block;

@@ -9,6 +9,8 @@
 
 namespace mote::xnnpack {
 
+inline constexpr uint16_t kBFloat16One = 0x3f80;
+
 // Rows first_row .. first_row + num_rows of `tensor`, which the form was verified to fit; all written row-major.
 
 // float32, float16 or bfloat16 as float32, plus offset.

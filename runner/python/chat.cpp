@@ -40,7 +40,7 @@ py::tuple text_and_spans(const Prompt& prompt) {
   return py::make_tuple(py::str(text, text_bytes), spans);
 }
 
-std::vector<int32_t> tokenize(const Model& model, const Prompt& prompt) {
+std::vector<int32_t> prompt_ids(const Model& model, const Prompt& prompt) {
   const std::shared_ptr<mote_model> handle = model.handle();
   return all_ids(0, [&](int32_t* ids, size_t capacity, size_t* count) {
     check_without_gil([&](mote_error* error) {
@@ -91,7 +91,7 @@ py::tuple render_of_model(const Model& model, const ChatTemplate* other_template
     const Prompt prompt =
         other_template != nullptr ? other_template->render(conversation) : render_own(model, conversation);
     const py::tuple shown = text_and_spans(prompt);
-    return py::make_tuple(shown[0], shown[1], wants_ids ? tokenize(model, prompt) : std::vector<int32_t>());
+    return py::make_tuple(shown[0], shown[1], wants_ids ? prompt_ids(model, prompt) : std::vector<int32_t>());
   };
   return with_conversation(messages, tools, documents, variables, add_generation_prompt, continue_field, use);
 }

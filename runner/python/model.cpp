@@ -3,7 +3,7 @@
 namespace mote::python {
 namespace {
 
-std::vector<int32_t> tokenize(const Model& model, const std::string& text, bool add_special, bool parse_special) {
+std::vector<int32_t> tokenize_text(const Model& model, const std::string& text, bool add_special, bool parse_special) {
   const std::shared_ptr<mote_model> handle = model.handle();
   return all_ids(most_ids(text.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
     check_without_gil([&](mote_error* error) {
@@ -19,7 +19,7 @@ py::str detokenize(const Model& model, const std::vector<int32_t>& ids, bool ski
   });
 }
 
-py::dict info(const Model& model) {
+py::dict model_info(const Model& model) {
   const mote_model_info from = model.info();
   py::dict result;
   result["vocab_size"] = from.vocab_size;
@@ -107,7 +107,7 @@ void bind_model(py::module_& module) {
       .def_static("open_fd", &Model::open_fd)
       .def_static("open_memory", &Model::open_memory)
       .def("close", &Model::close)
-      .def("info", &info)
+      .def("info", &model_info)
       .def("describe",
            [](const Model& model) {
              return take_string([&](char** text, mote_error* error) {
@@ -132,7 +132,7 @@ void bind_model(py::module_& module) {
                return mote_model_check_segments(handle.get(), error);
              });
            })
-      .def("tokenize", &tokenize, py::arg("text"), py::arg("add_special_tokens"), py::arg("parse_special_tokens"))
+      .def("tokenize", &tokenize_text, py::arg("text"), py::arg("add_special_tokens"), py::arg("parse_special_tokens"))
       .def("detokenize", &detokenize, py::arg("ids"), py::arg("skip_special_tokens"));
   module.def("check_tokenizer", &check_tokenizer, py::arg("json"));
 }

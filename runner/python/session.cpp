@@ -53,7 +53,7 @@ void append_text(Session& session, const std::string& text, bool parse_special) 
   });
 }
 
-std::vector<int32_t> tokenize(Session& session, const std::string& text, bool parse_special) {
+std::vector<int32_t> tokenize_in_session(Session& session, const std::string& text, bool parse_special) {
   return all_ids(most_ids(text.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
     run(session, [&](mote_session* handle, mote_error* error) {
       return mote_session_tokenize(handle, text.data(), text.size(), parse_special, ids, capacity, count, error);
@@ -125,7 +125,7 @@ Logits score(Session& session, const std::vector<int32_t>& ids) {
                 });
 }
 
-py::dict info(Session& session) {
+py::dict session_info(Session& session) {
   auto from = sized<mote_session_info>();
   run(session, [&](mote_session* handle, mote_error* error) { return mote_session_get_info(handle, &from, error); });
   py::dict result;
@@ -275,7 +275,7 @@ void bind_session(py::module_& module) {
       .def("verify", &verify, py::arg("ids"))
       .def("score", &score, py::arg("ids"))
       .def("append", &append, py::arg("ids"))
-      .def("tokenize", &tokenize, py::arg("text"), py::arg("parse_special"))
+      .def("tokenize", &tokenize_in_session, py::arg("text"), py::arg("parse_special"))
       .def("append_text", &append_text, py::arg("text"), py::arg("parse_special"))
       .def("set_tokens", &set_tokens, py::arg("ids"))
       .def("rewind_to_prefix", &rewind_to_prefix, py::arg("ids"))
@@ -283,7 +283,7 @@ void bind_session(py::module_& module) {
       .def("fork", &fork)
       .def("save", &save, py::arg("path"))
       .def("restore", &restore, py::arg("path"))
-      .def("info", &info)
+      .def("info", &session_info)
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("rewind", &rewind, py::arg("position"))
       .def("tokens", &tokens)

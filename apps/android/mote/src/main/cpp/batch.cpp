@@ -35,7 +35,7 @@ jlong add_fork(JNIEnv* env, jobject self, jobject session, jintArray ids, jobjec
   });
 }
 
-void cancel(JNIEnv* env, jobject self, jlong sequence) {
+void cancel_sequence(JNIEnv* env, jobject self, jlong sequence) {
   guarded(env, [&] { mote_batch_cancel(handle_of<mote_batch>(env, self), sequence); });
 }
 
@@ -56,7 +56,7 @@ jobject piece_of(JNIEnv* env, mote_batch* batch, size_t index) {
   return checked(env, classes().batch_piece(env, jlong{sequence}, text.get(), failure.get(), of_last.get()));
 }
 
-jobjectArray step(JNIEnv* env, jobject self) {
+jobjectArray step_batch(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto* batch = handle_of<mote_batch>(env, self);
     size_t count = 0;
@@ -78,9 +78,9 @@ Methods batch_methods() {
   static const std::array methods = {
       method("add", kAdd, add),
       method("addFork", kAdd, add_fork),
-      method("cancel", "(J)V", cancel),
+      method("cancel", "(J)V", cancel_sequence),
       method("numSequences", "()J", num_sequences),
-      method("step", "()[Lai/mote/blocking/BatchPiece;", step),
+      method("step", "()[Lai/mote/blocking/BatchPiece;", step_batch),
   };
   return methods;
 }

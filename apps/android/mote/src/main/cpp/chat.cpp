@@ -24,7 +24,7 @@ void set(JNIEnv* env, jobject self, jint field, jstring text) {
   });
 }
 
-void append(JNIEnv* env, jobject self, jstring message) {
+void append_message(JNIEnv* env, jobject self, jstring message) {
   guarded(env, [&] {
     const std::string json = text_of(env, message, "message");
     check_chat(env, self, [&](mote_chat* chat, mote_error* error) {
@@ -153,7 +153,7 @@ void check_turn(JNIEnv* env, jobject self, const Call& call) {
   check(env, self, [&](mote_error* error) { return call(turn, error); });
 }
 
-jobject next(JNIEnv* env, jobject self) {
+jobject next_of_turn(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto event = sized<mote_chat_event>();
     check_turn(env, self,
@@ -162,7 +162,7 @@ jobject next(JNIEnv* env, jobject self) {
   });
 }
 
-void cancel(JNIEnv* env, jobject self) {
+void cancel_turn(JNIEnv* env, jobject self) {
   guarded(env, [&] { mote_chat_turn_cancel(handle_of<mote_chat_turn>(env, self)); });
 }
 
@@ -178,7 +178,7 @@ jstring message(JNIEnv* env, jobject self) {
   });
 }
 
-jobject statistics(JNIEnv* env, jobject self) {
+jobject statistics_of_turn(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto of_chat = sized<mote_chat_statistics>();
     auto of_generation = sized<mote_statistics>();
@@ -195,7 +195,7 @@ Methods chat_methods() {
   constexpr const char* kOpenTurn = "(Lai/mote/blocking/Session;Lai/mote/Options;Lai/mote/CancelCheck;)J";
   static const std::array methods = {
       method("set", "(ILjava/lang/String;)V", set),
-      method("append", "(Ljava/lang/String;)V", append),
+      method("append", "(Ljava/lang/String;)V", append_message),
       method("edit", "(ILjava/lang/String;)V", edit),
       method("truncate", "(I)V", truncate),
       method("messages", "()Ljava/lang/String;", messages),
@@ -213,11 +213,11 @@ Methods chat_methods() {
 
 Methods chat_turn_methods() {
   static const std::array methods = {
-      method("next", "()Lai/mote/ChatStep;", next),
-      method("cancel", "()V", cancel),
+      method("next", "()Lai/mote/ChatStep;", next_of_turn),
+      method("cancel", "()V", cancel_turn),
       method("stop", "()V", stop),
       method("message", "()Ljava/lang/String;", message),
-      method("statistics", "()Lai/mote/ChatStatistics;", statistics),
+      method("statistics", "()Lai/mote/ChatStatistics;", statistics_of_turn),
   };
   return methods;
 }

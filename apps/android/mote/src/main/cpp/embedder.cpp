@@ -86,7 +86,7 @@ jobjectArray embed(JNIEnv* env, jobject self, jobjectArray texts, jobject option
   });
 }
 
-void cancel(JNIEnv* env, jobject self) {
+void cancel_embedding(JNIEnv* env, jobject self) {
   guarded(env, [&] { mote_embedder_cancel(handle_of<mote_embedder>(env, self)); });
 }
 
@@ -104,7 +104,7 @@ Methods embedder_methods() {
   static const std::array methods = {
       method("embed", "([Ljava/lang/String;Lai/mote/EmbedOptions;)[[F", embed),
       method("dimensions", "(Lai/mote/EmbedOptions;)I", dimensions),
-      method("cancel", "()V", cancel),
+      method("cancel", "()V", cancel_embedding),
       method("checkGolden", "()Ljava/lang/String;", check_golden),
   };
   return methods;

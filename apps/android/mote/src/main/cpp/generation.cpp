@@ -7,7 +7,7 @@
 namespace mote::java {
 namespace {
 
-jobject next(JNIEnv* env, jobject self) {
+jobject next_of_generation(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto* generation = handle_of<mote_generation>(env, self);
     auto piece = sized<mote_piece>();
@@ -16,11 +16,11 @@ jobject next(JNIEnv* env, jobject self) {
   });
 }
 
-void cancel(JNIEnv* env, jobject self) {
+void cancel_generation(JNIEnv* env, jobject self) {
   guarded(env, [&] { mote_generation_cancel(handle_of<mote_generation>(env, self)); });
 }
 
-jobject statistics(JNIEnv* env, jobject self) {
+jobject statistics_of_generation(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto* generation = handle_of<mote_generation>(env, self);
     auto statistics = sized<mote_statistics>();
@@ -54,7 +54,7 @@ jintArray ids(JNIEnv* env, jobject self, jint index) {
   return guarded(env, [&] { return array_of(env, beam(env, self, index).ids); });
 }
 
-jfloat score(JNIEnv* env, jobject self, jint index) {
+jfloat score_of(JNIEnv* env, jobject self, jint index) {
   return guarded(env, [&] { return jfloat{beam(env, self, index).score}; });
 }
 
@@ -62,9 +62,9 @@ jfloat score(JNIEnv* env, jobject self, jint index) {
 
 Methods generation_methods() {
   static const std::array methods = {
-      method("next", "()Lai/mote/Piece;", next),
-      method("cancel", "()V", cancel),
-      method("statistics", "()Lai/mote/Statistics;", statistics),
+      method("next", "()Lai/mote/Piece;", next_of_generation),
+      method("cancel", "()V", cancel_generation),
+      method("statistics", "()Lai/mote/Statistics;", statistics_of_generation),
   };
   return methods;
 }
@@ -73,7 +73,7 @@ Methods beams_methods() {
   static const std::array methods = {
       method("size", "()I", size),
       method("ids", "(I)[I", ids),
-      method("score", "(I)F", score),
+      method("score", "(I)F", score_of),
   };
   return methods;
 }

@@ -14,7 +14,7 @@ jstring version(JNIEnv* env, jclass) {
 }
 
 template <auto describe>
-jstring described(JNIEnv* env, jclass) {
+jstring description(JNIEnv* env, jclass) {
   return guarded(env, [&] {
     return given_string(env, nullptr, [](char** json, mote_error* error) { return describe(json, error); });
   });
@@ -54,9 +54,9 @@ jstring finish_reason_name(JNIEnv* env, jclass, jint number) {
 Methods mote_methods() {
   static const std::array methods = {
       method("version", "()Ljava/lang/String;", version),
-      method("describeBuild", "()Ljava/lang/String;", described<mote_describe_build>),
-      method("describeKernels", "()Ljava/lang/String;", described<mote_describe_kernels>),
-      method("describeOptions", "()Ljava/lang/String;", described<mote_describe_options>),
+      method("describeBuild", "()Ljava/lang/String;", description<mote_describe_build>),
+      method("describeKernels", "()Ljava/lang/String;", description<mote_describe_kernels>),
+      method("describeOptions", "()Ljava/lang/String;", description<mote_describe_options>),
       method("describeFile", "(Ljava/lang/String;)Ljava/lang/String;", describe_file),
       method("memory", "()Lai/mote/Memory;", memory),
       method("setLog", "(ILai/mote/LogListener;)V", set_log),

@@ -76,7 +76,7 @@ jlong open_buffer(JNIEnv* env, jclass, jobject bytes, jobject options, jobject p
   });
 }
 
-jobject info(JNIEnv* env, jobject self) {
+jobject info_of_model(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto info = sized<mote_model_info>();
     auto* model = handle_of<mote_model>(env, self);
@@ -214,7 +214,7 @@ Methods model_methods() {
       method("openPath", "(Ljava/lang/String;Lai/mote/Options;Lai/mote/ProgressListener;)J", open_path),
       method("openDescriptor", "(IJJLai/mote/Options;Lai/mote/ProgressListener;)J", open_descriptor),
       method("openBuffer", "(Ljava/nio/ByteBuffer;Lai/mote/Options;Lai/mote/ProgressListener;)J", open_buffer),
-      method("info", "()Lai/mote/ModelInfo;", info),
+      method("info", "()Lai/mote/ModelInfo;", info_of_model),
       method("describe", "()Ljava/lang/String;", described<mote_model_describe>),
       method("chatTemplate", "()Ljava/lang/String;", chat_template),
       method("generationConfig", "()Ljava/lang/String;", described<mote_model_generation_config>),

@@ -28,7 +28,7 @@ size_t vocab_size(JNIEnv* env, jobject self) {
   return static_cast<size_t>(env->GetIntField(self, classes().session_vocab_size));
 }
 
-jintArray tokenize(JNIEnv* env, jobject self, jstring text, jboolean parse_special) {
+jintArray tokenize_in_session(JNIEnv* env, jobject self, jstring text, jboolean parse_special) {
   return guarded(env, [&] {
     const std::string utf8 = text_of(env, text, "text");
     return array_of(env, all_ids(most_ids(utf8.size()), [&](int32_t* ids, size_t capacity, size_t* count) {
@@ -40,7 +40,7 @@ jintArray tokenize(JNIEnv* env, jobject self, jstring text, jboolean parse_speci
   });
 }
 
-void append(JNIEnv* env, jobject self, jintArray ids) {
+void append_tokens(JNIEnv* env, jobject self, jintArray ids) {
   guarded(env, [&] {
     const std::vector<int32_t> given = ints_of(env, ids, "ids");
     check_session(env, self, [&](mote_session* session, mote_error* error) {
@@ -106,7 +106,7 @@ jfloatArray verify(JNIEnv* env, jobject self, jintArray ids) {
   });
 }
 
-jfloatArray score(JNIEnv* env, jobject self, jintArray ids) {
+jfloatArray score_tokens(JNIEnv* env, jobject self, jintArray ids) {
   return guarded(env, [&] {
     const std::vector<int32_t> given = ints_of(env, ids, "ids");
     const size_t count = given.empty() ? 0 : given.size() - 1;
@@ -116,7 +116,7 @@ jfloatArray score(JNIEnv* env, jobject self, jintArray ids) {
   });
 }
 
-jobject info(JNIEnv* env, jobject self) {
+jobject info_of_session(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto info = sized<mote_session_info>();
     check_session(env, self, [&](mote_session* session, mote_error* error) {
@@ -155,7 +155,7 @@ void with_file(JNIEnv* env, jobject self, jstring path) {
   });
 }
 
-void cancel(JNIEnv* env, jobject self) {
+void cancel_session(JNIEnv* env, jobject self) {
   guarded(env, [&] { mote_session_cancel(handle_of<mote_session>(env, self)); });
 }
 
@@ -247,8 +247,8 @@ Methods session_methods() {
   constexpr auto kOpenBeams =
       open_text<mote_beams, mote_session_beam_search, MOTE_SCOPE_GENERATION | MOTE_SCOPE_BEAM_SEARCH>;
   static const std::array methods = {
-      method("tokenize", "(Ljava/lang/String;Z)[I", tokenize),
-      method("append", "([I)V", append),
+      method("tokenize", "(Ljava/lang/String;Z)[I", tokenize_in_session),
+      method("append", "([I)V", append_tokens),
       method("setTokens", "([I)J", kept<mote_session_set_tokens>),
       method("rewindToPrefix", "([I)J", kept<mote_session_rewind_to_prefix>),
       method("tokens", "()[I", tokens),
@@ -256,14 +256,14 @@ Methods session_methods() {
       method("decode", "(I)[F", decode),
       method("logits", "()[F", logits),
       method("verify", "([I)[F", verify),
-      method("score", "([I)[F", score),
-      method("info", "()Lai/mote/SessionInfo;", info),
+      method("score", "([I)[F", score_tokens),
+      method("info", "()Lai/mote/SessionInfo;", info_of_session),
       method("position", "()J", position),
       method("reset", "()V", plain<mote_session_reset>),
       method("rewind", "(J)V", rewind),
       method("save", "(Ljava/lang/String;)V", with_file<mote_session_save>),
       method("restore", "(Ljava/lang/String;)V", with_file<mote_session_restore>),
-      method("cancel", "()V", cancel),
+      method("cancel", "()V", cancel_session),
       method("forgetCancel", "()V", forget_cancel),
       method("setDraftModel", "(Lai/mote/blocking/Model;)V", set_draft_model),
       method("setAdapters", "([Lai/mote/blocking/Adapter;[F)V", set_adapters),

@@ -15,7 +15,7 @@ jstring describe(JNIEnv* env, jobject self) {
   });
 }
 
-jlong open(JNIEnv* env, jclass, jlong max_bytes) {
+jlong open_prefix_cache(JNIEnv* env, jclass, jlong max_bytes) {
   return guarded(env, [&] {
     mote_prefix_cache* cache = nullptr;
     check(env, nullptr, [&](mote_error* error) {
@@ -32,7 +32,7 @@ void clear(JNIEnv* env, jobject self) {
   });
 }
 
-jobject info(JNIEnv* env, jobject self) {
+jobject info_of_prefix_cache(JNIEnv* env, jobject self) {
   return guarded(env, [&] {
     auto* cache = handle_of<mote_prefix_cache>(env, self);
     auto info = sized<mote_prefix_cache_info>();
@@ -51,9 +51,9 @@ Methods adapter_methods() {
 
 Methods prefix_cache_methods() {
   static const std::array methods = {
-      method("open", "(J)J", open),
+      method("open", "(J)J", open_prefix_cache),
       method("clear", "()V", clear),
-      method("info", "()Lai/mote/PrefixCacheInfo;", info),
+      method("info", "()Lai/mote/PrefixCacheInfo;", info_of_prefix_cache),
   };
   return methods;
 }

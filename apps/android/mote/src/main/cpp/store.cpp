@@ -39,7 +39,7 @@ jobjectArray objects_of(JNIEnv* env, const Files& files) {
   return objects;
 }
 
-jlong open(JNIEnv* env, jclass, jstring root) {
+jlong open_store(JNIEnv* env, jclass, jstring root) {
   return guarded(env, [&] {
     const TextOrNull folder(env, root);
     mote_store* store = nullptr;
@@ -112,7 +112,7 @@ jlong open_download(JNIEnv* env, jobject self, jstring what, jobject given) {
   });
 }
 
-jobjectArray step(JNIEnv* env, jobject self) {
+jobjectArray step_download(JNIEnv* env, jobject self) {
   return guarded(env, [&]() -> jobjectArray {
     auto* download = handle_of<mote_download>(env, self);
     auto step = sized<mote_download_step>();
@@ -179,7 +179,7 @@ jobject progress(JNIEnv* env, jobject self, jstring waits_for) {
 
 Methods store_methods() {
   static const std::array methods = {
-      method("open", "(Ljava/lang/String;)J", open),
+      method("open", "(Ljava/lang/String;)J", open_store),
       method("list", "(Ljava/lang/String;)[Lai/mote/StoredModel;", list),
       method("find", "(Ljava/lang/String;)Ljava/lang/String;", find),
       method("remove", "(Ljava/lang/String;)J", remove),
@@ -191,7 +191,7 @@ Methods store_methods() {
 
 Methods download_methods() {
   static const std::array methods = {
-      method("step", "()[Ljava/lang/String;", step),
+      method("step", "()[Ljava/lang/String;", step_download),
       method("respond", "(ILjava/lang/String;)Z", respond),
       method("write", "([BI)V", write),
       method("end", "(Ljava/lang/String;)V", end),
