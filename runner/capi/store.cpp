@@ -19,7 +19,7 @@ using mote::store::Entry;
 using mote::store::Step;
 using mote::store::Store;
 
-namespace {
+namespace mote::capi {
 
 // With the texts that a caller sees.
 struct ShownFile {
@@ -27,6 +27,12 @@ struct ShownFile {
   std::string name = entry.name.text();
   std::string manifest = entry.manifest ? entry.manifest->json() : "";
 };
+
+}  // namespace mote::capi
+
+using mote::capi::ShownFile;
+
+namespace {
 
 std::vector<ShownFile> shown(std::vector<Entry> entries) {
   std::vector<ShownFile> files;
