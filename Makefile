@@ -133,7 +133,7 @@ $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PY
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
 	@touch $@
 
-# XNNPACK beside the CPU's kernels on every model type. `make test` has those that differ in what it runs.
+# XNNPACK beside the CPU's kernels on every model type. `make test` has some of each family.
 test-backends: $(STAMPS)/test-packages out/demo.mote
 	MOTE_TEST_ALL_TYPES=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends
 

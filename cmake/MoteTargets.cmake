@@ -54,11 +54,9 @@ if(WIN32)
 endif()
 
 # Most of the time of compiling a source goes to its headers. The macros of windows.h would reach the sources behind it.
-set(together ON)
-if(WIN32)
-  set(together OFF)
-endif()
-option(MOTE_UNITY "Compile the sources of a room several at once, which takes a fraction of the time" ${together})
+include(CMakeDependentOption)
+cmake_dependent_option(
+  MOTE_UNITY "Compile the sources of a room several at once, which takes a fraction of the time" ON "NOT WIN32" OFF)
 
 # mote_unity(target): whose sources are compiled several at once. Names of their anonymous namespaces differ therefore.
 function(mote_unity target)

@@ -36,18 +36,11 @@ std::string dashed(std::string name) {
   return name;
 }
 
-std::string read_file_of_flag(const std::string& flag, const std::string& path) {
-  std::ifstream file(to_path(path), std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw InputError(flag + " " + path + ": cannot be read: " + std::strerror(errno));
-  return text;
-}
-
 // A schema itself, or the file that has it.
 std::string schema_of(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_schema = text == "true" || text == "false" || (first != std::string::npos && text[first] == '{');
-  return is_schema ? text : read_file_of_flag("--json-schema", text);
+  return is_schema ? text : read_file("--json-schema", text);
 }
 
 // "ID=BIAS" for each.
@@ -75,7 +68,7 @@ std::string id_json(const std::vector<std::string>& values) {
 // What was given as the library takes it.
 std::string value_text(const OptionRow& row, const std::vector<std::string>& values) {
   if (row.name == "json_schema") return schema_of(values.back());
-  if (row.name == "grammar") return read_file_of_flag("--grammar", values.back());
+  if (row.name == "grammar") return read_file("--grammar", values.back());
   if (!row.is_list) return values.back();
   if (row.name == "logit_bias") return bias_json(values);
   if (row.type == "token_ids") return id_json(values);
@@ -114,6 +107,13 @@ std::string type_name(const OptionRow& row) {
 }
 
 }  // namespace
+
+std::string read_file(const std::string& flag, const std::string& path) {
+  std::ifstream file(to_path(path), std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) throw InputError(flag + " " + path + ": cannot be read: " + std::strerror(errno));
+  return text;
+}
 
 std::string OptionRow::flag() const { return dashed(name); }
 

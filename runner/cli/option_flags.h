@@ -37,6 +37,8 @@ const OptionRow* find_option(std::string_view name);
 // A flag as the library names its option, where `written` is that of other software: "--temp=1" is "--temperature=1".
 std::string library_flag(const std::string& written);
 
+// All of a file. Errors: InputError naming the flag that the file was given by.
+std::string read_file(const std::string& flag, const std::string& path);
 // What the library makes of it; files are read. Errors: InputError naming the option.
 Options make_options(int32_t scopes, const GivenOptions& given);
 void set_option(const Options& options, const char* name, const std::string& value);

@@ -30,7 +30,7 @@ struct RenderFlags {
   bool json = false;
 };
 
-std::string read_input(const std::string& path) {
+std::string read_file_or_input(const std::string& path) {
   if (path == "-") return read_standard_input();
   std::ifstream stream(to_path(path), std::ios::binary);
   if (!stream) throw InputError(path + ": cannot be opened");
@@ -38,9 +38,9 @@ std::string read_input(const std::string& path) {
 }
 
 Prompt render(const Model& model, const RenderFlags& flags) {
-  const std::string messages = read_input(flags.messages);
-  const std::string tools = flags.tools.empty() ? "" : read_input(flags.tools);
-  const std::string documents = flags.documents.empty() ? "" : read_input(flags.documents);
+  const std::string messages = read_file_or_input(flags.messages);
+  const std::string tools = flags.tools.empty() ? "" : read_file_or_input(flags.tools);
+  const std::string documents = flags.documents.empty() ? "" : read_file_or_input(flags.documents);
   const std::string variables = template_variables(flags.variables).dump();
   auto conversation = sized<mote_conversation>();
   conversation.messages = messages.c_str();

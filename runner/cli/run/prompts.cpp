@@ -1,13 +1,9 @@
 #include "runner/cli/run/prompts.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
-#include "base/path.h"
 #include "runner/cli/handles.h"
+#include "runner/cli/option_flags.h"
 #include "runner/cli/system.h"
 #include "runner/cli/terminal.h"
 
@@ -20,14 +16,6 @@ std::string read_typed() {
   return read_standard_input();
 }
 
-std::string read_attached(const std::string& path) {
-  if (path == "-") return read_typed();
-  std::ifstream file(to_path(path), std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw InputError("--file " + path + ": cannot be read: " + std::strerror(errno));
-  return text;
-}
-
 }  // namespace
 
 std::vector<std::string> read_prompts(const PromptFlags& flags) {
@@ -38,7 +26,8 @@ std::vector<std::string> read_prompts(const PromptFlags& flags) {
   if (inputs > 1)
     throw InputError("standard input (-) can be read once, but it was named " + std::to_string(inputs) + " times");
   std::string attached;
-  for (const std::string& path : flags.files) attached += (attached.empty() ? "" : "\n\n") + read_attached(path);
+  for (const std::string& path : flags.files)
+    attached += (attached.empty() ? "" : "\n\n") + (path == "-" ? read_typed() : read_file("--file", path));
   if (prompts.empty()) return {attached};
   for (std::string& prompt : prompts) {
     if (prompt == "-") prompt = read_typed();

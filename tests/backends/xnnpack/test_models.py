@@ -17,7 +17,7 @@ from backends.xnnpack.lowering import XnnpackBackend
 from llm_export import api
 from llm_runner import BackendError, Model, ProgramError
 from tests.backends.xnnpack.parts import half_tolerance
-from tests.contracts.architectures import ROWS, Row, save_tiny_checkpoint
+from tests.contracts.architectures import ROWS, Row, find, save_tiny_checkpoint
 
 PREFILL, DECODE, VERIFY = 7, 4, 4
 MAX_RELATIVE_ERROR = 1e-3  # largest |a - b| over largest |b|
@@ -47,17 +47,14 @@ def errors_of_xnnpack(row_name: str, folder, recipe: str, group_size: int | str 
     return np.abs(logits(Model.load(path, backend="xnnpack"), ids) - expected).max(-1) / np.abs(expected).max()
 
 
-# The types whose graphs differ in what XNNPACK runs of them. With MOTE_TEST_ALL_TYPES (`make test-backends`): all.
-DIFFERENT = """
+# Some of each family. With MOTE_TEST_ALL_TYPES (`make test-backends`) all are tested.
+SOME = """
 apertus bitnet bloom cohere2 deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text glm4 glm4_moe_lite gpt2
 gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama minicpm3 minimax_m2
 modernbert-decoder mpt nemotron olmo2 opt phi phi3 qwen2_moe qwen3 stablelm xglm
 """.split()  # noqa: SIM905
-TESTED = [
-    row
-    for row in ROWS
-    if not row.failure and not row.variant and (row.name in DIFFERENT or os.environ.get("MOTE_TEST_ALL_TYPES"))
-]
+ALL = [row.name for row in ROWS if not row.failure and not row.variant]
+TESTED = [find(name) for name in (ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME)]
 
 
 # Inputs stay floats here: rounded to 8 bits, a difference in the last bit of one moves a code now and then.
