@@ -1,5 +1,7 @@
 #include "runner/chat/reply_constraint.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "runner/chat/messages.h"
@@ -35,27 +37,47 @@ Result<std::vector<JsonTree>> functions_of(std::string_view tools) {
   return functions;
 }
 
-std::string call_schema(const JsonTree& function) {
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What makes references into a schema's own document hold where it is a part of another one: place is its JSON pointer
+// there. is_schema: names are keywords, not those of properties or definitions.
+void move_references(JsonTree& tree, const std::string& place, bool is_schema = true) {
+  for (size_t i = 0; i < tree.children.size(); ++i) {
+    JsonTree& child = tree.children[i];
+    const std::string_view keyword =
+        is_schema && tree.kind == Kind::kObject ? std::string_view(tree.names[i]) : std::string_view();
+    if (keyword == "$ref" && (child.text == "#" || child.text.starts_with("#/"))) child.text.replace(0, 1, place);
+    if (is_one_of(keyword, {"enum", "const", "default", "examples"})) continue;
+    move_references(child, place, !is_one_of(keyword, {"properties", "patternProperties", "$defs", "definitions"}));
+  }
+}
+
+// place: the JSON pointer of what is returned.
+std::string call_schema(const JsonTree& function, const std::string& place) {
   const JsonTree* parameters = function.find("parameters");
-  const bool has_parameters = parameters != nullptr && parameters->kind == Kind::kObject;
+  JsonTree arguments;
+  if (parameters != nullptr) arguments = *parameters;
+  move_references(arguments, place + "/properties/arguments");
+  const bool has_parameters = arguments.kind == Kind::kObject;
   return R"({"type": "object", "properties": {"name": {"const": )" + function.find("name")->dump() +
-         R"(}, "arguments": )" + (has_parameters ? parameters->dump() : R"({"type": "object"})") +
+         R"(}, "arguments": )" + (has_parameters ? arguments.dump() : R"({"type": "object"})") +
          R"(}, "required": ["name", "arguments"], "additionalProperties": false})";
 }
 
 Result<std::string> calls_schema(const ToolChoiceAndName& choice, std::string_view tools) {
-  MOTE_ASSIGN(const std::vector<JsonTree> functions, functions_of(tools));
+  MOTE_ASSIGN(std::vector<JsonTree> functions, functions_of(tools));
   MOTE_REQUIRE(!functions.empty() || choice.choice != ToolChoice::kRequired, Code::kInvalidArgument,
                "tool_choice: required needs tools");
-  std::string schemas;
-  size_t count = 0;
-  for (const JsonTree& function : functions) {
-    if (choice.choice == ToolChoice::kNamed && text_of(function.find("name")) != choice.name) continue;
-    schemas += (count++ == 0 ? "" : ", ") + call_schema(function);
-  }
-  MOTE_REQUIRE(count > 0, Code::kInvalidArgument, "tool_choice: \"%s\" is not one of the tools",
+  if (choice.choice == ToolChoice::kNamed)
+    std::erase_if(functions, [&](const JsonTree& function) { return text_of(function.find("name")) != choice.name; });
+  MOTE_REQUIRE(!functions.empty(), Code::kInvalidArgument, "tool_choice: \"%s\" is not one of the tools",
                beginning(choice.name).c_str());
-  return count == 1 ? schemas : "{\"anyOf\": [" + schemas + "]}";
+  std::string schemas;
+  for (size_t i = 0; i < functions.size(); ++i)
+    schemas += (i == 0 ? "" : ", ") + call_schema(functions[i], "#/anyOf/" + std::to_string(i));
+  return "{\"anyOf\": [" + schemas + "]}";
 }
 
 struct WantedSchema {

@@ -126,6 +126,24 @@ def test_a_tool_that_must_be_called_is_called(demo, choice):
     assert call["id"] == "call00000"
 
 
+@pytest.mark.parametrize("tools", [1, 2])
+def test_a_tool_may_refer_to_its_own_definitions(demo, tools):
+    def record(**properties):
+        required = list(properties)
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+    place = record(**{"$ref": {"enum": ["left", "right"]}})
+    parameters = {**record(default={"$ref": "#/$defs/Place"}), "$defs": {"Place": place}}
+    walk = {"type": "function", "function": {"name": "walk", "parameters": parameters}}
+    reply = demo.chat(QUESTION, tools=[walk, LOOK][:tools], tool_choice="required", temperature=2.0, seed=8)
+    (call,) = reply.run()["tool_calls"]
+    if call["function"]["name"] == "walk":
+        assert call["function"]["arguments"]["default"]["$ref"] in ("left", "right")
+    choice = {"type": "function", "function": {"name": "walk"}}
+    named = demo.chat(QUESTION, tools=[LOOK, walk], tool_choice=choice, seed=1)
+    assert named.run()["tool_calls"][0]["function"]["name"] == "walk"
+
+
 def test_a_response_format_holds(demo):
     schema = {"type": "json_schema", "json_schema": {"schema": {"enum": ["yes", "no"]}}}
     message = demo.chat(QUESTION, response_format=schema, temperature=2.0, seed=1).run()
