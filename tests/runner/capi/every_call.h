@@ -1,6 +1,7 @@
 // Every call of the C API that takes a handle, for tests of what must not be done with them.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -53,6 +54,9 @@ class CApiMisuse : public CApi {
     ASSERT_EQ(mote_reply_open(&reply_options, &reply_, &error_), MOTE_OK);
     ASSERT_EQ(mote_batch_open(model_, 0, nullptr, &batch_, &error_), MOTE_OK) << error_.message;
     ASSERT_EQ(mote_chat_open(model_, &chat_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_store_open(store_folder_.c_str(), &store_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_store_list(store_, nullptr, &files_, &error_), MOTE_OK) << error_.message;
+    ASSERT_EQ(mote_download_begin(store_, "org/first", nullptr, &download_, &error_), MOTE_OK) << error_.message;
     const GivenOptions two_tokens(R"({"max_new_tokens": 2})");
     ASSERT_EQ(mote_session_beam_search(other_session_, &id_, 1, two_tokens, &beams_, &error_), MOTE_OK)
         << error_.message;
@@ -66,6 +70,7 @@ class CApiMisuse : public CApi {
     mote_chat_close(chat_);
     mote_constraint_close(made_.constraint);
     mote_constraint_close(copy_);
+    std::filesystem::remove_all(store_folder_);
     CApi::TearDown();
   }
 
@@ -82,6 +87,9 @@ class CApiMisuse : public CApi {
             kind<mote_prompt>("prompt", prompt_, mote_prompt_close, prompt_calls()),
             kind<mote_reply>("reply", reply_, mote_reply_close, reply_calls()),
             kind<mote_beams>("list of beams", beams_, mote_beams_close, beams_calls()),
+            kind<mote_store>("store", store_, mote_store_close, store_calls()),
+            kind<mote_store_files>("list of files", files_, mote_store_files_close, files_calls()),
+            kind<mote_download>("download", download_, mote_download_close, download_calls()),
             kind<mote_options>("set of options", options_, mote_options_close, options_calls())};
   }
   template <typename Handle>
@@ -203,6 +211,26 @@ class CApiMisuse : public CApi {
     return {[&](auto* h) { return mote_beams_get(h, 0, &ids_, &count_, nullptr, &error_); }};
   }
 
+  Calls<mote_store> store_calls() {
+    return {[&](auto* h) { return mote_store_folder(h, "org/first", &text_, &error_); },
+            [&](auto* h) { return mote_store_list(h, nullptr, &made_.files, &error_); },
+            [&](auto* h) { return mote_store_find(h, "org/first", &text_, &error_); },
+            [&](auto* h) { return mote_store_remove(h, "org/first", nullptr, &error_); },
+            [&](auto* h) { return mote_store_evict(h, 0, &made_.files, &error_); },
+            [&](auto* h) { return mote_store_record(h, "/nowhere/at/all", "{}", &error_); },
+            [&](auto* h) { return mote_download_begin(h, "org/second", nullptr, &made_.download, &error_); }};
+  }
+  Calls<mote_store_files> files_calls() {
+    return {[&](auto* h) { return mote_store_files_get(h, 0, &file_info_, &error_); }};
+  }
+  Calls<mote_download> download_calls() {
+    return {[&](auto* h) { return mote_download_get_info(h, &download_info_, &error_); },
+            [&](auto* h) { return mote_download_next(h, &step_, &error_); },
+            [&](auto* h) { return mote_download_respond(h, 200, nullptr, 0, &wants_body_, &error_); },
+            [&](auto* h) { return mote_download_write(h, "a", 1, &error_); },
+            [&](auto* h) { return mote_download_end(h, "the network is down", &error_); }};
+  }
+
   Calls<mote_options> options_calls() {
     Calls<mote_options> calls{[&](auto* h) { return mote_options_set(h, "top_k", "3", &error_); },
                               [&](auto* h) { return mote_options_set(h, "top_k", nullptr, &error_); },
@@ -266,6 +294,10 @@ class CApiMisuse : public CApi {
   mote_beams* beams_ = nullptr;
   mote_options* options_ = nullptr;
   mote_chat* chat_ = nullptr;
+  const std::string store_folder_ = path_ + ".store";
+  mote_store* store_ = nullptr;
+  mote_store_files* files_ = nullptr;
+  mote_download* download_ = nullptr;
   mote_adapter* adapter_ = nullptr;  // what a refused call does not write
 
   // What refused calls do not write.
@@ -281,6 +313,8 @@ class CApiMisuse : public CApi {
     mote_reply* reply = nullptr;
     mote_beams* beams = nullptr;
     mote_chat_turn* turn = nullptr;
+    mote_store_files* files = nullptr;
+    mote_download* download = nullptr;
   } made_;
   mote_constraint* copy_ = nullptr;
   mote_model_info info_ = sized<mote_model_info>();
@@ -291,6 +325,10 @@ class CApiMisuse : public CApi {
   mote_piece piece_ = sized<mote_piece>();
   mote_statistics statistics_ = sized<mote_statistics>();
   mote_reply_event event_ = sized<mote_reply_event>();
+  mote_store_file file_info_ = sized<mote_store_file>();
+  mote_download_step step_ = sized<mote_download_step>();
+  mote_download_info download_info_ = sized<mote_download_info>();
+  int32_t wants_body_ = 0;
   std::vector<float> logits_ = std::vector<float>(19);
   char* text_ = nullptr;
   const char* name_ = nullptr;

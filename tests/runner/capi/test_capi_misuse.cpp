@@ -25,6 +25,7 @@ TEST_F(CApiMisuse, handles_of_other_kinds_are_refused_everywhere) {
   EXPECT_EQ(mote_session_position(reinterpret_cast<mote_session*>(model_)), -1);
   EXPECT_EQ(mote_beams_count(reinterpret_cast<mote_beams*>(model_)), 0u);
   EXPECT_EQ(mote_batch_num_sequences(reinterpret_cast<mote_batch*>(model_)), -1);
+  EXPECT_EQ(mote_store_files_count(reinterpret_cast<mote_store_files*>(model_)), 0u);
   for (const Kind& each : all) {
     (void)each.calls[0](each.handle);
     EXPECT_EQ(std::strstr(error_.message, "handle"), nullptr) << each.name << ": " << error_.message;
@@ -54,6 +55,7 @@ TEST_F(CApiMisuse, closed_handles_are_refused_everywhere_and_may_be_closed_again
     mote_session_forget_cancel(static_cast<mote_session*>(each.handle));
     mote_generation_cancel(static_cast<mote_generation*>(each.handle));
     mote_batch_cancel(static_cast<mote_batch*>(each.handle), 0);
+    mote_download_set_metered(static_cast<mote_download*>(each.handle), 1);
   }
 }
 

@@ -93,6 +93,8 @@ class CApiSequences : public CApiMisuse {
     keep("prompt", made_.prompt);
     keep("reply", made_.reply);
     keep("list of beams", made_.beams);
+    keep("list of files", made_.files);
+    keep("download", made_.download);
     mote_chat_turn_close(std::exchange(made_.turn, nullptr));
     mote_string_free(std::exchange(text_, nullptr));
   }
