@@ -2,19 +2,20 @@
 #   name.cpp          once, for every CPU of this architecture
 #   name_avx2.cpp     once, with the flags of that row of the table, and only for that architecture
 #   name_simd.cpp     once for every CPU and once for each row that says `simd`, in a namespace of its own (kernels/simd)
-#   name_int8.cpp     likewise for the rows that say `int8`
+#   name_int8.cpp     likewise for the rows that say `int8`, which have dot products of bytes of their own
+#   name_panels.cpp   likewise for the rows that say `panels`, which have products of matrices of their own
 # rows: name, architecture, shared files, flags
 set(avx2_flags "-mavx2 -mfma -mf16c")
 set(avx512_flags "${avx2_flags} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512")
 set(avx512vnni_flags "${avx512_flags} -mavx512vnni")
 set(MOTE_ISA_TABLE
-  "avx2|x86_64|simd int8|${avx2_flags}"
-  "avxvnni|x86_64|int8|${avx2_flags} -mavxvnni"
-  "avx512|x86_64|simd int8|${avx512_flags}"
-  "avx512vnni|x86_64|simd int8|${avx512vnni_flags}"
+  "avx2|x86_64|simd int8 panels|${avx2_flags}"
+  "avxvnni|x86_64|int8 panels|${avx2_flags} -mavxvnni"
+  "avx512|x86_64|simd int8 panels|${avx512_flags}"
+  "avx512vnni|x86_64|simd int8 panels|${avx512vnni_flags}"
   "amx|x86_64|none|${avx512vnni_flags} -mamx-tile -mamx-int8"
-  "dotprod|aarch64|int8|-march=armv8.2-a+dotprod"
-  "i8mm|aarch64|int8|-march=armv8.2-a+dotprod+i8mm"
+  "dotprod|aarch64|int8 panels|-march=armv8.2-a+dotprod"
+  "i8mm|aarch64|panels|-march=armv8.2-a+dotprod+i8mm"
   "sme|aarch64|none|-march=armv8.2-a+dotprod+i8mm")
 # The code of avx2 but for one instruction, which few machines that run sanitizers have, and that of avx512vnni without it.
 if(MOTE_SANITIZE)

@@ -1,5 +1,5 @@
 // 16 rows x 4 columns of weight codes, and their products with 4 activation codes that all rows share. Like vectors.h,
-// only for *_int8.cpp and *_ISA.cpp.
+// only for what is compiled for an instruction set.
 //
 // Codes have the form that the CPU's instruction takes: code_at (formats.h), 0 .. 255, where it multiplies unsigned by
 // signed bytes (x86; the portable code too), or code_at - code_offset (Arm). kCodesAreSigned says which.

@@ -18,7 +18,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 
 // What a kernel of this file's instructions needs, and its rank in its role. Ranks are 10 apart, which leaves room for
-// variants of one instruction set.
+// variants of one instruction set; that of i8mm lies between dotprod's panels and what streams, whose place nothing of
+// i8mm takes.
 #if defined(__AMX_INT8__)
 inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kAmx) | CpuFeature::kAvx512Vnni;
 inline constexpr int kRank = 40;
@@ -36,7 +37,7 @@ inline constexpr CpuFeatures kNeeds = CpuFeature::kAvx2;
 inline constexpr int kRank = 10;
 #elif defined(__ARM_FEATURE_MATMUL_INT8)
 inline constexpr CpuFeatures kNeeds = CpuFeatures(CpuFeature::kI8mm) | CpuFeature::kDotprod;
-inline constexpr int kRank = 20;
+inline constexpr int kRank = 11;
 #elif defined(__ARM_FEATURE_DOTPROD)
 inline constexpr CpuFeatures kNeeds = CpuFeature::kDotprod;
 inline constexpr int kRank = 10;

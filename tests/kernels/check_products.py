@@ -17,7 +17,6 @@ PRODUCTS = {
     "avx512": ("vpmaddubsw", 16 + 10),  # as avx2, 64 each
     "avx512vnni": ("vpdpbusd", 16),  # 16 x 64, 64 each
     "dotprod": ("sdot", 20),  # 5 x 64, 16 each
-    "i8mm": ("sdot", 20),
 }
 
 

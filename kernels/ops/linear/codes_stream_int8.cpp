@@ -200,16 +200,16 @@ bool is_common(const WeightKind& kind) { return kind.scales.columns == 0 && (kin
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 1, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<kMaxStreams>);
+                     .rank = kRank + 2, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<kMaxStreams>);
 MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 2, .max_tokens = kTokenBlock, .takes = is_common,
+                     .rank = kRank + 3, .max_tokens = kTokenBlock, .takes = is_common,
                      .functions = &kSome<kMaxStreams>);
 #if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
-                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 3, .max_tokens = 1, .takes = takes_tiles,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = 1, .takes = takes_tiles,
                      .functions = &kOne<1>);
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
-                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = kRegisterTokens,
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 5, .max_tokens = kRegisterTokens,
                      .takes = is_common, .functions = &kSome<1>);
 #endif
 

@@ -1,4 +1,4 @@
-// What products with tiles of float16 scales share. Only for *_int8.cpp and *_ISA.cpp.
+// What products with tiles of float16 scales share. Only for what is compiled for an instruction set.
 #pragma once
 
 #include <utility>

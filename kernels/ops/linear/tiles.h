@@ -1,4 +1,4 @@
-// What all products with tiles share. Only for *_int8.cpp and *_ISA.cpp.
+// What all products with tiles share. Only for what is compiled for an instruction set.
 #pragma once
 
 #include <utility>
