@@ -6,13 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/open_file.h"
+#include "base/small_file.h"
 
 namespace mote {
 namespace {
@@ -131,13 +132,11 @@ TrialRecord TrialRecord::of_user() {
 }
 
 std::string TrialRecord::find(const std::string& key) const {
-  std::ifstream file(path_);
-  std::string name;
-  for (std::string line; std::getline(file, line);) {
-    if (line.size() > key.size() && line.compare(0, key.size(), key) == 0 && line[key.size()] == '\t')
-      name = line.substr(key.size() + 1);
-  }
-  return name;
+  const std::string text = "\n" + text_of_small_file(path_), start = "\n" + key + "\t";
+  const size_t found = text.rfind(start);
+  if (path_.empty() || found == std::string::npos) return {};
+  const size_t begin = found + start.size();
+  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 void TrialRecord::keep(const std::string& key, std::string_view name) const {
@@ -147,9 +146,9 @@ void TrialRecord::keep(const std::string& key, std::string_view name) const {
   std::filesystem::create_directories(path.parent_path(), ignored);
   const auto size = std::filesystem::file_size(path, ignored);
   const bool is_full = !ignored && size > static_cast<uintmax_t>(kMostRecord);
-  std::ofstream file(path, is_full ? std::ios::trunc : std::ios::app);
-  file << key + '\t' + std::string(name) +
-              '\n';  // in one piece, so that processes do not write into each other's lines
+  if (is_full) std::filesystem::remove(path, ignored);
+  // In one piece, so that processes do not write into each other's lines.
+  append_to_file(path_, key + '\t' + std::string(name) + '\n');
 }
 
 const Kernel* KernelTrials::faster(const Kernel& usual, const Kernel& other, const WeightKind& format,

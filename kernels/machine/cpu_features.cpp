@@ -13,7 +13,7 @@
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 
-#include <fstream>
+#include "base/small_file.h"
 #elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -134,9 +134,7 @@ CpuFeatures detect_cpu_features() {
 }
 
 std::string cpu_name() {
-  std::ifstream file("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
-  std::string identity;
-  file >> identity;
+  const std::string identity = first_word_of_file("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
   return identity.empty() ? identity : "MIDR_EL1 " + identity;
 }
 

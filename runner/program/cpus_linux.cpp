@@ -8,11 +8,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <string>
 
+#include "base/small_file.h"
 #include "runner/program/cpu_count.h"
 #include "runner/program/cpus.h"
 
@@ -33,10 +34,7 @@ int64_t number_of(const std::string& text) {
 
 // The first word of a file of the CPU below /sys; empty: there is none.
 std::string told_of(int cpu, const char* file) {
-  std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file);
-  std::string word;
-  stream >> word;
-  return word;
+  return first_word_of_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file);
 }
 
 }  // namespace
@@ -116,10 +114,10 @@ int physical_cores() {
 
 // The number of cores whose time the control group allows; 0: no limit.
 int quota_cores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  const std::string text = text_of_small_file("/sys/fs/cgroup/cpu.max");
   double quota = 0.0;
   double period = 0.0;
-  if (!(file >> quota >> period) || quota <= 0.0 || period <= 0.0) return 0;
+  if (std::sscanf(text.c_str(), "%lf %lf", &quota, &period) != 2 || quota <= 0.0 || period <= 0.0) return 0;
   return std::max(1, static_cast<int>(std::ceil(std::min(quota / period, 1024.0))));
 }
 

@@ -1,8 +1,8 @@
 #include "runner/templates/describe.h"
 
-#include <charconv>
 #include <cmath>
 
+#include "base/decimal.h"
 #include "base/utf8.h"
 #include "runner/templates/escapes.h"
 #include "runner/templates/loop.h"
@@ -138,26 +138,8 @@ std::string undefined_message(Runtime& runtime, const Value& value) {
 }
 
 std::string float_repr(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char buffer[40];
-  const auto written = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-  std::string text(buffer, written.ptr);
-  const size_t e = text.find('e');
-  const int exponent = std::stoi(text.substr(e + 1));
-  std::string sign = text[0] == '-' ? "-" : "";
-  std::string digits = text.substr(sign.size(), e - sign.size());
-  std::erase(digits, '.');
-  const int count = static_cast<int>(digits.size());
-  if (exponent < -4 || exponent >= 16) {
-    if (count > 1) digits.insert(1, ".");
-    return sign + digits + (exponent < 0 ? "e-" : "e+") + (std::abs(exponent) < 10 ? "0" : "") +
-           std::to_string(std::abs(exponent));
-  }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-  if (count <= exponent + 1) return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
-  digits.insert(static_cast<size_t>(exponent + 1), ".");
-  return sign + digits;
+  const std::string text = shortest_text(value);
+  return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
 }
 
 void print(Runtime& runtime, TextBuilder& out, const Value& value) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
+#include "base/decimal.h"
 #include "base/utf8.h"
 #include "runner/templates/characters.h"
 #include "runner/templates/escapes.h"
@@ -267,8 +269,9 @@ class Lexer {
       std::string digits(rest().substr(0, length));
       std::erase(digits, '_');
       add(TokenType::kFloat, rest().substr(0, length));
-      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), tokens_.tokens_.back().real);
-      if (parsed.ec == std::errc::result_out_of_range) return fail("a float literal is out of range");
+      const std::optional<double> number = read_decimal(digits);
+      if (!number.has_value() || std::isinf(*number)) return fail("a float literal is out of range");
+      tokens_.tokens_.back().real = *number;
       return advance_to(position_ + length);
     }
     size_t length = 0;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/decimal.h"
 #include "runner/templates/characters.h"
 #include "runner/templates/describe.h"
 #include "runner/templates/filters.h"
@@ -155,17 +156,8 @@ std::optional<double> parse_float(std::string_view text) {
                               is_decimal(static_cast<unsigned char>(text[i + 1]));
     if (!is_separator) digits += text[i];
   }
-  const char* begin = digits.data();
-  const char* end = begin + digits.size();
-  const bool is_negative = begin != end && *begin == '-';
-  if (begin != end && (*begin == '+' || *begin == '-')) ++begin;
-  if (begin == end || *begin == '-') return std::nullopt;
-  double value = 0;
-  const auto parsed = std::from_chars(begin, end, value);
-  if (parsed.ptr != end || parsed.ec == std::errc::invalid_argument || digits.find('(') != digits.npos)
-    return std::nullopt;
-  if (parsed.ec == std::errc::result_out_of_range) value = std::strtod(begin, nullptr);
-  return is_negative ? -value : value;
+  const bool has_plus = digits.starts_with('+') && !digits.starts_with("+-");
+  return read_decimal(std::string_view(digits).substr(has_plus ? 1 : 0));
 }
 
 std::span<const Filter> number_filters() { return kNumberFilters; }

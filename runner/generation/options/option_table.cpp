@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <type_traits>
 
+#include "base/decimal.h"
 #include "runner/generation/options/other_names.h"
 #include "runner/generation/options/read_value.h"
 #include "runner/generation/options/token_lists.h"
@@ -175,14 +175,13 @@ JsonTree number_of_text(std::string_view text) {
   using Kind = JsonTree::Kind;
   std::string_view digits = text.substr(text.starts_with('+') ? 1 : 0);
   const bool is_signed_twice = digits.size() < text.size() && digits.starts_with('-');
-  double number = 0.0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool is_whole = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() && !is_signed_twice;
-  if (!is_whole || !std::isfinite(number)) return {Kind::kString, 0.0, std::string(text), {}, {}};
+  const std::optional<double> number = read_decimal(digits);
+  if (is_signed_twice || !number.has_value() || !std::isfinite(*number))
+    return {Kind::kString, 0.0, std::string(text), {}, {}};
   if (digits.find_first_not_of("-0123456789") != std::string_view::npos)
-    return {Kind::kFloat, number, json_of(number + 0.0), {}, {}};  // no -0, which JSON would read as an integer
+    return {Kind::kFloat, *number, json_of(*number + 0.0), {}, {}};  // no -0, which JSON would read as an integer
   digits.remove_prefix(std::min(digits.find_first_not_of("-0"), digits.size() - 1));
-  return {Kind::kInteger, number, (number < 0.0 ? "-" : "") + std::string(digits), {}, {}};
+  return {Kind::kInteger, *number, (*number < 0.0 ? "-" : "") + std::string(digits), {}, {}};
 }
 
 constexpr size_t kMaxValueDepth = 64;

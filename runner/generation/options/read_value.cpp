@@ -1,11 +1,11 @@
 #include "runner/generation/options/read_value.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "base/decimal.h"
 #include "base/utf8.h"
 
 namespace mote {
@@ -59,8 +59,7 @@ Status read_number(const Option& option, const JsonTree& from, T& to) {
 template <typename T>
 std::string shortest(T value) {
   if (!std::isfinite(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
-  std::array<char, 64> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+  return shortest_text(value);
 }
 
 template <typename Values>

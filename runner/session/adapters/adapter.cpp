@@ -1,11 +1,11 @@
 #include "runner/session/adapters/adapter.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
 
+#include "base/decimal.h"
 #include "base/open_file.h"
 
 namespace mote {
@@ -73,14 +73,12 @@ Result<MixedAdapter> load_mixed(const Model& model, const std::string& text) {
   MixedAdapter mixed;
   std::string path = text;
   if (middle != std::string::npos) {
-    double weight = 0.0;
-    const char* begin = text.data() + middle + 1;
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(begin, end, weight);
-    MOTE_REQUIRE(begin != end && parsed.ec == std::errc() && parsed.ptr == end, Code::kInvalidArgument,
-                 "adapter %s: must be FILE or FILE=WEIGHT, and %s is no number", text.c_str(), begin);
+    const std::string written = text.substr(middle + 1);
+    const std::optional<double> weight = read_decimal(written);
+    MOTE_REQUIRE(weight.has_value(), Code::kInvalidArgument,
+                 "adapter %s: must be FILE or FILE=WEIGHT, and %s is no number", text.c_str(), written.c_str());
     path.resize(middle);
-    mixed.weight = static_cast<float>(weight);
+    mixed.weight = static_cast<float>(*weight);
   }
   MOTE_RETURN_IF_ERROR(check_weight(path, static_cast<double>(mixed.weight)));
   MOTE_ASSIGN(mixed.adapter, shared_adapter(model, path));
