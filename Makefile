@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-downloads jvm test-jvm test-android test-jvm-asan swift-package test-ios aarch64 windows asan tsan fuzz soak style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-downloads jvm test-jvm test-android test-jvm-asan swift-package test-ios aarch64 windows asan tsan fuzz soak size test-size style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -183,6 +183,19 @@ swift-package: $(STAMPS)/system
 test-ios: out/demo.mote
 	@if [ "$$(uname -s)" = Linux ]; then sh scripts/fetch_swift.sh build/swift; fi
 	$(call timed,test-ios,ROOT=$(if $(filter Linux,$(shell uname -s)),build/swift) PYTHON=$(BIN)/python JOBS=$(JOBS) sh scripts/test_ios.sh out/demo.mote)
+
+# How large the library for Android is, and what of it each part: docs/size.md. Not a part of `make test`: it compiles everything twice
+# more. The second build is for the demo file alone.
+SIZE = PRESET=size CMAKE=$(BIN)/cmake JOBS=$(JOBS) scripts/build_android_library.sh arm64-v8a
+size: $(STAMPS)/venv out/demo.mote
+	BUILD=build/size/everything $(SIZE)
+	BUILD=build/size/demo $(SIZE) -DMOTE_FOR=out/demo.mote -DMOTE_RUNNER=$(CURDIR)/$(BIN)/mote
+	$(BIN)/python scripts/size.py everything=build/size/everything "the demo file"=build/size/demo --at-most 5.3 3.0 --update docs/size.md
+
+# A runner for the demo file alone: the same text, and a sentence for all that it leaves out.
+test-size: $(STAMPS)/build out/demo.mote
+	$(BIN)/mote export examples/demo -o build/other.mote --recipe none
+	CMAKE=$(BIN)/cmake JOBS=$(JOBS) scripts/test_size.sh out/demo.mote build/other.mote $(BIN)/mote
 
 asan: test-asan
 tsan: $(STAMPS)/test-packages

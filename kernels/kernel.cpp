@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/log.h"
+#include "base/parts.h"
 #include "kernels/trial.h"
 
 namespace mote {
@@ -37,6 +38,14 @@ Status check_pin(std::string_view name, CpuFeatures features) {
                "MOTE_KERNEL holds '%.*s', which needs %s: this CPU offers %s", static_cast<int>(name.size()),
                name.data(), to_string((*found)->needs).c_str(), to_string(features).c_str());
   return Status();
+}
+
+// An error if the build leaves out what would take the format.
+Status left_out_kernel(std::string_view role, const WeightKind& format) {
+  for (const std::string& part : {std::string(role), "weights." + std::to_string(format.bits)}) {
+    if (was_left_out(part)) return left_out(part, Code::kUnsupportedOp);
+  }
+  return {};
 }
 
 std::string_view pinned_kernels() {
@@ -139,6 +148,7 @@ Result<const Kernel*> find_kernel(std::string_view role, const WeightKind& forma
                       tokens <= kernel->max_tokens && (kernel->takes == nullptr || kernel->takes(format));
     if (fits && (best == nullptr || is_better(*kernel, *best))) best = kernel;
   }
+  if (best == nullptr) MOTE_RETURN_IF_ERROR(left_out_kernel(role, format));
   MOTE_REQUIRE(best != nullptr, Code::kUnsupportedOp, "no kernel of this build does %.*s for %s and %lld tokens",
                static_cast<int>(role.size()), role.data(), describe(format).c_str(), static_cast<long long>(tokens));
   return best;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds build/android/mote-android.aar: classes, libmote.so for arm64-v8a and x86_64, and mote.h for C and C++ (prefab).
-#   ANDROID_NDK=FOLDER ANDROID_JAR=SDK/platforms/android-36/android.jar scripts/build_aar.sh
-# Without the first what scripts/build_android_library.sh says; without the second with build/android-tools/sdk/android.jar, and without
-# that there are no classes that only Android has: such an archive is not to be shipped.
+#   ANDROID_NDK=FOLDER ANDROID_JAR=SDK/platforms/android-36/android.jar scripts/build_aar.sh [OPTION ...]
+# OPTION, and without the first: what scripts/build_android_library.sh says. Without the second with build/android-tools/sdk/android.jar,
+# and without that there are no classes that only Android has: such an archive is not to be shipped.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -27,7 +27,7 @@ prefab=$aar/prefab/modules/mote
 mkdir -p $prefab/include
 cp runner/capi/mote.h $prefab/include/
 for abi in arm64-v8a x86_64; do
-  library="$(scripts/build_android_library.sh $abi)"
+  library="$(scripts/build_android_library.sh $abi "$@")"
   mkdir -p $aar/jni/$abi $prefab/libs/android.$abi
   cp "$library" $aar/jni/$abi/
   cp "$library" $prefab/libs/android.$abi/

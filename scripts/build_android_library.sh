@@ -1,45 +1,38 @@
 #!/bin/sh
 # Builds libmote.so of the Java and Kotlin API for an ABI of Android, and prints its path:
-#   ANDROID_NDK=FOLDER scripts/build_android_library.sh arm64-v8a|x86_64
-# Without ANDROID_NDK by gcc for Linux, as near to it as that comes: to be checked, not to be shipped. arm64-v8a then needs what
-# scripts/fetch_android_tools.sh fetches to build/android-tools.
+#   ANDROID_NDK=FOLDER scripts/build_android_library.sh arm64-v8a|x86_64 [OPTION ...]
+# OPTION: one of CMake's, such as -DMOTE_FOR=model.mote. Without ANDROID_NDK by gcc for Linux, as near to Android as that comes: to be
+# checked, not to be shipped. BUILD=FOLDER: where it is built; PRESET: by another one than the ABI's.
 set -eu
 
 cd "$(dirname "$0")/.."
 abi="$1"
-cmake="${CMAKE:-cmake}"
+shift
 case "$abi" in
   arm64-v8a) machine=aarch64 preset=android-arm64 ;;
   x86_64) machine=x86_64 preset=android-x86_64 ;;
   *) echo "$abi: must be arm64-v8a or x86_64" >&2; exit 2 ;;
 esac
 
-# with_static PREFIX: options that name libraries by their files
-with_static() {
-  printf -- '-Dpkgcfg_lib_PCRE2_pcre2-8=%s/libpcre2-8.a -Dpkgcfg_lib_UTF8PROC_utf8proc=%s/libutf8proc.a' "$1" "$1"
-}
-
+names="pcre2 utf8proc"
 if [ -n "${ANDROID_NDK:-}" ]; then
-  prefix="$PWD/build/$preset-dependencies"
   tools="$(echo "$ANDROID_NDK"/toolchains/llvm/prebuilt/*/bin)"
-  if [ ! -f "$prefix/complete" ]; then
-    HOST=$machine-linux-android CC="$tools/$machine-linux-android26-clang" AR="$tools/llvm-ar" RANLIB="$tools/llvm-ranlib" \
-      scripts/build_dependencies.sh "$prefix" pcre2 utf8proc flatbuffers nlohmann_json >&2
-    touch "$prefix/complete"
-  fi
-  export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" PATH="$prefix/bin:$PATH"
-  options="$(with_static "$prefix/lib")"
+  export HOST=$machine-linux-android CC="$tools/$machine-linux-android26-clang" AR="$tools/llvm-ar" RANLIB="$tools/llvm-ranlib"
+  names="$names flatbuffers nlohmann_json"
 else
   preset=$preset-gnu
-  libraries=/usr/lib/x86_64-linux-gnu
-  if [ $machine = aarch64 ]; then
-    export PKG_CONFIG_SYSROOT_DIR="$PWD/build/android-tools/arm64"
-    libraries="$PKG_CONFIG_SYSROOT_DIR/usr/lib/aarch64-linux-gnu"
-    export PKG_CONFIG_LIBDIR="$libraries/pkgconfig"
-  fi
-  options="$(with_static $libraries)"
+  export HOST=$machine-linux-gnu CC=$machine-linux-gnu-gcc AR=$machine-linux-gnu-ar RANLIB=$machine-linux-gnu-ranlib
 fi
-# shellcheck disable=SC2086
-"$cmake" --preset $preset $options >&2
-"$cmake" --build build/$preset --parallel "${JOBS:-2}" --target mote_java >&2
-echo build/$preset/apps/android/mote/src/main/cpp/libmote.so
+prefix="$PWD/build/$preset-dependencies"
+if [ ! -f "$prefix/complete" ]; then
+  # shellcheck disable=SC2086
+  PCRE2_JIT=disable CFLAGS="-Os -ffunction-sections -fdata-sections" scripts/build_dependencies.sh "$prefix" $names >&2
+  touch "$prefix/complete"
+fi
+unset CC AR RANLIB
+export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" PATH="$prefix/bin:$PATH"
+build="${BUILD:-build/$preset}"
+"${CMAKE:-cmake}" --preset "${PRESET:-$preset}" -B "$build" "-Dpkgcfg_lib_PCRE2_pcre2-8=$prefix/lib/libpcre2-8.a" \
+  "-Dpkgcfg_lib_UTF8PROC_utf8proc=$prefix/lib/libutf8proc.a" "$@" >&2
+"${CMAKE:-cmake}" --build "$build" --parallel "${JOBS:-2}" --target mote_java >&2
+echo "$build/apps/android/mote/src/main/cpp/libmote.so"

@@ -1,10 +1,12 @@
 #!/bin/sh
 # Builds the libraries that a wheel carries, static, and the headers and the program (flatc) that its build needs:
 #   CC=cc scripts/build_dependencies.sh PREFIX [NAME ...]
-# HOST (as in ./configure --host) for another machine than this one. A file NAME.tar.gz in MOTE_SOURCES is used in place of a download.
-# UNPACK=1: nothing is built; PREFIX/NAME is a library's sources.
+# HOST (as in ./configure --host) for another machine than this one. A file NAME.tar.gz in MOTE_SOURCES is used in place of a download;
+# where nothing can be downloaded, Debian's sources may have the same archives (debian_sources.sh).
+# PCRE2_JIT=disable: without its compiler, 200 kB. UNPACK=1: nothing is built; PREFIX/NAME is a library's sources.
 set -eu
 
+scripts="$(cd "$(dirname "$0")" && pwd)"
 prefix="$(mkdir -p "$1" && cd "$1" && pwd)"; shift
 names="${*:-pcre2 utf8proc ncurses libedit flatbuffers nlohmann_json cli11}"
 work="$(mktemp -d)"
@@ -26,12 +28,21 @@ only_unpacked() {
   exit 0
 }
 
+# debian_archive NAME: the path of the archive, from Debian's sources
+debian_archive() {
+  if [ ! -d "$work/debian" ]; then
+    echo "$1: cannot be downloaded: taking Debian's archives" >&2
+    "$scripts/debian_sources.sh" "$work/debian" >&2
+  fi
+  echo "$work/debian/$1.tar.gz"
+}
+
 # release NAME SHA256 URL: unpacks a release into $work/NAME
 release() {
   archive="${MOTE_SOURCES:-/nowhere}/$1.tar.gz"
   if [ ! -f "$archive" ]; then
     archive="$work/$1.tar.gz"
-    curl -fsSL --retry 3 -o "$archive" "$3"
+    curl -fsSL --retry 3 -o "$archive" "$3" || archive="$(debian_archive "$1")"
   fi
   found="$(checksum "$archive")"
   if [ "$found" != "$2" ]; then
@@ -46,14 +57,14 @@ release() {
 # commit NAME COMMIT URL: checks a commit out into $work/NAME; its name proves what is in it
 commit() {
   mkdir "$work/$1"
-  if [ -f "${MOTE_SOURCES:-/nowhere}/$1.tar.gz" ]; then
-    tar -xzf "$MOTE_SOURCES/$1.tar.gz" -C "$work/$1" --strip-components=1
-    only_unpacked "$1"
-    return
-  fi
+  archive="${MOTE_SOURCES:-/nowhere}/$1.tar.gz"
   git -C "$work/$1" init -q
-  git -C "$work/$1" fetch -q --depth 1 "$3" "$2"
-  git -C "$work/$1" -c advice.detachedHead=false checkout -q FETCH_HEAD
+  if [ ! -f "$archive" ] && git -C "$work/$1" fetch -q --depth 1 "$3" "$2"; then
+    git -C "$work/$1" -c advice.detachedHead=false checkout -q FETCH_HEAD
+  else
+    if [ ! -f "$archive" ]; then archive="$(debian_archive "$1")"; fi
+    tar -xzf "$archive" -C "$work/$1" --strip-components=1
+  fi
   only_unpacked "$1"
 }
 
@@ -72,7 +83,7 @@ build_pcre2() {
   release pcre2 c33b418e3b936ee3153de2c61cc638e7e4fe3156022a5c77d0711bcbb9d64f1f \
     https://github.com/PCRE2Project/pcre2/releases/download/pcre2-10.42/pcre2-10.42.tar.gz
   cd "$work/pcre2"
-  configure --disable-shared --enable-jit --enable-unicode --disable-dependency-tracking
+  configure --disable-shared "--${PCRE2_JIT:-enable}-jit" --enable-unicode --disable-dependency-tracking
   quietly make.log make -j"$jobs" libpcre2-8.la
   cp .libs/libpcre2-8.a "$prefix/lib/"
   cp src/pcre2.h "$prefix/include/"

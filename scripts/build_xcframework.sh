@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds CMote.xcframework, the core for Apple's systems with kernels for every instruction set and -O3 in debug builds too, and what a
-# package needs to name it. Needs Xcode 16 or later, CMake and flatc 2.0.8:
-#   scripts/build_xcframework.sh OUT
+# Builds CMote.xcframework, the core for Apple's systems by the preset `ios`, with kernels for every instruction set and optimised in
+# debug builds too, and what a package needs to name it. Needs Xcode 16 or later, CMake, ninja and flatc 2.0.8:
+#   scripts/build_xcframework.sh OUT [OPTION ...]
+# OPTION: one of CMake's, such as -DMOTE_FOR=model.mote.
 # OUT has then CMote.xcframework, CMote.xcframework.zip and its checksum in CMote.checksum:
 #   scripts/make_swift_package.py PACKAGE --binary URL "$(cat OUT/CMote.checksum)"
 set -eu
@@ -11,6 +12,8 @@ if [ "$(uname -s)" != Darwin ] || ! xcrun --find clang >/dev/null 2>&1; then
   exit 1
 fi
 out="$(mkdir -p "$1" && cd "$1" && pwd)"
+shift
+options="$*"
 cd "$(dirname "$0")/.."
 work="$out/work"
 mkdir -p "$work/headers"
@@ -28,10 +31,10 @@ slice() {
   host="$(echo "$5" | sed s/arm64/aarch64/)-apple-darwin"
   CC="$(xcrun --find clang) $flags" HOST="$host" BUILD_CC=cc \
     scripts/build_dependencies.sh "$folder/prefix" pcre2 utf8proc flatbuffers nlohmann_json
-  PKG_CONFIG_LIBDIR="$folder/prefix/lib/pkgconfig" PATH="$folder/prefix/bin:$PATH" cmake -S . -B "$folder/build" \
-    -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME="$2" -DCMAKE_SYSTEM_PROCESSOR="$5" -DCMAKE_OSX_SYSROOT="$1" \
-    -DCMAKE_OSX_ARCHITECTURES="$5" -DCMAKE_OSX_DEPLOYMENT_TARGET="$3" -DCMAKE_PREFIX_PATH="$folder/prefix" \
-    -DCMAKE_FIND_ROOT_PATH="$folder/prefix" -DMOTE_BUILD_CLI=OFF -DMOTE_BUILD_TESTS=OFF
+  # shellcheck disable=SC2086
+  PKG_CONFIG_LIBDIR="$folder/prefix/lib/pkgconfig" PATH="$folder/prefix/bin:$PATH" cmake --preset ios -B "$folder/build" \
+    -DCMAKE_SYSTEM_NAME="$2" -DCMAKE_SYSTEM_PROCESSOR="$5" -DCMAKE_OSX_SYSROOT="$1" -DCMAKE_OSX_ARCHITECTURES="$5" \
+    -DCMAKE_OSX_DEPLOYMENT_TARGET="$3" -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_FIND_ROOT_PATH="$folder/prefix" $options
   cmake --build "$folder/build" --parallel --target mote_capi mote_embedding mote_chat mote_xnnpack mote_kernels_archive
   # One object, so that no linker leaves kernels out that only register themselves.
   find "$folder/build" "$folder/prefix/lib" -name '*.a' >"$folder/archives"

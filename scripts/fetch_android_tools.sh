@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches what an Android library and app are made and tested with where there is no Android SDK, into a folder; on Debian:
 #   scripts/fetch_android_tools.sh FOLDER
-# FOLDER/arm64: libraries of 64-bit Arm Linux and a Java for it, which qemu runs. FOLDER/sdk: android.jar (API 23) and dx, which only
+# FOLDER/arm64: a Java for 64-bit Arm Linux, which qemu runs. FOLDER/sdk: android.jar (API 23) and dx, which only
 # Debian 11 has; where they cannot be had the folder stays empty, and what needs them says so.
 set -eu
 
@@ -40,7 +40,7 @@ END
 
 rm -rf "$folder/arm64" "$folder/sdk"
 packages "$release" arm64 "$folder/arm64" install --download-only --yes --no-install-recommends \
-  libpcre2-dev libutf8proc-dev openjdk-17-jre-headless
+  openjdk-17-jre-headless
 mkdir "$folder/sdk"
 if packages bullseye amd64 "$work/sdk" download dalvik-exchange libandroid-23-java; then
   cp -L "$work/sdk/usr/lib/android-sdk/platforms/android-23/android.jar" "$folder/sdk/"

@@ -226,6 +226,8 @@ def write_core(package: Folder) -> None:
         write(name, text)
     version, commit = version_and_commit()
     write("runner/capi/build", build_unit(version, anchors, sets))
+    parts = re.sub(r"@\w+@", "", (ROOT / "base/built_parts.h.in").read_text())  # nothing is left out
+    package.write("Sources/CMote/generated/built_parts.h", parts.encode())
     package.write("Sources/CMote/generated/commit.h", f'#define MOTE_COMMIT "{commit}"\n'.encode())
 
 

@@ -1,4 +1,5 @@
 #include "runner/advice/advice.h"
+#include "base/parts.h"
 
 #include "runner/capi/options.h"
 
@@ -9,6 +10,7 @@ namespace {
 
 Status advise(const mote::Source& beginning, const mote_options* requested, int64_t prompt_tokens, int64_t depth,
               mote_advice* advice) {
+  MOTE_REQUIRE_PART("advice", mote::Code::kInvalidArgument);
   MOTE_REQUIRE_POINTER(advice);
   MOTE_ASSIGN(const mote::OptionSet given, mote::capi::options_of(requested));
   MOTE_ASSIGN(const mote::SessionOptions session, given.session());

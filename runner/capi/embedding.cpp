@@ -1,3 +1,4 @@
+#include "base/parts.h"
 #include "runner/capi/handles.h"
 
 using mote::Code;
@@ -42,6 +43,7 @@ mote::Result<std::vector<mote::EmbedInput>> inputs_of(const mote_embed_input* fr
 
 mote_error_code mote_model_embedding_config(const mote_model* handle, char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
@@ -53,6 +55,7 @@ mote_error_code mote_model_embedding_config(const mote_model* handle, char** jso
 mote_error_code mote_embedder_open(mote_model* handle, const mote_options* requested, mote_embedder** out,
                                    mote_error* error) {
   return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
@@ -68,6 +71,7 @@ void mote_embedder_close(mote_embedder* embedder) { mote::capi::close(embedder);
 mote_error_code mote_embedder_dimensions(const mote_embedder* handle, const mote_embed_options* given,
                                          size_t* dimensions, mote_error* error) {
   return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
     MOTE_ASSIGN(const auto embedder, share(handle));
     MOTE_REQUIRE_POINTER(dimensions);
     MOTE_ASSIGN(const mote::EmbedOptions options, options_of(given));
@@ -81,6 +85,7 @@ mote_error_code mote_embedder_embed(mote_embedder* handle, const mote_embed_inpu
                                     const mote_embed_options* given, float* vectors, int64_t* num_tokens,
                                     mote_error* error) {
   return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
     MOTE_ASSIGN(const auto embedder, enter(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(vectors);
     MOTE_ASSIGN(const mote::EmbedOptions options, options_of(given));
@@ -96,6 +101,7 @@ void mote_embedder_cancel(mote_embedder* handle) {
 
 mote_error_code mote_embedder_check_golden(mote_embedder* handle, char** report, mote_error* error) {
   return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
     MOTE_ASSIGN(const auto embedder, enter(handle));
     MOTE_REQUIRE_POINTER(report);
     MOTE_ASSIGN(const std::string json, embedder->embedder->check_golden());

@@ -26,6 +26,7 @@ struct InspectFlags {
   std::string backend;
   bool json = false;
   bool kernels = false;
+  bool parts = false;
 };
 
 std::string size(const Json& value) { return bytes_text(value.get<uint64_t>()); }
@@ -341,6 +342,8 @@ int inspect(const InspectFlags& flags) {
   } else if (!flags.ops.empty()) {
     keep_method(about, "--ops", flags.ops);
     print_methods_listed(about);
+  } else if (flags.parts) {
+    for (const std::string part : about["parts"]) std::printf("%s\n", part.c_str());
   } else if (flags.json)
     std::printf("%s\n", about.dump(2).c_str());
   else
@@ -372,6 +375,8 @@ void add_inspect(CLI::App& app, Action& action) {
       ->needs(graph);
   verb.add_option("--backend", flags->backend,
                   "Only the methods of one way to run the file: cpu, xnnpack, ... (default: all)");
+  verb.add_flag("--parts", flags->parts,
+                "List the parts of Mote that the file needs, for a build with no others (MOTE_FOR)");
   verb.add_flag("--kernels", flags->kernels, "List the kernels that are chosen for the file on this machine");
   verb.callback([flags, &action] { action = [flags] { return inspect(*flags); }; });
 }

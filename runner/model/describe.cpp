@@ -6,6 +6,7 @@
 
 #include "runner/model/generation_config.h"
 #include "runner/model/model.h"
+#include "runner/model/parts.h"
 #include "runner/program/delegates.h"
 #include "runner/program/kv_sizes.h"
 #include "runner/program/validation.h"
@@ -306,6 +307,7 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
   const std::string& path = verified.file().name();
   const std::vector<int32_t> eos(from.eos_token_ids()->begin(), from.eos_token_ids()->end());
   MOTE_ASSIGN(const Json tokenizer_info, about_tokenizer(verified));
+  MOTE_ASSIGN(const std::vector<std::string> parts, parts_of(verified));
   const auto config = generation_config_with_eos(text_of(*from.generation_config()), eos);
   if (!config.ok()) return Status(config.status().code(), path + ": " + config.status().message());
   const Json json = {{"file", path},
@@ -325,6 +327,7 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
                      {"segments", list(*from.segments(), segment)},
                      {"tokenizer", tokenizer_info},
                      {"chat_template", std::string(text_segment(verified, fb::SegmentKind::chat_template))},
+                     {"parts", parts},
                      {"num_golden_samples", from.golden_samples()->size()},
                      {"check", check(from.check())}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

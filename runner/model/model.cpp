@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "base/parts.h"
 #include "tokenizer/compile/compile.h"
 
 namespace mote {
 
-Status check_tokenizer_json(std::string_view json) { return tokenizer::compile_json(json).status(); }
+Status check_tokenizer_json(std::string_view json) {
+  MOTE_REQUIRE_PART("tokenizer.compile", Code::kInvalidTokenizer);
+  return tokenizer::compile_json(json).status();
+}
 
 Result<std::shared_ptr<const Model>> Model::open(const Source& source, const OpenOptions& options) {
   // A file that is read takes about as long for that as for the rest. Weights in a file of their own are most of it.
@@ -25,6 +29,7 @@ Result<std::shared_ptr<const Model>> Model::open(const Source& source, const Ope
                                           .progress = part_of(whole, read, 1.0)}));
   const std::shared_ptr<const Model> model(new Model(std::move(chosen)));
   MOTE_RETURN_IF_ERROR(model->bound()->file().check_readable());
+  if constexpr (!kPartsLeftOut.empty()) MOTE_RETURN_IF_ERROR(model->tokenizer().status());  // may take a part
   MOTE_RETURN_IF_ERROR(report(whole, 1.0));
   return model;
 }

@@ -44,7 +44,8 @@ struct OpenOptions {
 // A model, which its sessions share. Thread safety: immutable.
 class Model {
  public:
-  // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched.
+  // Maps or reads, verifies and binds the file. Mapped weights and tokenizer are not touched; a build that leaves parts
+  // out opens the tokenizer.
   // Errors: those of map, verify and bind_target.
   static Result<std::shared_ptr<const Model>> open(const Source& source, const OpenOptions& options = {});
 

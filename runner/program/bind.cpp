@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "base/parts.h"
 #include "runner/program/delegates.h"
 #include "runner/program/invocation.h"
 #include "runner/program/program.h"
@@ -51,6 +52,8 @@ Status find_ops(const Bound& bound, const fb::Method& method, std::vector<const 
     const auto [entry, is_new] = known.try_emplace(text_of(*method.instructions()->Get(i)->op()), nullptr);
     if (is_new) entry->second = find_op(entry->first);
     const Op* op = entry->second;
+    if (op == nullptr && was_left_out(entry->first))
+      return left_out(entry->first, Code::kUnsupportedOp, place(bound, method, i));
     MOTE_REQUIRE(op != nullptr, Code::kUnsupportedOp,
                  "%s: this runner has no op of that name; use the runner of the exporter's version",
                  place(bound, method, i).c_str());

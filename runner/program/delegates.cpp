@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/crc32.h"
+#include "base/parts.h"
 #include "runner/program/validation.h"
 
 namespace mote {
@@ -36,6 +37,8 @@ Result<LoadedBackend> load_backend(const std::string& file, std::string_view nam
                                    Purpose purpose) {
   const Backend* backend = find_backend(name);
   const std::string place = file + ": " + std::string(name);
+  if (const std::string part = "backends." + std::string(name); was_left_out(part))
+    return left_out(part, Code::kUnsupportedBackend, file);
   MOTE_REQUIRE(backend != nullptr, Code::kUnsupportedBackend, "%s: this build has no such backend: it has %s",
                place.c_str(), backend_names().c_str());
   if (const Status status = backend->check_device(); !status.ok())

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <new>
 
+#include "base/parts.h"
 #include "base/utf8.h"
 #include "runner/templates/interpreter.h"
 #include "runner/templates/json_input.h"
@@ -52,6 +53,7 @@ Template::Template(std::string_view source)
 Template::~Template() = default;
 
 Result<std::shared_ptr<const Template>> Template::parse(std::string_view source) {
+  MOTE_REQUIRE_PART("templates", Code::kInvalidTemplate);
   MOTE_REQUIRE(source.size() <= kMaxTemplateBytes, Code::kInvalidTemplate,
                "the template has %zu bytes: at most %zu are accepted", source.size(), kMaxTemplateBytes);
   const size_t valid = valid_utf8_prefix(source);
@@ -74,6 +76,7 @@ Result<Rendered> Template::render(const std::vector<Variable>& variables, const 
 
 Result<Rendered> Template::render_with(const Prepare& prepare, const Finish& finish,
                                        const RenderOptions& options) const {
+  MOTE_REQUIRE_PART("templates", Code::kInvalidTemplate);
   return guarded<Rendered>([&]() -> Result<Rendered> {
     Interpreter interpreter(*program_, options.limits, options.now != 0 ? options.now : clock_seconds());
     prepare(interpreter);

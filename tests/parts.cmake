@@ -1,0 +1,10 @@
+# cmake -DMOTE_FOR=... -P tests/parts.cmake: says what a build with these options leaves out, without configuring one.
+cmake_minimum_required(VERSION 3.24)
+get_filename_component(PROJECT_SOURCE_DIR ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+include(${PROJECT_SOURCE_DIR}/cmake/MoteParts.cmake)
+file(GLOB_RECURSE sources RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/kernels/ops/*.cpp)
+list(TRANSFORM sources PREPEND "/")
+set(kept ${sources})
+mote_keep_sources(kept)
+message(NOTICE "left out: ${MOTE_LEFT_OUT}")
+message(NOTICE "kept: ${kept}")
