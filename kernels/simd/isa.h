@@ -12,6 +12,12 @@
 #define MOTE_TEXT(a) MOTE_TEXT_INNER(a)
 #define MOTE_ISA_NAME MOTE_TEXT(MOTE_ISA)
 
+// Products of bytes in one or two instructions. Without them a product costs so much that reading weights for several
+// tokens at once gains little: the code for every CPU has no kernels that do only that.
+#if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
+#define MOTE_HAS_PRODUCTS
+#endif
+
 #include "kernels/machine/cpu_features.h"
 
 namespace mote {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <exception>
+#include <new>
 
 #include "base/utf8.h"
 
@@ -19,6 +21,17 @@ mote_error_code report(Code status_code, std::string_view text, mote_error* erro
   if (!text.empty()) std::memcpy(error->message, text.data(), text.size());
   error->message[text.size()] = '\0';
   return code;
+}
+
+mote_error_code guarded_call(mote_error* error, Status (*call)(void* body), void* body) {
+  try {
+    const Status status = call(body);
+    return report(status.code(), status.message(), error);
+  } catch (const std::bad_alloc&) {
+    return report(Code::kOutOfMemory, "out of memory", error);
+  } catch (const std::exception& exception) { return report(Code::kInternal, exception.what(), error); } catch (...) {
+    return report(Code::kInternal, "unknown exception", error);
+  }
 }
 
 Status give_string(std::string_view text, char** out, size_t* out_bytes) {

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <new>
 #include <string_view>
 
 #include "base/status.h"
@@ -15,17 +13,11 @@ namespace mote::capi {
 
 mote_error_code report(Code code, std::string_view message, mote_error* error) noexcept;
 
-// Calls `body` (returning Status) and reports what it returned or threw.
+// Calls `body` (returning Status) and reports what it returned or threw. What catches is compiled once for all bodies.
+mote_error_code guarded_call(mote_error* error, Status (*call)(void* body), void* body);
 template <typename Body>
 mote_error_code guarded(mote_error* error, Body body) {
-  try {
-    const Status status = body();
-    return report(status.code(), status.message(), error);
-  } catch (const std::bad_alloc&) {
-    return report(Code::kOutOfMemory, "out of memory", error);
-  } catch (const std::exception& exception) { return report(Code::kInternal, exception.what(), error); } catch (...) {
-    return report(Code::kInternal, "unknown exception", error);
-  }
+  return guarded_call(error, [](void* given) -> Status { return (*static_cast<Body*>(given))(); }, &body);
 }
 
 #define MOTE_REQUIRE_POINTER(pointer) \

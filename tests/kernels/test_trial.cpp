@@ -153,7 +153,9 @@ void run_all(std::string_view role, const WeightKind& kind, int64_t tokens, cons
     trial.run(kernel->functions, {aligned, 1'000'000});
     ++count;
   }
-  EXPECT_GE(count, 1);
+  // The code for every CPU reads streams for one token alone.
+  const bool has_products = cpu_features()->has_all(CpuFeature::kAvx2) || cpu_features()->has_all(CpuFeature::kDotprod);
+  EXPECT_GE(count, tokens == 1 || has_products ? 1 : 0);
 }
 
 Tensor weight_of(uint8_t bits, int32_t group_size, const TileScales& scales) {

@@ -1,4 +1,4 @@
-// What the products of int8 activations and tiles of 1 to 8 bits share. Only for *_int8.cpp, *_panels.cpp and *_ISA.cpp.
+// What the products of int8 activations and tiles of 1 to 8 bits share. Only for *_int8, *_panels and *_ISA.cpp.
 #pragma once
 
 #include <utility>

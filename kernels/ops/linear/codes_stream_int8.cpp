@@ -177,13 +177,15 @@ void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t s
   }
 }
 
+// The formats that models are stored in; what the others would gain is not worth their code.
+constexpr bool is_common(int bits) { return bits == 4 || bits == 8; }
+
 template <int kStreams>
 void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
   for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
-    if (w.bits == 4)
-      multiply_block<kStreams, 4>(w, x[b], y, stride);
-    else
-      multiply_block<kStreams, 8>(w, x[b], y, stride);
+    with_bits(w.bits, [&](auto bits) {
+      if constexpr (is_common(bits)) multiply_block<kStreams, bits>(w, x[b], y, stride);
+    });
   }
 }
 
@@ -194,23 +196,22 @@ constexpr CodeProducts kOne = {CodeLayout::kQuads, no_scratch, multiply_one<kStr
 template <int kStreams>
 constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some<kStreams>};
 
-// The formats that models are stored in; what the others would gain is not worth their code.
-bool is_common(const WeightKind& kind) { return kind.scales.columns == 0 && (kind.bits == 4 || kind.bits == 8); }
+[[maybe_unused]] bool takes_common_tiles(const WeightKind& kind) { return takes_tiles(kind) && is_common(kind.bits); }
 
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
                      .rank = kRank + 2, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<kMaxStreams>);
+#if defined(MOTE_HAS_PRODUCTS)
 MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 3, .max_tokens = kTokenBlock, .takes = is_common,
+                     .rank = kRank + 3, .max_tokens = kTokenBlock, .takes = takes_common_tiles,
                      .functions = &kSome<kMaxStreams>);
-#if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = 1, .takes = takes_tiles,
                      .functions = &kOne<1>);
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 5, .max_tokens = kRegisterTokens,
-                     .takes = is_common, .functions = &kSome<1>);
+                     .takes = takes_common_tiles, .functions = &kSome<1>);
 #endif
 
 }  // namespace MOTE_ISA

@@ -119,11 +119,15 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
   }
 }
 
+// The codes that models are stored in: what others would gain with more than one token is not worth their code.
+constexpr bool is_common(int codes) { return codes <= 0 || codes == 4 || codes == 5 || codes == 6 || codes == 8; }
+
 template <int kStreams, int kTokens>
 void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock& x, float* y, int64_t stride) {
   for (int first = 0; first < w.count; first += kStreams) {
     const int count = w.count - first < kStreams ? w.count - first : kStreams;
     with_codes(w, [&](auto codes) {
+      if constexpr (kTokens > 1 && !is_common(codes)) return;
       if (w.group_size < kChunk) return stream<codes, 16, kTokens>(w, reader, first, count, x, y, stride);
       if constexpr (kTokens == 1) {
         if (w.group_size == kChunk) return stream<codes, 32, 1>(w, reader, first, count, x, y, stride);
@@ -133,8 +137,9 @@ void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock&
   }
 }
 
-void multiply_in_turn(const TileBlocks& w, const GroupBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
-  stream_run<1, 1>(w, TileReader(w), *x, y, stride);
+template <int kStreams>
+void multiply_one(const TileBlocks& w, const GroupBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
+  stream_run<kStreams, 1>(w, TileReader(w), *x, y, stride);
 }
 
 // From column `column` on, the run of `rows` that begins with row `first` of a block.
@@ -142,17 +147,6 @@ GroupBlock run_of(const GroupBlock& x, int first, int rows, const TileBlocks& w,
   const auto skipped = [&](int64_t each) { return w.columns() / each * first + column / each * rows; };
   const int64_t steps = skipped(step_columns(w.group_size));
   return {x.codes + skipped(1), x.offsets + steps, x.lows + steps, x.scales + skipped(kInputGroup), rows};
-}
-
-// What unpacking costs is more than what further passes over weights in the second cache do.
-void multiply_few(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
-  const TileReader reader(w);
-  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
-    for_each_run(x[b].count, 0, [&](int first, auto rows) {
-      const GroupBlock run = run_of(x[b], first, rows, w, 0);
-      stream_run<kMaxStreams, rows>(w, reader, run, y + first * stride, stride);
-    });
-  }
 }
 
 // Columns that are multiplied before the next are unpacked. A multiple of every span.
@@ -310,20 +304,40 @@ void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, floa
 size_t no_scratch(int64_t) { return 0; }
 
 constexpr GroupProducts kPanels = {scratch_bytes, multiply};
-constexpr GroupProducts kFew = {no_scratch, multiply_few};
-constexpr GroupProducts kOneStream = {no_scratch, multiply_in_turn};
+template <int kStreams>
+constexpr GroupProducts kOne = {no_scratch, multiply_one<kStreams>};
 
-bool takes_all_tiles(const WeightKind& kind) { return is_weight_bits(kind.bits); }
+bool takes_all_tiles(const WeightKind& kind) { return has_products_of(kind.bits); }
+#if defined(MOTE_HAS_PRODUCTS)
+// What unpacking costs is more than what further passes over weights in the second cache do.
+void multiply_few(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
+  const TileReader reader(w);
+  for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
+    for_each_run(x[b].count, 0, [&](int first, auto rows) {
+      const GroupBlock run = run_of(x[b], first, rows, w, 0);
+      stream_run<kMaxStreams, rows>(w, reader, run, y + first * stride, stride);
+    });
+  }
+}
+
+constexpr GroupProducts kFew = {no_scratch, multiply_few};
+
+bool takes_common_tiles(const WeightKind& kind) { return takes_all_tiles(kind) && is_common(kind.bits); }
+#endif
 
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "groups_panels_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
                      .rank = kRank, .takes = takes_all_tiles, .functions = &kPanels);
+MOTE_REGISTER_KERNEL(.name = "groups_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
+                     .rank = kRank + 1, .max_tokens = 1, .takes = takes_all_tiles, .functions = &kOne<kMaxStreams>);
+#if defined(MOTE_HAS_PRODUCTS)
 MOTE_REGISTER_KERNEL(.name = "groups_stream_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 1, .max_tokens = 2 * kRun, .takes = takes_all_tiles, .functions = &kFew);
+                     .rank = kRank + 2, .max_tokens = 2 * kRun, .takes = takes_common_tiles, .functions = &kFew);
 MOTE_REGISTER_KERNEL(.name = "groups_one_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole,
-                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 2, .max_tokens = 1,
-                     .takes = takes_all_tiles, .functions = &kOneStream);
+                     .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 3, .max_tokens = 1,
+                     .takes = takes_all_tiles, .functions = &kOne<1>);
+#endif
 
 }  // namespace MOTE_ISA
 }  // namespace mote

@@ -1,5 +1,7 @@
 #include "apps/android/mote/src/main/cpp/calls.h"
 
+#include <new>
+
 #include "apps/android/mote/src/main/cpp/classes.h"
 #include "apps/android/mote/src/main/cpp/text.h"
 
@@ -24,6 +26,19 @@ Array filled(JNIEnv* env, Array array, const Fill& fill) {
 }
 
 }  // namespace
+
+void throw_caught(JNIEnv* env) {
+  const auto throw_error = [&](const char* name) {
+    if (const jclass type = env->ExceptionCheck() ? nullptr : env->FindClass(name))
+      env->ThrowNew(type, "native memory");
+  };
+  try {
+    throw;
+  } catch (const Pending&) {
+  } catch (const std::bad_alloc&) { throw_error("java/lang/OutOfMemoryError"); } catch (...) {
+    throw_error("java/lang/InternalError");
+  }
+}
 
 void throw_null(JNIEnv* env, const char* what) {
   if (const jclass type = env->FindClass("java/lang/NullPointerException")) env->ThrowNew(type, what);

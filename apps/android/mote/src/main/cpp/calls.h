@@ -4,7 +4,6 @@
 #include <jni.h>
 
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,19 +19,15 @@ namespace mote::java {
 // Thrown where a Java exception waits for the native method to return.
 struct Pending {};
 
+// In a handler: the exception that has been caught as one of Java, unless one waits already.
+void throw_caught(JNIEnv* env);
+
 // What Java sees of a native method: no C++ exception leaves, and where a Java exception waits the result is nothing.
 template <typename Body>
 auto guarded(JNIEnv* env, Body body) -> decltype(body()) {
-  const auto throw_error = [&](const char* name) {
-    if (const jclass type = env->ExceptionCheck() ? nullptr : env->FindClass(name))
-      env->ThrowNew(type, "native memory");
-  };
   try {
     return body();
-  } catch (const Pending&) {
-  } catch (const std::bad_alloc&) { throw_error("java/lang/OutOfMemoryError"); } catch (...) {
-    throw_error("java/lang/InternalError");
-  }
+  } catch (...) { throw_caught(env); }
   if constexpr (!std::is_void_v<decltype(body())>) return {};
 }
 

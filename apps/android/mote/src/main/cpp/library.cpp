@@ -1,10 +1,19 @@
 // The library as Java loads it, and what belongs to no model.
 #include <array>
+#include <cstdlib>
 
 #include "apps/android/mote/src/main/cpp/calls.h"
 #include "apps/android/mote/src/main/cpp/classes.h"
 #include "apps/android/mote/src/main/cpp/log.h"
 #include "apps/android/mote/src/main/cpp/values.h"
+
+#if defined(__GLIBCXX__)
+// The C++ library's own, which writes what was thrown, would bring 50 kB that read names of types.
+namespace __gnu_cxx {
+void __verbose_terminate_handler();
+void __verbose_terminate_handler() { std::abort(); }
+}  // namespace __gnu_cxx
+#endif
 
 namespace mote::java {
 namespace {
