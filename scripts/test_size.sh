@@ -11,8 +11,8 @@ built=build/for-demo/runner/cli/mote-runner
 
 # same ARGUMENTS...: both runners write the same
 same() {
-  "$runner" "$@" >build/for-demo/expected 2>&1
-  "$built" "$@" >build/for-demo/found 2>&1
+  "$runner" "$@" >build/for-demo/expected
+  "$built" "$@" >build/for-demo/found
   cmp build/for-demo/expected build/for-demo/found
 }
 # refuses PART ARGUMENTS...: the built runner fails and names the part
