@@ -194,7 +194,7 @@ size: $(STAMPS)/venv out/demo.mote
 
 # A runner for the demo file alone: the same text, and a sentence for all that it leaves out.
 test-size: $(STAMPS)/build out/demo.mote
-	$(BIN)/mote export examples/demo -o build/other.mote --recipe none
+	$(BIN)/mote export examples/demo -o build/other.mote --recipe 8w
 	CMAKE=$(BIN)/cmake JOBS=$(JOBS) scripts/test_size.sh out/demo.mote build/other.mote $(BIN)/mote
 
 asan: test-asan

@@ -30,5 +30,6 @@ same inspect "$demo" --parts
 refuses "[a-z_.0-9]*" run "$other" "def main(" --raw
 refuses grammars.json_schema run "$demo" "def main(" --raw --json-schema '{"type": "integer"}'
 refuses grammars.regex run "$demo" "def main(" --raw --regex '[0-9]+'
-refuses grammars.gbnf run "$demo" "def main(" --raw --grammar 'root ::= "a"'
+echo 'root ::= "a"' >build/for-demo/a.gbnf
+refuses grammars.gbnf run "$demo" "def main(" --raw --grammar build/for-demo/a.gbnf
 echo "The runner for $demo alone: $(stat -c %s "$built") bytes"
