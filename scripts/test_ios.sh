@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the Swift package from source and tests it:
+# Builds the Swift package from source and tests it, and what the app's screens show:
 #   scripts/test_ios.sh MODEL.mote [SWIFT_TEST_ARGUMENT ...]
 # ROOT=FOLDER: by the Swift of a Debian there (scripts/fetch_swift.sh), as root; without it, by this machine's. LIBRARY=FOLDER: with the
 # libmote there in place of the core's sources, which take long to compile. OUT (build/ios): where all that is built is kept.
@@ -32,10 +32,12 @@ if [ -n "${ROOT:-}" ]; then
   root="$(cd "$ROOT" && pwd)"
   here=/mote
 fi
+rm -rf "$out/chat"
+cp -Rp apps/ios/Chat "$out/chat"
 cat >"$out/inside.sh" <<END
 set -eu
 export PATH="\$PATH:/usr/libexec/swift/bin" LIBRARY_PATH=$here/lib LD_LIBRARY_PATH=$here/lib MOTE_DEMO=$here/demo.mote
-export MOTE_TEST_SHAPES=1 MOTE_SEQUENCES=${MOTE_SEQUENCES:-200} MOTE_TOKENS=${MOTE_TOKENS:-4000}
+export MOTE_TEST_SHAPES=1 MOTE_PACKAGE=$here/$package MOTE_SEQUENCES=${MOTE_SEQUENCES:-200} MOTE_TOKENS=${MOTE_TOKENS:-4000}
 cd $here/$package
 eval "\$1"
 END
@@ -70,4 +72,10 @@ diff -u apps/ios/Mote/mote.api "$out/mote.api" || {
   exit 1
 }
 inside "swift test -c release --skip-build $*" >"$out/test.log" 2>&1 || { cat "$out/test.log" >&2; exit 1; }
-grep -E 'All tests|prefilled|bytes more|Executed .* tests' "$out/test.log" | tail -5
+# With what was built for the library: its core takes long.
+inside "cd ../chat && swift test -c release --scratch-path $here/$package/.build ${JOBS:+-j $JOBS} $*" >"$out/chat.log" 2>&1 || {
+  grep -E 'error:' "$out/chat.log" >&2 || tail -20 "$out/chat.log" >&2
+  exit 1
+}
+if grep -E "/chat/[^:]*\.swift:.*warning:" "$out/chat.log" >&2; then exit 1; fi
+grep -hE 'All tests|prefilled|bytes more|Executed .* tests' "$out/test.log" "$out/chat.log" | tail -7

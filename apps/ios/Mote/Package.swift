@@ -15,7 +15,7 @@ let core: Target = .target(
     ])
 
 // With MOTE_TEST_SHAPES set, the conformance to FoundationModels is compiled against protocols of the same shape, where Apple's
-// framework is not; and there is what measures Swift's streams.
+// framework is not; and there are programs that tests need.
 let shapes = Context.environment["MOTE_TEST_SHAPES"] != nil
 let shapeTargets: [Target] =
     shapes
@@ -25,6 +25,7 @@ let shapeTargets: [Target] =
             name: "MoteFoundationModelsTests", dependencies: ["MoteFoundationModels", "FoundationModels", "Mote"],
             swiftSettings: [.define("MOTE_TEST_SHAPES")]),
         .executableTarget(name: "mote-bench", dependencies: ["Mote", "CMote"], path: "Tests/Bench"),
+        .executableTarget(name: "mote-pull", dependencies: ["Mote"], path: "Tests/Pull"),
     ] : []
 
 let package = Package(

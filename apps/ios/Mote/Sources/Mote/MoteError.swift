@@ -99,6 +99,12 @@ extension String {
     }
 }
 
+/// nil: a null pointer
+func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) throws -> T) rethrows -> T {
+    guard let text else { return try body(nil) }
+    return try text.withCString(body)
+}
+
 /// What a call writes to as much room as it is given, and says how much there is.
 func list(_ call: (UnsafeMutablePointer<Int32>?, Int, UnsafeMutablePointer<Int>) throws -> Void) throws -> [Int32] {
     var count = 0

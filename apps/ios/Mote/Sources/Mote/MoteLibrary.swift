@@ -19,6 +19,24 @@ public enum MoteLibrary {
         try await blocking { try freedText { out in try check { mote_describe_file(url.path, out, $0) } } }
     }
 
+    /// Of the process, the most seen at any call and end of a text.
+    public struct Memory: Hashable, Sendable {
+        public let peakRSSBytes: UInt64
+        /// Anonymous memory; 0 where the system does not tell.
+        public let peakPrivateBytes: UInt64
+        /// Pages of mapped files, which the system can drop; likewise.
+        public let peakFileBackedBytes: UInt64
+    }
+
+    public static func memory() throws -> Memory {
+        var memory = mote_memory()
+        memory.struct_size = UInt32(MemoryLayout<mote_memory>.size)
+        try check { mote_get_memory(&memory, $0) }
+        return Memory(
+            peakRSSBytes: memory.peak_rss_bytes, peakPrivateBytes: memory.peak_private_bytes,
+            peakFileBackedBytes: memory.peak_file_backed_bytes)
+    }
+
     public enum LogLevel: Int32, Sendable {
         case off = 0
         case error = 1

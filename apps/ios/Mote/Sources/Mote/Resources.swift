@@ -143,8 +143,3 @@ public final class Embedder: Sendable {
 
     public func close() { handle.close() }
 }
-
-private func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) throws -> T) rethrows -> T {
-    guard let text else { return try body(nil) }
-    return try text.withCString(body)
-}

@@ -4,10 +4,8 @@ import Foundation
 /// a step, and waits then.
 final class Feed<Element: Sendable>: @unchecked Sendable {
     private static var stepsAhead: Int { 64 }
-    /// Steps that come faster than this after each other, such as those that a grammar forces, are told some at a time, and the last of
-    /// them with the next one: to wake a task for each takes longer.
-    private static var burstNanoseconds: UInt64 { 20_000 }
 
+    private let burstNanoseconds: UInt64
     private let condition = NSCondition()
     private var steps: [Element] = []
     private var numTaken = 0
@@ -16,6 +14,12 @@ final class Feed<Element: Sendable>: @unchecked Sendable {
     private var end: Result<Void, any Error>?
     private var isCancelled = false
     private var cancelSource: (@Sendable () -> Void)?
+
+    /// burstNanoseconds: steps that come faster than this after each other, such as those that a grammar forces, are told some at a time,
+    /// and the last of them with the next one: to wake a task for each takes longer
+    init(burstNanoseconds: UInt64 = 20_000) {
+        self.burstNanoseconds = burstNanoseconds
+    }
 
     /// Called at once if it is cancelled already; not under a lock.
     func onCancel(_ cancel: @escaping @Sendable () -> Void) {
@@ -35,7 +39,7 @@ final class Feed<Element: Sendable>: @unchecked Sendable {
         steps.append(step)
         let wantsMore = !isCancelled
         var task: UnsafeContinuation<Void, Never>?
-        if time - lastTime > Self.burstNanoseconds || steps.count - numTaken >= Self.stepsAhead / 2 { swap(&task, &waiting) }
+        if time - lastTime >= burstNanoseconds || steps.count - numTaken >= Self.stepsAhead / 2 { swap(&task, &waiting) }
         lastTime = time
         condition.unlock()
         task?.resume()
