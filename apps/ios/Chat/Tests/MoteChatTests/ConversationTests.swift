@@ -1,6 +1,7 @@
 import Foundation
 import Mote
 import MoteChat
+import Observation
 import XCTest
 
 @MainActor
@@ -181,7 +182,7 @@ final class ConversationTests: XCTestCase {
         XCTAssertNotNil(store.messages(chat.id))
     }
 
-    func testTheListLeavesOutWhatCannotBeRead() throws {
+    func testTheListLeavesOutWhatCannotBeRead() async throws {
         try store.save(store.create(model: "m"), messages: "[]")
         let other = folder.appendingPathComponent("chats/x")
         try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)

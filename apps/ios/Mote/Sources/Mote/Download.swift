@@ -29,6 +29,8 @@ final class Download: @unchecked Sendable {
     private var heldBytes: Int64 = 0
     private var waitMilliseconds: UInt64 = 0
     private var isOver = false
+    /// By the client.
+    private var foundMetered = false
 
     init(
         _ store: Handle, _ what: String, _ options: DownloadOptions, _ client: any DownloadClient, _ isMetered: @escaping @Sendable () -> Bool
@@ -79,7 +81,7 @@ final class Download: @unchecked Sendable {
         waitMilliseconds = 0
         let handle = try handle ?? begin()
         self.handle = handle
-        setMetered(handle, isMetered())
+        setMetered(handle, foundMetered || isMetered())
         if body != nil {
             try await receive(handle)
             return try progress(handle)
@@ -161,7 +163,7 @@ final class Download: @unchecked Sendable {
     private func brokeOff(_ handle: Handle, _ error: any Error) async throws {
         try Task.checkCancellation()
         if error is MoteError { throw error }
-        if error is MeteredNetworkError { setMetered(handle, true) }
+        foundMetered = error is MeteredNetworkError
         try await end(handle, error.localizedDescription)
     }
 

@@ -51,7 +51,24 @@ final class BackgroundTests: XCTestCase {
         XCTAssertEqual(server.ranges, [""])
     }
 
-    func testTheTaskThatACancelledDownloadHasLeftIsTakenOver() async throws {
+    func testTheFileThatAnEndedAppHasLeftIsTakenOver() async throws {
+        let store = try store(client())
+        let server = server!
+        for try await progress in store.download(server.url) where progress.bytes >= 1 << 20 { break }
+        let parts = try await store.list()
+        let from = Int(parts[0].bytes)
+        // As the system hands it over when the app is started again.
+        let key = "\"one\" bytes \(from)-\(content.count - 1)/\(content.count)".addingPercentEncoding(withAllowedCharacters: .alphanumerics)!
+        let held = folder.appendingPathComponent("held")
+        try FileManager.default.createDirectory(at: held, withIntermediateDirectories: true)
+        try content.dropFirst(from).write(to: held.appendingPathComponent(key))
+        let url = try await store.get(server.url)
+        XCTAssertEqual(try Data(contentsOf: url), content)
+        XCTAssertEqual(server.ranges, ["", "bytes=\(from)-"], "only the answer was asked for")
+        XCTAssertEqual(heldFiles, [])
+    }
+
+    func testADownloadThatWasCancelledGoesOn() async throws {
         let (client, server) = (client(), server!)
         let store = try store(client)
         server.fail(.none, .none, .slow)
@@ -63,7 +80,10 @@ final class BackgroundTests: XCTestCase {
         XCTAssertThrowsError(try result.get()) { XCTAssertTrue($0 is CancellationError, "\($0)") }
         let url = try await store.get(server.url)
         XCTAssertEqual(try Data(contentsOf: url), content)
-        XCTAssertEqual(server.ranges.count, 4, "only the answer was asked for again")
+        #if canImport(Darwin)
+            // With its task; elsewhere URLSession sends the request of a suspended one again.
+            XCTAssertEqual(server.ranges.count, 4)
+        #endif
     }
 
     func testWhatIsDiscardedComesAgain() async throws {
