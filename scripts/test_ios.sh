@@ -72,8 +72,10 @@ diff -u apps/ios/Mote/mote.api "$out/mote.api" || {
   exit 1
 }
 inside "swift test -c release --skip-build $*" >"$out/test.log" 2>&1 || { cat "$out/test.log" >&2; exit 1; }
-# With what was built for the library: its core takes long.
-inside "cd ../chat && swift test -c release --scratch-path $here/$package/.build ${JOBS:+-j $JOBS} $*" >"$out/chat.log" 2>&1 || {
+# With what was built for the library: its core takes long. Swift 6.0's Observation for Linux lacks a function that it never calls.
+missing=
+if [ "$(uname -s)" = Linux ]; then missing="-Xlinker --allow-shlib-undefined"; fi
+inside "cd ../chat && swift test -c release --scratch-path $here/$package/.build $missing ${JOBS:+-j $JOBS} $*" >"$out/chat.log" 2>&1 || {
   grep -E 'error:' "$out/chat.log" >&2 || tail -20 "$out/chat.log" >&2
   exit 1
 }
