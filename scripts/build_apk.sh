@@ -30,7 +30,7 @@ version="$(sed -n 's/.*"version": "\([^"]*\)".*/\1/p' $out/aar/prefab/prefab.jso
 aapt2 link -o $apk/chat.apk -I "$framework" --manifest $chat/AndroidManifest.xml --java $apk/gen --version-code 1 \
   --version-name "$version" $apk/resources.zip
 
-javac --release 8 -Xlint:-options -d $apk/classes $(find $apk/gen -name '*.java')
+javac --release 8 -Xlint:-options -cp "$android_jar" -d $apk/classes $(find $apk/gen $chat/java -name '*.java')
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -module-name chat -jvm-target 1.8 -Xlambdas=class -Xsam-conversions=class \
   -Xstring-concat=inline -cp "$apk/classes:$out/aar/classes.jar:$android_jar:$runtime" -d $apk/classes $chat/kotlin
 

@@ -15,16 +15,16 @@ import java.util.Queue;
 import java.util.concurrent.Executors;
 
 /** Serves one file at /file.mote, in as many wrong ways as tests ask for. */
-final class FaultyServer implements AutoCloseable {
-    enum Fault { NONE, CUT, BUSY, REDIRECT, OTHER_RANGE, NO_RANGE, DAMAGED, STALLED }
+public final class FaultyServer implements AutoCloseable {
+    public enum Fault { NONE, CUT, BUSY, REDIRECT, OTHER_RANGE, NO_RANGE, DAMAGED, STALLED }
 
-    final List<String> ranges = Collections.synchronizedList(new ArrayList<>());
-    final Queue<Fault> faults = new ArrayDeque<>();
-    volatile byte[] file;
+    public final List<String> ranges = Collections.synchronizedList(new ArrayList<>());
+    public final Queue<Fault> faults = new ArrayDeque<>();
+    public volatile byte[] file;
     volatile String etag = "\"one\"";
     private final HttpServer server;
 
-    FaultyServer(byte[] file) throws IOException {
+    public FaultyServer(byte[] file) throws IOException {
         this.file = file;
         server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.setExecutor(Executors.newCachedThreadPool(work -> {
@@ -36,7 +36,7 @@ final class FaultyServer implements AutoCloseable {
         server.start();
     }
 
-    String url() {
+    public String url() {
         return "http://127.0.0.1:" + server.getAddress().getPort() + "/file.mote";
     }
 

@@ -4,7 +4,6 @@ import ai.mote.Mote
 import ai.mote.MoteException
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.ensureActive
-import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.withContext
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
@@ -17,19 +16,8 @@ import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 /** A model that can be chatted with. bytes: of its file */
 data class InstalledModel(val name: String, val path: String, val bytes: Long)
 
-/** How far a download has come. total: 0: not known yet; path: of the file, once it is there */
-data class DownloadProgress(val bytes: Long, val total: Long, val path: String? = null)
-
-/** What brings models from elsewhere. */
-interface ModelDownloads {
-    /** reference: a hub's id, or a URL. Cancelling stops; another call goes on from what is there. */
-    fun download(reference: String, folder: File): Flow<DownloadProgress>
-}
-
-/** The models in a folder of the app. downloads: null: files can be picked only */
-class ModelLibrary(private val folder: File, private val downloads: ModelDownloads? = null) {
-    val canDownload: Boolean get() = downloads != null
-
+/** The files that were picked, copied into a folder of the app. */
+class ModelLibrary(private val folder: File) {
     fun list(): List<InstalledModel> = folder.listFiles { file -> file.name.endsWith(ENDING) }.orEmpty()
         .map { InstalledModel(it.name.removeSuffix(ENDING), it.path, it.length()) }.sortedBy { it.name }
 
@@ -63,13 +51,8 @@ class ModelLibrary(private val folder: File, private val downloads: ModelDownloa
             }
         }
 
-    /** Errors: of the downloads; IllegalStateException where there are none */
-    fun download(reference: String): Flow<DownloadProgress> =
-        checkNotNull(downloads) { "this app downloads no models: pick a file" }.download(reference, folder)
-
-    fun remove(model: InstalledModel) {
-        File(model.path).delete()
-    }
+    /** Returns whether it was one of these. */
+    fun remove(model: InstalledModel): Boolean = File(model.path).parentFile == folder && File(model.path).delete()
 
     private fun free(name: String): String {
         val plain = name.replace(Regex("[^\\p{L}\\p{N}._ -]"), "_").trimStart('.').ifEmpty { "model" }

@@ -2,12 +2,9 @@ package ai.mote.chat
 
 import ai.mote.Model
 import ai.mote.MoteException
-import kotlinx.coroutines.flow.Flow
-import kotlinx.coroutines.flow.flowOf
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
 import org.junit.jupiter.api.Assertions.assertEquals
-import org.junit.jupiter.api.Assertions.assertFalse
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.io.TempDir
@@ -37,18 +34,6 @@ class ModelsTest {
         val error = assertFailsWith<MoteException> { ModelLibrary(folder).add("x.mote", "hello".byteInputStream()) }
         assertTrue(error.message!!.isNotEmpty())
         assertEquals(emptyList<String>(), folder.list()!!.toList())
-    }
-
-    @Test
-    fun downloadsAreWhoeverBringsThem(): Unit = runBlocking {
-        assertFalse(ModelLibrary(folder).canDownload)
-        assertFailsWith<IllegalStateException> { ModelLibrary(folder).download("a/b") }
-        val downloads = object : ModelDownloads {
-            override fun download(reference: String, folder: File): Flow<DownloadProgress> =
-                flowOf(DownloadProgress(0, 2), DownloadProgress(2, 2, File(folder, reference).path))
-        }
-        val all = ModelLibrary(folder, downloads).download("b.mote").toList()
-        assertEquals(File(folder, "b.mote").path, all.last().path)
     }
 
     @Test

@@ -1,24 +1,34 @@
 package ai.mote.chat.ui
 
 import ai.mote.Model
+import ai.mote.ModelStore
 import ai.mote.android.MemoryTrimmer
 import ai.mote.chat.ChatStore
 import ai.mote.chat.Conversation
 import ai.mote.chat.ModelLibrary
+import ai.mote.chat.Models
 import ai.mote.chat.SavedChat
 import android.app.Activity
 import android.app.Application
 import android.content.Context
+import android.content.Intent
+import android.net.ConnectivityManager
 import android.os.Handler
 import android.os.Looper
 import android.view.View
-import kotlinx.coroutines.CoroutineDispatcher
-import kotlinx.coroutines.CoroutineScope
-import kotlinx.coroutines.SupervisorJob
-import kotlinx.coroutines.sync.Mutex
-import kotlinx.coroutines.sync.withLock
 import java.io.File
 import kotlin.coroutines.CoroutineContext
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.flow.distinctUntilChanged
+import kotlinx.coroutines.flow.filter
+import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.sync.Mutex
+import kotlinx.coroutines.sync.withLock
+import kotlinx.coroutines.withContext
 
 /** The thread of the screens. */
 object MainThread : CoroutineDispatcher() {
@@ -35,7 +45,11 @@ object MainThread : CoroutineDispatcher() {
 class App : Application() {
     val scope = CoroutineScope(SupervisorJob() + MainThread)
     val chats by lazy { ChatStore(File(filesDir, "chats")) }
-    val models by lazy { ModelLibrary(File(filesDir, "models")) }
+    val models by lazy {
+        val folder = File(noBackupFilesDir, "models")
+        val network = getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager
+        Models(ModelLibrary(File(filesDir, "models")), ModelStore(folder.path), folder, scope, network::isActiveNetworkMetered)
+    }
     private val trimmer = MemoryTrimmer()
     private val opening = Mutex()
     private var model: Model? = null
@@ -45,6 +59,18 @@ class App : Application() {
     override fun onCreate() {
         super.onCreate()
         registerComponentCallbacks(trimmer)
+        scope.launch {
+            val state = withContext(Dispatchers.IO) { models }.state // loads the library
+            state.map { it.transfer != null }.distinctUntilChanged().filter { it }.collect { serveDownloads() }
+        }
+    }
+
+    private fun serveDownloads() {
+        try {
+            startService(Intent(this, DownloadService::class.java))
+        } catch (error: IllegalStateException) {
+            // The screen has gone meanwhile: the file comes as long as the process is left alone.
+        }
     }
 
     /** Errors: MoteException */

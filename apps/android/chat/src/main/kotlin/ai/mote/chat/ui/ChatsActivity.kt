@@ -10,6 +10,7 @@ import android.view.Menu
 import android.view.MenuItem
 import android.widget.ArrayAdapter
 import android.widget.ListView
+import kotlinx.coroutines.launch
 
 /** The chats, and the way to everything else. */
 class ChatsActivity : Activity() {
@@ -39,7 +40,7 @@ class ChatsActivity : Activity() {
 
     override fun onOptionsItemSelected(item: MenuItem): Boolean {
         when (item.itemId) {
-            R.id.new_chat -> choose()
+            R.id.new_chat -> app.scope.launch { choose() }
             R.id.models -> startActivity(Intent(this, ModelsActivity::class.java))
             R.id.device -> startActivity(Intent(this, DeviceActivity::class.java))
             else -> return super.onOptionsItemSelected(item)
@@ -54,8 +55,9 @@ class ChatsActivity : Activity() {
     }
 
     /** With the only model there is, or the one that is picked. */
-    private fun choose() {
-        val models = app.models.list()
+    private suspend fun choose() {
+        app.models.refresh()
+        val models = app.models.state.value.models
         when (models.size) {
             0 -> startActivity(Intent(this, ModelsActivity::class.java))
             1 -> begin(models[0].path)
