@@ -16,8 +16,6 @@ import android.net.ConnectivityManager
 import android.os.Handler
 import android.os.Looper
 import android.view.View
-import java.io.File
-import kotlin.coroutines.CoroutineContext
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -29,6 +27,8 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
+import java.io.File
+import kotlin.coroutines.CoroutineContext
 
 /** The thread of the screens. */
 object MainThread : CoroutineDispatcher() {
