@@ -7,13 +7,13 @@ public final class QuickStart {
     public static void main(String[] arguments) {
         try (Model model = Model.open(arguments[0])) {
             try (Chat chat = model.chat("You write Python.", null, Options.NONE)) {
-                chat.send("Hello", Options.of("seed", 2), text -> {
+                chat.send("Hello", Options.builder().temperature(0.7).seed(2L).build(), text -> {
                     System.out.print(text);
                     return true; // false stops the reply
                 });
             }
             try (Session session = model.session()) {
-                session.generate("def ", Options.of("max_new_tokens", 16), text -> {
+                session.generate("def ", Options.builder().maxNewTokens(16).build(), text -> {
                     System.out.print(text);
                     return true;
                 });

@@ -1,7 +1,7 @@
 import ai.mote.ChatEvent
+import ai.mote.GenerateOptions
 import ai.mote.Model
 import ai.mote.generateJson
-import ai.mote.options
 import kotlinx.coroutines.runBlocking
 import kotlinx.serialization.Serializable
 
@@ -11,7 +11,7 @@ data class Point(val x: Int, val y: Int)
 fun main(arguments: Array<String>) = runBlocking {
     Model.open(arguments[0]).use { model ->
         model.chat(instructions = "You write Python.").use { chat ->
-            chat.send("Hello", options("seed" to 2)).collect { event ->
+            chat.send("Hello", GenerateOptions(temperature = 0.7, seed = 2)).collect { event ->
                 when (event) {
                     is ChatEvent.Content -> print(event.text)
                     is ChatEvent.Done -> println("\n${event.statistics.generation.generatedTokens} tokens")
@@ -20,7 +20,7 @@ fun main(arguments: Array<String>) = runBlocking {
             }
         }
         model.session().use { session ->
-            session.generate("def ", options("max_new_tokens" to 16)).collect { print(it) }
+            session.generate("def ", GenerateOptions(maxNewTokens = 16)).collect { print(it) }
             println(session.generateJson<Point>("\nA point: "))
         }
     }

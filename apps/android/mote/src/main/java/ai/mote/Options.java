@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * What a user may set, by name; what is not given has the model's default. {@link Mote#describeOptions} lists the
+ * What a user may set, by name or with an {@link OptionsBuilder}; what is not given has the model's default. {@link Mote#describeOptions} lists the
  * names with types and ranges. A set of options never changes and may be used by any number of threads; a wrong name or
  * value is an {@link ArgumentException} of the call that is given them.
  */
@@ -34,6 +34,19 @@ public final class Options {
     /** Values are text, numbers, booleans, or lists and maps of them; null: as if it had not been given. */
     public static Options of(Map<String, ?> values) {
         return new Options(new LinkedHashMap<String, Object>(values), null, null);
+    }
+
+    /** By names that the compiler knows. */
+    public static OptionsBuilder builder() {
+        return new OptionsBuilder();
+    }
+
+    /** These options and others, which win. */
+    public Options with(Options others) {
+        Map<String, Object> more = new LinkedHashMap<>(values);
+        more.putAll(others.values);
+        return new Options(more, others.grammar == null ? grammar : others.grammar,
+                others.prefixCache == null ? prefixCache : others.prefixCache);
     }
 
     /** These options and one more. */
