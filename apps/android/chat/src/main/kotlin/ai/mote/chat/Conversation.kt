@@ -3,9 +3,12 @@ package ai.mote.chat
 import ai.mote.Chat
 import ai.mote.ChatEvent
 import ai.mote.ChatStatistics
+import ai.mote.GenerateOptions
 import ai.mote.JsonText
 import ai.mote.Model
 import ai.mote.MoteException
+import ai.mote.Options
+import ai.mote.Statistics
 import ai.mote.blocking.Chat.Field
 import ai.mote.blocking.Chat.message
 import kotlinx.coroutines.CancellationException
@@ -59,6 +62,7 @@ class Conversation private constructor(
     private val store: ChatStore,
     private val saved: SavedChat,
     private val scope: CoroutineScope,
+    private val pace: (Double) -> Double,
 ) : AutoCloseable {
     private val _state = MutableStateFlow(ConversationState(saved.title, shown(chat.messages)))
     val state: StateFlow<ConversationState> = _state.asStateFlow()
@@ -70,6 +74,12 @@ class Conversation private constructor(
 
     @Volatile private var turn: Job? = null
 
+    /** Tokens a second of the last reply that nothing held back; 0: not known. */
+    @Volatile private var speed = 0.0
+
+    /** Whether the reply that is written has a pace. */
+    @Volatile private var isHeld = false
+
     fun attach(name: String, text: String): Unit = _state.update { it.copy(attachments = it.attachments + Attachment(name, text)) }
 
     fun detach(index: Int): Unit =
@@ -78,17 +88,17 @@ class Conversation private constructor(
     fun send(text: String) {
         val content = withAttachments(text, _state.value.attachments)
         if (content.isBlank()) return
-        begin(ShownMessage(Role.USER, content)) { chat.send(content, saved.settings.options()) }
+        begin(ShownMessage(Role.USER, content)) { chat.send(content, options()) }
     }
 
     /** Another reply in the place of the last one. */
-    fun regenerate(): Unit = begin(null) { chat.regenerate(saved.settings.options()) }
+    fun regenerate(): Unit = begin(null) { chat.regenerate(options()) }
 
     /** Replaces a message of the user and has it answered anew. index: of the messages that are shown */
     fun edit(index: Int, text: String): Unit = begin(null) {
         chat.edit(index + numHidden(), message("user", text))
         _state.update { it.copy(messages = shown(chat.messages)) }
-        chat.reply(saved.settings.options())
+        chat.reply(options())
     }
 
     /** What was written stays. */
@@ -133,6 +143,15 @@ class Conversation private constructor(
         running.invokeOnCompletion { chat.close() }
     }
 
+    /** Those that the user has set, and no faster than the device can go on with. */
+    private fun options(): Options {
+        val given = saved.settings.options()
+        val isSet = !saved.settings.values["pace"].isNullOrEmpty()
+        val limit = if (isSet || speed == 0.0) 0.0 else pace(speed)
+        isHeld = isSet || limit > 0
+        return if (limit > 0) given.with(GenerateOptions(pace = limit)) else given
+    }
+
     private fun begin(sent: ShownMessage?, reply: () -> Flow<ChatEvent>) {
         if (!turns.tryLock()) return
         turn = scope.launch { run(sent, reply) }.also { job -> job.invokeOnCompletion { turns.unlock() } }
@@ -160,7 +179,16 @@ class Conversation private constructor(
         }
     }
 
-    private fun show(event: ChatEvent): Unit = _state.update { state ->
+    private fun show(event: ChatEvent) {
+        if (event is ChatEvent.Done) measure(event.statistics.generation)
+        draw(event)
+    }
+
+    private fun measure(statistics: Statistics) {
+        if (!isHeld && statistics.generatedTokens > 1) speed = (statistics.generatedTokens - 1) / statistics.decodeSeconds
+    }
+
+    private fun draw(event: ChatEvent): Unit = _state.update { state ->
         val draft = state.draft ?: return@update state
         when (event) {
             is ChatEvent.Content -> state.copy(draft = draft.copy(text = draft.text + event.text))
@@ -191,8 +219,18 @@ class Conversation private constructor(
     private fun numHidden() = if (saved.settings.instructions.isEmpty()) 0 else 1
 
     companion object {
-        /** A new chat, or one that was saved: with its session's file nothing is computed again. Errors: MoteException */
-        suspend fun open(model: Model, store: ChatStore, saved: SavedChat, scope: CoroutineScope): Conversation {
+        /**
+         * A new chat, or one that was saved: with its session's file nothing is computed again.
+         * pace: of a speed the one that the device can go on with, both in tokens a second; 0: no limit
+         * Errors: MoteException
+         */
+        suspend fun open(
+            model: Model,
+            store: ChatStore,
+            saved: SavedChat,
+            scope: CoroutineScope,
+            pace: (Double) -> Double = { 0.0 },
+        ): Conversation {
             val messages = store.messages(saved.id)
             val chat = model.chat(saved.settings.instructions.ifEmpty { null }.takeIf { messages == null })
             try {
@@ -202,7 +240,7 @@ class Conversation private constructor(
                 chat.close()
                 throw error
             }
-            return Conversation(chat, store, saved, scope)
+            return Conversation(chat, store, saved, scope, pace)
         }
 
         /** A session of another model, or of another version of Mote, is computed again. */

@@ -55,6 +55,30 @@ class ConversationTest {
     }
 
     @Test
+    fun aHotDeviceHoldsTheNextReply() = test {
+        val asked = mutableListOf<Double>()
+        val pace = { speed: Double -> 40.0.also { asked.add(speed) } }
+        Conversation.open(model, store, store.create("demo.mote", short), scope, pace).use { chat ->
+            fun speed() = chat.state.value.statistics!!.generation.let { (it.generatedTokens - 1) / it.decodeSeconds }
+            chat.send("Hello")
+            chat.idle()
+            assertTrue(asked.isEmpty(), "nothing is known of its speed")
+            val free = speed()
+            assertTrue(free > 50, "$free")
+            repeat(2) {
+                chat.send("And now?")
+                chat.idle()
+                assertTrue(speed() < 45, "${speed()}")
+            }
+            assertEquals(listOf(free, free), asked, "the speed of a reply that was held says nothing")
+            chat.change(short.copy(values = short.values + ("pace" to "1000")))
+            chat.send("And now?")
+            chat.idle()
+            assertEquals(2, asked.size, "the user's own comes first")
+        }
+    }
+
+    @Test
     fun survivesARestartWithItsSession() = test {
         val id = open().use { chat ->
             chat.send("Hello")

@@ -3,6 +3,7 @@ package ai.mote.chat.ui
 import ai.mote.Model
 import ai.mote.ModelStore
 import ai.mote.android.MemoryTrimmer
+import ai.mote.android.ThermalPace
 import ai.mote.chat.ChatStore
 import ai.mote.chat.Conversation
 import ai.mote.chat.ModelLibrary
@@ -51,6 +52,7 @@ class App : Application() {
         Models(ModelLibrary(File(filesDir, "models")), ModelStore(folder.path), folder, scope, network::isActiveNetworkMetered)
     }
     private val trimmer = MemoryTrimmer()
+    private val thermal by lazy { ThermalPace(this) }
     private val opening = Mutex()
     private var model: Model? = null
     private var modelPath = ""
@@ -83,7 +85,7 @@ class App : Application() {
         val model = open(saved.model)
         current?.close()
         conversation = null
-        Conversation.open(model, chats, saved, scope).also { conversation = it }
+        Conversation.open(model, chats, saved, scope, thermal::of).also { conversation = it }
     }
 
     private suspend fun open(path: String): Model {
