@@ -169,4 +169,4 @@ CHECKS = {
     "python": _python,
     "pytest": _pytest,
     "pip": _pip,
-} | dict.fromkeys(("git", "curl", "printf", "echo", "cat", "dot"), _anything)
+} | dict.fromkeys(("git", "curl", "printf", "echo", "cat", "dot", "brew", "xcodegen", "xcodebuild"), _anything)
