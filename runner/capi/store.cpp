@@ -35,6 +35,15 @@ using mote::capi::ShownFile;
 
 namespace {
 
+// What `guarded` does, in builds that have the store.
+template <typename Body>
+mote_error_code in_store(mote_error* error, Body body) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+    return body();
+  });
+}
+
 std::vector<ShownFile> shown(std::vector<Entry> entries) {
   std::vector<ShownFile> files;
   for (Entry& entry : entries) files.push_back({std::move(entry)});
@@ -66,8 +75,7 @@ struct mote::capi::Object<mote_download> {
 };
 
 mote_error_code mote_store_open(const char* root, mote_store** out, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     std::string folder = root == nullptr ? mote::store::default_root() : root;
@@ -79,8 +87,7 @@ mote_error_code mote_store_open(const char* root, mote_store** out, mote_error* 
 void mote_store_close(mote_store* store) { mote::capi::close(store); }
 
 mote_error_code mote_store_folder(const mote_store* handle, const char* name, char** path, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto store, share(handle));
     MOTE_REQUIRE_POINTER(path);
     if (name == nullptr) return give_string(store->store.root(), path);
@@ -90,8 +97,7 @@ mote_error_code mote_store_folder(const mote_store* handle, const char* name, ch
 }
 
 mote_error_code mote_store_list(const mote_store* handle, const char* name, mote_store_files** out, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto store, share(handle));
@@ -108,8 +114,7 @@ size_t mote_store_files_count(const mote_store_files* handle) {
 
 mote_error_code mote_store_files_get(const mote_store_files* handle, size_t index, mote_store_file* file,
                                      mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto files, share(handle));
     MOTE_REQUIRE_POINTER(file);
     MOTE_REQUIRE(index < files->files.size(), Code::kInvalidArgument, "index = %zu: must be below %zu", index,
@@ -130,8 +135,7 @@ mote_error_code mote_store_files_get(const mote_store_files* handle, size_t inde
 void mote_store_files_close(mote_store_files* files) { mote::capi::close(files); }
 
 mote_error_code mote_store_find(const mote_store* handle, const char* name, char** path, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto store, share(handle));
     MOTE_REQUIRE_POINTER(name);
     MOTE_REQUIRE_POINTER(path);
@@ -141,8 +145,7 @@ mote_error_code mote_store_find(const mote_store* handle, const char* name, char
 }
 
 mote_error_code mote_store_remove(mote_store* handle, const char* name, uint64_t* freed_bytes, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto store, share(handle));
     MOTE_REQUIRE_POINTER(name);
     MOTE_ASSIGN(const std::vector<Entry> found, store->store.meant(name));
@@ -157,8 +160,7 @@ mote_error_code mote_store_remove(mote_store* handle, const char* name, uint64_t
 }
 
 mote_error_code mote_store_evict(mote_store* handle, uint64_t max_bytes, mote_store_files** out, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     if (out != nullptr) *out = nullptr;
     MOTE_ASSIGN(const auto store, share(handle));
     std::vector<Entry> removed = store->store.evict(static_cast<int64_t>(std::min<uint64_t>(max_bytes, INT64_MAX)));
@@ -167,8 +169,7 @@ mote_error_code mote_store_evict(mote_store* handle, uint64_t max_bytes, mote_st
 }
 
 mote_error_code mote_store_record(mote_store* handle, const char* path, const char* manifest, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto store, share(handle));
     MOTE_REQUIRE_POINTER(path);
     MOTE_REQUIRE_POINTER(manifest);
@@ -178,8 +179,7 @@ mote_error_code mote_store_record(mote_store* handle, const char* path, const ch
 }
 
 mote_error_code mote_parse_model_name(const char* text, char** json, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(text);
     MOTE_REQUIRE_POINTER(json);
     const std::optional<mote::store::Name> name = mote::store::parse_name(text);
@@ -191,8 +191,7 @@ mote_error_code mote_parse_model_name(const char* text, char** json, mote_error*
 
 mote_error_code mote_choose_model_file(const char* const* files, size_t count, const char* tag, int64_t* index,
                                        mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     if (count > 0) MOTE_REQUIRE_POINTER(files);
     MOTE_REQUIRE_POINTER(index);
     std::vector<std::string> names;
@@ -208,8 +207,7 @@ mote_error_code mote_choose_model_file(const char* const* files, size_t count, c
 
 mote_error_code mote_download_begin(const mote_store* handle, const char* what, const mote_download_options* options,
                                     mote_download** out, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto store, share(handle));
@@ -231,8 +229,7 @@ mote_error_code mote_download_begin(const mote_store* handle, const char* what, 
 void mote_download_close(mote_download* download) { mote::capi::close(download); }
 
 mote_error_code mote_download_next(mote_download* handle, mote_download_step* step, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto download, enter(handle));
     MOTE_REQUIRE_POINTER(step);
     MOTE_ASSIGN(download->step, download->download->next());
@@ -246,8 +243,7 @@ mote_error_code mote_download_next(mote_download* handle, mote_download_step* st
 
 mote_error_code mote_download_respond(mote_download* handle, int32_t status, const char* headers, size_t headers_bytes,
                                       int32_t* wants_body, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto download, enter(handle));
     if (headers_bytes > 0) MOTE_REQUIRE_POINTER(headers);
     MOTE_REQUIRE_POINTER(wants_body);
@@ -259,8 +255,7 @@ mote_error_code mote_download_respond(mote_download* handle, int32_t status, con
 }
 
 mote_error_code mote_download_write(mote_download* handle, const void* data, size_t bytes, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto download, enter(handle));
     if (bytes > 0) MOTE_REQUIRE_POINTER(data);
     return download->download->write({static_cast<const std::byte*>(data), bytes});
@@ -268,8 +263,7 @@ mote_error_code mote_download_write(mote_download* handle, const void* data, siz
 }
 
 mote_error_code mote_download_end(mote_download* handle, const char* broken, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto download, enter(handle));
     return download->download->end(text_or_empty(broken));
   });
@@ -280,8 +274,7 @@ void mote_download_set_metered(mote_download* handle, int32_t is_metered) {
 }
 
 mote_error_code mote_download_get_info(mote_download* handle, mote_download_info* info, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("store", Code::kInvalidArgument);
+  return in_store(error, [&]() -> Status {
     MOTE_ASSIGN(const auto download, enter(handle));
     MOTE_REQUIRE_POINTER(info);
     const Download& of = *download->download;
