@@ -24,9 +24,9 @@ else
   export HOST=$machine-linux-gnu CC=$machine-linux-gnu-gcc AR=$machine-linux-gnu-ar RANLIB=$machine-linux-gnu-ranlib
 fi
 prefix="$PWD/build/$preset-dependencies"
-if [ ! -f "$prefix/complete" ]; then
+if [ -z "$(find "$prefix/complete" -newer scripts/build_dependencies.sh 2>/dev/null)" ]; then
   # shellcheck disable=SC2086
-  PCRE2_JIT=disable CFLAGS="-Os -ffunction-sections -fdata-sections" scripts/build_dependencies.sh "$prefix" $names >&2
+  PCRE2_JIT=disable UTF8PROC_SMALLER=1 CFLAGS="-Os -ffunction-sections -fdata-sections" scripts/build_dependencies.sh "$prefix" $names >&2
   touch "$prefix/complete"
 fi
 unset CC AR RANLIB

@@ -3,7 +3,7 @@
 #   CC=cc scripts/build_dependencies.sh PREFIX [NAME ...]
 # HOST (as in ./configure --host) for another machine than this one. A file NAME.tar.gz in MOTE_SOURCES is used in place of a download;
 # where nothing can be downloaded, Debian's sources may have the same archives (debian_sources.sh).
-# PCRE2_JIT=disable: without its compiler, 200 kB. UNPACK=1: nothing is built; PREFIX/NAME is a library's sources.
+# PCRE2_JIT=disable: without its compiler, 200 kB. UTF8PROC_SMALLER=1: tables of half the size. UNPACK=1: nothing is built; PREFIX/NAME is a library's sources.
 set -eu
 
 scripts="$(cd "$(dirname "$0")" && pwd)"
@@ -91,10 +91,26 @@ build_pcre2() {
   cp LICENCE "$prefix/LICENCE.pcre2"
 }
 
+# Takes fields that map characters out of utf8proc's rows of properties (smaller_utf8proc.c). What is not replaced does not compile.
+make_utf8proc_smaller() {
+  fields='\(decomp_seqindex\|casefold_seqindex\|uppercase_seqindex\|lowercase_seqindex\|titlecase_seqindex\|comb_index\)'
+  host="${BUILD_CC:-cc} -O1 -DUTF8PROC_STATIC -I."
+  $host -o smaller "$scripts/smaller_utf8proc.c"
+  ./smaller tables >data.c
+  ./smaller answers >answers
+  sed -e "s/utf8proc_get_property(c)->$fields/\1_of(c)/; s/\([^_]\)property->$fields/\1\2_of(uc)/g; s/p->$fields/\1_of(c)/g" \
+      -e "s/current_property->$fields/\1_of(current_char)/g; s/starter_property->$fields/\1_of(*starter)/g" utf8proc.c >code.c
+  sed "/utf8proc_uint16_t $fields;/d" utf8proc.h >header.h
+  mv data.c utf8proc_data.c; mv code.c utf8proc.c; mv header.h utf8proc.h
+  $host -DSMALLER -o smaller "$scripts/smaller_utf8proc.c"
+  ./smaller answers | cmp - answers
+}
+
 build_utf8proc() {
   release utf8proc a0a60a79fe6f6d54e7d411facbfcc867a6e198608f2cd992490e46f04b1bcecc \
     https://github.com/JuliaStrings/utf8proc/archive/v2.8.0.tar.gz
   cd "$work/utf8proc"
+  if [ -n "${UTF8PROC_SMALLER:-}" ]; then make_utf8proc_smaller; fi
   # shellcheck disable=SC2086
   quietly cc.log $CC $CFLAGS -DUTF8PROC_STATIC -std=c99 -c utf8proc.c -o utf8proc.o
   rm -f "$prefix/lib/libutf8proc.a"

@@ -29,7 +29,7 @@ slice() {
   mkdir -p "$folder"
   flags="-target $triple -isysroot $(xcrun --sdk "$1" --show-sdk-path)"
   host="$(echo "$5" | sed s/arm64/aarch64/)-apple-darwin"
-  CC="$(xcrun --find clang) $flags" HOST="$host" BUILD_CC=cc \
+  CC="$(xcrun --find clang) $flags" HOST="$host" BUILD_CC=cc UTF8PROC_SMALLER=1 \
     scripts/build_dependencies.sh "$folder/prefix" pcre2 utf8proc flatbuffers nlohmann_json
   # shellcheck disable=SC2086
   PKG_CONFIG_LIBDIR="$folder/prefix/lib/pkgconfig" PATH="$folder/prefix/bin:$PATH" cmake --preset ios -B "$folder/build" \

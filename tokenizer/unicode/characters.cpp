@@ -50,23 +50,20 @@ bool is_other_alphabetic(char32_t c) {
 
 bool is_conjoining_vowel_or_final(char32_t c) { return (c >= 0x1160 && c <= 0x11FF) || (c >= 0xD7B0 && c <= 0xD7FB); }
 
-// Whether NFC leaves `c` alone. Only asked of characters with a canonical decomposition.
-bool recomposes_to_itself(char32_t c) {
+// Whether NFC changes `c` alone.
+bool changes_in_nfc(char32_t c) {
   utf8proc_int32_t buffer[16];
   int last_class = 0;
   const utf8proc_ssize_t length =
       utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, 16, UTF8PROC_DECOMPOSE, &last_class);
-  if (length <= 0 || length > 16) return false;
+  if (length <= 0 || length > 16) return true;
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-  return utf8proc_normalize_utf32(buffer, length, options) == 1 && buffer[0] == static_cast<utf8proc_int32_t>(c);
+  return utf8proc_normalize_utf32(buffer, length, options) != 1 || buffer[0] != static_cast<utf8proc_int32_t>(c);
 }
 
 bool may_compose(char32_t c, Category category) {
   if (((kMarks >> category) & 1) != 0 || is_conjoining_vowel_or_final(c)) return true;
-  const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
-  if (property->combining_class != 0) return true;
-  const bool decomposes = property->decomp_seqindex != UINT16_MAX && property->decomp_type == 0;
-  return decomposes && !recomposes_to_itself(c);
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class != 0 || changes_in_nfc(c);
 }
 
 constexpr char32_t kFirstEmpty = 0x32400;  // from here to the tags no character is assigned
