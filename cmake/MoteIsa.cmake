@@ -38,10 +38,16 @@ if(MOTE_ISAS)
   list(FILTER MOTE_INSTRUCTION_SETS INCLUDE REGEX "^(${names})$")
 endif()
 
+option(MOTE_SMALL_KERNELS "Kernels without tables for unwinding, and no attention that reads memory in one stream" OFF)
+
 # Kernels are long after inlining. Debuggers get lines but no variables of theirs; what a sanitizer adds would keep gcc's register
 # allocator busy for minutes a file, so that memory is checked by calls.
 if(NOT MOTE_SANITIZE)
   set(MOTE_KERNEL_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3> $<$<CONFIG:RelWithDebInfo>:-g1>)
+  # They throw nothing and call nothing that throws, so only stack traces miss what finds their callers.
+  if(MOTE_SMALL_KERNELS)
+    list(APPEND MOTE_KERNEL_OPTIONS -DMOTE_SMALL_KERNELS -fno-exceptions -fno-unwind-tables -fno-asynchronous-unwind-tables)
+  endif()
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(MOTE_KERNEL_OPTIONS -O1 -g1 -fira-region=one "SHELL:--param asan-instrumentation-with-call-threshold=0")
 else()

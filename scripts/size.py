@@ -1,4 +1,4 @@
-"""What each part of Mote weighs in a stripped library, by the map that the linker wrote: the table of docs/size.md.
+"""What each part of Mote weighs in a stripped library, by the map that lld wrote: the table of docs/size.md.
 
   scripts/size.py everything=build/size/everything --at-most 5.3 --update docs/size.md
 
@@ -39,6 +39,7 @@ PARTS = (
     ("grammars: the rest", r"mote_grammars"),
     ("`backends.xnnpack`", r"mote_xnnpack"),
     ("`embeddings`", r"mote_embedding|mote_capi\.dir/embedding"),
+    ("`reports`", r"mote_model\.dir/describe|mote_session\.dir/golden|mote_program\.dir/machine"),
     ("`store`", r"mote_store|mote_capi\.dir/store"),
     ("`advice`", r"mote_advice|mote_capi\.dir/advice"),
     (r"`runner/\1/`", r"mote_(program|model|session|generation|chat|replies|capi)\.dir"),
@@ -46,10 +47,10 @@ PARTS = (
     ("native methods of Java and Kotlin", r"mote_java"),
     ("the C++ library", r"libstdc\+\+|libgcc|libc\+\+|/crt|libsupc"),
 )
-OTHER = "the linker's own: symbols, relocations, stubs"
-SECTION = re.compile(r"^ (\.\S+)(?:\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*))?$")
-REST = re.compile(r"^\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$")
-LOADED = re.compile(r"^\.(text|rodata|data|eh_frame|gcc_except_table|init_array|fini_array|tdata|init|fini|ctors|note)")
+OTHER = "the linker's own: strings, symbols, relocations, stubs"
+# A section of an object: address, twice, size, alignment, object:(section).
+SECTION = re.compile(r"^ *[0-9a-f]+ +[0-9a-f]+ +([0-9a-f]+) +\d+ {9}(\S.*):\((\.[^)]*)\)$")
+EMPTY = re.compile(r"^\.(bss|tbss)")  # take no room in the file
 
 
 def part_of(path: str) -> str:
@@ -60,20 +61,9 @@ def part_of(path: str) -> str:
 
 
 def sections(text: str) -> list[tuple[str, int]]:
-    """The object and bytes of each section that the library loads."""
-    found, pending = [], None
-    for line in text[text.index("Linker script and memory map") :].splitlines():
-        if pending and (rest := REST.match(line)):
-            address, size, path = rest.groups()
-            found.append((pending, int(address, 16), int(size, 16), path))
-        pending = None
-        if match := SECTION.match(line):
-            name, address, size, path = match.groups()
-            if address is None:
-                pending = name
-            else:
-                found.append((name, int(address, 16), int(size, 16), path))
-    return [(path, size) for name, address, size, path in found if address and size and LOADED.match(name)]
+    """The object and bytes of each section in the library's file."""
+    found = (SECTION.match(line) for line in text.splitlines())
+    return [(m[2], int(m[1], 16)) for m in found if m and not EMPTY.match(m[3])]
 
 
 def weights(build: Path) -> Counter[str]:

@@ -240,7 +240,7 @@ constexpr AttentionKernel kAttention = {append, prepare, attend<kReading>, fold,
 
 MOTE_REGISTER_KERNEL(.name = "attention_" MOTE_ISA_NAME, .role = AttentionKernel::kRole, .needs = kNeeds, .rank = kRank,
                      .functions = &kAttention<Reading::kStreams>);
-#if defined(__AVX2__) || defined(__aarch64__)
+#if (defined(__AVX2__) || defined(__aarch64__)) && !defined(MOTE_SMALL_KERNELS)
 MOTE_REGISTER_KERNEL(.name = "attention_one_stream_" MOTE_ISA_NAME, .role = AttentionKernel::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 1,
                      .functions = &kAttention<Reading::kInOrder>);
