@@ -26,6 +26,7 @@ set(MOTE_PART_TABLE
   "embeddings|"                # methods that give embeddings
   "store|"                     # downloads, and models by name
   "advice|"                    # mote advise
+  "reports|"                   # what a file and this machine are, as JSON; golden samples
   "grammars.json_schema|" "grammars.regex|" "grammars.gbnf|" "grammars.lark|"
   "backends.xnnpack|")
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/parts.h"
 #include "runner/model/generation_config.h"
 #include "runner/model/model.h"
 #include "runner/model/parts.h"
@@ -303,6 +304,7 @@ Result<Json> about_tokenizer(const Verified& verified) {
 
 Result<std::string> describe(const Verified& verified, std::string_view target,
                              const std::vector<PassedOver>& passed_over) {
+  MOTE_REQUIRE_PART("reports", Code::kInvalidArgument);
   const fb::Program& from = verified.program();
   const std::string& path = verified.file().name();
   const std::vector<int32_t> eos(from.eos_token_ids()->begin(), from.eos_token_ids()->end());

@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/parts.h"
 #include "kernels/kernel.h"
 #include "runner/program/cpu_count.h"
 #include "runner/program/cpus.h"
@@ -53,6 +54,7 @@ Result<Limits> measure_machine(int num_threads) {
 }
 
 Result<std::string> describe_kernels() {
+  MOTE_REQUIRE_PART("reports", Code::kInvalidArgument);
   MOTE_ASSIGN(const CpuFeatures available, cpu_features());
   Json kernels = Json::array();
   for (const Kernel* kernel : all_kernels()) kernels.push_back(describe(*kernel, available));

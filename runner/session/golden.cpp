@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/parts.h"
+
 namespace mote {
 namespace {
 
@@ -81,6 +83,7 @@ class Replay {
 }  // namespace
 
 Result<GoldenReport> check_golden(Session& session) {
+  MOTE_REQUIRE_PART("reports", Code::kInvalidArgument);
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   GoldenReport report;
   report.passed = true;
