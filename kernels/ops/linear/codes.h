@@ -8,6 +8,14 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
+// Whether a product is compiled in one variant where others read memory faster: in builds for size, and where products
+// of bytes cost so much that memory waits for them.
+#if defined(MOTE_SMALL_KERNELS) && !defined(MOTE_HAS_PRODUCTS)
+inline constexpr bool kOneVariant = true;
+#else
+inline constexpr bool kOneVariant = false;
+#endif
+
 // The start of the sums of a group's products, such that they end as the sums of products with signed codes.
 template <bool kSigned = kCodesAreSigned>
 MOTE_INLINE I32x16 first_sums(const int32_t* offset) {

@@ -201,7 +201,8 @@ constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some<kS
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 2, .max_tokens = 1, .takes = takes_tiles, .functions = &kOne<kMaxStreams>);
+                     .rank = kRank + 2, .max_tokens = 1, .takes = takes_tiles,
+                     .functions = &kOne<(kOneVariant ? 1 : kMaxStreams)>);
 #if defined(MOTE_HAS_PRODUCTS)
 MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
                      .rank = kRank + 3, .max_tokens = kTokenBlock, .takes = takes_common_tiles,

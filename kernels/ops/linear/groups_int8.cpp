@@ -129,7 +129,7 @@ void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock&
     with_codes(w, [&](auto codes) {
       if constexpr (kTokens > 1 && !is_common(codes)) return;
       if (w.group_size < kChunk) return stream<codes, 16, kTokens>(w, reader, first, count, x, y, stride);
-      if constexpr (kTokens == 1) {
+      if constexpr (kTokens == 1 && !kOneVariant) {
         if (w.group_size == kChunk) return stream<codes, 32, 1>(w, reader, first, count, x, y, stride);
       }
       stream<codes, kAnyGroup, kTokens>(w, reader, first, count, x, y, stride);
