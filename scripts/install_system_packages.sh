@@ -7,7 +7,7 @@ flatbuffers-compiler libflatbuffers-dev nlohmann-json3-dev libpcre2-dev libutf8p
 default-jdk-headless junit5"
 # The Arm kernels are tested on x86 under an emulator.
 if command -v dpkg >/dev/null 2>&1 && [ "$(dpkg --print-architecture)" = amd64 ]; then
-  debian_packages="$debian_packages g++-aarch64-linux-gnu lld qemu-user"
+  debian_packages="$debian_packages g++-aarch64-linux-gnu qemu-user"
 fi
 # Only tests want these, and do without where they cannot be had.
 optional_packages="chromium"
