@@ -62,7 +62,7 @@ class Conversation private constructor(
     private val store: ChatStore,
     private val saved: SavedChat,
     private val scope: CoroutineScope,
-    private val pace: (Double) -> Double,
+    private val device: Device,
 ) : AutoCloseable {
     private val _state = MutableStateFlow(ConversationState(saved.title, shown(chat.messages)))
     val state: StateFlow<ConversationState> = _state.asStateFlow()
@@ -77,8 +77,8 @@ class Conversation private constructor(
     /** Tokens a second of the last reply that nothing held back; 0: not known. */
     @Volatile private var speed = 0.0
 
-    /** Whether the reply that is written has a pace. */
-    @Volatile private var isHeld = false
+    /** Tokens a second that the reply that is written is held to; 0: nothing holds it. */
+    @Volatile private var held = 0.0
 
     fun attach(name: String, text: String): Unit = _state.update { it.copy(attachments = it.attachments + Attachment(name, text)) }
 
@@ -146,9 +146,9 @@ class Conversation private constructor(
     /** Those that the user has set, and no faster than the device can go on with. */
     private fun options(): Options {
         val given = saved.settings.options()
-        val isSet = !saved.settings.values["pace"].isNullOrEmpty()
-        val limit = if (isSet || speed == 0.0) 0.0 else pace(speed)
-        isHeld = isSet || limit > 0
+        val own = saved.settings.values["pace"]?.toDoubleOrNull()
+        val limit = if (own != null || speed == 0.0) 0.0 else device.pace(speed)
+        held = own ?: limit
         return if (limit > 0) given.with(GenerateOptions(pace = limit)) else given
     }
 
@@ -167,7 +167,7 @@ class Conversation private constructor(
                     attachments = emptyList(), error = null,
                 )
             }
-            reply().collect(::show)
+            collect(reply())
         } catch (stopped: CancellationException) {
             throw stopped
         } catch (problem: MoteException) {
@@ -179,13 +179,21 @@ class Conversation private constructor(
         }
     }
 
-    private fun show(event: ChatEvent) {
-        if (event is ChatEvent.Done) measure(event.statistics.generation)
-        draw(event)
+    /** Tells the device how long tokens take that should come as fast as they are held to, or came before. */
+    private suspend fun collect(reply: Flow<ChatEvent>) {
+        val expected = if (held > 0) held else speed
+        (if (expected > 0) device.hints(expected) else null).use { hints ->
+            val times = hints?.let { TokenTimes(chat.session::position, it::report) }
+            reply.collect { event ->
+                times?.mark()
+                if (event is ChatEvent.Done) measure(event.statistics.generation)
+                draw(event)
+            }
+        }
     }
 
     private fun measure(statistics: Statistics) {
-        if (!isHeld && statistics.generatedTokens > 1) speed = (statistics.generatedTokens - 1) / statistics.decodeSeconds
+        if (held == 0.0 && statistics.generatedTokens > 1) speed = (statistics.generatedTokens - 1) / statistics.decodeSeconds
     }
 
     private fun draw(event: ChatEvent): Unit = _state.update { state ->
@@ -221,7 +229,6 @@ class Conversation private constructor(
     companion object {
         /**
          * A new chat, or one that was saved: with its session's file nothing is computed again.
-         * pace: of a speed the one that the device can go on with, both in tokens a second; 0: no limit
          * Errors: MoteException
          */
         suspend fun open(
@@ -229,7 +236,7 @@ class Conversation private constructor(
             store: ChatStore,
             saved: SavedChat,
             scope: CoroutineScope,
-            pace: (Double) -> Double = { 0.0 },
+            device: Device = object : Device {},
         ): Conversation {
             val messages = store.messages(saved.id)
             val chat = model.chat(saved.settings.instructions.ifEmpty { null }.takeIf { messages == null })
@@ -240,7 +247,7 @@ class Conversation private constructor(
                 chat.close()
                 throw error
             }
-            return Conversation(chat, store, saved, scope, pace)
+            return Conversation(chat, store, saved, scope, device)
         }
 
         /** A session of another model, or of another version of Mote, is computed again. */

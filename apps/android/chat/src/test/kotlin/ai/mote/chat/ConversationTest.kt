@@ -57,8 +57,10 @@ class ConversationTest {
     @Test
     fun aHotDeviceHoldsTheNextReply() = test {
         val asked = mutableListOf<Double>()
-        val pace = { speed: Double -> 40.0.also { asked.add(speed) } }
-        Conversation.open(model, store, store.create("demo.mote", short), scope, pace).use { chat ->
+        val hot = object : Device {
+            override fun pace(tokensPerSecond: Double) = 40.0.also { asked.add(tokensPerSecond) }
+        }
+        Conversation.open(model, store, store.create("demo.mote", short), scope, hot).use { chat ->
             fun speed() = chat.state.value.statistics!!.generation.let { (it.generatedTokens - 1) / it.decodeSeconds }
             chat.send("Hello")
             chat.idle()
@@ -76,6 +78,45 @@ class ConversationTest {
             chat.idle()
             assertEquals(2, asked.size, "the user's own comes first")
         }
+    }
+
+    @Test
+    fun theDeviceIsToldHowLongTokensTake() = test {
+        val device = WatchingDevice()
+        Conversation.open(model, store, store.create("demo.mote", short), scope, device).use { chat ->
+            chat.send("Hello")
+            chat.idle()
+            assertTrue(device.expected.isEmpty(), "nothing is known of its speed")
+            val speed = chat.state.value.statistics!!.generation.let { (it.generatedTokens - 1) / it.decodeSeconds }
+            chat.send("And now?")
+            chat.idle()
+            chat.change(short.copy(values = short.values + ("pace" to "50")))
+            chat.send("And now?")
+            chat.idle()
+            assertEquals(listOf(speed, 50.0), device.expected)
+            assertEquals(2, device.numClosed)
+            val held = device.reported.last()
+            assertTrue(held.size in 5..12, "$held")
+            assertEquals(20e6, held.average(), 4e6)
+            chat.send("And now?")
+            chat.stop()
+            chat.idle()
+            assertEquals(device.expected.size, device.numClosed)
+        }
+    }
+
+    @Test
+    fun timesAreOfTokensNotOfEvents() {
+        val found = mutableListOf<Long>()
+        var position = 10L
+        var time = 0L
+        val times = TokenTimes({ position }, { found += it }, { time })
+        for ((reached, at) in listOf(10L to 0L, 11L to 30L, 11L to 35L, 13L to 70L, 4L to 80L, 5L to 90L)) {
+            position = reached
+            time = at
+            times.mark()
+        }
+        assertEquals(listOf(30L, 20L, 10L), found)
     }
 
     @Test
@@ -243,5 +284,25 @@ class ConversationTest {
         @AfterAll
         @JvmStatic
         fun close() = model.close()
+    }
+}
+
+private class WatchingDevice : Device {
+    val expected = mutableListOf<Double>()
+    val reported = mutableListOf<MutableList<Long>>()
+    var numClosed = 0
+
+    override fun hints(tokensPerSecond: Double): Hints {
+        expected += tokensPerSecond
+        val times = mutableListOf<Long>().also { reported += it }
+        return object : Hints {
+            override fun report(nanoseconds: Long) {
+                times += nanoseconds
+            }
+
+            override fun close() {
+                numClosed++
+            }
+        }
     }
 }

@@ -20,15 +20,20 @@ import ai.mote.blocking.Model;
 import ai.mote.blocking.PrefixCache;
 import ai.mote.blocking.Session;
 import android.content.ContentResolver;
+import android.content.Context;
 import android.content.res.AssetFileDescriptor;
 import android.net.Uri;
 import android.os.ParcelFileDescriptor;
+import android.os.PerformanceHintManager;
+import android.os.PowerManager;
+import android.os.SystemClock;
 import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.util.Arrays;
+import java.util.Collections;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -169,6 +174,51 @@ class AndroidTest {
         assertEquals(10, ThermalPace.pace(1f, 20), 1e-3);
         assertEquals(10, ThermalPace.pace(3f, 20), 1e-3);
         assertEquals(1, ThermalPace.pace(3f, 0.5), 1e-3);
+    }
+
+    @Test
+    void heatIsAskedForOnceASecond() {
+        PowerManager power = new PowerManager();
+        ThermalPace pace = new ThermalPace(new Context(Collections.singletonMap(Context.POWER_SERVICE, power)));
+        float[] headrooms = {0.5f, 1f, Float.NaN};
+        double[] expected = {0, 10, 0};
+        for (int i = 0; i < headrooms.length; i++) {
+            SystemClock.now += 1000;
+            power.headroom = headrooms[i];
+            assertEquals(expected[i], pace.of(20), 1e-3);
+            SystemClock.now += 999;
+            power.headroom = 0.9f;
+            assertEquals(expected[i], pace.of(20), 1e-3);
+            assertEquals(i + 1, power.asked);
+            SystemClock.now += 1;
+        }
+    }
+
+    @Test
+    void hintsNameTheThreadsAndTheTimeOfAToken() {
+        PerformanceHintManager manager = new PerformanceHintManager();
+        Context context = new Context(Collections.singletonMap("performance_hint", manager));
+        try (Model model = Model.open(DEMO.getPath()); Session session = model.session(Options.of("threads", 2))) {
+            session.generate("x", Options.of("max_new_tokens", 1), text -> true);
+            PerformanceHints hints = PerformanceHints.of(context, 8);
+            assertTrue(hints.areTaken());
+            assertEquals(125_000_000, manager.target);
+            assertTrue(manager.threads.length > 0);
+            hints.report(100);
+            hints.report(0); // refused, and lost
+            hints.report(200);
+            hints.close();
+            assertEquals(Arrays.asList(100L, 200L), manager.session.actual);
+            assertTrue(manager.session.isClosed);
+        }
+    }
+
+    @Test
+    void devicesWithoutHintsAreLeftAlone() {
+        try (PerformanceHints hints = PerformanceHints.of(new Context(Collections.emptyMap()), 8)) {
+            assertFalse(hints.areTaken());
+            hints.report(100);
+        }
     }
 
     @Test

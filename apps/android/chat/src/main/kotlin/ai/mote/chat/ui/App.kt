@@ -3,9 +3,12 @@ package ai.mote.chat.ui
 import ai.mote.Model
 import ai.mote.ModelStore
 import ai.mote.android.MemoryTrimmer
+import ai.mote.android.PerformanceHints
 import ai.mote.android.ThermalPace
 import ai.mote.chat.ChatStore
 import ai.mote.chat.Conversation
+import ai.mote.chat.Device
+import ai.mote.chat.Hints
 import ai.mote.chat.ModelLibrary
 import ai.mote.chat.Models
 import ai.mote.chat.SavedChat
@@ -42,6 +45,21 @@ object MainThread : CoroutineDispatcher() {
     }
 }
 
+/** Heat and clocks of this one. */
+private class AndroidDevice(private val context: Context) : Device {
+    private val thermal = ThermalPace(context)
+
+    override fun pace(tokensPerSecond: Double): Double = thermal.of(tokensPerSecond)
+
+    override fun hints(tokensPerSecond: Double): Hints? {
+        val session = PerformanceHints.of(context, tokensPerSecond)
+        if (!session.areTaken()) return null
+        return object : Hints, AutoCloseable by session {
+            override fun report(nanoseconds: Long) = session.report(nanoseconds)
+        }
+    }
+}
+
 /** What outlives screens: one model and one chat at a time, and the files. */
 class App : Application() {
     val scope = CoroutineScope(SupervisorJob() + MainThread)
@@ -52,7 +70,7 @@ class App : Application() {
         Models(ModelLibrary(File(filesDir, "models")), ModelStore(folder.path), folder, scope, network::isActiveNetworkMetered)
     }
     private val trimmer = MemoryTrimmer()
-    private val thermal by lazy { ThermalPace(this) }
+    private val device by lazy { AndroidDevice(this) }
     private val opening = Mutex()
     private var model: Model? = null
     private var modelPath = ""
@@ -85,7 +103,7 @@ class App : Application() {
         val model = open(saved.model)
         current?.close()
         conversation = null
-        Conversation.open(model, chats, saved, scope, thermal::of).also { conversation = it }
+        Conversation.open(model, chats, saved, scope, device).also { conversation = it }
     }
 
     private suspend fun open(path: String): Model {
