@@ -167,7 +167,18 @@ def threads(size: Size) -> list[Figure]:
         figures.append(
             Figure("R16", what, f"{rounds} rounds, {reports} reports, {'failed' if failed else 'as alone'}", holds)
         )
-    return figures
+    return [*figures, lifecycles(size)]
+
+
+def lifecycles(size: Size) -> Figure:
+    """R16: 8 threads open, chat, cancel, close, fork, save and trim what they share, in any order."""
+    count = size.count(10_000)
+    done = run([TSAN / "capi" / "test_capi", "--gtest_filter=CApiLifecycles.*"], MOTE_SOAK_SEQUENCES=str(count))
+    if done.returncode != 0:
+        print(last_lines(done, 60))
+    reports = (done.stdout + done.stderr).count("WARNING: ThreadSanitizer")
+    found = f"{count:,} sequences, {reports} reports, {'failed' if done.returncode else 'texts as alone'}"
+    return Figure("R16", "lifecycles of the C API in 8 threads", found, done.returncode == 0)
 
 
 def any_calls(size: Size) -> list[Figure]:
