@@ -47,9 +47,9 @@ arm64=$PWD/build/android-tools/arm64
 if [ -d "$arm64" ] && command -v qemu-aarch64 >/dev/null; then
   export JAVA_TOOL_OPTIONS="-Dai.mote.library=$PWD/$out/aar/jni/arm64-v8a/libmote.so"
   methods=""
-  for name in textIsExact streamsWhatTheTokensSpell stopsFromAnotherThread chatsOverSeveralTurns closeIsIdempotentAndCallsAfterItSaySo \
-    forksRewindsSavesAndRestores; do
-    methods="$methods --select-method ai.mote.BlockingTest#$name"
+  for name in BlockingTest#textIsExact BlockingTest#streamsWhatTheTokensSpell BlockingTest#stopsFromAnotherThread \
+    BlockingTest#chatsOverSeveralTurns BlockingTest#forksRewindsSavesAndRestores BadInputTest#callsAfterClose; do
+    methods="$methods --select-method ai.mote.$name"
   done
   # shellcheck disable=SC2086
   junit $out/test-arm64.log "qemu-aarch64 -L $arm64 $arm64/usr/lib/jvm/java-17-openjdk-arm64/bin/java -Xint" \

@@ -1,6 +1,6 @@
 """Files that the tests of Java and Kotlin read, with what Python's runner makes of them.
 
-python -m tests.jvm_files DEMO.mote FOLDER: embedder.mote, vector.json, tone.mote-adapter, adapted.json
+python -m tests.jvm_files DEMO.mote FOLDER: embedder.mote, vector.json, tone.mote-adapter, adapted.json, long.mote
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ def write_adapter(demo: Path, folder: Path, work: Path) -> None:
     (folder / "adapted.json").write_text(json.dumps({"text": TEXT, "logits": logits.tolist()}))
 
 
+def write_long_context(folder: Path, work: Path) -> None:
+    """A model with a context that no machine has the memory for."""
+    checkpoint = shutil.copytree(CHECKPOINT, work / "long")
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2**31 - 1}))
+    export(checkpoint, folder / "long.mote", recipe="8da4w", check="off")
+
+
 def main() -> None:
     demo, folder = Path(sys.argv[1]), Path(sys.argv[2])
     shutil.rmtree(folder, ignore_errors=True)
@@ -45,6 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         write_embedder(folder, Path(work))
         write_adapter(demo, folder, Path(work))
+        write_long_context(folder, Path(work))
 
 
 if __name__ == "__main__":

@@ -180,29 +180,6 @@ class BlockingTest {
     }
 
     @Test
-    void closeIsIdempotentAndCallsAfterItSaySo() {
-        Model other = Model.open(DEMO);
-        Session session = other.session();
-        Generation generation = session.generation(PROMPT, GREEDY);
-        Chat chat = other.chat(null, null, Options.NONE);
-        for (int i = 0; i < 2; i++) {
-            generation.close();
-            session.close();
-            chat.close();
-            other.close();
-        }
-        IllegalStateException error = assertThrows(IllegalStateException.class, other::info);
-        assertEquals("the model is closed", error.getMessage());
-        assertThrows(IllegalStateException.class, session::tokens);
-        assertThrows(IllegalStateException.class, session::cancel);
-        assertThrows(IllegalStateException.class, () -> session.generation(PROMPT, GREEDY));
-        assertThrows(IllegalStateException.class, generation::next);
-        assertThrows(IllegalStateException.class, chat::messages);
-        assertThrows(IllegalStateException.class, () -> chat.session().tokens());
-        assertTrue(other.isClosed());
-    }
-
-    @Test
     void stopsFromAnotherThread() throws Exception {
         try (Session session = model.session(SHIFTED)) {
             AtomicReference<Thread> stopper = new AtomicReference<>();
@@ -310,68 +287,6 @@ class BlockingTest {
         assertSame(mine, assertThrows(RuntimeException.class, () -> Model.open(DEMO, Options.NONE, fraction -> {
             throw mine;
         })));
-    }
-
-    @Test
-    void refusesBadFiles() throws Exception {
-        FileException missing = assertThrows(FileException.class, () -> Model.open("/nowhere/\u00e9.mote"));
-        assertEquals("FILE_NOT_FOUND", missing.codeName);
-        assertTrue(missing.getMessage().contains("/nowhere/\u00e9.mote"), missing.getMessage());
-        Path text = folder.resolve("text.mote");
-        Files.write(text, "not a model".getBytes());
-        assertThrows(ProgramException.class, () -> Model.open(text.toString()));
-        assertThrows(ArgumentException.class, () -> Model.open("a\u0000b"));
-        assertThrows(MoteException.class, () -> Model.open(folder.toString()));
-        assertThrows(NullPointerException.class, () -> Model.open(null));
-        byte[] whole = Files.readAllBytes(Paths.get(DEMO));
-        Files.write(text, Arrays.copyOf(whole, whole.length / 2));
-        assertThrows(MoteException.class, () -> Model.open(text.toString()));
-    }
-
-    @Test
-    void refusesBadOptionsAndArguments() {
-        assertThrows(ArgumentException.class, () -> model.session(Options.of("no_such_option", 1)));
-        assertThrows(ArgumentException.class, () -> model.session(Options.of("top_p", 0.5)));
-        assertThrows(ArgumentException.class, () -> model.session(Options.of("context_length", -1)));
-        assertThrows(IllegalArgumentException.class, () -> Options.of("top_p", Double.NaN));
-        assertThrows(IllegalArgumentException.class, () -> Options.of("top_p", new Object()));
-        try (Session session = model.session(Options.of("context_length", 32))) {
-            assertThrows(ArgumentException.class, () -> session.generation(PROMPT, Options.of("top_p", 2)));
-            assertThrows(ArgumentException.class, () -> session.append(new int[] {-1}));
-            assertThrows(ArgumentException.class, () -> session.append(new int[] {1 << 30}));
-            assertThrows(ContextFullException.class, () -> session.append(new int[100]));
-            assertThrows(ArgumentException.class, () -> session.rewind(7));
-            assertThrows(ArgumentException.class, session::logits);
-            assertThrows(NullPointerException.class, () -> session.append((int[]) null));
-            assertThrows(NullPointerException.class, () -> session.append((String) null));
-        }
-        assertThrows(ArgumentException.class, model::embeddingConfig);
-        assertThrows(ArgumentException.class, () -> model.embedder(Options.NONE));
-        assertThrows(MoteException.class, () -> model.adapter(DEMO));
-    }
-
-    @Test
-    void refusesBadConversations() {
-        for (String tools : new String[] {"{not json", "{}", "7"}) {
-            try (Chat chat = model.chat(null, tools, Options.NONE)) {
-                assertThrows(MoteException.class, () -> chat.send("Hello", GREEDY, text -> true));
-                assertEquals(0, chat.numMessages());
-            }
-        }
-        String invalidSchema = "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"type\": 7}}}]";
-        try (Chat chat = model.chat(null, invalidSchema, Options.NONE)) {
-            chat.set(Chat.Field.TOOL_CHOICE, "required");
-            assertThrows(ArgumentException.class, () -> chat.send("Hello", GREEDY, text -> true));
-            assertEquals("[]", chat.messages());
-        }
-        try (Chat chat = model.chat(null, null, Options.NONE)) {
-            assertThrows(StateException.class, () -> chat.regenerate(GREEDY, null));
-            assertThrows(ArgumentException.class, () -> chat.append("[]"));
-            assertThrows(ArgumentException.class, () -> chat.edit(-1, Chat.message("user", "x")));
-            chat.set(Chat.Field.TEMPLATE, "{{ raise_exception('no') }}");
-            assertThrows(TemplateException.class, () -> chat.send("Hello", GREEDY, text -> true));
-            assertEquals(0, chat.numMessages());
-        }
     }
 
     @Test
