@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-downloads jvm test-jvm test-android test-jvm-asan swift-package test-ios aarch64 windows asan tsan fuzz soak size test-size style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-downloads jvm test-jvm test-android test-jvm-asan bench-jvm jvm-docs swift-package test-ios aarch64 windows asan tsan fuzz soak size test-size style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -175,6 +175,15 @@ test-jvm-asan: $(STAMPS)/test-jvm
 	$(BIN)/cmake --preset asan -DMOTE_BUILD_JAVA=ON
 	$(BIN)/cmake --build build/asan --parallel $(JOBS) --target mote_java
 	SANITIZED=build/asan/apps/android/mote/src/main/cpp/libmote.so OUT=build/test-jvm sh scripts/test_jvm.sh out/demo.mote -Dmote.sequences=$(JVM_SEQUENCES)
+
+# What Java and Kotlin cost: apps/android/mote/README.md. BENCH_LARGE: a file whose opening is measured.
+BENCH_LARGE ?= out/demo.mote
+bench-jvm: $(STAMPS)/jvm $(STAMPS)/test-jvm
+	TESTS=build/test-jvm scripts/bench_jvm.sh out/demo.mote $(BENCH_LARGE)
+
+# The reference of their API, in build/jvm-docs.
+jvm-docs: $(STAMPS)/jvm-tools
+	sh scripts/jvm_docs.sh build/jvm-docs
 
 # The Swift package with all that it is built from: apps/ios/Mote/README.md.
 swift-package: $(STAMPS)/system

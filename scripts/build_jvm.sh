@@ -26,11 +26,12 @@ fi
 scripts/compile_jvm.sh "$classes"
 
 # The library is stored as it is: to inflate it takes longer than everything else before the first token.
-system="$(uname -s | sed 's/Linux/linux/; s/Darwin/macos/')"
+system="$(uname -s | sed 's/Linux/linux/; s/Darwin/macos/; s/.*_NT-.*/windows/')"
 machine="$(uname -m | sed 's/arm64/aarch64/')"
 native="$out/native/ai/mote/native/$system-$machine"
 rm -rf $out/native
 mkdir -p "$native"
-cp "$build"/apps/android/mote/src/main/cpp/libmote.* "$native/"
+find "$build/apps/android/mote/src/main/cpp" -maxdepth 1 \( -name libmote.so -o -name libmote.dylib -o -name mote.dll \) \
+  -exec cp {} "$native/" \;
 jar --create --file $out/mote-jvm.jar -C "$classes" .
 jar --update --no-compress --file $out/mote-jvm.jar -C $out/native .

@@ -5,6 +5,7 @@ plugins {
     id("com.android.library")
     kotlin("android")
     kotlin("plugin.serialization")
+    id("org.jetbrains.dokka")
     `maven-publish`
 }
 
