@@ -26,7 +26,7 @@ apk=$out/apk
 rm -rf $apk
 mkdir -p $apk/classes $apk/gen
 aapt2 compile --dir $chat/res -o $apk/resources.zip
-version="$(sed -n 's/.*"version": "\([^"]*\)".*/\1/p' $out/aar/prefab/prefab.json)"
+version="$(sed -n 's/.*"version": "\([^"]*\)".*/\1/p' $out/aar-native/prefab/prefab.json)"
 aapt2 link -o $apk/chat.apk -I "$framework" --manifest $chat/AndroidManifest.xml --java $apk/gen --version-code 1 \
   --version-name "$version" $apk/resources.zip
 

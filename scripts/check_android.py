@@ -1,6 +1,6 @@
 """Checks what scripts/build_aar.sh and scripts/build_apk.sh made, as far as that can be seen without a device.
 
-python scripts/check_android.py build/android/mote-android.aar [build/android/mote-chat.apk]
+cd build/android && python ../../scripts/check_android.py mote-android.aar mote-android-native.aar [mote-chat.apk]
 
 Prints sizes. Fails if a native library has other alignment, needs other libraries or more of Android's C library than
 API 26 has, if parts of the archive are missing, or if the app is not one that Android would install.
@@ -19,13 +19,17 @@ from pathlib import Path
 ABIS = ("arm64-v8a", "x86_64")
 PAGE = 16384
 NAMES = frozenset((Path(__file__).parent.parent / "tests/android/bionic.txt").read_text().splitlines())
-MOST_LIBRARY_BYTES = {"arm64-v8a": 3_000_000}
+MOST_LIBRARY_BYTES = {"arm64-v8a": 5_300_000}  # as `make size`, whose page says what the aim is
 MOST_ARCHIVE_BYTES = 6_000_000
 NEEDED = {"libc.so", "libm.so", "libdl.so"}
-PARTS = (
-    "AndroidManifest.xml", "R.txt", "classes.jar", "proguard.txt", "prefab/prefab.json",
-    "prefab/modules/mote/module.json", "prefab/modules/mote/include/mote.h",
-)  # fmt: skip
+PARTS = {"AndroidManifest.xml", "R.txt", "classes.jar", "proguard.txt"}
+NATIVE_PARTS = {
+    "AndroidManifest.xml", "prefab/prefab.json", "prefab/modules/mote/module.json",
+    "prefab/modules/mote/include/mote.h",
+}  # fmt: skip
+PERMISSIONS = {
+    "INTERNET", "ACCESS_NETWORK_STATE", "FOREGROUND_SERVICE", "FOREGROUND_SERVICE_DATA_SYNC", "POST_NOTIFICATIONS",
+}  # fmt: skip
 CLASSES = ("ai/mote/Model.class", "ai/mote/blocking/Model.class", "ai/mote/android/ModelFiles.class")
 # A library that was compiled for Linux (scripts/build_android_library.sh without the NDK) has other names for what
 # Android's headers and compilers have: glibc's by these beginnings, and what gcc's own libraries need, which Android's
@@ -85,12 +89,7 @@ def is_in_bionic(name: str, is_of_glibc: bool) -> bool:
 def check_archive(path: Path) -> None:
     """Checks the library for Android."""
     with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
-        names = set(archive.namelist())
-        of_abis = [
-            f"{place}{abi}/libmote.so" for abi in ABIS for place in ("jni/", "prefab/modules/mote/libs/android.")
-        ]
-        missing = [part for part in (*PARTS, *of_abis) if part not in names]
-        require(not missing, f"{path.name}: lacks {missing}")
+        check_parts(archive, PARTS | {f"jni/{abi}/libmote.so" for abi in ABIS})
         archive.extractall(folder)
         with zipfile.ZipFile(Path(folder) / "classes.jar") as classes:
             missing = [name for name in CLASSES if name not in classes.namelist()]
@@ -102,6 +101,25 @@ def check_archive(path: Path) -> None:
             print(f"{abi}/libmote.so: {size / 1e6:.2f} MB")
             require(size <= MOST_LIBRARY_BYTES.get(abi, size), f"{abi}/libmote.so: is larger than it may be")
             check_library(library, f"{abi}/libmote.so")
+    check_size(path)
+
+
+def check_native_archive(path: Path, library_archive: Path) -> None:
+    """Checks the library for C and C++: it is the same one."""
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(library_archive) as library:
+        libraries = {f"prefab/modules/mote/libs/android.{abi}/libmote.so": f"jni/{abi}/libmote.so" for abi in ABIS}
+        check_parts(archive, NATIVE_PARTS | libraries.keys())
+        for name, same in libraries.items():
+            require(archive.read(name) == library.read(same), f"{path.name}: {name} is another one")
+    check_size(path)
+
+
+def check_parts(archive: zipfile.ZipFile, parts: set[str]) -> None:
+    missing = sorted(parts - set(archive.namelist()))
+    require(not missing, f"{archive.filename}: lacks {missing}")
+
+
+def check_size(path: Path) -> None:
     size = path.stat().st_size
     print(f"{path.name}: {size / 1e6:.2f} MB")
     require(size <= MOST_ARCHIVE_BYTES, f"{path.name}: is larger than {MOST_ARCHIVE_BYTES / 1e6} MB")
@@ -121,7 +139,9 @@ def check_app(path: Path) -> None:
     output("zipalign", "-c", "16384", path)
     badging = output("aapt2", "dump", "badging", path)
     require("launchable-activity: name='ai.mote.chat.ui.ChatsActivity'" in badging, f"{path.name}: has no first screen")
-    require("sdkVersion:'26'" in badging and "uses-permission" not in badging, f"{path.name}: {badging[:200]}")
+    require("sdkVersion:'26'" in badging, f"{path.name}: {badging[:200]}")
+    permissions = set(re.findall(r"^uses-permission: name='android\.permission\.(.*?)'", badging, re.MULTILINE))
+    require(permissions == PERMISSIONS, f"{path.name}: asks for {sorted(permissions ^ PERMISSIONS)}")
     classes = output("dexdump", path)
     found = set(re.findall(r"Class descriptor  : 'L(.*);'", classes))
     wanted = {"ai/mote/chat/ui/ChatActivity", "ai/mote/chat/Conversation", "ai/mote/blocking/Model", "kotlin/Unit"}
@@ -135,9 +155,10 @@ def check_app(path: Path) -> None:
 
 
 def main() -> int:
-    archive, *apps = (Path(argument) for argument in sys.argv[1:])
+    archive, native, *apps = (Path(argument) for argument in sys.argv[1:])
     try:
         check_archive(archive)
+        check_native_archive(native, archive)
         for app in apps:
             check_app(app)
     except Wrong as wrong:

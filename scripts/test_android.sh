@@ -15,9 +15,9 @@ junit="$(find "${JUNIT:-/usr/share/java}" -maxdepth 1 \( -name 'junit-*.jar' -o 
 
 scripts/build_aar.sh
 if scripts/build_apk.sh; then
-  "${PYTHON:-python3}" scripts/check_android.py $out/mote-android.aar $out/mote-chat.apk
+  "${PYTHON:-python3}" scripts/check_android.py $out/mote-android.aar $out/mote-android-native.aar $out/mote-chat.apk
 elif [ $? = 3 ]; then
-  "${PYTHON:-python3}" scripts/check_android.py $out/mote-android.aar
+  "${PYTHON:-python3}" scripts/check_android.py $out/mote-android.aar $out/mote-android-native.aar
 else
   exit 1
 fi
