@@ -90,7 +90,7 @@ class BadInputKotlinTest {
             assertEquals(2, chat.blocking.numMessages(), "a message without text is one")
             chat.set(BlockingChat.Field.MESSAGES, null)
             refusal<StateException> { chat.regenerate(greedy).toList() }
-            refusal<ArgumentException> { chat.append("{}") }
+            refusal<ArgumentException> { chat.append("[]") }
             assertEquals("[]", chat.messages)
         }
     }
