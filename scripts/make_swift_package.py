@@ -145,6 +145,8 @@ class Includes:
         return re.findall(r'^#include "([^"]+)"', (ROOT / name).read_text(), re.MULTILINE)
 
     def knows_instructions(self, name: str) -> bool:
+        if not (ROOT / name).exists():  # a generated one
+            return False
         if name not in self.known:
             is_one = "MOTE_ISA" in (ROOT / name).read_text()
             self.known[name] = is_one or any(map(self.knows_instructions, self.of(name)))
