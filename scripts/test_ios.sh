@@ -4,7 +4,7 @@
 # ROOT=FOLDER: by the Swift of a Debian there (scripts/fetch_swift.sh), as root; without it, by this machine's. LIBRARY=FOLDER: with the
 # libmote there in place of the core's sources, which take long to compile. OUT (build/ios): where all that is built is kept.
 # MOTE_SEQUENCES=10000: as many steps of random lifecycles; MOTE_TOKENS=100000: as many tokens while memory is watched. BENCH=1:
-# measures instead what Swift adds to a token.
+# measures instead what Swift adds to a token. DOWNLOADS=1: kills instead downloads of 200 MB at 50 random points, by PYTHON with pytest.
 set -eu
 
 model="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
@@ -26,37 +26,40 @@ else
   scripts/swift_package.sh "$out/$package"
 fi
 
-# inside COMMAND: where Swift is, in the package's folder
-here="$out"
-if [ -n "${ROOT:-}" ]; then
-  root="$(cd "$ROOT" && pwd)"
-  here=/mote
-fi
 rm -rf "$out/chat"
-cp -Rp apps/ios/Chat "$out/chat"
+cp -RpL apps/ios/Chat "$out/chat"
+# inside.sh COMMAND [ARGUMENT ...]: by Swift, in the package's folder; enter.sh: the same from here
 cat >"$out/inside.sh" <<END
 set -eu
-export PATH="\$PATH:/usr/libexec/swift/bin" LIBRARY_PATH=$here/lib LD_LIBRARY_PATH=$here/lib MOTE_DEMO=$here/demo.mote
-export MOTE_TEST_SHAPES=1 MOTE_PACKAGE=$here/$package MOTE_SEQUENCES=${MOTE_SEQUENCES:-200} MOTE_TOKENS=${MOTE_TOKENS:-4000}
-cd $here/$package
-eval "\$1"
+export PATH="\$PATH:/usr/libexec/swift/bin" LIBRARY_PATH="$out/lib" LD_LIBRARY_PATH="$out/lib" MOTE_DEMO="$out/demo.mote"
+export MOTE_TEST_SHAPES=1 MOTE_PACKAGE="$out/$package" MOTE_SEQUENCES=${MOTE_SEQUENCES:-200} MOTE_TOKENS=${MOTE_TOKENS:-4000}
+cd "$out/$package"
+exec "\$@"
 END
-inside() {
-  if [ -z "${ROOT:-}" ]; then
-    sh "$out/inside.sh" "$1"
-    return
-  fi
-  mkdir -p "$root/mote"
-  # shellcheck disable=SC2016
-  unshare -m sh -c 'mount --bind "$1" "$2/mote" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && exec chroot "$2" \
-    /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 sh /mote/inside.sh "$3"' sh "$out" "$root" "$1"
-}
+if [ -n "${ROOT:-}" ]; then
+  root="$(cd "$ROOT" && pwd)"
+  mkdir -p "$root$out"
+  cat >"$out/enter.sh" <<END
+exec unshare -m sh -ec 'mount --bind "$out" "$root$out"; mount -t proc proc "$root/proc"; mount --bind /dev "$root/dev"
+  exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 sh "$out/inside.sh" "\$@"' sh "\$@"
+END
+else
+  cp "$out/inside.sh" "$out/enter.sh"
+fi
+inside() { sh "$out/enter.sh" sh -euc "$1"; }
 
+flags="-c release -debug-info-format none"  # compiles faster
 log="$out/build.log"
-inside "swift build -c release --build-tests ${JOBS:+-j $JOBS}" >"$log" 2>&1 || { grep -E 'error:' "$log" >&2 || tail -20 "$log" >&2; exit 1; }
+inside "swift build $flags --build-tests ${JOBS:+-j $JOBS}" >"$log" 2>&1 || { grep -E 'error:' "$log" >&2 || tail -20 "$log" >&2; exit 1; }
 if grep -E "/(Sources/Mote|Tests)[^:]*\.swift:.*warning:" "$log" >&2; then exit 1; fi
 if [ -n "${BENCH:-}" ]; then
-  inside "swift build -c release --product mote-bench >/dev/null && .build/release/mote-bench $here/demo.mote"
+  inside "swift build $flags --product mote-bench >/dev/null && .build/release/mote-bench $out/demo.mote"
+  exit
+fi
+if [ -n "${DOWNLOADS:-}" ]; then
+  rm -rf "$out/downloads"
+  MOTE_DOWNLOAD_CLIENT="sh '$out/enter.sh' .build/release/mote-pull" MOTE_DOWNLOAD_BYTES=200000000 MOTE_DOWNLOAD_KILLS=50 \
+    "${PYTHON:-python3}" -m pytest -s --basetemp "$out/downloads" tests/mote/test_killed_download.py
   exit
 fi
 
@@ -71,11 +74,14 @@ diff -u apps/ios/Mote/mote.api "$out/mote.api" || {
   echo "The API has changed. If that is meant: cp $out/mote.api apps/ios/Mote/mote.api" >&2
   exit 1
 }
-inside "swift test -c release --skip-build $*" >"$out/test.log" 2>&1 || { cat "$out/test.log" >&2; exit 1; }
+# The reference, whose links must lead somewhere.
+inside "rm -rf ../reference && \$(command -v docc || echo xcrun docc) convert Sources/Mote/Mote.docc --additional-symbol-graph-dir ../symbols --output-path ../reference \
+  --transform-for-static-hosting --warnings-as-errors" >"$out/reference.log" 2>&1 || { cat "$out/reference.log" >&2; exit 1; }
+inside "swift test $flags --skip-build $*" >"$out/test.log" 2>&1 || { cat "$out/test.log" >&2; exit 1; }
 # With what was built for the library: its core takes long. Swift 6.0's Observation for Linux lacks a function that it never calls.
 missing=
 if [ "$(uname -s)" = Linux ]; then missing="-Xlinker --allow-shlib-undefined"; fi
-inside "cd ../chat && swift test -c release --scratch-path $here/$package/.build $missing ${JOBS:+-j $JOBS} $*" >"$out/chat.log" 2>&1 || {
+inside "cd ../chat && swift test $flags --scratch-path $out/$package/.build $missing ${JOBS:+-j $JOBS} $*" >"$out/chat.log" 2>&1 || {
   grep -E 'error:' "$out/chat.log" >&2 || tail -20 "$out/chat.log" >&2
   exit 1
 }

@@ -112,6 +112,10 @@ public final class Model: Sendable {
         try await blocking { [handle] in try handle.call { mote_model_check_segments($0, $1) } }
     }
 
+    /// Gives the memory of the mapped file back to the system, which reads pages again when a call needs them: for an app that leaves the
+    /// screen or is told that memory is short. Sessions keep their caches, and may run meanwhile.
+    public func releasePages() throws { try handle.call { mote_model_release_pages($0, $1) } }
+
     /// addSpecial: BOS and such, as the tokenizer asks   parseSpecial: special tokens that the text spells become their ids
     public func tokens(of text: String, addSpecial: Bool = true, parseSpecial: Bool = true) throws -> [Int32] {
         try text.withCBytes { text, bytes in
@@ -158,30 +162,17 @@ public final class Model: Sendable {
 
     /// Errors: ``MoteError`` for an adapter of another base or one that is damaged
     public func adapter(contentsOf url: URL) async throws -> Adapter {
-        try await blocking { [handle] in
-            Adapter(try handle.opened("adapter", close: mote_adapter_close) { mote_adapter_open($0, url.path, nil, $1, $2) })
-        }
+        try await blocking { [handle] in try Adapter(handle, url.path) }
     }
 
     /// maxSequences: that are computed at the same time, 0: 16   options: of sequences without a session of their own
     public func batch(maxSequences: Int32 = 0, options: Options = [:]) async throws -> Batch {
-        try await blocking { [handle] in
-            try options.withHandle(.session) { options in
-                Batch(try handle.opened("batch", close: mote_batch_close) { mote_batch_open($0, maxSequences, options, $1, $2) })
-            }
-        }
+        try await blocking { [handle] in try Batch(handle, maxSequences, options) }
     }
 
     /// options: those of a session that say how to compute
     /// Errors: ``MoteError`` if the file gives no embeddings
     public func embedder(options: Options = [:]) async throws -> Embedder {
-        try await blocking { [handle] in
-            try options.withHandle(.session) { options in
-                Embedder(
-                    try handle.opened("embedder", close: mote_embedder_close, cancel: mote_embedder_cancel) {
-                        mote_embedder_open($0, options, $1, $2)
-                    })
-            }
-        }
+        try await blocking { [handle] in try Embedder(handle, options) }
     }
 }

@@ -4,7 +4,6 @@ import Mote
 import MoteFoundationModels
 import XCTest
 
-private let demoURL = URL(fileURLWithPath: ProcessInfo.processInfo.environment["MOTE_DEMO"] ?? "out/demo.mote")
 private let short = GenerationOptions(samplingMode: .greedy, maximumResponseTokens: 16)
 
 private func model(thinkingBudget: Int? = nil) async throws -> MoteLanguageModel {

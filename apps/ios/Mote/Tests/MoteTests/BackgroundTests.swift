@@ -7,19 +7,7 @@ import XCTest
 #endif
 
 /// With a session of the process's own in the place of the system's, which needs an app.
-final class BackgroundTests: XCTestCase {
-    private var content = Data()
-    private var server: FaultyServer!
-    private var folder: URL!
-
-    override func setUp() async throws {
-        content = try Data(contentsOf: demoURL)
-        server = try FaultyServer(content)
-        folder = try temporaryFolder(self)
-    }
-
-    override func tearDown() async throws { server.close() }
-
+final class BackgroundTests: DownloadTestCase {
     private func client(foregroundBytes: Int64 = 1 << 20) -> BackgroundDownloads {
         BackgroundDownloads(configuration: .ephemeral, folder: folder.appendingPathComponent("held"), foregroundBytes: foregroundBytes)
     }

@@ -116,6 +116,15 @@ final class ChatTests: XCTestCase {
         XCTAssertEqual(try chat.numMessages, 0)
     }
 
+    func testEmptyMessagesAreAnsweredOrRefused() async throws {
+        let chat = try await demo().chat()
+        _ = try await chat.respond(to: "", options: greedy)
+        XCTAssertEqual(try chat.numMessages, 2)
+        try chat.append(["role": "user"])
+        let message = await expect(.template) { try await chat.reply(options: greedy).all() }
+        XCTAssertTrue(message.contains("has no attribute 'content'"), message)
+    }
+
     func testCallsOfToolsAreEvents() async throws {
         let tool = try Tool(name: "move", description: "Moves the turtle", arguments: Point.self)
         let chat = try await demo().chat(tools: [tool])

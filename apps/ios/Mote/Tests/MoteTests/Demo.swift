@@ -2,7 +2,6 @@ import Foundation
 import Mote
 import XCTest
 
-let demoURL = URL(fileURLWithPath: ProcessInfo.processInfo.environment["MOTE_DEMO"] ?? "out/demo.mote")
 /// How many random lifecycles, and tokens while memory is watched.
 let numSequences = Int(ProcessInfo.processInfo.environment["MOTE_SEQUENCES"] ?? "") ?? 200
 let numTokens = Int(ProcessInfo.processInfo.environment["MOTE_TOKENS"] ?? "") ?? 4000
@@ -24,14 +23,6 @@ extension AsyncThrowingStream where Failure == any Error {
 
 extension Session {
     func text(_ options: Options = greedy) async throws -> String { try await generate(prompt, options: options).all().joined() }
-}
-
-/// A folder that is removed with the test.
-func temporaryFolder(_ test: XCTestCase) throws -> URL {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    test.addTeardownBlock { try? FileManager.default.removeItem(at: folder) }
-    return folder
 }
 
 /// The sentence of the error that is thrown, whose code must be this one.

@@ -2,7 +2,7 @@ import Foundation
 import Mote
 import XCTest
 
-/// Tasks that open, use, cancel and close what they share, in any order.
+/// What begins, ends and is dropped in every order.
 final class LifecycleTests: XCTestCase {
     private static let short = greedy.with("max_new_tokens", 6)
 
@@ -18,6 +18,132 @@ final class LifecycleTests: XCTestCase {
             get { lock.withLock { handles[index % handles.count] } }
             set { lock.withLock { handles[index % handles.count] = newValue } }
         }
+    }
+
+    func testConcurrentGenerateIsRefused() async throws {
+        let session = try await demo().session(options: shifted)
+        let (started, starting) = AsyncStream<Void>.makeStream()
+        let first = Task {
+            for try await _ in session.generate(prompt, options: endless) { starting.yield() }
+        }
+        for await _ in started { break }
+        for _ in 0..<4 { await expect(.invalidState) { try await session.text() } }
+        first.cancel()
+        _ = await first.result
+        let text = try await session.text()
+        XCTAssertFalse(text.isEmpty)
+    }
+
+    func testTwoCallsAtOnceSaySo() async throws {
+        let session = try await demo().session(options: shifted)
+        let ids = (0..<400).map { Int32(100 + $0) }
+        let codes = Collected<MoteError.Code>()
+        // Whichever call comes second is refused.
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<4 {
+                        do {
+                            try await session.append(ids)
+                        } catch {
+                            codes.append((error as! MoteError).code)
+                        }
+                    }
+                }
+            }
+        }
+        XCTAssertFalse(codes.all.isEmpty)
+        XCTAssertEqual(Set(codes.all), [.invalidState])
+        let text = try await session.text()
+        XCTAssertFalse(text.isEmpty)
+    }
+
+    func testStopFromAnotherThread() async throws {
+        let session = try await demo().session(options: shifted)
+        let told = Collected<Statistics>()
+        var isFirst = true
+        for try await _ in session.generate(prompt, options: endless, onDone: { told.append($0) }) {
+            if isFirst { Thread { session.cancel() }.start() }
+            isFirst = false
+        }
+        XCTAssertEqual(told.all.first?.finishReason, .cancelled)
+        let text = try await session.text()
+        XCTAssertFalse(text.isEmpty)
+    }
+
+    func testStopWhenIdleEndsTheNextCallOnly() async throws {
+        let session = try await demo().session()
+        session.cancel()
+        await expect(.cancelled) { try await session.append(prompt) }
+        try await session.append(prompt)
+    }
+
+    func testClosingWhileGeneratingEndsTheText() async throws {
+        let model = try await demo()
+        let session = try await model.session(options: shifted)
+        var last: Piece?
+        for try await piece in session.pieces(after: try model.tokens(of: prompt), options: endless) {
+            session.close()
+            last = piece
+        }
+        XCTAssertEqual(last?.finishReason, .cancelled)
+        await expect(.closed) { try await session.text() }
+    }
+
+    func testGenerateAfterCloseSaysSo() async throws {
+        let model = try await demo()
+        let session = try await model.session()
+        let chat = try await model.chat()
+        for _ in 0..<2 {
+            session.close()
+            chat.close()
+            model.close()
+        }
+        let message = await expect(.closed) { try model.info }
+        XCTAssertEqual(message, "the model is closed")
+        await expect(.closed) { try await model.session() }
+        await expect(.closed) { try session.tokens }
+        await expect(.closed) { try await session.append("x") }
+        await expect(.closed) { try await session.text() }
+        await expect(.closed) { try chat.messages }
+        await expect(.closed) { try await chat.respond(to: "Hello") }
+        await expect(.closed) { try chat.session.tokens }
+        XCTAssertTrue(model.isClosed && session.isClosed && chat.isClosed)
+        session.cancel()
+    }
+
+    func testClosingFromACallback() async throws {
+        let (model, other) = (try await demo(), try await demo())
+        let session = try await model.session()
+        let stream = session.generate(prompt, options: greedy) { _ in
+            session.close()
+            model.close()
+        }
+        let text = try await stream.all().joined()
+        XCTAssertFalse(text.isEmpty)
+        XCTAssertTrue(session.isClosed && model.isClosed)
+        _ = try await Model(contentsOf: demoURL) { _ in other.close() }
+        await expect(.closed) { try await other.session() }
+    }
+
+    /// As an app that is ended while a chat is on its screen.
+    func testDropAndRestoreGoesOnWithoutComputingAgain() async throws {
+        let options: Options = ["seed": 2, "max_new_tokens": 24]
+        let file = try temporaryFolder(self).appendingPathComponent("chat.session")
+        var chat: Chat? = try await demo().chat(instructions: "You write Python.")
+        _ = try await chat!.respond(to: "Hello", options: options)
+        let messages = try chat!.messages
+        try await chat!.session.save(to: file)
+        let expected = try await chat!.respond(to: "And again", options: options)
+        chat = nil
+        let restored = try await demo().chat()
+        try restored.set(.messages, messages)
+        try await restored.session.restore(from: file)
+        let reply = try await restored.respond(to: "And again", options: options)
+        XCTAssertEqual(reply.content, expected.content)
+        let statistics = try XCTUnwrap(reply.statistics)
+        XCTAssertEqual(statistics.keptTokens, expected.statistics?.keptTokens)
+        XCTAssertGreaterThan(statistics.keptTokens, statistics.promptTokens / 2)
     }
 
     func testAnyOrderFromManyTasksGivesTheRightTextOrAnError() async throws {
@@ -58,7 +184,7 @@ final class LifecycleTests: XCTestCase {
     ) async throws -> String? {
         let at = Int.random(in: 0..<6, using: &random)
         let file = folder.appendingPathComponent("\(at).session")
-        switch Int.random(in: 0..<16, using: &random) {
+        switch Int.random(in: 0..<18, using: &random) {
         case 0, 1: sessions[at] = try await open(model)
         case 2: chats[at] = try await model.chat(instructions: "You write Python.", options: ["context_length": 256])
         case 3: if let session = sessions[at] { sessions[at + 1] = try await session.fork() }
@@ -77,6 +203,7 @@ final class LifecycleTests: XCTestCase {
         case 12: try await sessions[at]?.save(to: file)
         case 13: try await sessions[at]?.restore(from: file)
         case 14: try await sessions[at]?.rewind(to: Int.random(in: 0..<10, using: &random))
+        case 15: try model.releasePages()
         default:
             sessions[at]?.close()
             chats[at]?.close()

@@ -71,11 +71,46 @@ final class ModelTests: XCTestCase {
         let file = folder.appendingPathComponent("file.mote")
         try Data("not a model".utf8).write(to: file)
         await expect(.invalidProgram) { try await Model(contentsOf: file) }
-        await expect(.fileUnreadable) { try await Model(contentsOf: folder) }
+        let kind = await expect(.fileUnreadable) { try await Model(contentsOf: folder) }
+        XCTAssertTrue(kind.contains("is a folder: must be a regular file"), kind)
         let whole = try Data(contentsOf: demoURL)
         try whole.prefix(whole.count / 2).write(to: file)
         await expect(.invalidProgram) { try await Model(contentsOf: file) }
     }
+
+    func testRefusesAFileWithoutPermission() async throws {
+        let file = try temporaryFolder(self).appendingPathComponent("secret.mote")
+        try FileManager.default.copyItem(at: demoURL, to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: file.path)
+        // Root may read everything.
+        let isRoot = geteuid() == 0
+        if isRoot { seteuid(65534) }
+        defer { if isRoot { seteuid(0) } }
+        let message = await expect(.fileUnreadable) { try await Model(contentsOf: file) }
+        XCTAssertTrue(message.contains("Permission denied"), message)
+    }
+
+    func testRefusesBadDescriptors() async throws {
+        await expect(.invalidArgument) { try await Model(fileDescriptor: -1) }
+        // What a provider gives that has the bytes from a network.
+        let pipe = Pipe()
+        let message = await expect(.fileUnreadable) { try await Model(fileDescriptor: pipe.fileHandleForReading.fileDescriptor) }
+        XCTAssertTrue(message.contains("is a named pipe: must be a regular file"), message)
+        let handle = try FileHandle(forReadingFrom: demoURL)
+        await expect(.invalidArgument) { try await Model(fileDescriptor: handle.fileDescriptor, offset: 1 << 40) }
+        await expect(.invalidArgument) { try await Model(fileDescriptor: handle.fileDescriptor, length: 1 << 40) }
+    }
+
+    #if os(Linux)
+        func testRefusesWhatMemoryIsTooLittleFor() async throws {
+            let file = try temporaryFolder(self).appendingPathComponent("large.mote")
+            try Data().write(to: file)
+            let handle = try FileHandle(forWritingTo: file)
+            try handle.truncate(atOffset: 8 << 40)
+            let message = await expect(.outOfMemory) { try await Model(contentsOf: file, options: ["mmap": false]) }
+            XCTAssertTrue(message.contains("no memory for 8796093022208 bytes"), message)
+        }
+    #endif
 
     func testRefusesBadOptionsAndArguments() async throws {
         let model = try await demo()
@@ -91,28 +126,6 @@ final class ModelTests: XCTestCase {
         await expect(.invalidArgument) { try await session.logits() }
         await expect(.invalidArgument) { try await model.embedder() }
         await expect(.invalidProgram) { try await model.adapter(contentsOf: demoURL) }
-    }
-
-    func testCallsAfterCloseSaySo() async throws {
-        let model = try await demo()
-        let session = try await model.session()
-        let chat = try await model.chat()
-        for _ in 0..<2 {
-            session.close()
-            chat.close()
-            model.close()
-        }
-        let message = await expect(.closed) { try model.info }
-        XCTAssertEqual(message, "the model is closed")
-        await expect(.closed) { try await model.session() }
-        await expect(.closed) { try session.tokens }
-        await expect(.closed) { try await session.append("x") }
-        await expect(.closed) { try await session.text() }
-        await expect(.closed) { try chat.messages }
-        await expect(.closed) { try await chat.respond(to: "Hello") }
-        await expect(.closed) { try chat.session.tokens }
-        XCTAssertTrue(model.isClosed && session.isClosed && chat.isClosed)
-        session.cancel()
     }
 
     func testASessionOutlivesItsModel() async throws {

@@ -1,13 +1,26 @@
+import Foundation
 import Mote
 import XCTest
 
-private struct Point: Decodable {
-    let x: Int
-    let y: Int
-}
-
-/// What stands in the README.
+/// What the README and the reference begin with.
 final class QuickStartTests: XCTestCase {
+    struct Point: Decodable {
+        let x: Int
+        let y: Int
+    }
+
+    func testTheDocumentationShowsWhatIsTestedHere() throws {
+        let lines = { (text: String) in text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) } }
+        let file = URL(fileURLWithPath: #filePath)
+        let tested = Set(lines(try String(contentsOf: file, encoding: .utf8)))
+        let package = file.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        for page in ["README.md", "Sources/Mote/Mote.docc/Mote.md"] {
+            let text = try String(contentsOf: package.appendingPathComponent(page), encoding: .utf8)
+            let shown = try XCTUnwrap(text.components(separatedBy: "```swift\n").dropFirst().first?.components(separatedBy: "```").first)
+            for line in lines(shown) { XCTAssertTrue(tested.contains(line), "\(page): \(line)") }
+        }
+    }
+
     func testQuickStart() async throws {
         let url = demoURL
         let model = try await Model(contentsOf: url)

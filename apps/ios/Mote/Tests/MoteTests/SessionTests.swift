@@ -140,62 +140,6 @@ final class SessionTests: XCTestCase {
         XCTAssertEqual(session.position, 3)
     }
 
-    func testStopFromAnotherThread() async throws {
-        let session = try await demo().session(options: shifted)
-        let told = Collected<Statistics>()
-        var isFirst = true
-        for try await _ in session.generate(prompt, options: endless, onDone: { told.append($0) }) {
-            if isFirst { Thread { session.cancel() }.start() }
-            isFirst = false
-        }
-        XCTAssertEqual(told.all.first?.finishReason, .cancelled)
-        let text = try await session.text()
-        XCTAssertFalse(text.isEmpty)
-    }
-
-    func testStopWhenIdleEndsTheNextCallOnly() async throws {
-        let session = try await demo().session()
-        session.cancel()
-        await expect(.cancelled) { try await session.append(prompt) }
-        try await session.append(prompt)
-    }
-
-    func testClosingWhileGeneratingEndsTheText() async throws {
-        let model = try await demo()
-        let session = try await model.session(options: shifted)
-        var last: Piece?
-        for try await piece in session.pieces(after: try model.tokens(of: prompt), options: endless) {
-            session.close()
-            last = piece
-        }
-        XCTAssertEqual(last?.finishReason, .cancelled)
-        await expect(.closed) { try await session.text() }
-    }
-
-    func testTwoCallsAtOnceSaySo() async throws {
-        let session = try await demo().session(options: shifted)
-        let ids = (0..<400).map { Int32(100 + $0) }
-        let codes = Collected<MoteError.Code>()
-        // Whichever call comes second is refused.
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<4 {
-                group.addTask {
-                    for _ in 0..<4 {
-                        do {
-                            try await session.append(ids)
-                        } catch {
-                            codes.append((error as! MoteError).code)
-                        }
-                    }
-                }
-            }
-        }
-        XCTAssertFalse(codes.all.isEmpty)
-        XCTAssertEqual(Set(codes.all), [.invalidState])
-        let text = try await session.text()
-        XCTAssertFalse(text.isEmpty)
-    }
-
     func testManyTextsAtTheSameTime() async throws {
         let model = try await demo()
         let alone = try await model.session().text()

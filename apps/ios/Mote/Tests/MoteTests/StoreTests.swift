@@ -2,22 +2,17 @@ import Foundation
 import Mote
 import XCTest
 
-final class StoreTests: XCTestCase {
-    private var content = Data()
-    private var server: FaultyServer!
-    private var folder: URL!
+final class StoreTests: DownloadTestCase {
     private var store: ModelStore!
 
     override func setUp() async throws {
-        content = try Data(contentsOf: demoURL)
-        server = try FaultyServer(content)
-        folder = try temporaryFolder(self)
+        try await super.setUp()
         store = try ModelStore(folder: folder)
     }
 
     override func tearDown() async throws {
         store.close()
-        server.close()
+        try await super.tearDown()
     }
 
     private func get(_ options: DownloadOptions = DownloadOptions()) async throws -> URL {

@@ -1,0 +1,1 @@
+../../../Mote/Tests/MoteTests/TestFiles.swift

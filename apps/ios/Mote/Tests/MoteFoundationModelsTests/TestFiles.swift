@@ -1,0 +1,1 @@
+../MoteTests/TestFiles.swift
