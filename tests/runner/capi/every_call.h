@@ -70,6 +70,7 @@ class CApiMisuse : public CApi {
     mote_chat_close(chat_);
     mote_constraint_close(made_.constraint);
     mote_constraint_close(copy_);
+    mote_string_free(text_);
     std::filesystem::remove_all(store_folder_);
     CApi::TearDown();
   }
