@@ -94,13 +94,14 @@ class OptionsTest {
                 val typed = GenerateOptions(maxNewTokens = 12, temperature = 0.7, topK = 5, seed = 3)
                 val named = options("max_new_tokens" to 12, "temperature" to 0.7, "top_k" to 5, "seed" to 3)
                 assertEquals(text(named), text(typed))
-                val id = model.tokenize(text(GenerateOptions(maxNewTokens = 1)), addSpecial = false).first()
-                val likeliest = text(GenerateOptions(maxNewTokens = 1))
+                val likeliestToken = GenerateOptions(maxNewTokens = 1, temperature = 0.0)
+                val likeliest = text(likeliestToken)
+                val id = model.tokenize(likeliest, addSpecial = false).first()
                 for (never in listOf(
-                    GenerateOptions(maxNewTokens = 1, logitBias = mapOf(id to Double.NEGATIVE_INFINITY)),
-                    GenerateOptions(maxNewTokens = 1, sequenceBias = mapOf(listOf(id) to Double.NEGATIVE_INFINITY)),
+                    GenerateOptions(logitBias = mapOf(id to Double.NEGATIVE_INFINITY)),
+                    GenerateOptions(sequenceBias = mapOf(listOf(id) to Double.NEGATIVE_INFINITY)),
                 )) {
-                    assert(text(never) != likeliest) { "$never" }
+                    assert(text(likeliestToken.with(never)) != likeliest) { "$never" }
                 }
                 val error = assertFailsWith<ArgumentException> { text(GenerateOptions(topP = 2.5)) }
                 assertEquals("top_p = 2.5: must be a number, 0..1 (1: off)", error.message)
