@@ -39,11 +39,19 @@ mote::Result<std::vector<mote::EmbedInput>> inputs_of(const mote_embed_input* fr
   return inputs;
 }
 
+// What `guarded` does, in builds that have embeddings.
+template <typename Body>
+mote_error_code of_embeddings(mote_error* error, Body body) {
+  return guarded(error, [&]() -> Status {
+    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
+    return body();
+  });
+}
+
 }  // namespace
 
 mote_error_code mote_model_embedding_config(const mote_model* handle, char** json, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
+  return of_embeddings(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
@@ -54,8 +62,7 @@ mote_error_code mote_model_embedding_config(const mote_model* handle, char** jso
 
 mote_error_code mote_embedder_open(mote_model* handle, const mote_options* requested, mote_embedder** out,
                                    mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
+  return of_embeddings(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(out);
     *out = nullptr;
     MOTE_ASSIGN(const auto model, share(handle));
@@ -70,8 +77,7 @@ void mote_embedder_close(mote_embedder* embedder) { mote::capi::close(embedder);
 
 mote_error_code mote_embedder_dimensions(const mote_embedder* handle, const mote_embed_options* given,
                                          size_t* dimensions, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
+  return of_embeddings(error, [&]() -> Status {
     MOTE_ASSIGN(const auto embedder, share(handle));
     MOTE_REQUIRE_POINTER(dimensions);
     MOTE_ASSIGN(const mote::EmbedOptions options, options_of(given));
@@ -84,8 +90,7 @@ mote_error_code mote_embedder_dimensions(const mote_embedder* handle, const mote
 mote_error_code mote_embedder_embed(mote_embedder* handle, const mote_embed_input* inputs, size_t count,
                                     const mote_embed_options* given, float* vectors, int64_t* num_tokens,
                                     mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
+  return of_embeddings(error, [&]() -> Status {
     MOTE_ASSIGN(const auto embedder, enter(handle));
     if (count > 0) MOTE_REQUIRE_POINTER(vectors);
     MOTE_ASSIGN(const mote::EmbedOptions options, options_of(given));
@@ -100,8 +105,7 @@ void mote_embedder_cancel(mote_embedder* handle) {
 }
 
 mote_error_code mote_embedder_check_golden(mote_embedder* handle, char** report, mote_error* error) {
-  return guarded(error, [&]() -> Status {
-    MOTE_REQUIRE_PART("embeddings", Code::kInvalidArgument);
+  return of_embeddings(error, [&]() -> Status {
     MOTE_ASSIGN(const auto embedder, enter(handle));
     MOTE_REQUIRE_POINTER(report);
     MOTE_ASSIGN(const std::string json, embedder->embedder->check_golden());
