@@ -1,5 +1,6 @@
 package ai.mote.bench;
 
+import ai.mote.Mote;
 import ai.mote.Options;
 import ai.mote.blocking.Model;
 import ai.mote.blocking.Session;
@@ -20,6 +21,7 @@ public final class ColdStart {
                 session.generate("def ", Options.builder().maxNewTokens(1).build(), text -> true);
             }
         } else if (arguments.length == 2) {
+            Mote.version(); // loads the library
             List<Double> times = new ArrayList<>();
             for (int i = 0; i < Integer.parseInt(arguments[1]); i++) {
                 long begin = System.nanoTime();
