@@ -12,9 +12,10 @@ namespace mote {
 
 namespace {
 
-// Constructed on first use: registrations run in no particular order before main.
+// Constructed on first use: registrations run in no particular order before main. Never destroyed: threads may compute
+// while the process exits.
 std::vector<const Kernel*>& registry() {
-  static std::vector<const Kernel*> kernels;
+  static std::vector<const Kernel*>& kernels = *new std::vector<const Kernel*>;
   return kernels;
 }
 
@@ -55,7 +56,7 @@ std::string_view pinned_kernels() {
 
 std::mutex choices_mutex;
 std::vector<KernelChoice>& choices() {
-  static std::vector<KernelChoice> list;
+  static std::vector<KernelChoice>& list = *new std::vector<KernelChoice>;
   return list;
 }
 

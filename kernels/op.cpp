@@ -12,9 +12,10 @@ struct Registry {
   std::string_view repeated;  // a name that was registered twice
 };
 
-// Constructed on first use: registrations run in no particular order before main.
+// Constructed on first use: registrations run in no particular order before main. Never destroyed: threads may compute
+// while the process exits.
 Registry& registry() {
-  static Registry all;
+  static Registry& all = *new Registry;
   return all;
 }
 

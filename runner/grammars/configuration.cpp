@@ -201,7 +201,8 @@ class Closure {
 }  // namespace
 
 StackPointer bottom() {
-  static const StackPointer end = make_stack({}, true);
+  static const StackPointer& end =
+      *new StackPointer(make_stack({}, true));  // threads may need it while the process exits
   return end;
 }
 

@@ -5,8 +5,9 @@
 namespace mote {
 namespace {
 
+// Never destroyed: threads may compute while the process exits.
 std::vector<const Backend*>& backends() {
-  static std::vector<const Backend*> registered;
+  static std::vector<const Backend*>& registered = *new std::vector<const Backend*>;
   return registered;
 }
 

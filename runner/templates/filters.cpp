@@ -19,7 +19,7 @@ Table make_table() {
 }  // namespace
 
 const Filter* find_filter(std::string_view name) {
-  static const Table table = make_table();
+  static const Table& table = *new Table(make_table());  // threads may render while the process exits
   const auto found = table.find(name);
   return found == table.end() ? nullptr : found->second;
 }

@@ -378,9 +378,9 @@ constexpr Function kMethods[] = {
 }  // namespace
 
 const Function* find_text_method(std::string_view name) {
-  static const auto table = [] {
-    std::unordered_map<std::string_view, const Function*> methods;
-    for (const Function& function : kMethods) methods.emplace(function.signature.function, &function);
+  static const auto& table = *[] {  // threads may render while the process exits
+    auto* methods = new std::unordered_map<std::string_view, const Function*>;
+    for (const Function& function : kMethods) methods->emplace(function.signature.function, &function);
     return methods;
   }();
   const auto found = table.find(name);

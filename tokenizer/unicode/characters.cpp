@@ -100,7 +100,7 @@ CharacterTable::CharacterTable() {
 }
 
 const CharacterTable& CharacterTable::get() {
-  static const CharacterTable table;
+  static const CharacterTable& table = *new CharacterTable;  // threads may encode while the process exits
   return table;
 }
 

@@ -166,9 +166,9 @@ Schema child(const Schema& schema, size_t index) { return {&schema.json->at(inde
 const Json* find(const Schema& schema, const char* keyword) { return schema.document->member(*schema.json, keyword); }
 
 Status check_keywords(const Schema& schema) {
-  static const std::unordered_map<std::string_view, Kind> kinds = [] {
-    std::unordered_map<std::string_view, Kind> result;
-    for (const Keyword& keyword : kKeywords) result.emplace(keyword.name, keyword.kind);
+  static const auto& kinds = *[] {  // threads may compile while the process exits
+    auto* result = new std::unordered_map<std::string_view, Kind>;
+    for (const Keyword& keyword : kKeywords) result->emplace(keyword.name, keyword.kind);
     return result;
   }();
   if (schema.document->is_checked(*schema.json)) return {};
