@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests the library for Java and Kotlin: JUnit on the jar of build_jvm.sh, every call of JNI checked.
 #   scripts/test_jvm.sh MODEL.mote [JAVA_OPTION ...]
-# -Dmote.sequences=10000: as many random lifecycles; -Dmote.tokens=100000: as many tokens while memory is watched;
+# -Dmote.sequences=10000: as many random lifecycles; -Dmote.tokens=50000: as many tokens while memory is watched;
 # SANITIZED=FILE: with a native library that has AddressSanitizer and UBSan. OUT=FOLDER: where the jar is.
 # Reads what tests/jvm_files.py wrote to OUT/files.
 set -eu
