@@ -39,6 +39,7 @@ OF_GCC = {
     "__assert_fail", "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location",
     "__libc_single_threaded", "__tls_get_addr", "_dl_find_object", "aligned_alloc", "bind_textdomain_codeset",
     "bindtextdomain", "dgettext", "getentropy", "gettext", "iconv", "iconv_close", "iconv_open",
+    "pthread_cond_clockwait",  # where the NDK's library has pthread_cond_timedwait
 }  # fmt: skip
 LIBRARIES_OF_GLIBC = {"libc.so.6", "libm.so.6", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}
 
@@ -74,7 +75,7 @@ def check_library(path: Path, name: str) -> None:
     wanted = {row[7].split("@")[0] for row in rows if row[6] == "UND" and row[4] == "GLOBAL"}
     missing = sorted(symbol for symbol in wanted if not is_in_bionic(symbol, is_of_glibc))
     require(not missing, f"{name}: needs what Android's C library has not: {' '.join(missing)}")
-    exported = {row[7].split("@")[0] for row in rows if row[6] != "UND"}
+    exported = {row[7].split("@")[0] for row in rows if row[6] != "UND" and row[4] != "LOCAL"}
     others = sorted(symbol for symbol in exported if not symbol.startswith("mote_") and symbol != "JNI_OnLoad")
     require(not others and "JNI_OnLoad" in exported, f"{name}: exports {others[:5]}")
 

@@ -28,7 +28,7 @@ junit() {
   shift 3
   # shellcheck disable=SC2086
   $java -Dmote.demo="$model" -Dmote.files=build/test-jvm/files --add-opens java.base/java.io=ALL-UNNAMED -cp "$path:$junit" \
-    org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+    org.junit.platform.console.ConsoleLauncher --disable-banner --details=summary --include-engine junit-jupiter "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
   tail -4 "$log"
 }
 
