@@ -37,6 +37,16 @@ class Places {
 };
 
 struct Shared {
+  // Leaves no place empty.
+  void open_models() {
+    std::mt19937 random(1);
+    for (int i = 0; i < 64; ++i) {
+      mote_model* model = nullptr;
+      ASSERT_EQ(mote_model_open(file.c_str(), nullptr, &model, nullptr), MOTE_OK);
+      models.put(random, model);
+    }
+  }
+
   Places<mote_model> models{mote_model_close};
   Places<mote_session> sessions{mote_session_close};
   Places<mote_generation> generations{mote_generation_end};
@@ -240,12 +250,8 @@ class CApiLifecycles : public testing::Test {
     shared_->saved = file_.path() + ".session";
     ASSERT_EQ(mote_prefix_cache_open(1 << 20, &shared_->cache, nullptr), MOTE_OK);
     ASSERT_EQ(mote_options_set_prefix_cache(shared_->two_threads_and_cache, shared_->cache, nullptr), MOTE_OK);
+    shared_->open_models();
     Lifecycle single(*shared_, seed_);
-    for (int i = 0; i < 64; ++i) {  // leaves no place empty
-      mote_model* model = nullptr;
-      ASSERT_EQ(mote_model_open(shared_->file.c_str(), nullptr, &model, nullptr), MOTE_OK);
-      shared_->models.put(single.random(), model);
-    }
     for (size_t prompt = 0; prompt < kPrompts; ++prompt) {
       generated_[prompt] = single.own_text(Way::kGenerate, prompt).value();
       chats_[prompt] = single.own_text(Way::kChat, prompt).value();
@@ -287,6 +293,36 @@ class CApiLifecycles : public testing::Test {
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
   std::array<std::string, kPrompts> generated_, chats_;  // by one thread alone
 };
+
+bool waits_at_exit = false;
+
+// Comes before all other initializers, so that what it leaves for the exit comes after all other destructors.
+__attribute__((constructor(101))) void leave_wait() {
+  std::atexit([] {
+    if (waits_at_exit) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  });
+}
+
+TEST(CApiExit, of_the_process_may_come_while_threads_compute) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto exit_early = [] {
+    const auto* file = new test::TinyFile(test::ascii_program());
+    auto* shared = new Shared;
+    shared->file = file->path();
+    shared->open_models();
+    for (uint32_t i = 0; i < 2; ++i) {
+      std::thread([shared, i] {
+        Lifecycle life(*shared, i);
+        for (size_t round = 0;; ++round) (void)life.own_text(round % 2 == 0 ? Way::kGenerate : Way::kChat, 1);
+      }).detach();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::filesystem::remove(shared->file);
+    waits_at_exit = true;
+    std::exit(0);
+  };
+  EXPECT_EXIT(exit_early(), testing::ExitedWithCode(0), "");
+}
 
 // MOTE_SOAK_SEQUENCES makes more of them, MOTE_SOAK_SEED others.
 TEST_F(CApiLifecycles, of_many_threads_give_the_text_of_one_thread_or_an_error) {
