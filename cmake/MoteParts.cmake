@@ -79,6 +79,9 @@ set(MOTE_LEFT_OUT "")   # parts that this build has not, ops among them
 set(MOTE_DROPPED "")    # sources of kernels/ that only they need, as regular expressions
 if(MOTE_FOR)
   mote_parts_of_files(wanted)
+  if(MOTE_BUILD_CLI)
+    list(APPEND wanted reports)  # which mote-runner writes of each run
+  endif()
   set(known)
   foreach(row ${MOTE_PART_TABLE})
     string(REGEX MATCH "^[^|]+" part "${row}")

@@ -24,9 +24,9 @@ refuses() {
   }
 }
 
+"$built" verify "$demo"
 same run "$demo" "def main(" --raw --seed 3 --max-new-tokens 24
-refuses reports inspect "$demo" --parts
-refuses reports verify "$demo"
+same inspect "$demo" --parts
 refuses "[a-z_.0-9]*" run "$other" "def main(" --raw
 refuses grammars.json_schema run "$demo" "def main(" --raw --json-schema '{"type": "integer"}'
 refuses grammars.regex run "$demo" "def main(" --raw --regex '[0-9]+'
