@@ -306,12 +306,12 @@ __attribute__((constructor(101))) void leave_wait() {
 TEST(CApiExit, of_the_process_may_come_while_threads_compute) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto exit_early = [] {
-    const auto* file = new test::TinyFile(test::ascii_program());
-    auto* shared = new Shared;
+    static const auto* file = new test::TinyFile(test::ascii_program());  // both for longer than the process
+    static auto* shared = new Shared;
     shared->file = file->path();
     shared->open_models();
     for (uint32_t i = 0; i < 2; ++i) {
-      std::thread([shared, i] {
+      std::thread([i] {
         Lifecycle life(*shared, i);
         for (size_t round = 0;; ++round) (void)life.own_text(round % 2 == 0 ? Way::kGenerate : Way::kChat, 1);
       }).detach();
