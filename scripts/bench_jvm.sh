@@ -16,8 +16,7 @@ tools=build/jvm-tools
 lib=$tools/kotlinc/lib
 native="$(dirname "$(find $out/native -name 'libmote.*')")"
 classes=$out/bench-classes
-junit="$(find "${JUNIT:-/usr/share/java}" -maxdepth 1 \( -name 'junit-*.jar' -o -name 'opentest4j*.jar' -o -name 'apiguardian-api.jar' \
-  -o -name 'picocli.jar' -o -name 'univocity-parsers.jar' \) | tr '\n' ':')"
+junit="$(scripts/jvm_junit.sh)"
 path="$out/mote-jvm.jar:$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$tools/kotlinx-serialization-core.jar"
 
 "${CC:-cc}" -O2 -I. apps/android/mote/src/bench/stream.c -o $out/stream -L"$native" -lmote -Wl,-rpath,"$PWD/$native"

@@ -10,8 +10,7 @@ out=build/android
 lib=build/jvm-tools/kotlinc/lib
 tests=apps/android/mote/src/test-android/java
 android_jar="${ANDROID_JAR:-build/android-tools/sdk/android.jar}"
-junit="$(find "${JUNIT:-/usr/share/java}" -maxdepth 1 \( -name 'junit-*.jar' -o -name 'opentest4j*.jar' -o -name 'apiguardian-api.jar' \
-  -o -name 'picocli.jar' -o -name 'univocity-parsers.jar' \) | tr '\n' ':')"
+junit="$(scripts/jvm_junit.sh)"
 
 scripts/build_aar.sh
 if scripts/build_apk.sh; then

@@ -16,23 +16,14 @@ tests=apps/android/mote/src/test
 samples=apps/android/mote/src/samples
 chat=apps/android/chat/src
 classes=$out/test-classes
-junit=""
-if [ ! -f "${JUNIT:-/usr/share/java}/junit-jupiter-api.jar" ]; then
-  echo "${JUNIT:-/usr/share/java}/junit-jupiter-api.jar: is missing: install junit5, or set JUNIT to a folder with JUnit's jars" >&2
-  exit 1
-fi
-for name in junit-jupiter-api junit-jupiter-engine junit-platform-commons junit-platform-engine junit-platform-launcher \
-  junit-platform-console junit-platform-reporting opentest4j opentest4j-reporting-events opentest4j-reporting-schema apiguardian-api \
-  picocli univocity-parsers; do
-  junit="$junit:${JUNIT:-/usr/share/java}/$name.jar"
-done
+junit="$(scripts/jvm_junit.sh)"
 runtime="$lib/kotlin-stdlib.jar:$lib/kotlinx-coroutines-core-jvm.jar:$tools/kotlinx-serialization-core.jar:$tools/kotlinx-serialization-json.jar"
-path="$out/mote-jvm.jar:$runtime:$lib/kotlin-test.jar$junit"
+path="$out/mote-jvm.jar:$runtime:$lib/kotlin-test.jar:$junit"
 
 rm -rf "$classes"
 mkdir -p "$classes"
 # Java alone, without Kotlin's library.
-javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "$out/mote-jvm.jar$junit" -d "$classes" $(find $tests/java -name '*.java')
+javac -Xlint:all,-options,-path,-classfile,-try -Werror -cp "$out/mote-jvm.jar:$junit" -d "$classes" $(find $tests/java -name '*.java')
 javac -Xlint:all -Werror -cp $out/mote-jvm.jar -d "$classes" $samples/*.java
 bash $tools/kotlinc/bin/kotlinc -no-stdlib -no-reflect -nowarn -jvm-target 17 -cp "$classes:$path" \
   -Xplugin=$lib/kotlinx-serialization-compiler-plugin.jar -d "$classes" $tests/kotlin $samples/*.kt \
