@@ -84,9 +84,9 @@ X86 = Architecture(
     cpus=("haswell", "skylake", "skylake-avx512", "icelake-server", "alderlake", "sapphirerapids", "znver2", "znver3",
           "znver4"),
     loops=(
-        Loop("prompt, AVX2", "avx2", "codes_panels", "vpmaddubsw", 32, 64),
+        Loop("prompt, AVX2", "avx2", "codes_pairs_panels", "vpmaddubsw", 32, 64),
         Loop("prompt, AVX-VNNI", "avxvnni", "codes_panels", "vpdpbusd", 32, 96),
-        Loop("prompt, AVX-512", "avx512", "codes_panels", "vpmaddubsw", 64, 32),
+        Loop("prompt, AVX-512", "avx512", "codes_pairs_panels", "vpmaddubsw", 64, 32),
         Loop("prompt, AVX-512 VNNI", "avx512vnni", "codes_panels", "vpdpbusd", 64, 128),
         Loop("one token, 4 bits, AVX2", "avx2", STREAM, "vpmaddubsw", 32, 16, 272, OF_X86),
         Loop("one token, 4 bits, AVX-VNNI", "avxvnni", STREAM, "vpdpbusd", 32, 16, 272, OF_X86),

@@ -20,6 +20,16 @@ set(MOTE_ISA_TABLE
 # The code of avx2 but for one instruction, which few machines that run sanitizers have, and that of avx512vnni without it.
 if(MOTE_SANITIZE)
   list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^(avxvnni|avx512)\\|")
+  # Sanitized kernels take minutes a file to compile: those that would not run here are left out.
+  if(EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
+    if(cpu_flags AND NOT cpu_flags MATCHES " amx_int8")
+      list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^amx\\|")
+    endif()
+    if(cpu_flags AND NOT cpu_flags MATCHES " avx512_vnni")
+      list(FILTER MOTE_ISA_TABLE EXCLUDE REGEX "^avx512vnni\\|")
+    endif()
+  endif()
 endif()
 # zig names processors in a way of its own.
 if(MOTE_ZIG)

@@ -83,11 +83,20 @@ MOTE_INLINE Bytes64 dot_pairs(Bytes64 codes, int32_t x) {
   const __m256i all = _mm256_set1_epi32(x);
   return {_mm256_maddubs_epi16(codes.a, all), _mm256_maddubs_epi16(codes.b, all)};
 }
+// The same of signed codes with the 4 unsigned bytes of `x`.
+MOTE_INLINE Bytes64 dot_pairs_unsigned(Bytes64 codes, int32_t x) {
+  const __m256i all = _mm256_set1_epi32(x);
+  return {_mm256_maddubs_epi16(all, codes.a), _mm256_maddubs_epi16(all, codes.b)};
+}
+// sums + the two 16-bit numbers of each row times its two of `factors`.
+MOTE_INLINE I32x16 add_multiplied(I32x16 sums, Bytes64 pairs, Bytes64 factors) {
+  return {_mm256_add_epi32(sums.a, _mm256_madd_epi16(pairs.a, factors.a)),
+          _mm256_add_epi32(sums.b, _mm256_madd_epi16(pairs.b, factors.b))};
+}
 // sums + the two 16-bit numbers of each row.
 MOTE_INLINE I32x16 add_widened(I32x16 sums, Bytes64 pairs) {
   const __m256i ones = _mm256_set1_epi16(1);
-  return {_mm256_add_epi32(sums.a, _mm256_madd_epi16(pairs.a, ones)),
-          _mm256_add_epi32(sums.b, _mm256_madd_epi16(pairs.b, ones))};
+  return add_multiplied(sums, pairs, {ones, ones});
 }
 
 MOTE_INLINE Bytes64 magnitudes(Bytes64 x) { return {_mm256_abs_epi8(x.a), _mm256_abs_epi8(x.b)}; }

@@ -70,9 +70,17 @@ MOTE_INLINE I32x16 dot4_at(I32x16 sums, Bytes64 codes, const int8_t* x) {
 MOTE_INLINE Bytes64 dot_pairs(Bytes64 codes, int32_t x) {
   return {_mm512_maddubs_epi16(codes.v, _mm512_set1_epi32(x))};
 }
+// The same of signed codes with the 4 unsigned bytes of `x`.
+MOTE_INLINE Bytes64 dot_pairs_unsigned(Bytes64 codes, int32_t x) {
+  return {_mm512_maddubs_epi16(_mm512_set1_epi32(x), codes.v)};
+}
+// sums + the two 16-bit numbers of each row times its two of `factors`.
+MOTE_INLINE I32x16 add_multiplied(I32x16 sums, Bytes64 pairs, Bytes64 factors) {
+  return {_mm512_add_epi32(sums.v, _mm512_madd_epi16(pairs.v, factors.v))};
+}
 // sums + the two 16-bit numbers of each row.
 MOTE_INLINE I32x16 add_widened(I32x16 sums, Bytes64 pairs) {
-  return {_mm512_add_epi32(sums.v, _mm512_madd_epi16(pairs.v, _mm512_set1_epi16(1)))};
+  return add_multiplied(sums, pairs, {_mm512_set1_epi16(1)});
 }
 
 MOTE_INLINE Bytes64 magnitudes(Bytes64 x) { return {_mm512_abs_epi8(x.v)}; }

@@ -64,7 +64,7 @@ Status go_to(Session& session, const std::vector<int32_t>& ids) {
   const auto depth = static_cast<int64_t>(ids.size());
   const SessionOptions& options = session.options();
   MOTE_ASSIGN(StateMemory states,
-              StateMemory::allocate(session.model().program(),
+              StateMemory::allocate(*session.model().bound(),
                                     {options.context_length, options.prefill_chunk, options.kv_dtype}));
   MOTE_RETURN_IF_ERROR(states.reserve(0, depth));
   for (const KvCache& cache : states.kv_caches()) {

@@ -4,6 +4,7 @@
 
 #include "runner/cli/handles.h"
 #include "runner/cli/option_flags.h"
+#include "runner/cli/parsing.h"
 #include "runner/cli/terminal.h"
 #include "runner/cli/verbs.h"
 
@@ -74,10 +75,10 @@ void add_advise(CLI::App& app, Action& action) {
       "  mote-runner advise model.mote -d 4000 --kv-dtype int8\n");
   verb.add_option("file", flags->file, "The .mote file, or its beginning")->required();
   verb.add_option("-p,--prompt-tokens", flags->prompt_tokens, "Length of the prompt")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("-d,--depth", flags->depth, "Tokens in the context before the one that is decoded")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   verb.add_flag("--json", flags->json, "Print the figures as JSON");
   flags->options.add_to(verb, MOTE_SCOPE_SESSION, {"overflow", "num_keep", "adapters"});

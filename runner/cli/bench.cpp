@@ -8,6 +8,7 @@
 #include "runner/cli/bench_batch.h"
 #include "runner/cli/interrupts.h"
 #include "runner/cli/option_flags.h"
+#include "runner/cli/parsing.h"
 #include "runner/cli/profile_report.h"
 #include "runner/cli/target_choice.h"
 #include "runner/cli/terminal.h"
@@ -301,15 +302,15 @@ void add_bench(CLI::App& app, Action& action) {
   verb.add_option("-p,--prompt-tokens", flags->prompt_tokens,
                   "Prompt lengths to measure (default: 128,512; with --batch none)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   verb.add_option("-n,--generate-tokens", flags->generate_tokens, "Numbers of generated tokens to measure")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("-d,--depth", flags->depths,
                   "Tokens in the context before each measurement, made anew and not measured")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   verb.add_option("-b,--batch", flags->batch, "Numbers of sequences that decode together; tok/s is that of all")
       ->delimiter(',')

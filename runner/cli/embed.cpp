@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "runner/cli/handles.h"
 #include "runner/cli/option_flags.h"
+#include "runner/cli/parsing.h"
 #include "runner/cli/verbs.h"
 
 namespace mote::cli {
@@ -112,8 +113,7 @@ void add_embed(CLI::App& app, Action& action) {
   verb.add_option("texts", flags->texts, "The texts; -: the lines of standard input")->required();
   verb.add_option("--prompt-name", flags->prompt_name, "Which of the file's prompts goes before each text");
   verb.add_option("--prompt", flags->prompt, "What goes before each text");
-  verb.add_option("--dimensions", flags->dimensions, "The first so many of each vector; 0: all")
-      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--dimensions", flags->dimensions, "The first so many of each vector; 0: all")->check(at_least(0));
   verb.add_flag("--no-normalize", flags->no_normalize, "Do not divide vectors by their length");
   verb.add_flag("--no-truncate", flags->no_truncate, "Refuse texts that are too long instead of cutting off their end");
   verb.add_flag("--json", flags->json, "Print a JSON list of objects: embedding, num_tokens");

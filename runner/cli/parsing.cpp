@@ -99,6 +99,15 @@ std::vector<std::string> words_of(const CLI::App& app, std::span<const std::stri
 
 }  // namespace
 
+CLI::Validator at_least(int64_t least) {
+  const std::string wanted = "an integer, " + std::to_string(least) + " or more";
+  const auto check = [=](const std::string& text) {
+    int64_t value = 0;
+    return CLI::detail::lexical_cast(text, value) && value >= least ? "" : text + ": must be " + wanted;
+  };
+  return CLI::Validator(check, wanted);
+}
+
 int fail(const char* message) {
   std::fprintf(stderr, "%s %s\n", red("error:", stderr).c_str(), message);
   return kExitBadInput;

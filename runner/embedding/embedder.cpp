@@ -150,7 +150,7 @@ Status Embedder::begin(const Text& text, size_t slot) {
   if (slot >= slots_.size() || slots_[slot].capacity < needed) {
     const int64_t capacity = (needed + kKvPageSlots - 1) / kKvPageSlots * kKvPageSlots;
     MOTE_ASSIGN(StateMemory states,
-                StateMemory::allocate(model_->program(), {capacity, call_tokens_, options_.kv_dtype}));
+                StateMemory::allocate(*model_->bound(), {capacity, call_tokens_, options_.kv_dtype}));
     if (slot >= slots_.size()) {
       slots_.push_back({std::move(states), capacity});
     } else {

@@ -50,7 +50,8 @@ class Embedder {
   // Errors: kInvalidArgument for more than there are.
   Result<int64_t> dimensions(const EmbedOptions& options) const;
 
-  // {"passed": bool, "samples": [..]}, as check_golden of a session gives; a sample's "tokens" are 1.
+  // {"passed": bool, "samples": [..]}, as check_golden of a session gives; a sample's "tokens" are 1. Keys and values
+  // are float32 meanwhile.
   Result<std::string> check_golden();
 
   const Model& model() const { return *model_; }
@@ -82,6 +83,7 @@ class Embedder {
   };
 
   Embedder(std::shared_ptr<const Model> model, EmbeddingConfig config) : model_(std::move(model)), config_(config) {}
+  Result<std::string> replay_golden();
   Status prepare(const SessionOptions& options);
   Result<std::string_view> prompt_of(const EmbedOptions& options) const;
   Result<Text> read(const EmbedInput& input, std::string_view prompt, const EmbedOptions& options) const;

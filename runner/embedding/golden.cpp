@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runner/embedding/embedder.h"
 
@@ -24,6 +25,15 @@ double relative_error(const fb::GoldenSample& sample, std::span<const float> fou
 }  // namespace
 
 Result<std::string> Embedder::check_golden() {
+  const KvType held = std::exchange(options_.kv_dtype, KvType::kFloat32);
+  slots_.clear();
+  Result<std::string> report = replay_golden();
+  slots_.clear();
+  options_.kv_dtype = held;
+  return report;
+}
+
+Result<std::string> Embedder::replay_golden() {
   MOTE_ASSIGN(const Tokenizer* tokenizer, model_->tokenizer());
   bool all_passed = true;
   nlohmann::ordered_json samples = nlohmann::ordered_json::array();

@@ -80,10 +80,8 @@ class Replay {
   double max_relative_error_ = 0.0;
 };
 
-}  // namespace
-
-Result<GoldenReport> check_golden(Session& session) {
-  MOTE_REQUIRE_PART("reports", Code::kInvalidArgument);
+// Replays all samples of texts.
+Result<GoldenReport> replay_all(Session& session) {
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   GoldenReport report;
   report.passed = true;
@@ -95,8 +93,18 @@ Result<GoldenReport> check_golden(Session& session) {
     report.passed = report.passed && replay.passed();
     samples.push_back(replay.report());
   }
-  session.reset();
   report.json = nlohmann::ordered_json{{"passed", report.passed}, {"samples", samples}}.dump();
+  return report;
+}
+
+}  // namespace
+
+Result<GoldenReport> check_golden(Session& session) {
+  MOTE_REQUIRE_PART("reports", Code::kInvalidArgument);
+  const KvType held = session.options().kv_dtype;
+  MOTE_RETURN_IF_ERROR(session.set_kv_dtype(KvType::kFloat32));
+  Result<GoldenReport> report = replay_all(session);
+  MOTE_RETURN_IF_ERROR(session.set_kv_dtype(held));
   return report;
 }
 

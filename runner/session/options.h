@@ -16,8 +16,8 @@
 #define MOTE_SESSION_OPTIONS(X)                                                                                        \
   X(context_length, int64_t, 0, at_least(0, "0: 4096, or the model's maximum if less"), "positions", kPlain,           \
     "Tokens that the context has room for")                                                                            \
-  X(kv_dtype, KvType, KvType::kFloat32, anything(), "", kPlain,                                                        \
-    "Elements of the key/value cache; float32 is exact, the others take a half, a quarter and an eighth")              \
+  X(kv_dtype, KvType, KvType::kFloat16, anything(), "", kPlain,                                                        \
+    "Elements of the key/value cache; float32 is exact and takes twice as much, int8 about half")                      \
   X(threads, int, 0, at_least(0, "0: the physical cores, or one for each of cpus"), "threads", kPlain,                 \
     "Threads that compute")                                                                                            \
   X(prefill_chunk, int64_t, 0, at_least(0, "0: 256"), "tokens", kPlain,                                                \

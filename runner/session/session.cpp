@@ -51,12 +51,8 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
 Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested,
                                                const Engine* engine) {
   MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
-  std::vector<bool> is_elsewhere(model->program().states()->size());
-  for (size_t i = 0; i < is_elsewhere.size(); ++i)
-    is_elsewhere[i] = model->bound()->has_delegate_state() && !model->bound()->uses_state(i);
-  MOTE_ASSIGN(StateMemory states,
-              StateMemory::allocate(model->program(), {options.context_length, options.prefill_chunk, options.kv_dtype,
-                                                       std::move(is_elsewhere)}));
+  MOTE_ASSIGN(StateMemory states, StateMemory::allocate(*model->bound(), {options.context_length, options.prefill_chunk,
+                                                                          options.kv_dtype}));
   std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
   MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
   MOTE_ASSIGN(AdapterMix adapters, load_mix(session->model(), options.adapters));
@@ -376,6 +372,16 @@ Status Session::rewind(int64_t to) {
   const std::vector<int32_t> kept = copy(tokens().first(static_cast<size_t>(to)));
   reset();
   return prefill(kept).status();
+}
+
+Status Session::set_kv_dtype(KvType type) {
+  position_.drop_deferred();
+  remember();
+  reset();
+  options_.kv_dtype = type;
+  MOTE_ASSIGN(states_,
+              StateMemory::allocate(*model_->bound(), {options_.context_length, options_.prefill_chunk, type}));
+  return {};
 }
 
 Status Session::set_adapters(AdapterMix adapters) {

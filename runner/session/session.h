@@ -90,6 +90,8 @@ class Session {
   const Model& model() const { return *model_; }
   // The options of the session, with every default filled in.
   const SessionOptions& options() const { return options_; }
+  // Forgets all tokens, and holds those that come in elements of this type.
+  Status set_kv_dtype(KvType type);
   int64_t context_length() const { return options_.context_length; }
   // How many tokens the session has. Any thread, also while a call runs.
   int64_t position() const { return position_.count(); }

@@ -29,7 +29,7 @@ def test_sessions(model):
             assert repr(fork) == repr(session)
     assert repr(session) == "<Session of 'demo.mote', closed>"
     with model.session(context_length=32) as session:
-        assert repr(session) == "<Session of 'demo.mote': 0 of 32 tokens, float32 cache>"
+        assert repr(session) == "<Session of 'demo.mote': 0 of 32 tokens, float16 cache>"
 
 
 def test_generations(model):

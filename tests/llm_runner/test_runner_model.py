@@ -99,7 +99,7 @@ def test_prefill_decode_and_verify_agree_with_eager(demo, eager):
     with torch.no_grad():
         expected = eager(torch.tensor([ids])).logits[0].numpy()
     scale = np.abs(expected).max()
-    session = demo.session(context_length=64, threads=2, prefill_chunk=16)
+    session = demo.session(context_length=64, threads=2, prefill_chunk=16, kv_dtype="float32")
     prefilled = session.prefill(ids[:30])
     assert prefilled.shape == (demo.info["vocab_size"],)
     assert prefilled.dtype == np.float32
@@ -115,7 +115,7 @@ def test_prefill_decode_and_verify_agree_with_eager(demo, eager):
 @pytest.mark.parametrize(("kv_dtype", "tolerance"), [("float16", 5e-3), ("int8", 5e-2), ("int4", 1.0)])
 def test_smaller_caches_stay_near(demo, kv_dtype, tolerance):
     ids = demo.tokenize(PROMPT * 4)
-    exact = demo.session(threads=1).prefill(ids)
+    exact = demo.session(threads=1, kv_dtype="float32").prefill(ids)
     found = demo.session(kv_dtype=kv_dtype, threads=1, prefill_chunk=8).prefill(ids)
     assert np.abs(found - exact).max() <= tolerance * np.abs(exact).max()
 

@@ -53,7 +53,7 @@ def processes():
 
 def start(processes, root: Path, url: str, sha256: str):
     if CLIENT:
-        return subprocess.Popen([*CLIENT, url, str(root / "models"), *filter(None, [sha256])])
+        return subprocess.Popen([*CLIENT, url, str(root), *filter(None, [sha256])])
     process = processes.Process(target=download, args=(str(root), url, sha256))
     process.start()
     return process

@@ -44,7 +44,7 @@ def expected(transformers_model):
 
 
 def logprobs_of(path, ids):
-    with Model.load(path) as model, model.session() as session:
+    with Model.load(path) as model, model.session(kv_dtype="float32") as session:
         rows = np.concatenate([np.asarray(session.verify(ids[at : at + 256])) for at in range(0, len(ids), 256)])
     return torch.from_numpy(rows).double().log_softmax(-1).numpy()
 

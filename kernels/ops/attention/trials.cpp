@@ -65,6 +65,7 @@ Trial attention_trial(const StateShape& shape, int64_t num_heads, int64_t tokens
   if (rows < 1 || rows > kFewRows || int64_t{shape.num_heads} * shape.head_dim < kLeastColumns) return trial;
   if (shape.head_dim > kMostWidth || shape.value_head_dim > kMostWidth) return trial;
   KvHead head;
+  head.type = KvType::kFloat16;  // as sessions hold it unless told otherwise
   head.head_dim = static_cast<int32_t>(shape.head_dim);
   head.value_head_dim = static_cast<int32_t>(shape.value_head_dim);
   head.key_block_bytes = kv_key_block_bytes(head.type, head.head_dim);

@@ -50,7 +50,7 @@ int64_t groups_of(const Matrix& weight) { return weight.columns / weight.group_s
 // Bytes of a row of codes.
 int64_t codes_pitch(const ActivationForm& form, const Matrix& weight) {
   if (form.packing != nullptr) return form.packing->row_bytes(weight.columns);
-  const auto unit = static_cast<int64_t>(form.layout);
+  const int64_t unit = columns_together(form.layout);
   return (weight.columns + unit - 1) / unit * unit;
 }
 
@@ -104,7 +104,7 @@ void prepare_codes(const ActivationForm& form, const Source& source, const Matri
     int32_t* run_offsets = offsets + run * groups;
     const RowCodes made =
         form.rows->quantize(from, result.width, form.is_rotated, weight.group_size, code_offset(weight.bits), rows,
-                            layout, run_codes + static_cast<int64_t>(layout) * in_run, run_offsets + in_run);
+                            layout, run_codes + columns_together(layout) * in_run, run_offsets + in_run);
     made_rows.add(row, place, made, run_codes, run_offsets);
   });
   result.code_blocks = made_rows.blocks;
@@ -150,7 +150,7 @@ void prepare_groups(const ActivationForm& form, const Source& source, const Matr
     const GroupBlock at = {codes + run * result.width, offsets + run * steps, lows + run * steps, scales + run * groups,
                            place.count};
     form.rows->quantize_groups(from, result.width, step, offset, rows,
-                               codes + run * result.width + static_cast<int64_t>(CodeLayout::kQuads) * in_run,
+                               codes + run * result.width + columns_together(CodeLayout::kQuads) * in_run,
                                offsets + run * steps + in_run, lows + run * steps + in_run,
                                scales + run * groups + in_run);
     if (row == place.first) blocks[place.block] = at;

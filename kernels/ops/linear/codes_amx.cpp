@@ -41,7 +41,7 @@ MOTE_INLINE void add_product() {
 
 class Amx {
  public:
-  static constexpr int64_t kStep = static_cast<int64_t>(CodeLayout::kChunks);
+  static constexpr int64_t kStep = columns_together(CodeLayout::kChunks);
   // Two panels and two blocks of activations then about fill the first cache.
   static constexpr int64_t kPanelColumns = 512;
 

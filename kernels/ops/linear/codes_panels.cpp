@@ -1,4 +1,5 @@
-// int8 activations x tiles of 1 to 8 bits for many tokens: a block of rows is unpacked once for all of them.
+// int8 activations x tiles of 1 to 8 bits for many tokens: a block of rows is unpacked once for all of them. CPUs that
+// add products of bytes in pairs have codes_pairs_panels.cpp for less than 8 bits.
 #include <cstring>
 #include <numeric>
 
@@ -18,6 +19,12 @@ struct RowPanel {
   int32_t multipliers[16 * kPanelColumns / kChunk];  // [groups][16]
   int32_t weight_sums[16];                           // over all ranges
 };
+
+#if defined(MOTE_HAS_DOT_PAIRS)
+constexpr bool takes(int bits) { return bits == 8; }
+#else
+constexpr bool takes(int) { return true; }
+#endif
 
 // Unsigned products exceed 127. Where dot4 is slow for such bytes, it takes codes, and multipliers follow.
 constexpr bool takes_products(int bits) { return products_fit_bytes(bits) && !kWideMatters; }
@@ -66,13 +73,6 @@ MOTE_INLINE void add_quads(const std::byte* quads, const int8_t* const* runs, I3
   constexpr bool kWide = kWideMatters && kBits == 8;
 #if defined(MOTE_HAS_DOT_LANES)
   if constexpr (kPanels == 1 && kTokens == kRows) return add_panel_lanes<kRows, kQuads>(quads, runs[0], totals[0]);
-#endif
-#if defined(MOTE_HAS_DOT_PAIRS)
-  if constexpr (kPanels == 1 && kTokens == kRows) {
-    Bytes64 codes[kQuads];
-    unroll<kQuads>([&](auto j) { codes[j] = load_bytes(quads + 64 * j); });
-    return add_chunk_products<kBits, kRows>(codes, runs[0], totals[0]);
-  }
 #endif
   unroll<kQuads>([&](auto j) {
     Bytes64 codes[kPanels];
@@ -199,7 +199,11 @@ void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& ra
 #else
   constexpr bool in_octets = false;
 #endif
-  if (!in_octets) with_most_bits(w.bits, [&](auto bits) { add_part<bits>(panels, w.count, part, x.count, y, stride); });
+  if (!in_octets) {
+    with_most_bits(w.bits, [&](auto bits) {
+      if constexpr (takes(bits)) add_part<bits>(panels, w.count, part, x.count, y, stride);
+    });
+  }
   if (range.is_last) finish_rows(w, x, [&](int s) { return panels[s].weight_sums; }, y, stride);
 }
 
@@ -211,8 +215,10 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
     with_bits(w.bits, [&](auto bits) {
       for_each_tile(w, range, bits, [&](int s, int64_t group, const std::byte* tile) {
         RowPanel& panel = panels[s];
-        unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group,
-                        panel.weight_sums);
+        if constexpr (takes(bits)) {
+          unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group,
+                          panel.weight_sums);
+        }
       });
     });
     float* rows = y;
@@ -222,12 +228,14 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
   });
 }
 
+bool takes_panels(const WeightKind& kind) { return takes_tiles(kind) && takes(kind.bits); }
+
 constexpr CodeProducts kPanels = {CodeLayout::kQuads, scratch_bytes, multiply};
 
 }  // namespace
 
 MOTE_REGISTER_KERNEL(.name = "codes_panels_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds, .rank = kRank,
-                     .takes = takes_tiles, .functions = &kPanels);
+                     .takes = takes_panels, .functions = &kPanels);
 
 }  // namespace MOTE_ISA
 }  // namespace mote

@@ -33,14 +33,17 @@ struct TileBlocks {
 };
 
 // How the codes of a block lie: runs of rows, one after the other, of which the last has the rows that are left.
-//   kQuads   runs of 4 rows, each [columns / 4][rows][4]
-//   kChunks  one run, [columns / 64][rows][64], what is past the last column undefined
-enum class CodeLayout : int { kQuads = 4, kChunks = 64 };
+//   kQuads          runs of 4 rows, each [columns / 4][rows][4]
+//   kUnsignedQuads  the same of unsigned bytes: kUnsignedZero is added to codes and zeros
+//   kChunks         one run, [columns / 64][rows][64], what is past the last column undefined
+enum class CodeLayout : uint8_t { kQuads, kUnsignedQuads, kChunks };
+inline constexpr int kUnsignedZero = 128;
 
-constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kQuads ? 4 : kTokenBlock; }
+constexpr int columns_together(CodeLayout layout) { return layout == CodeLayout::kChunks ? 64 : 4; }
+constexpr int run_rows(CodeLayout layout) { return layout == CodeLayout::kChunks ? kTokenBlock : 4; }
 
 // Up to kTokenBlock rows of activations as int8 codes: the value of a code is scale * (code - zero). Of rows that are
-// quantised symmetrically all zeros are 0.
+// quantised symmetrically all zeros are 0, or kUnsignedZero.
 struct CodeBlock {
   const int8_t* codes;  // in the layout that the product wants
   const int32_t*
@@ -157,7 +160,8 @@ struct RowKernels {
   void (*rotate)(const float* x, int64_t width, float* y);
   void (*rotate_back)(float* x, int64_t width);
   // Quantises one row of a run of `rows` as docs/ops.md says, `symmetric` as rotated rows. Writes the code of column k
-  // to codes[n * rows * (k / n) + k % n] for a layout of n, and the offset of group g (CodeBlock) to offsets[rows * g].
+  // to codes[n * rows * (k / n) + k % n], where n is columns_together(layout), and the offset of group g (CodeBlock) to
+  // offsets[rows * g].
   RowCodes (*quantize)(const float* x, int64_t width, bool symmetric, int64_t group_size, int code_offset, int rows,
                        CodeLayout layout, int8_t* codes, int32_t* offsets);
   // Quantises one row of a run of `rows` in groups of kInputGroup columns as docs/ops.md says, codes in the layout

@@ -81,7 +81,7 @@ void rotate_back(float* x, int64_t width) { rotate_row_back(x, width); }
 
 RowCodes quantize(const float* x, int64_t width, bool symmetric, int64_t group_size, int code_offset, int count,
                   CodeLayout layout, int8_t* codes, int32_t* offsets) {
-  constexpr int64_t kChunk = static_cast<int64_t>(CodeLayout::kChunks);
+  constexpr int64_t kChunk = columns_together(CodeLayout::kChunks);
   const RowScale row = row_scale(x, width, symmetric);
   for (int64_t group = 0; group < width / group_size; ++group) {
     I32x16 sums = splat_i32(0);
@@ -98,7 +98,15 @@ RowCodes quantize(const float* x, int64_t width, bool symmetric, int64_t group_s
     }
     offsets[count * group] = -code_offset * sum_lanes(sums);
   }
-  return {row.scale, static_cast<int32_t>(row.zero)};
+  const auto zero = static_cast<int32_t>(row.zero);
+  if (layout != CodeLayout::kUnsignedQuads) return {row.scale, zero};
+  for (int64_t k = 0; k < width; k += 4) {
+    uint32_t quad;
+    std::memcpy(&quad, codes + count * k, sizeof(quad));
+    quad ^= 0x80808080u;  // adds kUnsignedZero to each byte
+    std::memcpy(codes + count * k, &quad, sizeof(quad));
+  }
+  return {row.scale, zero + kUnsignedZero};
 }
 
 void round(const float* x, int64_t width, bool symmetric, float* to) {

@@ -70,13 +70,14 @@ bool all_seen(int64_t position, int64_t window, int64_t num_sinks, const Body& i
 
 }  // namespace
 
-Result<StateMemory> StateMemory::allocate(const fb::Program& program, const StateMemoryOptions& options) {
+Result<StateMemory> StateMemory::allocate(const Bound& bound, const StateMemoryOptions& options) {
+  const fb::Program& program = bound.program();
   StateMemory memory(program.states()->size());
   Size page_bytes = 0;
   for (uint32_t i = 0; i < program.states()->size(); ++i) {
     const fb::State& state = *program.states()->Get(i);
     memory.has_recurrent_ |= state.kind() == fb::StateKind::recurrent;
-    if (i < options.is_elsewhere.size() && options.is_elsewhere[i]) continue;
+    if (bound.has_delegate_state() && !bound.uses_state(i)) continue;
     if (state.kind() != fb::StateKind::kv_cache) {
       memory.recurrent_.push_back(i);
       continue;

@@ -20,7 +20,6 @@ struct StateMemoryOptions {
   int64_t context_length = 0;
   int64_t prefill_chunk = 0;  // the most tokens of a call
   KvType kv_dtype = KvType::kFloat32;
-  std::vector<bool> is_elsewhere{};  // [states], true: a delegate keeps the state; empty: none
 };
 
 // What the states hold after `position` tokens. Its pages are shared with the memory that it was taken from.
@@ -44,8 +43,8 @@ struct StateSnapshot {
 // written to it, and copied then.
 class StateMemory {
  public:
-  // Memory without tokens. Errors: kOutOfMemory naming the bytes.
-  static Result<StateMemory> allocate(const fb::Program& program, const StateMemoryOptions& options);
+  // Memory without tokens, of states that no delegate keeps. Errors: kOutOfMemory naming the bytes.
+  static Result<StateMemory> allocate(const Bound& bound, const StateMemoryOptions& options);
 
   std::vector<KvCache>& kv_caches() { return kv_caches_; }
   std::vector<RecurrentState>& recurrent_states() { return recurrent_states_; }

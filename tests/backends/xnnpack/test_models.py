@@ -26,7 +26,8 @@ MAX_AFTER_A_MOVED_CODE = 5e-2
 
 
 def logits(model: Model, ids: list[int]) -> np.ndarray:
-    with model.session(context_length=len(ids), threads=2, prefill_chunk=4) as session:
+    options = {"context_length": len(ids), "threads": 2, "prefill_chunk": 4, "kv_dtype": "float32"}
+    with model.session(**options) as session:
         rows = [session.prefill(ids[:PREFILL])]
         rows += [session.decode(id) for id in ids[PREFILL : PREFILL + DECODE]]
         rows += list(session.verify(ids[PREFILL + DECODE :]))

@@ -49,6 +49,7 @@ def llama(tmp_path_factory):
 def runner_logits(base, adapters, threads: int = 1) -> np.ndarray:
     """Returns the logits of the positions from PREFILL - 1 on: by chunks, one by one and together."""
     options = {"context_length": len(IDS), "threads": threads, "prefill_chunk": CHUNK, "adapters": adapters}
+    options["kv_dtype"] = "float32"
     with Model.load(base) as model, model.session(**options) as session:
         rows = [session.prefill(IDS[:PREFILL])]
         rows += [session.decode(id) for id in IDS[PREFILL:-4]]

@@ -87,9 +87,10 @@ def assert_agrees(
 ) -> None:
     model = by_torchao(folder, recipe, group_size, embedding_bits, inputs)
     expected = model(IDS, use_cache=False).logits.numpy()
-    options = {"recipe": recipe, "group_size": group_size, "embedding_bits": embedding_bits, "inputs": inputs}
-    export(folder, path, **options, check="off")
-    with Model.load(path) as model, model.session(context_length=IDS.shape[1], threads=1) as session:
+    how = {"recipe": recipe, "group_size": group_size, "embedding_bits": embedding_bits, "inputs": inputs}
+    export(folder, path, **how, check="off")
+    options = {"context_length": IDS.shape[1], "threads": 1, "kv_dtype": "float32"}
+    with Model.load(path) as model, model.session(**options) as session:
         found = []
         for ids in IDS.tolist():
             session.reset()

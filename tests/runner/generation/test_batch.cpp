@@ -124,7 +124,7 @@ TEST_P(BatchOfWindow, sequences_that_join_and_leave_are_as_they_are_alone) {
         if (random() % 2 == 0) {
           session = *Session::open(model_, request.session);
         } else {
-          request.session.kv_dtype = KvType::kFloat32;
+          request.session.kv_dtype = SessionOptions().kv_dtype;
         }
         const auto number = batch->add(request.prompt, request.options, session);
         ASSERT_TRUE(number.ok()) << number.status().message();
@@ -294,7 +294,7 @@ TEST_F(BatchTest, takes_sequences_from_any_thread_during_a_step) {
       std::mt19937 random(static_cast<unsigned>(t));
       for (int i = 0; i < kEach; ++i) {
         Request request = random_request(random);
-        request.session.kv_dtype = KvType::kFloat32;
+        request.session.kv_dtype = SessionOptions().kv_dtype;
         const auto number = batch->add(request.prompt, request.options);
         ASSERT_TRUE(number.ok());
         if (i % 4 == 3) batch->cancel(*number);
@@ -322,7 +322,7 @@ TEST_F(BatchTest, threads_take_the_pieces_of_their_own_sequences) {
       std::mt19937 random(static_cast<unsigned>(t));
       for (int i = 0; i < kEach; ++i) {
         Request request = random_request(random);
-        request.session.kv_dtype = KvType::kFloat32;
+        request.session.kv_dtype = SessionOptions().kv_dtype;
         const auto number = batch->add(request.prompt, request.options, nullptr, PieceDelivery::kByNext);
         ASSERT_TRUE(number.ok());
         Output output;
@@ -346,7 +346,7 @@ TEST_F(BatchTest, threads_take_the_pieces_of_their_own_sequences) {
   std::map<int64_t, Output> outputs;
   for (int i = 0; i < kEach; ++i) {
     Request request = random_request(random);
-    request.session.kv_dtype = KvType::kFloat32;
+    request.session.kv_dtype = SessionOptions().kv_dtype;
     requests.emplace(*batch->add(request.prompt, request.options), request);
   }
   const auto is_over = [](const auto& entry) { return entry.second.finish_reason.has_value(); };

@@ -33,7 +33,7 @@ class Greedy {
   const fb::Program& program() const { return bound_->program(); }
 
   Status run_sample(const fb::GoldenSample& sample, int64_t tokens) {
-    MOTE_ASSIGN(StateMemory states, StateMemory::allocate(program(), {kContext, kContext, KvType::kFloat32}));
+    MOTE_ASSIGN(StateMemory states, StateMemory::allocate(*bound_, {kContext, kContext, KvType::kFloat32}));
     const auto& prompt = *sample.prompt_ids();
     std::vector<int32_t> ids(prompt.begin(), prompt.end());
     MOTE_ASSIGN(int32_t id, step("prefill", states, ids, 0));

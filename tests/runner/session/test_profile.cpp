@@ -143,7 +143,7 @@ class CountingPool final : public ThreadPool {
 TEST(Loops, a_decode_step_needs_at_most_six_a_layer) {
   const test::TinyFile file(test::tiny_program({.width = kWidth}));
   const auto model = *Model::open(file.path());
-  StateMemory states = *StateMemory::allocate(model->program(), {.context_length = 64, .prefill_chunk = 32});
+  StateMemory states = *StateMemory::allocate(*model->bound(), {.context_length = 64, .prefill_chunk = 32});
   CountingPool pool;
   const auto executor = *Executor::create(model->bound(), {.max_tokens = 32}, &pool);
   const std::atomic<bool> cancelled{false};

@@ -124,7 +124,7 @@ TEST_P(SharingSessions, a_saved_session_goes_on) {
     }
   }
   // Another layout computes the tokens again.
-  const auto longer = open({.context_length = 699, .kv_dtype = KvType::kFloat32, .prefill_chunk = 5});
+  const auto longer = open({.context_length = 699, .prefill_chunk = 5});
   ASSERT_TRUE(longer->restore(saved_path()).ok());
   expect_exact(*longer, some_ids(10, 1));
   std::filesystem::remove(saved_path());
