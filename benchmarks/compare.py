@@ -54,7 +54,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="report to write (default: WORK/report.json)")
     parser.add_argument("--markdown", type=Path, help="table to write (default: beside the report)")
     parser.add_argument("--plot", type=Path, help="roofline plot to write (default: beside the report)")
-    parser.add_argument("--kv-dtype", choices=report.KV_ELEMENT_BYTES, default="float32", help="of Mote's cache")
+    parser.add_argument("--kv-dtype", choices=report.KV_ELEMENT_BYTES, default="float16", help="of Mote's cache")
     parser.add_argument("--no-amx", action="store_true", help="refuse AMX to every runtime: vector units only")
     parser.add_argument("--avx2", action="store_true", help="AVX2 only, for every runtime that can be told")
     parser.add_argument("--lock", type=Path, help="file to flock while measuring, for machines that are shared")

@@ -15,7 +15,7 @@ PEER = Peer(
     distribution="mote",
     conversion="8da4w, groups of 32, embedding and head 4 bits",
     head="4 bits, groups of 32",
-    cache="float32",
+    cache="float16",
     # The second where memory is read fastest in one stream, which is said of no other CPU.
     avx2={"MOTE_CPU_FEATURES": "avx2+onestream"},
 )

@@ -41,7 +41,7 @@ def test_sequences_and_scores_are_those_of_transformers(models, eager, settings,
     )  # fmt: skip
     with torch.no_grad():
         expected = eager.generate(torch.tensor([ids]), generation_config=config)
-    with model.session() as session:
+    with model.session(kv_dtype="float32") as session:
         found = session.beam_search(ids, max_new_tokens=16, **settings)
         assert session.tokens == [*ids, *found[0].token_ids[:-1]]
         rest = [row[len(ids) :].tolist() for row in expected.sequences]

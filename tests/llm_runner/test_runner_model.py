@@ -325,7 +325,7 @@ def test_a_profile_is_a_chrome_trace(demo):
 def test_logprobs_are_the_model_s_own_distribution(demo, eager):
     ids = demo.tokenize(PROMPT)
     generation = demo.generate(PROMPT, seed=4, temperature=1.5, top_k=20, repetition_penalty=1.2, max_new_tokens=12,
-                               ignore_eos=True, logprobs=True, top_logprobs=5)  # fmt: skip
+                               ignore_eos=True, logprobs=True, top_logprobs=5, kv_dtype="float32")  # fmt: skip
     generation.text()
     assert [entry.id for entry in generation.logprobs] == generation.token_ids
     with torch.no_grad():
