@@ -64,7 +64,7 @@ setup: $(STAMPS)/test-packages $(STAMPS)/page
 build: $(STAMPS)/build $(STAMPS)/page
 
 demo: out/demo.mote $(STAMPS)/page
-	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --raw --top-p 0.8 --repetition-penalty 1.1 --seed 25
+	printf 'import os\n\n\ndef ' | $(BIN)/mote run out/demo.mote - --raw --top-p 0.8 --repetition-penalty 1.1 --seed 16
 	printf 'Hello\nWrite a function that counts the vowels in a string.\nThanks\n' | $(BIN)/mote chat out/demo.mote --seed 2
 
 out/demo.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard examples/demo/*)
