@@ -54,6 +54,7 @@ class Run {
   std::unique_ptr<Session> open(SessionOptions options = {}) {
     options.context_length = kContext;
     options.threads = 2;
+    options.kv_dtype = KvType::kFloat32;  // as the toy backend holds them
     return again([&] { return Session::open(model_, options); });
   }
 

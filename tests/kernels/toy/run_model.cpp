@@ -30,6 +30,7 @@ SessionOptions session_options() {
   SessionOptions options;
   options.context_length = kContext;
   options.threads = 2;
+  options.kv_dtype = KvType::kFloat32;  // as PyTorch does it
   return options;
 }
 
