@@ -158,7 +158,7 @@ def test_int4_tensors_are_what_the_format_says(save, tmp_path, has_zeros):
 def last_logits(path, ids: list[int]) -> Tensor:
     from llm_runner import Model
 
-    with Model.load(path) as model, model.session() as session:
+    with Model.load(path) as model, model.session(kv_dtype="float32") as session:
         return torch.tensor(session.prefill(ids))
 
 
