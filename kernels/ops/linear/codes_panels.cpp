@@ -3,15 +3,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "kernels/ops/linear/codes.h"
+#include "kernels/ops/linear/panels.h"
 
 namespace mote {
 inline namespace MOTE_ISA {
 namespace {
-
-// Columns that are multiplied before the next are unpacked: two panels and a block of activations then fit the first
-// cache. A multiple of every group size.
-constexpr int64_t kPanelColumns = 512;
 
 // 16 rows of a range, unpacked: codes in groups that have multipliers, or products in one group for the whole range.
 struct RowPanel {
@@ -209,23 +205,17 @@ void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& ra
 
 void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride,
               std::byte* scratch) {
-  RowPanel* panels = reinterpret_cast<RowPanel*>(scratch);
-  for (int s = 0; s < w.count; ++s) store_i32(panels[s].weight_sums, splat_i32(0));
-  for_each_range(w, kPanelColumns, [&](const Range& range) {
-    with_bits(w.bits, [&](auto bits) {
-      for_each_tile(w, range, bits, [&](int s, int64_t group, const std::byte* tile) {
-        RowPanel& panel = panels[s];
+  multiply_panels<RowPanel>(
+      w, x, num_blocks, y, stride, scratch,
+      [&](auto bits, RowPanel& panel, int64_t group, const std::byte* tile) {
         if constexpr (takes(bits)) {
           unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group,
                           panel.weight_sums);
         }
+      },
+      [&](const RowPanel* panels, const Range& range, const CodeBlock& block, float* rows) {
+        multiply_block(w, panels, range, block, rows, stride);
       });
-    });
-    float* rows = y;
-    for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
-      multiply_block(w, panels, range, x[b], rows, stride);
-    }
-  });
 }
 
 bool takes_panels(const WeightKind& kind) { return takes_tiles(kind) && takes(kind.bits); }
