@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <vector>
 
 #include "base/memory.h"
 #include "kernels/kernel.h"
@@ -24,33 +25,35 @@ int64_t buffer_bytes() {
   return std::max<int64_t>(1, std::min(wanted, physical_memory_bytes() / 4) / kPiece) * kPiece;
 }
 
-// Seconds that the fastest pass() takes, of all within kSeconds and at least three.
+// Seconds that each pass() takes, of all within kSeconds and at least three, in rising order.
 template <typename Pass>
-double fastest(const Pass& pass) {
+std::vector<double> sorted_seconds(const Pass& pass) {
   const Clock::time_point start = Clock::now();
   const auto elapsed = [](Clock::time_point since) {
     return std::chrono::duration<double>(Clock::now() - since).count();
   };
-  double best = 1e9;
-  for (int passes = 0; passes < 3 || elapsed(start) < kSeconds; ++passes) {
+  std::vector<double> seconds;
+  while (seconds.size() < 3 || elapsed(start) < kSeconds) {
     const Clock::time_point begin = Clock::now();
     pass();
-    best = std::min(best, elapsed(begin));
+    seconds.push_back(elapsed(begin));
   }
-  return best;
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
 }
 
-// The faster of the probe's two ways, in 10^9 bytes a second.
+// The faster of the probe's two ways, in 10^9 bytes a second: of each the median pass, since others may use the memory
+// too and what they leave changes by the millisecond.
 double read_rate(ThreadPool& threads, const ReadProbe& probe, const std::byte* data, int64_t bytes) {
   std::atomic<uint64_t> sum{0};
   double rate = 0;
   for (const auto read : {probe.read_one, probe.read_four}) {
-    const double seconds = fastest([&] {
+    const std::vector<double> seconds = sorted_seconds([&] {
       threads.parallel_for(bytes / kPiece, 1, [&](int64_t begin, int64_t end, int) {
         sum += read(data + begin * kPiece, static_cast<size_t>((end - begin) * kPiece));
       });
     });
-    rate = std::max(rate, static_cast<double>(bytes) / seconds * 1e-9);
+    rate = std::max(rate, static_cast<double>(bytes) / seconds[seconds.size() / 2] * 1e-9);
   }
   return rate;
 }
@@ -68,15 +71,16 @@ Result<double> measure_read(ThreadPool& threads) {
   return read_rate(threads, *probe, data, bytes);
 }
 
+// Of the quickest pass, which no other program slowed.
 double multiply_rate(ThreadPool& threads, const Int8Probe::Loop& loop) {
   const int64_t units = int64_t{64} * threads.num_threads();
   std::atomic<int32_t> sum{0};
-  const double seconds = fastest([&] {
+  const std::vector<double> seconds = sorted_seconds([&] {
     threads.parallel_for(units, 1, [&](int64_t begin, int64_t end, int) {
       sum += loop.multiply((end - begin) * kTurnsPerUnit, static_cast<int32_t>(begin));
     });
   });
-  return static_cast<double>(units * kTurnsPerUnit * loop.macs_per_turn) / seconds * 1e-9;
+  return static_cast<double>(units * kTurnsPerUnit * loop.macs_per_turn) / seconds.front() * 1e-9;
 }
 
 }  // namespace

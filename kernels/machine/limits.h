@@ -12,15 +12,15 @@ namespace mote {
 
 struct Limits {
   // 10^9 bytes a second, from twice the last cache if memory allows: of one stream of addresses a thread and of four
-  // side by side the faster, from large pages where the system has them.
+  // side by side the faster, from large pages where the system has them. The median of some twenty passes.
   double read_gb_s = 0;
   // 10^9 multiply-accumulates a second of int8 inputs and codes of 4 bits in the vector units, and of 8 bits, by the
-  // instructions that this CPU's kernels have for them.
+  // instructions that this CPU's kernels have for them. The best of several passes.
   double int8_gmac_s = 0;
   double int8_wide_gmac_s = 0;
 };
 
-// Measures with all threads of the pool, the best of several passes. Cost: about a second, and up to a quarter of
+// Measures with all threads of the pool. Cost: about a second, and up to a quarter of
 // the memory. Errors: kOutOfMemory if there is none for the buffer.
 Result<Limits> measure_limits(ThreadPool& threads);
 
