@@ -9,7 +9,7 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-MOTE_INLINE int32_t quad_at(const int8_t* codes) {
+[[maybe_unused]] MOTE_INLINE int32_t quad_at(const int8_t* codes) {
   int32_t quad;
   std::memcpy(&quad, codes, sizeof(quad));
   return quad;
