@@ -162,11 +162,13 @@ $(STAMPS)/test-jvm: $(STAMPS)/test-packages $(STAMPS)/jvm-tools $(STAMPS)/jvm-fi
 	@touch $@
 # The library and an app for Android, and the library for 64-bit Arm in a Java for it: apps/android/README.md. Not a part of `make test`:
 # it fetches 350 MB and compiles everything twice more. On Debian, as root or with what it names installed.
-ANDROID_PACKAGES = aapt apksigner zipalign dexdump android-framework-res zip
-test-android: $(STAMPS)/test-jvm $(STAMPS)/android-tools
+ANDROID_PACKAGES = aapt apksigner zipalign dexdump android-framework-res zip clang-19 lld-19 llvm-19
+test-android: $(STAMPS)/test-jvm $(STAMPS)/android-packages $(STAMPS)/android-tools
 	$(call timed,test-android,CMAKE=$(BIN)/cmake PYTHON=$(BIN)/python JOBS=$(JOBS) sh scripts/test_android.sh out/demo.mote)
-$(STAMPS)/android-tools: scripts/fetch_android_tools.sh $(STAMPS)/system
+$(STAMPS)/android-packages: $(STAMPS)/system
 	dpkg -s $(ANDROID_PACKAGES) >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends $(ANDROID_PACKAGES)
+	@touch $@
+$(STAMPS)/android-tools: scripts/fetch_android_tools.sh $(STAMPS)/system
 	@sh scripts/fetch_android_tools.sh build/android-tools
 	@touch $@
 # test-jvm with AddressSanitizer and UBSan in the native library, and many random lifecycles. Not a part of `make test`.
@@ -193,16 +195,16 @@ test-ios: out/demo.mote
 	@if [ "$$(uname -s)" = Linux ]; then sh scripts/fetch_swift.sh build/swift; fi
 	$(call timed,test-ios,ROOT=$(if $(filter Linux,$(shell uname -s)),build/swift) PYTHON=$(BIN)/python JOBS=$(JOBS) sh scripts/test_ios.sh out/demo.mote)
 
-# How large the library for Android is, and what of it each part: docs/size.md. Not a part of `make test`: it compiles everything twice
-# more. The second build is for the demo file alone. Needs lld; gcc for another machine finds it only where it is told to look.
-SIZE = PRESET=size CMAKE=$(BIN)/cmake JOBS=$(JOBS) scripts/build_android_library.sh arm64-v8a
-LLD = $(shell command -v ld.lld || command -v ld.lld-19)
-size: $(STAMPS)/venv out/demo.mote
-	@test -n "$(LLD)" || { echo "make size: ld.lld is not in the path: install lld"; exit 1; }
-	@mkdir -p build/size/lld && ln -sf $(LLD) build/size/lld/ld.lld
+# How large the library for Android is, and what of it each part: docs/size.md. Not a part of `make test`: it compiles everything four
+# times more, for each library whole and its sources one by one. The second library is for the demo file alone.
+SIZE = CMAKE=$(BIN)/cmake JOBS=$(JOBS) scripts/build_android_library.sh arm64-v8a -DCMAKE_SHARED_LINKER_FLAGS="-fuse-ld=lld -Wl,--gc-sections -Wl,--icf=safe -Wl,--pack-dyn-relocs=android -Wl,-Map=mote.map"
+FOR_DEMO = -DMOTE_FOR=out/demo.mote -DMOTE_RUNNER=$(CURDIR)/$(BIN)/mote
+size: $(STAMPS)/venv $(STAMPS)/android-packages out/demo.mote
 	BUILD=build/size/everything $(SIZE)
-	BUILD=build/size/demo $(SIZE) -DMOTE_FOR=out/demo.mote -DMOTE_RUNNER=$(CURDIR)/$(BIN)/mote
-	$(BIN)/python scripts/size.py everything=build/size/everything "the demo file"=build/size/demo --at-most 4.4 2.3 --update docs/size.md
+	BUILD=build/size/demo $(SIZE) $(FOR_DEMO)
+	BUILD=build/size/everything-parts PRESET=size $(SIZE)
+	BUILD=build/size/demo-parts PRESET=size $(SIZE) $(FOR_DEMO)
+	$(BIN)/python scripts/size.py everything=build/size/everything "the demo file"=build/size/demo --update docs/size.md
 
 # A runner for the demo file alone: the same text, and a sentence for all that it leaves out.
 test-size: $(STAMPS)/build out/demo.mote

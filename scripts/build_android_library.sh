@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds libmote.so of the Java and Kotlin API for an ABI of Android, and prints its path:
 #   ANDROID_NDK=FOLDER scripts/build_android_library.sh arm64-v8a|x86_64 [OPTION ...]
-# OPTION: one of CMake's, such as -DMOTE_FOR=model.mote. Without ANDROID_NDK by gcc for Linux, as near to Android as that comes: to be
+# OPTION: one of CMake's, such as -DMOTE_FOR=model.mote. Without ANDROID_NDK by clang for Linux, as near to Android as that comes: to be
 # checked, not to be shipped. BUILD=FOLDER: where it is built; PRESET: by another one than the ABI's.
 set -eu
 
@@ -21,12 +21,14 @@ if [ -n "${ANDROID_NDK:-}" ]; then
   names="$names flatbuffers nlohmann_json"
 else
   preset=$preset-gnu
-  export HOST=$machine-linux-gnu CC=$machine-linux-gnu-gcc AR=$machine-linux-gnu-ar RANLIB=$machine-linux-gnu-ranlib
+  clang="$(command -v clang-19 || command -v clang)" || { echo "clang: is missing: install clang-19, lld-19 and llvm-19" >&2; exit 1; }
+  tools="$(dirname "$(readlink -f "$clang")")"
+  export HOST=$machine-linux-gnu CC="$clang --target=$machine-linux-gnu" AR="$tools/llvm-ar" RANLIB="$tools/llvm-ranlib"
 fi
 prefix="$PWD/build/$preset-dependencies"
 if [ -z "$(find "$prefix/complete" -newer scripts/build_dependencies.sh 2>/dev/null)" ]; then
   # shellcheck disable=SC2086
-  PCRE2_JIT=disable UTF8PROC_SMALLER=1 CFLAGS="-Os -ffunction-sections -fdata-sections" scripts/build_dependencies.sh "$prefix" $names >&2
+  PCRE2_JIT=disable UTF8PROC_SMALLER=1 CFLAGS="-Oz -ffunction-sections -fdata-sections" scripts/build_dependencies.sh "$prefix" $names >&2
   touch "$prefix/complete"
 fi
 unset CC AR RANLIB

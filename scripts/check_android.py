@@ -16,10 +16,12 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from size import MOST_MB
+
 ABIS = ("arm64-v8a", "x86_64")
 PAGE = 16384
 NAMES = frozenset((Path(__file__).parent.parent / "tests/android/bionic.txt").read_text().splitlines())
-MOST_LIBRARY_BYTES = {"arm64-v8a": 5_300_000}  # as `make size`, whose page says what the aim is
+MOST_LIBRARY_BYTES = {"arm64-v8a": int(MOST_MB["everything"] * 1_000_000)}
 MOST_ARCHIVE_BYTES = 6_000_000
 NEEDED = {"libc.so", "libm.so", "libdl.so"}
 PARTS = {"AndroidManifest.xml", "R.txt", "classes.jar", "proguard.txt"}
@@ -39,6 +41,7 @@ OF_GCC = {
     "__assert_fail", "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location",
     "__libc_single_threaded", "__tls_get_addr", "_dl_find_object", "aligned_alloc", "bind_textdomain_codeset",
     "bindtextdomain", "dgettext", "getentropy", "gettext", "iconv", "iconv_close", "iconv_open",
+    "bcmp",  # where clang calls memcmp for Android
     "pthread_cond_clockwait",  # where the NDK's library has pthread_cond_timedwait
 }  # fmt: skip
 LIBRARIES_OF_GLIBC = {"libc.so.6", "libm.so.6", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}

@@ -1,9 +1,9 @@
 """What each part of Mote weighs in a stripped library, by the map that lld wrote: the table of docs/size.md.
 
-  scripts/size.py everything=build/size/everything --at-most 5.3 --update docs/size.md
+  scripts/size.py everything=build/size/everything --update docs/size.md
 
-A folder is of a build by the preset `size`, where archives are thin and sources compiled one by one, so that the map
-names the object of each source.
+A folder is of a build as it is shipped, compiled as one when it is linked. FOLDER-parts is one by the preset `size`,
+where archives are thin and sources compiled one by one, so that the map names the object of each source.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+# 10^6 bytes that a library must not exceed: docs/size.md says what the aim is.
+MOST_MB = {"everything": 9.9, "the demo file": 9.9}
 LIBRARY = "apps/android/mote/src/main/cpp/libmote.so"
 # What a part is called, and the objects that it is made of; the first that matches takes an object.
 PARTS = (
@@ -76,13 +78,16 @@ def weights(build: Path) -> Counter[str]:
 
 
 def table(builds: dict[str, Path]) -> str:
-    columns = {name: weights(folder) for name, folder in builds.items()}
+    parts = {name: folder.with_name(f"{folder.name}-parts") for name, folder in builds.items()}
+    columns = {name: weights(folder) for name, folder in parts.items()}
     first = columns[next(iter(builds))]
     names = sorted({name for column in columns.values() for name in column}, key=lambda name: -first[name])
     lines = [f"| part | {' | '.join(f'{name}, kB' for name in builds)} |", "|---|" + "---|" * len(builds)]
     lines += [f"| {name} | {' | '.join(f'{columns[b][name] / 1000:.0f}' for b in builds)} |" for name in names]
-    totals = [f"{(folder / LIBRARY).stat().st_size / 1000:.0f}" for folder in builds.values()]
-    return "\n".join([*lines, f"| **the stripped library** | {' | '.join(totals)} |"]) + "\n"
+    for name, folders in (("all parts", parts), ("**the library, compiled as one**", builds)):
+        totals = [f"{(folder / LIBRARY).stat().st_size / 1000:.0f}" for folder in folders.values()]
+        lines.append(f"| {name} | {' | '.join(totals)} |")
+    return "\n".join(lines) + "\n"
 
 
 def replaced(page: str, name: str, new: str) -> str:
@@ -98,9 +103,6 @@ def replaced(page: str, name: str, new: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("builds", nargs="+", metavar="NAME=FOLDER")
-    parser.add_argument(
-        "--at-most", type=float, nargs="+", default=[], metavar="MB", help="fail if a library is larger"
-    )
     parser.add_argument("--update", type=Path, metavar="PAGE", help="write the table there, not to standard output")
     parser.add_argument("--table", default="sizes", help="the name of the table in the page")
     arguments = parser.parse_args()
@@ -111,8 +113,11 @@ def main() -> int:
     else:
         print(text, end="")
     sizes = {name: (folder / LIBRARY).stat().st_size / 1e6 for name, folder in builds.items()}
-    bars = zip(sizes.items(), arguments.at_most, strict=False)
-    large = [f"{name}: {size:.2f} MB: must be at most {bar} MB" for (name, size), bar in bars if size > bar]
+    large = [
+        f"{name}: {size:.2f} MB: must be at most {MOST_MB[name]} MB"
+        for name, size in sizes.items()
+        if size > MOST_MB.get(name, size)
+    ]
     print(*large, sep="\n", file=sys.stderr)
     return 1 if large else 0
 

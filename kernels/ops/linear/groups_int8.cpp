@@ -119,8 +119,13 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
   }
 }
 
-// The codes that models are stored in: what others would gain with more than one token is not worth their code.
+// The codes that models are stored in: what others would gain with more than one token is not worth their code, and for
+// small kernels only those of most models are.
+#if defined(MOTE_SMALL_KERNELS)
+constexpr bool is_common(int codes) { return codes <= 0 || codes == 4 || codes == 6 || codes == 8; }
+#else
 constexpr bool is_common(int codes) { return codes != 1 && codes != 7; }
+#endif
 
 template <int kStreams, int kTokens>
 void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock& x, float* y, int64_t stride) {
