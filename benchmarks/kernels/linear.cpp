@@ -235,10 +235,8 @@ void run(const Flags& flags) {
         const double time = median(times[i]);
         const double gmac_s = static_cast<double>(layer.rows() * layer.columns() * tokens) * 1e-9 / time;
         std::printf(
-            "{\"scales\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, \"least_us\": "
-            "%.1f, \"gb_s\": %.1f, "
-            "\"gmac_s\": %.1f, "
-            "\"of_read\": %.2f, \"of_int8\": %.2f}\n",
+            "{\"scales\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"tokens\": %lld, \"us\": %.1f, "
+            "\"least_us\": %.1f, \"gb_s\": %.1f, \"gmac_s\": %.1f, \"of_read\": %.2f, \"of_int8\": %.2f}\n",
             layer.scales().c_str(), static_cast<long long>(layer.rows()), static_cast<long long>(layer.columns()),
             static_cast<long long>(tokens), time * 1e6, *std::min_element(times[i].begin(), times[i].end()) * 1e6,
             layer.bytes() * 1e-9 / time, gmac_s, layer.bytes() * 1e-9 / time / median(read), gmac_s / median(multiply));
