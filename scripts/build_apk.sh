@@ -43,8 +43,7 @@ rm -rf $apk/classes/META-INF/versions
 java -Xmx2g -cp "$dx" com.android.dx.command.Main --dex --min-sdk-version=26 --output=$apk $apk/classes
 
 (cd $apk && mkdir lib && cp -r ../aar/jni/* lib/ && zip -q -0 chat.apk classes*.dex && zip -q -0 -r chat.apk lib)
-# Libraries are mapped from the package, by systems with pages of 16 KiB too.
-zipalign -f 16384 $apk/chat.apk $out/mote-chat.apk
+"${PYTHON:-python3}" scripts/pack_apk.py $apk/chat.apk $out/mote-chat.apk
 if [ ! -f $out/debug.keystore ]; then
   keytool -genkeypair -keystore $out/debug.keystore -storepass android -keypass android -alias debug -keyalg RSA -validity 10000 \
     -dname CN=Debug 2>/dev/null

@@ -137,10 +137,18 @@ def check_class_versions(classes: zipfile.ZipFile) -> None:
             require(version <= 52, f"{name}: is of Java {version - 44}")
 
 
+def data_offset(path: Path, entry: zipfile.ZipInfo) -> int:
+    """Where the data of an entry begin in the file."""
+    with path.open("rb") as file:
+        file.seek(entry.header_offset + 26)
+        name_bytes, extra_bytes = struct.unpack("<HH", file.read(4))
+    return entry.header_offset + 30 + name_bytes + extra_bytes
+
+
 def check_app(path: Path) -> None:
     """Checks the app: its signature, manifest, classes and libraries."""
     output("apksigner", "verify", "--min-sdk-version", "26", path)
-    output("zipalign", "-c", "16384", path)
+    output("zipalign", "-c", "4", path)
     badging = output("aapt2", "dump", "badging", path)
     require("launchable-activity: name='ai.mote.chat.ui.ChatsActivity'" in badging, f"{path.name}: has no first screen")
     require("sdkVersion:'26'" in badging, f"{path.name}: {badging[:200]}")
@@ -152,9 +160,10 @@ def check_app(path: Path) -> None:
     require(wanted <= found, f"{path.name}: lacks {sorted(wanted - found)}")
     with zipfile.ZipFile(path) as app:
         for abi in ABIS:
-            require(
-                app.getinfo(f"lib/{abi}/libmote.so").compress_type == 0, f"{path.name}: its libraries are compressed"
-            )
+            library = app.getinfo(f"lib/{abi}/libmote.so")
+            require(library.compress_type == 0, f"{path.name}: its libraries are compressed")
+            begin = data_offset(path, library)
+            require(begin % PAGE == 0, f"{path.name}: {library.filename} is at {begin}: must be at a multiple of {PAGE}")
     print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(found)} classes")
 
 
