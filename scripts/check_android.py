@@ -163,7 +163,7 @@ def check_app(path: Path) -> None:
             library = app.getinfo(f"lib/{abi}/libmote.so")
             require(library.compress_type == 0, f"{path.name}: its libraries are compressed")
             begin = data_offset(path, library)
-            require(begin % PAGE == 0, f"{path.name}: {library.filename} is at {begin}: must be at a multiple of {PAGE}")
+            require(begin % PAGE == 0, f"{path.name}: {library.filename} is at {begin}: must be a multiple of {PAGE}")
     print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(found)} classes")
 
 

@@ -4,14 +4,14 @@ set -eu
 
 debian_packages="build-essential ccache cmake ninja-build pkg-config python3 python3-dev python3-venv
 flatbuffers-compiler libflatbuffers-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libcli11-dev libedit-dev libgtest-dev
-default-jdk-headless junit5"
+default-jdk-headless junit5 libvulkan-dev glslc"
 # The Arm kernels are tested on x86 under an emulator.
 if command -v dpkg >/dev/null 2>&1 && [ "$(dpkg --print-architecture)" = amd64 ]; then
   debian_packages="$debian_packages g++-aarch64-linux-gnu qemu-user"
 fi
 # Only tests want these, and do without where they cannot be had.
-optional_packages="chromium"
-brew_packages="ccache cmake ninja pkg-config python@3.12 flatbuffers nlohmann-json pcre2 utf8proc cli11 googletest"
+optional_packages="chromium mesa-vulkan-drivers vulkan-validationlayers"
+brew_packages="ccache cmake ninja pkg-config python@3.12 flatbuffers nlohmann-json pcre2 utf8proc cli11 googletest vulkan-headers shaderc"
 
 missing_of() {
   for package in $1; do

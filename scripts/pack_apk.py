@@ -1,8 +1,8 @@
-"""Copies an unsigned .apk with its data aligned: libraries to 16 KiB, as they are mapped from the package, the rest to 4 bytes.
+"""Copies an unsigned .apk with its data aligned: libraries, which are mapped from the package, to 16 KiB, others to 4.
 
   scripts/pack_apk.py FROM.apk TO.apk
 
-zipalign does so too, but does not note what it aligned to, without which apksigner moves libraries to multiples of 4096.
+zipalign aligns too, but does not note to what, without which apksigner moves libraries to multiples of 4096.
 """
 
 from __future__ import annotations

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Iterable
+from enum import Enum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from backends.xnnpack.lowering import OPS  # noqa: E402
-from backends.xnnpack.refusals import Refusal  # noqa: E402
-
-BEGIN, END = "<!-- ops -->\n", "<!-- /ops -->"
+NAMES = {"xnnpack": "XNNPACK", "vulkan": "Vulkan"}
 
 
-def table() -> str:
-    """Returns the Markdown between the markers of docs/backends.md."""
-    lines = ["| op | taken by XNNPACK, but for |", "|---|---|"]
-    for entry in dict.fromkeys(OPS.values()):
-        ops = ", ".join(f"`{op}`" for op, other in OPS.items() if other is entry)
-        lines.append(f"| {ops} | {words(entry.refuses)} |")
-    declared = {refusal for entry in OPS.values() for refusal in entry.refuses}
-    others = [refusal for refusal in Refusal if refusal not in declared and refusal is not Refusal.OP]
+def table(backend: str) -> str:
+    """Returns the Markdown between a backend's markers in docs/backends.md."""
+    ops = importlib.import_module(f"backends.{backend}.lowering").OPS
+    refusals = importlib.import_module(f"backends.{backend}.refusals").Refusal
+    lines = [f"| op | taken by {NAMES[backend]}, but for |", "|---|---|"]
+    for entry in dict.fromkeys(ops.values()):
+        names = ", ".join(f"`{op}`" for op, other in ops.items() if other is entry)
+        lines.append(f"| {names} | {words(entry.refuses)} |")
+    declared = {refusal for entry in ops.values() for refusal in entry.refuses}
+    others = [refusal for refusal in refusals if refusal not in declared and refusal is not refusals.OP]
     return "\n".join([*lines, f"| any of them | {words(others)} |", ""])
 
 
-def words(refusals: Iterable[Refusal]) -> str:
+def words(refusals: Iterable[Enum]) -> str:
     return "; ".join(re.sub(r"\{(\w+)\}", r"*\1*", refusal.value) for refusal in refusals)
 
 
 def updated(page: str) -> str:
-    head, rest = page.split(BEGIN)
-    return head + BEGIN + table() + END + rest.split(END)[1]
+    for backend in NAMES:
+        begin, end = f"<!-- ops of {backend} -->\n", f"<!-- /ops of {backend} -->"
+        head, rest = page.split(begin)
+        page = head + begin + table(backend) + end + rest.split(end)[1]
+    return page
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 import flatbuffers
 
+from llm_export.partition.flat import dim, dims, offsets, vector
 from llm_export.program.instructions import Dim
 
 FILE_IDENTIFIER = b"MOXN"
@@ -87,8 +88,8 @@ class Graph:
         kept = [i for i, value in enumerate(self.values) if i in named or value.kind in arguments]
         numbers = {old: new for new, old in enumerate(kept)}
         builder = flatbuffers.Builder(1 << 12)
-        values = _offsets(builder, [_value(builder, self.values[i]) for i in kept])
-        nodes = _offsets(builder, [_node(builder, node, numbers) for node in self.nodes])
+        values = offsets(builder, [_value(builder, self.values[i]) for i in kept])
+        nodes = offsets(builder, [_node(builder, node, numbers) for node in self.nodes])
         builder.StartObject(2)
         builder.PrependUOffsetTRelativeSlot(0, values, 0)
         builder.PrependUOffsetTRelativeSlot(1, nodes, 0)
@@ -96,27 +97,9 @@ class Graph:
         return bytes(builder.Output())
 
 
-def _vector(builder: flatbuffers.Builder, items: Sequence, size: int, prepend: Callable) -> int:
-    builder.StartVector(size, len(items), min(size, 8))
-    for item in reversed(items):
-        prepend(item)
-    return builder.EndVector()
-
-
-def _offsets(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
-    return _vector(builder, offsets, 4, builder.PrependUOffsetTRelative)
-
-
-def _dim(builder: flatbuffers.Builder, dim: Dim) -> int:
-    builder.Prep(8, 16)
-    builder.PrependInt64(dim.constant)
-    builder.PrependInt64(dim.tokens)
-    return builder.Offset()
-
-
 def _value(builder: flatbuffers.Builder, value: Value) -> int:
-    shape = _vector(builder, value.shape, 16, lambda dim: _dim(builder, dim))
-    numbers = _vector(builder, value.numbers, 4, builder.PrependFloat32) if value.numbers else 0
+    shape = dims(builder, value.shape)
+    numbers = vector(builder, value.numbers, 4, builder.PrependFloat32) if value.numbers else 0
     builder.StartObject(8)
     builder.PrependUint8Slot(0, value.kind, 0)
     builder.PrependUint8Slot(1, value.dtype, 0)
@@ -130,9 +113,9 @@ def _value(builder: flatbuffers.Builder, value: Value) -> int:
 
 
 def _node(builder: flatbuffers.Builder, node: Node, values: dict[int, int]) -> int:
-    inputs = _vector(builder, [values[x] for x in node.inputs], 4, builder.PrependInt32)
-    axes = _vector(builder, node.axes, 4, builder.PrependInt32) if node.axes else 0
-    numbers = _vector(builder, node.numbers, 4, builder.PrependFloat32) if node.numbers else 0
+    inputs = vector(builder, [values[x] for x in node.inputs], 4, builder.PrependInt32)
+    axes = vector(builder, node.axes, 4, builder.PrependInt32) if node.axes else 0
+    numbers = vector(builder, node.numbers, 4, builder.PrependFloat32) if node.numbers else 0
     builder.StartObject(8)
     builder.PrependUint8Slot(0, node.op, 0)
     builder.PrependUint8Slot(1, node.function, 0)
@@ -140,8 +123,8 @@ def _node(builder: flatbuffers.Builder, node: Node, values: dict[int, int]) -> i
     builder.PrependInt32Slot(3, values[node.output], 0)
     builder.PrependUOffsetTRelativeSlot(4, axes, 0)
     if node.begin is not None:
-        builder.PrependStructSlot(5, _dim(builder, node.begin), 0)
+        builder.PrependStructSlot(5, dim(builder, node.begin), 0)
     if node.end is not None:
-        builder.PrependStructSlot(6, _dim(builder, node.end), 0)
+        builder.PrependStructSlot(6, dim(builder, node.end), 0)
     builder.PrependUOffsetTRelativeSlot(7, numbers, 0)
     return builder.EndObject()

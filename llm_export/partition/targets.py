@@ -11,7 +11,10 @@ from llm_export.partition.backend import Backend
 from llm_export.program.instructions import CPU
 
 # The class of each backend, in a module of llm_export.backends.
-CLASSES = {"xnnpack": ("xnnpack.lowering", "XnnpackBackend")}
+CLASSES = {
+    "vulkan": ("vulkan.lowering", "VulkanBackend"),
+    "xnnpack": ("xnnpack.lowering", "XnnpackBackend"),
+}
 
 
 @dataclass(frozen=True)

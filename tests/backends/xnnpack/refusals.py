@@ -7,7 +7,8 @@ from dataclasses import replace
 import torch
 
 from llm_export.program.instructions import Dim
-from tests.backends.xnnpack.parts import Part, T, dims, linear_attributes, numbers, quantised, random
+from tests.backends.parts import T, dims, linear_attributes, numbers, quantised, random
+from tests.backends.xnnpack.part import Part
 
 SHAPE = (1, T, 8)
 

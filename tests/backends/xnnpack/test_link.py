@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backends.xnnpack.library import find_library
-from tests.backends.xnnpack.parts import ROOT
+from tests.backends.parts import ROOT
 
 CMAKE = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
 PROJECT = f"""

@@ -17,9 +17,8 @@ from backends.xnnpack.refusals import Refusal, Refused
 from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
 from llm_export.program.specs import WeightSpec
-from tests.backends.xnnpack.parts import (
+from tests.backends.parts import (
     ROOT,
-    Part,
     T,
     dims,
     half_tolerance,
@@ -31,6 +30,7 @@ from tests.backends.xnnpack.parts import (
     run_part_with,
     stored_weight,
 )
+from tests.backends.xnnpack.part import Part
 from tests.backends.xnnpack.refusals import EXAMPLES, TIED
 
 TOKENS = (1, 2, 7, 64, 257)
@@ -280,7 +280,8 @@ def test_island():
     weights = [stored_weight(specs[i], (down, qkv, norm_weight)[i]) for i in lowered.weights]
     for tokens in TOKENS:
         x, residual = random(1, tokens, n), random(1, tokens, k)
-        hidden, heads = run_blob(lowered, weights, tokens, [x, residual], [(1, tokens, k), (1, 3, tokens, 32)])
+        shapes = [(1, tokens, k), (1, 3, tokens, 32)]
+        hidden, heads = run_blob("xnnpack", lowered, weights, tokens, [x, residual], shapes)
         expected = mote.linear(x, down.dequantize(), residual=residual, activations="int8")
         assert_near(hidden, expected, 1e-3)
         normed = mote.rms_norm(hidden, norm_weight, eps=1e-5)

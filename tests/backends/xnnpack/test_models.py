@@ -11,71 +11,40 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from backends.xnnpack.lowering import XnnpackBackend
 from llm_export import api
 from llm_runner import BackendError, Model, ProgramError
-from tests.backends.xnnpack.parts import half_tolerance
-from tests.contracts.architectures import ROWS, Row, find, save_tiny_checkpoint
-
-PREFILL, DECODE, VERIFY = 7, 4, 4
-MAX_RELATIVE_ERROR = 1e-3  # largest |a - b| over largest |b|
-# A last bit moves the int8 code of an input now and then, for all who attend to its position: docs/quantization.md.
-MAX_AFTER_A_MOVED_CODE = 5e-2
-
-
-def logits(model: Model, ids: list[int]) -> np.ndarray:
-    options = {"context_length": len(ids), "threads": 2, "prefill_chunk": 4, "kv_dtype": "float32"}
-    with model.session(**options) as session:
-        rows = [session.prefill(ids[:PREFILL])]
-        rows += [session.decode(id) for id in ids[PREFILL : PREFILL + DECODE]]
-        rows += list(session.verify(ids[PREFILL + DECODE :]))
-    return np.stack(rows)
-
-
-def errors_of_xnnpack(row_name: str, folder, recipe: str, group_size: int | str = 32) -> np.ndarray:
-    """The largest difference of two logits of each position, relative to the largest one."""
-    save_tiny_checkpoint(row_name, folder / "checkpoint")
-    path = folder / "model.mote"
-    report = api.export(
-        folder / "checkpoint", path, backends="cpu,xnnpack", check="off", recipe=recipe, group_size=group_size
-    )
-    delegated, total = report.num_delegated["xnnpack", "decode"]
-    assert delegated >= total // 4, [(r.op, r.reason) for r in report.refusals if r.method == "decode"]
-    ids = torch.randint(3, 120, (PREFILL + DECODE + VERIFY,), generator=torch.Generator().manual_seed(1)).tolist()
-    expected = logits(Model.load(path, backend="cpu"), ids)
-    return np.abs(logits(Model.load(path, backend="xnnpack"), ids) - expected).max(-1) / np.abs(expected).max()
-
-
-# Some of each family. With MOTE_TEST_ALL_TYPES (`make test-backends`) all are tested.
-SOME = """
-apertus bitnet bloom cohere2 deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text glm4 glm4_moe_lite gpt2
-gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama minicpm3 minimax_m2
-modernbert-decoder mpt nemotron olmo2 opt phi phi3 qwen2_moe qwen3 stablelm xglm
-""".split()  # noqa: SIM905
-ALL = [row.name for row in ROWS if not row.failure and not row.variant]
-TESTED = [find(name) for name in (ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME)]
+from tests.backends.models import (
+    DECODE,
+    MAX_AFTER_A_MOVED_CODE,
+    MAX_RELATIVE_ERROR,
+    PREFILL,
+    VERIFY,
+    each_type,
+    errors_of,
+    logits,
+)
+from tests.backends.parts import half_tolerance
+from tests.contracts.architectures import Row, save_tiny_checkpoint
 
 
 # Inputs stay floats here: rounded to 8 bits, a difference in the last bit of one moves a code now and then.
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.name, marks=pytest.mark.xdist_group(row.name)) for row in TESTED]
-)
+@each_type
 def test_the_same_logits_as_on_the_cpu(row: Row, tmp_path, xnnpack):
-    assert errors_of_xnnpack(row.name, tmp_path, "4w").max() <= MAX_RELATIVE_ERROR
+    assert errors_of("xnnpack", row.name, tmp_path, "4w").max() <= MAX_RELATIVE_ERROR
 
 
 @pytest.mark.parametrize("recipe", ["8da4w", "8da8w", "none"])
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2", "gpt2"])
 def test_recipes(name, recipe, tmp_path, xnnpack):
-    errors = errors_of_xnnpack(name, tmp_path, recipe)
+    errors = errors_of("xnnpack", name, tmp_path, recipe)
     assert errors.min() <= 1e-5 and errors.max() <= (1e-5 if recipe == "none" else MAX_AFTER_A_MOVED_CODE), errors
 
 
 @pytest.mark.parametrize("recipe", ["8da4w", "8da8w", "4w", "8w"])
 def test_one_scale_a_channel(recipe, tmp_path, xnnpack):
-    assert errors_of_xnnpack("llama", tmp_path, recipe, "channel").min() <= 1e-5
+    assert errors_of("xnnpack", "llama", tmp_path, recipe, "channel").min() <= 1e-5
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Subgraphs of one instruction, and the program that runs a lowered one with the real library."""
+"""Subgraphs of one instruction, and the program that runs a lowered one by a backend."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from backends.xnnpack.lowering import XnnpackBackend
-from llm_export.partition.backend import Blob, Subgraph
+from llm_export.partition.backend import Backend, Blob, Subgraph
 from llm_export.program.instructions import Attribute, Dim, Instruction, LoweredMethod, Numbers, Value
 from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import QuantizedWeight, quantize_rows
 from llm_export.quantize.pack import pack
 
-ROOT = Path(__file__).resolve().parents[3]
-RUN_PART = Path(os.environ.get("MOTE_XNNPACK_RUN_PART", ROOT / "build/dev/tests/backends/xnnpack/xnnpack_run_part"))
-NO_LIBRARY = 3
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int8: 5}
+ROOT = Path(__file__).resolve().parents[2]
+RUN_PART = Path(os.environ.get("MOTE_RUN_PART", ROOT / "build/dev/tests/backends/run_part"))
+NO_DEVICE = 3
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int64: 3, torch.int8: 5}
 T = Dim(1, 0)
 Size = int | Dim
 
@@ -75,16 +74,13 @@ class Part:
         self.specs.append(spec)
         return Value("weight", spec.dtype, dims(*spec.shape), weight=len(self.specs) - 1)
 
-    def refusal(self) -> str | None:
-        return XnnpackBackend().refusal(self.subgraph)
-
-    def run(self, tokens: int, inputs: Sequence[Tensor], weights: str = "int4", **options: bool) -> Tensor:
-        """Lowers it and gives what XNNPACK computes."""
-        blob = XnnpackBackend(weights, **options).lower(self.subgraph)
+    def run(self, backend: Backend, tokens: int, inputs: Sequence[Tensor]) -> Tensor:
+        """Lowers it and gives what the backend computes."""
+        blob = backend.lower(self.subgraph)
         output = self.subgraph.method.values[-1].shape
         shape = [size.at(tokens) for size in output]
         weights = [stored_weight(self.specs[i], self.stored[i]) for i in blob.weights]
-        return run_blob(blob, weights, tokens, inputs, [shape])[0]
+        return run_blob(backend.name, blob, weights, tokens, inputs, [shape])[0]
 
 
 class Rows(QuantizedWeight):
@@ -102,17 +98,23 @@ def quantised(rows: Tensor, bits: int, group_size: int, per_channel: bool = Fals
 
 
 def run_blob(
-    blob: Blob, weights: Sequence[bytes], tokens: int, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]]
+    backend: str,
+    blob: Blob,
+    weights: Sequence[bytes],
+    tokens: int,
+    inputs: Sequence[Tensor],
+    shapes: Sequence[Sequence[int]],
 ) -> list[Tensor]:
     """Gives the outputs, which have these shapes."""
     request = [_integers(len(blob.data)), _padded(blob.data), _integers(len(weights)), *weights]
     request.append(_integers(tokens, len(inputs)))
     for x in inputs:
-        request += [_integers(x.dim(), *x.shape), _padded(x.to(torch.float32).contiguous().numpy().tobytes())]
+        x = x if x.dtype == torch.int64 else x.to(torch.float32)
+        request += [_integers(DTYPES[x.dtype], x.dim(), *x.shape), _padded(x.contiguous().numpy().tobytes())]
     request.append(_integers(len(shapes)))
     request += [_integers(len(shape), *shape) for shape in shapes]
-    result = _run_part(b"".join(request))
-    if result.returncode == NO_LIBRARY:
+    result = _run_part(backend, b"".join(request))
+    if result.returncode == NO_DEVICE:
         pytest.skip(result.stdout.decode().strip())
     assert result.returncode == 0, result.stderr.decode()
     sizes = [math.prod(shape) for shape in shapes]
@@ -123,16 +125,20 @@ def run_blob(
 
 def run_part_with(library: str) -> str:
     """What is said about a library."""
-    result = _run_part(b"", {"MOTE_XNNPACK_LIBRARY": library})
-    assert result.returncode == NO_LIBRARY
+    result = _run_part("xnnpack", b"", {"MOTE_XNNPACK_LIBRARY": library})
+    assert result.returncode == NO_DEVICE
     return result.stdout.decode()
 
 
-def _run_part(request: bytes, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+def _run_part(
+    backend: str, request: bytes, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     if not RUN_PART.exists():
-        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_XNNPACK_RUN_PART")
+        pytest.skip(f"{RUN_PART} is not built: build the C++ tests, or name it in MOTE_RUN_PART")
     environment = {**os.environ, **(environment or {})}
-    return subprocess.run([RUN_PART], input=request, capture_output=True, cwd=ROOT, env=environment, timeout=60)
+    return subprocess.run(
+        [RUN_PART, backend], input=request, capture_output=True, cwd=ROOT, env=environment, timeout=60
+    )
 
 
 def stored_weight(spec: WeightSpec, value: Tensor | QuantizedWeight) -> bytes:

@@ -1,0 +1,284 @@
+#include "backends/gpu/context.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+namespace mote::gpu {
+namespace {
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;
+constexpr uint64_t kStagingBytes = uint64_t{16} << 20;
+
+// Real GPUs first; what the CPU imitates last.
+int rank_of(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 1;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 2;
+    default: return 3;
+  }
+}
+
+std::optional<uint32_t> compute_family(const VulkanApi& api, VkPhysicalDevice device) {
+  uint32_t count = 0;
+  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  for (uint32_t i = 0; i < count; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 && families[i].queueCount > 0) return i;
+  }
+  return std::nullopt;
+}
+
+void memory_barrier(const VulkanApi& api, VkCommandBuffer commands) {
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_MEMORY_WRITE_BIT,
+                          VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_READ_BIT};
+  api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0,
+                         nullptr);
+}
+
+}  // namespace
+
+Result<GpuBuffer> GpuBuffer::make(std::shared_ptr<const GpuContext> context, uint64_t bytes, Place place) {
+  GpuBuffer made;
+  const VulkanApi& api = context->api();
+  made.context_ = std::move(context);
+  made.bytes_ = std::max<uint64_t>(bytes, 16);
+  auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = made.bytes_;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  MOTE_VULKAN(api.CreateBuffer(made.context_->device(), &info, nullptr, &made.buffer_));
+  VkMemoryRequirements needs{};
+  api.GetBufferMemoryRequirements(made.context_->device(), made.buffer_, &needs);
+  const int type = made.context_->memory_type(needs.memoryTypeBits, place);
+  MOTE_REQUIRE(type >= 0, Code::kUnsupportedBackend, "the GPU has no memory for buffers that %s",
+               place == Place::host ? "the CPU reads" : "it reads");
+  auto allocation = of_type<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+  allocation.allocationSize = needs.size;
+  allocation.memoryTypeIndex = static_cast<uint32_t>(type);
+  MOTE_VULKAN(api.AllocateMemory(made.context_->device(), &allocation, nullptr, &made.memory_));
+  MOTE_VULKAN(api.BindBufferMemory(made.context_->device(), made.buffer_, made.memory_, 0));
+  if (made.context_->is_host_visible(type)) {
+    void* data = nullptr;
+    MOTE_VULKAN(api.MapMemory(made.context_->device(), made.memory_, 0, VK_WHOLE_SIZE, 0, &data));
+    made.data_ = static_cast<std::byte*>(data);
+  }
+  return made;
+}
+
+GpuBuffer::~GpuBuffer() {
+  if (context_ == nullptr) return;
+  const VulkanApi& api = context_->api();
+  if (buffer_ != VK_NULL_HANDLE) api.DestroyBuffer(context_->device(), buffer_, nullptr);
+  if (memory_ != VK_NULL_HANDLE) api.FreeMemory(context_->device(), memory_, nullptr);
+}
+
+void GpuBuffer::swap(GpuBuffer& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(buffer_, other.buffer_);
+  std::swap(memory_, other.memory_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(data_, other.data_);
+}
+
+Result<std::shared_ptr<const GpuContext>> GpuContext::open() {
+  static std::mutex mutex;
+  static std::weak_ptr<const GpuContext> latest;
+  const std::lock_guard lock(mutex);
+  if (std::shared_ptr<const GpuContext> context = latest.lock()) return context;
+  std::shared_ptr<GpuContext> context(new GpuContext());
+  MOTE_RETURN_IF_ERROR(context->start());
+  latest = context;
+  return std::shared_ptr<const GpuContext>(std::move(context));
+}
+
+Status GpuContext::start() {
+  MOTE_ASSIGN(api_, VulkanApi::open());
+  uint32_t version = 0;
+  MOTE_VULKAN(api_.EnumerateInstanceVersion(&version));
+  MOTE_REQUIRE(version >= VK_API_VERSION_1_1, Code::kUnsupportedBackend,
+               "Vulkan's loader is of version 1.0: Mote needs 1.1");
+  auto application = of_type<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+  application.pEngineName = "mote";
+  application.apiVersion = VK_API_VERSION_1_1;
+  auto info = of_type<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
+  info.pApplicationInfo = &application;
+  const VkResult made = api_.CreateInstance(&info, nullptr, &instance_);
+  MOTE_REQUIRE(made == VK_SUCCESS, Code::kUnsupportedBackend, "%s: install the driver of a GPU",
+               vulkan_status(made, "vkCreateInstance").message().c_str());
+  MOTE_RETURN_IF_ERROR(api_.find_instance_functions(instance_));
+  MOTE_RETURN_IF_ERROR(choose_device());
+  return make_device();
+}
+
+Status GpuContext::choose_device() {
+  uint32_t count = 0;
+  MOTE_VULKAN(api_.EnumeratePhysicalDevices(instance_, &count, nullptr));
+  std::vector<VkPhysicalDevice> devices(count);
+  if (count > 0) MOTE_VULKAN(api_.EnumeratePhysicalDevices(instance_, &count, devices.data()));
+  int best = 4;
+  std::string passed_over;
+  for (const VkPhysicalDevice device : devices) {
+    auto properties = of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    api_.GetPhysicalDeviceProperties2(device, &properties);
+    const VkPhysicalDeviceProperties& found = properties.properties;
+    const std::optional<uint32_t> family = compute_family(api_, device);
+    if (found.apiVersion < VK_API_VERSION_1_1 || !family || rank_of(found.deviceType) >= best) {
+      passed_over += std::string(passed_over.empty() ? "" : ", ") + found.deviceName;
+      continue;
+    }
+    best = rank_of(found.deviceType);
+    physical_ = device;
+    queue_family_ = *family;
+    limits_ = found.limits;
+    device_name_ = found.deviceName;
+    is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  }
+  MOTE_REQUIRE(physical_ != VK_NULL_HANDLE, Code::kUnsupportedBackend,
+               "Vulkan has no device with compute shaders of version 1.1%s%s: install the driver of a GPU",
+               passed_over.empty() ? "" : ", but ", passed_over.c_str());
+  return {};
+}
+
+Status GpuContext::make_device() {
+  const float priority = 1.0f;
+  auto queue = of_type<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  queue.queueFamilyIndex = queue_family_;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  auto info = of_type<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  const VkResult made = api_.CreateDevice(physical_, &info, nullptr, &device_);
+  MOTE_REQUIRE(made == VK_SUCCESS, Code::kUnsupportedBackend, "%s: %s", device_name_.c_str(),
+               vulkan_status(made, "vkCreateDevice").message().c_str());
+  MOTE_RETURN_IF_ERROR(api_.find_device_functions(device_));
+  api_.GetPhysicalDeviceMemoryProperties(physical_, &memory_);
+  api_.GetDeviceQueue(device_, queue_family_, 0, &queue_);
+  return {};
+}
+
+GpuContext::~GpuContext() {
+  if (device_ != VK_NULL_HANDLE && api_.DestroyDevice != nullptr) api_.DestroyDevice(device_, nullptr);
+  if (instance_ != VK_NULL_HANDLE && api_.DestroyInstance != nullptr) api_.DestroyInstance(instance_, nullptr);
+}
+
+int GpuContext::memory_type(uint32_t allowed, Place place) const {
+  constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkMemoryPropertyFlags wishes[2][3] = {
+      {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kShared, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0},
+      {kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kShared, kShared}};
+  for (const VkMemoryPropertyFlags wish : wishes[place == Place::host ? 1 : 0]) {
+    for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i) {
+      if ((allowed >> i & 1) != 0 && (memory_.memoryTypes[i].propertyFlags & wish) == wish) return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+bool GpuContext::is_host_visible(int memory_type) const {
+  constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  return (memory_.memoryTypes[memory_type].propertyFlags & kShared) == kShared;
+}
+
+Status GpuContext::run(VkCommandBuffer commands) const {
+  VkFence fence = VK_NULL_HANDLE;
+  const VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+  MOTE_VULKAN(api_.CreateFence(device_, &info, nullptr, &fence));
+  auto submission = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  submission.commandBufferCount = 1;
+  submission.pCommandBuffers = &commands;
+  VkResult result = VK_SUCCESS;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    result = api_.QueueSubmit(queue_, 1, &submission, fence);
+  }
+  const char* call = "vkQueueSubmit";
+  if (result == VK_SUCCESS) {
+    result = api_.WaitForFences(device_, 1, &fence, VK_TRUE, kPatienceNs);
+    call = "vkWaitForFences";
+  }
+  if (result == VK_TIMEOUT) api_.DeviceWaitIdle(device_);  // the commands' memory must not go before they are done
+  api_.DestroyFence(device_, fence, nullptr);
+  return vulkan_status(result, call);
+}
+
+Status GpuContext::run_once(const std::function<Status(VkCommandBuffer)>& record) const {
+  VkCommandPool pool = VK_NULL_HANDLE;
+  const VkCommandPoolCreateInfo pool_info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, queue_family_};
+  MOTE_VULKAN(api_.CreateCommandPool(device_, &pool_info, nullptr, &pool));
+  const auto recorded_and_run = [&]() -> Status {
+    auto allocation = of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+    allocation.commandPool = pool;
+    allocation.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocation.commandBufferCount = 1;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    MOTE_VULKAN(api_.AllocateCommandBuffers(device_, &allocation, &commands));
+    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                         VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+    MOTE_VULKAN(api_.BeginCommandBuffer(commands, &begin));
+    MOTE_RETURN_IF_ERROR(record(commands));
+    memory_barrier(api_, commands);
+    MOTE_VULKAN(api_.EndCommandBuffer(commands));
+    return run(commands);
+  };
+  const Status status = recorded_and_run();
+  api_.DestroyCommandPool(device_, pool, nullptr);
+  return status;
+}
+
+Status GpuContext::write(const GpuBuffer& buffer, uint64_t offset, std::span<const std::byte> bytes) const {
+  if (buffer.data() != nullptr) {
+    std::memcpy(buffer.data() + offset, bytes.data(), bytes.size());
+    return {};
+  }
+  MOTE_ASSIGN(GpuBuffer staging,
+              GpuBuffer::make(shared_from_this(), std::min<uint64_t>(bytes.size(), kStagingBytes), Place::host));
+  while (!bytes.empty()) {
+    const size_t count = std::min<size_t>(bytes.size(), kStagingBytes);
+    std::memcpy(staging.data(), bytes.data(), count);
+    MOTE_RETURN_IF_ERROR(run_once([&](VkCommandBuffer commands) {
+      const VkBufferCopy region{0, offset, count};
+      api_.CmdCopyBuffer(commands, staging.handle(), buffer.handle(), 1, &region);
+      return Status();
+    }));
+    bytes = bytes.subspan(count);
+    offset += count;
+  }
+  return {};
+}
+
+Status GpuContext::read(const GpuBuffer& buffer, uint64_t offset, std::span<std::byte> bytes) const {
+  if (buffer.data() != nullptr) {
+    std::memcpy(bytes.data(), buffer.data() + offset, bytes.size());
+    return {};
+  }
+  MOTE_ASSIGN(GpuBuffer staging,
+              GpuBuffer::make(shared_from_this(), std::min<uint64_t>(bytes.size(), kStagingBytes), Place::host));
+  while (!bytes.empty()) {
+    const size_t count = std::min<size_t>(bytes.size(), kStagingBytes);
+    MOTE_RETURN_IF_ERROR(run_once([&](VkCommandBuffer commands) {
+      const VkBufferCopy region{offset, 0, count};
+      api_.CmdCopyBuffer(commands, buffer.handle(), staging.handle(), 1, &region);
+      return Status();
+    }));
+    std::memcpy(bytes.data(), staging.data(), count);
+    bytes = bytes.subspan(count);
+    offset += count;
+  }
+  return {};
+}
+
+Status GpuContext::copy(const GpuBuffer& from, const GpuBuffer& to, uint64_t bytes) const {
+  if (bytes == 0) return {};
+  return run_once([&](VkCommandBuffer commands) {
+    const VkBufferCopy region{0, 0, bytes};
+    api_.CmdCopyBuffer(commands, from.handle(), to.handle(), 1, &region);
+    return Status();
+  });
+}
+
+}  // namespace mote::gpu

@@ -1,0 +1,103 @@
+// A GPU as the delegates of a process share it: instance, device, queue and memory. Nothing of Vulkan is called before
+// GpuContext::open, and all of it is given back when the last owner is gone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "backends/gpu/vulkan_api.h"
+
+namespace mote::gpu {
+
+class GpuContext;
+
+// Where a buffer lies: `device` is what the GPU reads fastest, `host` what the CPU reads and writes.
+enum class Place { device, host };
+
+// A storage buffer with memory of its own. Movable; empty until it is made.
+class GpuBuffer {
+ public:
+  GpuBuffer() = default;
+  GpuBuffer(GpuBuffer&& other) noexcept { swap(other); }
+  GpuBuffer& operator=(GpuBuffer&& other) noexcept {
+    GpuBuffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  GpuBuffer(const GpuBuffer&) = delete;
+  GpuBuffer& operator=(const GpuBuffer&) = delete;
+  ~GpuBuffer();
+
+  // Errors: kOutOfMemory; kInternal where the driver fails.
+  static Result<GpuBuffer> make(std::shared_ptr<const GpuContext> context, uint64_t bytes, Place place);
+
+  VkBuffer handle() const { return buffer_; }
+  uint64_t bytes() const { return bytes_; }
+  // What the CPU sees of it; nullptr: nothing, as a buffer on a device with memory of its own.
+  std::byte* data() const { return data_; }
+
+ private:
+  void swap(GpuBuffer& other) noexcept;
+
+  std::shared_ptr<const GpuContext> context_;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  uint64_t bytes_ = 0;
+  std::byte* data_ = nullptr;
+};
+
+// Thread safety: any thread.
+class GpuContext : public std::enable_shared_from_this<GpuContext> {
+ public:
+  // The process's one. Errors: kUnsupportedBackend saying what is missing.
+  static Result<std::shared_ptr<const GpuContext>> open();
+  GpuContext(const GpuContext&) = delete;
+  GpuContext& operator=(const GpuContext&) = delete;
+  ~GpuContext();
+
+  const VulkanApi& api() const { return api_; }
+  VkDevice device() const { return device_; }
+  const VkPhysicalDeviceLimits& limits() const { return limits_; }
+  const std::string& device_name() const { return device_name_; }
+  uint32_t queue_family() const { return queue_family_; }
+  // Whether the device is the CPU itself, as Mesa's lavapipe is.
+  bool is_cpu() const { return is_cpu_; }
+
+  // Submits commands and waits for them, for at most a minute. Errors: as the driver says; kInternal for a device that
+  // does not answer.
+  Status run(VkCommandBuffer commands) const;
+  // `record`s commands that run once.
+  Status run_once(const std::function<Status(VkCommandBuffer)>& record) const;
+  // Copies bytes to or from a buffer of any place.
+  Status write(const GpuBuffer& buffer, uint64_t offset, std::span<const std::byte> bytes) const;
+  Status read(const GpuBuffer& buffer, uint64_t offset, std::span<std::byte> bytes) const;
+  Status copy(const GpuBuffer& from, const GpuBuffer& to, uint64_t bytes) const;
+
+  // The type of memory for a buffer; -1: the device has none.
+  int memory_type(uint32_t allowed, Place place) const;
+  bool is_host_visible(int memory_type) const;
+
+ private:
+  GpuContext() = default;
+  Status start();
+  Status choose_device();
+  Status make_device();
+
+  VulkanApi api_;
+  VkInstance instance_ = VK_NULL_HANDLE;
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  uint32_t queue_family_ = 0;
+  VkPhysicalDeviceLimits limits_{};
+  VkPhysicalDeviceMemoryProperties memory_{};
+  std::string device_name_;
+  bool is_cpu_ = false;
+  mutable std::mutex queue_mutex_;
+};
+
+}  // namespace mote::gpu

@@ -1,0 +1,1 @@
+"""Whole decoders on a GPU through Vulkan: lowering.py is the half ahead of time."""

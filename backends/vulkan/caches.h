@@ -1,0 +1,43 @@
+// Keys and values of one session on the device: float16, for each state a row a position, all heads one after the
+// other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/gpu/context.h"
+#include "backends/vulkan/graph.h"
+#include "runner/program/delegate.h"
+
+namespace mote::vulkan {
+
+class Caches {
+ public:
+  Caches(std::shared_ptr<const gpu::GpuContext> context, std::vector<GraphCache> shapes, int64_t context_length);
+
+  // Room for the first `positions`; what is held stays. Errors: kOutOfMemory, kContextFull; nothing has changed then.
+  Status reserve(int64_t positions);
+  int64_t capacity() const { return capacity_; }  // a multiple of kSplitPositions
+  int64_t positions() const { return positions_; }
+  void set_positions(int64_t positions) { positions_ = positions; }
+  const gpu::GpuBuffer& keys(size_t cache) const { return buffers_[2 * cache]; }
+  const gpu::GpuBuffer& values(size_t cache) const { return buffers_[2 * cache + 1]; }
+  uint64_t held_bytes() const;
+
+  Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const;
+  Status restore(const DelegateSnapshot& snapshot);
+  Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const;
+
+ private:
+  // Of a position in buffers_[index].
+  uint64_t row_bytes(size_t index) const;
+  uint64_t position_bytes() const;
+
+  std::shared_ptr<const gpu::GpuContext> context_;
+  std::vector<GraphCache> shapes_;
+  int64_t context_length_;
+  std::vector<gpu::GpuBuffer> buffers_;  // keys and values of each
+  int64_t capacity_ = 0, positions_ = 0;
+};
+
+}  // namespace mote::vulkan

@@ -1,0 +1,387 @@
+#include "backends/vulkan/delegate.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <set>
+
+#include "backends/vulkan/caches.h"
+#include "backends/vulkan/plan.h"
+
+namespace mote::vulkan {
+namespace {
+
+constexpr size_t kMaxRecordings = 8;  // of a session: calls of other lengths are recorded again
+
+Status at_place(const std::string& place, const Status& status) {
+  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
+}
+
+// Commands of one part for one number of tokens, recorded for the buffers that the session had then.
+class Recording {
+ public:
+  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens)
+      : part(of_part), tokens(num_tokens), context_(std::move(context)) {}
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() {
+    if (pool_ != VK_NULL_HANDLE) context_->api().DestroyCommandPool(context_->device(), pool_, nullptr);
+  }
+
+  // bind(binding) gives what a shader sees of it.
+  template <typename Bind>
+  Status record(const Plan& plan, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
+    const gpu::VulkanApi& api = context_->api();
+    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0,
+                                       context_->queue_family()};
+    MOTE_VULKAN(api.CreateCommandPool(context_->device(), &pool, nullptr, &pool_));
+    auto allocation = gpu::of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+    allocation.commandPool = pool_;
+    allocation.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocation.commandBufferCount = 1;
+    MOTE_VULKAN(api.AllocateCommandBuffers(context_->device(), &allocation, &commands));
+    MOTE_ASSIGN(DescriptorSets sets,
+                DescriptorSets::make(context_, pipelines, std::max<size_t>(1, plan.dispatches.size())));
+    sets_.emplace(std::move(sets));
+    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, 0, nullptr};
+    MOTE_VULKAN(api.BeginCommandBuffer(commands, &begin));
+    barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    for (const Dispatch& dispatch : plan.dispatches) MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
+    barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
+    MOTE_VULKAN(api.EndCommandBuffer(commands));
+    return {};
+  }
+
+  const size_t part;
+  const int64_t tokens;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+
+ private:
+  void barrier(VkPipelineStageFlags from, VkPipelineStageFlags to) {
+    auto memory = gpu::of_type<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+    memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+    if ((from & VK_PIPELINE_STAGE_HOST_BIT) != 0) memory.srcAccessMask |= VK_ACCESS_HOST_WRITE_BIT;
+    memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+    if ((to & VK_PIPELINE_STAGE_HOST_BIT) != 0) memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+    context_->api().CmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+    written_.clear();
+    read_.clear();
+  }
+
+  // What shares memory: a slot, an argument, a cache.
+  using Memory = std::pair<int, uint32_t>;
+  static std::optional<Memory> memory_of(const Bound& bound, const Graph& graph) {
+    switch (bound.kind) {
+      case Bind::value: {
+        const GraphValue& value = graph.values[bound.index];
+        if (value.kind == fb::ValueKind::scratch) return Memory(0, value.slot);
+        return Memory(1, bound.index);
+      }
+      case Bind::keys: return Memory(2, bound.index);
+      case Bind::values: return Memory(3, bound.index);
+      case Bind::parts: return Memory(4, 0);
+      default: return std::nullopt;
+    }
+  }
+
+  template <typename Bind>
+  Status add(const Dispatch& dispatch, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
+    const gpu::VulkanApi& api = context_->api();
+    std::vector<BoundRange> ranges;
+    std::vector<Memory> reads, writes;
+    for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
+      ranges.push_back(bind(dispatch.bindings[i]));
+      if (const auto memory = memory_of(dispatch.bindings[i], graph)) {
+        ((dispatch.writes >> i & 1) != 0 ? writes : reads).push_back(*memory);
+      }
+    }
+    const auto waits = [&](const Memory& memory, bool is_write) {
+      return written_.contains(memory) || (is_write && read_.contains(memory));
+    };
+    const bool must_wait = std::ranges::any_of(reads, [&](const Memory& m) { return waits(m, false); }) ||
+                           std::ranges::any_of(writes, [&](const Memory& m) { return waits(m, true); });
+    if (must_wait) barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    written_.insert(writes.begin(), writes.end());
+    read_.insert(reads.begin(), reads.end());
+    MOTE_ASSIGN(const VkPipeline pipeline, pipelines.find(dispatch.shader, dispatch.constants));
+    MOTE_ASSIGN(const VkDescriptorSet set, sets_->add(ranges));
+    api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines.layout(), 0, 1, &set, 0, nullptr);
+    api.CmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                         static_cast<uint32_t>(dispatch.push.size() * sizeof(uint32_t)), dispatch.push.data());
+    api.CmdDispatch(commands, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
+    return {};
+  }
+
+  std::shared_ptr<const gpu::GpuContext> context_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  std::optional<DescriptorSets> sets_;
+  std::set<Memory> written_, read_;  // since the latest barrier
+};
+
+class SessionDelegate final : public Delegate {
+ public:
+  SessionDelegate(std::shared_ptr<const Program> program, int64_t context_length)
+      : program_(std::move(program)),
+        context_(program_->context()),
+        caches_(context_, program_->caches(), context_length) {}
+
+  Result<size_t> prepare(size_t index, const Call& call, int64_t tokens) override try {
+    MOTE_REQUIRE(index < program_->num_parts(), Code::kInvalidProgram, "part %zu: there are %zu", index,
+                 program_->num_parts());
+    const Graph& graph = program_->part(index).graph;
+    MOTE_REQUIRE(tokens >= 1 && tokens <= kMaxTokens, Code::kInvalidProgram, "%s: T = %lld: must be 1 to %lld",
+                 graph.place.c_str(), static_cast<long long>(tokens), static_cast<long long>(kMaxTokens));
+    MOTE_RETURN_IF_ERROR(check_call(graph, call, tokens));
+    MOTE_RETURN_IF_ERROR(caches_.reserve(1));
+    MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
+    MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
+    prepared_.resize(program_->num_parts());
+    prepared_[index] = tokens;
+    return size_t{0};
+  } catch (const std::bad_alloc&) { return no_memory(); }
+
+  Status execute(size_t index, const Call& call, KernelContext&) override try {
+    MOTE_REQUIRE(index < prepared_.size() && prepared_[index] > 0, Code::kInternal, "part %zu was not prepared", index);
+    return at_place(program_->part(index).graph.place, run(index, call, prepared_[index]));
+  } catch (const std::bad_alloc&) { return no_memory(); }
+
+  uint64_t held_bytes() const override {
+    return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes();
+  }
+
+  bool seek(int64_t position) override {
+    if (position < 0 || position > caches_.positions()) return false;
+    caches_.set_positions(position);
+    return true;
+  }
+  Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override try {
+    return caches_.snapshot();
+  } catch (const std::bad_alloc&) { return no_memory(); }
+  Status restore(const DelegateSnapshot& snapshot) override try {
+    const int64_t before = caches_.capacity();
+    const Status status = caches_.restore(snapshot);
+    if (caches_.capacity() != before) recordings_.clear();
+    return status;
+  } catch (const std::bad_alloc&) { return no_memory(); }
+  Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const override try {
+    return caches_.import(bytes);
+  } catch (const std::bad_alloc&) { return no_memory(); }
+
+ private:
+  static Status no_memory() { return {Code::kOutOfMemory, "no memory for a session on the GPU"}; }
+
+  static Status check_call(const Graph& graph, const Call& call, int64_t tokens) {
+    const auto fits = [&](const Tensor* tensor, uint32_t value) {
+      const GraphValue& wanted = graph.values[value];
+      const DType dtype = wanted.content == fb::Content::int64 ? DType::kInt64 : DType::kFloat32;
+      return tensor != nullptr && tensor->bits == 0 && tensor->dtype == dtype && tensor->is_contiguous() &&
+             tensor->num_elements() * dtype_bytes(dtype) == wanted.bytes.at(tokens);
+    };
+    MOTE_REQUIRE(call.inputs.size() == graph.inputs.size() && call.outputs.size() == graph.outputs.size(),
+                 Code::kInvalidProgram, "%s: has %zu inputs and %zu outputs: must have %zu and %zu",
+                 graph.place.c_str(), call.inputs.size(), call.outputs.size(), graph.inputs.size(),
+                 graph.outputs.size());
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      MOTE_REQUIRE(fits(call.inputs[i], graph.inputs[i]), Code::kInvalidProgram,
+                   "%s: inputs[%zu] has another size or dtype", graph.place.c_str(), i);
+    }
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      MOTE_REQUIRE(fits(call.outputs[i], graph.outputs[i]), Code::kInvalidProgram,
+                   "%s: outputs[%zu] has another size or dtype", graph.place.c_str(), i);
+    }
+    return {};
+  }
+
+  Result<Plan> plan_of(size_t index, int64_t tokens) const {
+    const LoadedPart& part = program_->part(index);
+    return make_plan(part.graph, part.weights, tokens, caches_.capacity() / kSplitPositions, context_->limits());
+  }
+
+  // Memory for a plan; what was recorded for smaller buffers is forgotten.
+  Status reserve(const Plan& plan) {
+    for (const auto& [buffer, bytes] : {std::pair(&arena_, plan.arena_bytes), std::pair(&parts_, plan.parts_bytes)}) {
+      if (buffer->bytes() >= bytes && buffer->handle() != VK_NULL_HANDLE) continue;
+      recordings_.clear();
+      *buffer = {};
+      MOTE_ASSIGN(*buffer, gpu::GpuBuffer::make(context_, bytes, gpu::Place::device));
+    }
+    return {};
+  }
+
+  // Places of a part's arguments in their buffer.
+  struct Places {
+    std::vector<std::pair<uint32_t, uint64_t>> of;  // value, offset
+    uint64_t bytes = 0;
+    uint64_t at(uint32_t value) const {
+      return std::ranges::find_if(of, [&](const auto& each) { return each.first == value; })->second;
+    }
+  };
+  static Places places_of(const Graph& graph, int64_t tokens) {
+    Places places;
+    for (const auto* list : {&graph.inputs, &graph.outputs}) {
+      for (const uint32_t value : *list) {
+        places.of.emplace_back(value, places.bytes);
+        places.bytes += (static_cast<uint64_t>(graph.values[value].bytes.at(tokens)) + 255) / 256 * 256;
+      }
+    }
+    return places;
+  }
+
+  // The caches hold what comes before the call, and have room for it.
+  Status make_room(const Graph& graph, const Plan& plan, const Call& call, int64_t tokens, int64_t* end) {
+    const auto numbers_of = [&](uint32_t value) {
+      const auto index = std::ranges::find(graph.inputs, value) - graph.inputs.begin();
+      const Tensor& tensor = *call.inputs[static_cast<size_t>(index)];
+      return std::span<const int64_t>(tensor.as<int64_t>(), static_cast<size_t>(tensor.num_elements()));
+    };
+    for (const auto& [value, limit] : plan.ids) {
+      for (const int64_t id : numbers_of(value)) {
+        MOTE_REQUIRE(id >= 0 && id < limit, Code::kInvalidArgument, "token id %lld: must be 0..%lld",
+                     static_cast<long long>(id), static_cast<long long>(limit - 1));
+      }
+    }
+    *end = caches_.positions();
+    for (const uint32_t value : plan.positions) {
+      const std::span<const int64_t> positions = numbers_of(value);
+      for (size_t t = 0; t < positions.size(); ++t) {
+        MOTE_REQUIRE(positions[t] == positions[0] + static_cast<int64_t>(t) && positions[0] >= 0 &&
+                         positions[0] <= caches_.positions(),
+                     Code::kInvalidArgument, "position %lld: the GPU holds %lld", static_cast<long long>(positions[t]),
+                     static_cast<long long>(caches_.positions()));
+      }
+      *end = positions[0] + tokens;
+    }
+    const int64_t before = caches_.capacity();
+    MOTE_RETURN_IF_ERROR(caches_.reserve(*end));
+    if (caches_.capacity() != before) recordings_.clear();
+    return {};
+  }
+
+  Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places) {
+    for (const auto& known : recordings_) {
+      if (known->part == index && known->tokens == tokens) return known.get();
+    }
+    MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
+    MOTE_RETURN_IF_ERROR(reserve(plan));
+    const LoadedPart& part = program_->part(index);
+    const auto bind = [&](const Bound& bound) -> BoundRange {
+      switch (bound.kind) {
+        case Bind::none: return {};
+        case Bind::value: {
+          const GraphValue& value = part.graph.values[bound.index];
+          const auto bytes = static_cast<uint64_t>(value.bytes.at(tokens));
+          if (value.kind == fb::ValueKind::scratch) return {arena_.handle(), plan.slot_offsets[value.slot], bytes};
+          return {arguments_.handle(), places.at(bound.index), bytes};
+        }
+        case Bind::weight: {
+          const DeviceWeight& weight = *part.weights[bound.index];
+          const WeightPiece& piece = weight.pieces[bound.piece];
+          return {weight.buffer.handle(), piece.offset, (piece.bytes + 3) / 4 * 4};
+        }
+        case Bind::row_sums: {
+          const DeviceWeight& weight = *part.weights[bound.index];
+          return {weight.row_sums.handle(), 0, weight.row_sums.bytes()};
+        }
+        case Bind::keys: {
+          const gpu::GpuBuffer& keys = caches_.keys(part.caches[bound.index]);
+          return {keys.handle(), 0, keys.bytes()};
+        }
+        case Bind::values: {
+          const gpu::GpuBuffer& values = caches_.values(part.caches[bound.index]);
+          return {values.handle(), 0, values.bytes()};
+        }
+        case Bind::parts: return {parts_.handle(), 0, parts_.bytes()};
+      }
+      return {};
+    };
+    auto made = std::make_unique<Recording>(context_, index, tokens);
+    MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind));
+    if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
+    recordings_.push_back(std::move(made));
+    return recordings_.back().get();
+  }
+
+  Status run(size_t index, const Call& call, int64_t tokens) {
+    const Graph& graph = program_->part(index).graph;
+    const Places places = places_of(graph, tokens);
+    if (arguments_.bytes() < places.bytes || arguments_.handle() == VK_NULL_HANDLE) {
+      recordings_.clear();
+      arguments_ = {};
+      MOTE_ASSIGN(arguments_, gpu::GpuBuffer::make(context_, places.bytes, gpu::Place::host));
+    }
+    int64_t end = 0;
+    {
+      MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
+      MOTE_RETURN_IF_ERROR(make_room(graph, plan, call, tokens, &end));
+    }
+    MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places));
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const uint32_t value = graph.inputs[i];
+      std::memcpy(arguments_.data() + places.at(value), call.inputs[i]->data,
+                  static_cast<size_t>(graph.values[value].bytes.at(tokens)));
+    }
+    MOTE_RETURN_IF_ERROR(context_->run(recorded->commands));
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const uint32_t value = graph.outputs[i];
+      std::memcpy(call.outputs[i]->data, arguments_.data() + places.at(value),
+                  static_cast<size_t>(graph.values[value].bytes.at(tokens)));
+    }
+    caches_.set_positions(end);
+    return {};
+  }
+
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const gpu::GpuContext> context_;
+  Caches caches_;
+  gpu::GpuBuffer arena_, parts_, arguments_;
+  std::vector<int64_t> prepared_;  // T of each part; 0: not prepared
+  std::vector<std::unique_ptr<Recording>> recordings_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<const gpu::GpuContext> context,
+                                                     const DelegateSource& source) {
+  std::shared_ptr<Program> program(new Program(std::move(context)));
+  MOTE_ASSIGN(program->pipelines_, Pipelines::make(program->context_));
+  program->weights_ = std::make_unique<DeviceWeights>(program->context_, *program->pipelines_);
+  for (size_t i = 0; i < source.parts.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(source.parts.size())));
+    MOTE_RETURN_IF_ERROR(program->load_part(source.parts[i]));
+  }
+  if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());
+  return std::shared_ptr<const Program>(std::move(program));
+}
+
+Status Program::load_part(const DelegatePart& part) {
+  LoadedPart loaded;
+  MOTE_ASSIGN(loaded.graph, verify_graph(part));
+  std::vector<bool> is_multiplied(part.weights.size());
+  for (const GraphNode& node : loaded.graph.nodes) {
+    if (node.op != fb::Op::product) continue;
+    const GraphValue& weight = loaded.graph.values[static_cast<size_t>(node.inputs[3].value)];
+    if (weight.content == fb::Content::tiles) is_multiplied[weight.weight] = true;
+  }
+  for (size_t i = 0; i < part.weights.size(); ++i) {
+    const Result<const DeviceWeight*> weight = weights_->add(part.weights[i], is_multiplied[i]);
+    if (!weight.ok()) return at_place(part.place, weight.status());
+    loaded.weights.push_back(*weight);
+  }
+  for (const GraphCache& cache : loaded.graph.caches) {
+    auto known = std::ranges::find_if(caches_, [&](const GraphCache& each) { return each.state == cache.state; });
+    if (known == caches_.end()) known = caches_.insert(known, cache);
+    MOTE_REQUIRE(*known == cache, Code::kInvalidProgram, "%s: caches: state %d has another shape in another part",
+                 part.place.c_str(), cache.state);
+    loaded.caches.push_back(static_cast<size_t>(known - caches_.begin()));
+  }
+  parts_.push_back(std::move(loaded));
+  return {};
+}
+
+Result<std::unique_ptr<Delegate>> Program::open(const DelegateOptions& options) const try {
+  return std::unique_ptr<Delegate>(std::make_unique<SessionDelegate>(shared_from_this(), options.context_length));
+} catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory for a session on the GPU"); }
+
+}  // namespace mote::vulkan

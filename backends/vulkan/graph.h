@@ -1,0 +1,63 @@
+// A blob of this backend, verified as far as it can be without a number of tokens; plan.h does the rest for each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runner/program/delegate.h"
+#include "vulkan_schema_generated.h"
+
+namespace mote::vulkan {
+
+inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
+inline constexpr size_t kMaxRank = 6;
+
+// tokens * T + constant, at least 0 for every T from 1 on; neither part is above 2^40.
+struct LinearSize {
+  int64_t tokens = 0;
+  int64_t constant = 0;
+
+  int64_t at(int64_t num_tokens) const { return tokens * num_tokens + constant; }
+};
+
+struct GraphValue {
+  fb::ValueKind kind = fb::ValueKind::scratch;
+  fb::Content content = fb::Content::float32;
+  LinearSize bytes{};
+  uint32_t slot = 0;    // of scratch
+  uint32_t weight = 0;  // of the part
+};
+
+struct GraphView {
+  int32_t value = -1;  // -1: absent
+  LinearSize offset{};
+  std::vector<LinearSize> sizes{}, strides{};
+};
+
+struct GraphNode {
+  fb::Op op = fb::Op::embedding;
+  std::vector<GraphView> inputs{}, outputs{};
+  std::vector<int64_t> integers{};
+  std::vector<float> numbers{};
+};
+
+struct GraphCache {
+  int32_t state = 0, num_heads = 0, head_dim = 0, value_head_dim = 0;
+  bool operator==(const GraphCache&) const = default;
+};
+
+struct Graph {
+  std::string place;
+  std::vector<GraphValue> values;
+  std::vector<LinearSize> slots;
+  std::vector<GraphCache> caches;
+  std::vector<GraphNode> nodes;
+  std::vector<uint32_t> inputs, outputs;  // values, in the order of the part's arguments
+};
+
+// Errors: kInvalidProgram naming the part's place, the field, its value and what would be accepted.
+Result<Graph> verify_graph(const DelegatePart& part);
+
+}  // namespace mote::vulkan

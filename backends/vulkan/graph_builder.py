@@ -1,0 +1,339 @@
+"""The values and nodes of one part while it is lowered. What only moves elements is a view and costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from llm_export.partition.backend import Subgraph
+from llm_export.program.instructions import Dim, Instruction, Numbers
+from llm_export.program.specs import WeightSpec
+
+from .blob import Cache, Content, Graph, Node, Op, Value, ValueKind, View
+from .maps import FUNCTIONS
+from .refusals import MAX_MAP_RANK, MAX_RANK, Refusal
+
+DENSE = (torch.float32, torch.float16, torch.bfloat16)
+SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
+Shape = tuple[Dim, ...]
+
+
+def fixed(size: int) -> Dim:
+    return Dim(0, size)
+
+
+def times(a: Dim, b: Dim) -> Dim:
+    if a.tokens and b.tokens:
+        raise Refusal.GROWTH.of()
+    return Dim(a.tokens * b.constant + b.tokens * a.constant, a.constant * b.constant)
+
+
+def product(sizes: Sequence[Dim]) -> Dim:
+    result = fixed(1)
+    for size in sizes:
+        result = times(result, size)
+    return result
+
+
+def contiguous(sizes: Shape) -> Shape:
+    return tuple(product(sizes[i + 1 :]) for i in range(len(sizes)))
+
+
+def integers(instruction: Instruction, name: str) -> list[int]:
+    return [size.constant for size in instruction.attributes[name]]
+
+
+def number(instruction: Instruction, name: str, default: float = 0.0) -> float:
+    value = instruction.attributes.get(name)
+    if value is None:
+        return default
+    return value.values[0] if isinstance(value, Numbers) else float(value[0].constant)
+
+
+def optional(instruction: Instruction, position: int) -> int:
+    return instruction.inputs[position] if position < len(instruction.inputs) else -1
+
+
+class GraphBuilder:
+    def __init__(self, subgraph: Subgraph):
+        self.subgraph, self.method = subgraph, subgraph.method
+        self.graph = Graph()
+        self.weights: list[int] = []  # of the program's table, in the order of the blob's references
+        self._views: dict[int, View] = {}  # of the method's values
+        self._outputs: dict[int, View] = {}
+        self._weights: dict[int, View] = {}
+        self._made: dict[tuple, tuple[View, ...]] = {}
+        for index in self.method.inputs:
+            self._views[index] = self._argument(index, ValueKind.input)
+        for index in self.method.outputs:
+            self._outputs[index] = self._argument(index, ValueKind.output)
+
+    # Values of the method.
+
+    def shape(self, index: int) -> Shape:
+        shape = tuple(self.method.values[index].shape)
+        if len(shape) > MAX_RANK:
+            raise Refusal.RANK.of(rank=len(shape))
+        return shape
+
+    def is_weight(self, index: int) -> bool:
+        return self.method.values[index].kind == "weight"
+
+    def spec(self, index: int) -> WeightSpec:
+        value = self.method.values[index]
+        if value.kind != "weight":
+            raise Refusal.COMPUTED_WEIGHT.of()
+        return self.subgraph.weights[value.weight]
+
+    def activation(self, index: int) -> View:
+        if self.is_weight(index):
+            raise Refusal.WEIGHT_OPERAND.of()
+        self._check_float(index)
+        return self._views[index]
+
+    def integer_input(self, index: int, name: str) -> View:
+        """ids or positions, which the runner checks before the device reads them."""
+        if index not in self.method.inputs:
+            raise Refusal.INPUT.of(name=name)
+        if self.method.values[index].dtype != torch.int64:
+            raise Refusal.DTYPE.of(dtype=_name(self.method.values[index].dtype))
+        return self._views[index]
+
+    def dense(self, index: int) -> View:
+        """A weight of float32, [..]."""
+        spec = self.spec(index)
+        if spec.bits:
+            raise Refusal.QUANTIZED_OPERAND.of(bits=spec.bits)
+        if spec.dtype != torch.float32:
+            raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
+        return self._weight(index, Content.float32)
+
+    def operand(self, index: int) -> View:
+        return self.dense(index) if self.is_weight(index) else self.activation(index)
+
+    def matrix(self, index: int) -> View:
+        """A weight [N, K] for products and lookups: tiles or dense."""
+        spec = self.spec(index)
+        if spec.scales is not None:
+            raise Refusal.GROUPED.of()
+        if len(spec.shape) != 2 or (not spec.bits and spec.dtype not in DENSE):
+            raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
+        return self._weight(index, Content.tiles if spec.bits else Content.dense)
+
+    def result(self, index: int) -> View:
+        """Where an instruction writes its output."""
+        self._check_float(index)
+        shape = self.shape(index)
+        self._views[index] = self._outputs[index] if index in self._outputs else self.new(shape)
+        return self._views[index]
+
+    def same(self, index: int, view: View) -> None:
+        """The output `index` is a view of what is there."""
+        if index in self._outputs:
+            self.copy(view, self.result(index))
+        else:
+            self._views[index] = view
+
+    # Values of the graph.
+
+    def new(self, shape: Shape) -> View:
+        count = product(shape)
+        value = self._add(Value(ValueKind.scratch, Content.float32, times(count, fixed(4))))
+        return View(value, fixed(0), shape, contiguous(shape))
+
+    def bytes(self, rows: Dim, each: int) -> View:
+        """What a node writes for another one: `each` bytes for each of `rows`."""
+        size = times(rows, fixed(each))
+        return View(self._add(Value(ValueKind.scratch, Content.bytes, size)), fixed(0), (size,), (fixed(1),))
+
+    def moved(self, view: View, function: Callable[[torch.Tensor, int], torch.Tensor]) -> View | None:
+        """What PyTorch makes of strides; function(tensor, T). None: a view does not do.
+
+        Errors: Refusal.GROWTH
+        """
+        samples = (self.method.max_tokens,) if self.method.is_fixed else SAMPLES
+        found = []
+        for tokens in samples:
+            sizes, strides = ([size.at(tokens) for size in part] for part in (view.sizes, view.strides))
+            try:
+                made = function(torch.empty_strided(sizes, strides, device="meta"), tokens)
+            except RuntimeError:
+                return None
+            found.append((made.storage_offset(), *made.size(), *made.stride()))
+        offset, *rest = (_line(samples, numbers) for numbers in zip(*found, strict=True))
+        rank = len(rest) // 2
+        if rank > MAX_RANK:
+            raise Refusal.RANK.of(rank=rank)
+        offset = Dim(view.offset.tokens + offset.tokens, view.offset.constant + offset.constant)
+        return View(view.value, offset, tuple(rest[:rank]), tuple(rest[rank:]))
+
+    def rows(self, view: View) -> View:
+        """[M, N, K] for a node that walks rows.
+
+        Errors: Refusal.STRIDES, Refusal.ROWS
+        """
+        if view.strides[-1] != fixed(1) and view.sizes[-1] != fixed(1):
+            raise Refusal.STRIDES.of()
+        walked = merged(view.sizes[:-1], [view.strides[:-1]])
+        if len(walked) > 2:
+            raise Refusal.ROWS.of()
+        walked = [(fixed(1), (fixed(0),))] * (2 - len(walked)) + walked
+        sizes, strides = zip(*((size, stride[0]) for size, stride in walked), strict=True)
+        return View(view.value, view.offset, (*sizes, view.sizes[-1]), (*strides, fixed(1)))
+
+    def copy(self, view: View, output: View) -> None:
+        self.map("copy", (view,), output)
+
+    def map(self, function: str, inputs: Sequence[View], output: View, numbers: Sequence[float] = ()) -> None:
+        """output = function(inputs) for each element; inputs are broadcast."""
+        walked = merged(output.sizes, [output.strides, *(broadcast(view, output.sizes) for view in inputs)])
+        if len(walked) > MAX_MAP_RANK:
+            raise Refusal.WALK.of()
+        walked = [(fixed(1), (fixed(0),) * (len(inputs) + 1))] * (MAX_MAP_RANK - len(walked)) + walked
+        sizes = tuple(size for size, _ in walked)
+        views = [
+            View(view.value, view.offset, sizes, tuple(strides[i] for _, strides in walked))
+            for i, view in enumerate((output, *inputs))
+        ]
+        self.node(Op.map, views[1:], views[:1], (FUNCTIONS.index(function),), numbers)
+
+    def made_once(self, key: tuple, make: Callable[[], tuple[View, ...]]) -> tuple[View, ...]:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def cache(self, state: int) -> Cache:
+        """Errors: Refusal.STATE and others."""
+        spec = self.subgraph.states[state]
+        if spec.kind != "kv_cache":
+            raise Refusal.STATE.of(kind=spec.kind)
+        if spec.num_sink_positions:
+            raise Refusal.SINK_POSITIONS.of()
+        for width in (spec.head_dim, spec.value_head_dim):
+            if width % 2:
+                raise Refusal.WIDTH.of(width=width)
+        cache = Cache(state, spec.num_heads, spec.head_dim, spec.value_head_dim)
+        if cache not in self.graph.caches:
+            self.graph.caches.append(cache)
+        return cache
+
+    def node(self, op: Op, inputs: Sequence[View | None], outputs: Sequence[View], integers=(), numbers=()) -> None:
+        self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers))
+
+    def build(self) -> bytes:
+        self._place()
+        return self.graph.build()
+
+    def _check_float(self, index: int) -> None:
+        dtype = self.method.values[index].dtype
+        if dtype != torch.float32:
+            raise Refusal.DTYPE.of(dtype=_name(dtype))
+
+    def _argument(self, index: int, kind: ValueKind) -> View:
+        shape, dtype = self.shape(index), self.method.values[index].dtype
+        if dtype not in (torch.float32, torch.int64) or (kind is ValueKind.output and dtype != torch.float32):
+            raise Refusal.DTYPE.of(dtype=_name(dtype))
+        content, width = (Content.int64, 8) if dtype == torch.int64 else (Content.float32, 4)
+        value = self._add(Value(kind, content, times(product(shape), fixed(width))))
+        return View(value, fixed(0), shape, contiguous(shape))
+
+    def _weight(self, index: int, content: Content) -> View:
+        entry = self.method.values[index].weight
+        if entry not in self._weights:
+            self.weights.append(entry)
+            shape = tuple(map(fixed, self.subgraph.weights[entry].shape))
+            value = self._add(Value(ValueKind.weight, content, fixed(0), weight=len(self.weights) - 1))
+            self._weights[entry] = View(value, fixed(0), shape, contiguous(shape))
+        return self._weights[entry]
+
+    def _add(self, value: Value) -> int:
+        self.graph.values.append(value)
+        return len(self.graph.values) - 1
+
+    def _place(self) -> None:
+        """Gives each scratch value a slot of the arena while a node still reads it."""
+        last = {view.value: i for i, node in enumerate(self.graph.nodes) for view in _named(node)}
+        free: list[int] = []
+        for i, node in enumerate(self.graph.nodes):
+            for view in _named(node):
+                value = self.graph.values[view.value]
+                if value.kind is ValueKind.scratch and value.slot < 0:
+                    value.slot = self._take(free, value.bytes)
+            free += {
+                self.graph.values[view.value].slot
+                for view in _named(node)
+                if self.graph.values[view.value].kind is ValueKind.scratch and last[view.value] == i
+            }
+
+    def _take(self, free: list[int], needed: Dim) -> int:
+        slots = self.graph.slots
+
+        def larger(slot: int) -> Dim:
+            return Dim(max(slots[slot].tokens, needed.tokens), max(slots[slot].constant, needed.constant))
+
+        def growth(slot: int) -> tuple[int, int]:
+            grown = larger(slot)
+            wasted = grown.at(256) - needed.at(256)
+            return grown.at(256) - slots[slot].at(256), wasted
+
+        if not free:
+            slots.append(needed)
+            return len(slots) - 1
+        best = min(free, key=growth)
+        free.remove(best)
+        slots[best] = larger(best)
+        return best
+
+
+def _named(node: Node) -> list[View]:
+    return [view for view in (*node.inputs, *node.outputs) if view is not None]
+
+
+def broadcast(view: View, sizes: Shape) -> Shape:
+    """Strides of a view over larger sizes: 0 where it has one element for all."""
+    missing = len(sizes) - len(view.sizes)
+    strides = [fixed(0)] * missing
+    for own, size, stride in zip(view.sizes, sizes[missing:], view.strides, strict=True):
+        if own != size and own != fixed(1):
+            raise Refusal.GROWTH.of()
+        strides.append(stride if own == size else fixed(0))
+    return tuple(strides)
+
+
+def merged(sizes: Shape, operands: Sequence[Shape]) -> list[tuple[Dim, tuple[Dim, ...]]]:
+    """(size, stride of each operand) with neighbours drawn together where all operands allow it; sizes of 1 vanish."""
+    walked: list[tuple[Dim, tuple[Dim, ...]]] = []
+    for size, *strides in zip(sizes, *operands, strict=True):
+        if size == fixed(1):
+            continue
+        before, outer = walked[-1] if walked else (fixed(0), ())
+        if walked and all(map(_spans, strides, (size,) * len(strides), outer)) and not (before.tokens and size.tokens):
+            walked[-1] = (times(before, size), tuple(strides))
+            continue
+        walked.append((size, tuple(strides)))
+    return walked
+
+
+def _spans(stride: Dim, size: Dim, outer: Dim) -> bool:
+    if stride.tokens and size.tokens:
+        return False
+    return times(stride, size) == outer
+
+
+def _line(samples: Sequence[int], numbers: Sequence[int]) -> Dim:
+    """The numbers as a function of T.
+
+    Errors: Refusal.GROWTH where they lie on no line
+    """
+    if len(samples) == 1:
+        return fixed(numbers[0])
+    slope = (numbers[1] - numbers[0]) // (samples[1] - samples[0])
+    line = Dim(slope, numbers[0] - slope * samples[0])
+    if [line.at(tokens) for tokens in samples] != list(numbers):
+        raise Refusal.GROWTH.of()
+    return line
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,294 @@
+"""Instructions to nodes for a GPU: a function for each op, by its name in docs/ops.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from llm_export.partition.backend import Backend, Blob, Subgraph
+from llm_export.program.instructions import Dim, Instruction
+
+from .blob import Op, View
+from .graph_builder import GraphBuilder, contiguous, fixed, integers, number, optional, product
+from .maps import BINARY, UNARY
+from .refusals import MAX_QUERY_HEADS, Refusal
+
+Lower = Callable[[GraphBuilder, Instruction], None]
+Move = Callable[[torch.Tensor, int], torch.Tensor]  # of a tensor and T
+GATES = ("none", "silu", "gelu", "gelu_tanh", "relu", "sigmoid", "relu_squared", "identity")
+LAYOUTS = ("half", "half_flipped", "interleaved")
+COLUMNS_OF_A_SUM = 32
+
+
+@dataclass(frozen=True)
+class OpEntry:
+    """refuses: its reasons beside those that any op may have"""
+
+    lower: Lower
+    refuses: tuple[Refusal, ...]
+
+
+OPS: dict[str, OpEntry] = {}
+ROWS = (Refusal.STRIDES, Refusal.ROWS)
+PRODUCT = (Refusal.ROTATED, Refusal.GROUPED, Refusal.INT8_WITH_DENSE, *ROWS)
+
+
+class VulkanBackend(Backend):
+    """Runs whole decoders on a GPU, which keeps keys and values too."""
+
+    name = "vulkan"
+    owns_states = True
+    takes_rotated_inputs = False
+
+    def lower(self, subgraph: Subgraph) -> Blob:
+        if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
+            raise Refusal.OP.of()
+        graph = GraphBuilder(subgraph)
+        for instruction in subgraph.method.instructions:
+            OPS[instruction.op].lower(graph, instruction)
+        return Blob(graph.build(), tuple(graph.weights))
+
+
+def op(*names: str, refuses: tuple[Refusal, ...] = ()) -> Callable[[Lower], Lower]:
+    def register(function: Lower) -> Lower:
+        OPS.update(dict.fromkeys(names, OpEntry(function, refuses)))
+        return function
+
+    return register
+
+
+# Views and copies
+
+
+def view_of(
+    graph: GraphBuilder, instruction: Instruction, function: Callable[[torch.Tensor, int], torch.Tensor]
+) -> None:
+    x = graph.activation(instruction.inputs[0])
+    moved = graph.moved(x, function)
+    if moved is None:  # as PyTorch: what no strides can say is copied first
+        whole = graph.new(x.sizes)
+        graph.copy(x, whole)
+        moved = graph.moved(whole, function)
+    if moved is None:
+        raise Refusal.GROWTH.of()
+    graph.same(instruction.outputs[0], moved)
+
+
+@op("aten.view")
+def view(graph: GraphBuilder, instruction: Instruction) -> None:
+    sizes = instruction.attributes["size"]
+    view_of(graph, instruction, lambda x, tokens: x.view([size.at(tokens) for size in sizes]))
+
+
+@op("aten.permute")
+def permute(graph: GraphBuilder, instruction: Instruction) -> None:
+    axes = integers(instruction, "dims")
+    view_of(graph, instruction, lambda x, _: x.permute(axes))
+
+
+@op("aten.unsqueeze")
+def unsqueeze(graph: GraphBuilder, instruction: Instruction) -> None:
+    (axis,) = integers(instruction, "dim")
+    view_of(graph, instruction, lambda x, _: x.unsqueeze(axis))
+
+
+@op("aten.squeeze")
+def squeeze(graph: GraphBuilder, instruction: Instruction) -> None:
+    axes = integers(instruction, "dims")
+    view_of(graph, instruction, lambda x, _: x.squeeze(axes))
+
+
+@op("aten.expand")
+def expand(graph: GraphBuilder, instruction: Instruction) -> None:
+    sizes = instruction.attributes["size"]
+    view_of(graph, instruction, lambda x, tokens: x.expand([size.at(tokens) for size in sizes]))
+
+
+@op("aten.slice")
+def slice_(graph: GraphBuilder, instruction: Instruction) -> None:
+    (axis,), (step,) = integers(instruction, "dim"), integers(instruction, "step")
+    (begin,), (end,) = instruction.attributes["start"], instruction.attributes["end"]
+    view_of(
+        graph, instruction, lambda x, t: x[(slice(None),) * axis + (slice(begin.at(t), end.at(t), step),)]
+    )  # fmt: skip
+
+
+@op("aten.select")
+def select(graph: GraphBuilder, instruction: Instruction) -> None:
+    (axis,), (index,) = integers(instruction, "dim"), instruction.attributes["index"]
+    view_of(graph, instruction, lambda x, tokens: x.select(axis, index.at(tokens)))
+
+
+@op("aten.clone", "aten._to_copy", refuses=(Refusal.WALK,))
+def clone(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    if x.strides == contiguous(x.sizes):
+        graph.same(instruction.outputs[0], x)
+    else:
+        graph.copy(x, graph.result(instruction.outputs[0]))
+
+
+@op("aten.cat", refuses=(Refusal.WALK,))
+def cat(graph: GraphBuilder, instruction: Instruction) -> None:
+    parts, (axis,) = [graph.operand(index) for index in instruction.inputs], integers(instruction, "dim")
+    output = graph.result(instruction.outputs[0])
+    begin = fixed(0)
+    for part in parts:
+        stride, size = output.strides[axis], part.sizes[axis]
+        offset = product((begin, stride))
+        place = View(output.value, Dim(output.offset.tokens + offset.tokens, output.offset.constant + offset.constant),
+                     part.sizes, output.strides)  # fmt: skip
+        graph.copy(part, place)
+        begin = Dim(begin.tokens + size.tokens, begin.constant + size.constant)
+
+
+# Pointwise
+
+
+@op(*(f"aten.{name}" for name in UNARY if name not in ("copy", "gelu_tanh")), refuses=(Refusal.WALK,))
+def unary(graph: GraphBuilder, instruction: Instruction) -> None:
+    name = instruction.op.removeprefix("aten.")
+    if instruction.attributes.get("approximate") == "tanh":
+        name = "gelu_tanh"
+    graph.map(name, (graph.activation(instruction.inputs[0]),), graph.result(instruction.outputs[0]))
+
+
+@op(*(f"aten.{name}" for name in BINARY), refuses=(Refusal.WALK, Refusal.CONSTANTS))
+def binary(graph: GraphBuilder, instruction: Instruction) -> None:
+    if all(graph.is_weight(index) for index in instruction.inputs):
+        raise Refusal.CONSTANTS.of()
+    inputs = [graph.operand(index) for index in instruction.inputs]
+    graph.map(instruction.op.removeprefix("aten."), inputs, graph.result(instruction.outputs[0]))
+
+
+# Language-model ops
+
+
+@op("mote.embedding", refuses=(Refusal.INPUT, Refusal.ROTATED, Refusal.GROUPED))
+def embedding(graph: GraphBuilder, instruction: Instruction) -> None:
+    if number(instruction, "rotated"):
+        raise Refusal.ROTATED.of()
+    ids, table = graph.integer_input(instruction.inputs[0], "ids"), graph.matrix(instruction.inputs[1])
+    graph.node(Op.embedding, (ids, table), (graph.result(instruction.outputs[0]),))
+
+
+@op("mote.rope_table", refuses=(Refusal.INPUT,))
+def rope_table(graph: GraphBuilder, instruction: Instruction) -> None:
+    positions = graph.integer_input(instruction.inputs[0], "positions")
+    frequencies = graph.dense(instruction.inputs[1])
+    outputs = [graph.result(index) for index in instruction.outputs]
+    is_interleaved = instruction.attributes.get("layout") == "interleaved"
+    scale = number(instruction, "scale", 1.0)
+    graph.node(Op.rope_table, (positions, frequencies), outputs, (int(is_interleaved),), (scale,))
+
+
+@op("mote.rms_norm", "mote.layer_norm", refuses=ROWS)
+def norm(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.rows(graph.activation(instruction.inputs[0]))
+    weight, bias = (optional(instruction, i) for i in (1, 2))
+    parameters = [graph.dense(index) if index >= 0 else None for index in (weight, bias)]
+    is_layer = instruction.op == "mote.layer_norm"
+    numbers = (number(instruction, "eps"), number(instruction, "unit_offset"))
+    graph.node(Op.norm, (x, *parameters), (graph.result(instruction.outputs[0]),), (int(is_layer),), numbers)
+
+
+def quantized(graph: GraphBuilder, instruction: Instruction, x: View, norm_weight: int) -> tuple[View, ...]:
+    """Codes of rows, their scales and zero points, sums of 32 codes; made once for all who read the same."""
+    has_norm = instruction.attributes["norm"] == "rms"
+    numbers = (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
+    weight = graph.dense(norm_weight) if norm_weight >= 0 else None
+
+    def make() -> tuple[View, ...]:
+        columns = x.sizes[-1].constant
+        rows = product(x.sizes[:-1])
+        made = tuple(graph.bytes(rows, each) for each in (2 * columns, 8, 4 * columns // COLUMNS_OF_A_SUM))
+        graph.node(Op.quantize, (x, weight), made, (int(has_norm),), numbers)
+        return made
+
+    return graph.made_once((x, weight, has_norm, numbers), make)
+
+
+def multiply(
+    graph: GraphBuilder, instruction: Instruction, others: tuple[int, ...], norm_weight: int, gate: str
+) -> None:
+    """others: bias and residual"""
+    weight = instruction.inputs[1]
+    spec, activations = graph.spec(weight), instruction.attributes["activations"]
+    if activations == "rotated_int8":
+        raise Refusal.ROTATED.of()
+    if activations == "grouped_int8":
+        raise Refusal.GROUPED.of()
+    if gate not in GATES:
+        raise Refusal.FUNCTION.of(function=gate)
+    matrix = graph.matrix(weight)
+    x = graph.rows(graph.activation(instruction.inputs[0]))
+    output = graph.result(instruction.outputs[0])
+    bias, residual = others
+    extra = (graph.dense(bias) if bias >= 0 else None, graph.activation(residual) if residual >= 0 else None)
+    if extra[1] is not None:
+        extra = (extra[0], graph.rows(extra[1]))
+        if extra[1].sizes[0] != fixed(1):
+            raise Refusal.ROWS.of()
+    if activations == "int8":
+        if not spec.bits:
+            raise Refusal.INT8_WITH_DENSE.of()
+        if gate != "none" and spec.shape[0] // 2 % 16:
+            raise Refusal.GATE_ROWS.of(rows=spec.shape[0] // 2)
+        codes = quantized(graph, instruction, x, norm_weight)
+        graph.node(Op.product, (*codes, matrix, *extra), (output,), (GATES.index(gate),))
+        return
+    if instruction.attributes["norm"] == "rms":
+        numbers = (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
+        normed = graph.new(x.sizes)
+        weight_view = graph.dense(norm_weight) if norm_weight >= 0 else None
+        graph.node(Op.norm, (x, weight_view, None), (normed,), (0,), numbers)
+        x = normed
+    graph.node(Op.float_product, (x, matrix, *extra), (output,), (GATES.index(gate),))
+
+
+@op("mote.linear", refuses=PRODUCT)
+def linear(graph: GraphBuilder, instruction: Instruction) -> None:
+    others = (optional(instruction, 2), optional(instruction, 3))
+    multiply(graph, instruction, others, optional(instruction, 4), "none")
+
+
+@op("mote.gated_linear", refuses=(*PRODUCT, Refusal.FUNCTION, Refusal.GATE_ROWS))
+def gated_linear(graph: GraphBuilder, instruction: Instruction) -> None:
+    others = (optional(instruction, 2), -1)
+    multiply(graph, instruction, others, optional(instruction, 3), instruction.attributes["function"])
+
+
+@op("mote.rope", refuses=(Refusal.STRIDES,))
+def rope(graph: GraphBuilder, instruction: Instruction) -> None:
+    x, cos, sin = (graph.activation(index) for index in instruction.inputs)
+    if x.strides[-1] != fixed(1):
+        raise Refusal.STRIDES.of()
+    layout = LAYOUTS.index(instruction.attributes["layout"])
+    graph.node(Op.rope, (x, cos, sin), (graph.result(instruction.outputs[0]),), (layout,))
+
+
+@op(
+    "mote.attention",
+    refuses=(Refusal.INPUT, Refusal.STATE, Refusal.HEADS, Refusal.WIDTH, Refusal.BIDIRECTIONAL, Refusal.SINK_POSITIONS),
+)
+def attention(graph: GraphBuilder, instruction: Instruction) -> None:
+    if number(instruction, "bidirectional"):
+        raise Refusal.BIDIRECTIONAL.of()
+    (state,) = integers(instruction, "state")
+    cache = graph.cache(state)
+    activations = [optional(instruction, i) for i in (0, 1, 2)]
+    q, k, v = (graph.activation(index) if index >= 0 else None for index in activations)
+    if any(view is not None and view.strides[-1] != fixed(1) for view in (q, k, v)):
+        raise Refusal.STRIDES.of()
+    heads = q.sizes[1].constant
+    if heads > MAX_QUERY_HEADS * cache.num_heads:
+        raise Refusal.HEADS.of(heads=heads, kv_heads=cache.num_heads)
+    positions = graph.integer_input(instruction.inputs[3], "positions")
+    sinks, slopes = (optional(instruction, i) for i in (4, 5))
+    parameters = [graph.dense(index) if index >= 0 else None for index in (sinks, slopes)]
+    integers_ = (state, int(number(instruction, "window")))
+    numbers = (number(instruction, "scale"), number(instruction, "softcap"))
+    inputs = (q, k, v, positions, *parameters)
+    graph.node(Op.attention, inputs, (graph.result(instruction.outputs[0]),), integers_, numbers)

@@ -1,0 +1,71 @@
+// Shaders with their constants, made once a program, and how a dispatch of one is recorded.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "backends/gpu/context.h"
+#include "backends/vulkan/shaders.h"
+
+namespace mote::vulkan {
+
+inline constexpr size_t kMaxBindings = 8, kMaxPush = 32;
+
+// A range of a buffer that a shader sees.
+struct BoundRange {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  uint64_t offset = 0, bytes = 0;
+};
+
+// Thread safety: any thread.
+class Pipelines {
+ public:
+  static Result<std::unique_ptr<Pipelines>> make(std::shared_ptr<const gpu::GpuContext> context);
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+  ~Pipelines();
+
+  // constants: by their ids. Errors: as the driver says.
+  Result<VkPipeline> find(Shader shader, std::span<const uint32_t> constants);
+  VkPipelineLayout layout() const { return layout_; }
+
+ private:
+  explicit Pipelines(std::shared_ptr<const gpu::GpuContext> context) : context_(std::move(context)) {}
+  friend class DescriptorSets;
+
+  std::shared_ptr<const gpu::GpuContext> context_;
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  std::mutex mutex_;
+  std::map<std::pair<Shader, std::vector<uint32_t>>, VkPipeline> pipelines_;
+};
+
+// The descriptors of recorded dispatches.
+class DescriptorSets {
+ public:
+  static Result<DescriptorSets> make(std::shared_ptr<const gpu::GpuContext> context, const Pipelines& pipelines,
+                                     size_t count);
+  DescriptorSets(DescriptorSets&& other) noexcept
+      : context_(std::move(other.context_)),
+        set_layout_(other.set_layout_),
+        pool_(std::exchange(other.pool_, VK_NULL_HANDLE)) {}
+  DescriptorSets& operator=(DescriptorSets&&) = delete;
+  ~DescriptorSets();
+
+  // Bindings behind the last of `ranges` see the first of them.
+  Result<VkDescriptorSet> add(std::span<const BoundRange> ranges);
+
+ private:
+  DescriptorSets(std::shared_ptr<const gpu::GpuContext> context, VkDescriptorSetLayout layout)
+      : context_(std::move(context)), set_layout_(layout) {}
+
+  std::shared_ptr<const gpu::GpuContext> context_;
+  VkDescriptorSetLayout set_layout_;
+  VkDescriptorPool pool_ = VK_NULL_HANDLE;
+};
+
+}  // namespace mote::vulkan

@@ -1,0 +1,50 @@
+// A graph for one number of tokens: dispatches with everything that a shader indexes checked against what it is bound
+// to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "backends/vulkan/graph.h"
+#include "backends/vulkan/shaders.h"
+#include "backends/vulkan/weights.h"
+
+namespace mote::vulkan {
+
+inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
+
+enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts };
+
+// What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches.
+struct Bound {
+  Bind kind = Bind::none;
+  uint32_t index = 0;  // value, weight of the part, or cache
+  uint32_t piece = 0;
+};
+
+struct Dispatch {
+  Shader shader{};
+  std::vector<uint32_t> constants{};
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  std::vector<Bound> bindings{};
+  unsigned writes = 0;  // bindings that it writes, a bit each
+  std::vector<uint32_t> push{};
+};
+
+struct Plan {
+  std::vector<Dispatch> dispatches;
+  std::vector<uint64_t> slot_offsets;  // in the arena
+  uint64_t arena_bytes = 0;
+  uint64_t parts_bytes = 0;                       // of splits of attentions
+  std::vector<std::pair<uint32_t, int64_t>> ids;  // inputs whose numbers must be below
+  std::vector<uint32_t> positions;                // inputs that say where tokens lie in the caches
+};
+
+// weights: of the part, in its order
+// splits: that there is room for in the caches, 256 positions each
+// Errors: kInvalidProgram naming the node; kUnsupportedBackend where the device cannot.
+Result<Plan> make_plan(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens,
+                       int64_t splits, const VkPhysicalDeviceLimits& limits);
+
+}  // namespace mote::vulkan

@@ -1,0 +1,50 @@
+"""Why instructions are not taken, and the words for each."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from llm_export.partition.backend import Unsupported
+
+MAX_RANK = 6  # of a view
+MAX_MAP_RANK = 4  # of what `map` walks, once neighbouring dimensions are one
+MAX_QUERY_HEADS = 16  # that share a head of keys
+
+
+class Refusal(Enum):
+    """A reason, with names in braces where it tells what it met: `raise Refusal.RANK.of(rank=9)`."""
+
+    OP = "Vulkan has no such op"
+    DTYPE = "dtype {dtype}"
+    RANK = f"rank {{rank}}: must be at most {MAX_RANK}"
+    GROWTH = "a size or stride that does not grow linearly with T"
+    INPUT = "{name} that the part computes"
+    COMPUTED_WEIGHT = "a weight that is computed"
+    WEIGHT_OPERAND = "a weight where an activation is needed"
+    WEIGHT_FORM = "a weight of dtype {dtype} and rank {rank}"
+    QUANTIZED_OPERAND = "a weight of {bits} bits where a dense one is needed"
+    INT8_WITH_DENSE = "int8 activations with a dense weight"
+    ROTATED = "inputs or rows that are rotated"
+    GROUPED = "inputs that are rounded in groups, or weights with float16 scales"
+    STRIDES = "rows with gaps between their elements"
+    ROWS = "rows in more than two dimensions"
+    FUNCTION = "function {function}"
+    STATE = "a state of kind {kind}"
+    HEADS = f"{{heads}} heads of queries for {{kv_heads}} of keys: must be at most {MAX_QUERY_HEADS} times as many"
+    WIDTH = "heads {width} wide: must be even"
+    BIDIRECTIONAL = "bidirectional attention"
+    SINK_POSITIONS = "a cache that keeps first positions"
+    WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
+    CONSTANTS = "constants only"
+    GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"
+
+    def of(self, **met: object) -> Refused:
+        return Refused(self, self.value.format(**met))
+
+
+class Refused(Unsupported):
+    """Says why in the words of a Refusal."""
+
+    def __init__(self, refusal: Refusal, text: str):
+        super().__init__(text)
+        self.refusal = refusal

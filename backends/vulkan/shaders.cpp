@@ -1,0 +1,67 @@
+#include "backends/vulkan/shaders.h"
+
+namespace mote::vulkan {
+namespace {
+
+// NAME.spv.inc is a list of words that glslc wrote.
+#define MOTE_VULKAN_WORDS(name) constexpr uint32_t k_##name[] =
+MOTE_VULKAN_WORDS(append)
+#include "append.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(attend)
+#include "attend.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(combine)
+#include "combine.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(embedding)
+#include "embedding.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(float_product)
+#include "float_product.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(map)
+#include "map.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(norm)
+#include "norm.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product)
+#include "product.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(quantize)
+#include "quantize.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(rope)
+#include "rope.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(rope_table)
+#include "rope_table.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(row_sums)
+#include "row_sums.spv.inc"
+    ;
+
+}  // namespace
+
+std::span<const uint32_t> spirv(Shader shader) {
+  switch (shader) {
+#define MOTE_VULKAN_CASE(name) \
+  case Shader::name: return k_##name;
+    MOTE_VULKAN_SHADERS(MOTE_VULKAN_CASE)
+#undef MOTE_VULKAN_CASE
+  }
+  return {};
+}
+
+const char* shader_name(Shader shader) {
+  switch (shader) {
+#define MOTE_VULKAN_CASE(name) \
+  case Shader::name: return #name;
+    MOTE_VULKAN_SHADERS(MOTE_VULKAN_CASE)
+#undef MOTE_VULKAN_CASE
+  }
+  return "";
+}
+
+}  // namespace mote::vulkan

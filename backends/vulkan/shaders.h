@@ -1,0 +1,23 @@
+// The compute shaders of this backend as SPIR-V, one for each file in shaders/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace mote::vulkan {
+
+#define MOTE_VULKAN_SHADERS(X) \
+  X(append)                    \
+  X(attend)                    \
+  X(combine) X(embedding) X(float_product) X(map) X(norm) X(product) X(quantize) X(rope) X(rope_table) X(row_sums)
+
+enum class Shader : uint8_t {
+#define MOTE_VULKAN_NAME(name) name,
+  MOTE_VULKAN_SHADERS(MOTE_VULKAN_NAME)
+#undef MOTE_VULKAN_NAME
+};
+
+std::span<const uint32_t> spirv(Shader shader);
+const char* shader_name(Shader shader);
+
+}  // namespace mote::vulkan

@@ -1,0 +1,137 @@
+// mote.attention for one token and one head of keys, with all the heads of queries that share it. Positions are taken 64 at
+// a time and in splits of 256, whatever the call, so that a token's result does not depend on its neighbours in a call.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint HEADS = 1;         // of queries
+layout(constant_id = 1) const uint WIDTH = 64;        // of a key
+layout(constant_id = 2) const uint VALUE_WIDTH = 64;
+layout(constant_id = 3) const bool IS_SPLIT = false;  // whether a workgroup takes one split and leaves it to combine.comp
+layout(constant_id = 4) const bool HAS_SINKS = false;
+layout(constant_id = 5) const bool HAS_SLOPES = false;
+layout(constant_id = 6) const uint ITEMS = 1;         // pairs of outputs of an invocation: HEADS * VALUE_WIDTH / 2 / 64, rounded up
+
+layout(binding = 0) readonly buffer Q { float q[]; };
+layout(binding = 1) readonly buffer Keys { uint keys[]; };
+layout(binding = 2) readonly buffer Values { uint values[]; };
+layout(binding = 3) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 4) readonly buffer Sinks { float sinks[]; };
+layout(binding = 5) readonly buffer Slopes { float slopes[]; };
+layout(binding = 6) writeonly buffer Y { float y[]; };
+
+#include "softmax.glsl"
+
+shared float queries[HEADS * WIDTH];
+shared float scores[HEADS * 64];
+shared float largest[HEADS];
+shared float sums[HEADS];
+shared float factors[HEADS];
+
+// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits
+void main() {
+  uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x, token = gl_WorkGroupID.y, kv_heads = push[0];
+  uint position = positions[token].x, pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
+  uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5];
+  for (uint i = lane; i < HEADS * WIDTH; i += 64) {
+    queries[i] = q[push[2] + (kv_head * HEADS + i / WIDTH) * push[3] + token * push[4] + i % WIDTH];
+  }
+  Total total;
+  begin(total);
+  uint split = IS_SPLIT ? gl_WorkGroupID.z : first_visible / 256, last = IS_SPLIT ? split : position / 256;
+  for (; split <= last; ++split) {
+    // Of this split alone.
+    vec2 outputs[ITEMS];
+    for (uint i = 0; i < ITEMS; ++i) outputs[i] = vec2(0.0);
+    barrier();
+    if (lane < HEADS) {
+      largest[lane] = -kInfinity;
+      sums[lane] = 0.0;
+    }
+    for (uint block = 256 * split; block < 256 * split + 256; block += 64) {
+      if (block > position || block + 63 < first_visible) continue;
+      barrier();
+      uint place = block + lane;
+      bool is_visible = place <= position && place >= first_visible;
+      for (uint h = 0; h < HEADS; ++h) {
+        float score = -kInfinity;
+        if (is_visible) {
+          score = 0.0;
+          uint at = (place * kv_heads + kv_head) * pairs;
+          for (uint i = 0; i < pairs; ++i) {
+            vec2 key = unpackHalf2x16(keys[at + i]);
+            score = fma(key.x, queries[h * WIDTH + 2 * i], score);
+            score = fma(key.y, queries[h * WIDTH + 2 * i + 1], score);
+          }
+          score *= float_at(6);
+          if (float_at(7) != 0.0) score = float_at(7) * tanh_of(score / float_at(7));
+          if (HAS_SLOPES) score += slopes[kv_head * HEADS + h] * (float(place) - float(position));
+        }
+        scores[h * 64 + lane] = score;
+      }
+      barrier();
+      if (lane < HEADS) {
+        float most = largest[lane];
+        for (uint i = 0; i < 64; ++i) most = max(most, scores[lane * 64 + i]);
+        factors[lane] = largest[lane] == -kInfinity ? 0.0 : exp(largest[lane] - most);
+        largest[lane] = most;
+      }
+      barrier();
+      for (uint h = 0; h < HEADS; ++h) {
+        float score = scores[h * 64 + lane];
+        scores[h * 64 + lane] = score == -kInfinity ? 0.0 : exp(score - largest[h]);
+      }
+      barrier();
+      if (lane < HEADS) {
+        float sum = sums[lane] * factors[lane];
+        for (uint i = 0; i < 64; ++i) sum += scores[lane * 64 + i];
+        sums[lane] = sum;
+      }
+      uint count = min(64, position + 1 - block);
+      for (uint item = 0; item < ITEMS; ++item) {
+        uint index = lane + 64 * item;
+        if (index >= HEADS * value_pairs) break;
+        uint h = index / value_pairs;
+        vec2 mean = outputs[item] * factors[h];
+        uint at = (block * kv_heads + kv_head) * value_pairs + index % value_pairs;
+        for (uint i = 0; i < count; ++i) {
+          mean += scores[h * 64 + i] * unpackHalf2x16(values[at]);
+          at += kv_heads * value_pairs;
+        }
+        outputs[item] = mean;
+      }
+    }
+    barrier();
+    if (IS_SPLIT) {
+      for (uint item = 0; item < ITEMS; ++item) {
+        uint index = lane + 64 * item;
+        if (index >= HEADS * value_pairs) break;
+        uint h = index / value_pairs, head = kv_head * HEADS + h;
+        uint at = ((token * kv_heads * HEADS + head) * push[8] + split) * (VALUE_WIDTH + 2);
+        y[at + 2 + 2 * (index % value_pairs)] = outputs[item].x;
+        y[at + 3 + 2 * (index % value_pairs)] = outputs[item].y;
+        if (index % value_pairs == 0) {
+          y[at] = largest[h];
+          y[at + 1] = sums[h];
+        }
+      }
+    } else {
+      for (uint item = 0; item < ITEMS; ++item) {
+        uint index = lane + 64 * item;
+        if (index >= HEADS * value_pairs) break;
+        uint h = index / value_pairs;
+        add_split(total, item, largest[h], sums[h], outputs[item]);
+      }
+    }
+  }
+  if (IS_SPLIT) return;
+  for (uint item = 0; item < ITEMS; ++item) {
+    uint index = lane + 64 * item;
+    if (index >= HEADS * value_pairs) break;
+    uint head = kv_head * HEADS + index / value_pairs;
+    vec2 mean = finish(total, item, HAS_SINKS, HAS_SINKS ? sinks[head] : 0.0);
+    uint at = (token * kv_heads * HEADS + head) * VALUE_WIDTH + 2 * (index % value_pairs);
+    y[at] = mean.x;
+    y[at + 1] = mean.y;
+  }
+}

@@ -1,0 +1,14 @@
+// What all shaders share: parameters as words that the host pushes, rows of tiles, sums over a workgroup of 64.
+layout(push_constant) uniform Push { uint push[32]; };
+
+float float_at(uint word) { return uintBitsToFloat(push[word]); }
+
+// A workgroup's number where one dimension of a dispatch does not count far enough.
+uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
+
+#define kInfinity uintBitsToFloat(0x7f800000u)
+
+// As the CPU's sum_lanes.
+#define SUM_16_LANES(l)                                                                             \
+  ((((l[0] + l[8]) + (l[4] + l[12])) + ((l[2] + l[10]) + (l[6] + l[14]))) +                         \
+   (((l[1] + l[9]) + (l[5] + l[13])) + ((l[3] + l[11]) + (l[7] + l[15]))))

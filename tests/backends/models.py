@@ -1,0 +1,66 @@
+"""Tiny models of every type, run by a backend and by the CPU's kernels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from llm_export import api
+from llm_runner import Model
+from tests.contracts.architectures import ROWS, find, save_tiny_checkpoint
+
+PREFILL, DECODE, VERIFY = 7, 4, 4
+MAX_RELATIVE_ERROR = 1e-3  # largest |a - b| over largest |b|
+# A last bit moves the int8 code of an input now and then, for all who attend to its position: docs/quantization.md.
+MAX_AFTER_A_MOVED_CODE = 5e-2
+
+# Some of each family. With MOTE_TEST_ALL_TYPES (`make test-backends`) all are tested.
+SOME = """
+apertus bitnet bloom cohere2 deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text glm4 glm4_moe_lite gpt2
+gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama minicpm3 minimax_m2
+modernbert-decoder mpt nemotron olmo2 opt phi phi3 qwen2_moe qwen3 stablelm xglm
+""".split()  # noqa: SIM905
+ALL = [row.name for row in ROWS if not row.failure and not row.variant]
+TESTED = [find(name) for name in (ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME)]
+each_type = pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name, marks=pytest.mark.xdist_group(row.name)) for row in TESTED]
+)
+
+
+def logits(model: Model, ids: list[int], kv_dtype: str = "float32") -> np.ndarray:
+    options = {"context_length": len(ids), "threads": 2, "prefill_chunk": 4, "kv_dtype": kv_dtype}
+    with model.session(**options) as session:
+        rows = [session.prefill(ids[:PREFILL])]
+        rows += [session.decode(id) for id in ids[PREFILL : PREFILL + DECODE]]
+        rows += list(session.verify(ids[PREFILL + DECODE :]))
+    return np.stack(rows)
+
+
+def errors_of(
+    backend: str,
+    row_name: str,
+    folder: Path,
+    recipe: str,
+    group_size: int | str = 32,
+    *,
+    kv_dtype: str = "float32",
+    delegated: float = 0.25,
+) -> np.ndarray:
+    """The largest difference of two logits of each position, relative to the largest one.
+
+    kv_dtype: of the CPU's caches   delegated: least share of the instructions that the backend takes
+    """
+    save_tiny_checkpoint(row_name, folder / "checkpoint")
+    path = folder / "model.mote"
+    report = api.export(
+        folder / "checkpoint", path, backends=f"cpu,{backend}", check="off", recipe=recipe, group_size=group_size
+    )
+    taken, total = report.num_delegated[backend, "decode"]
+    assert taken >= total * delegated, [(r.op, r.reason) for r in report.refusals if r.method == "decode"]
+    ids = torch.randint(3, 120, (PREFILL + DECODE + VERIFY,), generator=torch.Generator().manual_seed(1)).tolist()
+    expected = logits(Model.load(path, backend="cpu"), ids, kv_dtype)
+    return np.abs(logits(Model.load(path, backend=backend), ids, kv_dtype) - expected).max(-1) / np.abs(expected).max()

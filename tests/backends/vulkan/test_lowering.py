@@ -1,0 +1,322 @@
+"""Each op that a GPU takes, lowered alone and run, against eager PyTorch; what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import llm_export.capture.ops  # noqa: F401  registers mote::
+from backends.vulkan import blob, lowering, maps
+from backends.vulkan.lowering import VulkanBackend
+from llm_export.program.specs import StateSpec
+from tests.backends.parts import (
+    ROOT,
+    Part,
+    T,
+    dims,
+    linear_attributes,
+    numbers,
+    quantised,
+    random,
+    run_blob,
+    stored_weight,
+)
+
+TOKENS = (1, 2, 7, 64, 257)
+mote = torch.ops.mote
+SCHEMA = (ROOT / "backends/vulkan/schema.fbs").read_text()
+
+
+def run(part: Part, tokens: int, *inputs: torch.Tensor) -> torch.Tensor:
+    return part.run(VulkanBackend(), tokens, inputs)
+
+
+def assert_near(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
+    error = (actual - expected).abs().max() / expected.abs().max()
+    assert error <= tolerance, float(error)
+
+
+def int8_product(x: torch.Tensor, weight, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    """docs/ops.md to the bit, "Numerics of activations: int8"."""
+    low, high = x.amin(-1, True).clamp(max=0), x.amax(-1, True).clamp(min=0)
+    scale = ((high - low) / 255).clamp(min=2.0**-126)
+    zero = (-128 - (low / scale).round()).clamp(-128, 127)
+    q = ((x * (1 / scale)).round() + zero).clamp(-128, 127)
+    per_column = weight.multipliers.to(torch.int64).repeat_interleave(x.shape[-1] // weight.multipliers.shape[1], 1)
+    exact = (q - zero).to(torch.int64) @ (per_column * weight.codes.to(torch.int64)).T
+    return scale * (weight.scales.flatten() * exact.to(torch.float32)) + bias + residual
+
+
+SIZES = [(4, 32, 35, 96), (4, 64, 17, 192), (4, 256, 48, 512), (1, 32, 16, 64), (2, 64, 17, 128), (3, 64, 17, 128),
+         (5, 32, 9, 96), (6, 32, 40, 96), (7, 128, 33, 256), (8, 128, 33, 256)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["groups", "signed groups", "channels"])
+@pytest.mark.parametrize("bits,group_size,n,k", SIZES)
+def test_int8_linear_to_the_bit(bits, group_size, n, k, kind, vulkan):
+    weight = quantised(random(n, k), bits, group_size, kind == "channels", kind == "signed groups")
+    bias = random(n)
+    part = Part("mote.linear", [(1, T, k), weight, bias, (1, T, n), None], (1, T, n), linear_attributes("int8"))
+    for tokens in TOKENS:
+        x, residual = random(1, tokens, k), random(1, tokens, n, seed=2)
+        assert torch.equal(run(part, tokens, x, residual), int8_product(x, weight, bias, residual))
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_int8_linear_behind_a_norm(offset, vulkan):
+    n, k = 33, 96
+    weight, norm_weight = quantised(random(n, k), 4, 32), random(k, seed=1)
+    part = Part("mote.linear", [(1, T, k), weight, None, None, norm_weight], (1, T, n),
+                linear_attributes("int8", "rms", offset))  # fmt: skip
+    for tokens in TOKENS:
+        x = random(1, tokens, k)
+        expected = mote.linear(
+            x, weight.dequantize(), None, None, norm_weight, activations="int8", norm="rms", norm_eps=1e-5,
+            norm_unit_offset=offset,
+        )  # fmt: skip
+        # A value halfway between two codes may be rounded to either.
+        assert_near(run(part, tokens, x), expected, 1e-3)
+
+
+FLOAT_WEIGHTS = ["float32", "float16", "bfloat16", "1 bits", "4 bits", "7 bits", "8 bits", "4 bits per channel"]
+
+
+@pytest.mark.parametrize("weight", FLOAT_WEIGHTS)
+def test_float_linear(weight, vulkan):
+    n, k = 37, 64
+    dense = random(n, k)
+    if "bits" in weight:
+        stored = quantised(dense, int(weight[0]), 32, weight.endswith("channel"))
+        dense = stored.dequantize()
+    else:
+        stored = dense.to(getattr(torch, weight))
+        dense = stored.float()
+    for bias in (None, random(n, seed=3)):
+        part = Part("mote.linear", [(T, k), stored, bias, (T, n), None], (T, n), linear_attributes("float"))
+        for tokens in TOKENS:
+            x, residual = random(tokens, k), random(tokens, n, seed=4)
+            assert_near(run(part, tokens, x, residual), mote.linear(x, dense, bias, residual))
+
+
+@pytest.mark.parametrize("activations", ["int8", "float"])
+@pytest.mark.parametrize("function", lowering.GATES[1:])
+def test_gated_linear(function, activations, vulkan):
+    f, k = 48, 64
+    weight, bias = quantised(random(2 * f, k), 4, 32), random(2 * f)
+    attributes = {**linear_attributes(activations), "function": function}
+    part = Part("mote.gated_linear", [(1, T, k), weight, bias, None], (1, T, f), attributes)
+    for tokens in TOKENS:
+        x = random(1, tokens, k)
+        expected = mote.gated_linear(x, weight.dequantize(), bias, activations=activations, function=function)
+        assert_near(run(part, tokens, x), expected, 1e-5 if activations == "float" else 1e-3)
+
+
+@pytest.mark.parametrize("table", ["float32", "bfloat16", "4 bits", "8 bits"])
+def test_embedding(table, vulkan):
+    rows = random(50, 64)
+    stored = quantised(rows, int(table[0]), 32) if "bits" in table else rows.to(getattr(torch, table))
+    expected = stored.dequantize() if "bits" in table else stored.float()
+    part = Part("mote.embedding", [(1, T), stored], (1, T, 64), {"rotated": dims(0)}, torch.int64)
+    for tokens in TOKENS:
+        ids = torch.arange(tokens).mul(7).remainder(50)[None]
+        assert torch.equal(run(part, tokens, ids), expected[ids])
+
+
+def test_norms(vulkan):
+    weight, bias = random(99), random(99, seed=1)
+    part = Part("mote.rms_norm", [(1, T, 99), weight], (1, T, 99), {"eps": numbers(1e-6), "unit_offset": dims(1)})
+    bare = Part("mote.rms_norm", [(1, T, 99), None], (1, T, 99), {"eps": numbers(1e-6), "unit_offset": dims(0)})
+    layer = Part("mote.layer_norm", [(1, T, 99), weight, bias], (1, T, 99), {"eps": numbers(1e-6)})
+    for tokens in TOKENS:
+        x = random(1, tokens, 99)
+        assert_near(run(part, tokens, x), mote.rms_norm(x, weight, eps=1e-6, unit_offset=1))
+        assert_near(run(bare, tokens, x), mote.rms_norm(x, None, eps=1e-6))
+        assert_near(run(layer, tokens, x), mote.layer_norm(x, weight, bias, eps=1e-6))
+
+
+@pytest.mark.parametrize("layout", lowering.LAYOUTS)
+@pytest.mark.parametrize("rotated", [16, 24])
+def test_rope(layout, rotated, vulkan):
+    part = Part("mote.rope", [(1, 3, T, 24), (1, T, rotated), (1, T, rotated)], (1, 3, T, 24), {"layout": layout})
+    for tokens in TOKENS:
+        x, cos, sin = random(1, 3, tokens, 24), random(1, tokens, rotated), random(1, tokens, rotated, seed=1)
+        assert torch.equal(run(part, tokens, x, cos, sin), mote.rope(x, cos, sin, layout=layout))
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_rope_tables_of_far_positions(layout, vulkan):
+    """Angles of up to 10^5 radians, which a GPU's own sine would get wrong."""
+    frequencies = 10000.0 ** -(torch.arange(16) / 16)
+    attributes = {"scale": numbers(1.25), "layout": layout}
+    for output in (0, 1):
+        part = Part("mote.rope_table", [(1, T), frequencies], (1, T, 32), attributes, torch.int64)
+        method = part.subgraph.method
+        method.values.append(method.values[-1])
+        both = [len(method.values) - 2, len(method.values) - 1]
+        method.instructions[0].outputs[:] = both
+        method.outputs[:] = [both[1 - output], both[output]]  # the last is the one that is compared
+        for first in (0, 1000, 100_000):
+            positions = first + torch.arange(7)[None]
+            angles = (positions[..., None].float() * frequencies).double()
+            exact = (angles.sin() if output else angles.cos()).float() * 1.25
+            pairs = exact.repeat_interleave(2, -1) if layout == "interleaved" else exact.repeat(1, 1, 2)
+            assert (run_last(part, 7, positions) - pairs).abs().max() < 4e-7
+
+
+def run_last(part: Part, tokens: int, *inputs: torch.Tensor) -> torch.Tensor:
+    """The last output of a part with several."""
+    lowered = VulkanBackend().lower(part.subgraph)
+    weights = [stored_weight(part.specs[i], part.stored[i]) for i in lowered.weights]
+    values = part.subgraph.method.values
+    shapes = [[size.at(tokens) for size in values[i].shape] for i in part.subgraph.method.outputs]
+    return run_blob("vulkan", lowered, weights, tokens, inputs, shapes)[-1]
+
+
+OF_POSITIVE = ("log", "sqrt", "rsqrt")
+EAGER = {
+    "sigmoid": torch.sigmoid, "silu": torch.nn.functional.silu, "relu": torch.relu, "gelu": torch.nn.functional.gelu,
+    "softplus": torch.nn.functional.softplus,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in maps.UNARY if name not in ("copy", "gelu_tanh")])
+def test_unary(name, vulkan):
+    part = Part(f"aten.{name}", [(T, 13)], (T, 13))
+    for tokens in TOKENS:
+        x = random(tokens, 13).abs() + 0.1 if name in OF_POSITIVE else 3 * random(tokens, 13)
+        assert_near(run(part, tokens, x), EAGER.get(name, getattr(torch, name, None))(x))
+
+
+def test_gelu_by_tanh(vulkan):
+    part = Part("aten.gelu", [(T, 13)], (T, 13), {"approximate": "tanh"})
+    x = random(7, 13)
+    assert_near(run(part, 7, x), torch.nn.functional.gelu(x, approximate="tanh"))
+
+
+@pytest.mark.parametrize("name", maps.BINARY)
+def test_binary(name, vulkan):
+    both = Part(f"aten.{name}", [(1, T, 13), (1, T, 13)], (1, T, 13))
+    column = Part(f"aten.{name}", [(1, T, 13), (1, T, 1)], (1, T, 13))
+    vector = Part(f"aten.{name}", [(1, T, 13), random(13)], (1, T, 13))
+    scalar = Part(f"aten.{name}", [(1, T, 13), 1.5], (1, T, 13))
+    function = getattr(torch, name)
+    for tokens in TOKENS:
+        x, y, z = random(1, tokens, 13), random(1, tokens, 13, seed=1), random(1, tokens, 1, seed=2)
+        assert torch.equal(run(both, tokens, x, y), function(x, y))
+        assert torch.equal(run(column, tokens, x, z), function(x, z))
+        assert torch.equal(run(vector, tokens, x), function(x, random(13)))
+        assert torch.equal(run(scalar, tokens, x), function(x, torch.tensor(1.5)))
+
+
+MOVES = {
+    "aten.permute": ((1, T, 3, 8), (1, 3, T, 8), {"dims": dims(0, 2, 1, 3)}, lambda x: x.permute(0, 2, 1, 3)),
+    "aten.view": ((1, T, 24), (1, T, 3, 8), {"size": dims(1, T, 3, 8)}, lambda x: x.view(1, -1, 3, 8)),
+    "aten.slice": ((1, T, 24), (1, T, 6), {"dim": dims(2), "start": dims(5), "end": dims(16), "step": dims(2)},
+                   lambda x: x[..., 5:16:2]),
+    "aten.select": ((1, T, 3, 8), (1, T, 8), {"dim": dims(2), "index": dims(1)}, lambda x: x.select(2, 1)),
+    "aten.expand": ((1, T, 1, 8), (1, T, 4, 8), {"size": dims(1, T, 4, 8)}, lambda x: x.expand(1, -1, 4, 8)),
+    "aten.unsqueeze": ((T, 8), (T, 1, 8), {"dim": dims(1)}, lambda x: x.unsqueeze(1)),
+    "aten.squeeze": ((1, T, 8), (T, 8), {"dims": dims(0)}, lambda x: x.squeeze(0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", MOVES)
+def test_what_only_moves_elements(op, vulkan):
+    shape, output, attributes, function = MOVES[op]
+    part = Part(op, [shape], output, attributes)
+    for tokens in TOKENS:
+        x = random(*(size if isinstance(size, int) else size.at(tokens) for size in shape))
+        assert torch.equal(run(part, tokens, x), function(x))
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_cat(axis, vulkan):
+    sizes = [(1, T, 5), (1, T, 3)] if axis == 2 else [(1, T, 5), (1, 4, 5)]
+    output = (1, T, 8) if axis == 2 else (1, T.__class__(1, 4), 5)
+    part = Part("aten.cat", sizes, output, {"dim": dims(axis)})
+    for tokens in TOKENS:
+        parts = [
+            random(*(s if isinstance(s, int) else s.at(tokens) for s in size), seed=i) for i, size in enumerate(sizes)
+        ]
+        assert torch.equal(run(part, tokens, *parts), torch.cat(parts, axis))
+
+
+def refusal(part: Part) -> str | None:
+    return VulkanBackend().refusal(part.subgraph)
+
+
+def attention(state: StateSpec | None = None, heads: int = 4, **attributes) -> Part:
+    spec = state or StateSpec("cache", "kv_cache", 2, 8, 8)
+    operands = [(1, heads, T, 8), (1, 2, T, 8), (1, 2, T, 8), (1, T), None, None]
+    given = {"state": dims(0), "scale": numbers(1.0), "window": dims(0), "softcap": numbers(0.0), **attributes}
+    part = Part("mote.attention", operands, (1, T, heads, 8), given)
+    method = part.subgraph.method
+    method.values[3].dtype = torch.int64
+    part.subgraph = part.subgraph.__class__(method, part.specs, part.constants, frozenset(), (spec,))
+    return part
+
+
+SHAPE = (1, T, 8)
+TILES = quantised(random(32, 64), 4, 32)
+EXAMPLES = [
+    ("Vulkan has no such op", Part("aten.cumsum", [SHAPE], SHAPE, {"dim": dims(1)})),
+    ("dtype int64", Part("aten.add", [SHAPE, SHAPE], SHAPE, dtype=torch.int64)),
+    ("rank 7: must be at most 6", Part("aten.abs", [(1,) * 7], (1,) * 7)),
+    ("a weight where an activation is needed", Part("aten.abs", [random(8)], (8,))),
+    ("a weight of 4 bits where a dense one is needed", Part("aten.add", [(T, 64), TILES], (T, 64))),
+    ("a weight of dtype int64 and rank 1", Part("aten.add", [(T, 8), torch.arange(8)], (T, 8))),
+    ("constants only", Part("aten.add", [1.5, random(8)], (8,))),
+    ("a weight that is computed",
+     Part("mote.linear", [SHAPE, (4, 8), None, None, None], (1, T, 4), linear_attributes("float"))),
+    ("int8 activations with a dense weight",
+     Part("mote.linear", [SHAPE, random(4, 8), None, None, None], (1, T, 4), linear_attributes("int8"))),
+    ("inputs or rows that are rotated",
+     Part("mote.linear", [(T, 64), TILES, None, None, None], (T, 32), linear_attributes("rotated_int8"))),
+    ("inputs that are rounded in groups, or weights with float16 scales",
+     Part("mote.linear", [(T, 64), TILES, None, None, None], (T, 32), linear_attributes("grouped_int8"))),
+    ("function swish", Part("mote.gated_linear", [(T, 64), TILES, None, None], (T, 16),
+                            {**linear_attributes("int8"), "function": "swish"})),
+    ("8 rows of gates: must be a multiple of 16",
+     Part("mote.gated_linear", [(T, 64), quantised(random(16, 64), 4, 32), None, None], (T, 8),
+          {**linear_attributes("int8"), "function": "silu"})),
+    ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
+    ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
+    ("a cache that keeps first positions", attention(StateSpec("cache", "kv_cache", 2, 8, 8, 64, 4))),
+    ("bidirectional attention", attention(bidirectional=dims(1))),
+    ("40 heads of queries for 2 of keys: must be at most 16 times as many", attention(heads=40)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "part"), EXAMPLES, ids=[words for words, _ in EXAMPLES])
+def test_refusals_say_why(words, part):
+    assert refusal(part) == words
+
+
+def test_what_is_taken_is_not_refused():
+    assert refusal(attention()) is None
+    assert refusal(attention(StateSpec("cache", "kv_cache", 2, 8, 8, 64), window=dims(64))) is None
+
+
+def names_of(enum: str) -> list[str]:
+    body = re.search(rf"enum {enum} : \w+ {{(.*?)}}", SCHEMA, re.DOTALL)[1]
+    return re.findall(r"^\s*(\w+)(?:\s*=\s*\d+)?,?", re.sub(r"//.*", "", body).replace(",", ",\n"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("enum", ["ValueKind", "Content", "Op"])
+def test_enumerations_are_those_of_the_schema(enum):
+    assert names_of(enum) == [member.name for member in getattr(blob, enum)]
+
+
+def test_functions_and_gates_are_those_of_the_shaders():
+    shader = (ROOT / "backends/vulkan/shaders/map.comp").read_text()
+    cases = {int(number): code for number, code in re.findall(r"case (\d+): return (.*?);", shader)}
+    assert set(cases) == set(range(1, len(maps.UNARY) + len(maps.BINARY)))
+    plan = Path(ROOT / "backends/vulkan/plan.cpp").read_text()
+    constants = dict(re.findall(r"(k\w+) = (\d+)", plan))
+    assert int(constants["kFirstBinary"]) == maps.FUNCTIONS.index("add")
+    assert int(constants["kLastBinary"]) == maps.FUNCTIONS.index("minimum")
+    assert int(constants["kFunctions"]) == len(maps.FUNCTIONS)
+    assert int(constants["kGates"]) == len(lowering.GATES)

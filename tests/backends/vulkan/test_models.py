@@ -1,0 +1,149 @@
+"""Models of every type on a GPU: the logits and the texts of the CPU's kernels."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from llm_export import api
+from llm_runner import BackendError, Model, MoteError
+from tests.backends.models import (
+    MAX_AFTER_A_MOVED_CODE,
+    MAX_RELATIVE_ERROR,
+    each_type,
+    errors_of,
+    logits,
+)
+from tests.backends.parts import ROOT
+from tests.contracts.architectures import Row, save_tiny_checkpoint
+
+RUN_SESSION = Path(os.environ.get("MOTE_RUN_SESSION", ROOT / "build/dev/tests/backends/run_session"))
+# Every instruction of these runs on the GPU.
+WHOLE = """
+bitnet bloom cohere2 falcon gemma2 gemma4_text glm4 gpt2 gpt_bigcode gpt_neo helium llama modernbert-decoder mpt olmo2
+phi phi3 qwen3 stablelm
+""".split()  # noqa: SIM905
+
+
+# Inputs stay floats here: rounded to 8 bits, a difference in the last bit of one moves a code now and then.
+@each_type
+def test_the_same_logits_as_on_the_cpu(row: Row, tmp_path, vulkan):
+    share = 1.0 if row.name in WHOLE else 0.25
+    errors = errors_of("vulkan", row.name, tmp_path, "4w", kv_dtype="float16", delegated=share)
+    assert errors.max() <= MAX_RELATIVE_ERROR
+
+
+@pytest.mark.parametrize("recipe", ["8da4w", "8da8w", "none"])
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2", "gpt2"])
+def test_recipes(name, recipe, tmp_path, vulkan):
+    errors = errors_of("vulkan", name, tmp_path, recipe, kv_dtype="float16")
+    assert errors.max() <= (2e-4 if recipe == "none" else MAX_AFTER_A_MOVED_CODE), errors
+    assert recipe == "none" or errors.min() <= 1e-5, errors
+
+
+@pytest.fixture(scope="module")
+def both(demo_files, vulkan) -> Path:
+    return demo_files.path(backends="vulkan,cpu")
+
+
+def test_calls_of_any_length_give_the_same_bits(both):
+    """A token's logits do not depend on its neighbours in a call, beyond a split of 256 positions."""
+    ids = torch.randint(3, 4000, (300,), generator=torch.Generator().manual_seed(2)).tolist()
+    model, last = Model.load(both, backend="vulkan"), []
+    for chunk in (7, 64, 300):
+        with model.session(context_length=320, prefill_chunk=chunk) as session:
+            first = session.prefill(ids[:-3])
+            last.append(np.stack([first, session.decode(ids[-3]), *session.verify(ids[-2:])]))
+    assert np.array_equal(last[0], last[1]) and np.array_equal(last[0], last[2])
+
+
+def test_golden_samples_hold(both, runner):
+    verified = subprocess.run([runner, "verify", both, "--backend", "vulkan"], capture_output=True, text=True)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_texts_are_those_of_the_cpu(both):
+    texts = []
+    for backend in ("cpu", "vulkan"):
+        model = Model.load(both, backend=backend)
+        session = model.session(context_length=512)
+        session.append("def read_lines(path):\n")
+        texts.append(session.generate(max_new_tokens=48, do_sample=False).text())
+    assert texts[0] == texts[1]
+
+
+def session_lines(path: Path, backend: str) -> dict[str, list[float]]:
+    """The numbers of each line of run_session, in order."""
+    result = subprocess.run([RUN_SESSION, path, backend, path.parent], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    lines = [line.split(":") for line in result.stdout.splitlines()]
+    return {f"{i} {name}": [float(number) for number in numbers.split()] for i, (name, numbers) in enumerate(lines)}
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(name, tmp_path, vulkan):
+    save_tiny_checkpoint(name, tmp_path / "checkpoint")
+    path = tmp_path / "model.mote"
+    api.export(tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe="none", check="off")
+    expected, got = session_lines(path, "cpu"), session_lines(path, "vulkan")
+    assert list(got) == list(expected) and len(got) > 30
+    for line, numbers in expected.items():
+        assert got[line] == pytest.approx(numbers, abs=2e-3), line  # keys and values are float16 there
+
+
+def test_two_sessions_share_the_device(both):
+    model = Model.load(both, backend="vulkan")
+    alone = []
+    for ids in ([5, 6, 7], [9, 10, 11, 12]):
+        with model.session(context_length=64) as session:
+            alone.append([session.prefill(ids), session.decode(20)])
+    one, two = model.session(context_length=64), model.session(context_length=64)
+    together = [[one.prefill([5, 6, 7])], [two.prefill([9, 10, 11, 12])]]
+    together[0].append(one.decode(20))
+    together[1].append(two.decode(20))
+    assert np.array_equal(alone, together)
+
+
+def test_ids_outside_of_the_vocabulary_are_refused(both):
+    with (
+        Model.load(both, backend="vulkan").session(context_length=64) as session,
+        pytest.raises(MoteError, match="4096"),
+    ):
+        session.prefill([5, 4096])
+
+
+NO_DRIVERS = {"VK_ICD_FILENAMES": "/nowhere.json", "VK_DRIVER_FILES": "/nowhere.json"}
+
+
+def target_of(path: Path, backend: str, **environment: str) -> subprocess.CompletedProcess:
+    """What a process of its own runs a file on."""
+    script = (
+        "import sys; from llm_runner import Model;"
+        "print(Model.load(sys.argv[1], backend=sys.argv[2]).describe()['target'])"
+    )
+    run = [sys.executable, "-c", script, path, backend]
+    return subprocess.run(run, env=os.environ | environment, capture_output=True, text=True)
+
+
+def test_without_a_driver_the_cpu_is_taken_or_the_lack_is_named(both):
+    assert target_of(both, "auto", **NO_DRIVERS).stdout == "cpu\n"
+    refused = target_of(both, "vulkan", **NO_DRIVERS)
+    assert BackendError.__name__ in refused.stderr and "install the driver of a GPU" in refused.stderr
+
+
+def test_auto_takes_no_device_that_is_the_cpu_itself(both):
+    if "llvmpipe" not in subprocess.run(["vulkaninfo", "--summary"], capture_output=True, text=True).stdout:
+        pytest.skip("needs lavapipe alone")
+    assert target_of(both, "auto").stdout == "cpu\n"
+
+
+def test_results_do_not_depend_on_what_the_cpu_keeps_its_caches_in(both):
+    ids = list(range(30, 45))
+    model = Model.load(both, backend="vulkan")
+    assert np.array_equal(logits(model, ids, "float32"), logits(model, ids, "int8"))
