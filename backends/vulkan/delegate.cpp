@@ -196,7 +196,8 @@ class SessionDelegate final : public Delegate {
 
   Result<Plan> plan_of(size_t index, int64_t tokens) const {
     const LoadedPart& part = program_->part(index);
-    return make_plan(part.graph, part.weights, tokens, caches_.capacity() / kSplitPositions, context_->limits());
+    return make_plan(part.graph, part.weights, tokens, caches_.capacity() / kSplitPositions,
+                     {context_->limits(), context_->is_cpu()});
   }
 
   // Memory for a plan; what was recorded for smaller buffers is forgotten.

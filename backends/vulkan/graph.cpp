@@ -18,16 +18,17 @@ struct Signature {
   size_t inputs, outputs, integers, numbers;
   unsigned required;
 };
-constexpr std::array<Signature, 9> kSignatures = {{
+constexpr std::array<Signature, 10> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // embedding
     {2, 2, 1, 1, 0b11},    // rope_table
     {3, 1, 1, 2, 0b1},     // norm
-    {2, 3, 1, 2, 0b1},     // quantize
+    {2, 3, 2, 2, 0b1},     // quantize
     {6, 1, 1, 0, 0b1111},  // product
     {4, 1, 1, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
     {6, 1, 2, 2, 0b1001},  // attention
     {0, 1, 1, 0, 0b1},     // map: one or two inputs, any numbers
+    {1, 1, 1, 0, 0b1},     // rotate
 }};
 
 // At least 0 for every number of tokens from 1 on.

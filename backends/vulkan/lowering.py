@@ -20,6 +20,7 @@ Move = Callable[[torch.Tensor, int], torch.Tensor]  # of a tensor and T
 GATES = ("none", "silu", "gelu", "gelu_tanh", "relu", "sigmoid", "relu_squared", "identity")
 LAYOUTS = ("half", "half_flipped", "interleaved")
 COLUMNS_OF_A_SUM = 32
+NORM_OF_A_LINEAR = 2
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class OpEntry:
 
 OPS: dict[str, OpEntry] = {}
 ROWS = (Refusal.STRIDES, Refusal.ROWS)
-PRODUCT = (Refusal.ROTATED, Refusal.GROUPED, Refusal.INT8_WITH_DENSE, *ROWS)
+PRODUCT = (Refusal.GROUPED, Refusal.INT8_WITH_DENSE, *ROWS)
 
 
 class VulkanBackend(Backend):
@@ -40,7 +41,6 @@ class VulkanBackend(Backend):
 
     name = "vulkan"
     owns_states = True
-    takes_rotated_inputs = False
 
     def lower(self, subgraph: Subgraph) -> Blob:
         if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
@@ -166,12 +166,15 @@ def binary(graph: GraphBuilder, instruction: Instruction) -> None:
 # Language-model ops
 
 
-@op("mote.embedding", refuses=(Refusal.INPUT, Refusal.ROTATED, Refusal.GROUPED))
+@op("mote.embedding", refuses=(Refusal.INPUT, Refusal.GROUPED))
 def embedding(graph: GraphBuilder, instruction: Instruction) -> None:
-    if number(instruction, "rotated"):
-        raise Refusal.ROTATED.of()
     ids, table = graph.integer_input(instruction.inputs[0], "ids"), graph.matrix(instruction.inputs[1])
-    graph.node(Op.embedding, (ids, table), (graph.result(instruction.outputs[0]),))
+    output = graph.result(instruction.outputs[0])
+    is_rotated = bool(number(instruction, "rotated"))
+    rows = graph.new(output.sizes) if is_rotated else output
+    graph.node(Op.embedding, (ids, table), (rows,))
+    if is_rotated:
+        graph.node(Op.rotate, (graph.rows(rows),), (output,), (1,))
 
 
 @op("mote.rope_table", refuses=(Refusal.INPUT,))
@@ -194,20 +197,49 @@ def norm(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.node(Op.norm, (x, *parameters), (graph.result(instruction.outputs[0]),), (int(is_layer),), numbers)
 
 
-def quantized(graph: GraphBuilder, instruction: Instruction, x: View, norm_weight: int) -> tuple[View, ...]:
-    """Codes of rows, their scales and zero points, sums of 32 codes; made once for all who read the same."""
-    has_norm = instruction.attributes["norm"] == "rms"
-    numbers = (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
-    weight = graph.dense(norm_weight) if norm_weight >= 0 else None
+@dataclass(frozen=True)
+class FusedNorm:
+    """A norm of a linear's input. weight: of the method, or -1"""
+
+    is_present: bool
+    weight: int
+    numbers: tuple[float, float]
+
+    @staticmethod
+    def of(instruction: Instruction, weight: int) -> FusedNorm:
+        numbers = (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
+        return FusedNorm(instruction.attributes["norm"] == "rms", weight, numbers)
+
+
+def normed(graph: GraphBuilder, x: View, fused: FusedNorm) -> View:
+    """The rows behind their norm, made once for all who read the same."""
 
     def make() -> tuple[View, ...]:
-        columns = x.sizes[-1].constant
-        rows = product(x.sizes[:-1])
+        y = graph.new(x.sizes)
+        weight = graph.dense(fused.weight) if fused.weight >= 0 else None
+        graph.node(Op.norm, (x, weight, None), (y,), (NORM_OF_A_LINEAR,), fused.numbers)
+        return (y,)
+
+    return graph.made_once(("norm", x, fused), make)[0] if fused.is_present else x
+
+
+def quantized(graph: GraphBuilder, x: View, fused: FusedNorm, *, is_rotated: bool) -> tuple[View, ...]:
+    """Codes of rows, their scales and zero points, sums of 32 codes; made once for all who read the same."""
+
+    def make() -> tuple[View, ...]:
+        source, weight = x, None
+        if is_rotated:
+            source = graph.new(x.sizes)
+            graph.node(Op.rotate, (normed(graph, x, fused),), (source,), (0,))
+        elif fused.weight >= 0:
+            weight = graph.dense(fused.weight)
+        columns, rows = x.sizes[-1].constant, product(x.sizes[:-1])
         made = tuple(graph.bytes(rows, each) for each in (2 * columns, 8, 4 * columns // COLUMNS_OF_A_SUM))
-        graph.node(Op.quantize, (x, weight), made, (int(has_norm),), numbers)
+        has_norm = fused.is_present and not is_rotated
+        graph.node(Op.quantize, (source, weight), made, (int(has_norm), int(is_rotated)), fused.numbers)
         return made
 
-    return graph.made_once((x, weight, has_norm, numbers), make)
+    return graph.made_once(("codes", x, fused, is_rotated), make)
 
 
 def multiply(
@@ -216,8 +248,6 @@ def multiply(
     """others: bias and residual"""
     weight = instruction.inputs[1]
     spec, activations = graph.spec(weight), instruction.attributes["activations"]
-    if activations == "rotated_int8":
-        raise Refusal.ROTATED.of()
     if activations == "grouped_int8":
         raise Refusal.GROUPED.of()
     if gate not in GATES:
@@ -231,20 +261,16 @@ def multiply(
         extra = (extra[0], graph.rows(extra[1]))
         if extra[1].sizes[0] != fixed(1):
             raise Refusal.ROWS.of()
-    if activations == "int8":
+    fused = FusedNorm.of(instruction, norm_weight)
+    if activations in ("int8", "rotated_int8"):
         if not spec.bits:
             raise Refusal.INT8_WITH_DENSE.of()
         if gate != "none" and spec.shape[0] // 2 % 16:
             raise Refusal.GATE_ROWS.of(rows=spec.shape[0] // 2)
-        codes = quantized(graph, instruction, x, norm_weight)
+        codes = quantized(graph, x, fused, is_rotated=activations == "rotated_int8")
         graph.node(Op.product, (*codes, matrix, *extra), (output,), (GATES.index(gate),))
         return
-    if instruction.attributes["norm"] == "rms":
-        numbers = (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
-        normed = graph.new(x.sizes)
-        weight_view = graph.dense(norm_weight) if norm_weight >= 0 else None
-        graph.node(Op.norm, (x, weight_view, None), (normed,), (0,), numbers)
-        x = normed
+    x = normed(graph, x, fused)
     graph.node(Op.float_product, (x, matrix, *extra), (output,), (GATES.index(gate),))
 
 

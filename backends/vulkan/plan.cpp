@@ -1,6 +1,8 @@
 #include "backends/vulkan/plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "backends/vulkan/operands.h"
 #include "base/size.h"
@@ -19,8 +21,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 class Planner : Operands {
  public:
   Planner(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens, int64_t splits,
-          const VkPhysicalDeviceLimits& limits)
-      : Operands(graph, weights, tokens), splits_(splits), limits_(limits) {}
+          const DeviceTraits& device)
+      : Operands(graph, weights, tokens), splits_(splits), device_(device) {}
 
   Result<Plan> plan() {
     for (const LinearSize& slot : graph_.slots) {
@@ -49,6 +51,7 @@ class Planner : Operands {
       case fb::Op::rope: return add_rope();
       case fb::Op::attention: return add_attention();
       case fb::Op::map: return add_map();
+      case fb::Op::rotate: return add_rotate();
     }
     return invalid("is not known");
   }
@@ -57,9 +60,10 @@ class Planner : Operands {
 
   Status push(Dispatch dispatch) {
     for (size_t i = 0; i < 3; ++i) {
-      MOTE_REQUIRE(dispatch.groups[i] <= limits_.maxComputeWorkGroupCount[i], Code::kUnsupportedBackend,
+      MOTE_REQUIRE(dispatch.groups[i] <= device_.limits.maxComputeWorkGroupCount[i], Code::kUnsupportedBackend,
                    "%s.nodes[%zu] (%s): takes %u workgroups: the GPU takes at most %u", graph_.place.c_str(),
-                   node_index_, fb::EnumNameOp(node_->op), dispatch.groups[i], limits_.maxComputeWorkGroupCount[i]);
+                   node_index_, fb::EnumNameOp(node_->op), dispatch.groups[i],
+                   device_.limits.maxComputeWorkGroupCount[i]);
     }
     plan_.dispatches.push_back(std::move(dispatch));
     return {};
@@ -136,7 +140,7 @@ class Planner : Operands {
   }
 
   Status add_norm() {
-    MOTE_RETURN_IF_ERROR(integer_below(0, 2));
+    MOTE_RETURN_IF_ERROR(integer_below(0, 3));
     MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
     MOTE_ASSIGN(const Bound weight, parameter("inputs[1]", node_->inputs[1], x.columns));
     MOTE_ASSIGN(const Bound bias, parameter("inputs[2]", node_->inputs[2], x.columns));
@@ -157,15 +161,35 @@ class Planner : Operands {
     return needs_bytes("sums", views[2], Size(4 * rows) * Size(columns / kColumnsOfASum));
   }
 
+  Status add_rotate() {
+    MOTE_RETURN_IF_ERROR(integer_below(0, 2));
+    MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
+    if (x.columns % kTileRows != 0) {
+      return invalid("%lld columns: must be a multiple of 16", static_cast<long long>(x.columns));
+    }
+    MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count() * x.columns));
+    const auto turned = std::bit_floor(static_cast<uint64_t>(x.columns));
+    const int log2 = std::countr_zero(turned);
+    const float scale = std::ldexp(log2 % 2 == 0 ? 1.0f : 0x1.6a09e6p-1f, -(log2 / 2));  // 1 / sqrt(turned)
+    return push({.shader = Shader::rotate,
+                 .constants = {word(node_->integers[0])},
+                 .groups = spread(x.count()),
+                 .bindings = {bound(x.view), bound(y)},
+                 .writes = 0b10,
+                 .push = {word(x.columns), word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
+                          word(x.view.strides[1]), word(turned), word(scale)}});
+  }
+
   Status add_quantize() {
     MOTE_RETURN_IF_ERROR(integer_below(0, 2));
+    MOTE_RETURN_IF_ERROR(integer_below(1, 2));
     MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
     MOTE_ASSIGN(const Bound weight, parameter("inputs[1]", node_->inputs[1], x.columns));
     MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns));
     std::vector<Bound> bindings{bound(x.view), weight};
     for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
     return push({.shader = Shader::quantize,
-                 .constants = {word(node_->integers[0]), weight.kind != Bind::none},
+                 .constants = {word(node_->integers[0]), weight.kind != Bind::none, word(node_->integers[1])},
                  .groups = spread(x.count()),
                  .bindings = std::move(bindings),
                  .writes = 0b11100,
@@ -218,6 +242,8 @@ class Planner : Operands {
     if (product.gate != 0 && product.out % kTileRows != 0) return invalid("weight: gates must be a multiple of 16");
     const Tensor& tensor = product.weight->tensor;
     const uint32_t together = tokens_together(product.rows);
+    // A device with few lanes has no use for many invocations, which wait for each other at a cost.
+    const uint32_t blocks = device_.is_cpu ? 2 : 4, splits = device_.is_cpu ? 1 : 4;
     for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
       const WeightPiece& part = product.weight->pieces[piece];
       const int64_t rows = product.gate != 0 ? product.out : part.rows;
@@ -229,13 +255,13 @@ class Planner : Operands {
       MOTE_RETURN_IF_ERROR(
           push({.shader = Shader::product,
                 .constants = {tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
-                              product.residual.kind != Bind::none, product.gate},
-                .groups = {word(ceil_div(rows, kTileRows)), word(ceil_div(product.rows, together)), 1},
+                              product.residual.kind != Bind::none, product.gate, 4 * blocks * splits, blocks, splits},
+                .groups = {word(ceil_div(rows, kTileRows * blocks)), word(ceil_div(product.rows, together)), 1},
                 .bindings = std::move(bindings),
                 .writes = 0b10000000,
                 .push = {word(product.columns), word(product.rows), word(part.first_row + rows), word(part.first_row),
                          word(product.out), product.residual_offset, product.residual_stride,
-                         word(product.out / kTileRows)}}));
+                         word(product.out / kTileRows), word(tensor.size(0))}}));
     }
     return {};
   }
@@ -341,9 +367,9 @@ class Planner : Operands {
       MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
     const bool is_split = tokens == 1;
     const auto shared = static_cast<uint32_t>(4 * together * (cache->head_dim + kLanes + 3));
-    MOTE_REQUIRE(shared <= limits_.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
+    MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
                  "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
-                 node_index_, shared, limits_.maxComputeSharedMemorySize);
+                 node_index_, shared, device_.limits.maxComputeSharedMemorySize);
     const Bound out = is_split ? Bound{Bind::parts, 0, 0} : bound(y);
     if (is_split) {
       plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * num_heads * splits_ * (width + 2)));
@@ -400,15 +426,15 @@ class Planner : Operands {
   }
 
   const int64_t splits_;
-  const VkPhysicalDeviceLimits& limits_;
+  const DeviceTraits& device_;
   Plan plan_;
 };
 
 }  // namespace
 
 Result<Plan> make_plan(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens,
-                       int64_t splits, const VkPhysicalDeviceLimits& limits) {
-  return Planner(graph, weights, tokens, splits, limits).plan();
+                       int64_t splits, const DeviceTraits& device) {
+  return Planner(graph, weights, tokens, splits, device).plan();
 }
 
 }  // namespace mote::vulkan

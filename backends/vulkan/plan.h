@@ -41,10 +41,16 @@ struct Plan {
   std::vector<uint32_t> positions;                // inputs that say where tokens lie in the caches
 };
 
+// What decides which shaders run on a device, and how.
+struct DeviceTraits {
+  VkPhysicalDeviceLimits limits{};
+  bool is_cpu = false;
+};
+
 // weights: of the part, in its order
 // splits: that there is room for in the caches, 256 positions each
 // Errors: kInvalidProgram naming the node; kUnsupportedBackend where the device cannot.
 Result<Plan> make_plan(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens,
-                       int64_t splits, const VkPhysicalDeviceLimits& limits);
+                       int64_t splits, const DeviceTraits& device);
 
 }  // namespace mote::vulkan

@@ -38,6 +38,9 @@ MOTE_VULKAN_WORDS(rope)
 MOTE_VULKAN_WORDS(rope_table)
 #include "rope_table.spv.inc"
     ;
+MOTE_VULKAN_WORDS(rotate)
+#include "rotate.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(row_sums)
 #include "row_sums.spv.inc"
     ;

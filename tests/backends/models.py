@@ -18,17 +18,20 @@ MAX_RELATIVE_ERROR = 1e-3  # largest |a - b| over largest |b|
 # A last bit moves the int8 code of an input now and then, for all who attend to its position: docs/quantization.md.
 MAX_AFTER_A_MOVED_CODE = 5e-2
 
-# Some of each family. With MOTE_TEST_ALL_TYPES (`make test-backends`) all are tested.
+# Some of each family.
 SOME = """
 apertus bitnet bloom cohere2 deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text glm4 glm4_moe_lite gpt2
 gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama minicpm3 minimax_m2
 modernbert-decoder mpt nemotron olmo2 opt phi phi3 qwen2_moe qwen3 stablelm xglm
 """.split()  # noqa: SIM905
 ALL = [row.name for row in ROWS if not row.failure and not row.variant]
-TESTED = [find(name) for name in (ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME)]
-each_type = pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.name, marks=pytest.mark.xdist_group(row.name)) for row in TESTED]
-)
+
+
+def each_type(names: list[str]) -> pytest.MarkDecorator:
+    """A test for each of these types, or of all with MOTE_TEST_ALL_TYPES."""
+    tested = ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else names
+    rows = [pytest.param(find(name), id=name, marks=pytest.mark.xdist_group(name)) for name in tested]
+    return pytest.mark.parametrize("row", rows)
 
 
 def logits(model: Model, ids: list[int], kv_dtype: str = "float32") -> np.ndarray:

@@ -2,6 +2,7 @@
 // A workgroup makes one row for TOKENS tokens; its invocations share the columns.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "common.glsl"
 #include "gates.glsl"
 #include "tiles.glsl"
@@ -29,16 +30,16 @@ uint begin_of(uint token) { return push[9] + token / push[8] * push[10] + token 
 void multiply(uint row, uint first_token) {
   uint lane = gl_LocalInvocationID.x;
   float sums[TOKENS];
-  for (uint t = 0; t < TOKENS; ++t) sums[t] = 0.0;
+  [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = 0.0;
   for (uint k = lane; k < push[0]; k += 64) {
     float w = element(row, k);
-    for (uint t = 0; t < TOKENS; ++t) sums[t] = fma(w, x[begin_of(min(first_token + t, push[1] - 1)) + k], sums[t]);
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = fma(w, x[begin_of(min(first_token + t, push[1] - 1)) + k], sums[t]);
   }
-  for (uint t = 0; t < TOKENS; ++t) parts[t * 64 + lane] = sums[t];
+  [[unroll]] for (uint t = 0; t < TOKENS; ++t) parts[t * 64 + lane] = sums[t];
   barrier();
   for (uint half_lanes = 32; half_lanes > 0; half_lanes /= 2) {
     if (lane < half_lanes) {
-      for (uint t = 0; t < TOKENS; ++t) parts[t * 64 + lane] += parts[t * 64 + lane + half_lanes];
+      [[unroll]] for (uint t = 0; t < TOKENS; ++t) parts[t * 64 + lane] += parts[t * 64 + lane + half_lanes];
     }
     barrier();
   }

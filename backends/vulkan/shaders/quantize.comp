@@ -7,6 +7,7 @@
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const bool HAS_NORM = false;
 layout(constant_id = 1) const bool HAS_WEIGHT = false;
+layout(constant_id = 2) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Weight { float norm_weight[]; };
@@ -68,11 +69,20 @@ void main() {
   }
   low = lows[0];
   high = highs[0];
-  precise float range = high - low;
-  precise float scale = max(range / 255.0, uintBitsToFloat(0x00800000u));
-  precise float ratio = low / scale;
-  float zero = clamp(-128.0 - roundEven(ratio), -128.0, 127.0);
-  precise float reciprocal = 1.0 / scale;
+  precise float scale, reciprocal;
+  float zero = 0.0;
+  const float least = uintBitsToFloat(0x00800000u);
+  if (IS_SYMMETRIC) {
+    scale = max(high, -low) / 127.0;
+    if (scale < least) scale = 0.0;
+    reciprocal = scale == 0.0 ? 0.0 : 1.0 / scale;
+  } else {
+    precise float range = high - low;
+    scale = max(range / 255.0, least);
+    precise float ratio = low / scale;
+    zero = clamp(-128.0 - roundEven(ratio), -128.0, 127.0);
+    reciprocal = 1.0 / scale;
+  }
   if (lane == 0) rows[row] = uvec2(floatBitsToUint(scale), uint(int(zero)));
   for (uint group = lane; group < columns / 32; group += 64) {
     uint sum = 0;

@@ -11,6 +11,7 @@ import torch
 import llm_export.capture.ops  # noqa: F401  registers mote::
 from backends.vulkan import blob, lowering, maps
 from backends.vulkan.lowering import VulkanBackend
+from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.program.specs import StateSpec
 from tests.backends.parts import (
     ROOT,
@@ -81,6 +82,22 @@ def test_int8_linear_behind_a_norm(offset, vulkan):
         assert_near(run(part, tokens, x), expected, 1e-3)
 
 
+@pytest.mark.parametrize("k", [64, 96, 256, 576])
+@pytest.mark.parametrize("norm", ["none", "rms"])
+def test_rotated_linear(norm, k, vulkan):
+    n = 33
+    weight, norm_weight = quantised(random(n, k), 4, 32), random(k, seed=1)
+    part = Part("mote.linear", [(1, T, k), weight, None, None, norm_weight if norm == "rms" else None], (1, T, n),
+                linear_attributes("rotated_int8", norm))  # fmt: skip
+    for tokens in TOKENS:
+        x = random(1, tokens, k)
+        expected = mote.linear(
+            x, weight.dequantize(), None, None, norm_weight if norm == "rms" else None, activations="rotated_int8", norm=norm,
+            norm_eps=1e-5,
+        )  # fmt: skip
+        assert_near(run(part, tokens, x), expected, 1e-3)
+
+
 FLOAT_WEIGHTS = ["float32", "float16", "bfloat16", "1 bits", "4 bits", "7 bits", "8 bits", "4 bits per channel"]
 
 
@@ -123,6 +140,16 @@ def test_embedding(table, vulkan):
     for tokens in TOKENS:
         ids = torch.arange(tokens).mul(7).remainder(50)[None]
         assert torch.equal(run(part, tokens, ids), expected[ids])
+
+
+@pytest.mark.parametrize("k", [64, 96, 576])
+def test_embedding_of_rotated_rows(k, vulkan):
+    stored = quantised(random(50, k), 8, 32)
+    expected = inverse_hadamard(stored.dequantize())
+    part = Part("mote.embedding", [(1, T), stored], (1, T, k), {"rotated": dims(1)}, torch.int64)
+    for tokens in TOKENS:
+        ids = torch.arange(tokens).mul(7).remainder(50)[None]
+        assert_near(run(part, tokens, ids), expected[ids], 1e-6)
 
 
 def test_norms(vulkan):
@@ -273,8 +300,6 @@ EXAMPLES = [
      Part("mote.linear", [SHAPE, (4, 8), None, None, None], (1, T, 4), linear_attributes("float"))),
     ("int8 activations with a dense weight",
      Part("mote.linear", [SHAPE, random(4, 8), None, None, None], (1, T, 4), linear_attributes("int8"))),
-    ("inputs or rows that are rotated",
-     Part("mote.linear", [(T, 64), TILES, None, None, None], (T, 32), linear_attributes("rotated_int8"))),
     ("inputs that are rounded in groups, or weights with float16 scales",
      Part("mote.linear", [(T, 64), TILES, None, None, None], (T, 32), linear_attributes("grouped_int8"))),
     ("function swish", Part("mote.gated_linear", [(T, 64), TILES, None, None], (T, 16),

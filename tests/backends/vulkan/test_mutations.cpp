@@ -54,6 +54,9 @@ class Decoder {
     graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
     node(fb::Op::attention, {whole(q, kHeads), whole(k, kKvHeads), heads(qkv, 96, kKvHeads), row(positions), {}, {}},
          {view(mixed, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4}, {0.25f, 30.0f});
+    const auto turned = floats(kHidden);
+    node(fb::Op::rotate, {rows(mixed, kHidden)}, {rows(turned, kHidden)}, {0});
+    node(fb::Op::rotate, {rows(turned, kHidden)}, {rows(mixed, kHidden)}, {1});
     const auto normed = floats(kHidden), gated = floats(48), summed = floats(48);
     node(fb::Op::norm, {rows(mixed, kHidden), weight(3, fb::Content::float32, {kHidden}), {}}, {rows(normed, kHidden)},
          {1}, {1e-5f, 0.0f});
@@ -133,7 +136,7 @@ class Decoder {
     for (const int64_t each : {2 * columns, int64_t{8}, 4 * columns / 32}) {
       codes.push_back(view(bytes(each), 0, {SizeOf{each, 0}}, {1}));
     }
-    node(fb::Op::quantize, {rows(x, columns), norm_weight}, codes, {norm_weight.value >= 0}, {1e-5f, 0.0f});
+    node(fb::Op::quantize, {rows(x, columns), norm_weight}, codes, {norm_weight.value >= 0, 0}, {1e-5f, 0.0f});
     std::vector<fb::ViewT> inputs = codes;
     for (const auto& each : {weight(index, fb::Content::tiles), fb::ViewT(), residual}) inputs.push_back(each);
     node(fb::Op::product, inputs, {rows(y, out)}, {0});
@@ -202,7 +205,7 @@ void change_graph(fb::GraphT& graph, Random& random) {
     }
     case 6: graph.caches[0]->num_heads = changed(graph.caches[0]->num_heads, random); break;
     case 7: graph.caches[0]->head_dim = changed(graph.caches[0]->head_dim, random); break;
-    case 8: node.op = static_cast<fb::Op>(below(random, 10)); break;
+    case 8: node.op = static_cast<fb::Op>(below(random, 11)); break;
     case 9:
       if (!node.integers.empty()) node.integers[0] = changed(node.integers[0], random);
       break;
@@ -267,17 +270,17 @@ class Part {
   std::unique_ptr<std::byte, void (*)(void*)> memory_{nullptr, std::free};
 };
 
-VkPhysicalDeviceLimits ordinary_limits() {
-  VkPhysicalDeviceLimits limits{};
-  for (uint32_t& count : limits.maxComputeWorkGroupCount) count = 65535;
-  limits.maxComputeSharedMemorySize = 16384;
-  return limits;
+DeviceTraits ordinary_device() {
+  DeviceTraits device;
+  for (uint32_t& count : device.limits.maxComputeWorkGroupCount) count = 65535;
+  device.limits.maxComputeSharedMemorySize = 16384;
+  return device;
 }
 
 Status planned(const DelegatePart& part, const std::vector<const DeviceWeight*>& weights) {
   MOTE_ASSIGN(const Graph graph, verify_graph(part));
   for (const int64_t tokens : {int64_t{1}, kTokens, int64_t{257}, int64_t{20000}}) {
-    MOTE_RETURN_IF_ERROR(make_plan(graph, weights, tokens, 2, ordinary_limits()).status());
+    MOTE_RETURN_IF_ERROR(make_plan(graph, weights, tokens, 2, ordinary_device()).status());
   }
   return {};
 }

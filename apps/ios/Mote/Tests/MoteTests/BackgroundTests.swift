@@ -43,8 +43,14 @@ final class BackgroundTests: DownloadTestCase {
         let store = try store(client())
         let server = server!
         for try await progress in store.download(server.url) where progress.bytes >= 1 << 20 { break }
-        let parts = try await store.list()
-        let from = Int(parts[0].bytes)
+        // What was under way when nobody asked any more is still written.
+        var from = -1
+        while true {
+            let bytes = Int(try await store.list()[0].bytes)
+            if bytes == from { break }
+            from = bytes
+            try await Task.sleep(nanoseconds: 200_000_000)
+        }
         // As the system hands it over when the app is started again.
         let key = "\"one\" bytes \(from)-\(content.count - 1)/\(content.count)".addingPercentEncoding(withAllowedCharacters: .alphanumerics)!
         let held = folder.appendingPathComponent("held")
