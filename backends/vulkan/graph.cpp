@@ -18,7 +18,7 @@ struct Signature {
   size_t inputs, outputs, integers, numbers;
   unsigned required;
 };
-constexpr std::array<Signature, 10> kSignatures = {{
+constexpr std::array<Signature, 12> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // embedding
     {2, 2, 1, 1, 0b11},    // rope_table
     {3, 1, 1, 2, 0b1},     // norm
@@ -29,6 +29,8 @@ constexpr std::array<Signature, 10> kSignatures = {{
     {6, 1, 2, 2, 0b1001},  // attention
     {0, 1, 1, 0, 0b1},     // map: one or two inputs, any numbers
     {1, 1, 1, 0, 0b1},     // rotate
+    {1, 3, 0, 0, 0b1},     // quantize_groups
+    {6, 1, 1, 0, 0b1111},  // group_product
 }};
 
 // At least 0 for every number of tokens from 1 on.
@@ -112,7 +114,7 @@ class Verifier {
     const Tensor& tensor = part_.weights[value->weight].tensor;
     bool fits = false;
     switch (value->content) {
-      case fb::Content::tiles: fits = tensor.bits != 0 && tensor.rank == 2 && tensor.scales == TileScales{}; break;
+      case fb::Content::tiles: fits = tensor.bits != 0 && tensor.rank == 2; break;
       case fb::Content::dense:
         fits = tensor.bits == 0 && tensor.rank == 2 &&
                (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16);

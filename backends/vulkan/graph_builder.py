@@ -115,8 +115,6 @@ class GraphBuilder:
     def matrix(self, index: int) -> View:
         """A weight [N, K] for products and lookups: tiles or dense."""
         spec = self.spec(index)
-        if spec.scales is not None:
-            raise Refusal.GROUPED.of()
         if len(spec.shape) != 2 or (not spec.bits and spec.dtype not in DENSE):
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
         return self._weight(index, Content.tiles if spec.bits else Content.dense)

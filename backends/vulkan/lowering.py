@@ -33,7 +33,7 @@ class OpEntry:
 
 OPS: dict[str, OpEntry] = {}
 ROWS = (Refusal.STRIDES, Refusal.ROWS)
-PRODUCT = (Refusal.GROUPED, Refusal.INT8_WITH_DENSE, *ROWS)
+PRODUCT = (Refusal.SCALES, Refusal.INT8_WITH_DENSE, *ROWS)
 
 
 class VulkanBackend(Backend):
@@ -166,7 +166,7 @@ def binary(graph: GraphBuilder, instruction: Instruction) -> None:
 # Language-model ops
 
 
-@op("mote.embedding", refuses=(Refusal.INPUT, Refusal.GROUPED))
+@op("mote.embedding", refuses=(Refusal.INPUT,))
 def embedding(graph: GraphBuilder, instruction: Instruction) -> None:
     ids, table = graph.integer_input(instruction.inputs[0], "ids"), graph.matrix(instruction.inputs[1])
     output = graph.result(instruction.outputs[0])
@@ -242,14 +242,26 @@ def quantized(graph: GraphBuilder, x: View, fused: FusedNorm, *, is_rotated: boo
     return graph.made_once(("codes", x, fused, is_rotated), make)
 
 
+def quantized_in_groups(graph: GraphBuilder, x: View, fused: FusedNorm) -> tuple[View, ...]:
+    """Codes of rows, a scale for 32 of them, sums of 16; made once for all who read the same."""
+
+    def make() -> tuple[View, ...]:
+        columns, rows = x.sizes[-1].constant, product(x.sizes[:-1])
+        sizes = (2 * columns, 4 * columns // COLUMNS_OF_A_SUM, 8 * columns // COLUMNS_OF_A_SUM)
+        source = graph.rows(normed(graph, x, fused))
+        made = tuple(graph.bytes(rows, each) for each in sizes)
+        graph.node(Op.quantize_groups, (source,), made)
+        return made
+
+    return graph.made_once(("groups", x, fused), make)
+
+
 def multiply(
     graph: GraphBuilder, instruction: Instruction, others: tuple[int, ...], norm_weight: int, gate: str
 ) -> None:
     """others: bias and residual"""
     weight = instruction.inputs[1]
     spec, activations = graph.spec(weight), instruction.attributes["activations"]
-    if activations == "grouped_int8":
-        raise Refusal.GROUPED.of()
     if gate not in GATES:
         raise Refusal.FUNCTION.of(function=gate)
     matrix = graph.matrix(weight)
@@ -262,13 +274,20 @@ def multiply(
         if extra[1].sizes[0] != fixed(1):
             raise Refusal.ROWS.of()
     fused = FusedNorm.of(instruction, norm_weight)
-    if activations in ("int8", "rotated_int8"):
+    is_int8 = activations in ("int8", "rotated_int8")
+    if is_int8 or activations == "grouped_int8":
         if not spec.bits:
             raise Refusal.INT8_WITH_DENSE.of()
         if gate != "none" and spec.shape[0] // 2 % 16:
             raise Refusal.GATE_ROWS.of(rows=spec.shape[0] // 2)
-        codes = quantized(graph, x, fused, is_rotated=activations == "rotated_int8")
-        graph.node(Op.product, (*codes, matrix, *extra), (output,), (GATES.index(gate),))
+        if is_int8 and spec.scales is not None:
+            raise Refusal.SCALES.of()
+        if is_int8:
+            codes = quantized(graph, x, fused, is_rotated=activations == "rotated_int8")
+        else:
+            codes = quantized_in_groups(graph, x, fused)
+        op = Op.product if is_int8 else Op.group_product
+        graph.node(op, (*codes, matrix, *extra), (output,), (GATES.index(gate),))
         return
     x = normed(graph, x, fused)
     graph.node(Op.float_product, (x, matrix, *extra), (output,), (GATES.index(gate),))

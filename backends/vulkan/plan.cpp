@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "backends/vulkan/operands.h"
 #include "base/size.h"
@@ -12,6 +13,7 @@ namespace mote::vulkan {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
+constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
 constexpr int64_t kQueryHeads = 16, kLanes = 64, kColumnsOfASum = 32;
 constexpr int64_t kGates = 8, kLayouts = 3, kFunctions = 28;
 constexpr int64_t kFirstBinary = 22, kLastBinary = 27;
@@ -46,7 +48,9 @@ class Planner : Operands {
       case fb::Op::rope_table: return add_rope_table();
       case fb::Op::norm: return add_norm();
       case fb::Op::quantize: return add_quantize();
-      case fb::Op::product: return add_product();
+      case fb::Op::product: return add_product(false);
+      case fb::Op::group_product: return add_product(true);
+      case fb::Op::quantize_groups: return add_quantize_groups();
       case fb::Op::float_product: return add_float_product();
       case fb::Op::rope: return add_rope();
       case fb::Op::attention: return add_attention();
@@ -84,6 +88,25 @@ class Planner : Operands {
   static uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bits; }
   static uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
 
+  // What tiles.glsl asks of a weight, behind the constants of the shader itself.
+  static std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor) {
+    const TileScales& scales = tensor.scales;
+    constants.resize(9);
+    const bool is_plain = tensor.bits == 0 || scales.columns == 0;
+    for (const uint32_t each :
+         {is_plain ? 0 : word(scales.columns), is_plain ? 0 : word(static_cast<int>(scales.offset)),
+          word(static_cast<int>(is_plain || scales.of_rows)), word(static_cast<int>(scales.codebook != nullptr))}) {
+      constants.push_back(each);
+    }
+    return constants;
+  }
+  static std::vector<uint32_t> with_codebook(std::vector<uint32_t> push, const Tensor& tensor) {
+    if (tensor.scales.codebook == nullptr) return push;
+    push.resize(kCodebookWord + kCodebookSize / 4);
+    std::memcpy(push.data() + kCodebookWord, tensor.scales.codebook, kCodebookSize);
+    return push;
+  }
+
   // A matrix that products and lookups read.
   Result<const DeviceWeight*> matrix(const char* name, const GraphView& from, bool only_tiles) const {
     const DeviceWeight* weight = weight_of(from);
@@ -91,9 +114,7 @@ class Planner : Operands {
     const bool fits =
         weight != nullptr && (content == fb::Content::tiles || (content == fb::Content::dense && !only_tiles));
     if (!fits) return invalid("%s: must be a matrix of weights", name);
-    const int64_t words = layout_of(weight->tensor).bits == 0 ? 1 : 4;
-    if (weight->pieces.front().bytes / 4 > static_cast<uint64_t>(kMaxIndex) ||
-        weight->tensor.num_elements() / words < 1) {
+    if (weight->pieces.front().bytes / 4 > static_cast<uint64_t>(kMaxIndex)) {
       return invalid("%s: has too many elements for a GPU", name);
     }
     return weight;
@@ -110,11 +131,11 @@ class Planner : Operands {
       const Tensor& tensor = table->tensor;
       MOTE_RETURN_IF_ERROR(
           push({.shader = Shader::embedding,
-                .constants = {bits_of(tensor), group_of(tensor), 1, 0, 0, 0, dense_kind(tensor)},
+                .constants = with_tiles({bits_of(tensor), group_of(tensor), 1, 0, 0, 0, dense_kind(tensor)}, tensor),
                 .groups = spread(count),
                 .bindings = {bound(ids), {Bind::weight, value_of(node_->inputs[1]).weight, word(piece)}, bound(y)},
                 .writes = 0b100,
-                .push = {word(columns), word(count), word(part.rows), word(part.first_row)}}));
+                .push = with_codebook({word(columns), word(count), word(part.rows), word(part.first_row)}, tensor)}));
     }
     return {};
   }
@@ -153,12 +174,16 @@ class Planner : Operands {
                  .push = row_words(x)});
   }
 
-  Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns) const {
-    if (columns % kColumnsOfASum != 0)
+  // codes, and for each row its scale with its zero point and sums of 32 codes; in groups scales of 32 codes and sums
+  // of 16
+  Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const {
+    if (columns % kColumnsOfASum != 0) {
       return invalid("%lld columns: must be a multiple of 32", static_cast<long long>(columns));
+    }
+    const Size sums = Size(4 * rows) * Size(columns / kColumnsOfASum);
     MOTE_RETURN_IF_ERROR(needs_bytes("codes", views[0], Size(2 * rows) * Size(columns)));
-    MOTE_RETURN_IF_ERROR(needs_bytes("rows", views[1], 8 * rows));
-    return needs_bytes("sums", views[2], Size(4 * rows) * Size(columns / kColumnsOfASum));
+    MOTE_RETURN_IF_ERROR(needs_bytes("scales", views[1], in_groups ? sums : Size(8 * rows)));
+    return needs_bytes("sums", views[2], in_groups ? sums + sums : sums);
   }
 
   Status add_rotate() {
@@ -185,7 +210,7 @@ class Planner : Operands {
     MOTE_RETURN_IF_ERROR(integer_below(1, 2));
     MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
     MOTE_ASSIGN(const Bound weight, parameter("inputs[1]", node_->inputs[1], x.columns));
-    MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns));
+    MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns, false));
     std::vector<Bound> bindings{bound(x.view), weight};
     for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
     return push({.shader = Shader::quantize,
@@ -236,34 +261,54 @@ class Planner : Operands {
     return made;
   }
 
-  Status add_product() {
+  // in_groups: inputs are rounded in groups, and tiles may have any scales
+  Status add_product(bool in_groups) {
     MOTE_ASSIGN(const Product product, product_of(3, true));
-    MOTE_RETURN_IF_ERROR(check_codes(node_->inputs, product.rows, product.columns));
-    if (product.gate != 0 && product.out % kTileRows != 0) return invalid("weight: gates must be a multiple of 16");
     const Tensor& tensor = product.weight->tensor;
+    MOTE_RETURN_IF_ERROR(check_codes(node_->inputs, product.rows, product.columns, in_groups));
+    if (product.gate != 0 && product.out % kTileRows != 0) return invalid("weight: gates must be a multiple of 16");
+    if (!in_groups && !(tensor.scales == TileScales{})) return invalid("weight: must have no float16 scales");
     const uint32_t together = tokens_together(product.rows);
     // A device with few lanes has no use for many invocations, which wait for each other at a cost.
-    const uint32_t blocks = device_.is_cpu ? 2 : 4, splits = device_.is_cpu ? 1 : 4;
+    const uint32_t blocks = device_.is_cpu ? 2 : in_groups ? 16 : 4, splits = device_.is_cpu || in_groups ? 1 : 4;
     for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
       const WeightPiece& part = product.weight->pieces[piece];
       const int64_t rows = product.gate != 0 ? product.out : part.rows;
       std::vector<Bound> bindings;
       for (size_t i = 0; i < 3; ++i) bindings.push_back(bound(static_cast<uint32_t>(node_->inputs[i].value)));
       bindings.push_back({Bind::weight, product.weight_index, word(piece)});
-      bindings.push_back({Bind::row_sums, product.weight_index, 0});
+      if (!in_groups) bindings.push_back({Bind::row_sums, product.weight_index, 0});
       for (const Bound& each : {product.bias, product.residual, product.y}) bindings.push_back(each);
+      const unsigned writes = 1u << (bindings.size() - 1);
       MOTE_RETURN_IF_ERROR(
-          push({.shader = Shader::product,
-                .constants = {tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
-                              product.residual.kind != Bind::none, product.gate, 4 * blocks * splits, blocks, splits},
+          push({.shader = in_groups ? Shader::group_product : Shader::product,
+                .constants =
+                    with_tiles({tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
+                                product.residual.kind != Bind::none, product.gate, 4 * blocks * splits, blocks, splits},
+                               tensor),
                 .groups = {word(ceil_div(rows, kTileRows * blocks)), word(ceil_div(product.rows, together)), 1},
                 .bindings = std::move(bindings),
-                .writes = 0b10000000,
-                .push = {word(product.columns), word(product.rows), word(part.first_row + rows), word(part.first_row),
-                         word(product.out), product.residual_offset, product.residual_stride,
-                         word(product.out / kTileRows), word(tensor.size(0))}}));
+                .writes = writes,
+                .push = with_codebook({word(product.columns), word(product.rows), word(part.first_row + rows),
+                                       word(part.first_row), word(product.out), product.residual_offset,
+                                       product.residual_stride, word(product.out / kTileRows), word(tensor.size(0))},
+                                      tensor)}));
     }
     return {};
+  }
+
+  Status add_quantize_groups() {
+    MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
+    MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns, true));
+    std::vector<Bound> bindings{bound(x.view)};
+    for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
+    return push({.shader = Shader::quantize_groups,
+                 .constants = {},
+                 .groups = spread(ceil_div(x.count() * (x.columns / kColumnsOfASum), kLanes)),
+                 .bindings = std::move(bindings),
+                 .writes = 0b1110,
+                 .push = {word(x.columns), word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
+                          word(x.view.strides[1])}});
   }
 
   Status add_float_product() {
@@ -277,8 +322,9 @@ class Planner : Operands {
       const int64_t rows = product.gate != 0 ? product.out : part.rows;
       MOTE_RETURN_IF_ERROR(
           push({.shader = Shader::float_product,
-                .constants = {bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
-                              product.residual.kind != Bind::none, product.gate, dense_kind(tensor)},
+                .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
+                                         product.residual.kind != Bind::none, product.gate, dense_kind(tensor)},
+                                        tensor),
                 .groups = {word(rows), word(ceil_div(product.rows, together)), 1},
                 .bindings = {bound(x.view),
                              {Bind::weight, product.weight_index, word(piece)},
@@ -286,9 +332,11 @@ class Planner : Operands {
                              product.residual,
                              product.y},
                 .writes = 0b10000,
-                .push = {word(product.columns), word(product.rows), word(part.first_row + rows), word(part.first_row),
-                         word(product.out), product.residual_offset, product.residual_stride, word(product.out),
-                         word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])}}));
+                .push = with_codebook(
+                    {word(product.columns), word(product.rows), word(part.first_row + rows), word(part.first_row),
+                     word(product.out), product.residual_offset, product.residual_stride, word(product.out),
+                     word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])},
+                    tensor)}));
     }
     return {};
   }

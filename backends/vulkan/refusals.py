@@ -24,7 +24,7 @@ class Refusal(Enum):
     WEIGHT_FORM = "a weight of dtype {dtype} and rank {rank}"
     QUANTIZED_OPERAND = "a weight of {bits} bits where a dense one is needed"
     INT8_WITH_DENSE = "int8 activations with a dense weight"
-    GROUPED = "inputs that are rounded in groups, or weights with float16 scales"
+    SCALES = "int8 inputs that are not rounded in groups, with float16 scales"
     STRIDES = "rows with gaps between their elements"
     ROWS = "rows in more than two dimensions"
     FUNCTION = "function {function}"

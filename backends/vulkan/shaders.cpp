@@ -20,6 +20,9 @@ MOTE_VULKAN_WORDS(embedding)
 MOTE_VULKAN_WORDS(float_product)
 #include "float_product.spv.inc"
     ;
+MOTE_VULKAN_WORDS(group_product)
+#include "group_product.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(map)
 #include "map.spv.inc"
     ;
@@ -31,6 +34,9 @@ MOTE_VULKAN_WORDS(product)
     ;
 MOTE_VULKAN_WORDS(quantize)
 #include "quantize.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(quantize_groups)
+#include "quantize_groups.spv.inc"
     ;
 MOTE_VULKAN_WORDS(rope)
 #include "rope.spv.inc"

@@ -92,10 +92,24 @@ def test_rotated_linear(norm, k, vulkan):
     for tokens in TOKENS:
         x = random(1, tokens, k)
         expected = mote.linear(
-            x, weight.dequantize(), None, None, norm_weight if norm == "rms" else None, activations="rotated_int8", norm=norm,
-            norm_eps=1e-5,
+            x, weight.dequantize(), None, None, norm_weight if norm == "rms" else None, activations="rotated_int8",
+            norm=norm, norm_eps=1e-5,
         )  # fmt: skip
         assert_near(run(part, tokens, x), expected, 1e-3)
+
+
+@pytest.mark.parametrize("bits,group_size", [(1, 32), (3, 32), (4, 32), (4, 128), (7, 64), (8, 32)])
+def test_linear_with_inputs_rounded_in_groups(bits, group_size, vulkan):
+    n, k = 35, 256
+    weight, bias, norm_weight = quantised(random(n, k), bits, group_size), random(n), random(k, seed=1)
+    part = Part("mote.linear", [(1, T, k), weight, bias, (1, T, n), norm_weight], (1, T, n),
+                linear_attributes("grouped_int8", "rms"))  # fmt: skip
+    for tokens in TOKENS:
+        x, residual = random(1, tokens, k), random(1, tokens, n, seed=2)
+        expected = mote.linear(
+            x, weight.dequantize(), bias, residual, norm_weight, activations="grouped_int8", norm="rms", norm_eps=1e-5
+        )
+        assert_near(run(part, tokens, x, residual), expected, 1e-3)
 
 
 FLOAT_WEIGHTS = ["float32", "float16", "bfloat16", "1 bits", "4 bits", "7 bits", "8 bits", "4 bits per channel"]
@@ -300,8 +314,6 @@ EXAMPLES = [
      Part("mote.linear", [SHAPE, (4, 8), None, None, None], (1, T, 4), linear_attributes("float"))),
     ("int8 activations with a dense weight",
      Part("mote.linear", [SHAPE, random(4, 8), None, None, None], (1, T, 4), linear_attributes("int8"))),
-    ("inputs that are rounded in groups, or weights with float16 scales",
-     Part("mote.linear", [(T, 64), TILES, None, None, None], (T, 32), linear_attributes("grouped_int8"))),
     ("function swish", Part("mote.gated_linear", [(T, 64), TILES, None, None], (T, 16),
                             {**linear_attributes("int8"), "function": "swish"})),
     ("8 rows of gates: must be a multiple of 16",

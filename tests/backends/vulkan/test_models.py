@@ -149,3 +149,22 @@ def test_results_do_not_depend_on_what_the_cpu_keeps_its_caches_in(both):
     ids = list(range(30, 45))
     model = Model.load(both, backend="vulkan")
     assert np.array_equal(logits(model, ids, "float32"), logits(model, ids, "int8"))
+
+
+def test_the_validation_layers_have_nothing_to_say(both):
+    """Of a prompt, single tokens, several at once, a cache that grows and a way back."""
+    script = (
+        "import sys; from llm_runner import Model;"
+        "s = Model.load(sys.argv[1], backend='vulkan').session(context_length=700);"
+        "s.prefill(list(range(5, 300))); s.decode(7); s.verify([8, 9, 10]); s.rewind(20); s.decode(7)"
+    )
+    environment = os.environ | {
+        "VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation",
+        "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT",
+    }
+    run = [sys.executable, "-c", script, both]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True)
+    if "VK_ERROR_LAYER_NOT_PRESENT" in done.stderr:
+        pytest.skip("needs the layers: on Debian and Ubuntu, vulkan-validationlayers")
+    assert done.returncode == 0, done.stderr
+    assert not [line for line in (done.stdout + done.stderr).splitlines() if "VUID" in line or "SYNC-HAZARD" in line]
