@@ -67,8 +67,8 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   // Whether the device is the CPU itself, as Mesa's lavapipe is.
   bool is_cpu() const { return is_cpu_; }
 
-  // Submits commands and waits for them, for at most a minute. Errors: as the driver says; kInternal for a device that
-  // does not answer.
+  // Submits commands and waits for them, for at most a minute, or twenty where the device is the CPU. Errors: as the
+  // driver says; kInternal for a device that does not answer.
   Status run(VkCommandBuffer commands) const;
   // `record`s commands that run once.
   Status run_once(const std::function<Status(VkCommandBuffer)>& record) const;

@@ -138,12 +138,13 @@ class SessionDelegate final : public Delegate {
     MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
     MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
     prepared_.resize(program_->num_parts());
-    prepared_[index] = tokens;
+    prepared_[index] = {tokens, plan.ids, plan.positions};
     return size_t{0};
   } catch (const std::bad_alloc&) { return no_memory(); }
 
   Status execute(size_t index, const Call& call, KernelContext&) override try {
-    MOTE_REQUIRE(index < prepared_.size() && prepared_[index] > 0, Code::kInternal, "part %zu was not prepared", index);
+    MOTE_REQUIRE(index < prepared_.size() && prepared_[index].tokens > 0, Code::kInternal, "part %zu was not prepared",
+                 index);
     return at_place(program_->part(index).graph.place, run(index, call, prepared_[index]));
   } catch (const std::bad_alloc&) { return no_memory(); }
 
@@ -200,6 +201,13 @@ class SessionDelegate final : public Delegate {
                      {context_->limits(), context_->is_cpu()});
   }
 
+  // What is known of a part's calls before they come: their T, and the inputs that are looked at.
+  struct Prepared {
+    int64_t tokens = 0;  // 0: nothing yet
+    std::vector<std::pair<uint32_t, int64_t>> ids{};
+    std::vector<uint32_t> positions{};
+  };
+
   // Memory for a plan; what was recorded for smaller buffers is forgotten.
   Status reserve(const Plan& plan) {
     for (const auto& [buffer, bytes] : {std::pair(&arena_, plan.arena_bytes), std::pair(&parts_, plan.parts_bytes)}) {
@@ -231,20 +239,20 @@ class SessionDelegate final : public Delegate {
   }
 
   // The caches hold what comes before the call, and have room for it.
-  Status make_room(const Graph& graph, const Plan& plan, const Call& call, int64_t tokens, int64_t* end) {
+  Status make_room(const Graph& graph, const Prepared& prepared, const Call& call, int64_t* end) {
     const auto numbers_of = [&](uint32_t value) {
       const auto index = std::ranges::find(graph.inputs, value) - graph.inputs.begin();
       const Tensor& tensor = *call.inputs[static_cast<size_t>(index)];
       return std::span<const int64_t>(tensor.as<int64_t>(), static_cast<size_t>(tensor.num_elements()));
     };
-    for (const auto& [value, limit] : plan.ids) {
+    for (const auto& [value, limit] : prepared.ids) {
       for (const int64_t id : numbers_of(value)) {
         MOTE_REQUIRE(id >= 0 && id < limit, Code::kInvalidArgument, "token id %lld: must be 0..%lld",
                      static_cast<long long>(id), static_cast<long long>(limit - 1));
       }
     }
     *end = caches_.positions();
-    for (const uint32_t value : plan.positions) {
+    for (const uint32_t value : prepared.positions) {
       const std::span<const int64_t> positions = numbers_of(value);
       for (size_t t = 0; t < positions.size(); ++t) {
         MOTE_REQUIRE(positions[t] == positions[0] + static_cast<int64_t>(t) && positions[0] >= 0 &&
@@ -252,7 +260,7 @@ class SessionDelegate final : public Delegate {
                      Code::kInvalidArgument, "position %lld: the GPU holds %lld", static_cast<long long>(positions[t]),
                      static_cast<long long>(caches_.positions()));
       }
-      *end = positions[0] + tokens;
+      *end = positions[0] + prepared.tokens;
     }
     const int64_t before = caches_.capacity();
     MOTE_RETURN_IF_ERROR(caches_.reserve(*end));
@@ -304,8 +312,9 @@ class SessionDelegate final : public Delegate {
     return recordings_.back().get();
   }
 
-  Status run(size_t index, const Call& call, int64_t tokens) {
+  Status run(size_t index, const Call& call, const Prepared& prepared) {
     const Graph& graph = program_->part(index).graph;
+    const int64_t tokens = prepared.tokens;
     const Places places = places_of(graph, tokens);
     if (arguments_.bytes() < places.bytes || arguments_.handle() == VK_NULL_HANDLE) {
       recordings_.clear();
@@ -313,10 +322,7 @@ class SessionDelegate final : public Delegate {
       MOTE_ASSIGN(arguments_, gpu::GpuBuffer::make(context_, places.bytes, gpu::Place::host));
     }
     int64_t end = 0;
-    {
-      MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
-      MOTE_RETURN_IF_ERROR(make_room(graph, plan, call, tokens, &end));
-    }
+    MOTE_RETURN_IF_ERROR(make_room(graph, prepared, call, &end));
     MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places));
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const uint32_t value = graph.inputs[i];
@@ -337,7 +343,7 @@ class SessionDelegate final : public Delegate {
   std::shared_ptr<const gpu::GpuContext> context_;
   Caches caches_;
   gpu::GpuBuffer arena_, parts_, arguments_;
-  std::vector<int64_t> prepared_;  // T of each part; 0: not prepared
+  std::vector<Prepared> prepared_;  // of each part
   std::vector<std::unique_ptr<Recording>> recordings_;
 };
 

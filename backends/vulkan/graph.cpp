@@ -27,7 +27,7 @@ constexpr std::array<Signature, 12> kSignatures = {{
     {4, 1, 1, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
     {6, 1, 2, 2, 0b1001},  // attention
-    {0, 1, 1, 0, 0b1},     // map: one or two inputs, any numbers
+    {0, 1, 1, 0, 0b1},     // map: one or two inputs
     {1, 1, 1, 0, 0b1},     // rotate
     {1, 3, 0, 0, 0b1},     // quantize_groups
     {6, 1, 1, 0, 0b1111},  // group_product
@@ -170,7 +170,7 @@ class Verifier {
     const bool has_inputs =
         is_map ? length(from.inputs()) == 1 || length(from.inputs()) == 2 : length(from.inputs()) == has.inputs;
     if (!has_inputs || length(from.outputs()) != has.outputs || length(from.integers()) != has.integers ||
-        (!is_map && length(from.numbers()) != has.numbers)) {
+        length(from.numbers()) != has.numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));
     }
     GraphNode node{.op = from.op()};

@@ -62,7 +62,7 @@ class GraphBuilder:
         self.weights: list[int] = []  # of the program's table, in the order of the blob's references
         self._views: dict[int, View] = {}  # of the method's values
         self._outputs: dict[int, View] = {}
-        self._weights: dict[int, View] = {}
+        self._weights: dict[tuple[int, Content], View] = {}
         self._made: dict[tuple, tuple[View, ...]] = {}
         for index in self.method.inputs:
             self._views[index] = self._argument(index, ValueKind.input)
@@ -128,6 +128,7 @@ class GraphBuilder:
 
     def same(self, index: int, view: View) -> None:
         """The output `index` is a view of what is there."""
+        self._check_float(index)
         if index in self._outputs:
             self.copy(view, self.result(index))
         else:
@@ -183,7 +184,7 @@ class GraphBuilder:
     def copy(self, view: View, output: View) -> None:
         self.map("copy", (view,), output)
 
-    def map(self, function: str, inputs: Sequence[View], output: View, numbers: Sequence[float] = ()) -> None:
+    def map(self, function: str, inputs: Sequence[View], output: View) -> None:
         """output = function(inputs) for each element; inputs are broadcast."""
         walked = merged(output.sizes, [output.strides, *(broadcast(view, output.sizes) for view in inputs)])
         if len(walked) > MAX_MAP_RANK:
@@ -194,7 +195,7 @@ class GraphBuilder:
             View(view.value, view.offset, sizes, tuple(strides[i] for _, strides in walked))
             for i, view in enumerate((output, *inputs))
         ]
-        self.node(Op.map, views[1:], views[:1], (FUNCTIONS.index(function),), numbers)
+        self.node(Op.map, views[1:], views[:1], (FUNCTIONS.index(function),))
 
     def made_once(self, key: tuple, make: Callable[[], tuple[View, ...]]) -> tuple[View, ...]:
         if key not in self._made:
@@ -238,12 +239,13 @@ class GraphBuilder:
 
     def _weight(self, index: int, content: Content) -> View:
         entry = self.method.values[index].weight
-        if entry not in self._weights:
+        if entry not in self.weights:
             self.weights.append(entry)
+        if (entry, content) not in self._weights:
             shape = tuple(map(fixed, self.subgraph.weights[entry].shape))
-            value = self._add(Value(ValueKind.weight, content, fixed(0), weight=len(self.weights) - 1))
-            self._weights[entry] = View(value, fixed(0), shape, contiguous(shape))
-        return self._weights[entry]
+            value = self._add(Value(ValueKind.weight, content, fixed(0), weight=self.weights.index(entry)))
+            self._weights[entry, content] = View(value, fixed(0), shape, contiguous(shape))
+        return self._weights[entry, content]
 
     def _add(self, value: Value) -> int:
         self.graph.values.append(value)
