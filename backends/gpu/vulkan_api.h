@@ -19,7 +19,8 @@ namespace mote::gpu {
   X(DestroyDevice)                                                                                                 \
   X(GetDeviceQueue)                                                                                                \
   X(CreateBuffer)                                                                                                  \
-  X(DestroyBuffer) X(GetBufferMemoryRequirements) X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(MapMemory) \
+  X(DestroyBuffer)                                                                                                 \
+  X(GetBufferMemoryRequirements) X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(MapMemory)                  \
       X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)      \
           X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline)            \
               X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)   \
