@@ -169,12 +169,20 @@ GpuContext::~GpuContext() {
 
 int GpuContext::memory_type(uint32_t allowed, Place place) const {
   constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  const VkMemoryPropertyFlags wishes[2][3] = {
-      {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kShared, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0},
-      {kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kShared, kShared}};
+  constexpr VkMemoryPropertyFlags kOwn = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  const VkMemoryPropertyFlags wishes[2][3] = {{kOwn | kShared, kOwn, 0},
+                                              {kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kShared, kShared}};
+  VkDeviceSize most = 0;  // of the device's own heaps
+  for (uint32_t i = 0; i < memory_.memoryHeapCount; ++i) {
+    if ((memory_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0)
+      most = std::max(most, memory_.memoryHeaps[i].size);
+  }
   for (const VkMemoryPropertyFlags wish : wishes[place == Place::host ? 1 : 0]) {
     for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i) {
-      if ((allowed >> i & 1) != 0 && (memory_.memoryTypes[i].propertyFlags & wish) == wish) return static_cast<int>(i);
+      const VkMemoryType& type = memory_.memoryTypes[i];
+      // A window of some megabytes through which the CPU sees a card's memory has no room for a model.
+      const bool is_window = wish == (kOwn | kShared) && memory_.memoryHeaps[type.heapIndex].size < most;
+      if ((allowed >> i & 1) != 0 && (type.propertyFlags & wish) == wish && !is_window) return static_cast<int>(i);
     }
   }
   return -1;
