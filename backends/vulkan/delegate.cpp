@@ -251,7 +251,7 @@ class SessionDelegate final : public Delegate {
                      static_cast<long long>(id), static_cast<long long>(limit - 1));
       }
     }
-    *end = caches_.positions();
+    *end = prepared.positions.empty() ? caches_.positions() : 0;
     for (const uint32_t value : prepared.positions) {
       const std::span<const int64_t> positions = numbers_of(value);
       for (size_t t = 0; t < positions.size(); ++t) {
@@ -260,7 +260,7 @@ class SessionDelegate final : public Delegate {
                      Code::kInvalidArgument, "position %lld: the GPU holds %lld", static_cast<long long>(positions[t]),
                      static_cast<long long>(caches_.positions()));
       }
-      *end = positions[0] + prepared.tokens;
+      *end = std::max(*end, positions.back() + 1);
     }
     const int64_t before = caches_.capacity();
     MOTE_RETURN_IF_ERROR(caches_.reserve(*end));
