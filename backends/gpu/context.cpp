@@ -10,6 +10,8 @@ namespace {
 
 // For one submission: a device that has not answered by then is taken for lost. What the CPU imitates is slow.
 constexpr uint64_t kPatienceNs = 60'000'000'000, kPatienceWithCpuNs = 20 * kPatienceNs;
+// Memory that the CPU sees without being told what changed.
+constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr uint64_t kStagingBytes = uint64_t{16} << 20;
 
 // Real GPUs first; what the CPU imitates last.
@@ -168,7 +170,6 @@ GpuContext::~GpuContext() {
 }
 
 int GpuContext::memory_type(uint32_t allowed, Place place) const {
-  constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   constexpr VkMemoryPropertyFlags kOwn = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   const VkMemoryPropertyFlags wishes[2][3] = {{kOwn | kShared, kOwn, 0},
                                               {kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kShared, kShared}};
@@ -189,7 +190,6 @@ int GpuContext::memory_type(uint32_t allowed, Place place) const {
 }
 
 bool GpuContext::is_host_visible(int memory_type) const {
-  constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   return (memory_.memoryTypes[memory_type].propertyFlags & kShared) == kShared;
 }
 
@@ -215,28 +215,38 @@ Status GpuContext::run(VkCommandBuffer commands) const {
   return vulkan_status(result, call);
 }
 
+Result<Commands> Commands::begin(std::shared_ptr<const GpuContext> context, VkCommandBufferUsageFlags flags) {
+  Commands made(std::move(context));
+  const VulkanApi& api = made.context_->api();
+  auto pool = of_type<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.queueFamilyIndex = made.context_->queue_family();
+  MOTE_VULKAN(api.CreateCommandPool(made.context_->device(), &pool, nullptr, &made.pool_));
+  auto allocation = of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  allocation.commandPool = made.pool_;
+  allocation.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocation.commandBufferCount = 1;
+  MOTE_VULKAN(api.AllocateCommandBuffers(made.context_->device(), &allocation, &made.buffer_));
+  auto begin = of_type<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  begin.flags = flags;
+  MOTE_VULKAN(api.BeginCommandBuffer(made.buffer_, &begin));
+  return made;
+}
+
+Commands::~Commands() {
+  if (context_ != nullptr && pool_ != VK_NULL_HANDLE) {
+    context_->api().DestroyCommandPool(context_->device(), pool_, nullptr);
+  }
+}
+
+Status Commands::end() const { return vulkan_status(context_->api().EndCommandBuffer(buffer_), "vkEndCommandBuffer"); }
+
 Status GpuContext::run_once(const std::function<Status(VkCommandBuffer)>& record) const {
-  VkCommandPool pool = VK_NULL_HANDLE;
-  const VkCommandPoolCreateInfo pool_info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, queue_family_};
-  MOTE_VULKAN(api_.CreateCommandPool(device_, &pool_info, nullptr, &pool));
-  const auto recorded_and_run = [&]() -> Status {
-    auto allocation = of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
-    allocation.commandPool = pool;
-    allocation.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    allocation.commandBufferCount = 1;
-    VkCommandBuffer commands = VK_NULL_HANDLE;
-    MOTE_VULKAN(api_.AllocateCommandBuffers(device_, &allocation, &commands));
-    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
-                                         VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-    MOTE_VULKAN(api_.BeginCommandBuffer(commands, &begin));
-    MOTE_RETURN_IF_ERROR(record(commands));
-    memory_barrier(api_, commands);
-    MOTE_VULKAN(api_.EndCommandBuffer(commands));
-    return run(commands);
-  };
-  const Status status = recorded_and_run();
-  api_.DestroyCommandPool(device_, pool, nullptr);
-  return status;
+  MOTE_ASSIGN(const Commands commands,
+              Commands::begin(shared_from_this(), VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT));
+  MOTE_RETURN_IF_ERROR(record(commands.handle()));
+  memory_barrier(api_, commands.handle());
+  MOTE_RETURN_IF_ERROR(commands.end());
+  return run(commands.handle());
 }
 
 Status GpuContext::write(const GpuBuffer& buffer, uint64_t offset, std::span<const std::byte> bytes) const {
@@ -244,20 +254,10 @@ Status GpuContext::write(const GpuBuffer& buffer, uint64_t offset, std::span<con
     std::memcpy(buffer.data() + offset, bytes.data(), bytes.size());
     return {};
   }
-  MOTE_ASSIGN(GpuBuffer staging,
-              GpuBuffer::make(shared_from_this(), std::min<uint64_t>(bytes.size(), kStagingBytes), Place::host));
-  while (!bytes.empty()) {
-    const size_t count = std::min<size_t>(bytes.size(), kStagingBytes);
-    std::memcpy(staging.data(), bytes.data(), count);
-    MOTE_RETURN_IF_ERROR(run_once([&](VkCommandBuffer commands) {
-      const VkBufferCopy region{0, offset, count};
-      api_.CmdCopyBuffer(commands, staging.handle(), buffer.handle(), 1, &region);
-      return Status();
-    }));
-    bytes = bytes.subspan(count);
-    offset += count;
-  }
-  return {};
+  return staged(bytes.size(), [&](const GpuBuffer& staging, uint64_t at, size_t count) {
+    std::memcpy(staging.data(), bytes.data() + at, count);
+    return copy(staging, 0, buffer, offset + at, count);
+  });
 }
 
 Status GpuContext::read(const GpuBuffer& buffer, uint64_t offset, std::span<std::byte> bytes) const {
@@ -265,26 +265,27 @@ Status GpuContext::read(const GpuBuffer& buffer, uint64_t offset, std::span<std:
     std::memcpy(bytes.data(), buffer.data() + offset, bytes.size());
     return {};
   }
-  MOTE_ASSIGN(GpuBuffer staging,
-              GpuBuffer::make(shared_from_this(), std::min<uint64_t>(bytes.size(), kStagingBytes), Place::host));
-  while (!bytes.empty()) {
-    const size_t count = std::min<size_t>(bytes.size(), kStagingBytes);
-    MOTE_RETURN_IF_ERROR(run_once([&](VkCommandBuffer commands) {
-      const VkBufferCopy region{offset, 0, count};
-      api_.CmdCopyBuffer(commands, buffer.handle(), staging.handle(), 1, &region);
-      return Status();
-    }));
-    std::memcpy(bytes.data(), staging.data(), count);
-    bytes = bytes.subspan(count);
-    offset += count;
+  return staged(bytes.size(), [&](const GpuBuffer& staging, uint64_t at, size_t count) {
+    MOTE_RETURN_IF_ERROR(copy(buffer, offset + at, staging, 0, count));
+    std::memcpy(bytes.data() + at, staging.data(), count);
+    return Status();
+  });
+}
+
+Status GpuContext::staged(uint64_t bytes, const std::function<Status(const GpuBuffer&, uint64_t, size_t)>& move) const {
+  const uint64_t most = std::min(bytes, kStagingBytes);
+  MOTE_ASSIGN(const GpuBuffer staging, GpuBuffer::make(shared_from_this(), most, Place::host));
+  for (uint64_t at = 0; at < bytes; at += most) {
+    MOTE_RETURN_IF_ERROR(move(staging, at, static_cast<size_t>(std::min(most, bytes - at))));
   }
   return {};
 }
 
-Status GpuContext::copy(const GpuBuffer& from, const GpuBuffer& to, uint64_t bytes) const {
+Status GpuContext::copy(const GpuBuffer& from, uint64_t from_offset, const GpuBuffer& to, uint64_t to_offset,
+                        uint64_t bytes) const {
   if (bytes == 0) return {};
   return run_once([&](VkCommandBuffer commands) {
-    const VkBufferCopy region{0, 0, bytes};
+    const VkBufferCopy region{from_offset, to_offset, bytes};
     api_.CmdCopyBuffer(commands, from.handle(), to.handle(), 1, &region);
     return Status();
   });

@@ -50,6 +50,27 @@ class GpuBuffer {
   std::byte* data_ = nullptr;
 };
 
+// A list of commands while it is recorded, and afterwards for as long as it may run.
+class Commands {
+ public:
+  // flags: VkCommandBufferUsageFlags
+  static Result<Commands> begin(std::shared_ptr<const GpuContext> context, VkCommandBufferUsageFlags flags = 0);
+  Commands(Commands&& other) noexcept
+      : context_(std::move(other.context_)), pool_(other.pool_), buffer_(other.buffer_) {}
+  Commands& operator=(Commands&&) = delete;
+  ~Commands();
+
+  VkCommandBuffer handle() const { return buffer_; }
+  Status end() const;
+
+ private:
+  explicit Commands(std::shared_ptr<const GpuContext> context) : context_(std::move(context)) {}
+
+  std::shared_ptr<const GpuContext> context_;  // nullptr: moved from
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer buffer_ = VK_NULL_HANDLE;
+};
+
 // Thread safety: any thread.
 class GpuContext : public std::enable_shared_from_this<GpuContext> {
  public:
@@ -75,7 +96,7 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   // Copies bytes to or from a buffer of any place.
   Status write(const GpuBuffer& buffer, uint64_t offset, std::span<const std::byte> bytes) const;
   Status read(const GpuBuffer& buffer, uint64_t offset, std::span<std::byte> bytes) const;
-  Status copy(const GpuBuffer& from, const GpuBuffer& to, uint64_t bytes) const;
+  Status copy(const GpuBuffer& from, const GpuBuffer& to, uint64_t bytes) const { return copy(from, 0, to, 0, bytes); }
 
   // The type of memory for a buffer; -1: the device has none.
   int memory_type(uint32_t allowed, Place place) const;
@@ -86,6 +107,10 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   Status start();
   Status choose_device();
   Status make_device();
+  Status copy(const GpuBuffer& from, uint64_t from_offset, const GpuBuffer& to, uint64_t to_offset,
+              uint64_t bytes) const;
+  // move(staging, at, count) for pieces [at, at + count) of `bytes` that fit a buffer which the CPU sees.
+  Status staged(uint64_t bytes, const std::function<Status(const GpuBuffer&, uint64_t, size_t)>& move) const;
 
   VulkanApi api_;
   VkInstance instance_ = VK_NULL_HANDLE;

@@ -33,6 +33,11 @@ const char* result_name(VkResult result) {
   }
 }
 
+Status all_found(const char* missing) {
+  MOTE_REQUIRE(missing == nullptr, Code::kUnsupportedBackend, "the GPU's driver has no %s", missing);
+  return {};
+}
+
 }  // namespace
 
 Status vulkan_status(VkResult result, const char* call) {
@@ -60,35 +65,31 @@ Result<VulkanApi> VulkanApi::open() {
   api.GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
   MOTE_REQUIRE(api.GetInstanceProcAddr != nullptr, Code::kUnsupportedBackend,
                "Vulkan's loader has no vkGetInstanceProcAddr: install another one");
-#define MOTE_VULKAN_FIND(name) \
+#define MOTE_VULKAN_FIND_GLOBAL(name) \
   api.name = reinterpret_cast<PFN_vk##name>(api.GetInstanceProcAddr(VK_NULL_HANDLE, "vk" #name));
-  MOTE_VULKAN_GLOBAL(MOTE_VULKAN_FIND)
-#undef MOTE_VULKAN_FIND
+  MOTE_VULKAN_GLOBAL(MOTE_VULKAN_FIND_GLOBAL)
   MOTE_REQUIRE(api.EnumerateInstanceVersion != nullptr && api.CreateInstance != nullptr, Code::kUnsupportedBackend,
                "Vulkan's loader is of version 1.0: Mote needs 1.1");
   return api;
 }
 
-Status VulkanApi::find_instance_functions(VkInstance instance) {
-  const char* missing = nullptr;
-#define MOTE_VULKAN_FIND(name)                                                      \
-  name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name)); \
+// Of the functions that `find` gives by their names, the last that it does not give is named.
+#define MOTE_VULKAN_FIND(name)                             \
+  name = reinterpret_cast<PFN_vk##name>(find("vk" #name)); \
   if (name == nullptr) missing = "vk" #name;
+
+Status VulkanApi::find_instance_functions(VkInstance instance) {
+  const auto find = [&](const char* name) { return GetInstanceProcAddr(instance, name); };
+  const char* missing = nullptr;
   MOTE_VULKAN_INSTANCE(MOTE_VULKAN_FIND)
-#undef MOTE_VULKAN_FIND
-  MOTE_REQUIRE(missing == nullptr, Code::kUnsupportedBackend, "the GPU's driver has no %s", missing);
-  return {};
+  return all_found(missing);
 }
 
 Status VulkanApi::find_device_functions(VkDevice device) {
+  const auto find = [&](const char* name) { return GetDeviceProcAddr(device, name); };
   const char* missing = nullptr;
-#define MOTE_VULKAN_FIND(name)                                                  \
-  name = reinterpret_cast<PFN_vk##name>(GetDeviceProcAddr(device, "vk" #name)); \
-  if (name == nullptr) missing = "vk" #name;
   MOTE_VULKAN_DEVICE(MOTE_VULKAN_FIND)
-#undef MOTE_VULKAN_FIND
-  MOTE_REQUIRE(missing == nullptr, Code::kUnsupportedBackend, "the GPU's driver has no %s", missing);
-  return {};
+  return all_found(missing);
 }
 
 }  // namespace mote::gpu

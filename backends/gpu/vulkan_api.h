@@ -9,25 +9,23 @@
 
 namespace mote::gpu {
 
-#define MOTE_VULKAN_GLOBAL(X) X(EnumerateInstanceVersion) X(CreateInstance)
-#define MOTE_VULKAN_INSTANCE(X)   \
-  X(DestroyInstance)              \
-  X(EnumeratePhysicalDevices)     \
-  X(GetPhysicalDeviceProperties2) \
-  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr)
-#define MOTE_VULKAN_DEVICE(X)                                                                                      \
-  X(DestroyDevice)                                                                                                 \
-  X(GetDeviceQueue)                                                                                                \
-  X(CreateBuffer)                                                                                                  \
-  X(DestroyBuffer)                                                                                                 \
-  X(GetBufferMemoryRequirements) X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(MapMemory)                  \
-      X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)      \
-          X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline)            \
-              X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)   \
-                  X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers) X(FreeCommandBuffers)       \
-                      X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets)        \
-                          X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) \
-                              X(CreateFence) X(DestroyFence) X(WaitForFences) X(ResetFences) X(DeviceWaitIdle)
+// clang-format off
+#define MOTE_VULKAN_GLOBAL(X) \
+  X(EnumerateInstanceVersion) X(CreateInstance)
+#define MOTE_VULKAN_INSTANCE(X) \
+  X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) \
+  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) \
+  X(GetDeviceProcAddr)
+#define MOTE_VULKAN_DEVICE(X) \
+  X(DestroyDevice) X(GetDeviceQueue) X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) \
+  X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(MapMemory) X(CreateShaderModule) X(DestroyShaderModule) \
+  X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) X(DestroyPipelineLayout) \
+  X(CreateComputePipelines) X(DestroyPipeline) X(CreateDescriptorPool) X(DestroyDescriptorPool) \
+  X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) \
+  X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
+  X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) X(CreateFence) \
+  X(DestroyFence) X(WaitForFences) X(DeviceWaitIdle)
+// clang-format on
 
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;

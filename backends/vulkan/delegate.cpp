@@ -23,39 +23,24 @@ class Recording {
  public:
   Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens)
       : part(of_part), tokens(num_tokens), context_(std::move(context)) {}
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
-  ~Recording() {
-    if (pool_ != VK_NULL_HANDLE) context_->api().DestroyCommandPool(context_->device(), pool_, nullptr);
-  }
-
   // bind(binding) gives what a shader sees of it.
   template <typename Bind>
   Status record(const Plan& plan, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
-    const gpu::VulkanApi& api = context_->api();
-    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0,
-                                       context_->queue_family()};
-    MOTE_VULKAN(api.CreateCommandPool(context_->device(), &pool, nullptr, &pool_));
-    auto allocation = gpu::of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
-    allocation.commandPool = pool_;
-    allocation.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    allocation.commandBufferCount = 1;
-    MOTE_VULKAN(api.AllocateCommandBuffers(context_->device(), &allocation, &commands));
     MOTE_ASSIGN(DescriptorSets sets,
                 DescriptorSets::make(context_, pipelines, std::max<size_t>(1, plan.dispatches.size())));
     sets_.emplace(std::move(sets));
-    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, 0, nullptr};
-    MOTE_VULKAN(api.BeginCommandBuffer(commands, &begin));
+    MOTE_ASSIGN(gpu::Commands recorded, gpu::Commands::begin(context_));
+    commands_.emplace(std::move(recorded));
     barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
     for (const Dispatch& dispatch : plan.dispatches) MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
     barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
-    MOTE_VULKAN(api.EndCommandBuffer(commands));
-    return {};
+    return commands_->end();
   }
+
+  Status run() const { return context_->run(commands_->handle()); }
 
   const size_t part;
   const int64_t tokens;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
 
  private:
   void barrier(VkPipelineStageFlags from, VkPipelineStageFlags to) {
@@ -64,7 +49,7 @@ class Recording {
     if ((from & VK_PIPELINE_STAGE_HOST_BIT) != 0) memory.srcAccessMask |= VK_ACCESS_HOST_WRITE_BIT;
     memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
     if ((to & VK_PIPELINE_STAGE_HOST_BIT) != 0) memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    context_->api().CmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+    context_->api().CmdPipelineBarrier(commands_->handle(), from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
     written_.clear();
     read_.clear();
   }
@@ -106,6 +91,7 @@ class Recording {
     read_.insert(reads.begin(), reads.end());
     MOTE_ASSIGN(const VkPipeline pipeline, pipelines.find(dispatch.shader, dispatch.constants));
     MOTE_ASSIGN(const VkDescriptorSet set, sets_->add(ranges));
+    const VkCommandBuffer commands = commands_->handle();
     api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines.layout(), 0, 1, &set, 0, nullptr);
     api.CmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
@@ -115,8 +101,8 @@ class Recording {
   }
 
   std::shared_ptr<const gpu::GpuContext> context_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
   std::optional<DescriptorSets> sets_;
+  std::optional<gpu::Commands> commands_;
   std::set<Memory> written_, read_;  // since the latest barrier
 };
 
@@ -329,7 +315,7 @@ class SessionDelegate final : public Delegate {
       std::memcpy(arguments_.data() + places.at(value), call.inputs[i]->data,
                   static_cast<size_t>(graph.values[value].bytes.at(tokens)));
     }
-    MOTE_RETURN_IF_ERROR(context_->run(recorded->commands));
+    MOTE_RETURN_IF_ERROR(recorded->run());
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const uint32_t value = graph.outputs[i];
       std::memcpy(call.outputs[i]->data, arguments_.data() + places.at(value),

@@ -23,6 +23,10 @@ def fixed(size: int) -> Dim:
     return Dim(0, size)
 
 
+def plus(a: Dim, b: Dim) -> Dim:
+    return Dim(a.tokens + b.tokens, a.constant + b.constant)
+
+
 def times(a: Dim, b: Dim) -> Dim:
     if a.tokens and b.tokens:
         raise Refusal.GROWTH.of()
@@ -164,8 +168,7 @@ class GraphBuilder:
         rank = len(rest) // 2
         if rank > MAX_RANK:
             raise Refusal.RANK.of(rank=rank)
-        offset = Dim(view.offset.tokens + offset.tokens, view.offset.constant + offset.constant)
-        return View(view.value, offset, tuple(rest[:rank]), tuple(rest[rank:]))
+        return View(view.value, plus(view.offset, offset), tuple(rest[:rank]), tuple(rest[rank:]))
 
     def rows(self, view: View) -> View:
         """[M, N, K] for a node that walks rows.

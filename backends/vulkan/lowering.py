@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from llm_export.partition.backend import Backend, Blob, Subgraph
-from llm_export.program.instructions import Dim, Instruction
+from llm_export.program.instructions import Instruction
 
 from .blob import Op, View
-from .graph_builder import GraphBuilder, contiguous, fixed, integers, number, optional, product
+from .graph_builder import GraphBuilder, contiguous, fixed, integers, number, optional, plus, product
 from .maps import BINARY, UNARY
 from .refusals import MAX_QUERY_HEADS, Refusal
 
@@ -62,9 +62,7 @@ def op(*names: str, refuses: tuple[Refusal, ...] = ()) -> Callable[[Lower], Lowe
 # Views and copies
 
 
-def view_of(
-    graph: GraphBuilder, instruction: Instruction, function: Callable[[torch.Tensor, int], torch.Tensor]
-) -> None:
+def view_of(graph: GraphBuilder, instruction: Instruction, function: Move) -> None:
     x = graph.activation(instruction.inputs[0])
     moved = graph.moved(x, function)
     if moved is None:  # as PyTorch: what no strides can say is copied first
@@ -110,9 +108,8 @@ def expand(graph: GraphBuilder, instruction: Instruction) -> None:
 def slice_(graph: GraphBuilder, instruction: Instruction) -> None:
     (axis,), (step,) = integers(instruction, "dim"), integers(instruction, "step")
     (begin,), (end,) = instruction.attributes["start"], instruction.attributes["end"]
-    view_of(
-        graph, instruction, lambda x, t: x[(slice(None),) * axis + (slice(begin.at(t), end.at(t), step),)]
-    )  # fmt: skip
+    before = (slice(None),) * axis
+    view_of(graph, instruction, lambda x, tokens: x[(*before, slice(begin.at(tokens), end.at(tokens), step))])
 
 
 @op("aten.select")
@@ -136,12 +133,9 @@ def cat(graph: GraphBuilder, instruction: Instruction) -> None:
     output = graph.result(instruction.outputs[0])
     begin = fixed(0)
     for part in parts:
-        stride, size = output.strides[axis], part.sizes[axis]
-        offset = product((begin, stride))
-        place = View(output.value, Dim(output.offset.tokens + offset.tokens, output.offset.constant + offset.constant),
-                     part.sizes, output.strides)  # fmt: skip
-        graph.copy(part, place)
-        begin = Dim(begin.tokens + size.tokens, begin.constant + size.constant)
+        offset = plus(output.offset, product((begin, output.strides[axis])))
+        graph.copy(part, View(output.value, offset, part.sizes, output.strides))
+        begin = plus(begin, part.sizes[axis])
 
 
 # Pointwise
@@ -257,7 +251,7 @@ def quantized_in_groups(graph: GraphBuilder, x: View, fused: FusedNorm) -> tuple
 
 
 def multiply(
-    graph: GraphBuilder, instruction: Instruction, others: tuple[int, ...], norm_weight: int, gate: str
+    graph: GraphBuilder, instruction: Instruction, others: tuple[int, int], norm_weight: int, gate: str
 ) -> None:
     """others: bias and residual"""
     weight = instruction.inputs[1]
@@ -267,12 +261,10 @@ def multiply(
     matrix = graph.matrix(weight)
     x = graph.rows(graph.activation(instruction.inputs[0]))
     output = graph.result(instruction.outputs[0])
-    bias, residual = others
-    extra = (graph.dense(bias) if bias >= 0 else None, graph.activation(residual) if residual >= 0 else None)
-    if extra[1] is not None:
-        extra = (extra[0], graph.rows(extra[1]))
-        if extra[1].sizes[0] != fixed(1):
-            raise Refusal.ROWS.of()
+    bias = graph.dense(others[0]) if others[0] >= 0 else None
+    residual = graph.rows(graph.activation(others[1])) if others[1] >= 0 else None
+    if residual is not None and residual.sizes[0] != fixed(1):
+        raise Refusal.ROWS.of()
     fused = FusedNorm.of(instruction, norm_weight)
     is_int8 = activations in ("int8", "rotated_int8")
     if is_int8 or activations == "grouped_int8":
@@ -280,17 +272,21 @@ def multiply(
             raise Refusal.INT8_WITH_DENSE.of()
         if gate != "none" and spec.shape[0] // 2 % 16:
             raise Refusal.GATE_ROWS.of(rows=spec.shape[0] // 2)
-        if is_int8 and spec.scales is not None:
-            raise Refusal.SCALES.of()
         if is_int8:
+            if spec.scales is not None:
+                raise Refusal.SCALES.of()
             codes = quantized(graph, x, fused, is_rotated=activations == "rotated_int8")
         else:
             codes = quantized_in_groups(graph, x, fused)
-        op = Op.product if is_int8 else Op.group_product
-        graph.node(op, (*codes, matrix, *extra), (output,), (GATES.index(gate),))
+        graph.node(
+            Op.product if is_int8 else Op.group_product,
+            (*codes, matrix, bias, residual),
+            (output,),
+            (GATES.index(gate),),
+        )
         return
     x = normed(graph, x, fused)
-    graph.node(Op.float_product, (x, matrix, *extra), (output,), (GATES.index(gate),))
+    graph.node(Op.float_product, (x, matrix, bias, residual), (output,), (GATES.index(gate),))
 
 
 @op("mote.linear", refuses=PRODUCT)

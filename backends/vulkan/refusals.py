@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
-from llm_export.partition.backend import Unsupported
+from llm_export.partition.backend import Reason
 
 MAX_RANK = 6  # of a view
 MAX_MAP_RANK = 4  # of what `map` walks, once neighbouring dimensions are one
 MAX_QUERY_HEADS = 16  # that share a head of keys
 
 
-class Refusal(Enum):
-    """A reason, with names in braces where it tells what it met: `raise Refusal.RANK.of(rank=9)`."""
-
+class Refusal(Reason):
     OP = "Vulkan has no such op"
     DTYPE = "dtype {dtype}"
     RANK = f"rank {{rank}}: must be at most {MAX_RANK}"
@@ -36,14 +32,3 @@ class Refusal(Enum):
     WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
     CONSTANTS = "constants only"
     GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"
-
-    def of(self, **met: object) -> Refused:
-        return Refused(self, self.value.format(**met))
-
-
-class Refused(Unsupported):
-    """Says why in the words of a Refusal."""
-
-    def __init__(self, refusal: Refusal, text: str):
-        super().__init__(text)
-        self.refusal = refusal

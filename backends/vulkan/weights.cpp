@@ -1,7 +1,6 @@
 #include "backends/vulkan/weights.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "kernels/formats.h"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
-from llm_export.partition.backend import Unsupported
+from llm_export.partition.backend import Reason
 
 MAX_RANK = 6
 MAX_CONSTANT_ELEMENTS = 64
 MAX_POWER = 8
 
 
-class Refusal(Enum):
-    """A reason, with names in braces where it tells what it met: `raise Refusal.RANK.of(rank=7)`."""
-
+class Refusal(Reason):
     OP = "XNNPACK has no such op"
     DTYPE = "dtype {dtype}"
     RANK = f"rank {{rank}}: must be 1 to {MAX_RANK}"
@@ -43,14 +39,3 @@ class Refusal(Enum):
     MATRIX_RANK = "a weight of rank {rank}"
     TIED = "the embedding's weight: one copy serves both"
     FUNCTION = "function {function}"
-
-    def of(self, **met: object) -> Refused:
-        return Refused(self, self.value.format(**met))
-
-
-class Refused(Unsupported):
-    """Says why in the words of a Refusal."""
-
-    def __init__(self, refusal: Refusal, text: str):
-        super().__init__(text)
-        self.refusal = refusal

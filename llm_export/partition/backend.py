@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from enum import Enum
 
 import torch
 
@@ -14,6 +15,23 @@ from llm_export.program.specs import StateSpec, WeightSpec
 
 class Unsupported(Exception):
     """A backend does not take an instruction; the text says why, in few words."""
+
+
+class Reason(Enum):
+    """Base of a backend's enumeration of reasons, each with its words and names in braces where it tells what it met:
+    `raise Refusal.RANK.of(rank=7)`.
+    """
+
+    def of(self, **met: object) -> Refused:
+        return Refused(self, self.value.format(**met))
+
+
+class Refused(Unsupported):
+    """Says why in the words of a Reason."""
+
+    def __init__(self, refusal: Reason, text: str):
+        super().__init__(text)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True)

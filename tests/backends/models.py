@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,10 @@ import torch
 
 from llm_export import api
 from llm_runner import Model
+from tests.backends.parts import ROOT
 from tests.contracts.architectures import ROWS, find, save_tiny_checkpoint
+
+RUN_SESSION = Path(os.environ.get("MOTE_RUN_SESSION", ROOT / "build/dev/tests/backends/run_session"))
 
 PREFILL, DECODE, VERIFY = 7, 4, 4
 MAX_RELATIVE_ERROR = 1e-3  # largest |a - b| over largest |b|
@@ -67,3 +72,22 @@ def errors_of(
     ids = torch.randint(3, 120, (PREFILL + DECODE + VERIFY,), generator=torch.Generator().manual_seed(1)).tolist()
     expected = logits(Model.load(path, backend="cpu"), ids, kv_dtype)
     return np.abs(logits(Model.load(path, backend=backend), ids, kv_dtype) - expected).max(-1) / np.abs(expected).max()
+
+
+def session_lines(path: Path, backend: str, **environment: str) -> dict[str, list[float]]:
+    """The numbers of each line of run_session, in order."""
+    run = [RUN_SESSION, path, backend, path.parent]
+    result = subprocess.run(run, env=os.environ | environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    lines = [line.split(":") for line in result.stdout.splitlines()]
+    return {f"{i} {name}": [float(number) for number in numbers.split()] for i, (name, numbers) in enumerate(lines)}
+
+
+def chosen(path: Path, wanted: str, **environment: str) -> subprocess.CompletedProcess:
+    """What a process of its own runs a file on: libraries and drivers stay once found, CPU features once read."""
+    script = (
+        "import sys; from llm_runner import Model; m = Model.load(sys.argv[1], backend=sys.argv[2]);"
+        "print(m.describe()['target'])"
+    )
+    run = [sys.executable, "-c", script, str(path), wanted]
+    return subprocess.run(run, env={"PATH": ""} | environment, capture_output=True, text=True)

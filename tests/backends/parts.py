@@ -25,6 +25,7 @@ RUN_PART = Path(os.environ.get("MOTE_RUN_PART", ROOT / "build/dev/tests/backends
 NO_DEVICE = 3
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int64: 3, torch.int8: 5}
 T = Dim(1, 0)
+TOKENS = (1, 2, 7, 64, 257)  # of the calls that ops are tried with
 Size = int | Dim
 
 
@@ -147,6 +148,12 @@ def stored_weight(spec: WeightSpec, value: Tensor | QuantizedWeight) -> bytes:
     raw = (data if data.dim() else data[None]).view(torch.uint8).numpy().tobytes()
     head = (DTYPES[spec.dtype], spec.bits, spec.group_size, len(spec.shape), *spec.shape, len(raw))
     return _integers(*head) + _padded(raw)
+
+
+def assert_near(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    """tolerance: of the largest difference, relative to the largest expected number"""
+    error = (actual - expected).abs().max() / expected.abs().max()
+    assert error <= tolerance, float(error)
 
 
 def numbers(*values: float) -> Numbers:

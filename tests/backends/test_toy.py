@@ -5,8 +5,6 @@ Whatever a session does, the text is the CPU's.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,11 +13,9 @@ from llm_export import api
 from llm_export.errors import ProgramError
 from llm_export.partition.backend import Backend, Blob, Subgraph, Unsupported
 from llm_runner import BackendError, Model
+from tests.backends.models import session_lines
 from tests.backends.toy.lowering import ToyBackend
 from tests.contracts.architectures import save_tiny_checkpoint
-
-ROOT = Path(__file__).parents[2]
-RUN_SESSION = Path(os.environ.get("MOTE_RUN_SESSION", ROOT / "build/dev/tests/backends/run_session"))
 
 
 class FixedLengths(Backend):
@@ -41,16 +37,6 @@ def export(folder: Path, name: str, backend: Backend) -> Path:
     return path
 
 
-def run(path: Path, backend: str, **environment: str) -> dict[str, list[float]]:
-    """The numbers of each line of run_session, in order."""
-    result = subprocess.run(
-        [RUN_SESSION, path, backend, path.parent], env=os.environ | environment, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr
-    lines = [line.split(":") for line in result.stdout.splitlines()]
-    return {f"{i} {name}": [float(number) for number in numbers.split()] for i, (name, numbers) in enumerate(lines)}
-
-
 @pytest.fixture(scope="module", params=[(), (4, 16)], ids=["any length", "fixed lengths"])
 def lengths(request) -> tuple[int, ...]:
     return request.param
@@ -67,7 +53,7 @@ def toy_file(lengths, tmp_path_factory) -> Path:
     ids=lambda environment: "".join(key[9:] + value for key, value in environment.items()) or "plain",
 )
 def test_a_backend_keeps_keys_and_values(toy_file, environment):
-    expected, got = run(toy_file, "cpu"), run(toy_file, "toy", **environment)
+    expected, got = session_lines(toy_file, "cpu"), session_lines(toy_file, "toy", **environment)
     assert list(got) == list(expected) and len(got) > 30
     for name, numbers in expected.items():
         assert got[name] == pytest.approx(numbers, abs=2e-5), name
@@ -77,7 +63,7 @@ def test_a_backend_keeps_keys_and_values(toy_file, environment):
 @pytest.mark.parametrize("name", ["llama", "gemma2", "mistral", "lfm2", "phi3-longrope", "gemma3n_text", "gpt_oss"])
 def test_fixed_lengths_give_the_same_bits(name, tmp_path):
     path = export(tmp_path, name, FixedLengths())
-    assert run(path, "fixed") == run(path, "cpu")
+    assert session_lines(path, "fixed") == session_lines(path, "cpu")
 
 
 def test_a_file_has_a_method_for_each_length(toy_file, lengths):

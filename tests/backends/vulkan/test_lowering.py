@@ -15,8 +15,10 @@ from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.program.specs import StateSpec
 from tests.backends.parts import (
     ROOT,
+    TOKENS,
     Part,
     T,
+    assert_near,
     dims,
     linear_attributes,
     numbers,
@@ -26,18 +28,12 @@ from tests.backends.parts import (
     stored_weight,
 )
 
-TOKENS = (1, 2, 7, 64, 257)
 mote = torch.ops.mote
 SCHEMA = (ROOT / "backends/vulkan/schema.fbs").read_text()
 
 
 def run(part: Part, tokens: int, *inputs: torch.Tensor) -> torch.Tensor:
     return part.run(VulkanBackend(), tokens, inputs)
-
-
-def assert_near(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
-    error = (actual - expected).abs().max() / expected.abs().max()
-    assert error <= tolerance, float(error)
 
 
 def int8_product(x: torch.Tensor, weight, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:

@@ -17,14 +17,14 @@ from mote.commands import runner_binary
 from tests.backends.models import (
     MAX_AFTER_A_MOVED_CODE,
     MAX_RELATIVE_ERROR,
+    chosen,
     each_type,
     errors_of,
     logits,
+    session_lines,
 )
-from tests.backends.parts import ROOT
 from tests.contracts.architectures import Row, save_tiny_checkpoint
 
-RUN_SESSION = Path(os.environ.get("MOTE_RUN_SESSION", ROOT / "build/dev/tests/backends/run_session"))
 # Every instruction of these runs on the GPU; of the others some do.
 WHOLE = """
 bitnet bloom cohere2 falcon gemma2 gemma4_text glm4 gpt2 gpt_bigcode gpt_neo helium llama modernbert-decoder mpt olmo2
@@ -80,14 +80,6 @@ def test_texts_are_those_of_the_cpu(both):
     assert texts[0] == texts[1]
 
 
-def session_lines(path: Path, backend: str) -> dict[str, list[float]]:
-    """The numbers of each line of run_session, in order."""
-    result = subprocess.run([RUN_SESSION, path, backend, path.parent], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    lines = [line.split(":") for line in result.stdout.splitlines()]
-    return {f"{i} {name}": [float(number) for number in numbers.split()] for i, (name, numbers) in enumerate(lines)}
-
-
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
 def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(name, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
@@ -123,26 +115,16 @@ def test_ids_outside_of_the_vocabulary_are_refused(both):
 NO_DRIVERS = {"VK_ICD_FILENAMES": "/nowhere.json", "VK_DRIVER_FILES": "/nowhere.json"}
 
 
-def target_of(path: Path, backend: str, **environment: str) -> subprocess.CompletedProcess:
-    """What a process of its own runs a file on."""
-    script = (
-        "import sys; from llm_runner import Model;"
-        "print(Model.load(sys.argv[1], backend=sys.argv[2]).describe()['target'])"
-    )
-    run = [sys.executable, "-c", script, path, backend]
-    return subprocess.run(run, env=os.environ | environment, capture_output=True, text=True)
-
-
 def test_without_a_driver_the_cpu_is_taken_or_the_lack_is_named(both):
-    assert target_of(both, "auto", **NO_DRIVERS).stdout == "cpu\n"
-    refused = target_of(both, "vulkan", **NO_DRIVERS)
+    assert chosen(both, "auto", **NO_DRIVERS).stdout == "cpu\n"
+    refused = chosen(both, "vulkan", **NO_DRIVERS)
     assert BackendError.__name__ in refused.stderr and "install the driver of a GPU" in refused.stderr
 
 
 def test_auto_takes_no_device_that_is_the_cpu_itself(both):
     if "llvmpipe" not in subprocess.run(["vulkaninfo", "--summary"], capture_output=True, text=True).stdout:
         pytest.skip("needs lavapipe alone")
-    assert target_of(both, "auto").stdout == "cpu\n"
+    assert chosen(both, "auto").stdout == "cpu\n"
 
 
 def test_results_do_not_depend_on_what_the_cpu_keeps_its_caches_in(both):

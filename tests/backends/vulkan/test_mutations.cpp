@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
-#include <random>
 
 #include "backends/vulkan/plan.h"
 #include "runner/program/delegates.h"
 #include "runner/program/thread_pool.h"
+#include "tests/backends/mutations.h"
 #include "tests/fuzz/code_name.h"
 #include "tests/kernels/harness.h"
 
@@ -18,12 +18,14 @@ namespace {
 
 using mote::test::Owned;
 using Bytes = std::vector<std::byte>;
-using Random = std::mt19937_64;
+using mote::test::below;
+using mote::test::change_bytes;
+using mote::test::changed;
+using mote::test::changed_dim;
+using mote::test::Random;
 
 constexpr int kMutations = 2000;
 constexpr int64_t kTokens = 5, kHeads = 4, kKvHeads = 2, kWidth = 16, kHidden = 64, kVocabulary = 48;
-
-size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
 struct SizeOf {
   int64_t tokens = 0, constant = 0;
@@ -154,36 +156,6 @@ class Decoder {
   fb::GraphT graph_;
 };
 
-template <typename T>
-T changed(T number, Random& random) {
-  constexpr uint64_t kEdges[] = {0,
-                                 1,
-                                 2,
-                                 15,
-                                 16,
-                                 63,
-                                 64,
-                                 0x7fffffff,
-                                 0x80000000,
-                                 0xffffffff,
-                                 1ull << 40,
-                                 0x7fffffffffffffff,
-                                 0x8000000000000000,
-                                 0xffffffffffffffff};
-  const auto old = static_cast<uint64_t>(static_cast<int64_t>(number));
-  switch (below(random, 4)) {
-    case 0: return static_cast<T>(kEdges[below(random, std::size(kEdges))]);
-    case 1: return static_cast<T>(static_cast<int64_t>(old + below(random, 5) - 2));
-    case 2: return static_cast<T>(static_cast<int64_t>(old ^ (uint64_t{1} << below(random, 8 * sizeof(T)))));
-    default: return static_cast<T>(below(random, 40));
-  }
-}
-
-fb::Dim changed_dim(const fb::Dim& dim, Random& random) {
-  return below(random, 2) == 0 ? fb::Dim(changed(dim.tokens(), random), dim.constant())
-                               : fb::Dim(dim.tokens(), changed(dim.constant(), random));
-}
-
 void change_view(fb::ViewT& view, Random& random) {
   auto& list = below(random, 2) == 0 ? view.sizes : view.strides;
   switch (below(random, 4)) {
@@ -229,14 +201,6 @@ Bytes change_fields(const Bytes& blob, Random& random) {
   const auto graph = fb::UnPackGraph(blob.data());
   for (size_t count = 1 + below(random, 3); count > 0; --count) change_graph(*graph, random);
   return Decoder::pack(*graph);
-}
-
-Bytes change_bytes(Bytes blob, Random& random) {
-  if (below(random, 8) == 0) blob.resize(below(random, blob.size()));
-  for (size_t count = 1 + below(random, 4); count > 0 && !blob.empty(); --count) {
-    blob[below(random, blob.size())] ^= static_cast<std::byte>(1u << below(random, 8));
-  }
-  return blob;
 }
 
 // What the part of a file is.

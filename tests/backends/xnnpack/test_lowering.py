@@ -13,13 +13,15 @@ import llm_export.capture.ops  # noqa: F401  registers mote::
 from backends.xnnpack import blob, graph_builder, lowering
 from backends.xnnpack.library import find_library
 from backends.xnnpack.lowering import XnnpackBackend
-from backends.xnnpack.refusals import Refusal, Refused
-from llm_export.partition.backend import Subgraph
+from backends.xnnpack.refusals import Refusal
+from llm_export.partition.backend import Refused, Subgraph
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
 from llm_export.program.specs import WeightSpec
 from tests.backends.parts import (
     ROOT,
+    TOKENS,
     T,
+    assert_near,
     dims,
     half_tolerance,
     linear_attributes,
@@ -33,13 +35,7 @@ from tests.backends.parts import (
 from tests.backends.xnnpack.part import Part
 from tests.backends.xnnpack.refusals import EXAMPLES, TIED
 
-TOKENS = (1, 2, 7, 64, 257)
 mote = torch.ops.mote
-
-
-def assert_near(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
-    error = (actual - expected).abs().max() / expected.abs().max()
-    assert error <= tolerance, float(error)
 
 
 LINEARS = [(4, 32, 35, 96), (4, 64, 17, 192), (4, 256, 48, 512), (3, 64, 17, 128), (8, 128, 33, 256), (5, 32, 9, 96)]

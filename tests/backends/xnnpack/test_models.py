@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from tests.backends.models import (
     PREFILL,
     SOME,
     VERIFY,
+    chosen,
     each_type,
     errors_of,
     logits,
@@ -123,16 +122,6 @@ def test_a_tied_head_stays_with_the_embedding(demo_files):
     tied = [r for r in report.refusals if r.reason.startswith("the embedding's weight")]
     assert {(r.op, r.method) for r in tied} == {("mote.linear", m) for m in ("prefill", "decode", "verify")}
     assert len(tied) == 3
-
-
-def chosen(path, wanted: str, **environment: str) -> subprocess.CompletedProcess:
-    """What a process of its own runs a file on: a library that was loaded stays, and CPU features are read once."""
-    script = (
-        "import sys; from llm_runner import Model; m = Model.load(sys.argv[1], backend=sys.argv[2]);"
-        "print(m.describe()['target'])"
-    )
-    run = [sys.executable, "-c", script, str(path), wanted]
-    return subprocess.run(run, env={"PATH": ""} | environment, capture_output=True, text=True)
 
 
 def test_a_library_that_is_missing_is_named_and_another_way_is_taken(both):

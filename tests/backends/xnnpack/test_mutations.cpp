@@ -4,22 +4,24 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <random>
 
+#include "tests/backends/mutations.h"
 #include "tests/backends/xnnpack/harness.h"
 #include "tests/fuzz/code_name.h"
 
 namespace mote::xnnpack::test {
 namespace {
 
+using mote::test::below;
+using mote::test::change_bytes;
+using mote::test::changed;
+using mote::test::changed_dim;
+using mote::test::Random;
 using mote::test::random_floats;
 using mote::test::random_tiles;
-using Random = std::mt19937_64;
 
 constexpr int kMutations = 2000;
 constexpr int64_t kTokensOfCall = 5;
-
-size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 
 // A norm, linear layers of 4 bits in blocks and rows, of 8 bits and in float16, a gate, heads that are turned, a
 // product of matrices.
@@ -74,41 +76,6 @@ GraphBuilder large_graph() {
   return graph;
 }
 
-template <typename T>
-T changed(T number, Random& random) {
-  constexpr uint64_t kEdges[] = {0,
-                                 1,
-                                 2,
-                                 15,
-                                 16,
-                                 17,
-                                 31,
-                                 32,
-                                 33,
-                                 63,
-                                 64,
-                                 65,
-                                 0x7fffffff,
-                                 0x80000000,
-                                 0xffffffff,
-                                 1ull << 40,
-                                 0x7fffffffffffffff,
-                                 0x8000000000000000,
-                                 0xffffffffffffffff};
-  const auto old = static_cast<uint64_t>(static_cast<int64_t>(number));
-  switch (below(random, 4)) {
-    case 0: return static_cast<T>(kEdges[below(random, std::size(kEdges))]);
-    case 1: return static_cast<T>(static_cast<int64_t>(old + below(random, 5) - 2));
-    case 2: return static_cast<T>(static_cast<int64_t>(old ^ (uint64_t{1} << below(random, 8 * sizeof(T)))));
-    default: return static_cast<T>(below(random, 40));
-  }
-}
-
-fb::Dim changed_dim(const fb::Dim& dim, Random& random) {
-  return below(random, 2) == 0 ? fb::Dim(changed(dim.tokens(), random), dim.constant())
-                               : fb::Dim(dim.tokens(), changed(dim.constant(), random));
-}
-
 void change_value(fb::ValueT& value, Random& random) {
   switch (below(random, 8)) {
     case 0: value.kind = static_cast<fb::ValueKind>(below(random, 6)); break;
@@ -150,14 +117,6 @@ Bytes change_fields(const Bytes& blob, Random& random) {
       change_node(*graph->nodes[below(random, graph->nodes.size())], graph->values.size(), random);
   }
   return pack(*graph);
-}
-
-Bytes change_bytes(Bytes blob, Random& random) {
-  if (below(random, 8) == 0) blob.resize(below(random, blob.size()));
-  for (size_t count = 1 + below(random, 4); count > 0 && !blob.empty(); --count) {
-    blob[below(random, blob.size())] ^= static_cast<std::byte>(1u << below(random, 8));
-  }
-  return blob;
 }
 
 TEST(XnnpackMutations, never_crash) {
