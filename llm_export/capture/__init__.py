@@ -22,7 +22,7 @@ from transformers import (
 )
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
-from llm_export.capture import architectures, experts, guards, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
+from llm_export.capture import architectures, experts, guards, recurrences, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
 from llm_export.capture.methods import Captured
 from llm_export.capture.programs import with_output
 from llm_export.checkpoint import Checkpoint
@@ -117,6 +117,19 @@ class CaptureContext:
         state = self.add_state(module, kind="recurrent", shape=(1, size - 1, channels))
         return torch.ops.mote.short_conv(x, weight, bias, state=state)
 
+    def linear_attention(
+        self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None = None,
+        beta: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Calls `mote::linear_attention` and declares its state.
+
+        q, k: [1, T, Hk, N]; v: [1, T, H, P]; decay: [1, T, H] or [1, T, H, N]; beta: [1, T, H]. Returns: [1, T, H, P]
+        """
+        self.touched.add(self.names[id(module)])
+        heads, width = (int(n) for n in v.shape[2:])
+        state = self.add_state(module, kind="recurrent", shape=(1, heads, width, int(k.shape[3])))
+        return torch.ops.mote.linear_attention(q, k, v, decay, beta, state=state)
+
 
 def _attention_function(
     module,
@@ -136,6 +149,11 @@ def _attention_function(
     if attention_mask is not None and attention_mask is not context.mask:
         raise UnsupportedError(
             context.model_type, f"{type(module).__name__} chooses the keys that a token attends to by a mask of its own"
+        )
+    if kwargs.get("position_bias") is not None:
+        raise UnsupportedError(
+            context.model_type,
+            f"{type(module).__name__} adds a bias by position to the scores, which mote::attention does not offer",
         )
     scale = float(query.shape[-1] ** -0.5 if scaling is None else scaling)
     softcap = softcap if softcap is not None else kwargs.get("attn_logit_softcapping")
@@ -338,7 +356,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
     names = _use_forward(model, context, checkpoint)
     CaptureContext.current = context
     try:
-        with prints_in_notes():
+        with prints_in_notes(), recurrences.replaced(model, context):
             program = _export(model, mode)
     except Exception as error:  # torch.export has no common base class
         raise guards.explain(error, model_type) from error

@@ -13,6 +13,7 @@ from llm_export.errors import MoteError, UnsupportedError
 
 # Chunked attention passes this check and is refused later, by the name of its mask function.
 CACHED_LAYERS = {"attention", "chunked_attention", "full_attention", "sliding_attention"}
+RECURRENT_LAYERS = {"conv", "hybrid", "hybrid_sliding", "linear_attention", "mamba"}
 STATELESS_LAYERS = {"mlp", "moe"}  # layer types that mix no tokens
 
 
@@ -21,7 +22,7 @@ def check_layer_types(config: PretrainedConfig, model_type: str) -> None:
 
     Errors: UnsupportedError
     """
-    unknown = sorted(set(_layer_types(config)) - CACHED_LAYERS - STATELESS_LAYERS)
+    unknown = sorted(set(_layer_types(config)) - CACHED_LAYERS - RECURRENT_LAYERS - STATELESS_LAYERS)
     if unknown:
         raise UnsupportedError(model_type, f"Mote has no op for its layers of type '{unknown[0]}'", _ADD)
 

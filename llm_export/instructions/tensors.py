@@ -102,7 +102,7 @@ def concatenate(b: MethodBuilder, parts: list[int], dim: int) -> int:
     return b.emit("aten.cat", parts, shape, b.dtype(parts[0]), dim=dim)
 
 
-@lowers("aten.cat.default", "aten.concat.default")
+@lowers("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
 def cat(b: MethodBuilder, node: Node, a: Arguments) -> int:
     tensors = [x for x in a["tensors"] if x.meta["val"].dim() > 1 or x.meta["val"].shape[0] != 0]
     parts = [operand(b, x, result_dtype(node)) for x in tensors]

@@ -53,6 +53,7 @@ const Input kRows{{kT, 8}, kFirst};         // a row of 8 for each token
 const Input kBatched{{1, kT, 8}, kSecond};  // the same with a batch dimension
 const Input kWeight{{6, 8}, kNone};
 const Input kHeads{{1, 4, kT, 8}, kThird};
+const Input kTokenHeads{{1, kT, 4, 8}, kSecond};
 
 const std::vector<Case> kCases = {
     {"aten.add", {kBatched, {{8}}}, {}, {1, kT, 8}, kSecond},
@@ -141,6 +142,9 @@ const std::vector<Case> kCases = {
     {"mote.attention", {kHeads, kHeads, kHeads, {{1, kT}, kSecond}, {{kT}, kFirst}}, {}, {1, kT, 4, 8}, kMixesTokens},
     {"mote.short_conv", {kBatched, {{8, 3}}}, {}, {1, kT, 8}, kSecond},
     {"mote.short_conv", {{{1, 8, kT}, kThird}, {{8, 3}}}, {}, {1, 8, kT}, kMixesTokens},
+    {"mote.linear_attention", {kTokenHeads, kTokenHeads, kTokenHeads, {{1, kT, 4}, kSecond}}, {}, {1, kT, 4, 8}, kSecond},
+    {"mote.linear_attention", {kTokenHeads, kTokenHeads, kTokenHeads, {{1, 4, 4}}}, {}, {1, kT, 4, 8}, kSecond},
+    {"mote.linear_attention", {kHeads, kHeads, kHeads}, {}, {1, 4, kT, 8}, kMixesTokens},
     {"mote.moe_experts", {kRows, {{kT, 2}, kFirst}, {{kT, 2}, kFirst}, {{4, 6, 8}}, {{4, 8, 3}}}, {}, {kT, 8}, kFirst},
     {"mote.moe_experts", {kRows, {{8, 2}}, {{8, 2}}, {{4, 6, 8}}, {{4, 8, 3}}}, {}, {kT, 8}, kMixesTokens},
 };

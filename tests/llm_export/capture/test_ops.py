@@ -7,6 +7,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from torchao.quantization.utils import per_token_dynamic_quant
+from transformers.models.mamba.modeling_mamba import mamba_selective_scan
+from transformers.models.qwen3_5.modeling_qwen3_5 import torch_recurrent_gated_delta_rule
 
 from llm_export.capture import ops, recurrent_ops  # noqa: F401
 from llm_export.capture.ops import ReferenceState
@@ -102,3 +104,28 @@ def test_short_conv_in_pieces_is_a_padded_convolution():
     with ReferenceState():
         found = [torch.ops.mote.short_conv(piece, weight, bias, state=0) for piece in x.split([1, 5, 3], dim=1)]
     torch.testing.assert_close(torch.cat(found, dim=1), expected)
+
+
+@pytest.mark.parametrize("key_heads", [1, 3])
+def test_linear_attention_in_pieces_is_the_gated_delta_rule_of_transformers(key_heads):
+    query, key = (F.normalize(torch.randn(1, 9, key_heads, 6), dim=-1) for _ in range(2))
+    value, g, beta = torch.randn(1, 9, 3, 5), -torch.rand(1, 9, 3), torch.rand(1, 9, 3)
+    expected, _ = torch_recurrent_gated_delta_rule(query, key, value, g=g, beta=beta)
+    operands = [query * 6**-0.5, key, value, g.exp(), beta]
+    with ReferenceState():
+        pieces = zip(*(x.split([1, 5, 3], dim=1) for x in operands), strict=True)
+        found = [torch.ops.mote.linear_attention(*piece, state=0) for piece in pieces]
+    torch.testing.assert_close(torch.cat(found, dim=1), expected)
+
+
+def test_linear_attention_in_pieces_is_the_scan_of_mamba():
+    x, dt, a = torch.randn(1, 4, 9), torch.rand(1, 4, 9), -torch.rand(4, 6)
+    b, c = torch.randn(2, 1, 6, 9)
+    expected = mamba_selective_scan(x, dt, a, b, c).transpose(1, 2)
+    steps = dt.transpose(1, 2).unsqueeze(-1)  # [1, T, channels, 1]
+    keys, queries = (each.transpose(1, 2).unsqueeze(2) for each in (b, c))
+    operands = [queries, keys, steps * x.transpose(1, 2).unsqueeze(-1), (steps * a).exp()]
+    with ReferenceState():
+        pieces = zip(*(each.split([4, 5], dim=1) for each in operands), strict=True)
+        found = [torch.ops.mote.linear_attention(*piece, state=0) for piece in pieces]
+    torch.testing.assert_close(torch.cat(found, dim=1).squeeze(-1), expected)

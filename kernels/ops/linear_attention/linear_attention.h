@@ -1,0 +1,40 @@
+// The inner work of mote.linear_attention: rows of the state of heads that share queries and keys.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace mote {
+
+// A float for each token: where the first lies, and how far the next.
+struct TokenSeries {
+  const float* first = nullptr;
+  int64_t step = 0;
+};
+
+struct LinearAttentionRow {
+  float* state = nullptr;  // [N]
+  TokenSeries v{};
+  TokenSeries decay{};  // first == nullptr: none
+  TokenSeries beta{};   // first == nullptr: what is added is v itself
+  float* y = nullptr;   // of the first token
+};
+
+constexpr int kLinearAttentionRows = 4;  // at once
+
+struct LinearAttentionTokens {
+  TokenSeries q, k;  // of the first of N neighbours
+  int64_t tokens = 0;
+  int64_t width = 0;             // N
+  int64_t y_step = 0;            // from one token's y to the next's
+  bool decay_is_vector = false;  // N neighbours each token, or one for the row
+};
+
+struct LinearAttentionFunctions {
+  static constexpr std::string_view kRole = "linear_attention";
+
+  // Runs 1 to kLinearAttentionRows rows through all tokens.
+  void (*run)(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count);
+};
+
+}  // namespace mote
