@@ -1,0 +1,112 @@
+// Attention over the caches, and what turns queries and keys.
+#include <algorithm>
+
+#include "backends/vulkan/planner.h"
+
+namespace mote::vulkan {
+namespace {
+
+constexpr int64_t kQueryHeads = 16, kLayouts = 3;
+
+}  // namespace
+
+Result<View> Planner::heads(const char* name, const GraphView& from) const {
+  MOTE_ASSIGN(View made, floats(name, from));
+  if (made.sizes.size() != 4 || made.sizes[0] != 1 || (made.strides[3] != 1 && made.sizes[3] != 1)) {
+    return invalid("%s: must be [1, heads, tokens, width] with neighbours in the last", name);
+  }
+  return made;
+}
+
+Status Planner::add_rope() {
+  MOTE_RETURN_IF_ERROR(integer_below(0, kLayouts));
+  MOTE_ASSIGN(const View x, heads("inputs[0]", node_->inputs[0]));
+  MOTE_ASSIGN(const View cosines, floats("inputs[1]", node_->inputs[1]));
+  MOTE_ASSIGN(const View sines, floats("inputs[2]", node_->inputs[2]));
+  for (const View* table : {&cosines, &sines}) {
+    const bool fits = table->sizes.size() == 3 && table->sizes[0] == 1 && table->sizes[1] == x.sizes[2] &&
+                      table->strides[2] == 1 && table->sizes[2] == cosines.sizes[2];
+    if (!fits) return invalid("cos, sin: must be [1, %lld, columns]", static_cast<long long>(x.sizes[2]));
+  }
+  const int64_t turned = cosines.sizes[2];
+  if (turned % 2 != 0 || turned > x.sizes[3]) return invalid("cos: has %lld columns", static_cast<long long>(turned));
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count()));
+  return push({.shader = Shader::rope,
+               .constants = {word(node_->integers[0])},
+               .groups = spread(ceil_div(x.count(), kLanes)),
+               .bindings = {bound(x), bound(cosines), bound(sines), bound(y)},
+               .writes = 0b1000,
+               .push = {word(x.sizes[1]), word(x.sizes[2]), word(x.sizes[3]), word(turned), word(x.offset),
+                        word(x.strides[1]), word(x.strides[2]), word(cosines.offset), word(cosines.strides[1]),
+                        word(sines.offset), word(sines.strides[1])}});
+}
+
+Status Planner::add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width,
+                           const View& positions) {
+  MOTE_ASSIGN(const View x, heads("k, v", from));
+  if (x.sizes[1] != num_heads || x.sizes[2] != positions.count() || x.sizes[3] != width) {
+    return invalid("k, v: must be [1, %lld, %lld, %lld]", static_cast<long long>(num_heads),
+                   static_cast<long long>(positions.count()), static_cast<long long>(width));
+  }
+  return push({.shader = Shader::append,
+               .constants = {},
+               .groups = spread(ceil_div(x.count() / 2, kLanes)),
+               .bindings = {bound(x), bound(positions), cache},
+               .writes = 0b100,
+               .push = {word(num_heads), word(x.sizes[2]), word(width), word(x.offset), word(x.strides[1]),
+                        word(x.strides[2])}});
+}
+
+Status Planner::add_attention() {
+  const auto cache =
+      std::ranges::find_if(graph_.caches, [&](const GraphCache& each) { return each.state == node_->integers[0]; });
+  if (cache == graph_.caches.end())
+    return invalid("state %lld: has no cache", static_cast<long long>(node_->integers[0]));
+  MOTE_RETURN_IF_ERROR(integer_below(1, int64_t{1} << 31));
+  const auto index = static_cast<uint32_t>(cache - graph_.caches.begin());
+  const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
+  MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
+  MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
+  const int64_t tokens = positions.count(), num_heads = q.sizes[1], kv_heads = cache->num_heads;
+  if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0 ||
+      num_heads / kv_heads > kQueryHeads) {
+    return invalid("q: does not fit the cache");
+  }
+  MOTE_ASSIGN(const Bound sinks, parameter("sinks", node_->inputs[4], num_heads));
+  MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
+  const int64_t width = cache->value_head_dim, together = num_heads / kv_heads;
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
+  plan_.positions.push_back(positions.value);
+  if (node_->inputs[1].value >= 0)
+    MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));
+  if (node_->inputs[2].value >= 0)
+    MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
+  const bool is_split = tokens == 1;
+  const auto shared = static_cast<uint32_t>(4 * together * (cache->head_dim + kLanes + 3));
+  MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
+               "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
+               node_index_, shared, device_.limits.maxComputeSharedMemorySize);
+  const Bound out = is_split ? Bound{Bind::parts, 0, 0} : bound(y);
+  if (is_split) {
+    plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * num_heads * splits_ * (width + 2)));
+  }
+  const uint32_t has_sinks = sinks.kind != Bind::none;
+  MOTE_RETURN_IF_ERROR(
+      push({.shader = Shader::attend,
+            .constants = {word(together), word(cache->head_dim), word(width), is_split, has_sinks,
+                          slopes.kind != Bind::none, word(ceil_div(together * width / 2, kLanes))},
+            .groups = {word(kv_heads), word(tokens), is_split ? word(splits_) : 1},
+            .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
+            .writes = 0b1000000,
+            .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
+                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_)}}));
+  if (!is_split) return {};
+  return push({.shader = Shader::combine,
+               .constants = {0, 0, word(width), 0, has_sinks},
+               .groups = {word(num_heads), word(tokens), 1},
+               .bindings = {out, bound(positions), sinks, bound(y)},
+               .writes = 0b1000,
+               .push = {word(num_heads), word(tokens), word(splits_), word(node_->integers[1])}});
+}
+
+}  // namespace mote::vulkan

@@ -1,0 +1,70 @@
+// Nodes to dispatches, one after the other. Functions of families of ops lie in plan_*.cpp.
+#pragma once
+
+#include <vector>
+
+#include "backends/vulkan/operands.h"
+#include "base/size.h"
+
+namespace mote::vulkan {
+
+inline constexpr int64_t kLanes = 64;  // of a workgroup
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Workgroups as group_index() of common.glsl counts them.
+std::array<uint32_t, 3> spread(int64_t groups);
+
+class Planner : Operands {
+ public:
+  Planner(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens, int64_t splits,
+          const DeviceTraits& device)
+      : Operands(graph, weights, tokens), splits_(splits), device_(device) {}
+
+  Result<Plan> plan();
+
+ private:
+  Status add();
+  Status push(Dispatch dispatch);
+
+  // What both kinds of product have in common.
+  struct Product {
+    const DeviceWeight* weight = nullptr;
+    uint32_t weight_index = 0;
+    uint32_t gate = 0;
+    int64_t columns = 0, out = 0, rows = 0;
+    Bound bias{}, residual{}, y{};
+    uint32_t residual_offset = 0, residual_stride = 0;
+  };
+
+  // A matrix that products and lookups read.
+  Result<const DeviceWeight*> matrix(const char* name, const GraphView& from, bool only_tiles) const;
+  // codes, and for each row its scale with its zero point and sums of 32 codes; in groups scales of 32 codes and sums
+  // of 16
+  Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const;
+  Result<Product> product_of(size_t first, bool only_tiles) const;
+  Status add_embedding();
+  Status add_quantize();
+  Status add_quantize_groups();
+  // in_groups: inputs are rounded in groups, and tiles may have any scales
+  Status add_product(bool in_groups);
+  Status add_float_product();
+
+  std::vector<uint32_t> row_words(const RowsView& x) const;
+  Status add_rope_table();
+  Status add_norm();
+  Status add_rotate();
+  Status add_map();
+
+  // [1, H, T, D] with neighbours in D.
+  Result<View> heads(const char* name, const GraphView& from) const;
+  Status add_rope();
+  Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
+  Status add_attention();
+
+  const int64_t splits_;
+  const DeviceTraits& device_;
+  Plan plan_;
+};
+
+}  // namespace mote::vulkan
