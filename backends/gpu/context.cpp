@@ -143,10 +143,14 @@ Status GpuContext::choose_device() {
   MOTE_REQUIRE(physical_ != VK_NULL_HANDLE, Code::kUnsupportedBackend,
                "Vulkan has no device with compute shaders of version 1.1%s%s: install the driver of a GPU",
                passed_over.empty() ? "" : ", but ", passed_over.c_str());
-  return {};
+  return apply_gpu_limits(&limits_);
 }
 
 Status GpuContext::make_device() {
+  MOTE_ASSIGN(const GpuFeatures allowed, allowed_gpu_features());
+  MOTE_ASSIGN(DeviceFeatures found, DeviceFeatures::find(api_, physical_, allowed));
+  features_ = found.features();
+  subgroup_size_ = found.subgroup_size();
   const float priority = 1.0f;
   auto queue = of_type<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queue.queueFamilyIndex = queue_family_;
@@ -155,6 +159,7 @@ Status GpuContext::make_device() {
   auto info = of_type<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
+  found.enable(&info);
   const VkResult made = api_.CreateDevice(physical_, &info, nullptr, &device_);
   MOTE_REQUIRE(made == VK_SUCCESS, Code::kUnsupportedBackend, "%s: %s", device_name_.c_str(),
                vulkan_status(made, "vkCreateDevice").message().c_str());

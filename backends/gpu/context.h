@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "backends/gpu/features.h"
 #include "backends/gpu/vulkan_api.h"
 
 namespace mote::gpu {
@@ -83,6 +84,9 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   const VulkanApi& api() const { return api_; }
   VkDevice device() const { return device_; }
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
+  // What shaders may use beside Vulkan 1.1's core.
+  GpuFeatures features() const { return features_; }
+  uint32_t subgroup_size() const { return subgroup_size_; }
   const std::string& device_name() const { return device_name_; }
   uint32_t queue_family() const { return queue_family_; }
   // Whether the device is the CPU itself, as Mesa's lavapipe is.
@@ -119,6 +123,8 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   VkQueue queue_ = VK_NULL_HANDLE;
   uint32_t queue_family_ = 0;
   VkPhysicalDeviceLimits limits_{};
+  GpuFeatures features_{};
+  uint32_t subgroup_size_ = 1;
   VkPhysicalDeviceMemoryProperties memory_{};
   std::string device_name_;
   bool is_cpu_ = false;
