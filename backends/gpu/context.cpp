@@ -24,13 +24,19 @@ int rank_of(VkPhysicalDeviceType type) {
   }
 }
 
-std::optional<uint32_t> compute_family(const VulkanApi& api, VkPhysicalDevice device) {
+struct QueueFamily {
+  uint32_t index = 0, timestamp_bits = 0;
+};
+
+std::optional<QueueFamily> compute_family(const VulkanApi& api, VkPhysicalDevice device) {
   uint32_t count = 0;
   api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
   for (uint32_t i = 0; i < count; ++i) {
-    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 && families[i].queueCount > 0) return i;
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 && families[i].queueCount > 0) {
+      return QueueFamily{i, families[i].timestampValidBits};
+    }
   }
   return std::nullopt;
 }
@@ -128,14 +134,15 @@ Status GpuContext::choose_device() {
     auto properties = of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
     api_.GetPhysicalDeviceProperties2(device, &properties);
     const VkPhysicalDeviceProperties& found = properties.properties;
-    const std::optional<uint32_t> family = compute_family(api_, device);
+    const std::optional<QueueFamily> family = compute_family(api_, device);
     if (found.apiVersion < VK_API_VERSION_1_1 || !family || rank_of(found.deviceType) >= best) {
       passed_over += std::string(passed_over.empty() ? "" : ", ") + found.deviceName;
       continue;
     }
     best = rank_of(found.deviceType);
     physical_ = device;
-    queue_family_ = *family;
+    queue_family_ = family->index;
+    timestamp_bits_ = family->timestamp_bits;
     limits_ = found.limits;
     device_name_ = found.deviceName;
     is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;

@@ -89,6 +89,8 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   uint32_t subgroup_size() const { return subgroup_size_; }
   const std::string& device_name() const { return device_name_; }
   uint32_t queue_family() const { return queue_family_; }
+  // That its times count in; 0: it has none.
+  uint32_t timestamp_bits() const { return timestamp_bits_; }
   // Whether the device is the CPU itself, as Mesa's lavapipe is.
   bool is_cpu() const { return is_cpu_; }
 
@@ -121,7 +123,7 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
-  uint32_t queue_family_ = 0;
+  uint32_t queue_family_ = 0, timestamp_bits_ = 0;
   VkPhysicalDeviceLimits limits_{};
   GpuFeatures features_{};
   uint32_t subgroup_size_ = 1;

@@ -24,7 +24,8 @@ namespace mote::gpu {
   X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) \
   X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
   X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) X(CreateFence) \
-  X(DestroyFence) X(WaitForFences) X(DeviceWaitIdle)
+  X(DestroyFence) X(WaitForFences) X(DeviceWaitIdle) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
+  X(CmdWriteTimestamp) X(GetQueryPoolResults)
 // clang-format on
 
 struct VulkanApi {

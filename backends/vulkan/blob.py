@@ -48,6 +48,7 @@ class Node:
     outputs: Sequence[View]
     integers: Sequence[int] = ()
     numbers: Sequence[float] = ()
+    origin: str = ""  # module path in the Hugging Face model
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Graph:
     def build(self) -> bytes:
         builder = flatbuffers.Builder(1 << 12)
         values = offsets(builder, [_value(builder, value) for value in self.values])
-        nodes = offsets(builder, [_node(builder, node) for node in self.nodes])
+        origins = {origin: builder.CreateString(origin) for origin in dict.fromkeys(node.origin for node in self.nodes)}
+        nodes = offsets(builder, [_node(builder, node, origins[node.origin]) for node in self.nodes])
         caches = offsets(builder, [_cache(builder, cache) for cache in self.caches])
         slots = dims(builder, self.slots)
         builder.StartObject(4)
@@ -101,14 +103,14 @@ def _view(builder: flatbuffers.Builder, view: View | None) -> int:
     return builder.EndObject()
 
 
-def _node(builder: flatbuffers.Builder, node: Node) -> int:
+def _node(builder: flatbuffers.Builder, node: Node, origin: int) -> int:
     inputs = offsets(builder, [_view(builder, view) for view in node.inputs])
     outputs = offsets(builder, [_view(builder, view) for view in node.outputs])
     integers = vector(builder, node.integers, 8, builder.PrependInt64)
     numbers = vector(builder, node.numbers, 4, builder.PrependFloat32)
-    builder.StartObject(5)
+    builder.StartObject(6)
     builder.PrependUint8Slot(0, node.op, 0)
-    for field_index, offset in enumerate((inputs, outputs, integers, numbers), 1):
+    for field_index, offset in enumerate((inputs, outputs, integers, numbers, origin), 1):
         builder.PrependUOffsetTRelativeSlot(field_index, offset, 0)
     return builder.EndObject()
 

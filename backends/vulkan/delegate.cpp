@@ -8,6 +8,8 @@
 
 #include "backends/vulkan/caches.h"
 #include "backends/vulkan/plan.h"
+#include "backends/vulkan/timestamps.h"
+#include "base/log.h"
 
 namespace mote::vulkan {
 namespace {
@@ -21,8 +23,8 @@ Status at_place(const std::string& place, const Status& status) {
 // Commands of one part for one number of tokens, recorded for the buffers that the session had then.
 class Recording {
  public:
-  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens)
-      : part(of_part), tokens(num_tokens), context_(std::move(context)) {}
+  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens, bool measures)
+      : part(of_part), tokens(num_tokens), is_measured(measures), context_(std::move(context)) {}
   // bind(binding) gives what a shader sees of it.
   template <typename Bind>
   Status record(const Plan& plan, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
@@ -32,15 +34,42 @@ class Recording {
     MOTE_ASSIGN(gpu::Commands recorded, gpu::Commands::begin(context_));
     commands_.emplace(std::move(recorded));
     barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    for (const Dispatch& dispatch : plan.dispatches) MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
+    if (is_measured) MOTE_RETURN_IF_ERROR(measure(plan));
+    for (const Dispatch& dispatch : plan.dispatches) {
+      MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
+      if (timestamps_) timestamps_->write(commands_->handle(), ++num_written_);
+    }
     barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
     return commands_->end();
   }
 
   Status run() const { return context_->run(commands_->handle()); }
 
+  // What each dispatch of the latest run took. first, end: positions of its tokens
+  Status add_steps(int64_t first, int64_t end, std::vector<DelegateStep>* steps) const {
+    if (!timestamps_) return {};
+    MOTE_ASSIGN(const std::vector<int64_t> times, timestamps_->read());
+    for (size_t i = 0; i < measured_.size(); ++i) {
+      DelegateStep step = measured_[i].step;
+      const int64_t window = measured_[i].window;
+      int64_t visible = 0, oldest = first;
+      for (int64_t position = first; position < end; ++position) {
+        const int64_t seen = window > 0 ? std::min(window, position + 1) : position + 1;
+        oldest = std::min(oldest, position + 1 - seen);
+        visible += seen;
+      }
+      step.cost.bytes += measured_[i].of_position.bytes * (end - oldest);
+      step.cost.macs += measured_[i].of_position.macs * visible;
+      step.start_ns = times[i];
+      step.end_ns = times[i + 1];
+      steps->push_back(step);
+    }
+    return {};
+  }
+
   const size_t part;
   const int64_t tokens;
+  const bool is_measured;
 
  private:
   void barrier(VkPipelineStageFlags from, VkPipelineStageFlags to) {
@@ -52,6 +81,21 @@ class Recording {
     context_->api().CmdPipelineBarrier(commands_->handle(), from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
     written_.clear();
     read_.clear();
+  }
+
+  Status measure(const Plan& plan) {
+    MOTE_ASSIGN(std::optional<Timestamps> made, Timestamps::make(context_, plan.dispatches.size() + 1));
+    if (!made) {
+      MOTE_LOG_LINE(kInfo, "%s counts no time: its parts are profiled as wholes", context_->device_name().c_str());
+      return {};
+    }
+    timestamps_.emplace(std::move(*made));
+    for (const Dispatch& each : plan.dispatches) {
+      measured_.push_back({{profile_name(each.shader), each.origin, 0, 0, each.cost}, each.of_position, each.window});
+    }
+    timestamps_->reset(commands_->handle());
+    timestamps_->write(commands_->handle(), 0);
+    return {};
   }
 
   // What shares memory: a slot, an argument, a cache.
@@ -86,7 +130,7 @@ class Recording {
     };
     const bool must_wait = std::ranges::any_of(reads, [&](const Memory& m) { return waits(m, false); }) ||
                            std::ranges::any_of(writes, [&](const Memory& m) { return waits(m, true); });
-    if (must_wait) barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    if (must_wait || timestamps_) barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
     written_.insert(writes.begin(), writes.end());
     read_.insert(reads.begin(), reads.end());
     MOTE_ASSIGN(const VkPipeline pipeline, pipelines.find(dispatch.shader, dispatch.constants));
@@ -104,6 +148,15 @@ class Recording {
   std::optional<DescriptorSets> sets_;
   std::optional<gpu::Commands> commands_;
   std::set<Memory> written_, read_;  // since the latest barrier
+
+  struct Measured {
+    DelegateStep step;
+    Cost of_position;
+    int64_t window;
+  };
+  std::optional<Timestamps> timestamps_;
+  std::vector<Measured> measured_;  // dispatches, in order
+  size_t num_written_ = 0;
 };
 
 class SessionDelegate final : public Delegate {
@@ -128,10 +181,15 @@ class SessionDelegate final : public Delegate {
     return size_t{0};
   } catch (const std::bad_alloc&) { return no_memory(); }
 
-  Status execute(size_t index, const Call& call, KernelContext&) override try {
+  Status execute(size_t index, const Call& call, KernelContext& context) override {
+    return execute_measured(index, call, context, nullptr);
+  }
+
+  Status execute_measured(size_t index, const Call& call, KernelContext&, std::vector<DelegateStep>* steps) override
+      try {
     MOTE_REQUIRE(index < prepared_.size() && prepared_[index].tokens > 0, Code::kInternal, "part %zu was not prepared",
                  index);
-    return at_place(program_->part(index).graph.place, run(index, call, prepared_[index]));
+    return at_place(program_->part(index).graph.place, run(index, call, prepared_[index], steps));
   } catch (const std::bad_alloc&) { return no_memory(); }
 
   uint64_t held_bytes() const override {
@@ -254,9 +312,9 @@ class SessionDelegate final : public Delegate {
     return {};
   }
 
-  Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places) {
+  Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places, bool is_measured) {
     for (const auto& known : recordings_) {
-      if (known->part == index && known->tokens == tokens) return known.get();
+      if (known->part == index && known->tokens == tokens && known->is_measured == is_measured) return known.get();
     }
     MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
     MOTE_RETURN_IF_ERROR(reserve(plan));
@@ -291,14 +349,14 @@ class SessionDelegate final : public Delegate {
       }
       return {};
     };
-    auto made = std::make_unique<Recording>(context_, index, tokens);
+    auto made = std::make_unique<Recording>(context_, index, tokens, is_measured);
     MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
     recordings_.push_back(std::move(made));
     return recordings_.back().get();
   }
 
-  Status run(size_t index, const Call& call, const Prepared& prepared) {
+  Status run(size_t index, const Call& call, const Prepared& prepared, std::vector<DelegateStep>* steps) {
     const Graph& graph = program_->part(index).graph;
     const int64_t tokens = prepared.tokens;
     const Places places = places_of(graph, tokens);
@@ -309,13 +367,14 @@ class SessionDelegate final : public Delegate {
     }
     int64_t end = 0;
     MOTE_RETURN_IF_ERROR(make_room(graph, prepared, call, &end));
-    MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places));
+    MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places, steps != nullptr));
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const uint32_t value = graph.inputs[i];
       std::memcpy(arguments_.data() + places.at(value), call.inputs[i]->data,
                   static_cast<size_t>(graph.values[value].bytes.at(tokens)));
     }
     MOTE_RETURN_IF_ERROR(recorded->run());
+    if (steps != nullptr) MOTE_RETURN_IF_ERROR(recorded->add_steps(std::max<int64_t>(end - tokens, 0), end, steps));
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const uint32_t value = graph.outputs[i];
       std::memcpy(call.outputs[i]->data, arguments_.data() + places.at(value),

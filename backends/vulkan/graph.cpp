@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint32_t kMaxTables = 1 << 20;
 constexpr size_t kMaxValues = 1 << 16;
+constexpr size_t kMaxOrigin = 1024;
 constexpr int64_t kMaxPart = int64_t{1} << 40;
 constexpr int32_t kMaxStates = 1 << 16, kMaxHeads = 1 << 12, kMaxWidth = 1 << 10;
 
@@ -190,6 +191,10 @@ class Verifier {
       const fb::ValueKind kind = graph_.values[static_cast<size_t>(output.value)].kind;
       if (kind != fb::ValueKind::scratch && kind != fb::ValueKind::output)
         return invalid(place, "writes what is read only");
+    }
+    if (from.origin() != nullptr) {
+      if (from.origin()->size() > kMaxOrigin) return invalid(place, "origin: is longer than %zu bytes", kMaxOrigin);
+      node.origin = from.origin()->str();
     }
     if (from.integers() != nullptr) node.integers.assign(from.integers()->begin(), from.integers()->end());
     if (from.numbers() != nullptr) node.numbers.assign(from.numbers()->begin(), from.numbers()->end());

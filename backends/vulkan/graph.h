@@ -41,6 +41,7 @@ struct GraphNode {
   std::vector<GraphView> inputs{}, outputs{};
   std::vector<int64_t> integers{};
   std::vector<float> numbers{};
+  std::string origin{};
 };
 
 struct GraphCache {

@@ -63,6 +63,7 @@ class GraphBuilder:
     def __init__(self, subgraph: Subgraph):
         self.subgraph, self.method = subgraph, subgraph.method
         self.graph = Graph()
+        self.origin = ""  # of the instruction that is lowered
         self.weights: list[int] = []  # of the program's table, in the order of the blob's references
         self._views: dict[int, View] = {}  # of the method's values
         self._outputs: dict[int, View] = {}
@@ -221,7 +222,7 @@ class GraphBuilder:
         return cache
 
     def node(self, op: Op, inputs: Sequence[View | None], outputs: Sequence[View], integers=(), numbers=()) -> None:
-        self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers))
+        self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers, self.origin))
 
     def build(self) -> bytes:
         self._place()

@@ -47,6 +47,7 @@ class VulkanBackend(Backend):
             raise Refusal.OP.of()
         graph = GraphBuilder(subgraph)
         for instruction in subgraph.method.instructions:
+            graph.origin = instruction.origin
             OPS[instruction.op].lower(graph, instruction)
         return Blob(graph.build(), tuple(graph.weights))
 

@@ -55,8 +55,20 @@ Status Planner::push(Dispatch dispatch) {
                  "%s.nodes[%zu] (%s): takes %u workgroups: the GPU takes at most %u", graph_.place.c_str(), node_index_,
                  fb::EnumNameOp(node_->op), dispatch.groups[i], device_.limits.maxComputeWorkGroupCount[i]);
   }
+  if (dispatch.cost.bytes == 0) dispatch.cost.bytes = bytes_of(dispatch);
+  dispatch.origin = node_->origin.c_str();
   plan_.dispatches.push_back(std::move(dispatch));
   return {};
+}
+
+// Of what it reads and writes whole.
+int64_t Planner::bytes_of(const Dispatch& dispatch) const {
+  int64_t bytes = 0;
+  for (const Bound& each : dispatch.bindings) {
+    if (each.kind == Bind::value) bytes += graph_.values[each.index].bytes.at(tokens_);
+    if (each.kind == Bind::weight) bytes += static_cast<int64_t>(weights_[each.index]->pieces[each.piece].bytes);
+  }
+  return bytes;
 }
 
 Result<Plan> make_plan(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens,

@@ -9,6 +9,7 @@
 #include "backends/vulkan/graph.h"
 #include "backends/vulkan/shaders.h"
 #include "backends/vulkan/weights.h"
+#include "kernels/op.h"
 
 namespace mote::vulkan {
 
@@ -30,6 +31,10 @@ struct Dispatch {
   std::vector<Bound> bindings{};
   unsigned writes = 0;  // bindings that it writes, a bit each
   std::vector<uint32_t> push{};
+  Cost cost{};              // for profiles
+  Cost of_position{};       // what is added for each position that a token sees
+  int64_t window = 0;       // of them that a token sees at most; 0: all
+  const char* origin = "";  // the graph's
 };
 
 struct Plan {

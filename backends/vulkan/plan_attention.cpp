@@ -99,7 +99,9 @@ Status Planner::add_attention() {
             .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
             .writes = 0b1000000,
             .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_)}}));
+                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_)},
+            .of_position = {2 * kv_heads * (cache->head_dim + width), num_heads * (cache->head_dim + width)},
+            .window = node_->integers[1]}));
   if (!is_split) return {};
   return push({.shader = Shader::combine,
                .constants = {0, 0, word(width), 0, has_sinks},

@@ -1,4 +1,5 @@
 // Products with weights, what rounds their inputs, lookups.
+#include <algorithm>
 #include <cstring>
 
 #include "backends/vulkan/planner.h"
@@ -72,13 +73,15 @@ Status Planner::add_embedding() {
   for (size_t piece = 0; piece < table->pieces.size(); ++piece) {
     const WeightPiece& part = table->pieces[piece];
     const Tensor& tensor = table->tensor;
+    const int64_t row_bytes = static_cast<int64_t>(part.bytes) / std::max<int64_t>(part.rows, 1);
     MOTE_RETURN_IF_ERROR(
         push({.shader = Shader::embedding,
               .constants = with_tiles({bits_of(tensor), group_of(tensor), 1, 0, 0, 0, dense_kind(tensor)}, tensor),
               .groups = spread(count),
               .bindings = {bound(ids), {Bind::weight, value_of(node_->inputs[1]).weight, word(piece)}, bound(y)},
               .writes = 0b100,
-              .push = with_codebook({word(columns), word(count), word(part.rows), word(part.first_row)}, tensor)}));
+              .push = with_codebook({word(columns), word(count), word(part.rows), word(part.first_row)}, tensor),
+              .cost = {count * (row_bytes + 4 * columns + 8), 0}}));
   }
   return {};
 }
@@ -129,6 +132,10 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   return made;
 }
 
+int64_t Planner::macs_of(const Product& product, const WeightPiece& part) {
+  return product.rows * part.rows * product.columns;
+}
+
 Status Planner::add_product(bool in_groups) {
   MOTE_ASSIGN(const Product product, product_of(3, true));
   const Tensor& tensor = product.weight->tensor;
@@ -159,7 +166,8 @@ Status Planner::add_product(bool in_groups) {
               .push = with_codebook({word(product.columns), word(product.rows), word(part.first_row + rows),
                                      word(part.first_row), word(product.out), product.residual_offset,
                                      product.residual_stride, word(product.out / kTileRows), word(tensor.size(0))},
-                                    tensor)}));
+                                    tensor),
+              .cost = {0, macs_of(product, part)}}));
   }
   return {};
 }
@@ -203,7 +211,8 @@ Status Planner::add_float_product() {
                   {word(product.columns), word(product.rows), word(part.first_row + rows), word(part.first_row),
                    word(product.out), product.residual_offset, product.residual_stride, word(product.out),
                    word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])},
-                  tensor)}));
+                  tensor),
+              .cost = {0, macs_of(product, part)}}));
   }
   return {};
 }

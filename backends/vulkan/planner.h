@@ -26,6 +26,7 @@ class Planner : Operands {
  private:
   Status add();
   Status push(Dispatch dispatch);
+  int64_t bytes_of(const Dispatch& dispatch) const;
 
   // What both kinds of product have in common.
   struct Product {
@@ -43,6 +44,7 @@ class Planner : Operands {
   // of 16
   Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const;
   Result<Product> product_of(size_t first, bool only_tiles) const;
+  static int64_t macs_of(const Product& product, const WeightPiece& part);
   Status add_embedding();
   Status add_quantize();
   Status add_quantize_groups();

@@ -63,14 +63,16 @@ std::span<const uint32_t> spirv(Shader shader) {
   return {};
 }
 
-const char* shader_name(Shader shader) {
+const char* shader_name(Shader shader) { return profile_name(shader) + sizeof("vulkan.") - 1; }
+
+const char* profile_name(Shader shader) {
   switch (shader) {
 #define MOTE_VULKAN_CASE(name) \
-  case Shader::name: return #name;
+  case Shader::name: return "vulkan." #name;
     MOTE_VULKAN_SHADERS(MOTE_VULKAN_CASE)
 #undef MOTE_VULKAN_CASE
   }
-  return "";
+  return "vulkan.";
 }
 
 }  // namespace mote::vulkan

@@ -22,5 +22,7 @@ enum class Shader : uint8_t {
 
 std::span<const uint32_t> spirv(Shader shader);
 const char* shader_name(Shader shader);
+// As profiles name it: "vulkan.product".
+const char* profile_name(Shader shader);
 
 }  // namespace mote::vulkan

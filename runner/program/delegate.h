@@ -64,6 +64,14 @@ class DelegateSnapshot {
   virtual Result<std::vector<std::byte>> to_bytes() const { return std::vector<std::byte>(); }
 };
 
+// A step of a part's call as its device measured it.
+struct DelegateStep {
+  const char* name = "";  // what runs, and where: both live as long as the program
+  const char* origin = "";
+  int64_t start_ns = 0, end_ns = 0;  // since the first step began
+  Cost cost{};
+};
+
 // A backend's share of one session: all of its parts in all methods, and their state if they have any.
 // Thread safety: one thread at a time.
 class Delegate {
@@ -76,6 +84,12 @@ class Delegate {
   virtual Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) = 0;
   // Runs a prepared part: reads inputs, writes every element of the outputs. Avoids allocation where it can.
   virtual Status execute(size_t part, const Call& call, KernelContext& context) = 0;
+
+  // As execute, for profiles: adds the steps that the device took. A backend that cannot tell adds none, and the part
+  // counts as one step.
+  virtual Status execute_measured(size_t part, const Call& call, KernelContext& context, std::vector<DelegateStep>*) {
+    return execute(part, call, context);
+  }
 
   // Bytes of memory that belong to this delegate alone, without those that sessions share.
   virtual uint64_t held_bytes() const { return 0; }

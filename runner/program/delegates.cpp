@@ -144,8 +144,11 @@ Result<size_t> Delegates::prepare(const DelegateCall& call, const Call& operands
   return delegates_[call.backend].delegate->prepare(call.part, operands, tokens);
 }
 
-Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context) {
-  return delegates_[call.backend].delegate->execute(call.part, operands, context);
+Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context,
+                          std::vector<DelegateStep>* steps) {
+  Delegate& delegate = *delegates_[call.backend].delegate;
+  if (steps != nullptr) return delegate.execute_measured(call.part, operands, context, steps);
+  return delegate.execute(call.part, operands, context);
 }
 
 uint64_t Delegates::held_bytes() const {

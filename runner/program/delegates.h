@@ -63,9 +63,10 @@ class Delegates {
   // Opens them. The options' `threads` outlive the delegates. Errors: what DelegateProgram::open says.
   static Result<Delegates> open(std::span<const LoadedBackend> backends, const DelegateOptions& options);
 
-  // Delegate::prepare and execute of the part that `call` names.
+  // Delegate::prepare and execute of the part that `call` names; execute_measured where there are `steps`.
   Result<size_t> prepare(const DelegateCall& call, const Call& operands, int64_t tokens);
-  Status execute(const DelegateCall& call, const Call& operands, KernelContext& context);
+  Status execute(const DelegateCall& call, const Call& operands, KernelContext& context,
+                 std::vector<DelegateStep>* steps = nullptr);
 
   uint64_t held_bytes() const;
 

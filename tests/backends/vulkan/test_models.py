@@ -91,6 +91,25 @@ def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(name, tmp_path, vul
         assert got[line] == pytest.approx(numbers, abs=2e-3), line  # keys and values are float16 there
 
 
+def test_profiles_tell_of_each_dispatch(both):
+    model = Model.load(both, backend="vulkan")
+    with model.session(context_length=64) as session:
+        expected = [session.prefill([5, 6, 7]), session.decode(20)]
+    with model.session(context_length=64) as session:
+        session.start_profile()
+        assert np.array_equal(expected, [session.prefill([5, 6, 7]), session.decode(20)])
+        events = [event for event in session.stop_profile()["traceEvents"] if event["ph"] == "X"]
+    calls = [event for event in events if event["cat"] == "call"]
+    steps = [event for event in events if event["cat"] == "op" and event["ts"] > calls[1]["ts"]]
+    names = {event["name"] for event in steps}
+    assert {"vulkan.product", "vulkan.attend", "vulkan.embedding"} <= names and "mote.delegate" not in names
+    assert {event["args"]["origin"].split(".mlp")[0] for event in steps} >= {"model.layers.0", "model.layers.1"}
+    assert 0 < sum(event["dur"] for event in steps) <= calls[1]["dur"]
+    assert all(event["args"]["bytes"] > 0 for event in steps)
+    products = [event for event in steps if event["name"] == "vulkan.product"]
+    assert all(event["args"]["bytes"] > event["args"]["macs"] / 2 > 0 for event in products)  # 4 bits at least
+
+
 def test_two_sessions_share_the_device(both):
     model = Model.load(both, backend="vulkan")
     alone = []
