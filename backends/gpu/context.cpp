@@ -10,8 +10,6 @@ namespace {
 
 // For one submission: a device that has not answered by then is taken for lost. What the CPU imitates is slow.
 constexpr uint64_t kPatienceNs = 60'000'000'000, kPatienceWithCpuNs = 20 * kPatienceNs;
-// Memory that the CPU sees without being told what changed.
-constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr uint64_t kStagingBytes = uint64_t{16} << 20;
 
 // Real GPUs first; what the CPU imitates last.
@@ -50,48 +48,6 @@ void memory_barrier(const VulkanApi& api, VkCommandBuffer commands) {
 }
 
 }  // namespace
-
-Result<GpuBuffer> GpuBuffer::make(std::shared_ptr<const GpuContext> context, uint64_t bytes, Place place) {
-  GpuBuffer made;
-  const VulkanApi& api = context->api();
-  made.context_ = std::move(context);
-  made.bytes_ = std::max<uint64_t>(bytes, 16);
-  auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
-  info.size = made.bytes_;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  MOTE_VULKAN(api.CreateBuffer(made.context_->device(), &info, nullptr, &made.buffer_));
-  VkMemoryRequirements needs{};
-  api.GetBufferMemoryRequirements(made.context_->device(), made.buffer_, &needs);
-  const int type = made.context_->memory_type(needs.memoryTypeBits, place);
-  MOTE_REQUIRE(type >= 0, Code::kUnsupportedBackend, "the GPU has no memory for buffers that %s",
-               place == Place::host ? "the CPU reads" : "it reads");
-  auto allocation = of_type<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
-  allocation.allocationSize = needs.size;
-  allocation.memoryTypeIndex = static_cast<uint32_t>(type);
-  MOTE_VULKAN(api.AllocateMemory(made.context_->device(), &allocation, nullptr, &made.memory_));
-  MOTE_VULKAN(api.BindBufferMemory(made.context_->device(), made.buffer_, made.memory_, 0));
-  if (made.context_->is_host_visible(type)) {
-    void* data = nullptr;
-    MOTE_VULKAN(api.MapMemory(made.context_->device(), made.memory_, 0, VK_WHOLE_SIZE, 0, &data));
-    made.data_ = static_cast<std::byte*>(data);
-  }
-  return made;
-}
-
-GpuBuffer::~GpuBuffer() {
-  if (context_ == nullptr) return;
-  const VulkanApi& api = context_->api();
-  if (buffer_ != VK_NULL_HANDLE) api.DestroyBuffer(context_->device(), buffer_, nullptr);
-  if (memory_ != VK_NULL_HANDLE) api.FreeMemory(context_->device(), memory_, nullptr);
-}
-
-void GpuBuffer::swap(GpuBuffer& other) noexcept {
-  std::swap(context_, other.context_);
-  std::swap(buffer_, other.buffer_);
-  std::swap(memory_, other.memory_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(data_, other.data_);
-}
 
 Result<std::shared_ptr<const GpuContext>> GpuContext::open() {
   static std::mutex mutex;
@@ -146,6 +102,7 @@ Status GpuContext::choose_device() {
     limits_ = found.limits;
     device_name_ = found.deviceName;
     is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    is_integrated_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }
   MOTE_REQUIRE(physical_ != VK_NULL_HANDLE, Code::kUnsupportedBackend,
                "Vulkan has no device with compute shaders of version 1.1%s%s: install the driver of a GPU",
@@ -167,6 +124,11 @@ Status GpuContext::make_device() {
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   found.enable(&info);
+  std::vector<const char*> extensions(info.ppEnabledExtensionNames,
+                                      info.ppEnabledExtensionNames + info.enabledExtensionCount);
+  MOTE_RETURN_IF_ERROR(add_extensions(&extensions));
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   const VkResult made = api_.CreateDevice(physical_, &info, nullptr, &device_);
   MOTE_REQUIRE(made == VK_SUCCESS, Code::kUnsupportedBackend, "%s: %s", device_name_.c_str(),
                vulkan_status(made, "vkCreateDevice").message().c_str());
@@ -179,30 +141,6 @@ Status GpuContext::make_device() {
 GpuContext::~GpuContext() {
   if (device_ != VK_NULL_HANDLE && api_.DestroyDevice != nullptr) api_.DestroyDevice(device_, nullptr);
   if (instance_ != VK_NULL_HANDLE && api_.DestroyInstance != nullptr) api_.DestroyInstance(instance_, nullptr);
-}
-
-int GpuContext::memory_type(uint32_t allowed, Place place) const {
-  constexpr VkMemoryPropertyFlags kOwn = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  const VkMemoryPropertyFlags wishes[2][3] = {{kOwn | kShared, kOwn, 0},
-                                              {kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kShared, kShared}};
-  VkDeviceSize most = 0;  // of the device's own heaps
-  for (uint32_t i = 0; i < memory_.memoryHeapCount; ++i) {
-    if ((memory_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0)
-      most = std::max(most, memory_.memoryHeaps[i].size);
-  }
-  for (const VkMemoryPropertyFlags wish : wishes[place == Place::host ? 1 : 0]) {
-    for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i) {
-      const VkMemoryType& type = memory_.memoryTypes[i];
-      // A window of some megabytes through which the CPU sees a card's memory has no room for a model.
-      const bool is_window = wish == (kOwn | kShared) && memory_.memoryHeaps[type.heapIndex].size < most;
-      if ((allowed >> i & 1) != 0 && (type.propertyFlags & wish) == wish && !is_window) return static_cast<int>(i);
-    }
-  }
-  return -1;
-}
-
-bool GpuContext::is_host_visible(int memory_type) const {
-  return (memory_.memoryTypes[memory_type].propertyFlags & kShared) == kShared;
 }
 
 Status GpuContext::run(VkCommandBuffer commands) const {

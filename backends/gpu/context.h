@@ -2,6 +2,7 @@
 // GpuContext::open, and all of it is given back when the last owner is gone.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backends/gpu/features.h"
 #include "backends/gpu/vulkan_api.h"
@@ -33,8 +35,11 @@ class GpuBuffer {
   GpuBuffer& operator=(const GpuBuffer&) = delete;
   ~GpuBuffer();
 
-  // Errors: kOutOfMemory; kInternal where the driver fails.
+  // Errors: kOutOfMemory, also where the device has less than that free; kInternal where the driver fails.
   static Result<GpuBuffer> make(std::shared_ptr<const GpuContext> context, uint64_t bytes, Place place);
+  // Memory of the CPU's that the GPU reads where it is: `pages` begin and end at multiples of imports_at(), are only
+  // read and outlive the buffer. Errors: kUnsupportedBackend where the device takes no such memory, or not these pages.
+  static Result<GpuBuffer> import(std::shared_ptr<const GpuContext> context, std::span<const std::byte> pages);
 
   VkBuffer handle() const { return buffer_; }
   uint64_t bytes() const { return bytes_; }
@@ -43,12 +48,16 @@ class GpuBuffer {
 
  private:
   void swap(GpuBuffer& other) noexcept;
+  // next: of the infos of both.
+  Status create(uint64_t bytes, const void* next);
+  Status allocate(uint64_t bytes, int type, const void* next);
 
   std::shared_ptr<const GpuContext> context_;
   VkBuffer buffer_ = VK_NULL_HANDLE;
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   uint64_t bytes_ = 0;
   std::byte* data_ = nullptr;
+  uint64_t counted_bytes_ = 0;  // in the context's allocated_bytes_
 };
 
 // A list of commands while it is recorded, and afterwards for as long as it may run.
@@ -93,6 +102,14 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   uint32_t timestamp_bits() const { return timestamp_bits_; }
   // Whether the device is the CPU itself, as Mesa's lavapipe is.
   bool is_cpu() const { return is_cpu_; }
+  // Of which the bounds of memory that it takes over from the CPU must be multiples; 0: it takes none, or has memory of
+  // its own, from which it reads faster.
+  uint64_t imports_at() const { return imports_at_; }
+  // Of what buffers of Place::device lie in, free for this process as far as the driver tells, or else the device's
+  // memory less what this process's buffers take.
+  uint64_t free_bytes() const;
+  // Errors: kOutOfMemory, saying what is free and what to do, unless `bytes` of Place::device are free for `what`.
+  Status require_free(uint64_t bytes, const std::string& what) const;
 
   // Submits commands and waits for them, for at most a minute, or twenty where the device is the CPU. Errors: as the
   // driver says; kInternal for a device that does not answer.
@@ -109,10 +126,13 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   bool is_host_visible(int memory_type) const;
 
  private:
+  friend class GpuBuffer;
   GpuContext() = default;
   Status start();
   Status choose_device();
   Status make_device();
+  // Of those that are about memory and pipelines, what the device has.
+  Status add_extensions(std::vector<const char*>* names);
   Status copy(const GpuBuffer& from, uint64_t from_offset, const GpuBuffer& to, uint64_t to_offset,
               uint64_t bytes) const;
   // move(staging, at, count) for pieces [at, at + count) of `bytes` that fit a buffer which the CPU sees.
@@ -129,7 +149,9 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   uint32_t subgroup_size_ = 1;
   VkPhysicalDeviceMemoryProperties memory_{};
   std::string device_name_;
-  bool is_cpu_ = false;
+  bool is_cpu_ = false, is_integrated_ = false, tells_budget_ = false;
+  uint64_t imports_at_ = 0;
+  mutable std::atomic<uint64_t> allocated_bytes_ = 0;  // of Place::device
   mutable std::mutex queue_mutex_;
 };
 

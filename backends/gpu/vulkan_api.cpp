@@ -89,7 +89,9 @@ Status VulkanApi::find_device_functions(VkDevice device) {
   const auto find = [&](const char* name) { return GetDeviceProcAddr(device, name); };
   const char* missing = nullptr;
   MOTE_VULKAN_DEVICE(MOTE_VULKAN_FIND)
-  return all_found(missing);
+  const Status status = all_found(missing);
+  MOTE_VULKAN_OPTIONAL(MOTE_VULKAN_FIND)
+  return status;
 }
 
 }  // namespace mote::gpu

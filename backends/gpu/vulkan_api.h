@@ -14,8 +14,9 @@ namespace mote::gpu {
   X(EnumerateInstanceVersion) X(CreateInstance)
 #define MOTE_VULKAN_INSTANCE(X) \
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) \
-  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceFeatures2) \
-  X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
+  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceMemoryProperties2) \
+  X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceFeatures2) X(EnumerateDeviceExtensionProperties) \
+  X(CreateDevice) X(GetDeviceProcAddr)
 #define MOTE_VULKAN_DEVICE(X) \
   X(DestroyDevice) X(GetDeviceQueue) X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) \
   X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(MapMemory) X(CreateShaderModule) X(DestroyShaderModule) \
@@ -25,7 +26,10 @@ namespace mote::gpu {
   X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
   X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) X(CreateFence) \
   X(DestroyFence) X(WaitForFences) X(DeviceWaitIdle) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
-  X(CmdWriteTimestamp) X(GetQueryPoolResults)
+  X(CmdWriteTimestamp) X(GetQueryPoolResults) X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)
+// Of extensions: nullptr where the device has not got them.
+#define MOTE_VULKAN_OPTIONAL(X) \
+  X(GetMemoryHostPointerPropertiesEXT)
 // clang-format on
 
 struct VulkanApi {
@@ -34,6 +38,7 @@ struct VulkanApi {
   MOTE_VULKAN_GLOBAL(MOTE_VULKAN_MEMBER)
   MOTE_VULKAN_INSTANCE(MOTE_VULKAN_MEMBER)
   MOTE_VULKAN_DEVICE(MOTE_VULKAN_MEMBER)
+  MOTE_VULKAN_OPTIONAL(MOTE_VULKAN_MEMBER)
 #undef MOTE_VULKAN_MEMBER
 
   // The global functions. Errors: kUnsupportedBackend naming the libraries that were looked for.

@@ -27,6 +27,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
   bool has_state() const override { return !caches_.empty(); }
   uint64_t private_bytes() const override { return weights_->bytes(); }
+  uint64_t file_backed_bytes() const override { return weights_->imported_bytes(); }
 
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
   Pipelines& pipelines() const { return *pipelines_; }
@@ -36,7 +37,8 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
 
  private:
   explicit Program(std::shared_ptr<const gpu::GpuContext> context) : context_(std::move(context)) {}
-  Status load_part(const DelegatePart& part);
+  Status require_memory(const DelegateSource& source, const std::vector<Graph>& graphs) const;
+  Status load_part(const DelegatePart& part, Graph graph);
 
   std::shared_ptr<const gpu::GpuContext> context_;
   std::unique_ptr<Pipelines> pipelines_;

@@ -53,6 +53,7 @@ class Verifier {
                      graph.nodes()->size(), kMaxValues);
     }
     graph_.place = part_.place;
+    graph_.num_weights = part_.weights.size();
     for (const fb::Dim* slot : *graph.slots()) {
       graph_.slots.emplace_back();
       MOTE_RETURN_IF_ERROR(copy(format("slots[%zu]", graph_.slots.size() - 1), slot, &graph_.slots.back()));

@@ -51,6 +51,7 @@ struct GraphCache {
 
 struct Graph {
   std::string place;
+  size_t num_weights = 0;  // of the part
   std::vector<GraphValue> values;
   std::vector<LinearSize> slots;
   std::vector<GraphCache> caches;

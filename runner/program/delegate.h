@@ -38,6 +38,9 @@ struct DelegateSource {
   std::string target;          // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
   uint64_t file_bytes = 0;     // one file from what it keeps of another
+  // The pages of mapped files that weights lie in, each from its first page on and stays mapped for as long as the
+  // program; empty: none are mapped.
+  std::vector<std::span<const std::byte>> mapped_pages;
   std::optional<uint32_t> file_owner;  // the user whose files beside the model are trusted like the model
   bool guards_pages = true;  // files that it maps: a page that cannot be read is an error of `execute` (PageGuard)
   // Whether what was read of the file's weights is what the program was exported with; asked before any of it is kept

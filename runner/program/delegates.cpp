@@ -91,6 +91,7 @@ DelegateSource DelegateParts::empty_source() const {
   source.cache_prefix = cache_prefix(file.name(), file.has_path(), cache_dir_, source.program_crc32);
   source.target = target_;
   source.file_bytes = file.file_bytes().size();
+  source.mapped_pages = file.mapped_pages();
   source.file_owner = file.owner();
   source.guards_pages = guards_pages_;
   source.check_unchanged = [&file] { return file.check_unchanged(); };
