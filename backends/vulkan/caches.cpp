@@ -98,6 +98,34 @@ Status Caches::restore(const DelegateSnapshot& snapshot) {
   return {};
 }
 
+size_t Caches::index_of(int32_t state) const {
+  return static_cast<size_t>(std::ranges::find(shapes_, state, &GraphCache::state) - shapes_.begin());
+}
+
+Status Caches::read(int32_t state, std::span<std::byte> keys, std::span<std::byte> values) const {
+  const size_t index = index_of(state);
+  const auto held = static_cast<uint64_t>(positions_);
+  MOTE_REQUIRE(index < shapes_.size() && keys.size() <= held * row_bytes(2 * index) &&
+                   values.size() <= held * row_bytes(2 * index + 1),
+               Code::kInternal, "state %d: the GPU holds %lld positions", state, static_cast<long long>(positions_));
+  MOTE_RETURN_IF_ERROR(context_->read(buffers_[2 * index], 0, keys));
+  return context_->read(buffers_[2 * index + 1], 0, values);
+}
+
+Status Caches::write(int32_t state, int64_t positions, std::span<const std::byte> keys,
+                     std::span<const std::byte> values) {
+  const size_t index = index_of(state);
+  MOTE_REQUIRE(index < shapes_.size() && keys.size() == static_cast<uint64_t>(positions) * row_bytes(2 * index) &&
+                   values.size() == static_cast<uint64_t>(positions) * row_bytes(2 * index + 1),
+               Code::kInternal, "state %d: keys and values are not those of %lld positions", state,
+               static_cast<long long>(positions));
+  MOTE_RETURN_IF_ERROR(reserve(positions));
+  MOTE_RETURN_IF_ERROR(context_->write(buffers_[2 * index], 0, keys));
+  MOTE_RETURN_IF_ERROR(context_->write(buffers_[2 * index + 1], 0, values));
+  positions_ = positions;
+  return {};
+}
+
 Result<std::shared_ptr<const DelegateSnapshot>> Caches::import(std::span<const std::byte> bytes) const {
   const uint64_t row = position_bytes();
   MOTE_REQUIRE(row > 0 && bytes.size() % row == 0, Code::kInvalidSession,

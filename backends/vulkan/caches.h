@@ -28,7 +28,13 @@ class Caches {
   Status restore(const DelegateSnapshot& snapshot);
   Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const;
 
+  bool has_state(int32_t state) const { return index_of(state) < shapes_.size(); }
+  // Rows of the first positions.
+  Status read(int32_t state, std::span<std::byte> keys, std::span<std::byte> values) const;
+  Status write(int32_t state, int64_t positions, std::span<const std::byte> keys, std::span<const std::byte> values);
+
  private:
+  size_t index_of(int32_t state) const;
   // Of a position in buffers_[index].
   uint64_t row_bytes(size_t index) const;
   uint64_t position_bytes() const;

@@ -226,6 +226,19 @@ class SessionDelegate final : public Delegate {
   Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const override try {
     return caches_.import(bytes);
   } catch (const std::bad_alloc&) { return no_memory(); }
+  std::optional<DType> cache_dtype(int32_t state) const override {
+    return caches_.has_state(state) ? std::optional(DType::kFloat16) : std::nullopt;
+  }
+  Status read_cache(int32_t state, std::span<std::byte> keys, std::span<std::byte> values) const override {
+    return caches_.read(state, keys, values);
+  }
+  Status write_cache(int32_t state, int64_t positions, std::span<const std::byte> keys,
+                     std::span<const std::byte> values) override try {
+    const int64_t before = caches_.capacity();
+    const Status status = caches_.write(state, positions, keys, values);
+    if (caches_.capacity() != before) recordings_.clear();
+    return status;
+  } catch (const std::bad_alloc&) { return no_memory(); }
 
  private:
   static Status no_memory() { return {Code::kOutOfMemory, "no memory for a session on the GPU"}; }

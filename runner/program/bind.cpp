@@ -147,6 +147,10 @@ bool Bound::has_delegate_state() const {
   return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
 }
 
+bool Bound::is_lost() const {
+  return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->is_lost(); });
+}
+
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                           const BindOptions& options) try {
   const std::shared_ptr<Bound> bound(new Bound(std::move(verified)));

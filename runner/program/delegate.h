@@ -114,6 +114,19 @@ class Delegate {
   virtual Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte>) const {
     return Status(Code::kInvalidSession, "the backend reads no saved states");
   }
+
+  // The last calls let a session go on elsewhere (docs/decisions/0027-sessions-move.md). What the keys and values of a
+  // state are read and written as, float32 or float16; nullopt: they cannot be, or this delegate does not keep them.
+  virtual std::optional<DType> cache_dtype(int32_t) const { return std::nullopt; }
+  // The rows of the first positions that it holds, [positions, num_heads, head_dim] and [.., value_head_dim].
+  virtual Status read_cache(int32_t, std::span<std::byte> /*keys*/, std::span<std::byte> /*values*/) const {
+    return {Code::kInternal, "the backend gives no keys and values"};
+  }
+  // The same of the first `positions`, to a delegate at position 0. It is at `positions` when all its states have come.
+  virtual Status write_cache(int32_t, int64_t /*positions*/, std::span<const std::byte> /*keys*/,
+                             std::span<const std::byte> /*values*/) {
+    return {Code::kInternal, "the backend takes no keys and values"};
+  }
 };
 
 // What a backend has made of its parts of one file, such as packed weights. The sessions of a model share it. Thread
@@ -126,6 +139,8 @@ class DelegateProgram {
   // Whether its delegates keep states of the model. Each session then has a delegate of its own, even where sessions
   // share an engine.
   virtual bool has_state() const { return false; }
+  // Whether its device is gone for good: sessions that open from now on need a program that is loaded again.
+  virtual bool is_lost() const { return false; }
   // Bytes of private memory that the sessions share, and of memory backed by files.
   virtual uint64_t private_bytes() const { return 0; }
   virtual uint64_t file_backed_bytes() const { return 0; }

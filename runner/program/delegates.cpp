@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 
 #include "base/crc32.h"
 #include "base/parts.h"
@@ -141,15 +142,31 @@ Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const
   return opened;
 }
 
+bool is_of_device(Code code) {
+  return code == Code::kInternal || code == Code::kOutOfMemory || code == Code::kUnsupportedBackend;
+}
+
+template <typename Outcome>
+Outcome Delegates::noted(Outcome outcome) {
+  Status status;
+  if constexpr (std::is_same_v<Outcome, Status>) {
+    status = outcome;
+  } else {
+    status = outcome.status();
+  }
+  failure_ = is_of_device(status.code()) ? std::move(status) : Status();
+  return outcome;
+}
+
 Result<size_t> Delegates::prepare(const DelegateCall& call, const Call& operands, int64_t tokens) {
-  return delegates_[call.backend].delegate->prepare(call.part, operands, tokens);
+  return noted(delegates_[call.backend].delegate->prepare(call.part, operands, tokens));
 }
 
 Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context,
                           std::vector<DelegateStep>* steps) {
   Delegate& delegate = *delegates_[call.backend].delegate;
-  if (steps != nullptr) return delegate.execute_measured(call.part, operands, context, steps);
-  return delegate.execute(call.part, operands, context);
+  if (steps != nullptr) return noted(delegate.execute_measured(call.part, operands, context, steps));
+  return noted(delegate.execute(call.part, operands, context));
 }
 
 uint64_t Delegates::held_bytes() const {
@@ -164,11 +181,18 @@ bool Delegates::seek(int64_t position) {
   return all;
 }
 
-Result<std::vector<NamedSnapshot>> Delegates::snapshot() const {
+Delegate* Delegates::cache_holder(int32_t state) const {
+  for (const Opened& opened : delegates_) {
+    if (opened.has_state && opened.delegate->cache_dtype(state).has_value()) return opened.delegate.get();
+  }
+  return nullptr;
+}
+
+Result<std::vector<NamedSnapshot>> Delegates::snapshot() {
   std::vector<NamedSnapshot> snapshots;
   for (const Opened& opened : delegates_) {
     if (!opened.has_state) continue;
-    MOTE_ASSIGN(auto snapshot, opened.delegate->snapshot());
+    MOTE_ASSIGN(auto snapshot, noted(opened.delegate->snapshot()));
     if (snapshot == nullptr) return std::vector<NamedSnapshot>();
     snapshots.push_back({std::string(opened.backend), std::move(snapshot)});
   }

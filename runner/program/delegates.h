@@ -69,16 +69,21 @@ class Delegates {
                  std::vector<DelegateStep>* steps = nullptr);
 
   uint64_t held_bytes() const;
+  // What the latest call of prepare, execute or snapshot failed with, where that is not the caller's fault but the
+  // delegate's or its device's, so that another target may go on; else no error.
+  const Status& failure() const { return failure_; }
 
   // The calls below go to all delegates that have a state.
   bool seek(int64_t position);
   // A snapshot of each, in the order of the backends; empty: one of them cannot make one.
-  Result<std::vector<NamedSnapshot>> snapshot() const;
+  Result<std::vector<NamedSnapshot>> snapshot();
   // False: the snapshots are not those of delegates like these. After that, or an error, all are at position 0.
   Result<bool> restore(std::span<const NamedSnapshot> snapshots);
   // As Delegate::import. Errors: those of Delegate::import; kInvalidSession if that backend has no delegate with a
   // state.
   Result<NamedSnapshot> import(std::string_view backend, std::span<const std::byte> bytes) const;
+  // The delegate that gives keys and values of a state as rows; nullptr: none does.
+  Delegate* cache_holder(int32_t state) const;
 
  private:
   struct Opened {
@@ -86,7 +91,14 @@ class Delegates {
     bool has_state = false;
     std::unique_ptr<Delegate> delegate;
   };
+  template <typename Outcome> Outcome noted(Outcome outcome);
+
   std::vector<Opened> delegates_;  // [backends]
+  Status failure_;
 };
+
+// Whether an error of a delegate says that it or its device cannot, rather than what is wrong with the call or the
+// file.
+bool is_of_device(Code code);
 
 }  // namespace mote

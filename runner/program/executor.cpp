@@ -323,6 +323,7 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   return status;
 }
 
+const std::shared_ptr<const Bound>& Executor::bound() const { return state_->bound; }
 Delegates& Executor::delegates() { return state_->delegates; }
 const Delegates& Executor::delegates() const { return state_->delegates; }
 uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }

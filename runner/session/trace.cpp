@@ -14,7 +14,7 @@ std::string json_text(const std::string& text) {
 class TraceWriter {
  public:
   TraceWriter(const Session& session, const Profile& profile)
-      : session_(session), bound_(*session.model().bound()), profile_(profile) {}
+      : session_(session), bound_(session.bound()), profile_(profile) {}
 
   std::string write() {
     text_ =
