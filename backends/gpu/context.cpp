@@ -47,6 +47,24 @@ void memory_barrier(const VulkanApi& api, VkCommandBuffer commands) {
                          nullptr);
 }
 
+std::string identity_of(const VkPhysicalDeviceProperties& device) {
+  std::string text = "Vulkan " + std::to_string(device.apiVersion);
+  for (const uint32_t each : {device.vendorID, device.deviceID, device.driverVersion})
+    text += " " + std::to_string(each);
+  for (const uint8_t byte : device.pipelineCacheUUID) text += " " + std::to_string(byte);
+  return text + " " + device.deviceName;
+}
+
+VkPipelineCacheHeaderVersionOne cache_header_of(const VkPhysicalDeviceProperties& device) {
+  VkPipelineCacheHeaderVersionOne header{};
+  header.headerSize = sizeof(header);
+  header.headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE;
+  header.vendorID = device.vendorID;
+  header.deviceID = device.deviceID;
+  std::memcpy(header.pipelineCacheUUID, device.pipelineCacheUUID, sizeof(header.pipelineCacheUUID));
+  return header;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const GpuContext>> GpuContext::open() {
@@ -101,6 +119,8 @@ Status GpuContext::choose_device() {
     timestamp_bits_ = family->timestamp_bits;
     limits_ = found.limits;
     device_name_ = found.deviceName;
+    identity_ = identity_of(found);
+    cache_header_ = cache_header_of(found);
     is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     is_integrated_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }

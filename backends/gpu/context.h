@@ -97,6 +97,12 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   GpuFeatures features() const { return features_; }
   uint32_t subgroup_size() const { return subgroup_size_; }
   const std::string& device_name() const { return device_name_; }
+  // The device, its driver and the driver's version, as far as they decide what it compiles.
+  const std::string& identity() const { return identity_; }
+  // Whether the driver says what came of making a pipeline.
+  bool tells_of_pipelines() const { return tells_of_pipelines_; }
+  // What the driver puts before the data of its pipeline caches.
+  const VkPipelineCacheHeaderVersionOne& cache_header() const { return cache_header_; }
   uint32_t queue_family() const { return queue_family_; }
   // That its times count in; 0: it has none.
   uint32_t timestamp_bits() const { return timestamp_bits_; }
@@ -148,8 +154,9 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   GpuFeatures features_{};
   uint32_t subgroup_size_ = 1;
   VkPhysicalDeviceMemoryProperties memory_{};
-  std::string device_name_;
-  bool is_cpu_ = false, is_integrated_ = false, tells_budget_ = false;
+  std::string device_name_, identity_;
+  VkPipelineCacheHeaderVersionOne cache_header_{};
+  bool is_cpu_ = false, is_integrated_ = false, tells_budget_ = false, tells_of_pipelines_ = false;
   uint64_t imports_at_ = 0;
   mutable std::atomic<uint64_t> allocated_bytes_ = 0;  // of Place::device
   mutable std::mutex queue_mutex_;

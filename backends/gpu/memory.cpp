@@ -158,6 +158,8 @@ Status GpuContext::add_extensions(std::vector<const char*>* names) {
   };
   tells_budget_ = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (tells_budget_) names->push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  tells_of_pipelines_ = has(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
+  if (tells_of_pipelines_) names->push_back(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
   if ((is_cpu_ || is_integrated_) && has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
     names->push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     auto host = of_type<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <new>
 #include <optional>
 #include <set>
@@ -16,10 +15,6 @@ namespace mote::vulkan {
 namespace {
 
 constexpr size_t kMaxRecordings = 8;  // of a session: calls of other lengths are recorded again
-
-Status at_place(const std::string& place, const Status& status) {
-  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
-}
 
 // Commands of one part for one number of tokens, recorded for the buffers that the session had then.
 class Recording {
@@ -160,18 +155,6 @@ class Recording {
   size_t num_written_ = 0;
 };
 
-// Of a part's weights those that products of codes read.
-std::vector<bool> multiplied_weights(const Graph& graph) {
-  std::vector<bool> is_multiplied(graph.num_weights);
-  for (const GraphNode& node : graph.nodes) {
-    if (node.op != fb::Op::product) continue;
-    const GraphValue& weight = graph.values[static_cast<size_t>(node.inputs[3].value)];
-    const bool is_tiles = weight.kind == fb::ValueKind::weight && weight.content == fb::Content::tiles;
-    if (is_tiles) is_multiplied[weight.weight] = true;
-  }
-  return is_multiplied;
-}
-
 class SessionDelegate final : public Delegate {
  public:
   SessionDelegate(std::shared_ptr<const Program> program, int64_t context_length)
@@ -266,9 +249,7 @@ class SessionDelegate final : public Delegate {
   }
 
   Result<Plan> plan_of(size_t index, int64_t tokens) const {
-    const LoadedPart& part = program_->part(index);
-    return make_plan(part.graph, part.weights, tokens, caches_.capacity() / kSplitPositions,
-                     {context_->limits(), context_->is_cpu()});
+    return program_->plan(index, tokens, caches_.capacity() / kSplitPositions);
   }
 
   // What is known of a part's calls before they come: their T, and the inputs that are looked at.
@@ -419,66 +400,6 @@ class SessionDelegate final : public Delegate {
 };
 
 }  // namespace
-
-Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<const gpu::GpuContext> context,
-                                                     const DelegateSource& source) {
-  std::shared_ptr<Program> program(new Program(std::move(context)));
-  MOTE_ASSIGN(program->pipelines_, Pipelines::make(program->context_));
-  program->weights_ = std::make_unique<DeviceWeights>(program->context_, *program->pipelines_);
-  program->weights_->set_mapped_pages(source.mapped_pages);
-  std::vector<Graph> graphs;
-  for (const DelegatePart& part : source.parts) {
-    MOTE_ASSIGN(Graph graph, verify_graph(part));
-    graphs.push_back(std::move(graph));
-  }
-  MOTE_RETURN_IF_ERROR(program->require_memory(source, graphs));
-  for (size_t i = 0; i < source.parts.size(); ++i) {
-    MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(source.parts.size())));
-    MOTE_RETURN_IF_ERROR(program->load_part(source.parts[i], std::move(graphs[i])));
-  }
-  if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());
-  MOTE_LOG_LINE(kInfo, "vulkan: %llu bytes of weights are read where the file is mapped, %llu take memory of %s",
-                static_cast<unsigned long long>(program->file_backed_bytes()),
-                static_cast<unsigned long long>(program->private_bytes()), program->context_->device_name().c_str());
-  return std::shared_ptr<const Program>(std::move(program));
-}
-
-// Before anything is uploaded.
-Status Program::require_memory(const DelegateSource& source, const std::vector<Graph>& graphs) const {
-  std::map<uint32_t, std::pair<const DelegateWeight*, bool>> read;  // by index in the file
-  for (size_t part = 0; part < graphs.size(); ++part) {
-    const std::vector<bool> multiplied = multiplied_weights(graphs[part]);
-    for (size_t i = 0; i < multiplied.size(); ++i) {
-      const DelegateWeight& weight = source.parts[part].weights[i];
-      auto& [known, is_multiplied] = read[weight.index];
-      known = &weight;
-      is_multiplied = is_multiplied || multiplied[i];
-    }
-  }
-  uint64_t bytes = 0;
-  for (const auto& [index, each] : read) bytes += weights_->bytes_of(*each.first, each.second);
-  return source.parts.empty() ? Status() : context_->require_free(bytes, source.parts.front().place + ": the weights");
-}
-
-Status Program::load_part(const DelegatePart& part, Graph graph) {
-  LoadedPart loaded;
-  const std::vector<bool> is_multiplied = multiplied_weights(graph);
-  loaded.graph = std::move(graph);
-  for (size_t i = 0; i < part.weights.size(); ++i) {
-    const Result<const DeviceWeight*> weight = weights_->add(part.weights[i], is_multiplied[i]);
-    if (!weight.ok()) return at_place(part.place, weight.status());
-    loaded.weights.push_back(*weight);
-  }
-  for (const GraphCache& cache : loaded.graph.caches) {
-    auto known = std::ranges::find_if(caches_, [&](const GraphCache& each) { return each.state == cache.state; });
-    if (known == caches_.end()) known = caches_.insert(known, cache);
-    MOTE_REQUIRE(*known == cache, Code::kInvalidProgram, "%s: caches: state %d has another shape in another part",
-                 part.place.c_str(), cache.state);
-    loaded.caches.push_back(static_cast<size_t>(known - caches_.begin()));
-  }
-  parts_.push_back(std::move(loaded));
-  return {};
-}
 
 Result<std::unique_ptr<Delegate>> Program::open(const DelegateOptions& options) const try {
   return std::unique_ptr<Delegate>(std::make_unique<SessionDelegate>(shared_from_this(), options.context_length));

@@ -1,5 +1,7 @@
 #include "backends/vulkan/shaders.h"
 
+#include "base/crc32.h"
+
 namespace mote::vulkan {
 namespace {
 
@@ -61,6 +63,14 @@ std::span<const uint32_t> spirv(Shader shader) {
 #undef MOTE_VULKAN_CASE
   }
   return {};
+}
+
+uint32_t shaders_crc32() {
+  uint32_t crc = 0;
+#define MOTE_VULKAN_CRC(name) crc = crc32(std::as_bytes(spirv(Shader::name)), crc);
+  MOTE_VULKAN_SHADERS(MOTE_VULKAN_CRC)
+#undef MOTE_VULKAN_CRC
+  return crc;
 }
 
 const char* shader_name(Shader shader) { return profile_name(shader) + sizeof("vulkan.") - 1; }

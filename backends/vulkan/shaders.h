@@ -22,6 +22,8 @@ enum class Shader : uint8_t {
 
 std::span<const uint32_t> spirv(Shader shader);
 const char* shader_name(Shader shader);
+// Changes with any of them.
+uint32_t shaders_crc32();
 // As profiles name it: "vulkan.product".
 const char* profile_name(Shader shader);
 

@@ -105,7 +105,7 @@ Result<uint32_t> Bound::method_index(std::string_view name) const {
 }
 
 Status Bound::load_backends(const BindOptions& options) {
-  DelegateParts parts(*verified_, target_, options.cache_dir, options.guards_pages);
+  DelegateParts parts(verified_, target_, options);
   for (Method& method : methods_) {
     for (uint32_t i = 0; i < method.ops.size(); ++i) {
       if (method.ops[i]->name != kDelegateOp) continue;

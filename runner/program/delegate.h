@@ -32,12 +32,23 @@ struct DelegatePart {
   std::vector<DelegateWeight> weights;  // in the order of the blob's references
 };
 
+// What eager PyTorch computed when the file was written, for a device to be tried with. Data lives as long as the
+// program.
+struct DelegateSample {
+  std::span<const int32_t> prompt;    // at least one id
+  std::span<const int32_t> expected;  // the most likely ids behind it, one after the other; at least one
+  std::span<const int32_t> probes;    // ids whose logits were recorded
+  std::span<const float> logits;      // [expected, probes]
+  float tolerance = 0.0f;             // of a logit, relative to the largest
+};
+
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string cache_prefix;    // how the paths of files begin in which it may keep what it packs; empty: nowhere
   std::string target;          // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
   uint64_t file_bytes = 0;     // one file from what it keeps of another
+  std::shared_ptr<const void> file;  // while it lives the file stays mapped: for what may outlive a load that failed
   // The pages of mapped files that weights lie in, each from its first page on and stays mapped for as long as the
   // program; empty: none are mapped.
   std::vector<std::span<const std::byte>> mapped_pages;
@@ -46,6 +57,12 @@ struct DelegateSource {
   // Whether what was read of the file's weights is what the program was exported with; asked before any of it is kept
   // in a file. Errors: kFileChanged. Empty: it is in memory that does not change.
   std::function<Status()> check_unchanged;
+  std::vector<DelegateSample> samples;
+  // Whether another way to run the file is at hand (`auto`): a backend that finds itself slower than the CPU then
+  // refuses to load.
+  bool is_choice = false;
+  // A pool such as a session has, for whoever compares the device with the kernels of the CPU. Empty: there is none.
+  std::function<Result<std::unique_ptr<ThreadPool>>()> make_threads;
   std::vector<DelegatePart> parts;  // calls name a part by its index here
   Progress progress;                // to be told how far `load` has come
 };

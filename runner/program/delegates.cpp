@@ -7,6 +7,8 @@
 
 #include "base/crc32.h"
 #include "base/parts.h"
+#include "runner/program/cpu_count.h"
+#include "runner/program/thread_pool.h"
 #include "runner/program/validation.h"
 
 namespace mote {
@@ -31,6 +33,18 @@ std::string backend_names() {
   std::string names(kCpu);
   for (const Backend* backend : all_backends()) names += ", " + std::string(backend->name());
   return names;
+}
+
+// Those of texts.
+std::vector<DelegateSample> samples_of(const fb::Program& program) {
+  std::vector<DelegateSample> samples;
+  for (const fb::GoldenSample* sample : *program.golden_samples()) {
+    if (sample->method() != nullptr) continue;
+    const auto ids = [](const auto& list) { return std::span(list.data(), list.size()); };
+    samples.push_back({ids(*sample->prompt_ids()), ids(*sample->expected_ids()), ids(*sample->probe_ids()),
+                       ids(*sample->probe_logits()), sample->tolerance()});
+  }
+  return samples;
 }
 
 // `file`: its name, for messages.
@@ -89,12 +103,16 @@ DelegateSource DelegateParts::empty_source() const {
   const Mapped& file = verified_.file();
   DelegateSource source;
   source.program_crc32 = crc32(file.program_bytes());
-  source.cache_prefix = cache_prefix(file.name(), file.has_path(), cache_dir_, source.program_crc32);
+  source.cache_prefix = cache_prefix(file.name(), file.has_path(), options_.cache_dir, source.program_crc32);
   source.target = target_;
   source.file_bytes = file.file_bytes().size();
+  source.file = owner_;
   source.mapped_pages = file.mapped_pages();
   source.file_owner = file.owner();
-  source.guards_pages = guards_pages_;
+  source.guards_pages = options_.guards_pages;
+  source.samples = samples_of(verified_.program());
+  source.is_choice = options_.is_choice;
+  source.make_threads = [] { return make_thread_pool(std::min(available_cores(), kMaxThreads)); };
   source.check_unchanged = [&file] { return file.check_unchanged(); };
   return source;
 }

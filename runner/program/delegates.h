@@ -20,10 +20,10 @@ std::string cache_prefix(const std::string& name, bool has_path, const std::stri
 // Collects the parts of each backend from the instructions of a lowering, one by one.
 class DelegateParts {
  public:
-  // cache_dir: a folder where backends may keep what they pack, instead of beside the file; empty: that of
-  // MOTE_CACHE_DIR, if it is set. guards_pages: as in BindOptions
-  DelegateParts(const Verified& verified, std::string_view target, std::string cache_dir = {}, bool guards_pages = true)
-      : verified_(verified), target_(target), cache_dir_(std::move(cache_dir)), guards_pages_(guards_pages) {}
+  // options: cache_dir, where backends may keep what they pack, may be empty: that of MOTE_CACHE_DIR is taken then, if
+  // it is set, or the file's.
+  DelegateParts(std::shared_ptr<const Verified> verified, std::string_view target, BindOptions options = {})
+      : owner_(std::move(verified)), verified_(*owner_), target_(target), options_(std::move(options)) {}
 
   // Adds a verified instruction and returns the call that runs it. No two instructions may run the same delegate.
   // Errors: kInvalidProgram.
@@ -43,10 +43,10 @@ class DelegateParts {
   DelegateSource empty_source() const;
   DelegatePart part(uint32_t index) const;
 
+  const std::shared_ptr<const Verified> owner_;
   const Verified& verified_;
   const std::string target_;
-  const std::string cache_dir_;
-  const bool guards_pages_;
+  const BindOptions options_;
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };

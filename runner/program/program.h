@@ -26,6 +26,7 @@ struct BindOptions {
   Purpose purpose = Purpose::kRun;
   std::string cache_dir{};   // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
   bool guards_pages = true;  // of files that backends map, by a handler of SIGBUS
+  bool is_choice = false;    // as in DelegateSource
   Progress progress{};
 };
 
