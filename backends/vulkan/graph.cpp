@@ -23,7 +23,7 @@ constexpr std::array<Signature, 12> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // embedding
     {2, 2, 1, 1, 0b11},    // rope_table
     {3, 1, 1, 2, 0b1},     // norm
-    {2, 3, 2, 2, 0b1},     // quantize
+    {2, 4, 3, 2, 0b1},     // quantize: three or four outputs
     {6, 1, 1, 0, 0b1111},  // product
     {4, 1, 1, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
@@ -168,10 +168,11 @@ class Verifier {
     if (from.op() > fb::Op::MAX) return invalid(place, "op = %d: is not known", static_cast<int>(from.op()));
     const Signature& has = kSignatures[static_cast<size_t>(from.op())];
     const auto length = [](const auto* list) -> size_t { return list == nullptr ? 0 : list->size(); };
-    const bool is_map = from.op() == fb::Op::map;
+    const bool is_map = from.op() == fb::Op::map, is_quantize = from.op() == fb::Op::quantize;
     const bool has_inputs =
         is_map ? length(from.inputs()) == 1 || length(from.inputs()) == 2 : length(from.inputs()) == has.inputs;
-    if (!has_inputs || length(from.outputs()) != has.outputs || length(from.integers()) != has.integers ||
+    const bool has_outputs = length(from.outputs()) == has.outputs || (is_quantize && length(from.outputs()) == 3);
+    if (!has_inputs || !has_outputs || length(from.integers()) != has.integers ||
         length(from.numbers()) != has.numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));
     }

@@ -21,6 +21,7 @@ GATES = ("none", "silu", "gelu", "gelu_tanh", "relu", "sigmoid", "relu_squared",
 LAYOUTS = ("half", "half_flipped", "interleaved")
 COLUMNS_OF_A_SUM = 32
 NORM_OF_A_LINEAR = 2
+MAX_KEPT_COLUMNS = 3072  # of a row in the shared memory that every GPU has
 
 
 @dataclass(frozen=True)
@@ -222,16 +223,12 @@ def quantized(graph: GraphBuilder, x: View, fused: FusedNorm, *, is_rotated: boo
     """Codes of rows, their scales and zero points, sums of 32 codes; made once for all who read the same."""
 
     def make() -> tuple[View, ...]:
-        source, weight = x, None
-        if is_rotated:
-            source = graph.new(x.sizes)
-            graph.node(Op.rotate, (normed(graph, x, fused),), (source,), (0,))
-        elif fused.weight >= 0:
-            weight = graph.dense(fused.weight)
+        weight = graph.dense(fused.weight) if fused.weight >= 0 else None
         columns, rows = x.sizes[-1].constant, product(x.sizes[:-1])
         made = tuple(graph.bytes(rows, each) for each in (2 * columns, 8, 4 * columns // COLUMNS_OF_A_SUM))
-        has_norm = fused.is_present and not is_rotated
-        graph.node(Op.quantize, (source, weight), made, (int(has_norm), int(is_rotated)), fused.numbers)
+        turned = (graph.new(x.sizes),) if is_rotated and columns > MAX_KEPT_COLUMNS else ()
+        integers_ = (int(fused.is_present), int(is_rotated), int(is_rotated))
+        graph.node(Op.quantize, (x, weight), (*made, *turned), integers_, fused.numbers)
         return made
 
     return graph.made_once(("codes", x, fused, is_rotated), make)

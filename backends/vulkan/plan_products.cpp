@@ -86,20 +86,52 @@ Status Planner::add_embedding() {
   return {};
 }
 
+Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
+  Quantized made;
+  for (size_t i = 0; i < 3; ++i) MOTE_RETURN_IF_ERROR(integer_below(i, 2));
+  MOTE_ASSIGN(made.x, rows("inputs[0]", node_->inputs[0]));
+  const int64_t columns = made.x.columns;
+  MOTE_ASSIGN(made.weight, parameter("inputs[1]", node_->inputs[1], columns));
+  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, made.x.count(), columns, false));
+  for (size_t i = 0; i < 3; ++i) made.outputs.push_back(bound(static_cast<uint32_t>(node_->outputs[i].value)));
+  const bool is_rotated = node_->integers[2] != 0;
+  const int64_t others = 4 * (std::max<int64_t>(lanes, 16) + lanes + 1);
+  const bool is_kept = 4 * columns + others <= device_.limits.maxComputeSharedMemorySize;
+  if (is_rotated && !is_kept) {
+    if (node_->outputs.size() < 4) {
+      return invalid("%lld columns: do not fit the GPU's shared memory", static_cast<long long>(columns));
+    }
+    MOTE_ASSIGN(const View turned, whole("outputs[3]", node_->outputs[3], made.x.count() * columns));
+    made.turned = bound(turned);
+  }
+  const Turn turn = turn_of(columns);
+  made.constants = {0, 0, 0, 0, 0, 0, lanes, 0, 0, 0, 0, 0, 0};
+  for (const uint32_t each : {word(node_->integers[0]), word(static_cast<int>(made.weight.kind != Bind::none)),
+                              word(node_->integers[1]), word(node_->integers[2]), is_kept ? word(columns) : 0, lanes}) {
+    made.constants.push_back(each);
+  }
+  made.push = {word(columns), word(node_->numbers[0]), word(node_->numbers[1]), word(turn.columns), word(turn.scale)};
+  return made;
+}
+
 Status Planner::add_quantize() {
-  MOTE_RETURN_IF_ERROR(integer_below(0, 2));
-  MOTE_RETURN_IF_ERROR(integer_below(1, 2));
-  MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
-  MOTE_ASSIGN(const Bound weight, parameter("inputs[1]", node_->inputs[1], x.columns));
-  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns, false));
-  std::vector<Bound> bindings{bound(x.view), weight};
-  for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
+  // A device with few lanes has no use for many invocations, which wait for each other at a cost.
+  const uint32_t lanes = device_.is_cpu ? 8 : 64;
+  MOTE_ASSIGN(const Quantized made, quantized_of(lanes));
+  const RowsView& x = made.x;
+  std::vector<Bound> bindings{bound(x.view), made.weight};
+  bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
+  bindings.push_back(made.turned);
+  std::vector<uint32_t> push_words{word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
+                                   word(x.view.strides[1])};
+  push_words.resize(8);
+  push_words.insert(push_words.end(), made.push.begin(), made.push.end());
   return push({.shader = Shader::quantize,
-               .constants = {word(node_->integers[0]), weight.kind != Bind::none, word(node_->integers[1])},
+               .constants = made.constants,
                .groups = spread(x.count()),
                .bindings = std::move(bindings),
-               .writes = 0b11100,
-               .push = row_words(x)});
+               .writes = 0b111100,
+               .push = std::move(push_words)});
 }
 
 Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) const {

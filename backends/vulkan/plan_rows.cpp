@@ -46,6 +46,13 @@ Status Planner::add_norm() {
                .push = row_words(x)});
 }
 
+Planner::Turn Planner::turn_of(int64_t columns) {
+  const auto turned = std::bit_floor(static_cast<uint64_t>(columns));
+  const int log2 = std::countr_zero(turned);
+  // 1 / sqrt(turned)
+  return {static_cast<int64_t>(turned), std::ldexp(log2 % 2 == 0 ? 1.0f : 0x1.6a09e6p-1f, -(log2 / 2))};
+}
+
 Status Planner::add_rotate() {
   MOTE_RETURN_IF_ERROR(integer_below(0, 2));
   MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
@@ -53,16 +60,14 @@ Status Planner::add_rotate() {
     return invalid("%lld columns: must be a multiple of 16", static_cast<long long>(x.columns));
   }
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count() * x.columns));
-  const auto turned = std::bit_floor(static_cast<uint64_t>(x.columns));
-  const int log2 = std::countr_zero(turned);
-  const float scale = std::ldexp(log2 % 2 == 0 ? 1.0f : 0x1.6a09e6p-1f, -(log2 / 2));  // 1 / sqrt(turned)
+  const Turn turn = turn_of(x.columns);
   return push({.shader = Shader::rotate,
                .constants = {word(node_->integers[0])},
                .groups = spread(x.count()),
                .bindings = {bound(x.view), bound(y)},
                .writes = 0b10,
                .push = {word(x.columns), word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
-                        word(x.view.strides[1]), word(turned), word(scale)}});
+                        word(x.view.strides[1]), word(turn.columns), word(turn.scale)}});
 }
 
 Status Planner::add_map() {

@@ -44,6 +44,15 @@ class Planner : Operands {
   // of 16
   Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const;
   Result<Product> product_of(size_t first, bool only_tiles) const;
+  // Rows that are rounded to codes: quantize.glsl.
+  struct Quantized {
+    RowsView x{};
+    Bound weight{}, turned{};
+    std::vector<Bound> outputs{};
+    std::vector<uint32_t> constants{}, push{};
+  };
+  // lanes: invocations of a workgroup
+  Result<Quantized> quantized_of(uint32_t lanes) const;
   static int64_t macs_of(const Product& product, const WeightPiece& part);
   Status add_embedding();
   Status add_quantize();
@@ -52,6 +61,12 @@ class Planner : Operands {
   Status add_product(bool in_groups);
   Status add_float_product();
 
+  // docs/ops.md, "Rotation": columns of a turn, and what they are scaled by.
+  struct Turn {
+    int64_t columns = 0;
+    float scale = 0;
+  };
+  static Turn turn_of(int64_t columns);
   std::vector<uint32_t> row_words(const RowsView& x) const;
   Status add_rope_table();
   Status add_norm();

@@ -147,8 +147,10 @@ class Decoder {
     for (const int64_t each : {2 * columns, int64_t{8}, 4 * columns / 32}) {
       codes.push_back(view(bytes(each), 0, {SizeOf{each, 0}}, {1}));
     }
-    node(fb::Op::quantize, {rows(x, columns), norm_weight}, codes, {norm_weight.value >= 0, 0}, {1e-5f, 0.0f});
     std::vector<fb::ViewT> inputs = codes;
+    const bool has_norm = norm_weight.value >= 0;
+    if (!has_norm) codes.push_back(rows(floats(columns), columns));
+    node(fb::Op::quantize, {rows(x, columns), norm_weight}, codes, {has_norm, !has_norm, !has_norm}, {1e-5f, 0.0f});
     for (const auto& each : {weight(index, fb::Content::tiles), fb::ViewT(), residual}) inputs.push_back(each);
     node(fb::Op::product, inputs, {rows(y, out)}, {0});
   }
