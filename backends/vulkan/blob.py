@@ -17,7 +17,8 @@ ValueKind = IntEnum("ValueKind", "scratch input output weight", start=0)
 Content = IntEnum("Content", "float32 int64 bytes tiles dense", start=0)
 Op = IntEnum(
     "Op",
-    "embedding rope_table norm quantize product float_product rope attention map rotate quantize_groups group_product",
+    "embedding rope_table norm quantize product float_product rope attention map rotate quantize_groups group_product "
+    "heads",
     start=0,
 )
 

@@ -19,7 +19,7 @@ struct Signature {
   size_t inputs, outputs, integers, numbers;
   unsigned required;
 };
-constexpr std::array<Signature, 12> kSignatures = {{
+constexpr std::array<Signature, 13> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // embedding
     {2, 2, 1, 1, 0b11},    // rope_table
     {3, 1, 1, 2, 0b1},     // norm
@@ -32,6 +32,7 @@ constexpr std::array<Signature, 12> kSignatures = {{
     {1, 1, 1, 0, 0b1},     // rotate
     {1, 3, 0, 0, 0b1},     // quantize_groups
     {6, 1, 1, 0, 0b1111},  // group_product
+    {8, 1, 4, 4, 0b1110},  // heads: an output where there are queries
 }};
 
 // At least 0 for every number of tokens from 1 on.
@@ -171,7 +172,8 @@ class Verifier {
     const bool is_map = from.op() == fb::Op::map, is_quantize = from.op() == fb::Op::quantize;
     const bool has_inputs =
         is_map ? length(from.inputs()) == 1 || length(from.inputs()) == 2 : length(from.inputs()) == has.inputs;
-    const bool has_outputs = length(from.outputs()) == has.outputs || (is_quantize && length(from.outputs()) == 3);
+    const bool has_outputs = length(from.outputs()) == has.outputs || (is_quantize && length(from.outputs()) == 3) ||
+                             (from.op() == fb::Op::heads && length(from.outputs()) == 0);
     if (!has_inputs || !has_outputs || length(from.integers()) != has.integers ||
         length(from.numbers()) != has.numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));

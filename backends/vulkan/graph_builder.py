@@ -11,6 +11,7 @@ from llm_export.program.instructions import Dim, Instruction, Numbers
 from llm_export.program.specs import WeightSpec
 
 from .blob import Cache, Content, Graph, Node, Op, Value, ValueKind, View
+from .fusion import fuse
 from .maps import FUNCTIONS
 from .refusals import MAX_MAP_RANK, MAX_RANK, Refusal
 
@@ -225,6 +226,7 @@ class GraphBuilder:
         self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers, self.origin))
 
     def build(self) -> bytes:
+        fuse(self.graph)
         self._place()
         return self.graph.build()
 
@@ -269,6 +271,11 @@ class GraphBuilder:
                 for view in _named(node)
                 if self.graph.values[view.value].kind is ValueKind.scratch and last[view.value] == i
             }
+
+        for value in self.graph.values:
+            if value.kind is ValueKind.scratch and value.slot < 0:  # fusion left it without a use
+                self.graph.slots[:] = self.graph.slots or [fixed(0)]
+                value.slot, value.bytes = 0, fixed(0)
 
     def _take(self, free: list[int], needed: Dim) -> int:
         slots = self.graph.slots

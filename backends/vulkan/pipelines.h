@@ -15,7 +15,7 @@
 
 namespace mote::vulkan {
 
-inline constexpr size_t kMaxBindings = 8, kMaxPush = 32;
+inline constexpr size_t kMaxBindings = 16, kMaxPush = 32;
 
 // A range of a buffer that a shader sees.
 struct BoundRange {

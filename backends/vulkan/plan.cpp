@@ -43,6 +43,7 @@ Status Planner::add() {
     case fb::Op::float_product: return add_float_product();
     case fb::Op::rope: return add_rope();
     case fb::Op::attention: return add_attention();
+    case fb::Op::heads: return add_heads();
     case fb::Op::map: return add_map();
     case fb::Op::rotate: return add_rotate();
   }

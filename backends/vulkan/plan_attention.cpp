@@ -21,15 +21,10 @@ Result<View> Planner::heads(const char* name, const GraphView& from) const {
 Status Planner::add_rope() {
   MOTE_RETURN_IF_ERROR(integer_below(0, kLayouts));
   MOTE_ASSIGN(const View x, heads("inputs[0]", node_->inputs[0]));
-  MOTE_ASSIGN(const View cosines, floats("inputs[1]", node_->inputs[1]));
-  MOTE_ASSIGN(const View sines, floats("inputs[2]", node_->inputs[2]));
-  for (const View* table : {&cosines, &sines}) {
-    const bool fits = table->sizes.size() == 3 && table->sizes[0] == 1 && table->sizes[1] == x.sizes[2] &&
-                      table->strides[2] == 1 && table->sizes[2] == cosines.sizes[2];
-    if (!fits) return invalid("cos, sin: must be [1, %lld, columns]", static_cast<long long>(x.sizes[2]));
-  }
+  MOTE_ASSIGN(const View cosines, table_of(1, x.sizes[2], x.sizes[3]));
+  MOTE_ASSIGN(const View sines, table_of(2, x.sizes[2], x.sizes[3]));
   const int64_t turned = cosines.sizes[2];
-  if (turned % 2 != 0 || turned > x.sizes[3]) return invalid("cos: has %lld columns", static_cast<long long>(turned));
+  if (sines.sizes[2] != turned) return invalid("sin: must have the sizes of cos");
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count()));
   return push({.shader = Shader::rope,
                .constants = {word(node_->integers[0])},
@@ -57,13 +52,101 @@ Status Planner::add_append(const GraphView& from, const Bound& cache, int64_t nu
                         word(x.strides[2])}});
 }
 
-Status Planner::add_attention() {
+Result<uint32_t> Planner::cache_index() const {
   const auto cache =
       std::ranges::find_if(graph_.caches, [&](const GraphCache& each) { return each.state == node_->integers[0]; });
   if (cache == graph_.caches.end())
     return invalid("state %lld: has no cache", static_cast<long long>(node_->integers[0]));
+  return static_cast<uint32_t>(cache - graph_.caches.begin());
+}
+
+Status Planner::add_heads() {
+  MOTE_ASSIGN(const uint32_t index, cache_index());
+  for (const auto& [integer, limit] : {std::pair<size_t, int64_t>(1, kLayouts + 1), {2, 2}, {3, 2}}) {
+    MOTE_RETURN_IF_ERROR(integer_below(integer, limit));
+  }
+  const GraphCache& cache = graph_.caches[index];
+  const bool has_queries = node_->inputs[0].value >= 0, has_rope = node_->integers[1] < kLayouts;
+  if (node_->outputs.size() != has_queries) return invalid("outputs: must be one where there are queries");
+  MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
+  const int64_t tokens = positions.count(), width = cache.head_dim;
+  const auto checked = [&](const char* name, size_t input, int64_t num_heads, int64_t columns) -> Result<View> {
+    MOTE_ASSIGN(View view, heads(name, node_->inputs[input]));
+    const bool fits = view.sizes[1] == num_heads || num_heads == 0;
+    if (!fits || view.sizes[2] != tokens || view.sizes[3] != columns)
+      return invalid("%s: does not fit the cache", name);
+    return view;
+  };
+  MOTE_ASSIGN(const View k, checked("k", 1, cache.num_heads, width));
+  MOTE_ASSIGN(const View v, checked("v", 2, cache.num_heads, cache.value_head_dim));
+  MOTE_ASSIGN(const Bound q_weight, parameter("norm weight of q", node_->inputs[4], width));
+  MOTE_ASSIGN(const Bound k_weight, parameter("norm weight of k", node_->inputs[5], width));
+  View q = k, cosines, sines;
+  Bound queries{}, y{}, cos{}, sin{};
+  if (has_queries) {
+    MOTE_ASSIGN(q, checked("q", 0, 0, width));
+    MOTE_ASSIGN(const View turned, whole("outputs[0]", node_->outputs[0], q.count()));
+    queries = bound(q);
+    y = bound(turned);
+  }
+  if (has_rope) {
+    MOTE_ASSIGN(cosines, table_of(6, tokens, width));
+    MOTE_ASSIGN(sines, table_of(7, tokens, width));
+    if (sines.sizes[2] != cosines.sizes[2]) return invalid("sin: must have the sizes of cos");
+    cos = bound(cosines);
+    sin = bound(sines);
+  }
+  plan_.positions.push_back(positions.value);
+  const uint32_t lanes = device_.is_cpu ? 8 : word(kLanes);
+  std::vector<uint32_t> words{has_queries ? word(q.sizes[1]) : 0,
+                              word(cache.num_heads),
+                              word(tokens),
+                              word(width),
+                              word(cache.value_head_dim),
+                              has_rope ? word(cosines.sizes[2]) : 0};
+  for (const View& view : {q, k, v}) {
+    for (const int64_t each : {view.offset, view.strides[1], view.strides[2]}) words.push_back(word(each));
+  }
+  for (const View& view : {cosines, sines}) {
+    words.push_back(word(view.offset));
+    words.push_back(has_rope ? word(view.strides[1]) : 0);
+  }
+  for (const float number : node_->numbers) words.push_back(word(number));
+  const int64_t num_heads = 2 * cache.num_heads + (has_queries ? q.sizes[1] : 0);
+  return push({.shader = Shader::heads,
+               .constants = {lanes, lanes, word(node_->integers[1]),
+                             word(std::max(cache.head_dim, cache.value_head_dim)), word(node_->integers[2]),
+                             q_weight.kind != Bind::none, word(node_->integers[3]), k_weight.kind != Bind::none},
+               .groups = spread(num_heads * tokens),
+               .bindings = {queries.kind == Bind::none ? bound(k) : queries,
+                            bound(k),
+                            bound(v),
+                            bound(positions),
+                            q_weight,
+                            k_weight,
+                            cos,
+                            sin,
+                            {Bind::keys, index, 0},
+                            {Bind::values, index, 0},
+                            y},
+               .writes = 0b11100000000,
+               .push = std::move(words),
+               .cost = {4 * num_heads * tokens * width * 2, 0}});
+}
+
+Result<View> Planner::table_of(size_t input, int64_t tokens, int64_t width) const {
+  if (node_->inputs[input].value < 0) return invalid("inputs[%zu]: is absent", input);
+  MOTE_ASSIGN(View table, floats("cos, sin", node_->inputs[input]));
+  const bool fits = table.sizes.size() == 3 && table.sizes[0] == 1 && table.sizes[1] == tokens &&
+                    table.strides[2] == 1 && table.sizes[2] % 2 == 0 && table.sizes[2] <= width;
+  if (!fits) return invalid("cos, sin: must be [1, %lld, columns]", static_cast<long long>(tokens));
+  return table;
+}
+
+Status Planner::add_attention() {
+  MOTE_ASSIGN(const uint32_t index, cache_index());
+  const GraphCache* cache = &graph_.caches[index];
   MOTE_RETURN_IF_ERROR(integer_below(1, int64_t{1} << 31));
-  const auto index = static_cast<uint32_t>(cache - graph_.caches.begin());
   const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));

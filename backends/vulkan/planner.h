@@ -76,6 +76,11 @@ class Planner : Operands {
   // [1, H, T, D] with neighbours in D.
   Result<View> heads(const char* name, const GraphView& from) const;
   Status add_rope();
+  // The state's place in Graph.caches.
+  Result<uint32_t> cache_index() const;
+  // cos or sin of a turn.
+  Result<View> table_of(size_t input, int64_t tokens, int64_t width) const;
+  Status add_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
   Status add_attention();
 

@@ -25,6 +25,9 @@ MOTE_VULKAN_WORDS(float_product)
 MOTE_VULKAN_WORDS(group_product)
 #include "group_product.spv.inc"
     ;
+MOTE_VULKAN_WORDS(heads)
+#include "heads.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(map)
 #include "map.spv.inc"
     ;

@@ -12,7 +12,8 @@ namespace mote::vulkan {
   X(combine)                   \
   X(embedding)                 \
   X(float_product)             \
-  X(group_product) X(map) X(norm) X(product) X(quantize) X(quantize_groups) X(rope) X(rope_table) X(rotate) X(row_sums)
+  X(group_product)             \
+  X(heads) X(map) X(norm) X(product) X(quantize) X(quantize_groups) X(rope) X(rope_table) X(rotate) X(row_sums)
 
 enum class Shader : uint8_t {
 #define MOTE_VULKAN_NAME(name) name,

@@ -56,6 +56,16 @@ class Decoder {
     graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
     node(fb::Op::attention, {whole(q, kHeads), whole(k, kKvHeads), heads(qkv, 96, kKvHeads), row(positions), {}, {}},
          {view(mixed, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4}, {0.25f, 30.0f});
+    node(fb::Op::heads,
+         {heads(qkv, 0, kHeads),
+          heads(qkv, 64, kKvHeads),
+          heads(qkv, 96, kKvHeads),
+          row(positions),
+          {},
+          {},
+          rows(cos, kWidth),
+          rows(sin, kWidth)},
+         {whole(q, kHeads)}, {3, 0, 0, 1}, {0.0f, 0.0f, 1e-5f, 0.0f});
     const auto turned = floats(kHidden);
     node(fb::Op::rotate, {rows(mixed, kHidden)}, {rows(turned, kHidden)}, {0});
     node(fb::Op::rotate, {rows(turned, kHidden)}, {rows(mixed, kHidden)}, {1});
