@@ -16,6 +16,7 @@ struct LoadedPart {
   Graph graph;
   std::vector<const DeviceWeight*> weights;  // of the part, in its order
   std::vector<size_t> caches;                // of the program, for each of graph.caches
+  std::vector<size_t> histories;             // likewise
 };
 
 class Program : public DelegateProgram, public std::enable_shared_from_this<Program> {
@@ -25,7 +26,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
                                                      const DelegateSource& source);
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
-  bool has_state() const override { return !caches_.empty(); }
+  bool has_state() const override { return !caches_.empty() || !histories_.empty(); }
   uint64_t private_bytes() const override { return weights_->bytes(); }
 
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
@@ -33,6 +34,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
   const std::vector<GraphCache>& caches() const { return caches_; }
+  const std::vector<GraphHistory>& histories() const { return histories_; }
 
  private:
   explicit Program(std::shared_ptr<const gpu::GpuContext> context) : context_(std::move(context)) {}
@@ -43,6 +45,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   std::unique_ptr<DeviceWeights> weights_;
   std::vector<LoadedPart> parts_;
   std::vector<GraphCache> caches_;
+  std::vector<GraphHistory> histories_;
 };
 
 }  // namespace mote::vulkan

@@ -76,6 +76,7 @@ Status Planner::add_attention() {
   MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
   const int64_t width = cache->value_head_dim, together = num_heads / kv_heads;
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
+  if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
   if (node_->inputs[1].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));

@@ -16,7 +16,6 @@ class Refusal(Reason):
     GROWTH = "a size or stride that does not grow linearly with T"
     INPUT = "{name} that the part computes"
     COMPUTED_WEIGHT = "a weight that is computed"
-    WEIGHT_OPERAND = "a weight where an activation is needed"
     WEIGHT_FORM = "a weight of dtype {dtype} and rank {rank}"
     QUANTIZED_OPERAND = "a weight of {bits} bits where a dense one is needed"
     INT8_WITH_DENSE = "int8 activations with a dense weight"
@@ -30,5 +29,4 @@ class Refusal(Reason):
     BIDIRECTIONAL = "bidirectional attention"
     SINK_POSITIONS = "a cache that keeps first positions"
     WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
-    CONSTANTS = "constants only"
     GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"

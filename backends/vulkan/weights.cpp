@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/words.h"
 #include "kernels/formats.h"
 
 namespace mote::vulkan {
@@ -17,11 +18,28 @@ struct Unit {
   uint64_t bytes = 0;
 };
 
+// Integers and conditions are 32 bits wide on the device.
+bool is_converted(const Tensor& tensor) {
+  return tensor.bits == 0 && (tensor.dtype == DType::kInt64 || tensor.dtype == DType::kBool);
+}
+
 Unit unit_of(const Tensor& tensor) {
+  if (is_converted(tensor)) return {1, static_cast<uint64_t>(4 * tensor.num_elements())};
   if (tensor.rank == 0) return {1, static_cast<uint64_t>(dtype_bytes(tensor.dtype))};
+  if (tensor.rank == 3) {
+    const int64_t rows = tensor.size(1);
+    return {tensor.bits == 0 ? rows : (rows + kTileRows - 1) / kTileRows * kTileRows,
+            static_cast<uint64_t>(matrix_bytes(tensor))};
+  }
   const int64_t columns = tensor.num_elements() / std::max<int64_t>(tensor.size(0), 1);
   if (tensor.bits != 0) return {kTileRows, static_cast<uint64_t>(layout_of(tensor).block_bytes(columns))};
   return {1, static_cast<uint64_t>(columns * dtype_bytes(tensor.dtype))};
+}
+
+std::vector<int32_t> words_of(const Tensor& tensor) {
+  std::vector<int32_t> words(static_cast<size_t>(tensor.num_elements()));
+  to_words(tensor, words.data());
+  return words;
 }
 
 }  // namespace
@@ -43,7 +61,9 @@ Result<const DeviceWeight*> DeviceWeights::add(const DelegateWeight& weight, boo
 Status DeviceWeights::upload(const Tensor& tensor, DeviceWeight* weight) {
   weight->tensor = tensor;
   const Unit unit = unit_of(tensor);
-  const int64_t rows = tensor.rank == 0 ? 1 : tensor.size(0);
+  const bool is_stack = tensor.rank == 3 && !is_converted(tensor);
+  weight->stack_rows = is_stack ? unit.rows : 0;
+  const int64_t rows = tensor.rank == 0 || is_converted(tensor) ? 1 : tensor.size(0) * (is_stack ? unit.rows : 1);
   const int64_t units = (rows + unit.rows - 1) / unit.rows;
   const uint64_t limit = context_->limits().maxStorageBufferRange;
   MOTE_REQUIRE(unit.bytes <= limit, Code::kUnsupportedBackend, "%llu bytes of neighbouring rows: %s binds at most %llu",
@@ -60,7 +80,9 @@ Status DeviceWeights::upload(const Tensor& tensor, DeviceWeight* weight) {
   }
   MOTE_ASSIGN(weight->buffer, gpu::GpuBuffer::make(context_, bytes, gpu::Place::device));
   bytes_ += bytes;
-  const auto* data = static_cast<const std::byte*>(tensor.data);
+  std::vector<int32_t> words;
+  if (is_converted(tensor)) words = words_of(tensor);
+  const auto* data = static_cast<const std::byte*>(words.empty() ? tensor.data : words.data());
   for (const WeightPiece& piece : weight->pieces) {
     const std::span from(data + static_cast<uint64_t>(piece.first_row / unit.rows) * unit.bytes, piece.bytes);
     MOTE_RETURN_IF_ERROR(context_->write(weight->buffer, piece.offset, from));
@@ -70,7 +92,8 @@ Status DeviceWeights::upload(const Tensor& tensor, DeviceWeight* weight) {
 
 Status DeviceWeights::sum_rows(DeviceWeight* weight) {
   const Tensor& tensor = weight->tensor;
-  const int64_t blocks = (tensor.size(0) + kTileRows - 1) / kTileRows;
+  const WeightPiece& last = weight->pieces.back();
+  const int64_t blocks = (last.first_row + last.rows + kTileRows - 1) / kTileRows;
   MOTE_ASSIGN(weight->row_sums,
               gpu::GpuBuffer::make(context_, static_cast<uint64_t>(blocks) * kTileRows * 4, gpu::Place::device));
   bytes_ += weight->row_sums.bytes();
@@ -86,7 +109,8 @@ Status DeviceWeights::sum_rows(DeviceWeight* weight) {
       MOTE_ASSIGN(const VkDescriptorSet set, sets.add(ranges));
       api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &set, 0, nullptr);
       const auto in_piece = static_cast<uint32_t>((piece.rows + kTileRows - 1) / kTileRows);
-      const uint32_t push[] = {static_cast<uint32_t>(tensor.size(1)), in_piece, static_cast<uint32_t>(piece.first_row)};
+      const uint32_t push[] = {static_cast<uint32_t>(tensor.size(-1)), in_piece,
+                               static_cast<uint32_t>(piece.first_row)};
       api.CmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), push);
       api.CmdDispatch(commands, (in_piece * kTileRows + 63) / 64, 1, 1);
     }

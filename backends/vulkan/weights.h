@@ -21,6 +21,7 @@ struct DeviceWeight {
   Tensor tensor;  // sizes and format; its data is not read again
   gpu::GpuBuffer buffer;
   std::vector<WeightPiece> pieces;
+  int64_t stack_rows = 0;   // of a stack of matrices: rows of one as they are stored, pieces have whole ones
   gpu::GpuBuffer row_sums;  // int32 for each row, where a product reads the weight
 };
 

@@ -15,7 +15,7 @@ layout(constant_id = 6) const uint ITEMS = 1;         // pairs of outputs of an 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Keys { uint keys[]; };
 layout(binding = 2) readonly buffer Values { uint values[]; };
-layout(binding = 3) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 3) readonly buffer Positions { uint positions[]; };
 layout(binding = 4) readonly buffer Sinks { float sinks[]; };
 layout(binding = 5) readonly buffer Slopes { float slopes[]; };
 layout(binding = 6) writeonly buffer Y { float y[]; };
@@ -31,7 +31,7 @@ shared float factors[HEADS];
 // push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits
 void main() {
   uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x, token = gl_WorkGroupID.y, kv_heads = push[0];
-  uint position = positions[token].x, pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
+  uint position = positions[token], pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
   uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5];
   for (uint i = lane; i < HEADS * WIDTH; i += 64) {
     queries[i] = q[push[2] + (kv_head * HEADS + i / WIDTH) * push[3] + token * push[4] + i % WIDTH];
