@@ -6,7 +6,7 @@ from llm_export.program.instructions import Instruction
 
 from .blob import Op
 from .graph_builder import GraphBuilder, fixed, integers, number, optional
-from .refusals import MAX_QUERY_HEADS, Refusal
+from .refusals import Refusal
 from .registry import op
 
 LAYOUTS = ("half", "half_flipped", "interleaved")
@@ -33,20 +33,17 @@ def rope(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op(
     "mote.attention",
-    refuses=(Refusal.INPUT, Refusal.STATE, Refusal.HEADS, Refusal.WIDTH, Refusal.BIDIRECTIONAL, Refusal.SINK_POSITIONS),
+    refuses=(Refusal.INPUT, Refusal.STATE, Refusal.WIDTH, Refusal.BIDIRECTIONAL, Refusal.SINK_POSITIONS),
 )
 def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     if number(instruction, "bidirectional"):
         raise Refusal.BIDIRECTIONAL.of()
     (state,) = integers(instruction, "state")
-    cache = graph.cache(state)
+    graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]
     q, k, v = (graph.activation(index) if index >= 0 else None for index in activations)
     if any(view is not None and view.strides[-1] != fixed(1) for view in (q, k, v)):
         raise Refusal.STRIDES.of()
-    heads = q.sizes[1].constant
-    if heads > MAX_QUERY_HEADS * cache.num_heads:
-        raise Refusal.HEADS.of(heads=heads, kv_heads=cache.num_heads)
     positions = graph.integer_input(instruction.inputs[3], "positions")
     sinks, slopes = (optional(instruction, i) for i in (4, 5))
     parameters = [graph.parameter(index) for index in (sinks, slopes)]

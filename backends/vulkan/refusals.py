@@ -6,7 +6,6 @@ from llm_export.partition.backend import Reason
 
 MAX_RANK = 6  # of a view
 MAX_MAP_RANK = 4  # of what `map` walks, once neighbouring dimensions are one
-MAX_QUERY_HEADS = 16  # that share a head of keys
 
 
 class Refusal(Reason):
@@ -24,7 +23,6 @@ class Refusal(Reason):
     ROWS = "rows in more than two dimensions"
     FUNCTION = "function {function}"
     STATE = "a state of kind {kind}"
-    HEADS = f"{{heads}} heads of queries for {{kv_heads}} of keys: must be at most {MAX_QUERY_HEADS} times as many"
     WIDTH = "heads {width} wide: must be even"
     BIDIRECTIONAL = "bidirectional attention"
     SINK_POSITIONS = "a cache that keeps first positions"

@@ -47,7 +47,6 @@ EXAMPLES = [
     ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
     ("a cache that keeps first positions", attention(StateSpec("cache", "kv_cache", 2, 8, 8, 64, 4))),
     ("bidirectional attention", attention(bidirectional=dims(1))),
-    ("40 heads of queries for 2 of keys: must be at most 16 times as many", attention(heads=40)),
 ]  # fmt: skip
 
 
