@@ -9,6 +9,7 @@
 #include "backends/vulkan/caches.h"
 #include "backends/vulkan/plan.h"
 #include "backends/vulkan/timestamps.h"
+#include "backends/vulkan/words.h"
 #include "base/log.h"
 
 namespace mote::vulkan {
@@ -106,6 +107,7 @@ class Recording {
       case Bind::keys: return Memory(2, bound.index);
       case Bind::values: return Memory(3, bound.index);
       case Bind::parts: return Memory(4, 0);
+      case Bind::history: return Memory(5, bound.index);
       default: return std::nullopt;
     }
   }
@@ -157,10 +159,11 @@ class Recording {
 
 class SessionDelegate final : public Delegate {
  public:
-  SessionDelegate(std::shared_ptr<const Program> program, int64_t context_length)
+  SessionDelegate(std::shared_ptr<const Program> program, const DelegateOptions& options)
       : program_(std::move(program)),
         context_(program_->context()),
-        caches_(context_, program_->caches(), context_length) {}
+        caches_(context_, program_->caches(), options.context_length,
+                Histories(context_, program_->histories(), std::max<int64_t>(options.max_tokens, 1))) {}
 
   Result<size_t> prepare(size_t index, const Call& call, int64_t tokens) override try {
     MOTE_REQUIRE(index < program_->num_parts(), Code::kInvalidProgram, "part %zu: there are %zu", index,
@@ -192,11 +195,7 @@ class SessionDelegate final : public Delegate {
     return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes();
   }
 
-  bool seek(int64_t position) override {
-    if (position < 0 || position > caches_.positions()) return false;
-    caches_.set_positions(position);
-    return true;
-  }
+  bool seek(int64_t position) override { return caches_.seek(position); }
   Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override try {
     return caches_.snapshot();
   } catch (const std::bad_alloc&) { return no_memory(); }
@@ -229,9 +228,11 @@ class SessionDelegate final : public Delegate {
   static Status check_call(const Graph& graph, const Call& call, int64_t tokens) {
     const auto fits = [&](const Tensor* tensor, uint32_t value) {
       const GraphValue& wanted = graph.values[value];
-      const DType dtype = wanted.content == fb::Content::int64 ? DType::kInt64 : DType::kFloat32;
+      const DType dtype = wanted.content == fb::Content::int64     ? DType::kInt64
+                          : wanted.content == fb::Content::boolean ? DType::kBool
+                                                                   : DType::kFloat32;
       return tensor != nullptr && tensor->bits == 0 && tensor->dtype == dtype && tensor->is_contiguous() &&
-             tensor->num_elements() * dtype_bytes(dtype) == wanted.bytes.at(tokens);
+             tensor->num_elements() * 4 == wanted.bytes.at(tokens);
     };
     MOTE_REQUIRE(call.inputs.size() == graph.inputs.size() && call.outputs.size() == graph.outputs.size(),
                  Code::kInvalidProgram, "%s: has %zu inputs and %zu outputs: must have %zu and %zu",
@@ -249,7 +250,7 @@ class SessionDelegate final : public Delegate {
   }
 
   Result<Plan> plan_of(size_t index, int64_t tokens) const {
-    return program_->plan(index, tokens, caches_.capacity() / kSplitPositions);
+    return program_->plan(index, tokens, caches_.capacity() / kSplitPositions, caches_.histories().max_tokens());
   }
 
   // What is known of a part's calls before they come: their T, and the inputs that are looked at.
@@ -273,6 +274,7 @@ class SessionDelegate final : public Delegate {
   // Places of a part's arguments in their buffer.
   struct Places {
     std::vector<std::pair<uint32_t, uint64_t>> of;  // value, offset
+    uint64_t start = 0;                             // of the position of histories' next row
     uint64_t bytes = 0;
     uint64_t at(uint32_t value) const {
       return std::ranges::find_if(of, [&](const auto& each) { return each.first == value; })->second;
@@ -286,6 +288,8 @@ class SessionDelegate final : public Delegate {
         places.bytes += (static_cast<uint64_t>(graph.values[value].bytes.at(tokens)) + 255) / 256 * 256;
       }
     }
+    places.start = places.bytes;
+    places.bytes += 256;
     return places;
   }
 
@@ -353,6 +357,11 @@ class SessionDelegate final : public Delegate {
           return {values.handle(), 0, values.bytes()};
         }
         case Bind::parts: return {parts_.handle(), 0, parts_.bytes()};
+        case Bind::history: {
+          const gpu::GpuBuffer& ring = caches_.histories().ring(part.histories[bound.index]);
+          return {ring.handle(), 0, ring.bytes()};
+        }
+        case Bind::start: return {arguments_.handle(), places.start, 4};
       }
       return {};
     };
@@ -361,6 +370,36 @@ class SessionDelegate final : public Delegate {
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
     recordings_.push_back(std::move(made));
     return recordings_.back().get();
+  }
+
+  static void write_argument(const Tensor& from, std::byte* to) {
+    if (from.dtype == DType::kFloat32) {
+      std::memcpy(to, from.data, static_cast<size_t>(from.num_elements()) * sizeof(float));
+    } else {
+      to_words(from, reinterpret_cast<int32_t*>(to));
+    }
+  }
+  static void read_argument(const std::byte* from, Tensor* to) {
+    if (to->dtype == DType::kFloat32) {
+      std::memcpy(to->data, from, static_cast<size_t>(to->num_elements()) * sizeof(float));
+    } else {
+      from_words(reinterpret_cast<const int32_t*>(from), to);
+    }
+  }
+
+  // The position of the next row of a part's histories.
+  Status write_start(const LoadedPart& part, std::byte* to) const {
+    int64_t start = 0;
+    for (const size_t history : part.histories) {
+      const int64_t next = caches_.histories().next(history);
+      MOTE_REQUIRE(history == part.histories.front() || next == start, Code::kInternal,
+                   "states that are at positions %lld and %lld", static_cast<long long>(start),
+                   static_cast<long long>(next));
+      start = next;
+    }
+    const auto word = static_cast<uint32_t>(start);
+    std::memcpy(to, &word, sizeof(word));
+    return {};
   }
 
   Status run(size_t index, const Call& call, const Prepared& prepared, std::vector<DelegateStep>* steps) {
@@ -377,15 +416,18 @@ class SessionDelegate final : public Delegate {
     MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places, steps != nullptr));
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const uint32_t value = graph.inputs[i];
-      std::memcpy(arguments_.data() + places.at(value), call.inputs[i]->data,
-                  static_cast<size_t>(graph.values[value].bytes.at(tokens)));
+      write_argument(*call.inputs[i], arguments_.data() + places.at(value));
     }
+    MOTE_RETURN_IF_ERROR(write_start(program_->part(index), arguments_.data() + places.start));
     MOTE_RETURN_IF_ERROR(recorded->run());
     if (steps != nullptr) MOTE_RETURN_IF_ERROR(recorded->add_steps(std::max<int64_t>(end - tokens, 0), end, steps));
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const uint32_t value = graph.outputs[i];
-      std::memcpy(call.outputs[i]->data, arguments_.data() + places.at(value),
-                  static_cast<size_t>(graph.values[value].bytes.at(tokens)));
+      read_argument(arguments_.data() + places.at(value), call.outputs[i]);
+    }
+    for (const size_t history : program_->part(index).histories) {
+      caches_.histories().advance(history, tokens);
+      end = std::max(end, caches_.histories().next(history));
     }
     caches_.set_positions(end);
     return {};
@@ -402,7 +444,7 @@ class SessionDelegate final : public Delegate {
 }  // namespace
 
 Result<std::unique_ptr<Delegate>> Program::open(const DelegateOptions& options) const try {
-  return std::unique_ptr<Delegate>(std::make_unique<SessionDelegate>(shared_from_this(), options.context_length));
+  return std::unique_ptr<Delegate>(std::make_unique<SessionDelegate>(shared_from_this(), options));
 } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory for a session on the GPU"); }
 
 }  // namespace mote::vulkan

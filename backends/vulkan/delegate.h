@@ -21,6 +21,7 @@ struct LoadedPart {
   Graph graph;
   std::vector<const DeviceWeight*> weights;  // of the part, in its order
   std::vector<size_t> caches;                // of the program, for each of graph.caches
+  std::vector<size_t> histories;             // likewise
 };
 
 class Program : public DelegateProgram, public std::enable_shared_from_this<Program> {
@@ -34,17 +35,18 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   void set_features(gpu::GpuFeatures features) { features_ = features; }
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
-  bool has_state() const override { return !caches_.empty(); }
+  bool has_state() const override { return !caches_.empty() || !histories_.empty(); }
   uint64_t private_bytes() const override { return weights_->bytes(); }
   uint64_t file_backed_bytes() const override { return weights_->imported_bytes(); }
 
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
   Pipelines& pipelines() const { return *pipelines_; }
-  // As make_plan, for a part on this device.
-  Result<Plan> plan(size_t index, int64_t tokens, int64_t splits) const;
+  // As make_plan, for a part on this device. max_tokens: see DeviceTraits
+  Result<Plan> plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens = 4096) const;
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
   const std::vector<GraphCache>& caches() const { return caches_; }
+  const std::vector<GraphHistory>& histories() const { return histories_; }
 
  private:
   explicit Program(std::shared_ptr<const gpu::GpuContext> context)
@@ -58,6 +60,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   std::unique_ptr<DeviceWeights> weights_;
   std::vector<LoadedPart> parts_;
   std::vector<GraphCache> caches_;
+  std::vector<GraphHistory> histories_;
 };
 
 }  // namespace mote::vulkan

@@ -46,6 +46,13 @@ Status Planner::add() {
     case fb::Op::heads: return add_heads();
     case fb::Op::map: return add_map();
     case fb::Op::rotate: return add_rotate();
+    case fb::Op::reduce: return add_reduce();
+    case fb::Op::softmax: return add_softmax();
+    case fb::Op::top: return add_top();
+    case fb::Op::pick: return add_pick();
+    case fb::Op::scatter: return add_scatter();
+    case fb::Op::matmul: return add_matmul();
+    case fb::Op::short_conv: return add_short_conv();
   }
   return invalid("is not known");
 }

@@ -15,12 +15,13 @@ namespace mote::vulkan {
 
 inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
 
-enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts };
+enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start };
 
-// What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches.
+// What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
+// a history by its place in Graph.histories, the position of the first row of histories.
 struct Bound {
   Bind kind = Bind::none;
-  uint32_t index = 0;  // value, weight of the part, or cache
+  uint32_t index = 0;  // value, weight of the part, cache or history
   uint32_t piece = 0;
 };
 
@@ -50,6 +51,7 @@ struct Plan {
 struct DeviceTraits {
   VkPhysicalDeviceLimits limits{};
   bool is_cpu = false;
+  int64_t max_tokens = 4096;  // of a call, that histories have room for
 };
 
 // weights: of the part, in its order

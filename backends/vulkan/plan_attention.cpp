@@ -6,7 +6,8 @@
 namespace mote::vulkan {
 namespace {
 
-constexpr int64_t kQueryHeads = 16, kLayouts = 3;
+constexpr int64_t kQueryHeads = 16,  // of a workgroup
+    kLayouts = 3;
 
 }  // namespace
 
@@ -96,6 +97,7 @@ Status Planner::add_heads() {
     cos = bound(cosines);
     sin = bound(sines);
   }
+  if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
   const uint32_t lanes = device_.is_cpu ? 8 : word(kLanes);
   std::vector<uint32_t> words{has_queries ? word(q.sizes[1]) : 0,
@@ -151,21 +153,26 @@ Status Planner::add_attention() {
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
   const int64_t tokens = positions.count(), num_heads = q.sizes[1], kv_heads = cache->num_heads;
-  if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0 ||
-      num_heads / kv_heads > kQueryHeads) {
+  if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0) {
     return invalid("q: does not fit the cache");
   }
   MOTE_ASSIGN(const Bound sinks, parameter("sinks", node_->inputs[4], num_heads));
   MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
   const int64_t width = cache->value_head_dim, together = num_heads / kv_heads;
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
+  if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
   if (node_->inputs[1].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));
   if (node_->inputs[2].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
   const bool is_split = tokens == 1;
-  const auto shared = static_cast<uint32_t>(4 * together * (cache->head_dim + kLanes + 3));
+  const auto shared_by = [&](int64_t heads) {
+    return static_cast<uint32_t>(4 * heads * (cache->head_dim + kLanes + 3));
+  };
+  int64_t heads_at_once = std::min(together, kQueryHeads);
+  while (heads_at_once > 1 && shared_by(heads_at_once) > device_.limits.maxComputeSharedMemorySize) --heads_at_once;
+  const uint32_t shared = shared_by(heads_at_once);
   MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
                "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
                node_index_, shared, device_.limits.maxComputeSharedMemorySize);
@@ -176,9 +183,9 @@ Status Planner::add_attention() {
   const uint32_t has_sinks = sinks.kind != Bind::none;
   MOTE_RETURN_IF_ERROR(
       push({.shader = Shader::attend,
-            .constants = {word(together), word(cache->head_dim), word(width), is_split, has_sinks,
-                          slopes.kind != Bind::none, word(ceil_div(together * width / 2, kLanes))},
-            .groups = {word(kv_heads), word(tokens), is_split ? word(splits_) : 1},
+            .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, has_sinks,
+                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together)},
+            .groups = {word(kv_heads * ceil_div(together, heads_at_once)), word(tokens), is_split ? word(splits_) : 1},
             .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
             .writes = 0b1000000,
             .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),

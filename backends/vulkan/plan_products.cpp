@@ -9,7 +9,8 @@ namespace mote::vulkan {
 namespace {
 
 constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
-constexpr int64_t kColumnsOfASum = 32, kGates = 8;
+constexpr size_t kExpertWord = 16;    // experts.glsl
+constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10;
 
 uint32_t tokens_together(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
 
@@ -21,7 +22,8 @@ uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bi
 uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
 
 // What tiles.glsl asks of a weight, behind the constants of the shader itself.
-std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor) {
+// pairs: experts.glsl
+std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0) {
   const TileScales& scales = tensor.scales;
   constants.resize(9);
   const bool is_plain = tensor.bits == 0 || scales.columns == 0;
@@ -30,6 +32,7 @@ std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& 
         word(static_cast<int>(is_plain || scales.of_rows)), word(static_cast<int>(scales.codebook != nullptr))}) {
     constants.push_back(each);
   }
+  constants.push_back(word(pairs));
   return constants;
 }
 
@@ -42,12 +45,14 @@ std::vector<uint32_t> with_codebook(std::vector<uint32_t> push, const Tensor& te
 
 }  // namespace
 
-Result<const DeviceWeight*> Planner::matrix(const char* name, const GraphView& from, bool only_tiles) const {
+Result<const DeviceWeight*> Planner::matrix(const char* name, const GraphView& from, bool only_tiles, int rank) const {
   const DeviceWeight* weight = weight_of(from);
   const fb::Content content = value_of(from).content;
   const bool fits =
       weight != nullptr && (content == fb::Content::tiles || (content == fb::Content::dense && !only_tiles));
-  if (!fits) return invalid("%s: must be a matrix of weights", name);
+  if (!fits || weight->tensor.rank != rank) {
+    return invalid("%s: must be a %s of weights", name, rank == 3 ? "stack of matrices" : "matrix");
+  }
   if (weight->pieces.front().bytes / 4 > static_cast<uint64_t>(kMaxIndex)) {
     return invalid("%s: has too many elements for a GPU", name);
   }
@@ -69,19 +74,22 @@ Status Planner::add_embedding() {
   MOTE_ASSIGN(const DeviceWeight* table, matrix("inputs[1]", node_->inputs[1], false));
   const int64_t count = ids.count(), columns = table->tensor.size(1);
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], count * columns));
-  plan_.ids.emplace_back(ids.value, table->tensor.size(0));
+  if (value_of(node_->inputs[0]).kind == fb::ValueKind::input) {
+    plan_.ids.emplace_back(ids.value, table->tensor.size(0));
+  }
   for (size_t piece = 0; piece < table->pieces.size(); ++piece) {
     const WeightPiece& part = table->pieces[piece];
     const Tensor& tensor = table->tensor;
     const int64_t row_bytes = static_cast<int64_t>(part.bytes) / std::max<int64_t>(part.rows, 1);
-    MOTE_RETURN_IF_ERROR(
-        push({.shader = Shader::embedding,
-              .constants = with_tiles({bits_of(tensor), group_of(tensor), 1, 0, 0, 0, dense_kind(tensor)}, tensor),
-              .groups = spread(count),
-              .bindings = {bound(ids), {Bind::weight, value_of(node_->inputs[1]).weight, word(piece)}, bound(y)},
-              .writes = 0b100,
-              .push = with_codebook({word(columns), word(count), word(part.rows), word(part.first_row)}, tensor),
-              .cost = {count * (row_bytes + 4 * columns + 8), 0}}));
+    MOTE_RETURN_IF_ERROR(push(
+        {.shader = Shader::embedding,
+         .constants = with_tiles({bits_of(tensor), group_of(tensor), 1, 0, 0, 0, dense_kind(tensor)}, tensor),
+         .groups = spread(count),
+         .bindings = {bound(ids), {Bind::weight, value_of(node_->inputs[1]).weight, word(piece)}, bound(y)},
+         .writes = 0b100,
+         .push = with_codebook(
+             {word(columns), word(count), word(part.rows), word(part.first_row), word(table->tensor.size(0))}, tensor),
+         .cost = {count * (row_bytes + 4 * columns + 8), 0}}));
   }
   return {};
 }
@@ -138,10 +146,13 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   Product made;
   MOTE_RETURN_IF_ERROR(integer_below(0, kGates));
   made.gate = word(node_->integers[0]);
-  MOTE_ASSIGN(made.weight, matrix("weight", node_->inputs[first], only_tiles));
+  if (node_->integers[1] != 0) MOTE_RETURN_IF_ERROR(integer_below(1, kMaxPairs));
+  made.pairs = node_->integers[1];
+  if (made.pairs != 0 && made.gate != 0) return invalid("has experts and a gate");
+  MOTE_ASSIGN(made.weight, matrix("weight", node_->inputs[first], only_tiles, made.pairs != 0 ? 3 : 2));
   made.weight_index = value_of(node_->inputs[first]).weight;
-  const int64_t rows_of_weight = made.weight->tensor.size(0);
-  made.columns = made.weight->tensor.size(1);
+  const int64_t rows_of_weight = made.weight->tensor.size(-2);
+  made.columns = made.weight->tensor.size(-1);
   if (made.gate != 0 && rows_of_weight % 2 != 0) return invalid("weight: must have as many gates as others");
   made.out = made.gate != 0 ? rows_of_weight / 2 : rows_of_weight;
   MOTE_REQUIRE(made.gate == 0 || made.weight->pieces.size() == 1, Code::kUnsupportedBackend,
@@ -151,8 +162,14 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   if (y.count() % made.out != 0) return invalid("outputs[0]: must be rows of %lld", static_cast<long long>(made.out));
   made.rows = y.count() / made.out;
   made.y = bound(y);
-  MOTE_ASSIGN(made.bias, parameter("bias", node_->inputs[first + 1], rows_of_weight));
-  if (node_->inputs[first + 2].value >= 0) {
+  const int64_t experts = made.pairs != 0 ? made.weight->tensor.size(0) : 1;
+  MOTE_ASSIGN(made.bias, parameter("bias", node_->inputs[first + 1], experts * rows_of_weight));
+  if (made.pairs != 0) {
+    if (node_->inputs[first + 2].value < 0 || made.rows % made.pairs != 0) return invalid("experts: are absent");
+    MOTE_ASSIGN(const View chosen, integers("experts", node_->inputs[first + 2]));
+    if (chosen.count() != made.rows) return invalid("experts: must be one for each row of the output");
+    made.residual = bound(chosen);
+  } else if (node_->inputs[first + 2].value >= 0) {
     MOTE_ASSIGN(const RowsView residual, rows("residual", node_->inputs[first + 2]));
     if (residual.outer != 1 || residual.inner != made.rows || residual.columns != made.out) {
       return invalid("residual: must have the sizes of the output");
@@ -168,18 +185,36 @@ int64_t Planner::macs_of(const Product& product, const WeightPiece& part) {
   return product.rows * part.rows * product.columns;
 }
 
+std::vector<uint32_t> Planner::product_words(const Product& product, const WeightPiece& piece,
+                                             int64_t step_to_up) const {
+  const Tensor& tensor = product.weight->tensor;
+  const bool has_experts = product.pairs != 0;
+  const int64_t first = has_experts ? 0 : piece.first_row, rows = product.rows_of(piece);
+  std::vector<uint32_t> words{word(product.columns), word(product.rows),      word(first + rows),      word(first),
+                              word(product.out),     product.residual_offset, product.residual_stride, word(step_to_up),
+                              word(tensor.size(-2))};
+  if (!has_experts) return words;
+  const int64_t stored = product.weight->stack_rows;
+  words.resize(kExpertWord);
+  for (const int64_t each : {piece.first_row / stored, piece.rows / stored, tensor.size(0),
+                             tensor.bits != 0 ? stored / kTileRows : stored, tensor.size(1)}) {
+    words.push_back(word(each));
+  }
+  return words;
+}
+
 Status Planner::add_product(bool in_groups) {
   MOTE_ASSIGN(const Product product, product_of(3, true));
   const Tensor& tensor = product.weight->tensor;
-  MOTE_RETURN_IF_ERROR(check_codes(node_->inputs, product.rows, product.columns, in_groups));
+  MOTE_RETURN_IF_ERROR(check_codes(node_->inputs, product.inputs(), product.columns, in_groups));
   if (product.gate != 0 && product.out % kTileRows != 0) return invalid("weight: gates must be a multiple of 16");
   if (!in_groups && !(tensor.scales == TileScales{})) return invalid("weight: must have no float16 scales");
-  const uint32_t together = tokens_together(product.rows);
+  const uint32_t together = product.pairs != 0 ? 1 : tokens_together(product.rows);
   // A device with few lanes has no use for many invocations, which wait for each other at a cost.
   const uint32_t blocks = device_.is_cpu ? 2 : in_groups ? 16 : 4, splits = device_.is_cpu || in_groups ? 1 : 4;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
-    const int64_t rows = product.gate != 0 ? product.out : part.rows;
+    const int64_t rows = product.rows_of(part);
     std::vector<Bound> bindings;
     for (size_t i = 0; i < 3; ++i) bindings.push_back(bound(static_cast<uint32_t>(node_->inputs[i].value)));
     bindings.push_back({Bind::weight, product.weight_index, word(piece)});
@@ -188,17 +223,13 @@ Status Planner::add_product(bool in_groups) {
     const unsigned writes = 1u << (bindings.size() - 1);
     MOTE_RETURN_IF_ERROR(
         push({.shader = in_groups ? Shader::group_product : Shader::product,
-              .constants =
-                  with_tiles({tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
-                              product.residual.kind != Bind::none, product.gate, 4 * blocks * splits, blocks, splits},
-                             tensor),
+              .constants = with_tiles({tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
+                                       product.has_residual(), product.gate, 4 * blocks * splits, blocks, splits},
+                                      tensor, product.pairs),
               .groups = {word(ceil_div(rows, kTileRows * blocks)), word(ceil_div(product.rows, together)), 1},
               .bindings = std::move(bindings),
               .writes = writes,
-              .push = with_codebook({word(product.columns), word(product.rows), word(part.first_row + rows),
-                                     word(part.first_row), word(product.out), product.residual_offset,
-                                     product.residual_stride, word(product.out / kTileRows), word(tensor.size(0))},
-                                    tensor),
+              .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
               .cost = {0, macs_of(product, part)}}));
   }
   return {};
@@ -221,17 +252,22 @@ Status Planner::add_quantize_groups() {
 Status Planner::add_float_product() {
   MOTE_ASSIGN(const Product product, product_of(1, false));
   MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
-  if (x.columns != product.columns || x.count() != product.rows) return invalid("inputs[0]: does not fit the weight");
+  if (x.columns != product.columns || x.count() != product.inputs())
+    return invalid("inputs[0]: does not fit the weight");
   const Tensor& tensor = product.weight->tensor;
-  const uint32_t together = tokens_together(product.rows);
+  const uint32_t together = product.pairs != 0 ? 1 : tokens_together(product.rows);
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
-    const int64_t rows = product.gate != 0 ? product.out : part.rows;
+    const int64_t rows = product.rows_of(part);
+    std::vector<uint32_t> words = product_words(product, part, product.out);
+    const uint32_t of_x[] = {word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])};
+    words.resize(std::max<size_t>(words.size(), 12));
+    std::ranges::copy(of_x, words.begin() + 8);
     MOTE_RETURN_IF_ERROR(
         push({.shader = Shader::float_product,
               .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
-                                       product.residual.kind != Bind::none, product.gate, dense_kind(tensor)},
-                                      tensor),
+                                       product.has_residual(), product.gate, dense_kind(tensor)},
+                                      tensor, product.pairs),
               .groups = {word(rows), word(ceil_div(product.rows, together)), 1},
               .bindings = {bound(x.view),
                            {Bind::weight, product.weight_index, word(piece)},
@@ -239,11 +275,7 @@ Status Planner::add_float_product() {
                            product.residual,
                            product.y},
               .writes = 0b10000,
-              .push = with_codebook(
-                  {word(product.columns), word(product.rows), word(part.first_row + rows), word(part.first_row),
-                   word(product.out), product.residual_offset, product.residual_stride, word(product.out),
-                   word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])},
-                  tensor),
+              .push = with_codebook(words, tensor),
               .cost = {0, macs_of(product, part)}}));
   }
   return {};

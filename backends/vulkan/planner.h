@@ -34,16 +34,24 @@ class Planner : Operands {
     uint32_t weight_index = 0;
     uint32_t gate = 0;
     int64_t columns = 0, out = 0, rows = 0;
-    Bound bias{}, residual{}, y{};
+    int64_t pairs = 0;              // outputs of an input, each of an expert; 0: there are none
+    Bound bias{}, residual{}, y{};  // residual: with experts, their numbers
     uint32_t residual_offset = 0, residual_stride = 0;
+
+    bool has_residual() const { return residual.kind != Bind::none && pairs == 0; }
+    int64_t inputs() const { return pairs != 0 ? rows / pairs : rows; }
+    // Rows that a dispatch over a piece makes.
+    int64_t rows_of(const WeightPiece& piece) const { return gate != 0 || pairs != 0 ? out : piece.rows; }
   };
 
   // A matrix that products and lookups read.
-  Result<const DeviceWeight*> matrix(const char* name, const GraphView& from, bool only_tiles) const;
+  Result<const DeviceWeight*> matrix(const char* name, const GraphView& from, bool only_tiles, int rank = 2) const;
   // codes, and for each row its scale with its zero point and sums of 32 codes; in groups scales of 32 codes and sums
   // of 16
   Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const;
   Result<Product> product_of(size_t first, bool only_tiles) const;
+  // What products push; step_to_up: from gates to what they gate.
+  std::vector<uint32_t> product_words(const Product& product, const WeightPiece& piece, int64_t step_to_up) const;
   // Rows that are rounded to codes: quantize.glsl.
   struct Quantized {
     RowsView x{};
@@ -71,7 +79,19 @@ class Planner : Operands {
   Status add_rope_table();
   Status add_norm();
   Status add_rotate();
+  // Rows whose elements need not be neighbours.
+  Result<RowsView> strided_rows(const char* name, const GraphView& from) const;
+  Status add_reduce();
+  Status add_softmax();
+  Status add_top();
+  Status add_short_conv();
+
+  // With 4 sizes.
+  Result<View> four(const char* name, const GraphView& from) const;
   Status add_map();
+  Status add_pick();
+  Status add_scatter();
+  Status add_matmul();
 
   // [1, H, T, D] with neighbours in D.
   Result<View> heads(const char* name, const GraphView& from) const;

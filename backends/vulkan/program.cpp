@@ -80,13 +80,21 @@ Status Program::load_part(const DelegatePart& part, Graph graph) {
                  part.place.c_str(), cache.state);
     loaded.caches.push_back(static_cast<size_t>(known - caches_.begin()));
   }
+  for (const GraphHistory& history : loaded.graph.histories) {
+    auto known =
+        std::ranges::find_if(histories_, [&](const GraphHistory& each) { return each.state == history.state; });
+    if (known == histories_.end()) known = histories_.insert(known, history);
+    MOTE_REQUIRE(*known == history, Code::kInvalidProgram, "%s: histories: state %d has another shape in another part",
+                 part.place.c_str(), history.state);
+    loaded.histories.push_back(static_cast<size_t>(known - histories_.begin()));
+  }
   parts_.push_back(std::move(loaded));
   return {};
 }
 
-Result<Plan> Program::plan(size_t index, int64_t tokens, int64_t splits) const {
+Result<Plan> Program::plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens) const {
   return make_plan(parts_[index].graph, parts_[index].weights, tokens, splits,
-                   {context_->limits(), context_->is_cpu()});
+                   {context_->limits(), context_->is_cpu(), max_tokens});
 }
 
 Status Program::make_pipelines() const {

@@ -81,7 +81,7 @@ class Sequence {
   Status feed(const WholePart& part, std::span<const int32_t> tokens) {
     const Graph& graph = program_.part(part.index).graph;
     const auto count = static_cast<int64_t>(tokens.size());
-    if (graph.values[graph.inputs[part.ids]].bytes.at(count) != 8 * count) {  // for a fixed number of tokens
+    if (graph.values[graph.inputs[part.ids]].bytes.at(count) != 4 * count) {  // for a fixed number of tokens
       MOTE_REQUIRE(count > 1, Code::kInvalidProgram, "%s: takes no single token", graph.place.c_str());
       for (size_t i = 0; i < tokens.size(); ++i) MOTE_RETURN_IF_ERROR(feed(part, tokens.subspan(i, 1)));
       return {};

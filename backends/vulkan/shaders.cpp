@@ -31,8 +31,14 @@ MOTE_VULKAN_WORDS(heads)
 MOTE_VULKAN_WORDS(map)
 #include "map.spv.inc"
     ;
+MOTE_VULKAN_WORDS(matmul)
+#include "matmul.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(norm)
 #include "norm.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(pick)
+#include "pick.spv.inc"
     ;
 MOTE_VULKAN_WORDS(product)
 #include "product.spv.inc"
@@ -42,6 +48,9 @@ MOTE_VULKAN_WORDS(quantize)
     ;
 MOTE_VULKAN_WORDS(quantize_groups)
 #include "quantize_groups.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(reduce)
+#include "reduce.spv.inc"
     ;
 MOTE_VULKAN_WORDS(rope)
 #include "rope.spv.inc"
@@ -54,6 +63,18 @@ MOTE_VULKAN_WORDS(rotate)
     ;
 MOTE_VULKAN_WORDS(row_sums)
 #include "row_sums.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(scatter)
+#include "scatter.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(short_conv)
+#include "short_conv.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(softmax)
+#include "softmax.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(top)
+#include "top.spv.inc"
     ;
 
 }  // namespace

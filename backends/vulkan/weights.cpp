@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/vulkan/words.h"
 #include "base/log.h"
 #include "kernels/formats.h"
 
@@ -19,14 +20,31 @@ struct Unit {
   uint64_t bytes = 0;
 };
 
+// Integers and conditions are 32 bits wide on the device.
+bool is_converted(const Tensor& tensor) {
+  return tensor.bits == 0 && (tensor.dtype == DType::kInt64 || tensor.dtype == DType::kBool);
+}
+
 Unit unit_of(const Tensor& tensor) {
+  if (is_converted(tensor)) return {1, static_cast<uint64_t>(4 * tensor.num_elements())};
   if (tensor.rank == 0) return {1, static_cast<uint64_t>(dtype_bytes(tensor.dtype))};
+  if (tensor.rank == 3) {
+    const int64_t rows = tensor.size(1);
+    return {tensor.bits == 0 ? rows : (rows + kTileRows - 1) / kTileRows * kTileRows,
+            static_cast<uint64_t>(matrix_bytes(tensor))};
+  }
   const int64_t columns = tensor.num_elements() / std::max<int64_t>(tensor.size(0), 1);
   if (tensor.bits != 0) return {kTileRows, static_cast<uint64_t>(layout_of(tensor).block_bytes(columns))};
   return {1, static_cast<uint64_t>(columns * dtype_bytes(tensor.dtype))};
 }
 
-int64_t rows_of(const Tensor& tensor) { return tensor.rank == 0 ? 1 : tensor.size(0); }
+bool is_stack(const Tensor& tensor) { return tensor.rank == 3 && !is_converted(tensor); }
+
+// Rows as they are stored; of a stack, of all its matrices.
+int64_t rows_of(const Tensor& tensor) {
+  if (tensor.rank == 0 || is_converted(tensor)) return 1;
+  return tensor.size(0) * (is_stack(tensor) ? unit_of(tensor).rows : 1);
+}
 
 uint64_t bytes_of_rows(const Tensor& tensor) {
   const Unit unit = unit_of(tensor);
@@ -34,7 +52,13 @@ uint64_t bytes_of_rows(const Tensor& tensor) {
 }
 
 uint64_t row_sums_bytes(const Tensor& tensor) {
-  return static_cast<uint64_t>((tensor.size(0) + kTileRows - 1) / kTileRows) * kTileRows * 4;
+  return static_cast<uint64_t>((rows_of(tensor) + kTileRows - 1) / kTileRows) * kTileRows * 4;
+}
+
+std::vector<int32_t> words_of(const Tensor& tensor) {
+  std::vector<int32_t> words(static_cast<size_t>(tensor.num_elements()));
+  to_words(tensor, words.data());
+  return words;
 }
 
 }  // namespace
@@ -60,7 +84,7 @@ uint64_t DeviceWeights::bytes_of(const DelegateWeight& weight, bool needs_row_su
 
 std::span<const std::byte> DeviceWeights::pages_of(const Tensor& tensor) const {
   const uint64_t alignment = context_->imports_at(), bytes = bytes_of_rows(tensor);
-  if (alignment == 0 || bytes < kLeastImport) return {};
+  if (alignment == 0 || bytes < kLeastImport || is_converted(tensor)) return {};
   const auto first = reinterpret_cast<uintptr_t>(tensor.data);
   const uintptr_t begin = first / alignment * alignment, end = (first + bytes + alignment - 1) / alignment * alignment;
   for (const std::span<const std::byte> pages : mapped_pages_) {
@@ -98,6 +122,7 @@ Status DeviceWeights::divide(const Tensor& tensor, uint64_t first_offset, uint64
 
 Status DeviceWeights::upload(const Tensor& tensor, DeviceWeight* weight) {
   weight->tensor = tensor;
+  weight->stack_rows = is_stack(tensor) ? unit_of(tensor).rows : 0;
   return import(tensor, weight) ? Status() : copy(tensor, weight);
 }
 
@@ -124,7 +149,10 @@ Status DeviceWeights::copy(const Tensor& tensor, DeviceWeight* weight) {
   const uint64_t bytes = bytes_of_rows(tensor);
   MOTE_ASSIGN(weight->buffer, gpu::GpuBuffer::make(context_, bytes, gpu::Place::device));
   bytes_ += weight->buffer.bytes();
-  return context_->write(weight->buffer, 0, {static_cast<const std::byte*>(tensor.data), static_cast<size_t>(bytes)});
+  std::vector<int32_t> words;
+  if (is_converted(tensor)) words = words_of(tensor);
+  const void* data = words.empty() ? tensor.data : words.data();
+  return context_->write(weight->buffer, 0, {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)});
 }
 
 Status DeviceWeights::sum_rows(DeviceWeight* weight) {
@@ -143,7 +171,8 @@ Status DeviceWeights::sum_rows(DeviceWeight* weight) {
       MOTE_ASSIGN(const VkDescriptorSet set, sets.add(ranges));
       api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &set, 0, nullptr);
       const auto in_piece = static_cast<uint32_t>((piece.rows + kTileRows - 1) / kTileRows);
-      const uint32_t push[] = {static_cast<uint32_t>(tensor.size(1)), in_piece, static_cast<uint32_t>(piece.first_row)};
+      const uint32_t push[] = {static_cast<uint32_t>(tensor.size(-1)), in_piece,
+                               static_cast<uint32_t>(piece.first_row)};
       api.CmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), push);
       api.CmdDispatch(commands, (in_piece * kTileRows + 63) / 64, 1, 1);
     }

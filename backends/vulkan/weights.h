@@ -23,6 +23,7 @@ struct DeviceWeight {
   gpu::GpuBuffer buffer;
   std::vector<WeightPiece> pieces;
   bool is_imported = false;  // its buffer is pages of the file
+  int64_t stack_rows = 0;    // of a stack of matrices: rows of one as they are stored, pieces have whole ones
   gpu::GpuBuffer row_sums;   // int32 for each row, where a product reads the weight
 };
 

@@ -4,7 +4,7 @@
 #include "common.glsl"
 layout(local_size_x = 64) in;
 layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 1) readonly buffer Positions { uint positions[]; };
 layout(binding = 2) buffer Cache { uint cache[]; };
 
 #include "half.glsl"
@@ -16,5 +16,5 @@ void main() {
   if (index >= push[0] * push[1] * pairs) return;
   uint pair = index % pairs, head = index / pairs % push[0], token = index / pairs / push[0];
   uint begin = push[3] + head * push[4] + token * push[5] + 2 * pair;
-  cache[(positions[token].x * push[0] + head) * pairs + pair] = half_of(x[begin]) | half_of(x[begin + 1]) << 16;
+  cache[(positions[token] * push[0] + head) * pairs + pair] = half_of(x[begin]) | half_of(x[begin + 1]) << 16;
 }

@@ -15,7 +15,7 @@ layout(constant_id = 7) const bool K_HAS_WEIGHT = false;
 layout(binding = 0) readonly buffer Q { float queries[]; };
 layout(binding = 1) readonly buffer K { float keys[]; };
 layout(binding = 2) readonly buffer V { float values[]; };
-layout(binding = 3) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 3) readonly buffer Positions { uint positions[]; };
 layout(binding = 4) readonly buffer QWeight { float q_weight[]; };
 layout(binding = 5) readonly buffer KWeight { float k_weight[]; };
 layout(binding = 6) readonly buffer Cos { float cosines[]; };
@@ -99,7 +99,7 @@ void main() {
     for (uint k = lane; k < width; k += LANES) y[to + k] = turned_at(k, token);
     return;
   }
-  uint to = (positions[token].x * push[1] + head) * (width / 2);
+  uint to = (positions[token] * push[1] + head) * (width / 2);
   if (is_value) {
     for (uint pair = lane; pair < width / 2; pair += LANES) {
       value_cache[to + pair] = half_of(row[2 * pair]) | half_of(row[2 * pair + 1]) << 16;
