@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llm_export.program import schema as fb
+from llm_export.program.flat import parse
 from llm_runner import Model
 from tests.backends.models import chosen
 
@@ -116,8 +116,7 @@ def wrong_model(model) -> Path:
     """The same, with other numbers than PyTorch computed: to it, every device is wrong."""
     content = bytearray(model.read_bytes())
     (program_bytes,) = struct.unpack_from("<Q", content, 16)
-    program = fb.ProgramT.InitFromPackedBuf(content[64:], 0)
-    logits = program.goldenSamples[0].probeLogits
+    logits = parse(bytes(content[64:])).goldenSamples[0].probeLogits
     recorded, other = (np.asarray(each, dtype=np.float32).tobytes() for each in (logits, -np.asarray(logits)))
     assert content.count(recorded) == 1
     content[:] = content.replace(recorded, other)
