@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/log.h"
+
 namespace mote::gpu {
 namespace {
 
@@ -45,6 +47,16 @@ void memory_barrier(const VulkanApi& api, VkCommandBuffer commands) {
   api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
                          VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0,
                          nullptr);
+}
+
+// Drivers tell of themselves from Vulkan 1.2 on.
+VkDriverId driver_of(const VulkanApi& api, VkPhysicalDevice device, uint32_t version) {
+  if (version < VK_API_VERSION_1_2) return VK_DRIVER_ID_MAX_ENUM;
+  auto driver = of_type<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  auto properties = of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+  properties.pNext = &driver;
+  api.GetPhysicalDeviceProperties2(device, &properties);
+  return driver.driverID;
 }
 
 std::string identity_of(const VkPhysicalDeviceProperties& device) {
@@ -119,6 +131,7 @@ Status GpuContext::choose_device() {
     timestamp_bits_ = family->timestamp_bits;
     limits_ = found.limits;
     device_name_ = found.deviceName;
+    fault_ = known_fault(driver_of(api_, device, found.apiVersion), found.driverVersion);
     identity_ = identity_of(found);
     cache_header_ = cache_header_of(found);
     is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -132,7 +145,10 @@ Status GpuContext::choose_device() {
 
 Status GpuContext::make_device() {
   MOTE_ASSIGN(const GpuFeatures allowed, allowed_gpu_features());
-  MOTE_ASSIGN(DeviceFeatures found, DeviceFeatures::find(api_, physical_, allowed));
+  MOTE_ASSIGN(DeviceFeatures found, DeviceFeatures::find(api_, physical_, allowed.without(fault_.set_aside)));
+  if (fault_.why != nullptr) {
+    MOTE_LOG_LINE(kInfo, "%s: %s set aside: %s", device_name_.c_str(), to_string(fault_.set_aside).c_str(), fault_.why);
+  }
   features_ = found.features();
   subgroup_size_ = found.subgroup_size();
   const float priority = 1.0f;

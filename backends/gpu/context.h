@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/gpu/features.h"
+#include "backends/gpu/known_drivers.h"
 #include "backends/gpu/vulkan_api.h"
 
 namespace mote::gpu {
@@ -152,6 +153,7 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   uint32_t queue_family_ = 0, timestamp_bits_ = 0;
   VkPhysicalDeviceLimits limits_{};
   GpuFeatures features_{};
+  DriverFault fault_{};
   uint32_t subgroup_size_ = 1;
   VkPhysicalDeviceMemoryProperties memory_{};
   std::string device_name_, identity_;

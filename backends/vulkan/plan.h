@@ -50,6 +50,8 @@ struct Plan {
 struct DeviceTraits {
   VkPhysicalDeviceLimits limits{};
   bool is_cpu = false;
+  gpu::GpuFeatures features{};  // that shaders may use
+  uint32_t subgroup_size = 1;
 };
 
 // weights: of the part, in its order

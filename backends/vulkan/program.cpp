@@ -88,7 +88,7 @@ Status Program::load_part(const DelegatePart& part, Graph graph) {
 
 Result<Plan> Program::plan(size_t index, int64_t tokens, int64_t splits) const {
   return make_plan(parts_[index].graph, parts_[index].weights, tokens, splits,
-                   {context_->limits(), context_->is_cpu()});
+                   {context_->limits(), context_->is_cpu(), features_, context_->subgroup_size()});
 }
 
 Status Program::make_pipelines() const {
