@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/log.h"
+
 namespace mote::gpu {
 namespace {
 
@@ -47,6 +49,16 @@ void memory_barrier(const VulkanApi& api, VkCommandBuffer commands) {
                          nullptr);
 }
 
+// Drivers tell of themselves from Vulkan 1.2 on.
+VkDriverId driver_of(const VulkanApi& api, VkPhysicalDevice device, uint32_t version) {
+  if (version < VK_API_VERSION_1_2) return VK_DRIVER_ID_MAX_ENUM;
+  auto driver = of_type<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  auto properties = of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+  properties.pNext = &driver;
+  api.GetPhysicalDeviceProperties2(device, &properties);
+  return driver.driverID;
+}
+
 std::string identity_of(const VkPhysicalDeviceProperties& device) {
   std::string text = "Vulkan " + std::to_string(device.apiVersion);
   for (const uint32_t each : {device.vendorID, device.deviceID, device.driverVersion})
@@ -71,7 +83,8 @@ Result<std::shared_ptr<const GpuContext>> GpuContext::open() {
   static std::mutex mutex;
   static std::weak_ptr<const GpuContext> latest;
   const std::lock_guard lock(mutex);
-  if (std::shared_ptr<const GpuContext> context = latest.lock()) return context;
+  if (std::shared_ptr<const GpuContext> context = latest.lock(); context != nullptr && !context->is_lost())
+    return context;
   std::shared_ptr<GpuContext> context(new GpuContext());
   MOTE_RETURN_IF_ERROR(context->start());
   latest = context;
@@ -119,6 +132,7 @@ Status GpuContext::choose_device() {
     timestamp_bits_ = family->timestamp_bits;
     limits_ = found.limits;
     device_name_ = found.deviceName;
+    fault_ = known_fault(driver_of(api_, device, found.apiVersion), found.driverVersion);
     identity_ = identity_of(found);
     cache_header_ = cache_header_of(found);
     is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -132,7 +146,10 @@ Status GpuContext::choose_device() {
 
 Status GpuContext::make_device() {
   MOTE_ASSIGN(const GpuFeatures allowed, allowed_gpu_features());
-  MOTE_ASSIGN(DeviceFeatures found, DeviceFeatures::find(api_, physical_, allowed));
+  MOTE_ASSIGN(DeviceFeatures found, DeviceFeatures::find(api_, physical_, allowed.without(fault_.set_aside)));
+  if (fault_.why != nullptr) {
+    MOTE_LOG_LINE(kInfo, "%s: %s set aside: %s", device_name_.c_str(), to_string(fault_.set_aside).c_str(), fault_.why);
+  }
   features_ = found.features();
   subgroup_size_ = found.subgroup_size();
   const float priority = 1.0f;
@@ -159,11 +176,25 @@ Status GpuContext::make_device() {
 }
 
 GpuContext::~GpuContext() {
+  if (!may_destroy() || leaves_objects_) return;
   if (device_ != VK_NULL_HANDLE && api_.DestroyDevice != nullptr) api_.DestroyDevice(device_, nullptr);
   if (instance_ != VK_NULL_HANDLE && api_.DestroyInstance != nullptr) api_.DestroyInstance(instance_, nullptr);
 }
 
+bool GpuContext::may_destroy() const {
+  if (!is_lost_) return true;
+  const std::lock_guard lock(unended_mutex_);
+  if (unended_.empty()) return true;
+  const auto count = static_cast<uint32_t>(unended_.size());
+  leaves_objects_ = api_.WaitForFences(device_, count, unended_.data(), VK_TRUE, 0) == VK_TIMEOUT;
+  if (leaves_objects_) return false;
+  for (const VkFence fence : unended_) api_.DestroyFence(device_, fence, nullptr);
+  unended_.clear();
+  return true;
+}
+
 Status GpuContext::run(VkCommandBuffer commands) const {
+  MOTE_REQUIRE(!is_lost_, Code::kInternal, "%s was lost in an earlier call", device_name_.c_str());
   VkFence fence = VK_NULL_HANDLE;
   const VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
   MOTE_VULKAN(api_.CreateFence(device_, &info, nullptr, &fence));
@@ -176,12 +207,20 @@ Status GpuContext::run(VkCommandBuffer commands) const {
     result = api_.QueueSubmit(queue_, 1, &submission, fence);
   }
   const char* call = "vkQueueSubmit";
-  if (result == VK_SUCCESS) {
+  const bool is_submitted = result == VK_SUCCESS;
+  if (is_submitted) {
     result = api_.WaitForFences(device_, 1, &fence, VK_TRUE, is_cpu_ ? kPatienceWithCpuNs : kPatienceNs);
     call = "vkWaitForFences";
   }
-  if (result == VK_TIMEOUT) api_.DeviceWaitIdle(device_);  // the commands' memory must not go before they are done
-  api_.DestroyFence(device_, fence, nullptr);
+  const bool is_gone = result == VK_ERROR_DEVICE_LOST;  // and so nothing of it runs
+  const bool may_run = is_submitted && result != VK_SUCCESS && !is_gone;
+  if (may_run || is_gone) is_lost_ = true;
+  if (may_run) {
+    const std::lock_guard lock(unended_mutex_);
+    unended_.push_back(fence);
+  } else {
+    api_.DestroyFence(device_, fence, nullptr);
+  }
   return vulkan_status(result, call);
 }
 
@@ -203,7 +242,7 @@ Result<Commands> Commands::begin(std::shared_ptr<const GpuContext> context, VkCo
 }
 
 Commands::~Commands() {
-  if (context_ != nullptr && pool_ != VK_NULL_HANDLE) {
+  if (context_ != nullptr && pool_ != VK_NULL_HANDLE && context_->may_destroy()) {
     context_->api().DestroyCommandPool(context_->device(), pool_, nullptr);
   }
 }
@@ -231,6 +270,7 @@ Status GpuContext::write(const GpuBuffer& buffer, uint64_t offset, std::span<con
 }
 
 Status GpuContext::read(const GpuBuffer& buffer, uint64_t offset, std::span<std::byte> bytes) const {
+  MOTE_REQUIRE(!is_lost_, Code::kInternal, "%s was lost, and its memory with it", device_name_.c_str());
   if (buffer.data() != nullptr) {
     std::memcpy(bytes.data(), buffer.data() + offset, bytes.size());
     return {};

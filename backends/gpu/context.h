@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/gpu/features.h"
+#include "backends/gpu/known_drivers.h"
 #include "backends/gpu/vulkan_api.h"
 
 namespace mote::gpu {
@@ -84,7 +85,7 @@ class Commands {
 // Thread safety: any thread.
 class GpuContext : public std::enable_shared_from_this<GpuContext> {
  public:
-  // The process's one. Errors: kUnsupportedBackend saying what is missing.
+  // The process's one, or a new one where that is lost. Errors: kUnsupportedBackend saying what is missing.
   static Result<std::shared_ptr<const GpuContext>> open();
   GpuContext(const GpuContext&) = delete;
   GpuContext& operator=(const GpuContext&) = delete;
@@ -117,8 +118,15 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   // Errors: kOutOfMemory, saying what is free and what to do, unless `bytes` of Place::device are free for `what`.
   Status require_free(uint64_t bytes, const std::string& what) const;
 
+  // Whether the device is gone, or has not ended what it was given: nothing more is submitted to it.
+  bool is_lost() const { return is_lost_; }
+  // Whether nothing runs on the device that was not waited for. Else its objects must stay, for good: who would destroy
+  // one lets it be.
+  bool may_destroy() const;
+
   // Submits commands and waits for them, for at most a minute, or twenty where the device is the CPU. Errors: as the
-  // driver says; kInternal for a device that does not answer.
+  // driver says; kInternal for a device that does not answer. Afterwards the device is lost if the driver or the time
+  // says so.
   Status run(VkCommandBuffer commands) const;
   // `record`s commands that run once.
   Status run_once(const std::function<Status(VkCommandBuffer)>& record) const;
@@ -152,6 +160,7 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   uint32_t queue_family_ = 0, timestamp_bits_ = 0;
   VkPhysicalDeviceLimits limits_{};
   GpuFeatures features_{};
+  DriverFault fault_{};
   uint32_t subgroup_size_ = 1;
   VkPhysicalDeviceMemoryProperties memory_{};
   std::string device_name_, identity_;
@@ -160,6 +169,10 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   uint64_t imports_at_ = 0;
   mutable std::atomic<uint64_t> allocated_bytes_ = 0;  // of Place::device
   mutable std::mutex queue_mutex_;
+  mutable std::atomic<bool> is_lost_ = false;
+  mutable std::vector<VkFence> unended_;  // of what the device did not end in time
+  mutable bool leaves_objects_ = false;   // to the end of the process
+  mutable std::mutex unended_mutex_;      // of the two
 };
 
 }  // namespace mote::gpu

@@ -88,6 +88,7 @@ Result<GpuBuffer> GpuBuffer::import(std::shared_ptr<const GpuContext> context, s
 GpuBuffer::~GpuBuffer() {
   if (context_ == nullptr) return;
   context_->allocated_bytes_ -= counted_bytes_;
+  if (!context_->may_destroy()) return;
   const VulkanApi& api = context_->api();
   if (buffer_ != VK_NULL_HANDLE) api.DestroyBuffer(context_->device(), buffer_, nullptr);
   if (memory_ != VK_NULL_HANDLE) api.FreeMemory(context_->device(), memory_, nullptr);

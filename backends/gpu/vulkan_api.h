@@ -5,6 +5,8 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
+#include <functional>
+
 #include "base/status.h"
 
 namespace mote::gpu {
@@ -25,7 +27,7 @@ namespace mote::gpu {
   X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) \
   X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
   X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) X(CreateFence) \
-  X(DestroyFence) X(WaitForFences) X(DeviceWaitIdle) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
+  X(DestroyFence) X(WaitForFences) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
   X(CmdWriteTimestamp) X(GetQueryPoolResults) X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)
 // Of extensions: nullptr where the device has not got them.
 #define MOTE_VULKAN_OPTIONAL(X) \
@@ -46,6 +48,9 @@ struct VulkanApi {
   Status find_instance_functions(VkInstance instance);
   Status find_device_functions(VkDevice device);
 };
+
+// For tests: from now on `replace` gets each table when functions of it were found, and may put others in their place.
+void replace_functions(std::function<void(VulkanApi&)> replace);
 
 // A struct of Vulkan with its sType, all else zero.
 template <typename T> T of_type(VkStructureType type) {

@@ -38,8 +38,8 @@ Status check_verdict(const Verdict& verdict, const KeptFile& file, const TriedDe
 
 // Why a file that can run on the CPU should; empty: the device is faster, or has not been tried.
 std::string why_the_cpu(const TriedDevice& device, const Verdict& verdict, const KeptFile& file) {
-  if (device.is_cpu) return device.name + " is no GPU: it computes on the CPU";
   if (const Status status = check_verdict(verdict, file, device); !status.ok()) return status.message();
+  if (device.is_cpu) return device.name + " is no GPU: it computes on the CPU";
   return verdict.state == Verdict::State::works ? verdict.why_slower(device.name) : std::string();
 }
 

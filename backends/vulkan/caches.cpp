@@ -67,6 +67,11 @@ Status Caches::reserve(int64_t positions) {
   int64_t wanted = std::max(positions, 2 * capacity_);
   if (context_length_ > 0) wanted = std::min(wanted, context_length_);
   const Size capacity = Size(wanted).align_up(kSplitPositions);
+  const Size all = capacity * Size(position_bytes());
+  MOTE_REQUIRE(all.valid(), Code::kOutOfMemory, "%lld positions: take more bytes than there are",
+               static_cast<long long>(wanted));
+  MOTE_RETURN_IF_ERROR(context_->require_free(
+      all.unsigned_value(), format("%lld positions of keys and values", static_cast<long long>(wanted))));
   std::vector<gpu::GpuBuffer> grown;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Size bytes = capacity * Size(row_bytes(i));

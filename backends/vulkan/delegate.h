@@ -36,6 +36,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
   bool has_state() const override { return !caches_.empty() || !histories_.empty(); }
+  bool is_lost() const override { return context_->is_lost(); }
   uint64_t private_bytes() const override { return weights_->bytes(); }
   uint64_t file_backed_bytes() const override { return weights_->imported_bytes(); }
 

@@ -40,6 +40,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::Gp
 }
 
 Pipelines::~Pipelines() {
+  if (!context_->may_destroy()) return;
   const gpu::VulkanApi& api = context_->api();
   for (const auto& [key, pipeline] : pipelines_) api.DestroyPipeline(context_->device(), pipeline, nullptr);
   if (cache_ != VK_NULL_HANDLE) api.DestroyPipelineCache(context_->device(), cache_, nullptr);
@@ -150,7 +151,8 @@ Result<DescriptorSets> DescriptorSets::make(std::shared_ptr<const gpu::GpuContex
 }
 
 DescriptorSets::~DescriptorSets() {
-  if (pool_ != VK_NULL_HANDLE) context_->api().DestroyDescriptorPool(context_->device(), pool_, nullptr);
+  if (pool_ != VK_NULL_HANDLE && context_->may_destroy())
+    context_->api().DestroyDescriptorPool(context_->device(), pool_, nullptr);
 }
 
 Result<VkDescriptorSet> DescriptorSets::add(std::span<const BoundRange> ranges) {

@@ -51,6 +51,8 @@ struct Plan {
 struct DeviceTraits {
   VkPhysicalDeviceLimits limits{};
   bool is_cpu = false;
+  gpu::GpuFeatures features{};  // that shaders may use
+  uint32_t subgroup_size = 1;
   int64_t max_tokens = 4096;  // of a call, that histories have room for
 };
 

@@ -7,8 +7,10 @@
 namespace mote::vulkan {
 namespace {
 
-// Numbers of tokens whose plans have between them the pipelines of any other.
+// Numbers of tokens whose plans have between them the pipelines of any other; and of those of single tokens and long
+// prompts, which are all that is made ahead by the CPU, which takes longer for one than a call that waits for it.
 constexpr int64_t kForeseen[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 32, 33, 64, 128, 257, 512};
+constexpr int64_t kForeseenByCpu[] = {1, 9, 64, 512};
 
 // Of a part's weights those that products of codes read.
 std::vector<bool> multiplied_weights(const Graph& graph) {
@@ -94,12 +96,14 @@ Status Program::load_part(const DelegatePart& part, Graph graph) {
 
 Result<Plan> Program::plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens) const {
   return make_plan(parts_[index].graph, parts_[index].weights, tokens, splits,
-                   {context_->limits(), context_->is_cpu(), max_tokens});
+                   {context_->limits(), context_->is_cpu(), features_, context_->subgroup_size(), max_tokens});
 }
 
 Status Program::make_pipelines() const {
+  const std::span<const int64_t> foreseen =
+      context_->is_cpu() ? std::span<const int64_t>(kForeseenByCpu) : std::span<const int64_t>(kForeseen);
   for (size_t index = 0; index < parts_.size(); ++index) {
-    for (const int64_t tokens : kForeseen) {
+    for (const int64_t tokens : foreseen) {
       const Result<Plan> made = plan(index, tokens, 1);
       if (!made.ok() && made.status().code() == Code::kUnsupportedBackend) return made.status();
       if (!made.ok()) break;  // sizes that do not fit are an error of `prepare`, if such a call comes

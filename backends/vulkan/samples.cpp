@@ -38,7 +38,7 @@ std::optional<OwnSample> first_short(const std::vector<DelegateSample>& samples)
                      {from.logits.begin(), from.logits.end()},
                      std::max(from.tolerance, kLeastTolerance)};
     for (const float logit : sample.logits) sample.largest = std::max(sample.largest, std::abs(logit));
-    return sample;
+    if (sample.largest > 0.0f) return sample;  // a file that is being exported has zeros there
   }
   return std::nullopt;
 }

@@ -13,7 +13,8 @@ Result<std::optional<Timestamps>> Timestamps::make(std::shared_ptr<const gpu::Gp
 }
 
 Timestamps::~Timestamps() {
-  if (pool_ != VK_NULL_HANDLE) context_->api().DestroyQueryPool(context_->device(), pool_, nullptr);
+  if (pool_ != VK_NULL_HANDLE && context_->may_destroy())
+    context_->api().DestroyQueryPool(context_->device(), pool_, nullptr);
 }
 
 void Timestamps::reset(VkCommandBuffer commands) const {

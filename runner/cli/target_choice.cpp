@@ -45,4 +45,8 @@ std::string moved_text(const Session& session) {
   return reason.empty() ? "" : "moved to " + backend + ": " + reason;
 }
 
+void require_unmoved(const Session& session) {
+  if (const std::string moved = moved_text(session); !moved.empty()) throw InputError("the session " + moved);
+}
+
 }  // namespace mote::cli

@@ -25,4 +25,7 @@ std::string place_text(const Session& session);
 // "moved to cpu: why"; empty for a session that has left no backend by itself.
 std::string moved_text(const Session& session);
 
+// For what is said of a backend. Errors: InputError if the session left it by itself.
+void require_unmoved(const Session& session);
+
 }  // namespace mote::cli
