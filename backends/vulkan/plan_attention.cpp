@@ -64,6 +64,8 @@ Status Planner::add_attention() {
   if (cache == graph_.caches.end())
     return invalid("state %lld: has no cache", static_cast<long long>(node_->integers[0]));
   MOTE_RETURN_IF_ERROR(integer_below(1, int64_t{1} << 31));
+  MOTE_RETURN_IF_ERROR(integer_below(2, int64_t{1} << 31));
+  MOTE_RETURN_IF_ERROR(integer_below(3, 2));
   const auto index = static_cast<uint32_t>(cache - graph_.caches.begin());
   const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
@@ -100,19 +102,22 @@ Status Planner::add_attention() {
   MOTE_RETURN_IF_ERROR(
       push({.shader = Shader::attend,
             .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, has_sinks,
-                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together)},
+                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together),
+                          word(node_->integers[3])},
             .groups = {word(kv_heads * ceil_div(together, heads_at_once)), word(tokens), is_split ? word(splits_) : 1},
             .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
             .writes = 0b1000000,
             .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_)}}));
+                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+                     word(node_->integers[2])}}));
   if (!is_split) return {};
-  return push({.shader = Shader::combine,
-               .constants = {0, 0, word(width), 0, has_sinks},
-               .groups = {word(num_heads), word(tokens), 1},
-               .bindings = {out, bound(positions), sinks, bound(y)},
-               .writes = 0b1000,
-               .push = {word(num_heads), word(tokens), word(splits_), word(node_->integers[1])}});
+  return push(
+      {.shader = Shader::combine,
+       .constants = {0, 0, word(width), 0, has_sinks},
+       .groups = {word(num_heads), word(tokens), 1},
+       .bindings = {out, bound(positions), sinks, bound(y)},
+       .writes = 0b1000,
+       .push = {word(num_heads), word(tokens), word(splits_), word(node_->integers[1]), word(node_->integers[2])}});
 }
 
 }  // namespace mote::vulkan
