@@ -9,6 +9,14 @@ namespace {
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
     kLayouts = 3;
 
+uint32_t shared_bytes(int64_t num_heads, int64_t width) { return word(4 * num_heads * (width + kLanes + 3)); }
+
+int64_t heads_of_a_workgroup(int64_t together, int64_t width, const VkPhysicalDeviceLimits& limits) {
+  int64_t heads = std::min(together, kQueryHeads);
+  while (heads > 1 && shared_bytes(heads, width) > limits.maxComputeSharedMemorySize) --heads;
+  return heads;
+}
+
 }  // namespace
 
 Result<View> Planner::heads(const char* name, const GraphView& from) const {
@@ -85,12 +93,8 @@ Status Planner::add_attention() {
   if (node_->inputs[2].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
   const bool is_split = tokens == 1;
-  const auto shared_by = [&](int64_t heads) {
-    return static_cast<uint32_t>(4 * heads * (cache->head_dim + kLanes + 3));
-  };
-  int64_t heads_at_once = std::min(together, kQueryHeads);
-  while (heads_at_once > 1 && shared_by(heads_at_once) > device_.limits.maxComputeSharedMemorySize) --heads_at_once;
-  const uint32_t shared = shared_by(heads_at_once);
+  const int64_t heads_at_once = heads_of_a_workgroup(together, cache->head_dim, device_.limits);
+  const uint32_t shared = shared_bytes(heads_at_once, cache->head_dim);
   MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
                "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
                node_index_, shared, device_.limits.maxComputeSharedMemorySize);
