@@ -33,11 +33,9 @@ def rope(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op(
     "mote.attention",
-    refuses=(Refusal.INPUT, Refusal.STATE, Refusal.WIDTH, Refusal.BIDIRECTIONAL, Refusal.SINK_POSITIONS),
+    refuses=(Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
 )
 def attention(graph: GraphBuilder, instruction: Instruction) -> None:
-    if number(instruction, "bidirectional"):
-        raise Refusal.BIDIRECTIONAL.of()
     (state,) = integers(instruction, "state")
     graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]
@@ -47,7 +45,9 @@ def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     positions = graph.integer_input(instruction.inputs[3], "positions")
     sinks, slopes = (optional(instruction, i) for i in (4, 5))
     parameters = [graph.parameter(index) for index in (sinks, slopes)]
-    integers_ = (state, int(number(instruction, "window")))
+    first = graph.subgraph.states[state].num_sink_positions
+    window, is_bidirectional = (int(number(instruction, name)) for name in ("window", "bidirectional"))
+    integers_ = (state, window, first, is_bidirectional)
     numbers = (number(instruction, "scale"), number(instruction, "softcap"))
     inputs = (q, k, v, positions, *parameters)
     graph.node(Op.attention, inputs, (graph.result(instruction.outputs[0]),), integers_, numbers)

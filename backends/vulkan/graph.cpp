@@ -28,7 +28,7 @@ constexpr std::array<Signature, 20> kSignatures = {{
     {6, 1, 2, 0, 0b1111},  // product
     {4, 1, 2, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
-    {6, 1, 2, 2, 0b1001},  // attention
+    {6, 1, 4, 2, 0b1001},  // attention
     {3, 1, 1, 2, 0},       // map
     {1, 1, 1, 0, 0b1},     // rotate
     {1, 3, 0, 0, 0b1},     // quantize_groups

@@ -273,8 +273,6 @@ class GraphBuilder:
         spec = self.subgraph.states[state]
         if spec.kind != "kv_cache":
             raise Refusal.STATE.of(kind=spec.kind)
-        if spec.num_sink_positions:
-            raise Refusal.SINK_POSITIONS.of()
         for width in (spec.head_dim, spec.value_head_dim):
             if width % 2:
                 raise Refusal.WIDTH.of(width=width)

@@ -9,6 +9,14 @@ namespace {
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
     kLayouts = 3;
 
+uint32_t shared_bytes(int64_t num_heads, int64_t width) { return word(4 * num_heads * (width + kLanes + 3)); }
+
+int64_t heads_of_a_workgroup(int64_t together, int64_t width, const VkPhysicalDeviceLimits& limits) {
+  int64_t heads = std::min(together, kQueryHeads);
+  while (heads > 1 && shared_bytes(heads, width) > limits.maxComputeSharedMemorySize) --heads;
+  return heads;
+}
+
 }  // namespace
 
 Result<View> Planner::heads(const char* name, const GraphView& from) const {
@@ -149,6 +157,8 @@ Status Planner::add_attention() {
   MOTE_ASSIGN(const uint32_t index, cache_index());
   const GraphCache* cache = &graph_.caches[index];
   MOTE_RETURN_IF_ERROR(integer_below(1, int64_t{1} << 31));
+  MOTE_RETURN_IF_ERROR(integer_below(2, int64_t{1} << 31));
+  MOTE_RETURN_IF_ERROR(integer_below(3, 2));
   const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
@@ -167,12 +177,8 @@ Status Planner::add_attention() {
   if (node_->inputs[2].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
   const bool is_split = tokens == 1;
-  const auto shared_by = [&](int64_t heads) {
-    return static_cast<uint32_t>(4 * heads * (cache->head_dim + kLanes + 3));
-  };
-  int64_t heads_at_once = std::min(together, kQueryHeads);
-  while (heads_at_once > 1 && shared_by(heads_at_once) > device_.limits.maxComputeSharedMemorySize) --heads_at_once;
-  const uint32_t shared = shared_by(heads_at_once);
+  const int64_t heads_at_once = heads_of_a_workgroup(together, cache->head_dim, device_.limits);
+  const uint32_t shared = shared_bytes(heads_at_once, cache->head_dim);
   MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
                "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
                node_index_, shared, device_.limits.maxComputeSharedMemorySize);
@@ -184,21 +190,24 @@ Status Planner::add_attention() {
   MOTE_RETURN_IF_ERROR(
       push({.shader = Shader::attend,
             .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, has_sinks,
-                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together)},
+                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together),
+                          word(node_->integers[3])},
             .groups = {word(kv_heads * ceil_div(together, heads_at_once)), word(tokens), is_split ? word(splits_) : 1},
             .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
             .writes = 0b1000000,
             .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_)},
+                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+                     word(node_->integers[2])},
             .of_position = {2 * kv_heads * (cache->head_dim + width), num_heads * (cache->head_dim + width)},
             .window = node_->integers[1]}));
   if (!is_split) return {};
-  return push({.shader = Shader::combine,
-               .constants = {0, 0, word(width), 0, has_sinks},
-               .groups = {word(num_heads), word(tokens), 1},
-               .bindings = {out, bound(positions), sinks, bound(y)},
-               .writes = 0b1000,
-               .push = {word(num_heads), word(tokens), word(splits_), word(node_->integers[1])}});
+  return push(
+      {.shader = Shader::combine,
+       .constants = {0, 0, word(width), 0, has_sinks},
+       .groups = {word(num_heads), word(tokens), 1},
+       .bindings = {out, bound(positions), sinks, bound(y)},
+       .writes = 0b1000,
+       .push = {word(num_heads), word(tokens), word(splits_), word(node_->integers[1]), word(node_->integers[2])}});
 }
 
 }  // namespace mote::vulkan

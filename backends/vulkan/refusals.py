@@ -24,7 +24,5 @@ class Refusal(Reason):
     FUNCTION = "function {function}"
     STATE = "a state of kind {kind}"
     WIDTH = "heads {width} wide: must be even"
-    BIDIRECTIONAL = "bidirectional attention"
-    SINK_POSITIONS = "a cache that keeps first positions"
     WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
     GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"

@@ -11,6 +11,7 @@ layout(constant_id = 2) const uint VALUE_WIDTH = 64;
 layout(constant_id = 3) const bool IS_SPLIT = false;  // whether a workgroup takes one split and leaves it to combine.comp
 layout(constant_id = 4) const bool HAS_SINKS = false;
 layout(constant_id = 5) const bool HAS_SLOPES = false;
+layout(constant_id = 8) const bool IS_BIDIRECTIONAL = false;  // whether positions behind a token are seen that the call fills
 layout(constant_id = 6) const uint ITEMS = 1;         // pairs of outputs of an invocation: HEADS * VALUE_WIDTH / 2 / 64, rounded up
 
 layout(binding = 0) readonly buffer Q { float q[]; };
@@ -37,17 +38,21 @@ uint head_of(uint h) {
   return gl_WorkGroupID.x / kChunks * TOGETHER + min(gl_WorkGroupID.x % kChunks * HEADS + h, TOGETHER - 1);
 }
 
-// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits
+// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits; first positions that are seen in spite of the window
 void main() {
   uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x / kChunks, token = gl_WorkGroupID.y, kv_heads = push[0];
   uint position = positions[token], pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
-  uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5];
+  uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5], end = position;
+  if (IS_BIDIRECTIONAL) {
+    end = positions[push[1] - 1];
+    if (push[5] != 0) end = min(end, position + push[5] - 1);
+  }
   for (uint i = lane; i < HEADS * WIDTH; i += 64) {
     queries[i] = q[push[2] + head_of(i / WIDTH) * push[3] + token * push[4] + i % WIDTH];
   }
   Total total;
   begin(total);
-  uint split = IS_SPLIT ? gl_WorkGroupID.z : first_visible / 256, last = IS_SPLIT ? split : position / 256;
+  uint split = IS_SPLIT ? gl_WorkGroupID.z : push[9] != 0 ? 0 : first_visible / 256, last = IS_SPLIT ? split : end / 256;
   for (; split <= last; ++split) {
     // Of this split alone.
     vec2 outputs[ITEMS];
@@ -58,10 +63,10 @@ void main() {
       sums[lane] = 0.0;
     }
     for (uint block = 256 * split; block < 256 * split + 256; block += 64) {
-      if (block > position || block + 63 < first_visible) continue;
+      if (block > end || (block + 63 < first_visible && block >= push[9])) continue;
       barrier();
       uint place = block + lane;
-      bool is_visible = place <= position && place >= first_visible;
+      bool is_visible = place <= end && (place >= first_visible || place < push[9]);
       for (uint h = 0; h < HEADS; ++h) {
         float score = -kInfinity;
         if (is_visible) {
@@ -96,7 +101,7 @@ void main() {
         for (uint i = 0; i < 64; ++i) sum += scores[lane * 64 + i];
         sums[lane] = sum;
       }
-      uint count = min(64, position + 1 - block);
+      uint count = min(64, end + 1 - block);
       for (uint item = 0; item < ITEMS; ++item) {
         uint index = lane + 64 * item;
         if (index >= HEADS * value_pairs) break;

@@ -12,10 +12,10 @@ layout(binding = 2) readonly buffer Sinks { float sinks[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "softmax.glsl"
 
-// push: heads, tokens, splits that there is room for, window
+// push: heads, tokens, splits that there is room for, window, first positions that are seen in spite of it
 void main() {
   uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y, position = positions[token];
-  uint first = push[3] == 0 || position < push[3] ? 0 : (position + 1 - push[3]) / 256;
+  uint first = push[4] != 0 || push[3] == 0 || position < push[3] ? 0 : (position + 1 - push[3]) / 256;
   for (uint pair = gl_LocalInvocationID.x; pair < VALUE_WIDTH / 2; pair += 64) {
     Total total;
     begin(total);

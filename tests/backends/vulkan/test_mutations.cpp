@@ -55,7 +55,7 @@ class Decoder {
     cache.head_dim = cache.value_head_dim = kWidth;
     graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
     node(fb::Op::attention, {whole(q, kHeads), whole(k, kKvHeads), heads(qkv, 96, kKvHeads), row(positions), {}, {}},
-         {view(mixed, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4}, {0.25f, 30.0f});
+         {view(mixed, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4, 1, 0}, {0.25f, 30.0f});
     node(fb::Op::heads,
          {heads(qkv, 0, kHeads),
           heads(qkv, 64, kKvHeads),

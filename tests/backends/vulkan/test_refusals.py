@@ -45,8 +45,6 @@ EXAMPLES = [
           {**linear_attributes("int8"), "function": "silu"})),
     ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
     ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
-    ("a cache that keeps first positions", attention(StateSpec("cache", "kv_cache", 2, 8, 8, 64, 4))),
-    ("bidirectional attention", attention(bidirectional=dims(1))),
 ]  # fmt: skip
 
 
