@@ -64,6 +64,25 @@ def test_weights_are_read_where_the_file_is_mapped(model):
     assert taken < all_taken / 8  # norms and what was computed of weights
 
 
+def test_a_file_that_is_cut_off_is_an_error_of_the_call(model):
+    script = """
+import os, sys
+from llm_runner import Model, MoteError
+session = Model.load(sys.argv[1], backend="vulkan").session(context_length=64)
+session.prefill([5, 6, 7])
+os.truncate(sys.argv[1], 1 << 18)
+for _ in range(2):
+    try:
+        session.decode(8)
+    except MoteError as error:
+        print(error)
+"""
+    environment = os.environ | {"MOTE_LOG": "info"}
+    done = subprocess.run([sys.executable, "-c", script, model], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr  # a GPU may keep the pages that it reads
+    assert "llvmpipe" not in done.stderr or done.stdout.count("load it again") == 2, done.stdout
+
+
 def test_a_second_load_makes_nothing_that_was_kept(model):
     first = run(model)
     kept = [beside(model, what) for what in ("pipelines", "verdict")]
