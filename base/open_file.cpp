@@ -75,6 +75,8 @@ bool append_to_file(const std::string& path, std::string_view text) {
   return file.get() >= 0 && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
+std::optional<uint32_t> this_user() { return static_cast<uint32_t>(::geteuid()); }
+
 std::optional<FileInfo> info_of(int descriptor) {
   struct stat info{};
   return ::fstat(descriptor, &info) == 0 ? std::optional(translate(info)) : std::nullopt;

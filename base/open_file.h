@@ -78,6 +78,8 @@ bool append_to_file(const std::string& path, std::string_view text);
 std::optional<FileInfo> info_of(int descriptor);
 // What has that name, links not followed. Nothing: there is nothing, or the system does not tell.
 std::optional<FileInfo> info_of_name(const std::string& path);
+// The user that files of this process belong to; nothing where users have no numbers.
+std::optional<uint32_t> this_user();
 // Another descriptor of the same open file; -1: the system has none left.
 FileDescriptor duplicate(int descriptor);
 

@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
+#include "base/log.h"
+
 namespace mote::gpu {
 namespace {
 
 // For one submission: a device that has not answered by then is taken for lost. What the CPU imitates is slow.
 constexpr uint64_t kPatienceNs = 60'000'000'000, kPatienceWithCpuNs = 20 * kPatienceNs;
-// Memory that the CPU sees without being told what changed.
-constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr uint64_t kStagingBytes = uint64_t{16} << 20;
 
 // Real GPUs first; what the CPU imitates last.
@@ -24,13 +24,19 @@ int rank_of(VkPhysicalDeviceType type) {
   }
 }
 
-std::optional<uint32_t> compute_family(const VulkanApi& api, VkPhysicalDevice device) {
+struct QueueFamily {
+  uint32_t index = 0, timestamp_bits = 0;
+};
+
+std::optional<QueueFamily> compute_family(const VulkanApi& api, VkPhysicalDevice device) {
   uint32_t count = 0;
   api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
   for (uint32_t i = 0; i < count; ++i) {
-    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 && families[i].queueCount > 0) return i;
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 && families[i].queueCount > 0) {
+      return QueueFamily{i, families[i].timestampValidBits};
+    }
   }
   return std::nullopt;
 }
@@ -43,55 +49,42 @@ void memory_barrier(const VulkanApi& api, VkCommandBuffer commands) {
                          nullptr);
 }
 
+// Drivers tell of themselves from Vulkan 1.2 on.
+VkDriverId driver_of(const VulkanApi& api, VkPhysicalDevice device, uint32_t version) {
+  if (version < VK_API_VERSION_1_2) return VK_DRIVER_ID_MAX_ENUM;
+  auto driver = of_type<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  auto properties = of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+  properties.pNext = &driver;
+  api.GetPhysicalDeviceProperties2(device, &properties);
+  return driver.driverID;
+}
+
+std::string identity_of(const VkPhysicalDeviceProperties& device) {
+  std::string text = "Vulkan " + std::to_string(device.apiVersion);
+  for (const uint32_t each : {device.vendorID, device.deviceID, device.driverVersion})
+    text += " " + std::to_string(each);
+  for (const uint8_t byte : device.pipelineCacheUUID) text += " " + std::to_string(byte);
+  return text + " " + device.deviceName;
+}
+
+VkPipelineCacheHeaderVersionOne cache_header_of(const VkPhysicalDeviceProperties& device) {
+  VkPipelineCacheHeaderVersionOne header{};
+  header.headerSize = sizeof(header);
+  header.headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE;
+  header.vendorID = device.vendorID;
+  header.deviceID = device.deviceID;
+  std::memcpy(header.pipelineCacheUUID, device.pipelineCacheUUID, sizeof(header.pipelineCacheUUID));
+  return header;
+}
+
 }  // namespace
-
-Result<GpuBuffer> GpuBuffer::make(std::shared_ptr<const GpuContext> context, uint64_t bytes, Place place) {
-  GpuBuffer made;
-  const VulkanApi& api = context->api();
-  made.context_ = std::move(context);
-  made.bytes_ = std::max<uint64_t>(bytes, 16);
-  auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
-  info.size = made.bytes_;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  MOTE_VULKAN(api.CreateBuffer(made.context_->device(), &info, nullptr, &made.buffer_));
-  VkMemoryRequirements needs{};
-  api.GetBufferMemoryRequirements(made.context_->device(), made.buffer_, &needs);
-  const int type = made.context_->memory_type(needs.memoryTypeBits, place);
-  MOTE_REQUIRE(type >= 0, Code::kUnsupportedBackend, "the GPU has no memory for buffers that %s",
-               place == Place::host ? "the CPU reads" : "it reads");
-  auto allocation = of_type<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
-  allocation.allocationSize = needs.size;
-  allocation.memoryTypeIndex = static_cast<uint32_t>(type);
-  MOTE_VULKAN(api.AllocateMemory(made.context_->device(), &allocation, nullptr, &made.memory_));
-  MOTE_VULKAN(api.BindBufferMemory(made.context_->device(), made.buffer_, made.memory_, 0));
-  if (made.context_->is_host_visible(type)) {
-    void* data = nullptr;
-    MOTE_VULKAN(api.MapMemory(made.context_->device(), made.memory_, 0, VK_WHOLE_SIZE, 0, &data));
-    made.data_ = static_cast<std::byte*>(data);
-  }
-  return made;
-}
-
-GpuBuffer::~GpuBuffer() {
-  if (context_ == nullptr) return;
-  const VulkanApi& api = context_->api();
-  if (buffer_ != VK_NULL_HANDLE) api.DestroyBuffer(context_->device(), buffer_, nullptr);
-  if (memory_ != VK_NULL_HANDLE) api.FreeMemory(context_->device(), memory_, nullptr);
-}
-
-void GpuBuffer::swap(GpuBuffer& other) noexcept {
-  std::swap(context_, other.context_);
-  std::swap(buffer_, other.buffer_);
-  std::swap(memory_, other.memory_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(data_, other.data_);
-}
 
 Result<std::shared_ptr<const GpuContext>> GpuContext::open() {
   static std::mutex mutex;
   static std::weak_ptr<const GpuContext> latest;
   const std::lock_guard lock(mutex);
-  if (std::shared_ptr<const GpuContext> context = latest.lock()) return context;
+  if (std::shared_ptr<const GpuContext> context = latest.lock(); context != nullptr && !context->is_lost())
+    return context;
   std::shared_ptr<GpuContext> context(new GpuContext());
   MOTE_RETURN_IF_ERROR(context->start());
   latest = context;
@@ -128,25 +121,37 @@ Status GpuContext::choose_device() {
     auto properties = of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
     api_.GetPhysicalDeviceProperties2(device, &properties);
     const VkPhysicalDeviceProperties& found = properties.properties;
-    const std::optional<uint32_t> family = compute_family(api_, device);
+    const std::optional<QueueFamily> family = compute_family(api_, device);
     if (found.apiVersion < VK_API_VERSION_1_1 || !family || rank_of(found.deviceType) >= best) {
       passed_over += std::string(passed_over.empty() ? "" : ", ") + found.deviceName;
       continue;
     }
     best = rank_of(found.deviceType);
     physical_ = device;
-    queue_family_ = *family;
+    queue_family_ = family->index;
+    timestamp_bits_ = family->timestamp_bits;
     limits_ = found.limits;
     device_name_ = found.deviceName;
+    fault_ = known_fault(driver_of(api_, device, found.apiVersion), found.driverVersion);
+    identity_ = identity_of(found);
+    cache_header_ = cache_header_of(found);
     is_cpu_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    is_integrated_ = found.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }
   MOTE_REQUIRE(physical_ != VK_NULL_HANDLE, Code::kUnsupportedBackend,
                "Vulkan has no device with compute shaders of version 1.1%s%s: install the driver of a GPU",
                passed_over.empty() ? "" : ", but ", passed_over.c_str());
-  return {};
+  return apply_gpu_limits(&limits_);
 }
 
 Status GpuContext::make_device() {
+  MOTE_ASSIGN(const GpuFeatures allowed, allowed_gpu_features());
+  MOTE_ASSIGN(DeviceFeatures found, DeviceFeatures::find(api_, physical_, allowed.without(fault_.set_aside)));
+  if (fault_.why != nullptr) {
+    MOTE_LOG_LINE(kInfo, "%s: %s set aside: %s", device_name_.c_str(), to_string(fault_.set_aside).c_str(), fault_.why);
+  }
+  features_ = found.features();
+  subgroup_size_ = found.subgroup_size();
   const float priority = 1.0f;
   auto queue = of_type<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queue.queueFamilyIndex = queue_family_;
@@ -155,6 +160,12 @@ Status GpuContext::make_device() {
   auto info = of_type<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
+  found.enable(&info);
+  std::vector<const char*> extensions(info.ppEnabledExtensionNames,
+                                      info.ppEnabledExtensionNames + info.enabledExtensionCount);
+  MOTE_RETURN_IF_ERROR(add_extensions(&extensions));
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   const VkResult made = api_.CreateDevice(physical_, &info, nullptr, &device_);
   MOTE_REQUIRE(made == VK_SUCCESS, Code::kUnsupportedBackend, "%s: %s", device_name_.c_str(),
                vulkan_status(made, "vkCreateDevice").message().c_str());
@@ -165,35 +176,25 @@ Status GpuContext::make_device() {
 }
 
 GpuContext::~GpuContext() {
+  if (!may_destroy() || leaves_objects_) return;
   if (device_ != VK_NULL_HANDLE && api_.DestroyDevice != nullptr) api_.DestroyDevice(device_, nullptr);
   if (instance_ != VK_NULL_HANDLE && api_.DestroyInstance != nullptr) api_.DestroyInstance(instance_, nullptr);
 }
 
-int GpuContext::memory_type(uint32_t allowed, Place place) const {
-  constexpr VkMemoryPropertyFlags kOwn = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  const VkMemoryPropertyFlags wishes[2][3] = {{kOwn | kShared, kOwn, 0},
-                                              {kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kShared, kShared}};
-  VkDeviceSize most = 0;  // of the device's own heaps
-  for (uint32_t i = 0; i < memory_.memoryHeapCount; ++i) {
-    if ((memory_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0)
-      most = std::max(most, memory_.memoryHeaps[i].size);
-  }
-  for (const VkMemoryPropertyFlags wish : wishes[place == Place::host ? 1 : 0]) {
-    for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i) {
-      const VkMemoryType& type = memory_.memoryTypes[i];
-      // A window of some megabytes through which the CPU sees a card's memory has no room for a model.
-      const bool is_window = wish == (kOwn | kShared) && memory_.memoryHeaps[type.heapIndex].size < most;
-      if ((allowed >> i & 1) != 0 && (type.propertyFlags & wish) == wish && !is_window) return static_cast<int>(i);
-    }
-  }
-  return -1;
-}
-
-bool GpuContext::is_host_visible(int memory_type) const {
-  return (memory_.memoryTypes[memory_type].propertyFlags & kShared) == kShared;
+bool GpuContext::may_destroy() const {
+  if (!is_lost_) return true;
+  const std::lock_guard lock(unended_mutex_);
+  if (unended_.empty()) return true;
+  const auto count = static_cast<uint32_t>(unended_.size());
+  leaves_objects_ = api_.WaitForFences(device_, count, unended_.data(), VK_TRUE, 0) == VK_TIMEOUT;
+  if (leaves_objects_) return false;
+  for (const VkFence fence : unended_) api_.DestroyFence(device_, fence, nullptr);
+  unended_.clear();
+  return true;
 }
 
 Status GpuContext::run(VkCommandBuffer commands) const {
+  MOTE_REQUIRE(!is_lost_, Code::kInternal, "%s was lost in an earlier call", device_name_.c_str());
   VkFence fence = VK_NULL_HANDLE;
   const VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
   MOTE_VULKAN(api_.CreateFence(device_, &info, nullptr, &fence));
@@ -206,12 +207,20 @@ Status GpuContext::run(VkCommandBuffer commands) const {
     result = api_.QueueSubmit(queue_, 1, &submission, fence);
   }
   const char* call = "vkQueueSubmit";
-  if (result == VK_SUCCESS) {
+  const bool is_submitted = result == VK_SUCCESS;
+  if (is_submitted) {
     result = api_.WaitForFences(device_, 1, &fence, VK_TRUE, is_cpu_ ? kPatienceWithCpuNs : kPatienceNs);
     call = "vkWaitForFences";
   }
-  if (result == VK_TIMEOUT) api_.DeviceWaitIdle(device_);  // the commands' memory must not go before they are done
-  api_.DestroyFence(device_, fence, nullptr);
+  const bool is_gone = result == VK_ERROR_DEVICE_LOST;  // and so nothing of it runs
+  const bool may_run = is_submitted && result != VK_SUCCESS && !is_gone;
+  if (may_run || is_gone) is_lost_ = true;
+  if (may_run) {
+    const std::lock_guard lock(unended_mutex_);
+    unended_.push_back(fence);
+  } else {
+    api_.DestroyFence(device_, fence, nullptr);
+  }
   return vulkan_status(result, call);
 }
 
@@ -233,7 +242,7 @@ Result<Commands> Commands::begin(std::shared_ptr<const GpuContext> context, VkCo
 }
 
 Commands::~Commands() {
-  if (context_ != nullptr && pool_ != VK_NULL_HANDLE) {
+  if (context_ != nullptr && pool_ != VK_NULL_HANDLE && context_->may_destroy()) {
     context_->api().DestroyCommandPool(context_->device(), pool_, nullptr);
   }
 }
@@ -261,6 +270,7 @@ Status GpuContext::write(const GpuBuffer& buffer, uint64_t offset, std::span<con
 }
 
 Status GpuContext::read(const GpuBuffer& buffer, uint64_t offset, std::span<std::byte> bytes) const {
+  MOTE_REQUIRE(!is_lost_, Code::kInternal, "%s was lost, and its memory with it", device_name_.c_str());
   if (buffer.data() != nullptr) {
     std::memcpy(bytes.data(), buffer.data() + offset, bytes.size());
     return {};

@@ -33,6 +33,15 @@ const char* result_name(VkResult result) {
   }
 }
 
+std::function<void(VulkanApi&)>& replacement() {
+  static std::function<void(VulkanApi&)> replace;
+  return replace;
+}
+
+void replace_in(VulkanApi& api) {
+  if (replacement()) replacement()(api);
+}
+
 Status all_found(const char* missing) {
   MOTE_REQUIRE(missing == nullptr, Code::kUnsupportedBackend, "the GPU's driver has no %s", missing);
   return {};
@@ -49,6 +58,8 @@ Status vulkan_status(VkResult result, const char* call) {
   const std::string what = known != nullptr ? known : "VkResult " + std::to_string(static_cast<int>(result));
   return {is_memory ? Code::kOutOfMemory : Code::kInternal, "the GPU's driver returned " + what + " from " + name};
 }
+
+void replace_functions(std::function<void(VulkanApi&)> replace) { replacement() = std::move(replace); }
 
 // The library stays open for as long as the process lives: drivers do not survive being unloaded.
 Result<VulkanApi> VulkanApi::open() {
@@ -70,6 +81,7 @@ Result<VulkanApi> VulkanApi::open() {
   MOTE_VULKAN_GLOBAL(MOTE_VULKAN_FIND_GLOBAL)
   MOTE_REQUIRE(api.EnumerateInstanceVersion != nullptr && api.CreateInstance != nullptr, Code::kUnsupportedBackend,
                "Vulkan's loader is of version 1.0: Mote needs 1.1");
+  replace_in(api);
   return api;
 }
 
@@ -82,6 +94,7 @@ Status VulkanApi::find_instance_functions(VkInstance instance) {
   const auto find = [&](const char* name) { return GetInstanceProcAddr(instance, name); };
   const char* missing = nullptr;
   MOTE_VULKAN_INSTANCE(MOTE_VULKAN_FIND)
+  replace_in(*this);
   return all_found(missing);
 }
 
@@ -89,7 +102,10 @@ Status VulkanApi::find_device_functions(VkDevice device) {
   const auto find = [&](const char* name) { return GetDeviceProcAddr(device, name); };
   const char* missing = nullptr;
   MOTE_VULKAN_DEVICE(MOTE_VULKAN_FIND)
-  return all_found(missing);
+  const Status status = all_found(missing);
+  MOTE_VULKAN_OPTIONAL(MOTE_VULKAN_FIND)
+  replace_in(*this);
+  return status;
 }
 
 }  // namespace mote::gpu

@@ -3,26 +3,63 @@
 #include <optional>
 #include <string>
 
-#include "backends/vulkan/delegate.h"
+#include "backends/vulkan/proof.h"
+#include "base/log.h"
 
 namespace mote::vulkan {
 namespace {
 
-struct Device {
-  std::string name;
-  bool is_cpu = false;
-};
-
 // Of this process: to open a device takes a driver long, and each load asks for it.
-Result<Device> device() {
+Result<TriedDevice> device() {
   static std::mutex mutex;
-  static std::optional<Device> known;
+  static std::optional<TriedDevice> known;
   const std::lock_guard lock(mutex);
   if (!known) {
     MOTE_ASSIGN(const auto context, gpu::GpuContext::open());
-    known = {context->device_name(), context->is_cpu()};
+    known = TriedDevice::of(*context);
   }
   return *known;
+}
+
+constexpr uint32_t kMostUnfinished = 2;  // processes: one may have been ended by something else
+
+// How long an attempt may take. What the CPU imitates is slow.
+std::chrono::seconds patience_of(const TriedDevice& device) { return std::chrono::seconds(device.is_cpu ? 600 : 10); }
+
+// Errors: kUnsupportedBackend where the device was tried with these parts and failed.
+Status check_verdict(const Verdict& verdict, const KeptFile& file, const TriedDevice& device) {
+  const bool ended_badly = verdict.state == Verdict::State::trying && verdict.num_begun >= kMostUnfinished;
+  if (verdict.state != Verdict::State::fails && !ended_badly) return {};
+  const std::string why = ended_badly ? "processes that tried it did not come to an end" : verdict.reason;
+  const std::string again = file.path.empty() ? "in another process" : "once " + file.path + " is deleted";
+  return {Code::kUnsupportedBackend, device.name + " was tried with this file and failed: " + why +
+                                         "; it is tried again with another driver, or " + again};
+}
+
+// Why a file that can run on the CPU should; empty: the device is faster, or has not been tried.
+std::string why_the_cpu(const TriedDevice& device, const Verdict& verdict, const KeptFile& file) {
+  if (const Status status = check_verdict(verdict, file, device); !status.ok()) return status.message();
+  if (device.is_cpu) return device.name + " is no GPU: it computes on the CPU";
+  return verdict.state == Verdict::State::works ? verdict.why_slower(device.name) : std::string();
+}
+
+// Proves the program on its device, unless that was done.
+Result<Verdict> proved(const std::shared_ptr<Program>& program, const DelegateSource& source, const KeptFile& file,
+                       const TriedDevice& device, const Verdict& before) {
+  if (before.state == Verdict::State::works) {
+    program->set_features(device.features.without(before.features_set_aside()));
+    MOTE_RETURN_IF_ERROR(program->make_pipelines());
+    return before;
+  }
+  Verdict verdict = prove(device.features, before.num_begun > 0, patience_of(device), attempt_of(program, source));
+  if (verdict.state == Verdict::State::unknown) return Status(Code::kOutOfMemory, verdict.reason);
+  if (verdict.state == Verdict::State::works) verdict.cpu_ns = cpu_ns_of(*program, source);
+  keep_verdict(file, verdict);
+  MOTE_RETURN_IF_ERROR(check_verdict(verdict, file, device));
+  MOTE_LOG_LINE(kInfo, "vulkan: %s was tried with this file: set aside %s; %.1f ms a token, the CPU %.1f ms",
+                device.name.c_str(), to_string(verdict.features_set_aside()).c_str(),
+                static_cast<double>(verdict.gpu_ns) * 1e-6, static_cast<double>(verdict.cpu_ns) * 1e-6);
+  return verdict;
 }
 
 class VulkanBackend : public Backend {
@@ -33,26 +70,54 @@ class VulkanBackend : public Backend {
     return {Code::kOutOfMemory, "no memory for Vulkan"};
   }
 
-  // Not measured on this device: whoever asks for it by name gets it.
-  std::string why_not(const DelegateSource&) const override try {
-    const Result<Device> found = device();
+  std::string why_not(const DelegateSource& source) const override try {
+    const Result<TriedDevice> found = device();
     if (!found.ok()) return found.status().message();
-    if (found->is_cpu) return found->name + " is no GPU: it computes on the CPU";
-    return found->name + " is not known to be faster than the CPU for this file";
+    const KeptFile file = verdict_of(*found, source);
+    return why_the_cpu(*found, read_verdict(file), file);
   } catch (const std::bad_alloc&) { return "no memory for Vulkan"; }
 
   Status check(const DelegateSource& source) const override try {
     for (const DelegatePart& part : source.parts) MOTE_RETURN_IF_ERROR(verify_graph(part).status());
-    return {};
+    MOTE_ASSIGN(const TriedDevice found, device());
+    const KeptFile file = verdict_of(found, source);
+    return check_verdict(read_verdict(file), file, found);
   } catch (const std::bad_alloc&) { return no_memory(source); }
 
   Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override try {
     MOTE_ASSIGN(std::shared_ptr<const gpu::GpuContext> context, gpu::GpuContext::open());
-    MOTE_ASSIGN(std::shared_ptr<const Program> program, Program::load(std::move(context), source));
-    return std::shared_ptr<const DelegateProgram>(std::move(program));
+    const TriedDevice device = TriedDevice::of(*context);
+    const KeptFile file = verdict_of(device, source);
+    const Verdict before = read_verdict(file);
+    MOTE_RETURN_IF_ERROR(check_verdict(before, file, device));
+    Verdict begun = before;
+    begun.state = Verdict::State::trying;
+    begun.num_begun = before.num_begun + 1;
+    if (before.state != Verdict::State::works) keep_verdict(file, begun);
+    Result<std::shared_ptr<const DelegateProgram>> loaded = load(std::move(context), source, file, before);
+    const bool is_settled = read_verdict(file).state != Verdict::State::trying;
+    if (!loaded.ok() && !is_settled) keep_verdict(file, before);  // it came to an end, whatever the error
+    return loaded;
   } catch (const std::bad_alloc&) { return no_memory(source); }
 
  private:
+  static Result<std::shared_ptr<const DelegateProgram>> load(std::shared_ptr<const gpu::GpuContext> context,
+                                                             const DelegateSource& source, const KeptFile& file,
+                                                             const Verdict& before) {
+    const TriedDevice device = TriedDevice::of(*context);
+    MOTE_ASSIGN(const std::shared_ptr<Program> program,
+                Program::load(std::move(context), pipelines_of(device, source), source));
+    MOTE_ASSIGN(const Verdict verdict, proved(program, source, file, device, before));
+    Pipelines& pipelines = program->pipelines();
+    pipelines.keep();
+    pipelines.begin_calls();
+    MOTE_LOG_LINE(kInfo, "vulkan: %zu pipelines, %s of them found", pipelines.num_made(),
+                  pipelines.num_found() ? std::to_string(*pipelines.num_found()).c_str() : "an unknown number");
+    const std::string slower = source.is_choice ? why_the_cpu(device, verdict, file) : "";
+    MOTE_REQUIRE(slower.empty(), Code::kUnsupportedBackend, "%s", slower.c_str());
+    return std::shared_ptr<const DelegateProgram>(program);
+  }
+
   static Status no_memory(const DelegateSource& source) {
     return {Code::kOutOfMemory, source.parts.front().place + ": no memory for the parts that a GPU runs"};
   }

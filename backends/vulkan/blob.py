@@ -14,10 +14,11 @@ from llm_export.program.instructions import Dim
 FILE_IDENTIFIER = b"MOVK"
 
 ValueKind = IntEnum("ValueKind", "scratch input output weight", start=0)
-Content = IntEnum("Content", "float32 int64 bytes tiles dense", start=0)
+Content = IntEnum("Content", "float32 int64 bytes tiles dense boolean", start=0)
 Op = IntEnum(
     "Op",
-    "embedding rope_table norm quantize product float_product rope attention map rotate quantize_groups group_product",
+    "embedding rope_table norm quantize product float_product rope attention map rotate quantize_groups group_product"
+    " reduce softmax top pick scatter matmul short_conv heads",
     start=0,
 )
 
@@ -48,6 +49,7 @@ class Node:
     outputs: Sequence[View]
     integers: Sequence[int] = ()
     numbers: Sequence[float] = ()
+    origin: str = ""  # module path in the Hugging Face model
 
 
 @dataclass(frozen=True)
@@ -58,21 +60,31 @@ class Cache:
     value_head_dim: int
 
 
+@dataclass(frozen=True)
+class History:
+    state: int
+    rows: int
+    columns: int
+
+
 @dataclass
 class Graph:
     values: list[Value] = field(default_factory=list)
     slots: list[Dim] = field(default_factory=list)
     caches: list[Cache] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    histories: list[History] = field(default_factory=list)
 
     def build(self) -> bytes:
         builder = flatbuffers.Builder(1 << 12)
         values = offsets(builder, [_value(builder, value) for value in self.values])
-        nodes = offsets(builder, [_node(builder, node) for node in self.nodes])
+        origins = {origin: builder.CreateString(origin) for origin in dict.fromkeys(node.origin for node in self.nodes)}
+        nodes = offsets(builder, [_node(builder, node, origins[node.origin]) for node in self.nodes])
         caches = offsets(builder, [_cache(builder, cache) for cache in self.caches])
+        histories = offsets(builder, [_history(builder, history) for history in self.histories])
         slots = dims(builder, self.slots)
-        builder.StartObject(4)
-        for field_index, offset in enumerate((values, slots, caches, nodes)):
+        builder.StartObject(5)
+        for field_index, offset in enumerate((values, slots, caches, nodes, histories)):
             builder.PrependUOffsetTRelativeSlot(field_index, offset, 0)
         builder.Finish(builder.EndObject(), file_identifier=FILE_IDENTIFIER)
         return bytes(builder.Output())
@@ -101,14 +113,14 @@ def _view(builder: flatbuffers.Builder, view: View | None) -> int:
     return builder.EndObject()
 
 
-def _node(builder: flatbuffers.Builder, node: Node) -> int:
+def _node(builder: flatbuffers.Builder, node: Node, origin: int) -> int:
     inputs = offsets(builder, [_view(builder, view) for view in node.inputs])
     outputs = offsets(builder, [_view(builder, view) for view in node.outputs])
     integers = vector(builder, node.integers, 8, builder.PrependInt64)
     numbers = vector(builder, node.numbers, 4, builder.PrependFloat32)
-    builder.StartObject(5)
+    builder.StartObject(6)
     builder.PrependUint8Slot(0, node.op, 0)
-    for field_index, offset in enumerate((inputs, outputs, integers, numbers), 1):
+    for field_index, offset in enumerate((inputs, outputs, integers, numbers, origin), 1):
         builder.PrependUOffsetTRelativeSlot(field_index, offset, 0)
     return builder.EndObject()
 
@@ -116,5 +128,12 @@ def _node(builder: flatbuffers.Builder, node: Node) -> int:
 def _cache(builder: flatbuffers.Builder, cache: Cache) -> int:
     builder.StartObject(4)
     for field_index, number in enumerate((cache.state, cache.num_heads, cache.head_dim, cache.value_head_dim)):
+        builder.PrependInt32Slot(field_index, number, 0)
+    return builder.EndObject()
+
+
+def _history(builder: flatbuffers.Builder, history: History) -> int:
+    builder.StartObject(3)
+    for field_index, number in enumerate((history.state, history.rows, history.columns)):
         builder.PrependInt32Slot(field_index, number, 0)
     return builder.EndObject()

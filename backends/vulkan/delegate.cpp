@@ -8,21 +8,20 @@
 
 #include "backends/vulkan/caches.h"
 #include "backends/vulkan/plan.h"
+#include "backends/vulkan/timestamps.h"
+#include "backends/vulkan/words.h"
+#include "base/log.h"
 
 namespace mote::vulkan {
 namespace {
 
 constexpr size_t kMaxRecordings = 8;  // of a session: calls of other lengths are recorded again
 
-Status at_place(const std::string& place, const Status& status) {
-  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
-}
-
 // Commands of one part for one number of tokens, recorded for the buffers that the session had then.
 class Recording {
  public:
-  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens)
-      : part(of_part), tokens(num_tokens), context_(std::move(context)) {}
+  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens, bool measures)
+      : part(of_part), tokens(num_tokens), is_measured(measures), context_(std::move(context)) {}
   // bind(binding) gives what a shader sees of it.
   template <typename Bind>
   Status record(const Plan& plan, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
@@ -32,15 +31,42 @@ class Recording {
     MOTE_ASSIGN(gpu::Commands recorded, gpu::Commands::begin(context_));
     commands_.emplace(std::move(recorded));
     barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    for (const Dispatch& dispatch : plan.dispatches) MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
+    if (is_measured) MOTE_RETURN_IF_ERROR(measure(plan));
+    for (const Dispatch& dispatch : plan.dispatches) {
+      MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
+      if (timestamps_) timestamps_->write(commands_->handle(), ++num_written_);
+    }
     barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
     return commands_->end();
   }
 
   Status run() const { return context_->run(commands_->handle()); }
 
+  // What each dispatch of the latest run took. first, end: positions of its tokens
+  Status add_steps(int64_t first, int64_t end, std::vector<DelegateStep>* steps) const {
+    if (!timestamps_) return {};
+    MOTE_ASSIGN(const std::vector<int64_t> times, timestamps_->read());
+    for (size_t i = 0; i < measured_.size(); ++i) {
+      DelegateStep step = measured_[i].step;
+      const int64_t window = measured_[i].window;
+      int64_t visible = 0, oldest = first;
+      for (int64_t position = first; position < end; ++position) {
+        const int64_t seen = window > 0 ? std::min(window, position + 1) : position + 1;
+        oldest = std::min(oldest, position + 1 - seen);
+        visible += seen;
+      }
+      step.cost.bytes += measured_[i].of_position.bytes * (end - oldest);
+      step.cost.macs += measured_[i].of_position.macs * visible;
+      step.start_ns = times[i];
+      step.end_ns = times[i + 1];
+      steps->push_back(step);
+    }
+    return {};
+  }
+
   const size_t part;
   const int64_t tokens;
+  const bool is_measured;
 
  private:
   void barrier(VkPipelineStageFlags from, VkPipelineStageFlags to) {
@@ -52,6 +78,21 @@ class Recording {
     context_->api().CmdPipelineBarrier(commands_->handle(), from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
     written_.clear();
     read_.clear();
+  }
+
+  Status measure(const Plan& plan) {
+    MOTE_ASSIGN(std::optional<Timestamps> made, Timestamps::make(context_, plan.dispatches.size() + 1));
+    if (!made) {
+      MOTE_LOG_LINE(kInfo, "%s counts no time: its parts are profiled as wholes", context_->device_name().c_str());
+      return {};
+    }
+    timestamps_.emplace(std::move(*made));
+    for (const Dispatch& each : plan.dispatches) {
+      measured_.push_back({{profile_name(each.shader), each.origin, 0, 0, each.cost}, each.of_position, each.window});
+    }
+    timestamps_->reset(commands_->handle());
+    timestamps_->write(commands_->handle(), 0);
+    return {};
   }
 
   // What shares memory: a slot, an argument, a cache.
@@ -66,6 +107,7 @@ class Recording {
       case Bind::keys: return Memory(2, bound.index);
       case Bind::values: return Memory(3, bound.index);
       case Bind::parts: return Memory(4, 0);
+      case Bind::history: return Memory(5, bound.index);
       default: return std::nullopt;
     }
   }
@@ -86,7 +128,7 @@ class Recording {
     };
     const bool must_wait = std::ranges::any_of(reads, [&](const Memory& m) { return waits(m, false); }) ||
                            std::ranges::any_of(writes, [&](const Memory& m) { return waits(m, true); });
-    if (must_wait) barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    if (must_wait || timestamps_) barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
     written_.insert(writes.begin(), writes.end());
     read_.insert(reads.begin(), reads.end());
     MOTE_ASSIGN(const VkPipeline pipeline, pipelines.find(dispatch.shader, dispatch.constants));
@@ -104,14 +146,24 @@ class Recording {
   std::optional<DescriptorSets> sets_;
   std::optional<gpu::Commands> commands_;
   std::set<Memory> written_, read_;  // since the latest barrier
+
+  struct Measured {
+    DelegateStep step;
+    Cost of_position;
+    int64_t window;
+  };
+  std::optional<Timestamps> timestamps_;
+  std::vector<Measured> measured_;  // dispatches, in order
+  size_t num_written_ = 0;
 };
 
 class SessionDelegate final : public Delegate {
  public:
-  SessionDelegate(std::shared_ptr<const Program> program, int64_t context_length)
+  SessionDelegate(std::shared_ptr<const Program> program, const DelegateOptions& options)
       : program_(std::move(program)),
         context_(program_->context()),
-        caches_(context_, program_->caches(), context_length) {}
+        caches_(context_, program_->caches(), options.context_length,
+                Histories(context_, program_->histories(), std::max<int64_t>(options.max_tokens, 1))) {}
 
   Result<size_t> prepare(size_t index, const Call& call, int64_t tokens) override try {
     MOTE_REQUIRE(index < program_->num_parts(), Code::kInvalidProgram, "part %zu: there are %zu", index,
@@ -128,21 +180,22 @@ class SessionDelegate final : public Delegate {
     return size_t{0};
   } catch (const std::bad_alloc&) { return no_memory(); }
 
-  Status execute(size_t index, const Call& call, KernelContext&) override try {
+  Status execute(size_t index, const Call& call, KernelContext& context) override {
+    return execute_measured(index, call, context, nullptr);
+  }
+
+  Status execute_measured(size_t index, const Call& call, KernelContext&, std::vector<DelegateStep>* steps) override
+      try {
     MOTE_REQUIRE(index < prepared_.size() && prepared_[index].tokens > 0, Code::kInternal, "part %zu was not prepared",
                  index);
-    return at_place(program_->part(index).graph.place, run(index, call, prepared_[index]));
+    return at_place(program_->part(index).graph.place, run(index, call, prepared_[index], steps));
   } catch (const std::bad_alloc&) { return no_memory(); }
 
   uint64_t held_bytes() const override {
     return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes();
   }
 
-  bool seek(int64_t position) override {
-    if (position < 0 || position > caches_.positions()) return false;
-    caches_.set_positions(position);
-    return true;
-  }
+  bool seek(int64_t position) override { return caches_.seek(position); }
   Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override try {
     return caches_.snapshot();
   } catch (const std::bad_alloc&) { return no_memory(); }
@@ -155,6 +208,19 @@ class SessionDelegate final : public Delegate {
   Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const override try {
     return caches_.import(bytes);
   } catch (const std::bad_alloc&) { return no_memory(); }
+  std::optional<DType> cache_dtype(int32_t state) const override {
+    return caches_.has_state(state) ? std::optional(DType::kFloat16) : std::nullopt;
+  }
+  Status read_cache(int32_t state, std::span<std::byte> keys, std::span<std::byte> values) const override {
+    return caches_.read(state, keys, values);
+  }
+  Status write_cache(int32_t state, int64_t positions, std::span<const std::byte> keys,
+                     std::span<const std::byte> values) override try {
+    const int64_t before = caches_.capacity();
+    const Status status = caches_.write(state, positions, keys, values);
+    if (caches_.capacity() != before) recordings_.clear();
+    return status;
+  } catch (const std::bad_alloc&) { return no_memory(); }
 
  private:
   static Status no_memory() { return {Code::kOutOfMemory, "no memory for a session on the GPU"}; }
@@ -162,9 +228,11 @@ class SessionDelegate final : public Delegate {
   static Status check_call(const Graph& graph, const Call& call, int64_t tokens) {
     const auto fits = [&](const Tensor* tensor, uint32_t value) {
       const GraphValue& wanted = graph.values[value];
-      const DType dtype = wanted.content == fb::Content::int64 ? DType::kInt64 : DType::kFloat32;
+      const DType dtype = wanted.content == fb::Content::int64     ? DType::kInt64
+                          : wanted.content == fb::Content::boolean ? DType::kBool
+                                                                   : DType::kFloat32;
       return tensor != nullptr && tensor->bits == 0 && tensor->dtype == dtype && tensor->is_contiguous() &&
-             tensor->num_elements() * dtype_bytes(dtype) == wanted.bytes.at(tokens);
+             tensor->num_elements() * 4 == wanted.bytes.at(tokens);
     };
     MOTE_REQUIRE(call.inputs.size() == graph.inputs.size() && call.outputs.size() == graph.outputs.size(),
                  Code::kInvalidProgram, "%s: has %zu inputs and %zu outputs: must have %zu and %zu",
@@ -182,9 +250,7 @@ class SessionDelegate final : public Delegate {
   }
 
   Result<Plan> plan_of(size_t index, int64_t tokens) const {
-    const LoadedPart& part = program_->part(index);
-    return make_plan(part.graph, part.weights, tokens, caches_.capacity() / kSplitPositions,
-                     {context_->limits(), context_->is_cpu()});
+    return program_->plan(index, tokens, caches_.capacity() / kSplitPositions, caches_.histories().max_tokens());
   }
 
   // What is known of a part's calls before they come: their T, and the inputs that are looked at.
@@ -208,6 +274,7 @@ class SessionDelegate final : public Delegate {
   // Places of a part's arguments in their buffer.
   struct Places {
     std::vector<std::pair<uint32_t, uint64_t>> of;  // value, offset
+    uint64_t start = 0;                             // of the position of histories' next row
     uint64_t bytes = 0;
     uint64_t at(uint32_t value) const {
       return std::ranges::find_if(of, [&](const auto& each) { return each.first == value; })->second;
@@ -221,6 +288,8 @@ class SessionDelegate final : public Delegate {
         places.bytes += (static_cast<uint64_t>(graph.values[value].bytes.at(tokens)) + 255) / 256 * 256;
       }
     }
+    places.start = places.bytes;
+    places.bytes += 256;
     return places;
   }
 
@@ -254,9 +323,9 @@ class SessionDelegate final : public Delegate {
     return {};
   }
 
-  Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places) {
+  Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places, bool is_measured) {
     for (const auto& known : recordings_) {
-      if (known->part == index && known->tokens == tokens) return known.get();
+      if (known->part == index && known->tokens == tokens && known->is_measured == is_measured) return known.get();
     }
     MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
     MOTE_RETURN_IF_ERROR(reserve(plan));
@@ -288,17 +357,52 @@ class SessionDelegate final : public Delegate {
           return {values.handle(), 0, values.bytes()};
         }
         case Bind::parts: return {parts_.handle(), 0, parts_.bytes()};
+        case Bind::history: {
+          const gpu::GpuBuffer& ring = caches_.histories().ring(part.histories[bound.index]);
+          return {ring.handle(), 0, ring.bytes()};
+        }
+        case Bind::start: return {arguments_.handle(), places.start, 4};
       }
       return {};
     };
-    auto made = std::make_unique<Recording>(context_, index, tokens);
+    auto made = std::make_unique<Recording>(context_, index, tokens, is_measured);
     MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
     recordings_.push_back(std::move(made));
     return recordings_.back().get();
   }
 
-  Status run(size_t index, const Call& call, const Prepared& prepared) {
+  static void write_argument(const Tensor& from, std::byte* to) {
+    if (from.dtype == DType::kFloat32) {
+      std::memcpy(to, from.data, static_cast<size_t>(from.num_elements()) * sizeof(float));
+    } else {
+      to_words(from, reinterpret_cast<int32_t*>(to));
+    }
+  }
+  static void read_argument(const std::byte* from, Tensor* to) {
+    if (to->dtype == DType::kFloat32) {
+      std::memcpy(to->data, from, static_cast<size_t>(to->num_elements()) * sizeof(float));
+    } else {
+      from_words(reinterpret_cast<const int32_t*>(from), to);
+    }
+  }
+
+  // The position of the next row of a part's histories.
+  Status write_start(const LoadedPart& part, std::byte* to) const {
+    int64_t start = 0;
+    for (const size_t history : part.histories) {
+      const int64_t next = caches_.histories().next(history);
+      MOTE_REQUIRE(history == part.histories.front() || next == start, Code::kInternal,
+                   "states that are at positions %lld and %lld", static_cast<long long>(start),
+                   static_cast<long long>(next));
+      start = next;
+    }
+    const auto word = static_cast<uint32_t>(start);
+    std::memcpy(to, &word, sizeof(word));
+    return {};
+  }
+
+  Status run(size_t index, const Call& call, const Prepared& prepared, std::vector<DelegateStep>* steps) {
     const Graph& graph = program_->part(index).graph;
     const int64_t tokens = prepared.tokens;
     const Places places = places_of(graph, tokens);
@@ -309,17 +413,21 @@ class SessionDelegate final : public Delegate {
     }
     int64_t end = 0;
     MOTE_RETURN_IF_ERROR(make_room(graph, prepared, call, &end));
-    MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places));
+    MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places, steps != nullptr));
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const uint32_t value = graph.inputs[i];
-      std::memcpy(arguments_.data() + places.at(value), call.inputs[i]->data,
-                  static_cast<size_t>(graph.values[value].bytes.at(tokens)));
+      write_argument(*call.inputs[i], arguments_.data() + places.at(value));
     }
+    MOTE_RETURN_IF_ERROR(write_start(program_->part(index), arguments_.data() + places.start));
     MOTE_RETURN_IF_ERROR(recorded->run());
+    if (steps != nullptr) MOTE_RETURN_IF_ERROR(recorded->add_steps(std::max<int64_t>(end - tokens, 0), end, steps));
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const uint32_t value = graph.outputs[i];
-      std::memcpy(call.outputs[i]->data, arguments_.data() + places.at(value),
-                  static_cast<size_t>(graph.values[value].bytes.at(tokens)));
+      read_argument(arguments_.data() + places.at(value), call.outputs[i]);
+    }
+    for (const size_t history : program_->part(index).histories) {
+      caches_.histories().advance(history, tokens);
+      end = std::max(end, caches_.histories().next(history));
     }
     caches_.set_positions(end);
     return {};
@@ -335,46 +443,8 @@ class SessionDelegate final : public Delegate {
 
 }  // namespace
 
-Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<const gpu::GpuContext> context,
-                                                     const DelegateSource& source) {
-  std::shared_ptr<Program> program(new Program(std::move(context)));
-  MOTE_ASSIGN(program->pipelines_, Pipelines::make(program->context_));
-  program->weights_ = std::make_unique<DeviceWeights>(program->context_, *program->pipelines_);
-  for (size_t i = 0; i < source.parts.size(); ++i) {
-    MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(source.parts.size())));
-    MOTE_RETURN_IF_ERROR(program->load_part(source.parts[i]));
-  }
-  if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());
-  return std::shared_ptr<const Program>(std::move(program));
-}
-
-Status Program::load_part(const DelegatePart& part) {
-  LoadedPart loaded;
-  MOTE_ASSIGN(loaded.graph, verify_graph(part));
-  std::vector<bool> is_multiplied(part.weights.size());
-  for (const GraphNode& node : loaded.graph.nodes) {
-    if (node.op != fb::Op::product) continue;
-    const GraphValue& weight = loaded.graph.values[static_cast<size_t>(node.inputs[3].value)];
-    if (weight.content == fb::Content::tiles) is_multiplied[weight.weight] = true;
-  }
-  for (size_t i = 0; i < part.weights.size(); ++i) {
-    const Result<const DeviceWeight*> weight = weights_->add(part.weights[i], is_multiplied[i]);
-    if (!weight.ok()) return at_place(part.place, weight.status());
-    loaded.weights.push_back(*weight);
-  }
-  for (const GraphCache& cache : loaded.graph.caches) {
-    auto known = std::ranges::find_if(caches_, [&](const GraphCache& each) { return each.state == cache.state; });
-    if (known == caches_.end()) known = caches_.insert(known, cache);
-    MOTE_REQUIRE(*known == cache, Code::kInvalidProgram, "%s: caches: state %d has another shape in another part",
-                 part.place.c_str(), cache.state);
-    loaded.caches.push_back(static_cast<size_t>(known - caches_.begin()));
-  }
-  parts_.push_back(std::move(loaded));
-  return {};
-}
-
 Result<std::unique_ptr<Delegate>> Program::open(const DelegateOptions& options) const try {
-  return std::unique_ptr<Delegate>(std::make_unique<SessionDelegate>(shared_from_this(), options.context_length));
+  return std::unique_ptr<Delegate>(std::make_unique<SessionDelegate>(shared_from_this(), options));
 } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory for a session on the GPU"); }
 
 }  // namespace mote::vulkan

@@ -7,42 +7,61 @@
 #include "backends/gpu/context.h"
 #include "backends/vulkan/graph.h"
 #include "backends/vulkan/pipelines.h"
+#include "backends/vulkan/plan.h"
 #include "backends/vulkan/weights.h"
 #include "runner/program/delegate.h"
 
 namespace mote::vulkan {
 
+inline Status at_place(const std::string& place, const Status& status) {
+  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
+}
+
 struct LoadedPart {
   Graph graph;
   std::vector<const DeviceWeight*> weights;  // of the part, in its order
   std::vector<size_t> caches;                // of the program, for each of graph.caches
+  std::vector<size_t> histories;             // likewise
 };
 
 class Program : public DelegateProgram, public std::enable_shared_from_this<Program> {
  public:
-  // Errors: as Backend.load.
-  static Result<std::shared_ptr<const Program>> load(std::shared_ptr<const gpu::GpuContext> context,
-                                                     const DelegateSource& source);
+  // kept: see Pipelines. Errors: as Backend.load.
+  static Result<std::shared_ptr<Program>> load(std::shared_ptr<const gpu::GpuContext> context, KeptFile kept,
+                                               const DelegateSource& source);
+  // Makes the pipelines that calls will need, so that none of them has to wait for one. Errors: as the driver says.
+  Status make_pipelines() const;
+  // What its shaders may use; all that the device has until it is set, which is before calls begin.
+  void set_features(gpu::GpuFeatures features) { features_ = features; }
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
-  bool has_state() const override { return !caches_.empty(); }
+  bool has_state() const override { return !caches_.empty() || !histories_.empty(); }
+  bool is_lost() const override { return context_->is_lost(); }
   uint64_t private_bytes() const override { return weights_->bytes(); }
+  uint64_t file_backed_bytes() const override { return weights_->imported_bytes(); }
 
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
   Pipelines& pipelines() const { return *pipelines_; }
+  // As make_plan, for a part on this device. max_tokens: see DeviceTraits
+  Result<Plan> plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens = 4096) const;
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
   const std::vector<GraphCache>& caches() const { return caches_; }
+  const std::vector<GraphHistory>& histories() const { return histories_; }
 
  private:
-  explicit Program(std::shared_ptr<const gpu::GpuContext> context) : context_(std::move(context)) {}
-  Status load_part(const DelegatePart& part);
+  explicit Program(std::shared_ptr<const gpu::GpuContext> context)
+      : context_(std::move(context)), features_(context_->features()) {}
+  Status require_memory(const DelegateSource& source, const std::vector<Graph>& graphs) const;
+  Status load_part(const DelegatePart& part, Graph graph);
 
   std::shared_ptr<const gpu::GpuContext> context_;
+  gpu::GpuFeatures features_;
   std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<DeviceWeights> weights_;
   std::vector<LoadedPart> parts_;
   std::vector<GraphCache> caches_;
+  std::vector<GraphHistory> histories_;
 };
 
 }  // namespace mote::vulkan

@@ -10,27 +10,37 @@ namespace {
 
 constexpr uint32_t kMaxTables = 1 << 20;
 constexpr size_t kMaxValues = 1 << 16;
+constexpr size_t kMaxOrigin = 1024;
 constexpr int64_t kMaxPart = int64_t{1} << 40;
 constexpr int32_t kMaxStates = 1 << 16, kMaxHeads = 1 << 12, kMaxWidth = 1 << 10;
+constexpr int32_t kMaxRows = 1 << 8, kMaxColumns = 1 << 20;  // of a history
 
 // What a node of each op has; `required` are the inputs that must be present, a bit each.
 struct Signature {
   size_t inputs, outputs, integers, numbers;
   unsigned required;
 };
-constexpr std::array<Signature, 12> kSignatures = {{
+constexpr std::array<Signature, 20> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // embedding
     {2, 2, 1, 1, 0b11},    // rope_table
     {3, 1, 1, 2, 0b1},     // norm
-    {2, 3, 2, 2, 0b1},     // quantize
-    {6, 1, 1, 0, 0b1111},  // product
-    {4, 1, 1, 0, 0b11},    // float_product
+    {2, 4, 3, 2, 0b1},     // quantize: three or four outputs
+    {6, 1, 2, 0, 0b1111},  // product
+    {4, 1, 2, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
-    {6, 1, 2, 2, 0b1001},  // attention
-    {0, 1, 1, 0, 0b1},     // map: one or two inputs
+    {6, 1, 4, 2, 0b1001},  // attention
+    {3, 1, 1, 2, 0},       // map
     {1, 1, 1, 0, 0b1},     // rotate
     {1, 3, 0, 0, 0b1},     // quantize_groups
-    {6, 1, 1, 0, 0b1111},  // group_product
+    {6, 1, 2, 0, 0b1111},  // group_product
+    {1, 1, 1, 0, 0b1},     // reduce
+    {1, 1, 1, 0, 0b1},     // softmax
+    {1, 2, 2, 0, 0b1},     // top
+    {2, 1, 1, 0, 0b11},    // pick
+    {3, 1, 1, 0, 0b111},   // scatter
+    {2, 1, 0, 0, 0b11},    // matmul
+    {3, 1, 1, 0, 0b11},    // short_conv
+    {8, 1, 4, 4, 0b1110},  // heads: an output where there are queries
 }};
 
 // At least 0 for every number of tokens from 1 on.
@@ -52,12 +62,16 @@ class Verifier {
                      graph.nodes()->size(), kMaxValues);
     }
     graph_.place = part_.place;
+    graph_.num_weights = part_.weights.size();
     for (const fb::Dim* slot : *graph.slots()) {
       graph_.slots.emplace_back();
       MOTE_RETURN_IF_ERROR(copy(format("slots[%zu]", graph_.slots.size() - 1), slot, &graph_.slots.back()));
     }
     for (const fb::Value* value : *graph.values()) MOTE_RETURN_IF_ERROR(add_value(*value));
     for (const fb::Cache* cache : *graph.caches()) MOTE_RETURN_IF_ERROR(add_cache(*cache));
+    if (graph.histories() != nullptr) {
+      for (const fb::History* history : *graph.histories()) MOTE_RETURN_IF_ERROR(add_history(*history));
+    }
     for (const fb::Node* node : *graph.nodes()) MOTE_RETURN_IF_ERROR(add_node(*node));
     return std::move(graph_);
   }
@@ -98,8 +112,8 @@ class Verifier {
     }
     if (value.kind == fb::ValueKind::weight) MOTE_RETURN_IF_ERROR(check_weight(place, from, &value));
     const bool is_argument = value.kind == fb::ValueKind::input || value.kind == fb::ValueKind::output;
-    if (is_argument && value.content > fb::Content::int64)
-      return invalid(place, "an argument must be float32 or int64");
+    if (is_argument && value.content > fb::Content::int64 && value.content != fb::Content::boolean)
+      return invalid(place, "an argument must be float32, int64 or boolean");
     if (value.kind == fb::ValueKind::input) graph_.inputs.push_back(static_cast<uint32_t>(graph_.values.size()));
     if (value.kind == fb::ValueKind::output) graph_.outputs.push_back(static_cast<uint32_t>(graph_.values.size()));
     graph_.values.push_back(value);
@@ -114,12 +128,14 @@ class Verifier {
     const Tensor& tensor = part_.weights[value->weight].tensor;
     bool fits = false;
     switch (value->content) {
-      case fb::Content::tiles: fits = tensor.bits != 0 && tensor.rank == 2; break;
+      case fb::Content::tiles: fits = tensor.bits != 0 && (tensor.rank == 2 || tensor.rank == 3); break;
       case fb::Content::dense:
-        fits = tensor.bits == 0 && tensor.rank == 2 &&
+        fits = tensor.bits == 0 && (tensor.rank == 2 || tensor.rank == 3) &&
                (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16);
         break;
       case fb::Content::float32: fits = tensor.bits == 0 && tensor.dtype == DType::kFloat32; break;
+      case fb::Content::int64: fits = tensor.bits == 0 && tensor.dtype == DType::kInt64; break;
+      case fb::Content::boolean: fits = tensor.bits == 0 && tensor.dtype == DType::kBool; break;
       default: break;
     }
     if (!fits) return invalid(place, "weight = %d: is not of the content that the value says", from.weight());
@@ -138,6 +154,21 @@ class Verifier {
       if (other.state == cache.state) return invalid("caches", "has state %d twice", cache.state);
     }
     graph_.caches.push_back(cache);
+    return {};
+  }
+
+  Status add_history(const fb::History& from) {
+    const GraphHistory history{from.state(), from.rows(), from.columns()};
+    const auto is_within = [](int32_t number, int32_t most) { return number >= 1 && number <= most; };
+    if (history.state < 0 || history.state >= kMaxStates || !is_within(history.rows, kMaxRows) ||
+        !is_within(history.columns, kMaxColumns)) {
+      return invalid(format("histories[%zu]", graph_.histories.size()), "has no rows or columns, or above %d and %d",
+                     kMaxRows, kMaxColumns);
+    }
+    for (const GraphHistory& other : graph_.histories) {
+      if (other.state == history.state) return invalid("histories", "has state %d twice", history.state);
+    }
+    graph_.histories.push_back(history);
     return {};
   }
 
@@ -166,10 +197,10 @@ class Verifier {
     if (from.op() > fb::Op::MAX) return invalid(place, "op = %d: is not known", static_cast<int>(from.op()));
     const Signature& has = kSignatures[static_cast<size_t>(from.op())];
     const auto length = [](const auto* list) -> size_t { return list == nullptr ? 0 : list->size(); };
-    const bool is_map = from.op() == fb::Op::map;
-    const bool has_inputs =
-        is_map ? length(from.inputs()) == 1 || length(from.inputs()) == 2 : length(from.inputs()) == has.inputs;
-    if (!has_inputs || length(from.outputs()) != has.outputs || length(from.integers()) != has.integers ||
+    const bool has_outputs = length(from.outputs()) == has.outputs ||
+                             (from.op() == fb::Op::quantize && length(from.outputs()) == 3) ||
+                             (from.op() == fb::Op::heads && length(from.outputs()) == 0);
+    if (length(from.inputs()) != has.inputs || !has_outputs || length(from.integers()) != has.integers ||
         length(from.numbers()) != has.numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));
     }
@@ -190,6 +221,10 @@ class Verifier {
       const fb::ValueKind kind = graph_.values[static_cast<size_t>(output.value)].kind;
       if (kind != fb::ValueKind::scratch && kind != fb::ValueKind::output)
         return invalid(place, "writes what is read only");
+    }
+    if (from.origin() != nullptr) {
+      if (from.origin()->size() > kMaxOrigin) return invalid(place, "origin: is longer than %zu bytes", kMaxOrigin);
+      node.origin = from.origin()->str();
     }
     if (from.integers() != nullptr) node.integers.assign(from.integers()->begin(), from.integers()->end());
     if (from.numbers() != nullptr) node.numbers.assign(from.numbers()->begin(), from.numbers()->end());

@@ -41,6 +41,7 @@ struct GraphNode {
   std::vector<GraphView> inputs{}, outputs{};
   std::vector<int64_t> integers{};
   std::vector<float> numbers{};
+  std::string origin{};
 };
 
 struct GraphCache {
@@ -48,11 +49,19 @@ struct GraphCache {
   bool operator==(const GraphCache&) const = default;
 };
 
+// The latest rows that went into a state.
+struct GraphHistory {
+  int32_t state = 0, rows = 0, columns = 0;
+  bool operator==(const GraphHistory&) const = default;
+};
+
 struct Graph {
   std::string place;
+  size_t num_weights = 0;  // of the part
   std::vector<GraphValue> values;
   std::vector<LinearSize> slots;
   std::vector<GraphCache> caches;
+  std::vector<GraphHistory> histories;
   std::vector<GraphNode> nodes;
   std::vector<uint32_t> inputs, outputs;  // values, in the order of the part's arguments
 };

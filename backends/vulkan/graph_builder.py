@@ -10,11 +10,14 @@ from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, Numbers
 from llm_export.program.specs import WeightSpec
 
-from .blob import Cache, Content, Graph, Node, Op, Value, ValueKind, View
+from .blob import Cache, Content, Graph, History, Node, Op, Value, ValueKind, View
+from .fusion import fuse
 from .maps import FUNCTIONS
 from .refusals import MAX_MAP_RANK, MAX_RANK, Refusal
 
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
+CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
+MAX_OPERANDS = 3  # of a map
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
 Shape = tuple[Dim, ...]
 
@@ -63,6 +66,7 @@ class GraphBuilder:
     def __init__(self, subgraph: Subgraph):
         self.subgraph, self.method = subgraph, subgraph.method
         self.graph = Graph()
+        self.origin = ""  # of the instruction that is lowered
         self.weights: list[int] = []  # of the program's table, in the order of the blob's references
         self._views: dict[int, View] = {}  # of the method's values
         self._outputs: dict[int, View] = {}
@@ -90,49 +94,54 @@ class GraphBuilder:
             raise Refusal.COMPUTED_WEIGHT.of()
         return self.subgraph.weights[value.weight]
 
+    def operand(self, index: int) -> View:
+        """Elements of any dtype that there is: activations, or a dense weight."""
+        return self.dense(index) if self.is_weight(index) else self._views[index]
+
     def activation(self, index: int) -> View:
-        if self.is_weight(index):
-            raise Refusal.WEIGHT_OPERAND.of()
-        self._check_float(index)
-        return self._views[index]
+        """Floats; a dense weight may stand for them."""
+        return self._of(Content.float32, index)
+
+    def integers(self, index: int) -> View:
+        """int64 numbers, in order."""
+        return self.in_order(self._of(Content.int64, index))
 
     def integer_input(self, index: int, name: str) -> View:
-        """ids or positions, which the runner checks before the device reads them."""
+        """Positions, which the runner checks before the device reads them."""
         if index not in self.method.inputs:
             raise Refusal.INPUT.of(name=name)
-        if self.method.values[index].dtype != torch.int64:
-            raise Refusal.DTYPE.of(dtype=_name(self.method.values[index].dtype))
-        return self._views[index]
+        return self.integers(index)
 
     def dense(self, index: int) -> View:
-        """A weight of float32, [..]."""
+        """A weight that is not quantized, [..]."""
         spec = self.spec(index)
         if spec.bits:
             raise Refusal.QUANTIZED_OPERAND.of(bits=spec.bits)
-        if spec.dtype != torch.float32:
+        if spec.dtype not in CONTENTS:
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
-        return self._weight(index, Content.float32)
+        return self._weight(index, CONTENTS[spec.dtype])
 
-    def operand(self, index: int) -> View:
-        return self.dense(index) if self.is_weight(index) else self.activation(index)
+    def parameter(self, index: int) -> View | None:
+        """All of a row of floats, in order; None: index is -1, absent."""
+        return self.in_order(self.activation(index)) if index >= 0 else None
 
-    def matrix(self, index: int) -> View:
-        """A weight [N, K] for products and lookups: tiles or dense."""
+    def matrix(self, index: int, rank: int = 2) -> View:
+        """A weight [N, K] for products and lookups, or a stack [E, N, K]: tiles or dense."""
         spec = self.spec(index)
-        if len(spec.shape) != 2 or (not spec.bits and spec.dtype not in DENSE):
+        if len(spec.shape) != rank or (not spec.bits and spec.dtype not in DENSE):
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
         return self._weight(index, Content.tiles if spec.bits else Content.dense)
 
     def result(self, index: int) -> View:
         """Where an instruction writes its output."""
-        self._check_float(index)
+        self._check(index, *CONTENTS)
+        dtype = self.method.values[index].dtype
         shape = self.shape(index)
-        self._views[index] = self._outputs[index] if index in self._outputs else self.new(shape)
+        self._views[index] = self._outputs[index] if index in self._outputs else self.new(shape, CONTENTS[dtype])
         return self._views[index]
 
     def same(self, index: int, view: View) -> None:
         """The output `index` is a view of what is there."""
-        self._check_float(index)
         if index in self._outputs:
             self.copy(view, self.result(index))
         else:
@@ -140,9 +149,9 @@ class GraphBuilder:
 
     # Values of the graph.
 
-    def new(self, shape: Shape) -> View:
+    def new(self, shape: Shape, content: Content = Content.float32) -> View:
         count = product(shape)
-        value = self._add(Value(ValueKind.scratch, Content.float32, times(count, fixed(4))))
+        value = self._add(Value(ValueKind.scratch, content, times(count, fixed(4))))
         return View(value, fixed(0), shape, contiguous(shape))
 
     def bytes(self, rows: Dim, each: int) -> View:
@@ -184,10 +193,63 @@ class GraphBuilder:
         sizes, strides = zip(*((size, stride[0]) for size, stride in walked), strict=True)
         return View(view.value, view.offset, (*sizes, view.sizes[-1]), (*strides, fixed(1)))
 
+    def strided_rows(self, view: View, axes: Sequence[int]) -> View:
+        """[M, N, K] for a node that walks rows of these dimensions, whose elements need not be neighbours.
+
+        Errors: Refusal.ROWS
+        """
+        order = [*(i for i in range(len(view.sizes)) if i not in axes), *axes]
+        sizes, strides = (tuple(part[i] for i in order) for part in (view.sizes, view.strides))
+        moved, num_outer = View(view.value, view.offset, sizes, strides), len(order) - len(axes)
+
+        def walked(view: View, part: slice) -> list[tuple[Dim, tuple[Dim, ...]]]:
+            return merged(view.sizes[part], [view.strides[part]])
+
+        if len(walked(moved, slice(num_outer))) > 2 or len(walked(moved, slice(num_outer, None))) > 1:
+            moved = self.in_order(moved)
+        outer, inner = walked(moved, slice(num_outer)), walked(moved, slice(num_outer, None))
+        if len(outer) > 2 or len(inner) > 1:
+            raise Refusal.ROWS.of()
+        one = (fixed(1), (fixed(0),))
+        parts = [one] * (2 - len(outer)) + outer + (inner or [one])
+        sizes, strides = zip(*((size, stride[0]) for size, stride in parts), strict=True)
+        return View(moved.value, moved.offset, sizes, strides)
+
+    def four(self, view: View) -> View:
+        """With 4 dimensions.
+
+        Errors: Refusal.WALK
+        """
+        missing = MAX_MAP_RANK - len(view.sizes)
+        if missing < 0:
+            raise Refusal.WALK.of()
+        ones, zeros = (fixed(1),) * missing, (fixed(0),) * missing
+        return View(view.value, view.offset, (*ones, *view.sizes), (*zeros, *view.strides))
+
+    def content(self, view: View) -> Content:
+        return self.graph.values[view.value].content
+
+    def content_of(self, index: int) -> Content:
+        """Of a value of the method."""
+        self._check(index, *CONTENTS)
+        return CONTENTS[self.method.values[index].dtype]
+
+    def in_order(self, view: View) -> View:
+        """Elements that lie in order from the beginning of their value: copied where they do not."""
+        if view.offset == fixed(0) and view.strides == contiguous(view.sizes):
+            return view
+
+        def make() -> tuple[View, ...]:
+            whole = self.new(view.sizes, self.content(view))
+            self.copy(view, whole)
+            return (whole,)
+
+        return self.made_once(("in order", view), make)[0]
+
     def copy(self, view: View, output: View) -> None:
         self.map("copy", (view,), output)
 
-    def map(self, function: str, inputs: Sequence[View], output: View) -> None:
+    def map(self, function: str, inputs: Sequence[View], output: View, numbers: Sequence[float] = (0.0, 0.0)) -> None:
         """output = function(inputs) for each element; inputs are broadcast."""
         walked = merged(output.sizes, [output.strides, *(broadcast(view, output.sizes) for view in inputs)])
         if len(walked) > MAX_MAP_RANK:
@@ -198,7 +260,8 @@ class GraphBuilder:
             View(view.value, view.offset, sizes, tuple(strides[i] for _, strides in walked))
             for i, view in enumerate((output, *inputs))
         ]
-        self.node(Op.map, views[1:], views[:1], (FUNCTIONS.index(function),))
+        absent = [None] * (MAX_OPERANDS - len(inputs))
+        self.node(Op.map, [*views[1:], *absent], views[:1], (FUNCTIONS.index(function),), numbers)
 
     def made_once(self, key: tuple, make: Callable[[], tuple[View, ...]]) -> tuple[View, ...]:
         if key not in self._made:
@@ -210,8 +273,6 @@ class GraphBuilder:
         spec = self.subgraph.states[state]
         if spec.kind != "kv_cache":
             raise Refusal.STATE.of(kind=spec.kind)
-        if spec.num_sink_positions:
-            raise Refusal.SINK_POSITIONS.of()
         for width in (spec.head_dim, spec.value_head_dim):
             if width % 2:
                 raise Refusal.WIDTH.of(width=width)
@@ -220,24 +281,40 @@ class GraphBuilder:
             self.graph.caches.append(cache)
         return cache
 
+    def history(self, state: int) -> History:
+        """Errors: Refusal.STATE"""
+        spec = self.subgraph.states[state]
+        if spec.kind != "recurrent" or len(spec.shape) != 3:
+            raise Refusal.STATE.of(kind=spec.kind)
+        history = History(state, *spec.shape[1:])
+        if history not in self.graph.histories:
+            self.graph.histories.append(history)
+        return history
+
     def node(self, op: Op, inputs: Sequence[View | None], outputs: Sequence[View], integers=(), numbers=()) -> None:
-        self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers))
+        self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers, self.origin))
 
     def build(self) -> bytes:
+        fuse(self.graph)
         self._place()
         return self.graph.build()
 
-    def _check_float(self, index: int) -> None:
+    def _check(self, index: int, *dtypes: torch.dtype) -> None:
         dtype = self.method.values[index].dtype
-        if dtype != torch.float32:
+        if dtype not in dtypes:
             raise Refusal.DTYPE.of(dtype=_name(dtype))
 
+    def _of(self, content: Content, index: int) -> View:
+        view = self.operand(index)
+        if self.content(view) is not content:
+            raise Refusal.DTYPE.of(dtype=_name(self.method.values[index].dtype))
+        return view
+
     def _argument(self, index: int, kind: ValueKind) -> View:
-        shape, dtype = self.shape(index), self.method.values[index].dtype
-        if dtype not in (torch.float32, torch.int64) or (kind is ValueKind.output and dtype != torch.float32):
-            raise Refusal.DTYPE.of(dtype=_name(dtype))
-        content, width = (Content.int64, 8) if dtype == torch.int64 else (Content.float32, 4)
-        value = self._add(Value(kind, content, times(product(shape), fixed(width))))
+        shape = self.shape(index)
+        self._check(index, *CONTENTS)
+        content = CONTENTS[self.method.values[index].dtype]
+        value = self._add(Value(kind, content, times(product(shape), fixed(4))))
         return View(value, fixed(0), shape, contiguous(shape))
 
     def _weight(self, index: int, content: Content) -> View:
@@ -268,6 +345,11 @@ class GraphBuilder:
                 for view in _named(node)
                 if self.graph.values[view.value].kind is ValueKind.scratch and last[view.value] == i
             }
+
+        for value in self.graph.values:
+            if value.kind is ValueKind.scratch and value.slot < 0:  # fusion left it without a use
+                self.graph.slots[:] = self.graph.slots or [fixed(0)]
+                value.slot, value.bytes = 0, fixed(0)
 
     def _take(self, free: list[int], needed: Dim) -> int:
         slots = self.graph.slots

@@ -16,7 +16,7 @@ Status Operands::invalid(const char* pattern, ...) const {
 
 int64_t Operands::elements(const GraphValue& value) const {
   if (value.kind == fb::ValueKind::weight) return weights_[value.weight]->tensor.num_elements();
-  const int64_t width = value.content == fb::Content::int64 ? 8 : value.content == fb::Content::bytes ? 1 : 4;
+  const int64_t width = value.content == fb::Content::bytes ? 1 : 4;
   return value.bytes.at(tokens_) / width;
 }
 
@@ -25,6 +25,9 @@ Result<View> Operands::view(const char* name, const GraphView& from, fb::Content
   if (value.content != content) {
     return invalid("%s: holds %s: must hold %s", name, fb::EnumNameContent(value.content),
                    fb::EnumNameContent(content));
+  }
+  if (value.kind == fb::ValueKind::weight && weights_[value.weight]->pieces.size() > 1) {
+    return invalid("%s: is larger than what the GPU binds at once", name);
   }
   View made{static_cast<uint32_t>(from.value), from.offset.at(tokens_), {}, {}};
   Size last = Size(made.offset), count = 1;
@@ -40,12 +43,25 @@ Result<View> Operands::view(const char* name, const GraphView& from, fb::Content
   }
   return made;
 }
+
+Result<View> Operands::words(const char* name, const GraphView& from) const {
+  const fb::Content content = value_of(from).content;
+  const bool fits = content == fb::Content::float32 || content == fb::Content::int64 || content == fb::Content::boolean;
+  if (!fits) return invalid("%s: holds %s: must hold elements", name, fb::EnumNameContent(content));
+  return view(name, from, content);
+}
+
 Result<View> Operands::floats(const char* name, const GraphView& from) const {
   return view(name, from, fb::Content::float32);
 }
 
 Result<View> Operands::whole(const char* name, const GraphView& from, int64_t count) const {
-  MOTE_ASSIGN(View made, floats(name, from));
+  if (value_of(from).content != fb::Content::float32) return invalid("%s: must hold float32", name);
+  return whole_words(name, from, count);
+}
+
+Result<View> Operands::whole_words(const char* name, const GraphView& from, int64_t count) const {
+  MOTE_ASSIGN(View made, words(name, from));
   if (!made.is_contiguous() || made.offset != 0 || (count != 0 && made.count() != count)) {
     return invalid("%s: must be %lld elements in order", name, static_cast<long long>(count));
   }
@@ -60,9 +76,7 @@ Result<Bound> Operands::parameter(const char* name, const GraphView& from, int64
 
 Result<View> Operands::integers(const char* name, const GraphView& from) const {
   MOTE_ASSIGN(View made, view(name, from, fb::Content::int64));
-  if (value_of(from).kind != fb::ValueKind::input || !made.is_contiguous() || made.offset != 0) {
-    return invalid("%s: must be an input, in order", name);
-  }
+  if (!made.is_contiguous() || made.offset != 0) return invalid("%s: must be all of a value, in order", name);
   return made;
 }
 

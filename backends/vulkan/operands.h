@@ -63,9 +63,12 @@ class Operands {
   Result<View> floats(const char* name, const GraphView& from) const;
   // All of a value, in order: `count` elements, or any number where that is 0.
   Result<View> whole(const char* name, const GraphView& from, int64_t count) const;
+  Result<View> whole_words(const char* name, const GraphView& from, int64_t count) const;
   // A parameter of `count` elements; absent: Bind::none.
   Result<Bound> parameter(const char* name, const GraphView& from, int64_t count) const;
-  // int64 numbers of an input, in order.
+  // Elements of 4 bytes, whatever they are.
+  Result<View> words(const char* name, const GraphView& from) const;
+  // int64 numbers, in order.
   Result<View> integers(const char* name, const GraphView& from) const;
   Result<RowsView> rows(const char* name, const GraphView& from) const;
   Status needs_bytes(const char* name, const GraphView& from, Size bytes) const;

@@ -1,12 +1,26 @@
 #include "backends/vulkan/pipelines.h"
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
-namespace mote::vulkan {
+#include "base/log.h"
 
-Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::GpuContext> context) {
+namespace mote::vulkan {
+namespace {
+
+constexpr size_t kMaxCacheBytes = size_t{64} << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::GpuContext> context, KeptFile kept) {
   std::unique_ptr<Pipelines> made(new Pipelines(std::move(context)));
+  made->kept_ = std::move(kept);
+  MOTE_RETURN_IF_ERROR(made->open_cache());
   const gpu::VulkanApi& api = made->context_->api();
+  const uint32_t most = made->context_->limits().maxPerStageDescriptorStorageBuffers;
+  MOTE_REQUIRE(most >= kMaxBindings, Code::kUnsupportedBackend, "%s binds %u buffers at once: must be at least %zu",
+               made->context_->device_name().c_str(), most, kMaxBindings);
   std::array<VkDescriptorSetLayoutBinding, kMaxBindings> bindings{};
   for (uint32_t i = 0; i < kMaxBindings; ++i) {
     bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
@@ -26,8 +40,10 @@ Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::Gp
 }
 
 Pipelines::~Pipelines() {
+  if (!context_->may_destroy()) return;
   const gpu::VulkanApi& api = context_->api();
   for (const auto& [key, pipeline] : pipelines_) api.DestroyPipeline(context_->device(), pipeline, nullptr);
+  if (cache_ != VK_NULL_HANDLE) api.DestroyPipelineCache(context_->device(), cache_, nullptr);
   if (layout_ != VK_NULL_HANDLE) api.DestroyPipelineLayout(context_->device(), layout_, nullptr);
   if (set_layout_ != VK_NULL_HANDLE) api.DestroyDescriptorSetLayout(context_->device(), set_layout_, nullptr);
 }
@@ -54,15 +70,72 @@ Result<VkPipeline> Pipelines::find(Shader shader, std::span<const uint32_t> cons
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout_;
-  VkPipeline pipeline = VK_NULL_HANDLE;
-  const VkResult made = api.CreateComputePipelines(context_->device(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+  const Result<VkPipeline> pipeline = create(info);
   api.DestroyShaderModule(context_->device(), module, nullptr);
-  if (made != VK_SUCCESS) {
-    const Status status = gpu::vulkan_status(made, "vkCreateComputePipelines");
-    return Status(status.code(), std::string("shader ") + shader_name(shader) + ": " + status.message());
+  if (!pipeline.ok()) {
+    return Status(pipeline.status().code(),
+                  std::string("shader ") + shader_name(shader) + ": " + pipeline.status().message());
   }
-  pipelines_.emplace(key, pipeline);
+  if (in_calls_) MOTE_LOG_LINE(kInfo, "vulkan: a pipeline of %s is made in a call", shader_name(shader));
+  pipelines_.emplace(key, *pipeline);
+  return *pipeline;
+}
+
+Result<VkPipeline> Pipelines::create(VkComputePipelineCreateInfo info) {
+  VkPipelineCreationFeedback feedback{}, of_stage{};
+  auto asked =
+      gpu::of_type<VkPipelineCreationFeedbackCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO);
+  asked.pPipelineCreationFeedback = &feedback;
+  asked.pipelineStageCreationFeedbackCount = 1;
+  asked.pPipelineStageCreationFeedbacks = &of_stage;
+  if (context_->tells_of_pipelines()) {
+    asked.pNext = info.pNext;
+    info.pNext = &asked;
+  }
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const gpu::VulkanApi& api = context_->api();
+  const VkResult made = api.CreateComputePipelines(context_->device(), cache_, 1, &info, nullptr, &pipeline);
+  if (made != VK_SUCCESS) return gpu::vulkan_status(made, "vkCreateComputePipelines");
+  if ((feedback.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT) != 0) ++num_found_;
   return pipeline;
+}
+
+// Drivers check their data's header, some of them only that: what lies behind it is covered by the file's checksum.
+Status Pipelines::open_cache() {
+  if (!kept_.path.empty()) {
+    Result<std::vector<std::byte>> read = kept_.read(kMaxCacheBytes);
+    const VkPipelineCacheHeaderVersionOne& header = context_->cache_header();
+    const bool is_ours =
+        read.ok() && read->size() >= sizeof(header) && std::memcmp(read->data(), &header, sizeof(header)) == 0;
+    if (is_ours) {
+      kept_data_ = *std::move(read);
+    } else if (read.status().code() != Code::kFileNotFound) {
+      MOTE_LOG_LINE(kInfo, "vulkan: pipelines are made anew: %s",
+                    read.ok() ? "they are another driver's" : read.status().message().c_str());
+    }
+  }
+  auto info = gpu::of_type<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+  info.initialDataSize = kept_data_.size();
+  info.pInitialData = kept_data_.data();
+  const gpu::VulkanApi& api = context_->api();
+  return gpu::vulkan_status(api.CreatePipelineCache(context_->device(), &info, nullptr, &cache_),
+                            "vkCreatePipelineCache");
+}
+
+void Pipelines::keep() {
+  if (kept_.path.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const gpu::VulkanApi& api = context_->api();
+  size_t count = 0;
+  VkResult got = api.GetPipelineCacheData(context_->device(), cache_, &count, nullptr);
+  std::vector<std::byte> data(std::min<size_t>(count, kMaxCacheBytes));
+  count = data.size();
+  if (got == VK_SUCCESS) got = api.GetPipelineCacheData(context_->device(), cache_, &count, data.data());
+  data.resize(std::min(count, data.size()));
+  if (got != VK_SUCCESS || data == kept_data_) return;
+  const Status written = kept_.write(data);
+  if (written.ok()) kept_data_ = std::move(data);
+  if (!written.ok()) MOTE_LOG_LINE(kInfo, "vulkan: pipelines are not kept: %s", written.message().c_str());
 }
 
 Result<DescriptorSets> DescriptorSets::make(std::shared_ptr<const gpu::GpuContext> context, const Pipelines& pipelines,
@@ -78,7 +151,8 @@ Result<DescriptorSets> DescriptorSets::make(std::shared_ptr<const gpu::GpuContex
 }
 
 DescriptorSets::~DescriptorSets() {
-  if (pool_ != VK_NULL_HANDLE) context_->api().DestroyDescriptorPool(context_->device(), pool_, nullptr);
+  if (pool_ != VK_NULL_HANDLE && context_->may_destroy())
+    context_->api().DestroyDescriptorPool(context_->device(), pool_, nullptr);
 }
 
 Result<VkDescriptorSet> DescriptorSets::add(std::span<const BoundRange> ranges) {

@@ -9,17 +9,19 @@
 #include "backends/vulkan/graph.h"
 #include "backends/vulkan/shaders.h"
 #include "backends/vulkan/weights.h"
+#include "kernels/op.h"
 
 namespace mote::vulkan {
 
 inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
 
-enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts };
+enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start };
 
-// What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches.
+// What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
+// a history by its place in Graph.histories, the position of the first row of histories.
 struct Bound {
   Bind kind = Bind::none;
-  uint32_t index = 0;  // value, weight of the part, or cache
+  uint32_t index = 0;  // value, weight of the part, cache or history
   uint32_t piece = 0;
 };
 
@@ -30,6 +32,10 @@ struct Dispatch {
   std::vector<Bound> bindings{};
   unsigned writes = 0;  // bindings that it writes, a bit each
   std::vector<uint32_t> push{};
+  Cost cost{};              // for profiles
+  Cost of_position{};       // what is added for each position that a token sees
+  int64_t window = 0;       // of them that a token sees at most; 0: all
+  const char* origin = "";  // the graph's
 };
 
 struct Plan {
@@ -45,6 +51,9 @@ struct Plan {
 struct DeviceTraits {
   VkPhysicalDeviceLimits limits{};
   bool is_cpu = false;
+  gpu::GpuFeatures features{};  // that shaders may use
+  uint32_t subgroup_size = 1;
+  int64_t max_tokens = 4096;  // of a call, that histories have room for
 };
 
 // weights: of the part, in its order

@@ -6,7 +6,6 @@ from llm_export.partition.backend import Reason
 
 MAX_RANK = 6  # of a view
 MAX_MAP_RANK = 4  # of what `map` walks, once neighbouring dimensions are one
-MAX_QUERY_HEADS = 16  # that share a head of keys
 
 
 class Refusal(Reason):
@@ -16,7 +15,6 @@ class Refusal(Reason):
     GROWTH = "a size or stride that does not grow linearly with T"
     INPUT = "{name} that the part computes"
     COMPUTED_WEIGHT = "a weight that is computed"
-    WEIGHT_OPERAND = "a weight where an activation is needed"
     WEIGHT_FORM = "a weight of dtype {dtype} and rank {rank}"
     QUANTIZED_OPERAND = "a weight of {bits} bits where a dense one is needed"
     INT8_WITH_DENSE = "int8 activations with a dense weight"
@@ -25,10 +23,6 @@ class Refusal(Reason):
     ROWS = "rows in more than two dimensions"
     FUNCTION = "function {function}"
     STATE = "a state of kind {kind}"
-    HEADS = f"{{heads}} heads of queries for {{kv_heads}} of keys: must be at most {MAX_QUERY_HEADS} times as many"
     WIDTH = "heads {width} wide: must be even"
-    BIDIRECTIONAL = "bidirectional attention"
-    SINK_POSITIONS = "a cache that keeps first positions"
     WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
-    CONSTANTS = "constants only"
     GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"

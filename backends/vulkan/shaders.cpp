@@ -1,5 +1,7 @@
 #include "backends/vulkan/shaders.h"
 
+#include "base/crc32.h"
+
 namespace mote::vulkan {
 namespace {
 
@@ -23,11 +25,20 @@ MOTE_VULKAN_WORDS(float_product)
 MOTE_VULKAN_WORDS(group_product)
 #include "group_product.spv.inc"
     ;
+MOTE_VULKAN_WORDS(heads)
+#include "heads.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(map)
 #include "map.spv.inc"
     ;
+MOTE_VULKAN_WORDS(matmul)
+#include "matmul.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(norm)
 #include "norm.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(pick)
+#include "pick.spv.inc"
     ;
 MOTE_VULKAN_WORDS(product)
 #include "product.spv.inc"
@@ -37,6 +48,9 @@ MOTE_VULKAN_WORDS(quantize)
     ;
 MOTE_VULKAN_WORDS(quantize_groups)
 #include "quantize_groups.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(reduce)
+#include "reduce.spv.inc"
     ;
 MOTE_VULKAN_WORDS(rope)
 #include "rope.spv.inc"
@@ -49,6 +63,18 @@ MOTE_VULKAN_WORDS(rotate)
     ;
 MOTE_VULKAN_WORDS(row_sums)
 #include "row_sums.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(scatter)
+#include "scatter.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(short_conv)
+#include "short_conv.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(softmax)
+#include "softmax.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(top)
+#include "top.spv.inc"
     ;
 
 }  // namespace
@@ -63,14 +89,24 @@ std::span<const uint32_t> spirv(Shader shader) {
   return {};
 }
 
-const char* shader_name(Shader shader) {
+uint32_t shaders_crc32() {
+  uint32_t crc = 0;
+#define MOTE_VULKAN_CRC(name) crc = crc32(std::as_bytes(spirv(Shader::name)), crc);
+  MOTE_VULKAN_SHADERS(MOTE_VULKAN_CRC)
+#undef MOTE_VULKAN_CRC
+  return crc;
+}
+
+const char* shader_name(Shader shader) { return profile_name(shader) + sizeof("vulkan.") - 1; }
+
+const char* profile_name(Shader shader) {
   switch (shader) {
 #define MOTE_VULKAN_CASE(name) \
-  case Shader::name: return #name;
+  case Shader::name: return "vulkan." #name;
     MOTE_VULKAN_SHADERS(MOTE_VULKAN_CASE)
 #undef MOTE_VULKAN_CASE
   }
-  return "";
+  return "vulkan.";
 }
 
 }  // namespace mote::vulkan

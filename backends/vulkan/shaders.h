@@ -6,13 +6,16 @@
 
 namespace mote::vulkan {
 
-#define MOTE_VULKAN_SHADERS(X) \
-  X(append)                    \
-  X(attend)                    \
-  X(combine)                   \
-  X(embedding)                 \
-  X(float_product)             \
-  X(group_product) X(map) X(norm) X(product) X(quantize) X(quantize_groups) X(rope) X(rope_table) X(rotate) X(row_sums)
+#define MOTE_VULKAN_SHADERS(X)                                                                                         \
+  X(append)                                                                                                            \
+  X(attend)                                                                                                            \
+  X(combine)                                                                                                           \
+  X(embedding)                                                                                                         \
+  X(float_product)                                                                                                     \
+  X(group_product)                                                                                                     \
+  X(heads)                                                                                                             \
+  X(map) X(matmul) X(norm) X(pick) X(product) X(quantize) X(quantize_groups) X(reduce) X(rope) X(rope_table) X(rotate) \
+      X(row_sums) X(scatter) X(short_conv) X(softmax) X(top)
 
 enum class Shader : uint8_t {
 #define MOTE_VULKAN_NAME(name) name,
@@ -22,5 +25,9 @@ enum class Shader : uint8_t {
 
 std::span<const uint32_t> spirv(Shader shader);
 const char* shader_name(Shader shader);
+// Changes with any of them.
+uint32_t shaders_crc32();
+// As profiles name it: "vulkan.product".
+const char* profile_name(Shader shader);
 
 }  // namespace mote::vulkan

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backends/gpu/context.h"
@@ -21,7 +22,9 @@ struct DeviceWeight {
   Tensor tensor;  // sizes and format; its data is not read again
   gpu::GpuBuffer buffer;
   std::vector<WeightPiece> pieces;
-  gpu::GpuBuffer row_sums;  // int32 for each row, where a product reads the weight
+  bool is_imported = false;  // its buffer is pages of the file
+  int64_t stack_rows = 0;    // of a stack of matrices: rows of one as they are stored, pieces have whole ones
+  gpu::GpuBuffer row_sums;   // int32 for each row, where a product reads the weight
 };
 
 class DeviceWeights {
@@ -29,18 +32,29 @@ class DeviceWeights {
   DeviceWeights(std::shared_ptr<const gpu::GpuContext> context, Pipelines& pipelines)
       : context_(std::move(context)), pipelines_(pipelines) {}
 
-  // Uploads it unless that was done. Errors: kOutOfMemory, or what the driver says.
+  // The pages of the file, which outlive this: weights in them are read where they are if the device can do that.
+  void set_mapped_pages(std::vector<std::span<const std::byte>> pages) { mapped_pages_ = std::move(pages); }
+  // Bytes of the GPU's memory that `add` will take.
+  uint64_t bytes_of(const DelegateWeight& weight, bool needs_row_sums) const;
+  // Uploads or imports it unless that was done. Errors: kOutOfMemory, or what the driver says.
   Result<const DeviceWeight*> add(const DelegateWeight& weight, bool needs_row_sums);
   uint64_t bytes() const { return bytes_; }
+  uint64_t imported_bytes() const { return imported_bytes_; }
 
  private:
+  // Where the weight lies in pages that the device can take over; empty: it must be copied.
+  std::span<const std::byte> pages_of(const Tensor& tensor) const;
   Status upload(const Tensor& tensor, DeviceWeight* weight);
+  bool import(const Tensor& tensor, DeviceWeight* weight);
+  Status copy(const Tensor& tensor, DeviceWeight* weight);
+  Status divide(const Tensor& tensor, uint64_t first_offset, uint64_t alignment, DeviceWeight* weight) const;
   Status sum_rows(DeviceWeight* weight);
 
   std::shared_ptr<const gpu::GpuContext> context_;
   Pipelines& pipelines_;
   std::map<uint32_t, DeviceWeight> weights_;  // by index in the file
-  uint64_t bytes_ = 0;
+  std::vector<std::span<const std::byte>> mapped_pages_;
+  uint64_t bytes_ = 0, imported_bytes_ = 0;
 };
 
 }  // namespace mote::vulkan

@@ -1,7 +1,6 @@
 #include "backends/xnnpack/packed_cache.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "base/crc32.h"
+#include "base/kept_file.h"
 #include "base/size.h"
 
 namespace mote::xnnpack {
@@ -52,17 +52,6 @@ uint32_t checksum(const Header& header) {
 }
 
 uint64_t align(uint64_t bytes) { return Size(bytes).align_up(kAlignment).unsigned_value(); }
-
-// Errors: kFileUnreadable if somebody who is not trusted may have written the file.
-Status check_owner(const CachePlace& place, const FileInfo& info) {
-  const uint32_t owner = info.owner.value_or(0);
-  MOTE_REQUIRE(owner == ::geteuid() || owner == place.model_owner, Code::kFileUnreadable,
-               "%s: belongs to user %u: must belong to this user or to the owner of the model", place.path.c_str(),
-               owner);
-  MOTE_REQUIRE(!info.others_may_write, Code::kFileUnreadable,
-               "%s: other users can write to it: only its owner must be able to", place.path.c_str());
-  return {};
-}
 
 Status check_header(const std::string& path, const Header& header, const CacheIdentity& identity, uint64_t file_bytes) {
   const auto refuse = [&](const char* why) { return Status(Code::kFileChanged, path + ": " + why); };
@@ -116,7 +105,7 @@ CacheMapping::~CacheMapping() {
 Result<PackedCache> PackedCache::open(const CachePlace& place) {
   const char* path = place.path.c_str();
   MOTE_ASSIGN(const OpenedFile file, open_regular_file(place.path, Links::kRefuse));
-  MOTE_RETURN_IF_ERROR(check_owner(place, file.info));
+  MOTE_RETURN_IF_ERROR(require_trusted_owner(place.path, file.info, place.model_owner));
   const auto file_bytes = static_cast<uint64_t>(file.info.bytes);
   MOTE_REQUIRE(file_bytes > sizeof(Header), Code::kFileChanged, "%s: %llu bytes: too short", path,
                static_cast<unsigned long long>(file_bytes));

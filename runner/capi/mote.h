@@ -500,6 +500,17 @@ MOTE_API mote_error_code mote_session_reset(mote_session* session, mote_error* e
 /* Goes back to the first `position` ids, and the next call goes on from there. What a sliding window or a recurrent
  * state no longer holds is computed again. */
 MOTE_API mote_error_code mote_session_rewind(mote_session* session, int64_t position, mote_error* error);
+/* From now on this one of the model file's "targets" (mote_model_describe) computes: "cpu", "vulkan", ... Tokens and
+ * position stay. Keys and values go along where both can read them, else the next call computes the tokens again. The
+ * first move to a target loads it, over the same weights. A session also moves to "cpu" by itself, and its text goes
+ * on, where a backend fails and the file has that target. Errors: MOTE_ERROR_INVALID_ARGUMENT naming the targets that
+ * there are, and for a session of a batch; MOTE_ERROR_UNSUPPORTED_BACKEND, also where the session has adapters and
+ * backends read the weights; none changes the session. */
+MOTE_API mote_error_code mote_session_move_to(mote_session* session, const char* backend, mote_error* error);
+/* *backend: the target that computes. *moved_because, unless that is NULL: why the session left another one by itself,
+ * in one sentence; "": it did not. Both are strings for mote_string_free. */
+MOTE_API mote_error_code mote_session_get_backend(const mote_session* session, char** backend, char** moved_because,
+                                                  mote_error* error);
 /* The ids at all positions: *count of them, of which at most `capacity` are written to `ids`. */
 MOTE_API mote_error_code mote_session_tokens(const mote_session* session, int32_t* ids, size_t capacity, size_t* count,
                                              mote_error* error);

@@ -242,6 +242,27 @@ mote_error_code mote_session_rewind(mote_session* handle, int64_t position, mote
   });
 }
 
+mote_error_code mote_session_move_to(mote_session* handle, const char* backend, mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto session, change(handle));
+    MOTE_REQUIRE_POINTER(backend);
+    return session->session->move_to(backend);
+  });
+}
+
+mote_error_code mote_session_get_backend(const mote_session* handle, char** backend, char** moved_because,
+                                         mote_error* error) {
+  return guarded(error, [&]() -> Status {
+    MOTE_ASSIGN(const auto session, enter(handle));
+    MOTE_REQUIRE_POINTER(backend);
+    MOTE_RETURN_IF_ERROR(mote::capi::give_string(session->session->backend(), backend));
+    if (moved_because == nullptr) return {};
+    const Status status = mote::capi::give_string(session->session->moved_because(), moved_because);
+    if (!status.ok()) mote_string_free(std::exchange(*backend, nullptr));
+    return status;
+  });
+}
+
 mote_error_code mote_session_tokens(const mote_session* handle, int32_t* ids, size_t capacity, size_t* count,
                                     mote_error* error) {
   return guarded(error, [&]() -> Status {
@@ -362,7 +383,11 @@ mote_error_code mote_session_set_value_sink(mote_session* handle, mote_value_sin
     MOTE_ASSIGN(const auto session, enter(handle));
     mote::ValueSink calling;
     if (sink != nullptr) {
-      calling = [sink, borrowed, places = places_of_methods(*session->session->model().bound())](const auto& from) {
+      const mote::Session* own = session->session.get();  // which holds the sink
+      calling = [sink, borrowed, own, bound = static_cast<const mote::Bound*>(nullptr),
+                 places = std::vector<int32_t>()](const auto& from) mutable {
+        if (bound != &own->bound()) places = places_of_methods(own->bound());  // it may have moved
+        bound = &own->bound();
         const mote_value value = value_of(from, places);
         return sink(borrowed.get(), &value) == 0;
       };

@@ -259,6 +259,7 @@ int bench(const BenchFlags& flags) {
   const double load_seconds = seconds_since(start);
   const mote_model_info info = info_of(model);
   measure(cases, flags.repetitions, options, model, session);
+  require_unmoved(session);
   auto session_info = sized<mote_session_info>();
   check([&](mote_error* error) { return mote_session_get_info(session.get(), &session_info, error); });
   auto memory = sized<mote_memory>();

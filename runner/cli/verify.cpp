@@ -45,8 +45,10 @@ Json replay_texts(const Model& model, const Options& options) {
   const Session session = open_session(model, options);
   const Interrupts interrupts(Interrupts::Second::kEndsTheProcess);
   const CancelOnInterrupt cancel(session.get());
-  return Json::parse(take_string(
-      [&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); }));
+  const std::string report = take_string(
+      [&](char** text, mote_error* error) { return mote_session_check_golden(session.get(), text, error); });
+  require_unmoved(session);
+  return Json::parse(report);
 }
 
 Json replay_embeddings(const Model& model, const Options& options) {

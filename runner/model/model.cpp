@@ -27,16 +27,30 @@ Result<std::shared_ptr<const Model>> Model::open(const Source& source, const Ope
                                          {.cache_dir = options.cache_dir,
                                           .guards_pages = options.sigbus_handler,
                                           .progress = part_of(whole, read, 1.0)}));
-  const std::shared_ptr<const Model> model(new Model(std::move(chosen)));
+  const std::shared_ptr<const Model> model(
+      new Model(std::move(chosen), {.cache_dir = options.cache_dir, .guards_pages = options.sigbus_handler}));
   MOTE_RETURN_IF_ERROR(model->bound()->file().check_readable());
   if constexpr (!kPartsLeftOut.empty()) MOTE_RETURN_IF_ERROR(model->tokenizer().status());  // may take a part
   MOTE_RETURN_IF_ERROR(report(whole, 1.0));
   return model;
 }
 
-Model::Model(Chosen chosen) : bound_(std::move(chosen.bound)), passed_over_(std::move(chosen.passed_over)) {
+Model::Model(Chosen chosen, BindOptions bind_options)
+    : bound_(std::move(chosen.bound)),
+      bind_options_(std::move(bind_options)),
+      targets_{{std::string(bound_->target()), bound_}},
+      passed_over_(std::move(chosen.passed_over)) {
   const std::span<const std::byte> text = bound_->verified().segment(fb::SegmentKind::chat_template);
   chat_template_.assign(reinterpret_cast<const char*>(text.data()), text.size());
+}
+
+Result<std::shared_ptr<const Bound>> Model::bound_for(std::string_view target) const {
+  const std::lock_guard lock(targets_mutex_);
+  const auto known = targets_.find(target);
+  if (known != targets_.end() && !known->second->is_lost()) return known->second;
+  MOTE_ASSIGN(auto bound, bind(bound_->shared_verified(), target, bind_options_));
+  targets_[std::string(target)] = bound;
+  return bound;
 }
 
 std::span<const int32_t> Model::eos_token_ids() const {

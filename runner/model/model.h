@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +52,9 @@ class Model {
   static Result<std::shared_ptr<const Model>> open(const Source& source, const OpenOptions& options = {});
 
   const std::shared_ptr<const Bound>& bound() const { return bound_; }
+  // The target of that name over the same weights, bound when it is first asked for, and again where the device of one
+  // of its backends is gone. Errors: those of bind. Thread safety: any thread; one that is bound is waited for.
+  Result<std::shared_ptr<const Bound>> bound_for(std::string_view target) const;
   const fb::Program& program() const { return bound_->program(); }
   const std::string& path() const { return bound_->file().name(); }
 
@@ -90,9 +95,12 @@ class Model {
   Result<std::string> describe() const;
 
  private:
-  explicit Model(Chosen chosen);
+  Model(Chosen chosen, BindOptions bind_options);
 
   std::shared_ptr<const Bound> bound_;
+  BindOptions bind_options_;  // for other targets
+  mutable std::mutex targets_mutex_;
+  mutable std::map<std::string, std::shared_ptr<const Bound>, std::less<>> targets_;  // the latest of each name
   std::vector<PassedOver> passed_over_;
   std::string chat_template_;
   Derived derived_;

@@ -105,7 +105,7 @@ Result<uint32_t> Bound::method_index(std::string_view name) const {
 }
 
 Status Bound::load_backends(const BindOptions& options) {
-  DelegateParts parts(*verified_, target_, options.cache_dir, options.guards_pages);
+  DelegateParts parts(verified_, target_, options);
   for (Method& method : methods_) {
     for (uint32_t i = 0; i < method.ops.size(); ++i) {
       if (method.ops[i]->name != kDelegateOp) continue;
@@ -145,6 +145,10 @@ Status Bound::find_used_states() {
 
 bool Bound::has_delegate_state() const {
   return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
+}
+
+bool Bound::is_lost() const {
+  return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->is_lost(); });
 }
 
 Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,

@@ -32,17 +32,37 @@ struct DelegatePart {
   std::vector<DelegateWeight> weights;  // in the order of the blob's references
 };
 
+// What eager PyTorch computed when the file was written, for a device to be tried with. Data lives as long as the
+// program.
+struct DelegateSample {
+  std::span<const int32_t> prompt;    // at least one id
+  std::span<const int32_t> expected;  // the most likely ids behind it, one after the other; at least one
+  std::span<const int32_t> probes;    // ids whose logits were recorded
+  std::span<const float> logits;      // [expected, probes]
+  float tolerance = 0.0f;             // of a logit, relative to the largest
+};
+
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string cache_prefix;    // how the paths of files begin in which it may keep what it packs; empty: nowhere
   std::string target;          // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
   uint64_t file_bytes = 0;     // one file from what it keeps of another
+  std::shared_ptr<const void> file;  // while it lives the file stays mapped: for what may outlive a load that failed
+  // The pages of mapped files that weights lie in, each from its first page on and stays mapped for as long as the
+  // program; empty: none are mapped.
+  std::vector<std::span<const std::byte>> mapped_pages;
   std::optional<uint32_t> file_owner;  // the user whose files beside the model are trusted like the model
   bool guards_pages = true;  // files that it maps: a page that cannot be read is an error of `execute` (PageGuard)
   // Whether what was read of the file's weights is what the program was exported with; asked before any of it is kept
   // in a file. Errors: kFileChanged. Empty: it is in memory that does not change.
   std::function<Status()> check_unchanged;
+  std::vector<DelegateSample> samples;
+  // Whether another way to run the file is at hand (`auto`): a backend that finds itself slower than the CPU then
+  // refuses to load.
+  bool is_choice = false;
+  // A pool such as a session has, for whoever compares the device with the kernels of the CPU. Empty: there is none.
+  std::function<Result<std::unique_ptr<ThreadPool>>()> make_threads;
   std::vector<DelegatePart> parts;  // calls name a part by its index here
   Progress progress;                // to be told how far `load` has come
 };
@@ -64,6 +84,14 @@ class DelegateSnapshot {
   virtual Result<std::vector<std::byte>> to_bytes() const { return std::vector<std::byte>(); }
 };
 
+// A step of a part's call as its device measured it.
+struct DelegateStep {
+  const char* name = "";  // what runs, and where: both live as long as the program
+  const char* origin = "";
+  int64_t start_ns = 0, end_ns = 0;  // since the first step began
+  Cost cost{};
+};
+
 // A backend's share of one session: all of its parts in all methods, and their state if they have any.
 // Thread safety: one thread at a time.
 class Delegate {
@@ -76,6 +104,12 @@ class Delegate {
   virtual Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) = 0;
   // Runs a prepared part: reads inputs, writes every element of the outputs. Avoids allocation where it can.
   virtual Status execute(size_t part, const Call& call, KernelContext& context) = 0;
+
+  // As execute, for profiles: adds the steps that the device took. A backend that cannot tell adds none, and the part
+  // counts as one step.
+  virtual Status execute_measured(size_t part, const Call& call, KernelContext& context, std::vector<DelegateStep>*) {
+    return execute(part, call, context);
+  }
 
   // Bytes of memory that belong to this delegate alone, without those that sessions share.
   virtual uint64_t held_bytes() const { return 0; }
@@ -97,6 +131,19 @@ class Delegate {
   virtual Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte>) const {
     return Status(Code::kInvalidSession, "the backend reads no saved states");
   }
+
+  // The last calls let a session go on elsewhere (docs/decisions/0027-sessions-move.md). What the keys and values of a
+  // state are read and written as, float32 or float16; nullopt: they cannot be, or this delegate does not keep them.
+  virtual std::optional<DType> cache_dtype(int32_t) const { return std::nullopt; }
+  // The rows of the first positions that it holds, [positions, num_heads, head_dim] and [.., value_head_dim].
+  virtual Status read_cache(int32_t, std::span<std::byte> /*keys*/, std::span<std::byte> /*values*/) const {
+    return {Code::kInternal, "the backend gives no keys and values"};
+  }
+  // The same of the first `positions`, to a delegate at position 0. It is at `positions` when all its states have come.
+  virtual Status write_cache(int32_t, int64_t /*positions*/, std::span<const std::byte> /*keys*/,
+                             std::span<const std::byte> /*values*/) {
+    return {Code::kInternal, "the backend takes no keys and values"};
+  }
 };
 
 // What a backend has made of its parts of one file, such as packed weights. The sessions of a model share it. Thread
@@ -109,6 +156,8 @@ class DelegateProgram {
   // Whether its delegates keep states of the model. Each session then has a delegate of its own, even where sessions
   // share an engine.
   virtual bool has_state() const { return false; }
+  // Whether its device is gone for good: sessions that open from now on need a program that is loaded again.
+  virtual bool is_lost() const { return false; }
   // Bytes of private memory that the sessions share, and of memory backed by files.
   virtual uint64_t private_bytes() const { return 0; }
   virtual uint64_t file_backed_bytes() const { return 0; }

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 
 #include "base/crc32.h"
 #include "base/parts.h"
+#include "runner/program/cpu_count.h"
+#include "runner/program/thread_pool.h"
 #include "runner/program/validation.h"
 
 namespace mote {
@@ -30,6 +33,18 @@ std::string backend_names() {
   std::string names(kCpu);
   for (const Backend* backend : all_backends()) names += ", " + std::string(backend->name());
   return names;
+}
+
+// Those of texts.
+std::vector<DelegateSample> samples_of(const fb::Program& program) {
+  std::vector<DelegateSample> samples;
+  for (const fb::GoldenSample* sample : *program.golden_samples()) {
+    if (sample->method() != nullptr) continue;
+    const auto ids = [](const auto& list) { return std::span(list.data(), list.size()); };
+    samples.push_back({ids(*sample->prompt_ids()), ids(*sample->expected_ids()), ids(*sample->probe_ids()),
+                       ids(*sample->probe_logits()), sample->tolerance()});
+  }
+  return samples;
 }
 
 // `file`: its name, for messages.
@@ -88,11 +103,16 @@ DelegateSource DelegateParts::empty_source() const {
   const Mapped& file = verified_.file();
   DelegateSource source;
   source.program_crc32 = crc32(file.program_bytes());
-  source.cache_prefix = cache_prefix(file.name(), file.has_path(), cache_dir_, source.program_crc32);
+  source.cache_prefix = cache_prefix(file.name(), file.has_path(), options_.cache_dir, source.program_crc32);
   source.target = target_;
   source.file_bytes = file.file_bytes().size();
+  source.file = owner_;
+  source.mapped_pages = file.mapped_pages();
   source.file_owner = file.owner();
-  source.guards_pages = guards_pages_;
+  source.guards_pages = options_.guards_pages;
+  source.samples = samples_of(verified_.program());
+  source.is_choice = options_.is_choice;
+  source.make_threads = [] { return make_thread_pool(std::min(available_cores(), kMaxThreads)); };
   source.check_unchanged = [&file] { return file.check_unchanged(); };
   return source;
 }
@@ -140,12 +160,31 @@ Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const
   return opened;
 }
 
-Result<size_t> Delegates::prepare(const DelegateCall& call, const Call& operands, int64_t tokens) {
-  return delegates_[call.backend].delegate->prepare(call.part, operands, tokens);
+bool is_of_device(Code code) {
+  return code == Code::kInternal || code == Code::kOutOfMemory || code == Code::kUnsupportedBackend;
 }
 
-Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context) {
-  return delegates_[call.backend].delegate->execute(call.part, operands, context);
+template <typename Outcome>
+Outcome Delegates::noted(Outcome outcome) {
+  Status status;
+  if constexpr (std::is_same_v<Outcome, Status>) {
+    status = outcome;
+  } else {
+    status = outcome.status();
+  }
+  failure_ = is_of_device(status.code()) ? std::move(status) : Status();
+  return outcome;
+}
+
+Result<size_t> Delegates::prepare(const DelegateCall& call, const Call& operands, int64_t tokens) {
+  return noted(delegates_[call.backend].delegate->prepare(call.part, operands, tokens));
+}
+
+Status Delegates::execute(const DelegateCall& call, const Call& operands, KernelContext& context,
+                          std::vector<DelegateStep>* steps) {
+  Delegate& delegate = *delegates_[call.backend].delegate;
+  if (steps != nullptr) return noted(delegate.execute_measured(call.part, operands, context, steps));
+  return noted(delegate.execute(call.part, operands, context));
 }
 
 uint64_t Delegates::held_bytes() const {
@@ -160,11 +199,18 @@ bool Delegates::seek(int64_t position) {
   return all;
 }
 
-Result<std::vector<NamedSnapshot>> Delegates::snapshot() const {
+Delegate* Delegates::cache_holder(int32_t state) const {
+  for (const Opened& opened : delegates_) {
+    if (opened.has_state && opened.delegate->cache_dtype(state).has_value()) return opened.delegate.get();
+  }
+  return nullptr;
+}
+
+Result<std::vector<NamedSnapshot>> Delegates::snapshot() {
   std::vector<NamedSnapshot> snapshots;
   for (const Opened& opened : delegates_) {
     if (!opened.has_state) continue;
-    MOTE_ASSIGN(auto snapshot, opened.delegate->snapshot());
+    MOTE_ASSIGN(auto snapshot, noted(opened.delegate->snapshot()));
     if (snapshot == nullptr) return std::vector<NamedSnapshot>();
     snapshots.push_back({std::string(opened.backend), std::move(snapshot)});
   }

@@ -20,10 +20,10 @@ std::string cache_prefix(const std::string& name, bool has_path, const std::stri
 // Collects the parts of each backend from the instructions of a lowering, one by one.
 class DelegateParts {
  public:
-  // cache_dir: a folder where backends may keep what they pack, instead of beside the file; empty: that of
-  // MOTE_CACHE_DIR, if it is set. guards_pages: as in BindOptions
-  DelegateParts(const Verified& verified, std::string_view target, std::string cache_dir = {}, bool guards_pages = true)
-      : verified_(verified), target_(target), cache_dir_(std::move(cache_dir)), guards_pages_(guards_pages) {}
+  // options: cache_dir, where backends may keep what they pack, may be empty: that of MOTE_CACHE_DIR is taken then, if
+  // it is set, or the file's.
+  DelegateParts(std::shared_ptr<const Verified> verified, std::string_view target, BindOptions options = {})
+      : owner_(std::move(verified)), verified_(*owner_), target_(target), options_(std::move(options)) {}
 
   // Adds a verified instruction and returns the call that runs it. No two instructions may run the same delegate.
   // Errors: kInvalidProgram.
@@ -43,10 +43,10 @@ class DelegateParts {
   DelegateSource empty_source() const;
   DelegatePart part(uint32_t index) const;
 
+  const std::shared_ptr<const Verified> owner_;
   const Verified& verified_;
   const std::string target_;
-  const std::string cache_dir_;
-  const bool guards_pages_;
+  const BindOptions options_;
   std::vector<Source> sources_;
   std::vector<bool> is_used_;  // [delegates]
 };
@@ -63,21 +63,27 @@ class Delegates {
   // Opens them. The options' `threads` outlive the delegates. Errors: what DelegateProgram::open says.
   static Result<Delegates> open(std::span<const LoadedBackend> backends, const DelegateOptions& options);
 
-  // Delegate::prepare and execute of the part that `call` names.
+  // Delegate::prepare and execute of the part that `call` names; execute_measured where there are `steps`.
   Result<size_t> prepare(const DelegateCall& call, const Call& operands, int64_t tokens);
-  Status execute(const DelegateCall& call, const Call& operands, KernelContext& context);
+  Status execute(const DelegateCall& call, const Call& operands, KernelContext& context,
+                 std::vector<DelegateStep>* steps = nullptr);
 
   uint64_t held_bytes() const;
+  // What the latest call of prepare, execute or snapshot failed with, where that is not the caller's fault but the
+  // delegate's or its device's, so that another target may go on; else no error.
+  const Status& failure() const { return failure_; }
 
   // The calls below go to all delegates that have a state.
   bool seek(int64_t position);
   // A snapshot of each, in the order of the backends; empty: one of them cannot make one.
-  Result<std::vector<NamedSnapshot>> snapshot() const;
+  Result<std::vector<NamedSnapshot>> snapshot();
   // False: the snapshots are not those of delegates like these. After that, or an error, all are at position 0.
   Result<bool> restore(std::span<const NamedSnapshot> snapshots);
   // As Delegate::import. Errors: those of Delegate::import; kInvalidSession if that backend has no delegate with a
   // state.
   Result<NamedSnapshot> import(std::string_view backend, std::span<const std::byte> bytes) const;
+  // The delegate that gives keys and values of a state as rows; nullptr: none does.
+  Delegate* cache_holder(int32_t state) const;
 
  private:
   struct Opened {
@@ -85,7 +91,14 @@ class Delegates {
     bool has_state = false;
     std::unique_ptr<Delegate> delegate;
   };
+  template <typename Outcome> Outcome noted(Outcome outcome);
+
   std::vector<Opened> delegates_;  // [backends]
+  Status failure_;
 };
+
+// Whether an error of a delegate says that it or its device cannot, rather than what is wrong with the call or the
+// file.
+bool is_of_device(Code code);
 
 }  // namespace mote

@@ -21,10 +21,11 @@ struct Instructions {
   std::span<const Op* const> ops;
   std::span<const std::optional<DelegateCall>> delegate_calls;
   Delegates& delegates;
+  std::vector<DelegateStep>* steps = nullptr;  // what delegates measure is added to it
 
   Status run(size_t index, const Call& call, KernelContext& context) const {
     if (!delegate_calls.empty() && delegate_calls[index].has_value())
-      return delegates.execute(*delegate_calls[index], call, context);
+      return delegates.execute(*delegate_calls[index], call, context, steps);
     return ops[index]->run(call, context);
   }
 };
@@ -100,17 +101,24 @@ class ValueReader {
 
 // Runs a method that is watched. The end of one instruction counts as the start of the next, so that the clock is read
 // once for both; the time that a sink takes counts for none.
-Status run_watched(const Invocation& invocation, const Instructions& instructions, const KernelContext& context,
+Status run_watched(const Invocation& invocation, Instructions instructions, const KernelContext& context,
                    const std::atomic<bool>& cancelled, uint32_t method, const Watch& watch) {
   using Clock = Profile::Clock;
   Profile::Call* call = watch.profile == nullptr ? nullptr : &watch.profile->begin_call(method, invocation.tokens());
+  std::vector<DelegateStep> steps;
+  if (call != nullptr) instructions.steps = &steps;
   ValueReader reader(invocation, method, watch.sink);
   Clock::time_point start = Clock::now();
   const Status status = run_instructions(invocation, instructions, context, cancelled, [&](size_t i) {
     if (call != nullptr && !instructions.ops[i]->is_view) {
       const Clock::time_point end = Clock::now();
-      watch.profile->add(static_cast<uint32_t>(i), start, end,
-                         instructions.ops[i]->cost(invocation.calls()[i], context));
+      if (steps.empty()) {
+        watch.profile->add(static_cast<uint32_t>(i), start, end,
+                           instructions.ops[i]->cost(invocation.calls()[i], context));
+      } else {
+        watch.profile->add_steps(static_cast<uint32_t>(i), end, steps);
+        steps.clear();
+      }
       start = end;
     }
     if (!watch.sink) return true;
@@ -299,7 +307,8 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   MOTE_REQUIRE(tokens == invocation.tokens(), Code::kInvalidArgument,
                "sequences of %lld tokens: must be the method's %lld", static_cast<long long>(tokens),
                static_cast<long long>(invocation.tokens()));
-  const Instructions instructions{state_->bound->ops(method), state_->bound->delegate_calls(method), state_->delegates};
+  const Instructions instructions{state_->bound->ops(method), state_->bound->delegate_calls(method), state_->delegates,
+                                  nullptr};
   MOTE_ASSIGN(const std::span<std::byte> adapter_memory, state_->adapter_memory(sequences));
   const KernelContext context{state_->threads,
                               {state_->scratch.data.get(), invocation.scratch_bytes()},
@@ -314,6 +323,7 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   return status;
 }
 
+const std::shared_ptr<const Bound>& Executor::bound() const { return state_->bound; }
 Delegates& Executor::delegates() { return state_->delegates; }
 const Delegates& Executor::delegates() const { return state_->delegates; }
 uint64_t Executor::arena_bytes() const { return state_->arena.bytes; }

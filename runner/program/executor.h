@@ -68,6 +68,7 @@ class Executor {
   Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
                       const Watch& watch = {});
 
+  const std::shared_ptr<const Bound>& bound() const;
   // The session's delegates, whose states the session moves along with its own.
   Delegates& delegates();
   const Delegates& delegates() const;

@@ -77,6 +77,14 @@ Status Mapped::read_program() {
   return {};
 }
 
+std::vector<std::span<const std::byte>> Mapped::mapped_pages() const {
+  std::vector<std::span<const std::byte>> pages;
+  for (const SourceBytes* source : {&file_, weights_file()}) {
+    if (source != nullptr && !source->mapped_pages().empty()) pages.push_back(source->mapped_pages());
+  }
+  return pages;
+}
+
 Status Mapped::check_readable() const {
   MOTE_RETURN_IF_ERROR(file_.check_readable());
   return weights_ ? weights_->check_readable() : Status();

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "runner/program/source.h"
@@ -37,6 +38,8 @@ class Mapped {
     return file_.owner();
   }  // the user that the file belongs to; of memory nobody
   std::span<const std::byte> file_bytes() const { return file_.bytes(); }  // the whole file
+  // Of the file and of that of its weights, as SourceBytes::mapped_pages; those that are mapped.
+  std::vector<std::span<const std::byte>> mapped_pages() const;
   // The flatbuffer, 64-byte aligned.
   std::span<const std::byte> program_bytes() const { return {program_.get(), program_bytes_}; }
 

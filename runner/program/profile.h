@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/op.h"
+#include "runner/program/delegate.h"
 
 namespace mote {
 
@@ -17,6 +19,7 @@ class Ring {
   explicit Ring(size_t capacity) : entries_(capacity) {}
 
   Entry& add() { return entries_[static_cast<size_t>(num_added_++ % entries_.size())]; }
+  void clear() { num_added_ = 0; }
   uint64_t num_added() const { return num_added_; }
   uint64_t first() const { return num_added_ < entries_.size() ? 0 : num_added_ - entries_.size(); }
   // The entry that was added as number `index`, first() <= index < num_added().
@@ -38,12 +41,15 @@ class Profile {
     Clock::time_point start;
     Clock::time_point end;
   };
-  struct Event {  // an instruction of the call_index-th call
+  struct Event {  // an instruction of the call_index-th call, or a step of it
     uint64_t call_index = 0;
     uint32_t instruction = 0;
     Clock::time_point start;
     Clock::time_point end;
     Cost cost;
+    const char* name =
+        nullptr;  // of a step, and where it comes from: both of the program's; nullptr: as the instruction
+    const char* origin = nullptr;
   };
 
   Profile() : calls_(kMaxCalls), events_(kMaxEvents) {}
@@ -56,6 +62,26 @@ class Profile {
   // Adds an instruction of the call that began last.
   void add(uint32_t instruction, Clock::time_point start, Clock::time_point end, Cost cost) {
     events_.add() = {calls_.num_added() - 1, instruction, start, end, cost};
+  }
+  // Adds the steps of a delegate's instruction that ended at `end`, the last of them then.
+  void add_steps(uint32_t instruction, Clock::time_point end, std::span<const DelegateStep> steps) {
+    for (const DelegateStep& step : steps) {
+      const auto before = [&](int64_t ns) { return end - std::chrono::nanoseconds(steps.back().end_ns - ns); };
+      events_.add() = {calls_.num_added() - 1,
+                       instruction,
+                       before(step.start_ns),
+                       before(step.end_ns),
+                       step.cost,
+                       step.name,
+                       step.origin};
+    }
+  }
+
+  // Forgets what was measured. Cost: no allocation.
+  void clear() {
+    calls_.clear();
+    events_.clear();
+    start_ = Clock::now();
   }
 
   Clock::time_point start() const { return start_; }

@@ -26,6 +26,7 @@ struct BindOptions {
   Purpose purpose = Purpose::kRun;
   std::string cache_dir{};   // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
   bool guards_pages = true;  // of files that backends map, by a handler of SIGBUS
+  bool is_choice = false;    // as in DelegateSource
   Progress progress{};
 };
 
@@ -41,6 +42,7 @@ class Bound {
  public:
   const Mapped& file() const { return verified_->file(); }
   const Verified& verified() const { return *verified_; }
+  const std::shared_ptr<const Verified>& shared_verified() const { return verified_; }
   const fb::Program& program() const { return verified_->program(); }
 
   std::string_view target() const { return target_; }
@@ -58,8 +60,12 @@ class Bound {
   std::span<const LoadedBackend> backends() const { return backends_; }
   // Whether delegates keep states of the model.
   bool has_delegate_state() const;
+  // Whether the device of a backend is gone: sessions that open from now on need the target bound again.
+  bool is_lost() const;
   // Whether the CPU kernels use a state. Delegates keep the other states, which need no memory of the runner.
   bool uses_state(size_t state) const { return uses_state_[state]; }
+  // Whether the runner keeps a state itself.
+  bool keeps_state(size_t state) const { return !has_delegate_state() || uses_state_[state]; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
   // Weights in the layouts of the kernels that were chosen, if any of them cannot read the file's.

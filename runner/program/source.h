@@ -56,6 +56,8 @@ class SourceBytes {
   bool has_path() const { return has_path_; }              // name() is one
   std::optional<uint32_t> owner() const { return user_; }  // the user that the file belongs to; of memory nobody
   std::span<const std::byte> bytes() const { return bytes_; }
+  // What is mapped of the file, from its first page on; empty: nothing is.
+  std::span<const std::byte> mapped_pages() const { return mapping_.pages(); }
 
   // Errors: kFileChanged if the file that was mapped, or that holds the part, has another size or time of change. Its
   // path may lead to another file by now, or nowhere: what is mapped stays. A file that was read into memory may

@@ -11,9 +11,10 @@ namespace {
 
 // Why other targets should be tried before this one; empty: there is no reason. A target that bind refuses is left to
 // bind.
-std::string why_later(const Verified& verified, std::string_view target) {
-  DelegateParts parts(verified, target);
-  for (const fb::Method* method : *verified.program().methods()) {
+std::string why_later(const std::shared_ptr<const Verified>& verified, std::string_view target,
+                      const BindOptions& options) {
+  DelegateParts parts(verified, target, options);
+  for (const fb::Method* method : *verified->program().methods()) {
     if (target_of(*method) != target) continue;
     for (const fb::Instruction* instruction : *method->instructions()) {
       if (text_of(*instruction->op()) == kDelegateOp && !parts.add(*instruction).ok()) return {};
@@ -43,7 +44,7 @@ Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, co
   };
   std::vector<Candidate> order;
   for (const std::string_view target : targets_of(verified->program()))
-    order.push_back({target, why_later(*verified, target)});
+    order.push_back({target, why_later(verified, target, options)});
   std::ranges::stable_partition(order, &std::string::empty, &Candidate::why_later);
   Chosen chosen;
   for (const auto& [target, why] : order) {
@@ -51,7 +52,9 @@ Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, co
       chosen.passed_over.push_back({std::string(target), why.empty() ? "the file prefers another" : why});
       continue;
     }
-    Result<std::shared_ptr<const Bound>> bound = bind(verified, target, options);
+    BindOptions tried = options;
+    tried.is_choice = why.empty() && &target != &order.back().target;
+    Result<std::shared_ptr<const Bound>> bound = mote::bind(verified, target, tried);
     if (bound.status().code() == Code::kCancelled) return bound.status();
     if (bound.ok())
       chosen.bound = *std::move(bound);

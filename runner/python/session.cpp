@@ -143,6 +143,20 @@ void rewind(Session& session, int64_t position) {
   run(session, [&](mote_session* handle, mote_error* error) { return mote_session_rewind(handle, position, error); });
 }
 
+void move_to(Session& session, const std::string& backend) {
+  run(session,
+      [&](mote_session* handle, mote_error* error) { return mote_session_move_to(handle, backend.c_str(), error); });
+}
+
+// The target that computes, and why the session moved there by itself.
+std::pair<std::string, std::string> backend(Session& session) {
+  char *name = nullptr, *reason = nullptr;
+  run(session,
+      [&](mote_session* handle, mote_error* error) { return mote_session_get_backend(handle, &name, &reason, error); });
+  const std::unique_ptr<char, Closer<mote_string_free>> own_name(name), own_reason(reason);
+  return {name, reason};
+}
+
 std::vector<int32_t> tokens(Session& session) {
   std::vector<int32_t> ids;
   check_without_gil([&, handle = session.handle()](mote_error* error) {
@@ -286,6 +300,8 @@ void bind_session(py::module_& module) {
       .def("info", &session_info)
       .def("position", [](const Session& session) { return mote_session_position(session.handle().get()); })
       .def("rewind", &rewind, py::arg("position"))
+      .def("move_to", &move_to, py::arg("backend"))
+      .def("backend", &backend)
       .def("tokens", &tokens)
       .def("set_draft_model", &set_draft_model, py::arg("model").none(true))
       .def("reset", &reset)

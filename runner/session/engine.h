@@ -31,5 +31,8 @@ struct Engine {
 
 // Starts the threads and makes the executor. Errors: kInvalidArgument naming the option; kOutOfMemory.
 Result<Engine> make_engine(std::shared_ptr<const Bound> bound, const EngineOptions& options);
+// The executor alone, for threads that there are already.
+Result<std::shared_ptr<Executor>> make_executor(std::shared_ptr<const Bound> bound, const EngineOptions& options,
+                                                ThreadPool& threads);
 
 }  // namespace mote

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runner/session/logprobs.h"
-#include "runner/session/state/session_file.h"
 
 namespace mote {
 namespace {
@@ -48,36 +47,9 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
   return options;
 }
 
-Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Model> model, const SessionOptions& requested,
-                                               const Engine* engine) {
-  MOTE_ASSIGN(const SessionOptions options, resolve(*model, requested));
-  MOTE_ASSIGN(StateMemory states, StateMemory::allocate(*model->bound(), {options.context_length, options.prefill_chunk,
-                                                                          options.kv_dtype}));
-  std::unique_ptr<Session> session(new Session(std::move(model), options, std::move(states)));
-  MOTE_RETURN_IF_ERROR(session->prepare_methods(engine));
-  MOTE_ASSIGN(AdapterMix adapters, load_mix(session->model(), options.adapters));
-  MOTE_RETURN_IF_ERROR(session->set_adapters(std::move(adapters)));
-  return session;
-}
-
 Session::~Session() {
   position_.drop_deferred();
   remember();
-}
-
-Status Session::prepare_methods(const Engine* engine) {
-  const std::shared_ptr<const Bound>& bound = model_->bound();
-  MOTE_ASSIGN(calls_, MethodCalls::find(*bound, options_.prefill_chunk));
-  shares_engine_ = engine != nullptr && !bound->has_delegate_state();
-  if (shares_engine_) {
-    engine_ = *engine;
-  } else {
-    MOTE_ASSIGN(engine_, make_engine(bound, {options_.threads, options_.cpus, options_.priority, options_.prefill_chunk,
-                                             options_.context_length}));
-    MOTE_RETURN_IF_ERROR(executor().prepare(calls_.decode().method, 1));
-  }
-  position_.reserve(static_cast<size_t>(options_.context_length), longest_draft());
-  return {};
 }
 
 size_t Session::room() const {
@@ -114,7 +86,7 @@ Status Session::check_call(std::span<const int32_t> ids) {
   MOTE_REQUIRE(!ids.empty(), Code::kInvalidArgument, "no tokens: at least one is needed");
   MOTE_RETURN_IF_ERROR(require_whole());
   MOTE_RETURN_IF_ERROR(check_ids(ids));
-  MOTE_RETURN_IF_ERROR(model_->bound()->file().check_unchanged());
+  MOTE_RETURN_IF_ERROR(bound_->file().check_unchanged());
   return make_room(ids.size());
 }
 
@@ -181,8 +153,28 @@ void Session::end_call(std::span<const int32_t> ids, const Status& status) {
   if (status.ok()) position_.end_call(ids);
 }
 
+MethodCall Session::next_call(Wanted wanted, size_t count) const {
+  const int64_t room = context_length() - position();
+  switch (wanted) {
+    case Wanted::decode: return calls_.decode();
+    case Wanted::prefill: return calls_.prefill(count, room);
+    default: return calls_.verify(count, room);
+  }
+}
+
+Result<Session::Computed> Session::run(Wanted wanted, std::span<const int32_t> ids) {
+  while (true) {
+    const MethodCall call = next_call(wanted, ids.size());
+    const auto rows = run_call(call, ids.first(call.count), wanted == Wanted::draft ? call.count - 1 : 0);
+    if (rows.ok()) return Computed{call, *rows};
+    MOTE_RETURN_IF_ERROR(leave_backend(rows.status()));
+    MOTE_RETURN_IF_ERROR(require_computed());
+  }
+}
+
 // Returns the rows of logits, [call.num_rows(), vocab_size]. The last num_drafted of `ids` become drafted.
-Result<std::span<const float>> Session::run(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted) {
+Result<std::span<const float>> Session::run_call(const MethodCall& call, std::span<const int32_t> ids,
+                                                 size_t num_drafted) {
   forget_draft();
   position_.forget_logits();  // the rows of a method lie elsewhere once it is prepared for another number of tokens
   MOTE_RETURN_IF_ERROR(executor().prepare(call.method, call.tokens));
@@ -247,13 +239,11 @@ Result<std::span<const float>> Session::prefill(std::span<const int32_t> ids) {
 Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
   const bool is_worth_remembering = ids.size() >= static_cast<size_t>(kLeastPrefix);
   while (true) {
-    const MethodCall call = calls_.prefill(ids.size(), context_length() - position());
-    const auto rows = run(call, ids.first(call.count));
-    if (!rows.ok()) return rows.status();
-    ids = ids.subspan(call.count);
+    MOTE_ASSIGN(const Computed computed, run(Wanted::prefill, ids));
+    ids = ids.subspan(computed.call.count);
     if (!ids.empty()) continue;
     if (is_worth_remembering) remember();
-    return row_of(*rows);
+    return row_of(computed.rows);
   }
 }
 
@@ -304,14 +294,19 @@ Result<std::span<const float>> Session::logits() {
   if (!position_.kept_logits().empty()) return std::span(position_.kept_logits());
   const int32_t last = tokens().back();
   MOTE_RETURN_IF_ERROR(rewind(position() - 1));
-  return decode(last);
+  auto computed = decode(last);
+  if (!computed.ok()) position_.defer({&last, 1});
+  return computed;
 }
 
 Result<std::span<const float>> Session::decode(int32_t id) {
   const std::span<const int32_t> ids(&id, 1);
   MOTE_RETURN_IF_ERROR(check_call(ids));
   if (has_deferred()) return compute_deferred(ids);
-  if (!is_drafted(id)) return run(calls_.decode(), ids);
+  if (!is_drafted(id)) {
+    MOTE_ASSIGN(const Computed computed, run(Wanted::decode, ids));
+    return computed.rows;
+  }
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   position_.accept_drafted();
   return returned_logits();
@@ -325,8 +320,7 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   ids.insert(ids.end(), draft.begin(), draft.end());
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
-  const MethodCall call = calls_.verify(ids.size(), context_length() - position());
-  MOTE_RETURN_IF_ERROR(run(call, std::span(ids).first(call.count), call.count - 1).status());
+  MOTE_RETURN_IF_ERROR(run(Wanted::draft, ids).status());
   return returned_logits();
 }
 
@@ -336,10 +330,9 @@ Status Session::for_each_row(std::span<const int32_t> ids, const Body& body) {
   MOTE_RETURN_IF_ERROR(require_computed());
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
   for (size_t done = 0; done < ids.size();) {
-    const MethodCall call = calls_.verify(ids.size() - done, context_length() - position());
-    MOTE_ASSIGN(const std::span<const float> rows, run(call, ids.subspan(done, call.count)));
-    for (size_t i = 0; i < call.count; ++i) body(done + i, rows.subspan(i * vocab_size, vocab_size));
-    done += call.count;
+    MOTE_ASSIGN(const Computed computed, run(Wanted::verify, ids.subspan(done)));
+    for (size_t i = 0; i < computed.call.count; ++i) body(done + i, computed.rows.subspan(i * vocab_size, vocab_size));
+    done += computed.call.count;
   }
   return {};
 }
@@ -379,8 +372,7 @@ Status Session::set_kv_dtype(KvType type) {
   remember();
   reset();
   options_.kv_dtype = type;
-  MOTE_ASSIGN(states_,
-              StateMemory::allocate(*model_->bound(), {options_.context_length, options_.prefill_chunk, type}));
+  MOTE_ASSIGN(states_, StateMemory::allocate(*bound_, {options_.context_length, options_.prefill_chunk, type}));
   return {};
 }
 
@@ -398,62 +390,6 @@ Status Session::set_adapters(AdapterMix adapters) {
   return defer(kept);
 }
 
-Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
-  MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
-  SessionOptions options = options_;
-  options.adapters.clear();  // they may have been set since
-  MOTE_ASSIGN(std::unique_ptr<Session> session, open(model_, options, engine));
-  session->num_keep_ = num_keep_;
-  MOTE_RETURN_IF_ERROR(session->set_adapters(adapters_));
-  if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
-  return session;
-}
-
-Result<std::shared_ptr<const SessionSnapshot>> Session::snapshot() {
-  forget_draft();
-  MOTE_RETURN_IF_ERROR(require_whole());
-  MOTE_RETURN_IF_ERROR(require_computed());
-  auto snapshot = std::make_shared<SessionSnapshot>();
-  snapshot->bound = model_->bound();
-  snapshot->adapters = adapters_;
-  snapshot->tokens = copy(tokens());
-  snapshot->states = states_.snapshot(position());
-  if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor().delegates().snapshot()); }
-  snapshot->logits = position_.has_row() ? copy(returned_logits()) : position_.kept_logits();
-  return std::shared_ptr<const SessionSnapshot>(std::move(snapshot));
-}
-
-Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
-  MOTE_REQUIRE(snapshot.bound == model_->bound(), Code::kInvalidArgument, "the snapshot is one of another model");
-  MOTE_REQUIRE(is_same_mix(snapshot.adapters, adapters_), Code::kInvalidArgument,
-               "the snapshot was computed with %s, the session has %s", text_of(snapshot.adapters).c_str(),
-               text_of(adapters_).c_str());
-  const auto size = static_cast<int64_t>(snapshot.tokens.size());
-  MOTE_REQUIRE(to >= 0 && to <= size, Code::kInvalidArgument, "position = %lld: must be 0..%lld, the snapshot's",
-               static_cast<long long>(to), static_cast<long long>(size));
-  const std::span<const int32_t> ids = std::span(snapshot.tokens).first(static_cast<size_t>(to));
-  if (to == 0 || !states_.can_adopt(snapshot.states, to)) {
-    reset();
-    return append(ids);
-  }
-  std::vector<float> logits = to == size ? snapshot.logits : std::vector<float>();
-  reset();
-  if (has_delegate_state() && !adopt_delegates(snapshot, to)) {
-    reset();
-    return append(ids);
-  }
-  states_.adopt(snapshot.states, to);
-  position_.adopt(ids, std::move(logits));
-  return {};
-}
-
-// False: the delegates cannot take their part of the snapshot, and the tokens must be computed again.
-bool Session::adopt_delegates(const SessionSnapshot& snapshot, int64_t to) {
-  const Result<bool> restored = executor().delegates().restore(snapshot.delegates);
-  if (!restored.ok() || !*restored) return false;
-  return executor().delegates().seek(to);
-}
-
 size_t Session::reuse(std::span<const int32_t> ids) {
   if (position() > 0 || ids.empty() || !adopt_longest_prefix(ids.first(ids.size() - 1), kLeastPrefix)) return 0;
   return static_cast<size_t>(position());
@@ -462,7 +398,7 @@ size_t Session::reuse(std::span<const int32_t> ids) {
 // Takes the longest beginning of `ids` from the prefix cache, if it is longer than `least`.
 bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) {
   if (options_.prefix_cache == nullptr || static_cast<int64_t>(ids.size()) <= least) return false;
-  const PrefixCache::Match match = options_.prefix_cache->find(*model_->bound(), adapters_, ids, states_, least);
+  const PrefixCache::Match match = options_.prefix_cache->find(*bound_, adapters_, ids, states_, least);
   return match.snapshot != nullptr && adopt(*match.snapshot, match.length).ok();
 }
 
@@ -470,25 +406,9 @@ bool Session::adopt_longest_prefix(std::span<const int32_t> ids, int64_t least) 
 void Session::remember() {
   if (options_.prefix_cache == nullptr || position_.is_interrupted() || position() < kLeastPrefix) return;
   try {
-    auto present = snapshot();
+    auto present = take_snapshot();
     if (present.ok()) options_.prefix_cache->insert(*std::move(present));
   } catch (const std::bad_alloc&) { return; }
-}
-
-Status Session::save(const std::string& path) {
-  MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
-  return write_session_file(path, *model_, *present, states_);
-}
-
-Status Session::restore(const std::string& path) {
-  MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, adapters_, context_length()));
-  SessionSnapshot snapshot{model_->bound(), std::move(saved.tokens), {}, {}, std::move(saved.logits), adapters_};
-  for (const SavedDelegate& delegate : saved.delegates) {
-    auto imported = executor().delegates().import(delegate.backend, delegate.bytes);
-    if (imported.ok()) snapshot.delegates.push_back(*std::move(imported));
-  }
-  if (saved.states.has_value()) snapshot.states = *std::move(saved.states);
-  return adopt(snapshot, static_cast<int64_t>(snapshot.tokens.size()));
 }
 
 void Session::reset() {

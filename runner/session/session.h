@@ -88,6 +88,17 @@ class Session {
   Status score(std::span<const int32_t> ids, float* logprobs);
 
   const Model& model() const { return *model_; }
+  // The target that it runs on, and that target's name: "cpu", "vulkan", ...
+  const Bound& bound() const { return *bound_; }
+  std::string_view backend() const { return bound_->target(); }
+  // Why it left another target by itself, in one sentence: what that one failed with; empty: it did not.
+  const std::string& moved_because() const { return moved_because_; }
+  // From now on another target of the file computes. Keys, values and the logits after the last token go along where
+  // both targets can read them; else the next call computes the tokens again. Errors: kInvalidArgument naming the
+  // targets that there are, and for a session of a batch; kUnsupportedBackend; those of opening a session there; none
+  // changes the session. Cost: that of opening a session and of reading and writing its caches; the first move of a
+  // model to a target loads that.
+  Status move_to(std::string_view backend);
   // The options of the session, with every default filled in.
   const SessionOptions& options() const { return options_; }
   // Forgets all tokens, and holds those that come in elements of this type.
@@ -186,12 +197,28 @@ class Session {
   void share_cancel(const Session& other) { cancelled_ = other.cancelled_; }
 
  private:
-  Session(std::shared_ptr<const Model> model, const SessionOptions& options, StateMemory states)
+  Session(std::shared_ptr<const Model> model, std::shared_ptr<const Bound> bound, const SessionOptions& options,
+          StateMemory states)
       : model_(std::move(model)),
+        bound_(std::move(bound)),
         options_(options),
         num_keep_(std::max<int64_t>(options.num_keep, 0)),
         states_(std::move(states)) {}
+  // What the ids of a call are for: `draft` makes all but the first drafted ones.
+  enum class Wanted { decode, prefill, verify, draft };
+  struct Computed {
+    MethodCall call;
+    std::span<const float> rows;
+  };
+
+  static Result<std::unique_ptr<Session>> open_on(std::shared_ptr<const Bound> bound,
+                                                  std::shared_ptr<const Model> model, const SessionOptions& options,
+                                                  const Engine* engine);
   Status prepare_methods(const Engine* engine);
+  Status go_on_in(std::shared_ptr<const Bound> bound);
+  Status leave_backend(const Status& failed);
+  void note_failure(std::string_view left, const Status& failed);
+  Result<std::shared_ptr<const SessionSnapshot>> take_snapshot();
   Status check_call(std::span<const int32_t> ids);
   Result<SequenceStates> begin_chunk(int64_t tokens);
   Status require_whole() const;
@@ -203,14 +230,17 @@ class Session {
   Result<int64_t> keep_prefix(std::span<const int32_t> ids);
   bool adopt_longest_prefix(std::span<const int32_t> ids, int64_t least);
   void remember();
-  Result<std::span<const float>> run(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted = 0);
+  MethodCall next_call(Wanted wanted, size_t count) const;
+  // Computes the first of `ids`, as many as one call takes; where a backend fails, on the CPU.
+  Result<Computed> run(Wanted wanted, std::span<const int32_t> ids);
+  Result<std::span<const float>> run_call(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted);
   Executor& executor() const { return *engine_.executor; }
   // The part of `rows`, which the last call wrote for each of its rows of logits, that belongs to the logits returned
   // last.
   std::span<const float> row_of(std::span<const float> rows) const;
   std::span<const float> returned_logits() const;
   void forget_draft();
-  bool has_delegate_state() const { return model_->bound()->has_delegate_state(); }
+  bool has_delegate_state() const { return bound_->has_delegate_state(); }
   // Takes the states from `from` positions back to the first `to`. False: they cannot go back, and must be computed
   // again.
   bool go_back(int64_t from, int64_t to);
@@ -219,6 +249,8 @@ class Session {
   template <typename Body> Status for_each_row(std::span<const int32_t> ids, const Body& body);
 
   std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Bound> bound_;  // the target of it that runs
+  std::string moved_because_;
   SessionOptions options_;
   int64_t num_keep_;
   StateMemory states_;

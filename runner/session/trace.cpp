@@ -14,7 +14,7 @@ std::string json_text(const std::string& text) {
 class TraceWriter {
  public:
   TraceWriter(const Session& session, const Profile& profile)
-      : session_(session), bound_(*session.model().bound()), profile_(profile) {}
+      : session_(session), bound_(session.bound()), profile_(profile) {}
 
   std::string write() {
     text_ =
@@ -46,10 +46,11 @@ class TraceWriter {
     if (event.call_index < profile_.calls().first()) return;  // its call is forgotten
     const fb::Method& method = bound_.method(profile_.calls()[event.call_index].method);
     const fb::Instruction& instruction = *method.instructions()->Get(event.instruction);
-    text_ += ",\n{\"name\": " + json_text(instruction.op()->str()) + ", \"cat\": \"op\"";
+    const std::string name = event.name != nullptr ? event.name : instruction.op()->str();
+    const std::string origin = event.origin != nullptr ? event.origin : instruction.origin()->str();
+    text_ += ",\n{\"name\": " + json_text(name) + ", \"cat\": \"op\"";
     write_times(event.start, event.end);
-    text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) +
-             json_text(instruction.origin()->str()) +
+    text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) + json_text(origin) +
              format(", \"bytes\": %lld, \"macs\": %lld}}", static_cast<long long>(event.cost.bytes),
                     static_cast<long long>(event.cost.macs));
   }

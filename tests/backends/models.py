@@ -45,6 +45,7 @@ def logits(model: Model, ids: list[int], kv_dtype: str = "float32") -> np.ndarra
         rows = [session.prefill(ids[:PREFILL])]
         rows += [session.decode(id) for id in ids[PREFILL : PREFILL + DECODE]]
         rows += list(session.verify(ids[PREFILL + DECODE :]))
+        assert session.backend == model.describe()["target"], session.moved_because
     return np.stack(rows)
 
 
@@ -74,9 +75,12 @@ def errors_of(
     return np.abs(logits(Model.load(path, backend=backend), ids, kv_dtype) - expected).max(-1) / np.abs(expected).max()
 
 
-def session_lines(path: Path, backend: str, **environment: str) -> dict[str, list[float]]:
-    """The numbers of each line of run_session, in order."""
-    run = [RUN_SESSION, path, backend, path.parent]
+def session_lines(path: Path, backend: str, other: str = "", **environment: str) -> dict[str, list[float]]:
+    """The numbers of each line of run_session, in order.
+
+    other: a target that sessions also run on
+    """
+    run = [RUN_SESSION, path, backend, path.parent, *filter(None, [other])]
     result = subprocess.run(run, env=os.environ | environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     lines = [line.split(":") for line in result.stdout.splitlines()]

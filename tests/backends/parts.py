@@ -9,6 +9,7 @@ import struct
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from llm_export.quantize.pack import pack
 ROOT = Path(__file__).resolve().parents[2]
 RUN_PART = Path(os.environ.get("MOTE_RUN_PART", ROOT / "build/dev/tests/backends/run_part"))
 NO_DEVICE = 3
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int64: 3, torch.int8: 5}
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int64: 3, torch.int8: 5, torch.bool: 7}
 T = Dim(1, 0)
 TOKENS = (1, 2, 7, 64, 257)  # of the calls that ops are tried with
 Size = int | Dim
@@ -33,31 +34,47 @@ def dims(*sizes: Size) -> tuple[Dim, ...]:
     return tuple(size if isinstance(size, Dim) else Dim(0, size) for size in sizes)
 
 
+class Typed(NamedTuple):
+    """An input or output of another dtype than float32."""
+
+    shape: Sequence[Size]
+    dtype: torch.dtype
+
+
 class Part:
-    """An instruction with its operands: shapes are inputs, tensors and quantised rows are weights, floats constants."""
+    """An instruction with its operands: shapes are inputs, tensors and quantised rows are weights, floats constants.
+
+    output: one shape, or a list of several outputs
+    """
 
     def __init__(
         self,
         op: str,
         operands: Sequence,
-        output: Sequence[Size],
+        output: Sequence[Size] | Typed | list,
         attributes: Mapping[str, Attribute] | None = None,
         dtype: torch.dtype = torch.float32,
     ):
-        self.stored: list[Tensor | QuantizedWeight] = []
+        self.stored: list[Tensor | QuantizedWeight | Stack] = []
         self.specs: list[WeightSpec] = []
         self.constants: dict[str, Tensor] = {}
         values = [self._value(operand, dtype) for operand in operands if operand is not None]
         positions = iter(range(len(values)))
         inputs = [-1 if operand is None else next(positions) for operand in operands]
-        values.append(Value("activation", torch.float32, dims(*output)))
         arguments = [i for i, value in enumerate(values) if value.kind == "input"]
-        instruction = Instruction(op, inputs, [len(values) - 1], dict(attributes or {}))
+        made = []
+        for each in output if isinstance(output, list) else [output]:
+            shape, made_dtype = each if isinstance(each, Typed) else (each, torch.float32)
+            made.append(len(values))
+            values.append(Value("activation", made_dtype, dims(*shape)))
+        instruction = Instruction(op, inputs, list(made), dict(attributes or {}))
         names = [f"x{i}" for i in arguments]
-        method = LoweredMethod("part", values, arguments, names, [len(values) - 1], [instruction])
+        method = LoweredMethod("part", values, arguments, names, made, [instruction])
         self.subgraph = Subgraph(method, self.specs, self.constants)
 
     def _value(self, operand, dtype: torch.dtype) -> Value:
+        if isinstance(operand, Typed):
+            return Value("input", operand.dtype, dims(*operand.shape))
         if isinstance(operand, tuple) and not isinstance(operand, QuantizedWeight):
             return Value("input", dtype, dims(*operand))
         name = f"w{len(self.specs)}"
@@ -65,23 +82,27 @@ class Part:
             operand = torch.tensor(operand)
             self.constants[name] = operand
         self.stored.append(operand)
-        if isinstance(operand, QuantizedWeight):
-            n, k = operand.codes.shape
-            bits = operand.bits
-            group_size = k // operand.multipliers.shape[1]
-            spec = WeightSpec((name,), (n, k), torch.int8, bits, group_size, operand.per_channel, operand.signed)
+        if isinstance(operand, QuantizedWeight | Stack):
+            one = operand[0] if isinstance(operand, Stack) else operand
+            n, k = one.codes.shape
+            shape = (len(operand), n, k) if isinstance(operand, Stack) else (n, k)
+            group_size = k // one.multipliers.shape[1]
+            spec = WeightSpec((name,), shape, torch.int8, one.bits, group_size, one.per_channel, one.signed)
         else:
             spec = WeightSpec((name,), tuple(operand.shape), operand.dtype)
         self.specs.append(spec)
         return Value("weight", spec.dtype, dims(*spec.shape), weight=len(self.specs) - 1)
 
     def run(self, backend: Backend, tokens: int, inputs: Sequence[Tensor]) -> Tensor:
-        """Lowers it and gives what the backend computes."""
+        """Lowers it and gives what the backend computes: the last output."""
+        return self.run_all(backend, tokens, inputs)[-1]
+
+    def run_all(self, backend: Backend, tokens: int, inputs: Sequence[Tensor]) -> list[Tensor]:
         blob = backend.lower(self.subgraph)
-        output = self.subgraph.method.values[-1].shape
-        shape = [size.at(tokens) for size in output]
+        outputs = [self.subgraph.method.values[i] for i in self.subgraph.method.outputs]
+        shapes = [[size.at(tokens) for size in output.shape] for output in outputs]
         weights = [stored_weight(self.specs[i], self.stored[i]) for i in blob.weights]
-        return run_blob(backend.name, blob, weights, tokens, inputs, [shape])[0]
+        return run_blob(backend.name, blob, weights, tokens, inputs, shapes, [output.dtype for output in outputs])
 
 
 class Rows(QuantizedWeight):
@@ -90,6 +111,13 @@ class Rows(QuantizedWeight):
     bits: int
     per_channel: bool
     signed: bool
+
+
+class Stack(list):
+    """Quantised rows of each expert."""
+
+    def dequantize(self) -> Tensor:
+        return torch.stack([each.dequantize() for each in self])
 
 
 def quantised(rows: Tensor, bits: int, group_size: int, per_channel: bool = False, signed: bool = False) -> Rows:
@@ -105,23 +133,25 @@ def run_blob(
     tokens: int,
     inputs: Sequence[Tensor],
     shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[torch.dtype] | None = None,
 ) -> list[Tensor]:
-    """Gives the outputs, which have these shapes."""
+    """Gives the outputs, which have these shapes. dtypes: of outputs; None: float32"""
     request = [_integers(len(blob.data)), _padded(blob.data), _integers(len(weights)), *weights]
     request.append(_integers(tokens, len(inputs)))
     for x in inputs:
-        x = x if x.dtype == torch.int64 else x.to(torch.float32)
+        x = x if x.dtype in (torch.int64, torch.bool) else x.to(torch.float32)
         request += [_integers(DTYPES[x.dtype], x.dim(), *x.shape), _padded(x.contiguous().numpy().tobytes())]
     request.append(_integers(len(shapes)))
-    request += [_integers(len(shape), *shape) for shape in shapes]
+    dtypes = dtypes or [torch.float32] * len(shapes)
+    request += [_integers(DTYPES[dtype], len(shape), *shape) for shape, dtype in zip(shapes, dtypes, strict=True)]
     result = _run_part(backend, b"".join(request))
     if result.returncode == NO_DEVICE:
         pytest.skip(result.stdout.decode().strip())
     assert result.returncode == 0, result.stderr.decode()
-    sizes = [math.prod(shape) for shape in shapes]
-    assert len(result.stdout) == 4 * sum(sizes)
-    flat = torch.frombuffer(bytearray(result.stdout), dtype=torch.float32).split(sizes)
-    return [x.view(*shape) for x, shape in zip(flat, shapes, strict=True)]
+    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True)]
+    assert len(result.stdout) == sum(sizes)
+    parts = torch.frombuffer(bytearray(result.stdout), dtype=torch.uint8).split(sizes)
+    return [part.clone().view(dtype).view(*shape) for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)]
 
 
 def run_part_with(library: str) -> str:
@@ -142,9 +172,12 @@ def _run_part(
     )
 
 
-def stored_weight(spec: WeightSpec, value: Tensor | QuantizedWeight) -> bytes:
+def stored_weight(spec: WeightSpec, value: Tensor | QuantizedWeight | Stack) -> bytes:
     """A weight of a program as `run_blob` takes it."""
-    data = pack(value, spec.bits) if isinstance(value, QuantizedWeight) else value.contiguous()
+    if isinstance(value, Stack):
+        data = torch.cat([pack(each, spec.bits).flatten() for each in value])
+    else:
+        data = pack(value, spec.bits) if isinstance(value, QuantizedWeight) else value.contiguous()
     raw = (data if data.dim() else data[None]).view(torch.uint8).numpy().tobytes()
     head = (DTYPES[spec.dtype], spec.bits, spec.group_size, len(spec.shape), *spec.shape, len(raw))
     return _integers(*head) + _padded(raw)

@@ -1,7 +1,7 @@
 // run_part BACKEND: runs one part for tests in Python. Standard input, in units of int64 (bytes are padded to 8):
 //   bytes of the blob, blob; weights: count, each: dtype, bits, group_size, rank, sizes, bytes, data;
-//   T; inputs: count, each: dtype (float32 or int64), rank, sizes, data; outputs: count, each: rank, sizes
-// Standard output: the outputs, float32. A refusal goes to standard error and gives status 1.
+//   T; inputs: count, each: dtype, rank, sizes, data; outputs: count, each: dtype, rank, sizes
+// Standard output: the outputs. A refusal goes to standard error and gives status 1.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -96,10 +96,13 @@ Status run(const Backend& backend) {
   std::vector<const Tensor*> ins;
   std::vector<Tensor*> outs;
   for (int64_t count = reader.integer(); count > 0; --count) inputs.push_back(reader.input());
-  for (int64_t count = reader.integer(); count > 0; --count) outputs.push_back(make(DType::kFloat32, reader.shape()));
+  for (int64_t count = reader.integer(); count > 0; --count) {
+    const auto dtype = static_cast<DType>(reader.integer());
+    outputs.push_back(make(dtype, reader.shape()));
+  }
   for (const Owned& input : inputs) ins.push_back(&input.tensor);
   for (Owned& output : outputs) {
-    std::fill_n(output.as<float>(), output.count(), NAN);
+    if (output.tensor.dtype == DType::kFloat32) std::fill_n(output.as<float>(), output.count(), NAN);
     outs.push_back(&output.tensor);
   }
   Call call{};
@@ -109,7 +112,10 @@ Status run(const Backend& backend) {
   KernelContext context;
   context.threads = pool.get();
   MOTE_RETURN_IF_ERROR(delegate->execute(0, call, context));
-  for (const Owned& output : outputs) std::fwrite(output.tensor.data, 4, static_cast<size_t>(output.count()), stdout);
+  for (const Owned& output : outputs) {
+    std::fwrite(output.tensor.data, static_cast<size_t>(dtype_bytes(output.tensor.dtype)),
+                static_cast<size_t>(output.count()), stdout);
+  }
   return {};
 }
 

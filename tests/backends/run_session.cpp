@@ -1,6 +1,7 @@
-// run_session FILE BACKEND FOLDER: does with one target of a file whatever a session can do, for tests in Python,
-// which compare backends. Prints a line for each: its name, then numbers: the ids that followed, greedily, or logits. A
-// call that fails is made again once, and must then go on as if nothing had happened.
+// run_session FILE BACKEND FOLDER [OTHER]: does with one target of a file whatever a session can do, for tests in
+// Python, which compare backends. Prints a line for each: its name, then numbers: the ids that followed, greedily, or
+// logits. A call that fails is made again once, and must then go on as if nothing had happened. With OTHER sessions may
+// also go on in that target, and some are moved there and back; without it that is an error.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -36,8 +37,11 @@ auto again(const Call& call) {
 
 class Run {
  public:
-  Run(const char* path, const char* backend, std::string folder)
-      : model_(again([&] { return Model::open(Source(path), {.backend = backend}); })), folder_(std::move(folder)) {}
+  Run(const char* path, std::string backend, std::string folder, std::string other)
+      : model_(again([&] { return Model::open(Source(path), {.backend = backend}); })),
+        folder_(std::move(folder)),
+        backend_(std::move(backend)),
+        other_(std::move(other)) {}
 
   void all() {
     prompts();
@@ -48,6 +52,7 @@ class Run {
     prefixes();
     scores();
     overflow();
+    moves();
   }
 
  private:
@@ -66,10 +71,24 @@ class Run {
   }
 
   // A call that fails leaves the chunks before that in place.
-  static std::span<const float> feed(Session& session, const std::vector<int32_t>& all) {
+  std::span<const float> feed(Session& session, const std::vector<int32_t>& all) const {
     const int64_t start = session.position();
-    return again(
-        [&] { return session.prefill(std::span(all).subspan(static_cast<size_t>(session.position() - start))); });
+    const auto logits =
+        again([&] { return session.prefill(std::span(all).subspan(static_cast<size_t>(session.position() - start))); });
+    check_backend(session);
+    return logits;
+  }
+
+  void check_backend(const Session& session) const {
+    if (session.backend() == backend_ || session.backend() == other_) return;
+    fail({Code::kInternal, "the session left " + backend_ + ": " + session.moved_because()});
+  }
+
+  void move(Session& session, bool away) const {
+    if (other_.empty()) return;
+    again([&] { return session.move_to(away ? other_ : backend_); });
+    if (session.backend() == (away ? other_ : backend_)) return;
+    fail({Code::kInternal, "the session is not where it was moved to"});
   }
 
   static int32_t best(std::span<const float> logits) {
@@ -77,7 +96,7 @@ class Run {
   }
 
   // Continues greedily and prints the ids.
-  static std::vector<int32_t> go_on(Session& session, const char* name, int count = 6) {
+  std::vector<int32_t> go_on(Session& session, const char* name, int count = 6) const {
     std::vector<int32_t> chosen;
     std::printf("%s:", name);
     for (int i = 0; i < count; ++i) {
@@ -88,6 +107,7 @@ class Run {
       again([&] { return session.decode(chosen.back()); });
     }
     std::printf("\n");
+    check_backend(session);
     return chosen;
   }
 
@@ -199,17 +219,59 @@ class Run {
     go_on(*session, "shifted", 12);
   }
 
+  void moves() {
+    SessionOptions options;
+    options.prefix_cache = std::make_shared<PrefixCache>(uint64_t{64} << 20);
+    const auto session = open(options);
+    move(*session, true);
+    feed(*session, ids(33));
+    move(*session, false);
+    go_on(*session, "moved here");
+    move(*session, true);
+    go_on(*session, "moved away");
+    again([&] { return session->rewind(20); });
+    move(*session, false);
+    feed(*session, ids(7, 1));
+    const auto fork = again([&] { return session->fork(); });
+    move(*fork, true);
+    const auto fork_of_fork = again([&] { return fork->fork(); });
+    go_on(*session, "parent");
+    go_on(*fork, "moved fork");
+    move(*fork_of_fork, false);
+    again([&] { return fork_of_fork->adopt(*again([&] { return fork->snapshot(); }), 25); });
+    go_on(*fork_of_fork, "adopted from elsewhere");
+    const std::string path = folder_ + "/moved";
+    again([&] { return fork->save(path); });
+    again([&] { return session->restore(path); });
+    go_on(*session, "restored from elsewhere");
+    moves_with_drafts(*session);
+  }
+
+  void moves_with_drafts(Session& session) {
+    session.reset();
+    again([&] { return session.defer(ids(12)); });
+    move(session, true);
+    const std::vector<int32_t> right = go_on(session, "deferred, then moved", 4);
+    again([&] { return session.rewind(12); });
+    if (session.longest_draft() < 3) return;
+    again([&] { return session.decode(right[0], std::span(right).subspan(1)); });
+    again([&] { return session.decode(right[1]); });
+    move(session, false);
+    go_on(session, "drafted, then moved");
+  }
+
   std::shared_ptr<const Model> model_;
   std::string folder_;
+  std::string backend_, other_;
 };
 
 }  // namespace
 }  // namespace mote::test
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: run_session FILE BACKEND FOLDER\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: run_session FILE BACKEND FOLDER [OTHER]\n");
     return 2;
   }
-  mote::test::Run(argv[1], argv[2], argv[3]).all();
+  mote::test::Run(argv[1], argv[2], argv[3], argc == 5 ? argv[4] : "").all();
 }

@@ -30,10 +30,10 @@ class FixedLengths(Backend):
         raise Unsupported("anything")
 
 
-def export(folder: Path, name: str, backend: Backend) -> Path:
+def export(folder: Path, name: str, backend: Backend, others: tuple[str, ...] = ("cpu",)) -> Path:
     save_tiny_checkpoint(name, folder / "checkpoint")
     path = folder / "model.mote"
-    api.export(folder / "checkpoint", path, backends=[backend, "cpu"], recipe="none", check="off")
+    api.export(folder / "checkpoint", path, backends=[backend, *others], recipe="none", check="off")
     return path
 
 
@@ -47,14 +47,32 @@ def toy_file(lengths, tmp_path_factory) -> Path:
     return export(tmp_path_factory.mktemp("toy"), "llama", ToyBackend(lengths))
 
 
+@pytest.fixture(scope="module")
+def toy_only_file(lengths, tmp_path_factory) -> Path:
+    """The same without a target to which a session could go."""
+    return export(tmp_path_factory.mktemp("toy_only"), "llama", ToyBackend(lengths), others=())
+
+
 @pytest.mark.parametrize(
     "environment",
     [{}, {"MOTE_TOY_FORGETS": "1"}, *({"MOTE_TOY_FAILS": str(part)} for part in (1, 2, 3, 8, 9))],
     ids=lambda environment: "".join(key[9:] + value for key, value in environment.items()) or "plain",
 )
-def test_a_backend_keeps_keys_and_values(toy_file, environment):
-    expected, got = session_lines(toy_file, "cpu"), session_lines(toy_file, "toy", **environment)
-    assert list(got) == list(expected) and len(got) > 30
+def test_a_backend_keeps_keys_and_values(toy_file, toy_only_file, environment):
+    expected, got = session_lines(toy_file, "cpu"), session_lines(toy_only_file, "toy", **environment)
+    assert_same(got, expected)
+
+
+@pytest.mark.parametrize("environment", [{}, *({"MOTE_TOY_FAILS": str(part)} for part in (1, 2, 3, 8, 9))], ids=str)
+@pytest.mark.parametrize("hides", [{}, {"MOTE_TOY_HIDES": "1"}], ids=["rows", "ids"])
+def test_a_session_goes_on_elsewhere(toy_file, environment, hides):
+    """Where it is moved, and where the toy fails; with its keys and values, or from its ids alone."""
+    expected = session_lines(toy_file, "cpu")
+    assert_same(session_lines(toy_file, "toy", "cpu", **environment, **hides), expected)
+
+
+def assert_same(got: dict[str, list[float]], expected: dict[str, list[float]]) -> None:
+    assert list(got) == list(expected) and len(got) > 40
     for name, numbers in expected.items():
         assert got[name] == pytest.approx(numbers, abs=2e-5), name
 

@@ -1,21 +1,23 @@
-// mote.attention for one token and one head of keys, with all the heads of queries that share it. Positions are taken 64 at
+// mote.attention for one token and one head of keys, with the heads of queries that share it, HEADS at a time. Positions are taken 64 at
 // a time and in splits of 256, whatever the call, so that a token's result does not depend on its neighbours in a call.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const uint HEADS = 1;         // of queries
+layout(constant_id = 0) const uint HEADS = 1;         // of queries, that a workgroup takes
+layout(constant_id = 7) const uint TOGETHER = 1;      // of queries, that share a head of keys
 layout(constant_id = 1) const uint WIDTH = 64;        // of a key
 layout(constant_id = 2) const uint VALUE_WIDTH = 64;
 layout(constant_id = 3) const bool IS_SPLIT = false;  // whether a workgroup takes one split and leaves it to combine.comp
 layout(constant_id = 4) const bool HAS_SINKS = false;
 layout(constant_id = 5) const bool HAS_SLOPES = false;
+layout(constant_id = 8) const bool IS_BIDIRECTIONAL = false;  // whether positions behind a token are seen that the call fills
 layout(constant_id = 6) const uint ITEMS = 1;         // pairs of outputs of an invocation: HEADS * VALUE_WIDTH / 2 / 64, rounded up
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Keys { uint keys[]; };
 layout(binding = 2) readonly buffer Values { uint values[]; };
-layout(binding = 3) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 3) readonly buffer Positions { uint positions[]; };
 layout(binding = 4) readonly buffer Sinks { float sinks[]; };
 layout(binding = 5) readonly buffer Slopes { float slopes[]; };
 layout(binding = 6) writeonly buffer Y { float y[]; };
@@ -28,17 +30,29 @@ shared float largest[HEADS];
 shared float sums[HEADS];
 shared float factors[HEADS];
 
-// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits
+const uint kChunks = (TOGETHER + HEADS - 1) / HEADS;
+
+// Of the workgroup's heads those that there are; the last one stands for the others.
+bool is_there(uint h) { return gl_WorkGroupID.x % kChunks * HEADS + h < TOGETHER; }
+uint head_of(uint h) {
+  return gl_WorkGroupID.x / kChunks * TOGETHER + min(gl_WorkGroupID.x % kChunks * HEADS + h, TOGETHER - 1);
+}
+
+// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits; first positions that are seen in spite of the window
 void main() {
-  uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x, token = gl_WorkGroupID.y, kv_heads = push[0];
-  uint position = positions[token].x, pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
-  uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5];
+  uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x / kChunks, token = gl_WorkGroupID.y, kv_heads = push[0];
+  uint position = positions[token], pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
+  uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5], end = position;
+  if (IS_BIDIRECTIONAL) {
+    end = positions[push[1] - 1];
+    if (push[5] != 0) end = min(end, position + push[5] - 1);
+  }
   for (uint i = lane; i < HEADS * WIDTH; i += 64) {
-    queries[i] = q[push[2] + (kv_head * HEADS + i / WIDTH) * push[3] + token * push[4] + i % WIDTH];
+    queries[i] = q[push[2] + head_of(i / WIDTH) * push[3] + token * push[4] + i % WIDTH];
   }
   Total total;
   begin(total);
-  uint split = IS_SPLIT ? gl_WorkGroupID.z : first_visible / 256, last = IS_SPLIT ? split : position / 256;
+  uint split = IS_SPLIT ? gl_WorkGroupID.z : push[9] != 0 ? 0 : first_visible / 256, last = IS_SPLIT ? split : end / 256;
   for (; split <= last; ++split) {
     // Of this split alone.
     vec2 outputs[ITEMS];
@@ -49,10 +63,10 @@ void main() {
       sums[lane] = 0.0;
     }
     for (uint block = 256 * split; block < 256 * split + 256; block += 64) {
-      if (block > position || block + 63 < first_visible) continue;
+      if (block > end || (block + 63 < first_visible && block >= push[9])) continue;
       barrier();
       uint place = block + lane;
-      bool is_visible = place <= position && place >= first_visible;
+      bool is_visible = place <= end && (place >= first_visible || place < push[9]);
       for (uint h = 0; h < HEADS; ++h) {
         float score = -kInfinity;
         if (is_visible) {
@@ -65,7 +79,7 @@ void main() {
           }
           score *= float_at(6);
           if (float_at(7) != 0.0) score = float_at(7) * tanh_of(score / float_at(7));
-          if (HAS_SLOPES) score += slopes[kv_head * HEADS + h] * (float(place) - float(position));
+          if (HAS_SLOPES) score += slopes[head_of(h)] * (float(place) - float(position));
         }
         scores[h * 64 + lane] = score;
       }
@@ -87,7 +101,7 @@ void main() {
         for (uint i = 0; i < 64; ++i) sum += scores[lane * 64 + i];
         sums[lane] = sum;
       }
-      uint count = min(64, position + 1 - block);
+      uint count = min(64, end + 1 - block);
       for (uint item = 0; item < ITEMS; ++item) {
         uint index = lane + 64 * item;
         if (index >= HEADS * value_pairs) break;
@@ -106,8 +120,9 @@ void main() {
       for (uint item = 0; item < ITEMS; ++item) {
         uint index = lane + 64 * item;
         if (index >= HEADS * value_pairs) break;
-        uint h = index / value_pairs, head = kv_head * HEADS + h;
-        uint at = ((token * kv_heads * HEADS + head) * push[8] + split) * (VALUE_WIDTH + 2);
+        uint h = index / value_pairs, head = head_of(h);
+        if (!is_there(h)) break;
+        uint at = ((token * kv_heads * TOGETHER + head) * push[8] + split) * (VALUE_WIDTH + 2);
         y[at + 2 + 2 * (index % value_pairs)] = outputs[item].x;
         y[at + 3 + 2 * (index % value_pairs)] = outputs[item].y;
         if (index % value_pairs == 0) {
@@ -128,9 +143,10 @@ void main() {
   for (uint item = 0; item < ITEMS; ++item) {
     uint index = lane + 64 * item;
     if (index >= HEADS * value_pairs) break;
-    uint head = kv_head * HEADS + index / value_pairs;
+    uint head = head_of(index / value_pairs);
+    if (!is_there(index / value_pairs)) break;
     vec2 mean = finish(total, item, HAS_SINKS, HAS_SINKS ? sinks[head] : 0.0);
-    uint at = (token * kv_heads * HEADS + head) * VALUE_WIDTH + 2 * (index % value_pairs);
+    uint at = (token * kv_heads * TOGETHER + head) * VALUE_WIDTH + 2 * (index % value_pairs);
     y[at] = mean.x;
     y[at + 1] = mean.y;
   }

@@ -7,15 +7,15 @@ layout(constant_id = 2) const uint VALUE_WIDTH = 64;
 layout(constant_id = 4) const bool HAS_SINKS = false;
 const uint ITEMS = 1;
 layout(binding = 0) readonly buffer Parts { float parts[]; };
-layout(binding = 1) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 1) readonly buffer Positions { uint positions[]; };
 layout(binding = 2) readonly buffer Sinks { float sinks[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "softmax.glsl"
 
-// push: heads, tokens, splits that there is room for, window
+// push: heads, tokens, splits that there is room for, window, first positions that are seen in spite of it
 void main() {
-  uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y, position = positions[token].x;
-  uint first = push[3] == 0 || position < push[3] ? 0 : (position + 1 - push[3]) / 256;
+  uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y, position = positions[token];
+  uint first = push[4] != 0 || push[3] == 0 || position < push[3] ? 0 : (position + 1 - push[3]) / 256;
   for (uint pair = gl_LocalInvocationID.x; pair < VALUE_WIDTH / 2; pair += 64) {
     Total total;
     begin(total);

@@ -22,18 +22,19 @@ layout(binding = 4) writeonly buffer Y { float y[]; };
 shared float parts[64 * TOKENS];
 
 #include "elements.glsl"
+#include "experts.glsl"
 
 // push: columns, tokens, rows, first row of the piece, columns of y, residual: offset and stride of a token,
 //   rows to those of `up`, x: rows of the inner dimension, offset, outer stride, inner stride
 uint begin_of(uint token) { return push[9] + token / push[8] * push[10] + token % push[8] * push[11]; }
 
 void multiply(uint row, uint first_token) {
-  uint lane = gl_LocalInvocationID.x;
+  uint lane = gl_LocalInvocationID.x, first_row = first_block() * (DENSE == 0 ? 16 : 1);
   float sums[TOKENS];
   [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = 0.0;
   for (uint k = lane; k < push[0]; k += 64) {
-    float w = element(row, k);
-    [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = fma(w, x[begin_of(min(first_token + t, push[1] - 1)) + k], sums[t]);
+    float w = element(first_row + row, k);
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = fma(w, x[begin_of(input_of(min(first_token + t, push[1] - 1))) + k], sums[t]);
   }
   [[unroll]] for (uint t = 0; t < TOKENS; ++t) parts[t * 64 + lane] = sums[t];
   barrier();
@@ -47,17 +48,18 @@ void multiply(uint row, uint first_token) {
 
 void main() {
   uint row = gl_WorkGroupID.x, first_token = gl_WorkGroupID.y * TOKENS, t = gl_LocalInvocationID.x;
+  if (!choose(first_token)) return;
   multiply(row, first_token);
   uint token = first_token + t, index = push[3] + row;
   float gate = 1.0;
   if (GATE != 0) {
-    if (t < TOKENS) gate = gate_of(GATE, parts[t * 64] + (HAS_BIAS ? bias[index] : 0.0));
+    if (t < TOKENS) gate = gate_of(GATE, parts[t * 64] + (HAS_BIAS ? bias[first_bias() + index] : 0.0));
     barrier();
     multiply(row + push[7], first_token);
   }
   if (t >= TOKENS || token >= push[1]) return;
   float value = parts[t * 64];
-  if (HAS_BIAS) value += bias[index + (GATE != 0 ? push[7] : 0)];
+  if (HAS_BIAS) value += bias[first_bias() + index + (GATE != 0 ? push[7] : 0)];
   if (GATE != 0) value *= gate;
   if (HAS_RESIDUAL) value += residual[push[5] + token * push[6] + index];
   y[token * push[4] + index] = value;

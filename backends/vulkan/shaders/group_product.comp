@@ -21,6 +21,8 @@ layout(binding = 4) readonly buffer Bias { float bias[]; };
 layout(binding = 5) readonly buffer Residual { float residual[]; };
 layout(binding = 6) writeonly buffer Y { float y[]; };
 
+#include "experts.glsl"
+
 #define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
 
 ivec4 firsts[TOKENS], seconds[TOKENS];  // sums of code * q of 16 columns each
@@ -82,7 +84,7 @@ void add_plane(uint plane, uint at, uint chunk, uint quad, uint first_quad, uint
 vec4 sums_of_rows[TOKENS];
 
 void multiply(uint block, uint quad) {
-  uint columns = push[0], begin = block * block_words(columns);
+  uint columns = push[0], begin = (first_block() + block) * block_words(columns);
   int offset = HAS_CODEBOOK ? 128 : BITS == 1 ? 1 : code_offset();
   EACH_TOKEN sums_of_rows[t] = vec4(0.0);
   for (uint chunk = 0; chunk < columns / 32; ++chunk) {
@@ -130,12 +132,12 @@ void multiply(uint block, uint quad) {
 }
 
 vec4 finished(uint block, uint quad, uint t) {
-  uint first = push[3] + 16 * block + 4 * quad, at = block * block_words(push[0]) + row_scales_at(push[0]);
+  uint first = push[3] + 16 * block + 4 * quad, at = (first_block() + block) * block_words(push[0]) + row_scales_at(push[0]);
   precise vec4 value = sums_of_rows[t];
   if (HAS_ROW_SCALES) value = uintBitsToFloat(weight[at / 4 + quad]) * value;
   if (HAS_BIAS) {
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-      if (first + i < push[8]) value[i] = value[i] + bias[first + i];
+      if (first + i < push[8]) value[i] = value[i] + bias[first_bias() + first + i];
     }
   }
   return value;
@@ -145,7 +147,8 @@ vec4 finished(uint block, uint quad, uint t) {
 void main() {
   uint place = gl_LocalInvocationID.x, quad = place % 4, last_block = (push[2] - push[3] + 15) / 16 - 1;
   uint own = gl_WorkGroupID.x * BLOCKS + place / 4, block = min(own, last_block);
-  EACH_TOKEN tokens[t] = min(gl_WorkGroupID.y * TOKENS + t, push[1] - 1);
+  if (!choose(gl_WorkGroupID.y * TOKENS)) return;
+  EACH_TOKEN tokens[t] = input_of(min(gl_WorkGroupID.y * TOKENS + t, push[1] - 1));
   multiply(block, quad);
   vec4 gates[TOKENS];
   if (GATE != 0) {

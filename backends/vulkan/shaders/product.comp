@@ -24,6 +24,8 @@ layout(binding = 5) readonly buffer Bias { float bias[]; };
 layout(binding = 6) readonly buffer Residual { float residual[]; };
 layout(binding = 7) writeonly buffer Y { float y[]; };
 
+#include "experts.glsl"
+
 #define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
 
 shared ivec4 parts[SPLITS > 1 ? 4 * BLOCKS * SPLITS * TOKENS : 1];
@@ -67,7 +69,7 @@ void add_plane(uint plane, uint at, uint first, uint octets, uint shift) {
 }
 
 void multiply(uint block, uint quad, uint split) {
-  uint columns = push[0], octets = columns / 8, begin = block * (block_words(columns) / 4);
+  uint columns = push[0], octets = columns / 8, begin = (first_block() + block) * (block_words(columns) / 4);
   EACH_TOKEN exact[t] = ivec4(0);
   for (uint group = split; group < columns / GROUP; group += SPLITS) {
     EACH_TOKEN totals[t] = ivec4(0);
@@ -104,13 +106,14 @@ void join(uint place, uint split) {
 vec4 finished(uint block, uint quad, uint t) {
   uint first = push[3] + 16 * block + 4 * quad;
   uvec2 of_row = rows[tokens[t]];
-  uint scales = block * (block_words(push[0]) / 4) + push[0] / GROUP * (kTileWords / 4) + quad;
-  ivec4 sums_of_codes = ivec4(row_sums[first], row_sums[first + 1], row_sums[first + 2], row_sums[first + 3]);
+  uint scales = (first_block() + block) * (block_words(push[0]) / 4) + push[0] / GROUP * (kTileWords / 4) + quad;
+  uint sums_at = first + (PAIRS == 0 ? 0 : 16 * expert * push[19]);
+  ivec4 sums_of_codes = ivec4(row_sums[sums_at], row_sums[sums_at + 1], row_sums[sums_at + 2], row_sums[sums_at + 3]);
   precise vec4 scaled = uintBitsToFloat(weight[scales]) * vec4(exact[t] - (128 + int(of_row.y)) * sums_of_codes);
   precise vec4 value = uintBitsToFloat(of_row.x) * scaled;
   if (HAS_BIAS) {
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-      if (first + i < push[8]) value[i] = value[i] + bias[first + i];
+      if (first + i < push[8]) value[i] = value[i] + bias[first_bias() + first + i];
     }
   }
   return value;
@@ -123,7 +126,8 @@ void main() {
   uint split = SPLITS == 1 ? 0 : lane / (4 * BLOCKS), quad = place % 4;
   uint last_block = (push[2] - push[3] + 15) / 16 - 1;
   uint own = gl_WorkGroupID.x * BLOCKS + place / 4, block = min(own, last_block);
-  EACH_TOKEN tokens[t] = min(gl_WorkGroupID.y * TOKENS + t, push[1] - 1);
+  if (!choose(gl_WorkGroupID.y * TOKENS)) return;
+  EACH_TOKEN tokens[t] = input_of(min(gl_WorkGroupID.y * TOKENS + t, push[1] - 1));
   multiply(block, quad, split);
   join(place, split);
   vec4 gates[TOKENS];

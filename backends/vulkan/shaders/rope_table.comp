@@ -6,7 +6,7 @@
 #include "common.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const bool IS_INTERLEAVED = false;
-layout(binding = 0) readonly buffer Positions { uvec2 positions[]; };
+layout(binding = 0) readonly buffer Positions { uint positions[]; };
 layout(binding = 1) readonly buffer Frequencies { float frequencies[]; };
 layout(binding = 2) writeonly buffer Cos { float cosines[]; };
 layout(binding = 3) writeonly buffer Sin { float sines[]; };
@@ -16,7 +16,7 @@ void main() {
   uint index = 64 * group_index() + gl_LocalInvocationID.x, pairs = push[1];
   if (index >= push[0] * pairs) return;
   uint token = index / pairs, i = index % pairs;
-  precise float angle = float(positions[token].x) * frequencies[i];
+  precise float angle = float(int(positions[token])) * frequencies[i];
   precise float turns = roundEven(angle * 0.636619772367581343);
   precise float rest = angle - turns * 1.5703125;
   rest = rest - turns * 0.0004825592041015625;

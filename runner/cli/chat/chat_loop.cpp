@@ -31,7 +31,7 @@ bool is_empty(const Json& message) { return message.size() == 2 && message.value
 }  // namespace
 
 std::span<const ChatLoop::Row> ChatLoop::rows() {
-  static constexpr std::array<Row, 12> kRows = {{
+  static constexpr std::array<Row, 13> kRows = {{
       {"help", "", "shows this", &ChatLoop::help},
       {"exit", "", "leaves, as Ctrl-D does; /quit is the same", &ChatLoop::leave},
       {"quit", "", "", &ChatLoop::leave},
@@ -44,6 +44,8 @@ std::span<const ChatLoop::Row> ChatLoop::rows() {
       {"save", "FILE", "writes the conversation to a JSON file", &ChatLoop::save},
       {"load", "FILE", "goes on with a saved conversation", &ChatLoop::load},
       {"stats", "", "shows tokens and speed of the last reply", &ChatLoop::stats},
+      {"backend", "[NAME]", "goes on in another of the file's backends, such as cpu; without NAME shows it",
+       &ChatLoop::backend},
       {"result", "TEXT", "answers the tool call that waits", &ChatLoop::result},
   }};
   return kRows;
@@ -247,6 +249,8 @@ void ChatLoop::stats(const std::string&) {
   if (!has_statistics_) return screen_.warn("there was no reply yet");
   show_statistics();
 }
+
+void ChatLoop::backend(const std::string& name) { screen_.message("runs on " + responder_.move_to(name)); }
 
 void ChatLoop::show_statistics() const {
   for (const std::string& line : statistics_lines(statistics_)) screen_.note(line);

@@ -68,6 +68,7 @@ class ChatLoop {
   void save(const std::string& path);
   void load(const std::string& path);
   void stats(const std::string&);
+  void backend(const std::string& name);
   void result(const std::string& text);
 
   void list_settings() const;

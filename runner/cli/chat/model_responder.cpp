@@ -4,6 +4,7 @@
 
 #include "runner/cli/chat/model_reply.h"
 #include "runner/cli/draft_model.h"
+#include "runner/cli/target_choice.h"
 
 namespace mote::cli {
 namespace {
@@ -48,6 +49,12 @@ void ModelResponder::validate(const Settings& settings) {
   const Options options = settings.options();
   check([&](mote_error* error) { return mote_options_check(options.get(), model_.get(), error); });
   use_draft_model(settings.draft_model());
+}
+
+std::string ModelResponder::move_to(const std::string& backend) {
+  if (!backend.empty())
+    check([&](mote_error* error) { return mote_session_move_to(session_.get(), backend.c_str(), error); });
+  return place_text(session_);
 }
 
 bool ModelResponder::reads_variable(const std::string& name) const {

@@ -15,6 +15,7 @@ class ModelResponder : public Responder {
   Reply respond(const Conversation& conversation, const Settings& settings, const Show& show) override;
   void validate(const Settings& settings) override;
   std::vector<Settings::Line> lines(const Settings& settings) const override { return settings.lines(model_); }
+  std::string move_to(const std::string& backend) override;
   bool reads_variable(const std::string& name) const override;
 
   const Model& model() const { return model_; }

@@ -30,6 +30,9 @@ class Responder {
   // Errors: InputError naming the option that cannot be.
   virtual void validate(const Settings& settings) = 0;
   virtual std::vector<Settings::Line> lines(const Settings& settings) const = 0;
+  // Goes on in this one of the file's targets, unless that is empty. Returns the one that replies, and why it is that
+  // one. Errors: InputError naming those that there are.
+  virtual std::string move_to(const std::string& backend) = 0;
   // Whether the chat template may read a variable of this name.
   virtual bool reads_variable(const std::string& name) const = 0;
 };

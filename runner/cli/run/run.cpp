@@ -161,6 +161,7 @@ class Runner {
     if (!flags_.show_statistics) return;
     for (const std::string& line : statistics_lines(answer.statistics)) screen.note(line);
     if (const std::string choice = choice_text(describe(model_)); is_last && !choice.empty()) screen.note(choice);
+    if (const std::string moved = moved_text(session_); is_last && !moved.empty()) screen.note(moved);
   }
 
   const RunFlags& flags_;

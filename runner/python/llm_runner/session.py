@@ -258,6 +258,25 @@ class Session:
         """
         self._core.rewind(checked_int("position", position, 0, 2**31 - 1))
 
+    def move_to(self, backend: str) -> None:
+        """From now on computes with this one of the file's targets: "cpu", "vulkan", ...
+
+        Tokens stay, keys and values go along where both can read them; else the next call computes the tokens again. A
+        session also moves to "cpu" by itself where a backend fails and the file has that target.
+        Errors: ArgumentError naming the targets that there are, BackendError; the session stays as it was
+        """
+        self._core.move_to(backend)
+
+    @property
+    def backend(self) -> str:
+        """The file's target that computes: "cpu", "vulkan", ..."""
+        return self._core.backend()[0]
+
+    @property
+    def moved_because(self) -> str:
+        """Why the session left another target by itself, in one sentence; "": it did not."""
+        return self._core.backend()[1]
+
     def set_draft_model(self, model: LoadedModel | None) -> None:
         """Gives the session a smaller model that proposes tokens; None takes it away. The text stays the same.
 

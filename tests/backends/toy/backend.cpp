@@ -1,5 +1,6 @@
-// The toy backend at run time. Two variables of the environment are for tests: with MOTE_TOY_FORGETS it goes back only
-// as far as it must, and with MOTE_TOY_FAILS=n the n-th part that a session executes fails.
+// The toy backend at run time. Three variables of the environment are for tests: with MOTE_TOY_FORGETS it goes back
+// only as far as it must, with MOTE_TOY_HIDES it gives its keys and values to nobody, and with MOTE_TOY_FAILS=n the
+// n-th part that a session executes fails.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -196,6 +197,26 @@ class ToyDelegate final : public Delegate {
     }
     return std::shared_ptr<const DelegateSnapshot>(std::make_shared<Snapshot>(std::move(caches)));
   }
+
+  std::optional<DType> cache_dtype(int32_t state) const override {
+    const bool gives = std::getenv("MOTE_TOY_HIDES") == nullptr && caches_.contains(state);
+    return gives ? std::optional(DType::kFloat32) : std::nullopt;
+  }
+  Status read_cache(int32_t state, std::span<std::byte> keys, std::span<std::byte> values) const override {
+    const Cache& cache = caches_.at(state);
+    std::memcpy(keys.data(), cache.keys.data(), keys.size());
+    std::memcpy(values.data(), cache.values.data(), values.size());
+    return {};
+  }
+  Status write_cache(int32_t state, int64_t positions, std::span<const std::byte> keys,
+                     std::span<const std::byte> values) override try {
+    Cache& cache = caches_.at(state);
+    cache.resize(positions, parts_->widths().at(state));
+    std::memcpy(cache.keys.data(), keys.data(), keys.size());
+    std::memcpy(cache.values.data(), values.data(), values.size());
+    latest_call_ = positions;
+    return {};
+  } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "no memory for keys and values"}; }
 
  private:
   // That all states hold; a call that failed may have left more in some.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import torch
 
 import llm_export.capture.ops  # noqa: F401  registers mote::
-from backends.vulkan import blob, lowering, maps
+from backends.vulkan import attention, blob, maps, products, rows
 from backends.vulkan.lowering import VulkanBackend
 from llm_export.capture.hadamard import inverse_hadamard
-from llm_export.program.specs import StateSpec
 from tests.backends.parts import (
     ROOT,
     TOKENS,
@@ -129,7 +127,7 @@ def test_float_linear(weight, vulkan):
 
 
 @pytest.mark.parametrize("activations", ["int8", "float"])
-@pytest.mark.parametrize("function", lowering.GATES[1:])
+@pytest.mark.parametrize("function", products.GATES[1:])
 def test_gated_linear(function, activations, vulkan):
     f, k = 48, 64
     weight, bias = quantised(random(2 * f, k), 4, 32), random(2 * f)
@@ -174,7 +172,7 @@ def test_norms(vulkan):
         assert_near(run(layer, tokens, x), mote.layer_norm(x, weight, bias, eps=1e-6))
 
 
-@pytest.mark.parametrize("layout", lowering.LAYOUTS)
+@pytest.mark.parametrize("layout", attention.LAYOUTS)
 @pytest.mark.parametrize("rotated", [16, 24])
 def test_rope(layout, rotated, vulkan):
     part = Part("mote.rope", [(1, 3, T, 24), (1, T, rotated), (1, T, rotated)], (1, 3, T, 24), {"layout": layout})
@@ -212,42 +210,6 @@ def run_last(part: Part, tokens: int, *inputs: torch.Tensor) -> torch.Tensor:
     return run_blob("vulkan", lowered, weights, tokens, inputs, shapes)[-1]
 
 
-OF_POSITIVE = ("log", "sqrt", "rsqrt")
-EAGER = {
-    "sigmoid": torch.sigmoid, "silu": torch.nn.functional.silu, "relu": torch.relu, "gelu": torch.nn.functional.gelu,
-    "softplus": torch.nn.functional.softplus,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", [name for name in maps.UNARY if name not in ("copy", "gelu_tanh")])
-def test_unary(name, vulkan):
-    part = Part(f"aten.{name}", [(T, 13)], (T, 13))
-    for tokens in TOKENS:
-        x = random(tokens, 13).abs() + 0.1 if name in OF_POSITIVE else 3 * random(tokens, 13)
-        assert_near(run(part, tokens, x), EAGER.get(name, getattr(torch, name, None))(x))
-
-
-def test_gelu_by_tanh(vulkan):
-    part = Part("aten.gelu", [(T, 13)], (T, 13), {"approximate": "tanh"})
-    x = random(7, 13)
-    assert_near(run(part, 7, x), torch.nn.functional.gelu(x, approximate="tanh"))
-
-
-@pytest.mark.parametrize("name", maps.BINARY)
-def test_binary(name, vulkan):
-    both = Part(f"aten.{name}", [(1, T, 13), (1, T, 13)], (1, T, 13))
-    column = Part(f"aten.{name}", [(1, T, 13), (1, T, 1)], (1, T, 13))
-    vector = Part(f"aten.{name}", [(1, T, 13), random(13)], (1, T, 13))
-    scalar = Part(f"aten.{name}", [(1, T, 13), 1.5], (1, T, 13))
-    function = getattr(torch, name)
-    for tokens in TOKENS:
-        x, y, z = random(1, tokens, 13), random(1, tokens, 13, seed=1), random(1, tokens, 1, seed=2)
-        assert torch.equal(run(both, tokens, x, y), function(x, y))
-        assert torch.equal(run(column, tokens, x, z), function(x, z))
-        assert torch.equal(run(vector, tokens, x), function(x, random(13)))
-        assert torch.equal(run(scalar, tokens, x), function(x, torch.tensor(1.5)))
-
-
 MOVES = {
     "aten.permute": ((1, T, 3, 8), (1, 3, T, 8), {"dims": dims(0, 2, 1, 3)}, lambda x: x.permute(0, 2, 1, 3)),
     "aten.view": ((1, T, 24), (1, T, 3, 8), {"size": dims(1, T, 3, 8)}, lambda x: x.view(1, -1, 3, 8)),
@@ -281,58 +243,6 @@ def test_cat(axis, vulkan):
         assert torch.equal(run(part, tokens, *parts), torch.cat(parts, axis))
 
 
-def refusal(part: Part) -> str | None:
-    return VulkanBackend().refusal(part.subgraph)
-
-
-def attention(state: StateSpec | None = None, heads: int = 4, **attributes) -> Part:
-    spec = state or StateSpec("cache", "kv_cache", 2, 8, 8)
-    operands = [(1, heads, T, 8), (1, 2, T, 8), (1, 2, T, 8), (1, T), None, None]
-    given = {"state": dims(0), "scale": numbers(1.0), "window": dims(0), "softcap": numbers(0.0), **attributes}
-    part = Part("mote.attention", operands, (1, T, heads, 8), given)
-    method = part.subgraph.method
-    method.values[3].dtype = torch.int64
-    part.subgraph = part.subgraph.__class__(method, part.specs, part.constants, frozenset(), (spec,))
-    return part
-
-
-SHAPE = (1, T, 8)
-TILES = quantised(random(32, 64), 4, 32)
-EXAMPLES = [
-    ("Vulkan has no such op", Part("aten.cumsum", [SHAPE], SHAPE, {"dim": dims(1)})),
-    ("dtype int64", Part("aten.add", [SHAPE, SHAPE], SHAPE, dtype=torch.int64)),
-    ("rank 7: must be at most 6", Part("aten.abs", [(1,) * 7], (1,) * 7)),
-    ("a weight where an activation is needed", Part("aten.abs", [random(8)], (8,))),
-    ("a weight of 4 bits where a dense one is needed", Part("aten.add", [(T, 64), TILES], (T, 64))),
-    ("a weight of dtype int64 and rank 1", Part("aten.add", [(T, 8), torch.arange(8)], (T, 8))),
-    ("constants only", Part("aten.add", [1.5, random(8)], (8,))),
-    ("a weight that is computed",
-     Part("mote.linear", [SHAPE, (4, 8), None, None, None], (1, T, 4), linear_attributes("float"))),
-    ("int8 activations with a dense weight",
-     Part("mote.linear", [SHAPE, random(4, 8), None, None, None], (1, T, 4), linear_attributes("int8"))),
-    ("function swish", Part("mote.gated_linear", [(T, 64), TILES, None, None], (T, 16),
-                            {**linear_attributes("int8"), "function": "swish"})),
-    ("8 rows of gates: must be a multiple of 16",
-     Part("mote.gated_linear", [(T, 64), quantised(random(16, 64), 4, 32), None, None], (T, 8),
-          {**linear_attributes("int8"), "function": "silu"})),
-    ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
-    ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
-    ("a cache that keeps first positions", attention(StateSpec("cache", "kv_cache", 2, 8, 8, 64, 4))),
-    ("bidirectional attention", attention(bidirectional=dims(1))),
-    ("40 heads of queries for 2 of keys: must be at most 16 times as many", attention(heads=40)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("words", "part"), EXAMPLES, ids=[words for words, _ in EXAMPLES])
-def test_refusals_say_why(words, part):
-    assert refusal(part) == words
-
-
-def test_what_is_taken_is_not_refused():
-    assert refusal(attention()) is None
-    assert refusal(attention(StateSpec("cache", "kv_cache", 2, 8, 8, 64), window=dims(64))) is None
-
-
 def names_of(enum: str) -> list[str]:
     body = re.search(rf"enum {enum} : \w+ {{(.*?)}}", SCHEMA, re.DOTALL)[1]
     return re.findall(r"^\s*(\w+)(?:\s*=\s*\d+)?,?", re.sub(r"//.*", "", body).replace(",", ",\n"), re.MULTILINE)
@@ -346,10 +256,17 @@ def test_enumerations_are_those_of_the_schema(enum):
 def test_functions_and_gates_are_those_of_the_shaders():
     shader = (ROOT / "backends/vulkan/shaders/map.comp").read_text()
     cases = {int(number): code for number, code in re.findall(r"case (\d+): return (.*?);", shader)}
-    assert set(cases) == set(range(1, len(maps.UNARY) + len(maps.BINARY)))
-    plan = Path(ROOT / "backends/vulkan/plan.cpp").read_text()
-    constants = dict(re.findall(r"(k\w+) = (\d+)", plan))
-    assert int(constants["kFirstBinary"]) == maps.FUNCTIONS.index("add")
-    assert int(constants["kLastBinary"]) == maps.FUNCTIONS.index("minimum")
-    assert int(constants["kFunctions"]) == len(maps.FUNCTIONS)
-    assert int(constants["kGates"]) == len(lowering.GATES)
+    assert set(cases) == set(range(1, len(maps.FUNCTIONS)))
+    plan = "".join(path.read_text() for path in sorted((ROOT / "backends/vulkan").glob("plan_*.cpp")))
+    constants = {name: int(number) for name, number in re.findall(r"(k\w+) = (\d+)", plan)}
+    shared = {name: int(number) for name, number in re.findall(r"(k\w+) = (\d+)", shader)}
+    expected = {
+        "kFirstBinary": maps.FUNCTIONS.index("add"), "kWhere": maps.FUNCTIONS.index("where"),
+        "kFirstFill": maps.FUNCTIONS.index("fill"),
+    }  # fmt: skip
+    assert expected.items() <= constants.items() and shared == expected
+    assert constants["kFunctions"] == len(maps.FUNCTIONS)
+    assert constants["kGates"] == len(products.GATES)
+    assert constants["kReductions"] == len(rows.REDUCTIONS)
+    for gate in maps.GATED:
+        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({products.GATES.index(gate)}, x, z))"

@@ -38,8 +38,8 @@ const SizeOf kT{1, 0};
 class Decoder {
  public:
   Decoder() {
-    const auto ids = value(fb::ValueKind::input, fb::Content::int64, {8, 0});
-    const auto positions = value(fb::ValueKind::input, fb::Content::int64, {8, 0});
+    const auto ids = value(fb::ValueKind::input, fb::Content::int64, {4, 0});
+    const auto positions = value(fb::ValueKind::input, fb::Content::int64, {4, 0});
     const auto logits = value(fb::ValueKind::output, fb::Content::float32, {4 * kVocabulary, 0});
     const auto hidden = floats(kHidden), cos = floats(kWidth), sin = floats(kWidth), qkv = floats(128);
     node(fb::Op::embedding, {row(ids), weight(0, fb::Content::tiles)}, {rows(hidden, kHidden)});
@@ -55,15 +55,26 @@ class Decoder {
     cache.head_dim = cache.value_head_dim = kWidth;
     graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
     node(fb::Op::attention, {whole(q, kHeads), whole(k, kKvHeads), heads(qkv, 96, kKvHeads), row(positions), {}, {}},
-         {view(mixed, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4}, {0.25f, 30.0f});
+         {view(mixed, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4, 1, 0}, {0.25f, 30.0f});
+    node(fb::Op::heads,
+         {heads(qkv, 0, kHeads),
+          heads(qkv, 64, kKvHeads),
+          heads(qkv, 96, kKvHeads),
+          row(positions),
+          {},
+          {},
+          rows(cos, kWidth),
+          rows(sin, kWidth)},
+         {whole(q, kHeads)}, {3, 0, 0, 1}, {0.0f, 0.0f, 1e-5f, 0.0f});
     const auto turned = floats(kHidden);
     node(fb::Op::rotate, {rows(mixed, kHidden)}, {rows(turned, kHidden)}, {0});
     node(fb::Op::rotate, {rows(turned, kHidden)}, {rows(mixed, kHidden)}, {1});
     const auto normed = floats(kHidden), gated = floats(48), summed = floats(48);
     node(fb::Op::norm, {rows(mixed, kHidden), weight(3, fb::Content::float32, {kHidden}), {}}, {rows(normed, kHidden)},
          {1}, {1e-5f, 0.0f});
-    node(fb::Op::float_product, {rows(normed, kHidden), weight(4, fb::Content::dense), {}, {}}, {rows(gated, 48)}, {1});
-    node(fb::Op::map, {four(gated, 48, 48), four(gated, 48, 0)}, {four(summed, 48, 48)}, {22});
+    node(fb::Op::float_product, {rows(normed, kHidden), weight(4, fb::Content::dense), {}, {}}, {rows(gated, 48)},
+         {1, 0});
+    node(fb::Op::map, {four(gated, 48, 48), four(gated, 48, 0), {}}, {four(summed, 48, 48)}, {37}, {0.0f, 0.0f});
     multiply(normed, kHidden, 0, logits, kVocabulary, rows(summed, 48), {});
     const auto grouped = floats(128);
     std::vector<fb::ViewT> codes;
@@ -73,7 +84,8 @@ class Decoder {
     node(fb::Op::quantize_groups, {rows(normed, kHidden)}, codes);
     std::vector<fb::ViewT> inputs = codes;
     for (const auto& each : {weight(2, fb::Content::tiles), fb::ViewT(), fb::ViewT()}) inputs.push_back(each);
-    node(fb::Op::group_product, inputs, {rows(grouped, 128)}, {0});
+    node(fb::Op::group_product, inputs, {rows(grouped, 128)}, {0, 0});
+    route(normed, codes);
   }
 
   Bytes build() const { return pack(graph_); }
@@ -147,10 +159,39 @@ class Decoder {
     for (const int64_t each : {2 * columns, int64_t{8}, 4 * columns / 32}) {
       codes.push_back(view(bytes(each), 0, {SizeOf{each, 0}}, {1}));
     }
-    node(fb::Op::quantize, {rows(x, columns), norm_weight}, codes, {norm_weight.value >= 0, 0}, {1e-5f, 0.0f});
     std::vector<fb::ViewT> inputs = codes;
+    const bool has_norm = norm_weight.value >= 0;
+    if (!has_norm) codes.push_back(rows(floats(columns), columns));
+    node(fb::Op::quantize, {rows(x, columns), norm_weight}, codes, {has_norm, !has_norm, !has_norm}, {1e-5f, 0.0f});
     for (const auto& each : {weight(index, fb::Content::tiles), fb::ViewT(), residual}) inputs.push_back(each);
-    node(fb::Op::product, inputs, {rows(y, out)}, {0});
+    node(fb::Op::product, inputs, {rows(y, out)}, {0, 0});
+  }
+
+  // Experts as a router chooses them, and a convolution.
+  void route(int32_t x, const std::vector<fb::ViewT>& codes) {
+    const auto scores = floats(4), shares = floats(4), best = floats(2), picked = floats(2), total = floats(1);
+    const auto chosen = value(fb::ValueKind::scratch, fb::Content::int64, {8, 0});
+    const auto hidden = floats(128), mean = floats(kHidden);
+    node(fb::Op::float_product, {rows(x, kHidden), weight(5, fb::Content::dense), {}, {}}, {rows(scores, 4)}, {0, 0});
+    node(fb::Op::softmax, {rows(scores, 4)}, {rows(shares, 4)}, {0});
+    node(fb::Op::top, {rows(shares, 4)}, {rows(best, 2), rows(chosen, 2)}, {2, 0});
+    node(fb::Op::pick, {four(shares, 4, 4), four(chosen, 2, 2)}, {rows(picked, 2)}, {3});
+    node(fb::Op::scatter, {four(shares, 4, 4), four(chosen, 2, 2), four(picked, 2, 2)}, {rows(scores, 4)}, {3});
+    node(fb::Op::reduce, {rows(picked, 2)}, {rows(total, 1)}, {0});
+    std::vector<fb::ViewT> inputs = codes;
+    for (const auto& each : {weight(6, fb::Content::tiles), fb::ViewT(), rows(chosen, 2)}) inputs.push_back(each);
+    node(fb::Op::group_product, inputs, {rows(hidden, 128)}, {0, 2});
+    node(fb::Op::matmul,
+         {view(best, 0, {1, kT, 1, 2}, {SizeOf{2, 0}, 2, 2, 1}),
+          view(hidden, 0, {1, kT, 2, 64}, {SizeOf{128, 0}, 128, 64, 1})},
+         {rows(mean, kHidden)});
+    fb::HistoryT history;
+    history.state = 5;
+    history.rows = 2;
+    history.columns = kHidden;
+    graph_.histories.push_back(std::make_unique<fb::HistoryT>(history));
+    node(fb::Op::short_conv, {rows(mean, kHidden), weight(7, fb::Content::float32, {3 * kHidden}), {}},
+         {rows(x, kHidden)}, {5});
   }
 
   fb::GraphT graph_;
@@ -173,9 +214,9 @@ void change_view(fb::ViewT& view, Random& random) {
 void change_graph(fb::GraphT& graph, Random& random) {
   fb::NodeT& node = *graph.nodes[below(random, graph.nodes.size())];
   fb::ValueT& value = *graph.values[below(random, graph.values.size())];
-  switch (below(random, 12)) {
+  switch (below(random, 13)) {
     case 0: value.kind = static_cast<fb::ValueKind>(below(random, 5)); break;
-    case 1: value.content = static_cast<fb::Content>(below(random, 6)); break;
+    case 1: value.content = static_cast<fb::Content>(below(random, 7)); break;
     case 2: value.weight = changed(value.weight, random); break;
     case 3: value.slot = changed(value.slot, random); break;
     case 4: *value.bytes = changed_dim(*value.bytes, random); break;
@@ -186,10 +227,20 @@ void change_graph(fb::GraphT& graph, Random& random) {
     }
     case 6: graph.caches[0]->num_heads = changed(graph.caches[0]->num_heads, random); break;
     case 7: graph.caches[0]->head_dim = changed(graph.caches[0]->head_dim, random); break;
-    case 8: node.op = static_cast<fb::Op>(below(random, 13)); break;
+    case 8: node.op = static_cast<fb::Op>(below(random, 20)); break;
     case 9:
-      if (!node.integers.empty()) node.integers[0] = changed(node.integers[0], random);
+      if (!node.integers.empty()) {
+        int64_t& integer = node.integers[below(random, node.integers.size())];
+        integer = changed(integer, random);
+      }
       break;
+    case 10: {
+      fb::HistoryT& history = *graph.histories[0];
+      int32_t* fields[] = {&history.state, &history.rows, &history.columns};
+      int32_t& field = *fields[below(random, 3)];
+      field = changed(field, random);
+      break;
+    }
     default: {
       auto& list = below(random, 3) == 0 ? node.outputs : node.inputs;
       change_view(*list[below(random, list.size())], random);
@@ -212,6 +263,9 @@ class Part {
     weights_.push_back(mote::test::random_tiles({128, kHidden}, 4, 32, 3).owned);
     weights_.push_back(mote::test::random_floats({kHidden}, 4));
     weights_.push_back(mote::test::random_floats({96, kHidden}, 5));
+    weights_.push_back(mote::test::random_floats({4, kHidden}, 6));
+    weights_.push_back(mote::test::random_tiles({4, kHidden, kHidden}, 4, 32, 7).owned);
+    weights_.push_back(mote::test::random_floats({3 * kHidden}, 8));
   }
 
   DelegatePart of(const Bytes& blob) {
@@ -231,7 +285,9 @@ class Part {
     for (const Owned& weight : weights_) {
       DeviceWeight& device = device_weights_.emplace_back();
       device.tensor = weight.tensor;
-      device.pieces.push_back({0, weight.tensor.size(0), 0, weight.bytes.size()});
+      device.stack_rows = weight.tensor.rank == 3 ? weight.tensor.size(1) : 0;
+      const int64_t rows = weight.tensor.size(0) * std::max<int64_t>(device.stack_rows, 1);
+      device.pieces.push_back({0, rows, 0, weight.bytes.size()});
       made.push_back(&device);
     }
     return made;
@@ -247,6 +303,7 @@ DeviceTraits ordinary_device() {
   DeviceTraits device;
   for (uint32_t& count : device.limits.maxComputeWorkGroupCount) count = 65535;
   device.limits.maxComputeSharedMemorySize = 16384;
+  device.max_tokens = 20000;
   return device;
 }
 

@@ -138,6 +138,8 @@ class CApiMisuse : public CApi {
             [&](auto* h) { return mote_session_get_info(h, &session_info_, &error_); },
             [&](auto* h) { return mote_session_reset(h, &error_); },
             [&](auto* h) { return mote_session_rewind(h, 0, &error_); },
+            [&](auto* h) { return mote_session_move_to(h, "cpu", &error_); },
+            [&](auto* h) { return mote_session_get_backend(h, &text_, nullptr, &error_); },
             [&](auto* h) { return mote_session_tokens(h, nullptr, 0, &count_, &error_); },
             [&](auto* h) { return mote_session_fork(h, &made_.session, &error_); },
             [&](auto* h) { return mote_session_save(h, "/nowhere/at/all", &error_); },

@@ -149,6 +149,23 @@ TEST_F(CApi, a_session_goes_back) {
   EXPECT_EQ(mote_session_tokens(session_, nullptr, 4, &count, &error_), MOTE_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(CApi, a_session_says_where_it_runs_and_moves_to_what_the_file_has) {
+  const int32_t ids[] = {1, 2, 3};
+  ASSERT_EQ(mote_session_prefill(session_, ids, 3, nullptr, &error_), MOTE_OK);
+  char *backend = nullptr, *reason = nullptr;
+  EXPECT_EQ(mote_session_move_to(session_, "npu", &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.message, "has no target npu: it has cpu"), nullptr) << error_.message;
+  EXPECT_EQ(mote_session_move_to(session_, nullptr, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(mote_session_move_to(session_, "cpu", &error_), MOTE_OK) << error_.message;
+  EXPECT_EQ(mote_session_position(session_), 3);
+  EXPECT_EQ(mote_session_get_backend(session_, nullptr, &reason, &error_), MOTE_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(mote_session_get_backend(session_, &backend, &reason, &error_), MOTE_OK) << error_.message;
+  EXPECT_STREQ(backend, "cpu");
+  EXPECT_STREQ(reason, "");
+  mote_string_free(backend);
+  mote_string_free(reason);
+}
+
 TEST_F(CApi, sessions_share_what_they_computed) {
   mote_prefix_cache* cache = nullptr;
   ASSERT_EQ(mote_prefix_cache_open(1 << 20, &cache, &error_), MOTE_OK);

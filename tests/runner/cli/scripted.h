@@ -100,9 +100,15 @@ class ScriptedResponder : public Responder {
     for (const auto& [name, values] : settings.given()) lines.push_back({name, values[0], true});
     return lines;
   }
+  std::string move_to(const std::string& name) override {
+    if (name == "npu") throw InputError("model.mote: has no target npu: it has vulkan, cpu");
+    if (!name.empty()) backend = name;
+    return backend;
+  }
   bool reads_variable(const std::string& name) const override { return name == "enable_thinking"; }
 
   bool (*refuses)(const Conversation&) = nullptr;
+  std::string backend = "vulkan";
   std::vector<Conversation> asked;
   std::vector<GivenOptions> given;
 

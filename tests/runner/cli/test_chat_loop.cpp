@@ -255,6 +255,16 @@ TEST(ChatLoop, a_bad_file_leaves_the_conversation_as_it_was) {
   EXPECT_TRUE(has(missing.err, "folder.json: cannot be written"));
 }
 
+TEST(ChatLoop, replies_can_come_from_another_backend) {
+  ScriptedChat chat({"/backend", "a", "/backend npu", "/backend cpu", "b"}, {"one", "two"});
+  chat.run();
+  EXPECT_TRUE(has(chat.err, "runs on vulkan")) << chat.err;
+  EXPECT_TRUE(has(chat.err, "has no target npu: it has vulkan, cpu")) << chat.err;
+  EXPECT_TRUE(has(chat.err, "runs on cpu")) << chat.err;
+  EXPECT_EQ(chat.responder.backend, "cpu");
+  EXPECT_EQ(chat.messages().size(), 4u);
+}
+
 TEST(ChatLoop, text_that_is_no_utf8_can_be_said_and_saved) {
   const TemporaryFolder folder;
   const std::string path = folder / "chat.json";

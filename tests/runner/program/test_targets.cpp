@@ -121,6 +121,21 @@ TEST_F(Targets, auto_takes_a_slow_one_where_nothing_else_works) {
   expect_passed_over(chosen->passed_over[0], "fake", "no such device");
 }
 
+// So that one which finds itself slower can leave the file to them.
+TEST_F(Targets, auto_tells_a_backend_whether_there_are_others) {
+  ASSERT_TRUE(choose(three_ways(), kAnyBackend).ok());
+  EXPECT_TRUE(fake("spare").loaded.at(0).is_choice);
+  ASSERT_TRUE(choose(three_ways(), "spare").ok());
+  EXPECT_FALSE(fake("spare").loaded.at(1).is_choice);
+  fake("spare").why_not = "the CPU kernels are faster here";
+  fake("fake").check_device = Status(Code::kUnsupportedBackend, "no such device");
+  ProgramBuilder builder = tables();
+  add_one_part(builder, "spare", "spare");
+  add_one_part(builder, "fake", "fake");
+  ASSERT_TRUE(choose(std::move(builder), kAnyBackend).ok());
+  EXPECT_FALSE(fake("spare").loaded.at(2).is_choice);
+}
+
 // Before a target is bound nothing is known of its instructions.
 TEST_F(Targets, auto_passes_over_one_whose_instructions_name_no_part) {
   using Dims = std::vector<fb::Dim>;

@@ -132,6 +132,29 @@ public final class Session: Sendable {
     /// Goes back to the first tokens.
     public func rewind(to position: Int) async throws { try await calling { mote_session_rewind($0, Int64(position), $1) } }
 
+    /// Goes on with another of the file's targets, such as "cpu", and keeps its tokens.
+    public func move(to backend: String) async throws { try await calling { mote_session_move_to($0, backend, $1) } }
+
+    /// The file's target that computes.
+    public var backend: String {
+        get throws {
+            gate.wait()
+            return try freedText { out in try handle.call { mote_session_get_backend($0, out, nil, $1) } }
+        }
+    }
+
+    /// Why the session left another target by itself; "": it did not.
+    public var movedBecause: String {
+        get throws {
+            gate.wait()
+            var reason = ""
+            _ = try freedText { backend in
+                reason = try freedText { out in try handle.call { mote_session_get_backend($0, backend, out, $1) } }
+            }
+            return reason
+        }
+    }
+
     // MARK: numbers
 
     /// Reads ids and gives the logits after the last one.

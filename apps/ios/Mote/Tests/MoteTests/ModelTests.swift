@@ -123,6 +123,7 @@ final class ModelTests: XCTestCase {
         await expect(.invalidArgument) { try await session.append([-1]) }
         await expect(.contextFull) { try await session.append([Int32](repeating: 0, count: 100)) }
         await expect(.invalidArgument) { try await session.rewind(to: 7) }
+        await expect(.invalidArgument) { try await session.move(to: "npu") }
         await expect(.invalidArgument) { try await session.logits() }
         await expect(.invalidArgument) { try await model.embedder() }
         await expect(.invalidProgram) { try await model.adapter(contentsOf: demoURL) }

@@ -146,6 +146,26 @@ void rewind(JNIEnv* env, jobject self, jlong position) {
   });
 }
 
+void move_to(JNIEnv* env, jobject self, jstring backend) {
+  guarded(env, [&] {
+    const std::string target = text_of(env, backend, "backend");
+    check_session(env, self, [&](mote_session* session, mote_error* error) {
+      return mote_session_move_to(session, target.c_str(), error);
+    });
+  });
+}
+
+mote_error_code backend_of(mote_session* session, char** backend, mote_error* error) {
+  return mote_session_get_backend(session, backend, nullptr, error);
+}
+
+mote_error_code reason_of_move(mote_session* session, char** reason, mote_error* error) {
+  char* backend = nullptr;
+  const mote_error_code code = mote_session_get_backend(session, &backend, reason, error);
+  mote_string_free(backend);
+  return code;
+}
+
 template <auto call>
 void with_file(JNIEnv* env, jobject self, jstring path) {
   guarded(env, [&] {
@@ -261,6 +281,9 @@ Methods session_methods() {
       method("position", "()J", position),
       method("reset", "()V", plain<mote_session_reset>),
       method("rewind", "(J)V", rewind),
+      method("moveTo", "(Ljava/lang/String;)V", move_to),
+      method("backend", "()Ljava/lang/String;", reported<backend_of>),
+      method("movedBecause", "()Ljava/lang/String;", reported<reason_of_move>),
       method("save", "(Ljava/lang/String;)V", with_file<mote_session_save>),
       method("restore", "(Ljava/lang/String;)V", with_file<mote_session_restore>),
       method("cancel", "()V", cancel_session),

@@ -19,6 +19,12 @@ public class Session internal constructor(
     public val position: Long get() = blocking.position()
     public val tokens: IntArray get() = blocking.tokens()
 
+    /** The file's target that computes, such as "cpu". */
+    public val backend: String get() = blocking.backend()
+
+    /** Why the session left another target by itself; "": it did not. */
+    public val movedBecause: String get() = blocking.movedBecause()
+
     /**
      * What the model writes after a prompt, whole characters at a time; where the session has tokens, it goes on from
      * them. The flow is cold: the text begins when it is collected, and is at most 16 tokens ahead of who collects it.
@@ -77,6 +83,9 @@ public class Session internal constructor(
 
     /** Goes back to the first tokens. */
     public suspend fun rewind(position: Long): Unit = calling { blocking.rewind(position) }
+
+    /** Goes on with another of the file's targets, such as "cpu", and keeps its tokens. */
+    public suspend fun moveTo(backend: String): Unit = calling { blocking.moveTo(backend) }
 
     /** A session of its own with the same options and tokens; what they have in common is one memory. */
     public suspend fun fork(): Session = Session(opened { blocking.fork() })

@@ -115,6 +115,7 @@ class BadInputTest {
             assertThrows(ArgumentException.class, () -> session.append(new int[] {1 << 30}));
             assertThrows(ContextFullException.class, () -> session.append(new int[100]));
             assertThrows(ArgumentException.class, () -> session.rewind(7));
+            assertThrows(ArgumentException.class, () -> session.moveTo("npu"));
             assertThrows(ArgumentException.class, session::logits);
             assertThrows(NullPointerException.class, () -> session.append((int[]) null));
             assertThrows(NullPointerException.class, () -> session.append((String) null));

@@ -136,6 +136,9 @@ class BlockingTest {
             session.append(most);
             assertArrayEquals(prefilled, session.decode(last));
             session.rewind(0);
+            session.moveTo("cpu");
+            assertEquals("cpu", session.backend());
+            assertEquals("", session.movedBecause());
             float[] all = session.verify(ids);
             assertArrayEquals(prefilled, Arrays.copyOfRange(all, all.length - prefilled.length, all.length));
             session.reset();

@@ -68,6 +68,18 @@ public final class Session extends Handle {
     /** Goes back to the first tokens. */
     public native void rewind(long position);
 
+    /**
+     * Goes on with another of the file's targets, such as "cpu", and keeps its tokens. It moves to "cpu" by itself where a backend fails.
+     * Errors, which change nothing: {@link ai.mote.ArgumentException} naming the targets that there are, {@link ai.mote.BackendException}
+     */
+    public native void moveTo(String backend);
+
+    /** The target that computes. */
+    public native String backend();
+
+    /** Why the session left another target by itself; "": it did not. */
+    public native String movedBecause();
+
     /** A session of its own with the same options and tokens; what they have in common is one memory. */
     public Session fork() {
         return new Session(openFork(), vocabSize);

@@ -1,0 +1,102 @@
+"""Nodes drawn together where that saves dispatches, before values get their places in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from llm_export.program.instructions import Dim
+
+from .blob import Graph, Node, Op, ValueKind, View
+
+RMS = 0  # of a norm
+NO_ROPE = 3  # of `heads`, beside the layouts of rope
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where queries or keys come from, and the nodes behind that which nobody else reads."""
+
+    view: View
+    rope: Node | None
+    norm: Node | None
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [node for node in (self.rope, self.norm) if node is not None]
+
+    @property
+    def turns(self) -> tuple:
+        return () if self.rope is None else (*self.rope.inputs[1:], *self.rope.integers)
+
+
+def fuse(graph: Graph) -> None:
+    readers = Counter(view.value for node in graph.nodes for view in node.inputs if view is not None)
+    makers = {view.value: node for node in graph.nodes for view in node.outputs}
+    for value in (i for i, value in enumerate(graph.values) if value.kind is ValueKind.output):
+        readers[value] += 1
+    for node in [node for node in graph.nodes if node.op is Op.attention]:
+        _fuse_heads(graph, node, readers, makers)
+
+
+def _fuse_heads(graph: Graph, attention: Node, readers: Counter, makers: dict[int, Node]) -> None:
+    """Norms and turns of queries and keys become one node with the writes into the caches."""
+    q, k, v, positions, *_ = attention.inputs
+    if k is None or v is None:
+        return
+    query, key = (_source(view, readers, makers) for view in (q, k))
+    if query.rope is None and key.rope is None:  # queries are read as they are
+        query, key = Source(q, None, None), Source(k, None, None)
+    elif query.turns != key.turns:
+        return
+    fused = [*query.nodes, *key.nodes]
+    norms = [source.norm for source in (query, key)]
+    weights = [norm.inputs[1] if norm else None for norm in norms]
+    numbers = [number for norm in norms for number in (norm.numbers if norm else (0.0, 0.0))]
+    has_rope = query.rope is not None
+    tables = query.rope.inputs[1:] if has_rope else (None, None)
+    layout = query.rope.integers[0] if has_rope else NO_ROPE
+    made = Node(
+        Op.heads,
+        (query.view if has_rope else None, key.view, v, positions, *weights, *tables),
+        query.rope.outputs if has_rope else (),
+        (attention.integers[0], layout, *(int(norm is not None) for norm in norms)),
+        numbers,
+        attention.origin,
+    )
+    graph.nodes[:] = [node for node in graph.nodes if not any(node is each for each in fused)]
+    graph.nodes.insert(next(i for i, node in enumerate(graph.nodes) if node is attention), made)
+    attention.inputs = (q, None, None, *attention.inputs[3:])
+
+
+def _source(view: View, readers: Counter, makers: dict[int, Node]) -> Source:
+    rope = makers.get(view.value)
+    if rope is None or rope.op is not Op.rope or readers[view.value] != 1 or rope.outputs[0] != view:
+        return Source(view, None, None)
+    x = rope.inputs[0]
+    norm = makers.get(x.value)
+    if norm is None or norm.op is not Op.norm or readers[x.value] != 1:
+        return Source(x, rope, None)
+    behind = _behind(x, norm)
+    return Source(x, rope, None) if behind is None else Source(behind, rope, norm)
+
+
+def _behind(view: View, norm: Node) -> View | None:
+    """A view of a norm's output as one of its input; None: it is no such view, or the norm is of another kind."""
+    x, _, bias = norm.inputs
+    columns, stride = x.sizes[2].constant, x.strides[1]
+    moves = (view.offset, *view.strides[:3])
+    if (
+        norm.integers[0] != RMS
+        or bias is not None
+        or x.sizes[0] != Dim(0, 1)
+        or stride.tokens
+        or view.sizes[3] != x.sizes[2]
+        or any(move.tokens % columns or move.constant % columns for move in moves)
+    ):
+        return None
+    offset, *strides = (
+        Dim(move.tokens // columns * stride.constant, move.constant // columns * stride.constant) for move in moves
+    )
+    offset = Dim(offset.tokens + x.offset.tokens, offset.constant + x.offset.constant)
+    return View(x.value, offset, view.sizes, (*strides, view.strides[3]))

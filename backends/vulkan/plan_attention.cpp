@@ -1,0 +1,213 @@
+// Attention over the caches, and what turns queries and keys.
+#include <algorithm>
+
+#include "backends/vulkan/planner.h"
+
+namespace mote::vulkan {
+namespace {
+
+constexpr int64_t kQueryHeads = 16,  // of a workgroup
+    kLayouts = 3;
+
+uint32_t shared_bytes(int64_t num_heads, int64_t width) { return word(4 * num_heads * (width + kLanes + 3)); }
+
+int64_t heads_of_a_workgroup(int64_t together, int64_t width, const VkPhysicalDeviceLimits& limits) {
+  int64_t heads = std::min(together, kQueryHeads);
+  while (heads > 1 && shared_bytes(heads, width) > limits.maxComputeSharedMemorySize) --heads;
+  return heads;
+}
+
+}  // namespace
+
+Result<View> Planner::heads(const char* name, const GraphView& from) const {
+  MOTE_ASSIGN(View made, floats(name, from));
+  if (made.sizes.size() != 4 || made.sizes[0] != 1 || (made.strides[3] != 1 && made.sizes[3] != 1)) {
+    return invalid("%s: must be [1, heads, tokens, width] with neighbours in the last", name);
+  }
+  return made;
+}
+
+Status Planner::add_rope() {
+  MOTE_RETURN_IF_ERROR(integer_below(0, kLayouts));
+  MOTE_ASSIGN(const View x, heads("inputs[0]", node_->inputs[0]));
+  MOTE_ASSIGN(const View cosines, table_of(1, x.sizes[2], x.sizes[3]));
+  MOTE_ASSIGN(const View sines, table_of(2, x.sizes[2], x.sizes[3]));
+  const int64_t turned = cosines.sizes[2];
+  if (sines.sizes[2] != turned) return invalid("sin: must have the sizes of cos");
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count()));
+  return push({.shader = Shader::rope,
+               .constants = {word(node_->integers[0])},
+               .groups = spread(ceil_div(x.count(), kLanes)),
+               .bindings = {bound(x), bound(cosines), bound(sines), bound(y)},
+               .writes = 0b1000,
+               .push = {word(x.sizes[1]), word(x.sizes[2]), word(x.sizes[3]), word(turned), word(x.offset),
+                        word(x.strides[1]), word(x.strides[2]), word(cosines.offset), word(cosines.strides[1]),
+                        word(sines.offset), word(sines.strides[1])}});
+}
+
+Status Planner::add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width,
+                           const View& positions) {
+  MOTE_ASSIGN(const View x, heads("k, v", from));
+  if (x.sizes[1] != num_heads || x.sizes[2] != positions.count() || x.sizes[3] != width) {
+    return invalid("k, v: must be [1, %lld, %lld, %lld]", static_cast<long long>(num_heads),
+                   static_cast<long long>(positions.count()), static_cast<long long>(width));
+  }
+  return push({.shader = Shader::append,
+               .constants = {},
+               .groups = spread(ceil_div(x.count() / 2, kLanes)),
+               .bindings = {bound(x), bound(positions), cache},
+               .writes = 0b100,
+               .push = {word(num_heads), word(x.sizes[2]), word(width), word(x.offset), word(x.strides[1]),
+                        word(x.strides[2])}});
+}
+
+Result<uint32_t> Planner::cache_index() const {
+  const auto cache =
+      std::ranges::find_if(graph_.caches, [&](const GraphCache& each) { return each.state == node_->integers[0]; });
+  if (cache == graph_.caches.end())
+    return invalid("state %lld: has no cache", static_cast<long long>(node_->integers[0]));
+  return static_cast<uint32_t>(cache - graph_.caches.begin());
+}
+
+Status Planner::add_heads() {
+  MOTE_ASSIGN(const uint32_t index, cache_index());
+  for (const auto& [integer, limit] : {std::pair<size_t, int64_t>(1, kLayouts + 1), {2, 2}, {3, 2}}) {
+    MOTE_RETURN_IF_ERROR(integer_below(integer, limit));
+  }
+  const GraphCache& cache = graph_.caches[index];
+  const bool has_queries = node_->inputs[0].value >= 0, has_rope = node_->integers[1] < kLayouts;
+  if (node_->outputs.size() != has_queries) return invalid("outputs: must be one where there are queries");
+  MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
+  const int64_t tokens = positions.count(), width = cache.head_dim;
+  const auto checked = [&](const char* name, size_t input, int64_t num_heads, int64_t columns) -> Result<View> {
+    MOTE_ASSIGN(View view, heads(name, node_->inputs[input]));
+    const bool fits = view.sizes[1] == num_heads || num_heads == 0;
+    if (!fits || view.sizes[2] != tokens || view.sizes[3] != columns)
+      return invalid("%s: does not fit the cache", name);
+    return view;
+  };
+  MOTE_ASSIGN(const View k, checked("k", 1, cache.num_heads, width));
+  MOTE_ASSIGN(const View v, checked("v", 2, cache.num_heads, cache.value_head_dim));
+  MOTE_ASSIGN(const Bound q_weight, parameter("norm weight of q", node_->inputs[4], width));
+  MOTE_ASSIGN(const Bound k_weight, parameter("norm weight of k", node_->inputs[5], width));
+  View q = k, cosines, sines;
+  Bound queries{}, y{}, cos{}, sin{};
+  if (has_queries) {
+    MOTE_ASSIGN(q, checked("q", 0, 0, width));
+    MOTE_ASSIGN(const View turned, whole("outputs[0]", node_->outputs[0], q.count()));
+    queries = bound(q);
+    y = bound(turned);
+  }
+  if (has_rope) {
+    MOTE_ASSIGN(cosines, table_of(6, tokens, width));
+    MOTE_ASSIGN(sines, table_of(7, tokens, width));
+    if (sines.sizes[2] != cosines.sizes[2]) return invalid("sin: must have the sizes of cos");
+    cos = bound(cosines);
+    sin = bound(sines);
+  }
+  if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
+  plan_.positions.push_back(positions.value);
+  const uint32_t lanes = device_.is_cpu ? 8 : word(kLanes);
+  std::vector<uint32_t> words{has_queries ? word(q.sizes[1]) : 0,
+                              word(cache.num_heads),
+                              word(tokens),
+                              word(width),
+                              word(cache.value_head_dim),
+                              has_rope ? word(cosines.sizes[2]) : 0};
+  for (const View& view : {q, k, v}) {
+    for (const int64_t each : {view.offset, view.strides[1], view.strides[2]}) words.push_back(word(each));
+  }
+  for (const View& view : {cosines, sines}) {
+    words.push_back(word(view.offset));
+    words.push_back(has_rope ? word(view.strides[1]) : 0);
+  }
+  for (const float number : node_->numbers) words.push_back(word(number));
+  const int64_t num_heads = 2 * cache.num_heads + (has_queries ? q.sizes[1] : 0);
+  return push({.shader = Shader::heads,
+               .constants = {lanes, lanes, word(node_->integers[1]),
+                             word(std::max(cache.head_dim, cache.value_head_dim)), word(node_->integers[2]),
+                             q_weight.kind != Bind::none, word(node_->integers[3]), k_weight.kind != Bind::none},
+               .groups = spread(num_heads * tokens),
+               .bindings = {queries.kind == Bind::none ? bound(k) : queries,
+                            bound(k),
+                            bound(v),
+                            bound(positions),
+                            q_weight,
+                            k_weight,
+                            cos,
+                            sin,
+                            {Bind::keys, index, 0},
+                            {Bind::values, index, 0},
+                            y},
+               .writes = 0b11100000000,
+               .push = std::move(words),
+               .cost = {4 * num_heads * tokens * width * 2, 0}});
+}
+
+Result<View> Planner::table_of(size_t input, int64_t tokens, int64_t width) const {
+  if (node_->inputs[input].value < 0) return invalid("inputs[%zu]: is absent", input);
+  MOTE_ASSIGN(View table, floats("cos, sin", node_->inputs[input]));
+  const bool fits = table.sizes.size() == 3 && table.sizes[0] == 1 && table.sizes[1] == tokens &&
+                    table.strides[2] == 1 && table.sizes[2] % 2 == 0 && table.sizes[2] <= width;
+  if (!fits) return invalid("cos, sin: must be [1, %lld, columns]", static_cast<long long>(tokens));
+  return table;
+}
+
+Status Planner::add_attention() {
+  MOTE_ASSIGN(const uint32_t index, cache_index());
+  const GraphCache* cache = &graph_.caches[index];
+  MOTE_RETURN_IF_ERROR(integer_below(1, int64_t{1} << 31));
+  MOTE_RETURN_IF_ERROR(integer_below(2, int64_t{1} << 31));
+  MOTE_RETURN_IF_ERROR(integer_below(3, 2));
+  const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
+  MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
+  MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
+  const int64_t tokens = positions.count(), num_heads = q.sizes[1], kv_heads = cache->num_heads;
+  if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0) {
+    return invalid("q: does not fit the cache");
+  }
+  MOTE_ASSIGN(const Bound sinks, parameter("sinks", node_->inputs[4], num_heads));
+  MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
+  const int64_t width = cache->value_head_dim, together = num_heads / kv_heads;
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
+  if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
+  plan_.positions.push_back(positions.value);
+  if (node_->inputs[1].value >= 0)
+    MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));
+  if (node_->inputs[2].value >= 0)
+    MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
+  const bool is_split = tokens == 1;
+  const int64_t heads_at_once = heads_of_a_workgroup(together, cache->head_dim, device_.limits);
+  const uint32_t shared = shared_bytes(heads_at_once, cache->head_dim);
+  MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
+               "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
+               node_index_, shared, device_.limits.maxComputeSharedMemorySize);
+  const Bound out = is_split ? Bound{Bind::parts, 0, 0} : bound(y);
+  if (is_split) {
+    plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * num_heads * splits_ * (width + 2)));
+  }
+  const uint32_t has_sinks = sinks.kind != Bind::none;
+  MOTE_RETURN_IF_ERROR(
+      push({.shader = Shader::attend,
+            .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, has_sinks,
+                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together),
+                          word(node_->integers[3])},
+            .groups = {word(kv_heads * ceil_div(together, heads_at_once)), word(tokens), is_split ? word(splits_) : 1},
+            .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
+            .writes = 0b1000000,
+            .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
+                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+                     word(node_->integers[2])},
+            .of_position = {2 * kv_heads * (cache->head_dim + width), num_heads * (cache->head_dim + width)},
+            .window = node_->integers[1]}));
+  if (!is_split) return {};
+  return push(
+      {.shader = Shader::combine,
+       .constants = {0, 0, word(width), 0, has_sinks},
+       .groups = {word(num_heads), word(tokens), 1},
+       .bindings = {out, bound(positions), sinks, bound(y)},
+       .writes = 0b1000,
+       .push = {word(num_heads), word(tokens), word(splits_), word(node_->integers[1]), word(node_->integers[2])}});
+}
+
+}  // namespace mote::vulkan

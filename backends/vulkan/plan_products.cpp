@@ -1,0 +1,284 @@
+// Products with weights, what rounds their inputs, lookups.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/vulkan/planner.h"
+#include "kernels/formats.h"
+
+namespace mote::vulkan {
+namespace {
+
+constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
+constexpr size_t kExpertWord = 16;    // experts.glsl
+constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10;
+
+uint32_t tokens_together(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+
+uint32_t dense_kind(const Tensor& tensor) {
+  if (tensor.bits != 0) return 0;
+  return tensor.dtype == DType::kFloat32 ? 1 : tensor.dtype == DType::kFloat16 ? 2 : 3;
+}
+uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bits; }
+uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
+
+// What tiles.glsl asks of a weight, behind the constants of the shader itself.
+// pairs: experts.glsl
+std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0) {
+  const TileScales& scales = tensor.scales;
+  constants.resize(9);
+  const bool is_plain = tensor.bits == 0 || scales.columns == 0;
+  for (const uint32_t each :
+       {is_plain ? 0 : word(scales.columns), is_plain ? 0 : word(static_cast<int>(scales.offset)),
+        word(static_cast<int>(is_plain || scales.of_rows)), word(static_cast<int>(scales.codebook != nullptr))}) {
+    constants.push_back(each);
+  }
+  constants.push_back(word(pairs));
+  return constants;
+}
+
+std::vector<uint32_t> with_codebook(std::vector<uint32_t> push, const Tensor& tensor) {
+  if (tensor.scales.codebook == nullptr) return push;
+  push.resize(kCodebookWord + kCodebookSize / 4);
+  std::memcpy(push.data() + kCodebookWord, tensor.scales.codebook, kCodebookSize);
+  return push;
+}
+
+}  // namespace
+
+Result<const DeviceWeight*> Planner::matrix(const char* name, const GraphView& from, bool only_tiles, int rank) const {
+  const DeviceWeight* weight = weight_of(from);
+  const fb::Content content = value_of(from).content;
+  const bool fits =
+      weight != nullptr && (content == fb::Content::tiles || (content == fb::Content::dense && !only_tiles));
+  if (!fits || weight->tensor.rank != rank) {
+    return invalid("%s: must be a %s of weights", name, rank == 3 ? "stack of matrices" : "matrix");
+  }
+  if (weight->pieces.front().bytes / 4 > static_cast<uint64_t>(kMaxIndex)) {
+    return invalid("%s: has too many elements for a GPU", name);
+  }
+  return weight;
+}
+
+Status Planner::check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const {
+  if (columns % kColumnsOfASum != 0) {
+    return invalid("%lld columns: must be a multiple of 32", static_cast<long long>(columns));
+  }
+  const Size sums = Size(4 * rows) * Size(columns / kColumnsOfASum);
+  MOTE_RETURN_IF_ERROR(needs_bytes("codes", views[0], Size(2 * rows) * Size(columns)));
+  MOTE_RETURN_IF_ERROR(needs_bytes("scales", views[1], in_groups ? sums : Size(8 * rows)));
+  return needs_bytes("sums", views[2], in_groups ? sums + sums : sums);
+}
+
+Status Planner::add_embedding() {
+  MOTE_ASSIGN(const View ids, integers("inputs[0]", node_->inputs[0]));
+  MOTE_ASSIGN(const DeviceWeight* table, matrix("inputs[1]", node_->inputs[1], false));
+  const int64_t count = ids.count(), columns = table->tensor.size(1);
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], count * columns));
+  if (value_of(node_->inputs[0]).kind == fb::ValueKind::input) {
+    plan_.ids.emplace_back(ids.value, table->tensor.size(0));
+  }
+  for (size_t piece = 0; piece < table->pieces.size(); ++piece) {
+    const WeightPiece& part = table->pieces[piece];
+    const Tensor& tensor = table->tensor;
+    const int64_t row_bytes = static_cast<int64_t>(part.bytes) / std::max<int64_t>(part.rows, 1);
+    MOTE_RETURN_IF_ERROR(push(
+        {.shader = Shader::embedding,
+         .constants = with_tiles({bits_of(tensor), group_of(tensor), 1, 0, 0, 0, dense_kind(tensor)}, tensor),
+         .groups = spread(count),
+         .bindings = {bound(ids), {Bind::weight, value_of(node_->inputs[1]).weight, word(piece)}, bound(y)},
+         .writes = 0b100,
+         .push = with_codebook(
+             {word(columns), word(count), word(part.rows), word(part.first_row), word(table->tensor.size(0))}, tensor),
+         .cost = {count * (row_bytes + 4 * columns + 8), 0}}));
+  }
+  return {};
+}
+
+Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
+  Quantized made;
+  for (size_t i = 0; i < 3; ++i) MOTE_RETURN_IF_ERROR(integer_below(i, 2));
+  MOTE_ASSIGN(made.x, rows("inputs[0]", node_->inputs[0]));
+  const int64_t columns = made.x.columns;
+  MOTE_ASSIGN(made.weight, parameter("inputs[1]", node_->inputs[1], columns));
+  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, made.x.count(), columns, false));
+  for (size_t i = 0; i < 3; ++i) made.outputs.push_back(bound(static_cast<uint32_t>(node_->outputs[i].value)));
+  const bool is_rotated = node_->integers[2] != 0;
+  const int64_t others = 4 * (std::max<int64_t>(lanes, 16) + lanes + 1);
+  const bool is_kept = 4 * columns + others <= device_.limits.maxComputeSharedMemorySize;
+  if (is_rotated && !is_kept) {
+    if (node_->outputs.size() < 4) {
+      return invalid("%lld columns: do not fit the GPU's shared memory", static_cast<long long>(columns));
+    }
+    MOTE_ASSIGN(const View turned, whole("outputs[3]", node_->outputs[3], made.x.count() * columns));
+    made.turned = bound(turned);
+  }
+  const Turn turn = turn_of(columns);
+  made.constants = {0, 0, 0, 0, 0, 0, lanes, 0, 0, 0, 0, 0, 0};
+  for (const uint32_t each : {word(node_->integers[0]), word(static_cast<int>(made.weight.kind != Bind::none)),
+                              word(node_->integers[1]), word(node_->integers[2]), is_kept ? word(columns) : 0, lanes}) {
+    made.constants.push_back(each);
+  }
+  made.push = {word(columns), word(node_->numbers[0]), word(node_->numbers[1]), word(turn.columns), word(turn.scale)};
+  return made;
+}
+
+Status Planner::add_quantize() {
+  // A device with few lanes has no use for many invocations, which wait for each other at a cost.
+  const uint32_t lanes = device_.is_cpu ? 8 : 64;
+  MOTE_ASSIGN(const Quantized made, quantized_of(lanes));
+  const RowsView& x = made.x;
+  std::vector<Bound> bindings{bound(x.view), made.weight};
+  bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
+  bindings.push_back(made.turned);
+  std::vector<uint32_t> push_words{word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
+                                   word(x.view.strides[1])};
+  push_words.resize(8);
+  push_words.insert(push_words.end(), made.push.begin(), made.push.end());
+  return push({.shader = Shader::quantize,
+               .constants = made.constants,
+               .groups = spread(x.count()),
+               .bindings = std::move(bindings),
+               .writes = 0b111100,
+               .push = std::move(push_words)});
+}
+
+Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) const {
+  Product made;
+  MOTE_RETURN_IF_ERROR(integer_below(0, kGates));
+  made.gate = word(node_->integers[0]);
+  if (node_->integers[1] != 0) MOTE_RETURN_IF_ERROR(integer_below(1, kMaxPairs));
+  made.pairs = node_->integers[1];
+  if (made.pairs != 0 && made.gate != 0) return invalid("has experts and a gate");
+  MOTE_ASSIGN(made.weight, matrix("weight", node_->inputs[first], only_tiles, made.pairs != 0 ? 3 : 2));
+  made.weight_index = value_of(node_->inputs[first]).weight;
+  const int64_t rows_of_weight = made.weight->tensor.size(-2);
+  made.columns = made.weight->tensor.size(-1);
+  if (made.gate != 0 && rows_of_weight % 2 != 0) return invalid("weight: must have as many gates as others");
+  made.out = made.gate != 0 ? rows_of_weight / 2 : rows_of_weight;
+  MOTE_REQUIRE(made.gate == 0 || made.weight->pieces.size() == 1, Code::kUnsupportedBackend,
+               "%s.nodes[%zu] (%s): the weight is larger than what the GPU binds at once", graph_.place.c_str(),
+               node_index_, fb::EnumNameOp(node_->op));
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], 0));
+  if (y.count() % made.out != 0) return invalid("outputs[0]: must be rows of %lld", static_cast<long long>(made.out));
+  made.rows = y.count() / made.out;
+  made.y = bound(y);
+  const int64_t experts = made.pairs != 0 ? made.weight->tensor.size(0) : 1;
+  MOTE_ASSIGN(made.bias, parameter("bias", node_->inputs[first + 1], experts * rows_of_weight));
+  if (made.pairs != 0) {
+    if (node_->inputs[first + 2].value < 0 || made.rows % made.pairs != 0) return invalid("experts: are absent");
+    MOTE_ASSIGN(const View chosen, integers("experts", node_->inputs[first + 2]));
+    if (chosen.count() != made.rows) return invalid("experts: must be one for each row of the output");
+    made.residual = bound(chosen);
+  } else if (node_->inputs[first + 2].value >= 0) {
+    MOTE_ASSIGN(const RowsView residual, rows("residual", node_->inputs[first + 2]));
+    if (residual.outer != 1 || residual.inner != made.rows || residual.columns != made.out) {
+      return invalid("residual: must have the sizes of the output");
+    }
+    made.residual = bound(residual.view);
+    made.residual_offset = word(residual.view.offset);
+    made.residual_stride = word(residual.view.strides[1]);
+  }
+  return made;
+}
+
+int64_t Planner::macs_of(const Product& product, const WeightPiece& part) {
+  return product.rows * part.rows * product.columns;
+}
+
+std::vector<uint32_t> Planner::product_words(const Product& product, const WeightPiece& piece,
+                                             int64_t step_to_up) const {
+  const Tensor& tensor = product.weight->tensor;
+  const bool has_experts = product.pairs != 0;
+  const int64_t first = has_experts ? 0 : piece.first_row, rows = product.rows_of(piece);
+  std::vector<uint32_t> words{word(product.columns), word(product.rows),      word(first + rows),      word(first),
+                              word(product.out),     product.residual_offset, product.residual_stride, word(step_to_up),
+                              word(tensor.size(-2))};
+  if (!has_experts) return words;
+  const int64_t stored = product.weight->stack_rows;
+  words.resize(kExpertWord);
+  for (const int64_t each : {piece.first_row / stored, piece.rows / stored, tensor.size(0),
+                             tensor.bits != 0 ? stored / kTileRows : stored, tensor.size(1)}) {
+    words.push_back(word(each));
+  }
+  return words;
+}
+
+Status Planner::add_product(bool in_groups) {
+  MOTE_ASSIGN(const Product product, product_of(3, true));
+  const Tensor& tensor = product.weight->tensor;
+  MOTE_RETURN_IF_ERROR(check_codes(node_->inputs, product.inputs(), product.columns, in_groups));
+  if (product.gate != 0 && product.out % kTileRows != 0) return invalid("weight: gates must be a multiple of 16");
+  if (!in_groups && !(tensor.scales == TileScales{})) return invalid("weight: must have no float16 scales");
+  const uint32_t together = product.pairs != 0 ? 1 : tokens_together(product.rows);
+  // A device with few lanes has no use for many invocations, which wait for each other at a cost.
+  const uint32_t blocks = device_.is_cpu ? 2 : in_groups ? 16 : 4, splits = device_.is_cpu || in_groups ? 1 : 4;
+  for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
+    const WeightPiece& part = product.weight->pieces[piece];
+    const int64_t rows = product.rows_of(part);
+    std::vector<Bound> bindings;
+    for (size_t i = 0; i < 3; ++i) bindings.push_back(bound(static_cast<uint32_t>(node_->inputs[i].value)));
+    bindings.push_back({Bind::weight, product.weight_index, word(piece)});
+    if (!in_groups) bindings.push_back({Bind::row_sums, product.weight_index, 0});
+    for (const Bound& each : {product.bias, product.residual, product.y}) bindings.push_back(each);
+    const unsigned writes = 1u << (bindings.size() - 1);
+    MOTE_RETURN_IF_ERROR(
+        push({.shader = in_groups ? Shader::group_product : Shader::product,
+              .constants = with_tiles({tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
+                                       product.has_residual(), product.gate, 4 * blocks * splits, blocks, splits},
+                                      tensor, product.pairs),
+              .groups = {word(ceil_div(rows, kTileRows * blocks)), word(ceil_div(product.rows, together)), 1},
+              .bindings = std::move(bindings),
+              .writes = writes,
+              .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
+              .cost = {0, macs_of(product, part)}}));
+  }
+  return {};
+}
+
+Status Planner::add_quantize_groups() {
+  MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
+  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns, true));
+  std::vector<Bound> bindings{bound(x.view)};
+  for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
+  return push({.shader = Shader::quantize_groups,
+               .constants = {},
+               .groups = spread(ceil_div(x.count() * (x.columns / kColumnsOfASum), kLanes)),
+               .bindings = std::move(bindings),
+               .writes = 0b1110,
+               .push = {word(x.columns), word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
+                        word(x.view.strides[1])}});
+}
+
+Status Planner::add_float_product() {
+  MOTE_ASSIGN(const Product product, product_of(1, false));
+  MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
+  if (x.columns != product.columns || x.count() != product.inputs())
+    return invalid("inputs[0]: does not fit the weight");
+  const Tensor& tensor = product.weight->tensor;
+  const uint32_t together = product.pairs != 0 ? 1 : tokens_together(product.rows);
+  for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
+    const WeightPiece& part = product.weight->pieces[piece];
+    const int64_t rows = product.rows_of(part);
+    std::vector<uint32_t> words = product_words(product, part, product.out);
+    const uint32_t of_x[] = {word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])};
+    words.resize(std::max<size_t>(words.size(), 12));
+    std::ranges::copy(of_x, words.begin() + 8);
+    MOTE_RETURN_IF_ERROR(
+        push({.shader = Shader::float_product,
+              .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
+                                       product.has_residual(), product.gate, dense_kind(tensor)},
+                                      tensor, product.pairs),
+              .groups = {word(rows), word(ceil_div(product.rows, together)), 1},
+              .bindings = {bound(x.view),
+                           {Bind::weight, product.weight_index, word(piece)},
+                           product.bias,
+                           product.residual,
+                           product.y},
+              .writes = 0b10000,
+              .push = with_codebook(words, tensor),
+              .cost = {0, macs_of(product, part)}}));
+  }
+  return {};
+}
+
+}  // namespace mote::vulkan

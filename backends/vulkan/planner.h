@@ -1,0 +1,112 @@
+// Nodes to dispatches, one after the other. Functions of families of ops lie in plan_*.cpp.
+#pragma once
+
+#include <vector>
+
+#include "backends/vulkan/operands.h"
+#include "base/size.h"
+
+namespace mote::vulkan {
+
+inline constexpr int64_t kLanes = 64;  // of a workgroup
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Workgroups as group_index() of common.glsl counts them.
+std::array<uint32_t, 3> spread(int64_t groups);
+
+class Planner : Operands {
+ public:
+  Planner(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens, int64_t splits,
+          const DeviceTraits& device)
+      : Operands(graph, weights, tokens), splits_(splits), device_(device) {}
+
+  Result<Plan> plan();
+
+ private:
+  Status add();
+  Status push(Dispatch dispatch);
+  int64_t bytes_of(const Dispatch& dispatch) const;
+
+  // What both kinds of product have in common.
+  struct Product {
+    const DeviceWeight* weight = nullptr;
+    uint32_t weight_index = 0;
+    uint32_t gate = 0;
+    int64_t columns = 0, out = 0, rows = 0;
+    int64_t pairs = 0;              // outputs of an input, each of an expert; 0: there are none
+    Bound bias{}, residual{}, y{};  // residual: with experts, their numbers
+    uint32_t residual_offset = 0, residual_stride = 0;
+
+    bool has_residual() const { return residual.kind != Bind::none && pairs == 0; }
+    int64_t inputs() const { return pairs != 0 ? rows / pairs : rows; }
+    // Rows that a dispatch over a piece makes.
+    int64_t rows_of(const WeightPiece& piece) const { return gate != 0 || pairs != 0 ? out : piece.rows; }
+  };
+
+  // A matrix that products and lookups read.
+  Result<const DeviceWeight*> matrix(const char* name, const GraphView& from, bool only_tiles, int rank = 2) const;
+  // codes, and for each row its scale with its zero point and sums of 32 codes; in groups scales of 32 codes and sums
+  // of 16
+  Status check_codes(const std::vector<GraphView>& views, int64_t rows, int64_t columns, bool in_groups) const;
+  Result<Product> product_of(size_t first, bool only_tiles) const;
+  // What products push; step_to_up: from gates to what they gate.
+  std::vector<uint32_t> product_words(const Product& product, const WeightPiece& piece, int64_t step_to_up) const;
+  // Rows that are rounded to codes: quantize.glsl.
+  struct Quantized {
+    RowsView x{};
+    Bound weight{}, turned{};
+    std::vector<Bound> outputs{};
+    std::vector<uint32_t> constants{}, push{};
+  };
+  // lanes: invocations of a workgroup
+  Result<Quantized> quantized_of(uint32_t lanes) const;
+  static int64_t macs_of(const Product& product, const WeightPiece& part);
+  Status add_embedding();
+  Status add_quantize();
+  Status add_quantize_groups();
+  // in_groups: inputs are rounded in groups, and tiles may have any scales
+  Status add_product(bool in_groups);
+  Status add_float_product();
+
+  // docs/ops.md, "Rotation": columns of a turn, and what they are scaled by.
+  struct Turn {
+    int64_t columns = 0;
+    float scale = 0;
+  };
+  static Turn turn_of(int64_t columns);
+  std::vector<uint32_t> row_words(const RowsView& x) const;
+  Status add_rope_table();
+  Status add_norm();
+  Status add_rotate();
+  // Rows whose elements need not be neighbours.
+  Result<RowsView> strided_rows(const char* name, const GraphView& from) const;
+  Status add_reduce();
+  Status add_softmax();
+  Status add_top();
+  Status add_short_conv();
+
+  // With 4 sizes.
+  Result<View> four(const char* name, const GraphView& from) const;
+  Status add_map();
+  Status add_pick();
+  Status add_scatter();
+  Status add_matmul();
+
+  // [1, H, T, D] with neighbours in D.
+  Result<View> heads(const char* name, const GraphView& from) const;
+  Status add_rope();
+  // The state's place in Graph.caches.
+  Result<uint32_t> cache_index() const;
+  // cos or sin of a turn.
+  Result<View> table_of(size_t input, int64_t tokens, int64_t width) const;
+  Status add_heads();
+  Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
+  Status add_attention();
+
+  const int64_t splits_;
+  const DeviceTraits& device_;
+  Plan plan_;
+};
+
+}  // namespace mote::vulkan

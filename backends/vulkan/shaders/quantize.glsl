@@ -1,0 +1,127 @@
+// A row of floats, after its norm and its turn, as 8-bit codes with a scale and a zero point (docs/ops.md, "Numerics of
+// activations"). Codes + 128 lie in halves of words so that one multiplication of 32 bits makes two products: of 4 columns
+// a, b, c, d the first word holds c in its lower half and a in its upper one, the second d and b. The includer has
+// QUANTIZED_AT, where the words in push begin, and float source(k).
+layout(constant_id = 13) const bool HAS_NORM = false;
+layout(constant_id = 14) const bool HAS_NORM_WEIGHT = false;
+layout(constant_id = 15) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
+layout(constant_id = 16) const bool IS_ROTATED = false;
+layout(constant_id = 17) const uint KEPT = 0;    // columns, where shared memory has room for the row
+layout(constant_id = 18) const uint LANES = 64;  // invocations of a workgroup
+
+shared float kept[KEPT == 0 ? 1 : KEPT];
+shared float lows[LANES < 16 ? 16 : LANES];
+shared float highs[LANES];
+
+uint kept_row;  // where the row begins in `turned`
+
+float turn_get(uint k) { return KEPT != 0 ? kept[k] : turned[kept_row + k]; }
+void turn_set(uint k, float value) {
+  if (KEPT != 0) {
+    kept[k] = value;
+  } else {
+    turned[kept_row + k] = value;
+  }
+}
+void turn_wait() {
+  if (KEPT == 0) memoryBarrierBuffer();
+  barrier();
+}
+#include "turn.glsl"
+
+// In push from QUANTIZED_AT on: columns, eps, what is added to the weight, columns of a turn, its scale
+float normalized(uint k, float factor) {
+  precise float value = source(k);
+  if (HAS_NORM) {
+    value = value * factor;
+    if (HAS_NORM_WEIGHT) {
+      precise float weight = norm_weight[k] + float_at(QUANTIZED_AT + 2);
+      value = value * weight;
+    }
+  }
+  return value;
+}
+
+float factor_of_norm(uint columns) {
+  for (uint l = gl_LocalInvocationID.x; l < 16; l += LANES) {
+    precise float sum = 0.0;
+    for (uint k = l; k < columns; k += 16) {
+      float value = source(k);
+      sum = fma(value, value, sum);
+    }
+    lows[l] = sum;
+  }
+  barrier();
+  precise float mean = SUM_16_LANES(lows) / float(columns);
+  precise float root = sqrt(mean + float_at(QUANTIZED_AT + 1));
+  precise float factor = 1.0 / root;
+  barrier();
+  return factor;
+}
+
+#define AT(k) (KEPT != 0 || IS_ROTATED ? turn_get(k) : normalized(k, factor))
+
+// The least and the greatest element, or 0.
+vec2 bounds(uint columns, float factor) {
+  uint lane = gl_LocalInvocationID.x;
+  float low = 0.0, high = 0.0;
+  for (uint k = lane; k < columns; k += LANES) {
+    float value = AT(k);
+    low = min(low, value);
+    high = max(high, value);
+  }
+  lows[lane] = low;
+  highs[lane] = high;
+  barrier();
+  for (uint half_lanes = LANES / 2; half_lanes > 0; half_lanes /= 2) {
+    if (lane < half_lanes) {
+      lows[lane] = min(lows[lane], lows[lane + half_lanes]);
+      highs[lane] = max(highs[lane], highs[lane + half_lanes]);
+    }
+    barrier();
+  }
+  return vec2(lows[0], highs[0]);
+}
+
+void quantize_row(uint row) {
+  uint lane = gl_LocalInvocationID.x, columns = push[QUANTIZED_AT];
+  kept_row = row * columns;
+  precise float factor = 1.0;
+  if (HAS_NORM) factor = factor_of_norm(columns);
+  if (KEPT != 0 || IS_ROTATED) {
+    for (uint k = lane; k < columns; k += LANES) turn_set(k, normalized(k, factor));
+    turn_wait();
+    if (IS_ROTATED) turn_row(0, columns, push[QUANTIZED_AT + 3], float_at(QUANTIZED_AT + 4), false);
+  }
+  vec2 range = bounds(columns, factor);
+  float low = range.x, high = range.y;
+  precise float scale, reciprocal;
+  float zero = 0.0;
+  const float least = uintBitsToFloat(0x00800000u);
+  if (IS_SYMMETRIC) {
+    scale = max(high, -low) / 127.0;
+    if (scale < least) scale = 0.0;
+    reciprocal = scale == 0.0 ? 0.0 : 1.0 / scale;
+  } else {
+    precise float width = high - low;
+    scale = max(width / 255.0, least);
+    precise float ratio = low / scale;
+    zero = clamp(-128.0 - roundEven(ratio), -128.0, 127.0);
+    reciprocal = 1.0 / scale;
+  }
+  if (lane == 0) new_rows[row] = uvec2(floatBitsToUint(scale), uint(int(zero)));
+  for (uint group = lane; group < columns / 32; group += LANES) {
+    uint sum = 0;
+    for (uint quad = 0; quad < 8; ++quad) {
+      uint q[4];
+      [[unroll]] for (uint j = 0; j < 4; ++j) {
+        precise float scaled = AT(32 * group + 4 * quad + j) * reciprocal;
+        float code = clamp(roundEven(clamp(scaled, -512.0, 512.0)) + zero, -128.0, 127.0);
+        q[j] = uint(int(code) + 128);
+        sum += q[j];
+      }
+      new_codes[row * (columns / 4) + 8 * group + quad] = uvec2(q[2] | q[0] << 16, q[3] | q[1] << 16);
+    }
+    new_sums[row * (columns / 32) + group] = sum;
+  }
+}

@@ -1,0 +1,83 @@
+#include "runner/session/state/carry.h"
+
+#include "base/memory.h"
+#include "kernels/ops/attention/rows.h"
+
+namespace mote {
+namespace {
+
+// The rows of one cache on their way.
+class Rows {
+ public:
+  // False: there is no memory.
+  bool reserve(const fb::State& state, int64_t positions, DType dtype) {
+    const int64_t width = positions * state.num_heads() * dtype_bytes(dtype);
+    key_bytes_ = static_cast<size_t>(width * state.head_dim());
+    value_bytes_ = static_cast<size_t>(width * state.value_head_dim());
+    dtype_ = dtype;
+    if (key_bytes_ + value_bytes_ <= bytes_) return true;
+    memory_.reset();
+    bytes_ = key_bytes_ + value_bytes_;
+    memory_ = allocate_aligned(bytes_);
+    return memory_ != nullptr;
+  }
+  CacheRows rows() const { return {dtype_, {memory_.get(), key_bytes_}, {memory_.get() + key_bytes_, value_bytes_}}; }
+
+ private:
+  AlignedMemory memory_;
+  size_t bytes_ = 0, key_bytes_ = 0, value_bytes_ = 0;
+  DType dtype_ = DType::kFloat32;
+};
+
+bool keeps_all(const Bound& bound) {
+  for (size_t i = 0; i < bound.state_shapes().size(); ++i) {
+    if (!bound.keeps_state(i)) return false;
+  }
+  return true;
+}
+
+DType dtype_of(const Delegate* delegate, int32_t state, DType without) {
+  return delegate == nullptr ? without : delegate->cache_dtype(state).value_or(without);
+}
+
+// Carries one cache.
+bool carry_cache(const StateHolder& from, const StateHolder& to, uint32_t index, int64_t positions, ThreadPool& threads,
+                 Rows& rows) {
+  const auto state = static_cast<int32_t>(index);
+  const KvCache& source = from.memory.kv_caches()[index];
+  const KvCache& target = to.memory.kv_caches()[index];
+  Delegate* giver = from.bound.keeps_state(index) ? nullptr : from.delegates.cache_holder(state);
+  Delegate* taker = to.bound.keeps_state(index) ? nullptr : to.delegates.cache_holder(state);
+  if (giver == nullptr && (!from.bound.keeps_state(index) || !can_load_rows(source, positions))) return false;
+  if (taker == nullptr && !to.bound.keeps_state(index)) return false;
+  const DType wanted = dtype_of(taker, state, DType::kFloat32), dtype = dtype_of(giver, state, wanted);
+  if (taker != nullptr && dtype != wanted) return false;
+  if (!rows.reserve(*from.bound.program().states()->Get(index), positions, dtype)) return false;
+  const CacheRows on_the_way = rows.rows();
+  if (giver == nullptr) {
+    load_rows(source, positions, on_the_way, threads);
+  } else if (!giver->read_cache(state, on_the_way.keys, on_the_way.values).ok()) {
+    return false;
+  }
+  if (taker != nullptr) return taker->write_cache(state, positions, on_the_way.keys, on_the_way.values).ok();
+  return store_rows(target, positions, on_the_way, threads).ok();
+}
+
+}  // namespace
+
+bool carry_states(const StateHolder& from, const StateHolder& to, int64_t positions, ThreadPool& threads) {
+  if (keeps_all(from.bound) && keeps_all(to.bound)) {
+    const StateSnapshot snapshot = from.memory.snapshot(positions);
+    if (!to.memory.can_adopt(snapshot, positions)) return false;
+    to.memory.adopt(snapshot, positions);
+    return true;
+  }
+  if (to.memory.has_recurrent() || !to.memory.reserve(0, positions).ok()) return false;
+  Rows rows;
+  for (uint32_t i = 0; i < from.bound.state_shapes().size(); ++i) {
+    if (!carry_cache(from, to, i, positions, threads, rows)) return false;
+  }
+  return true;
+}
+
+}  // namespace mote
