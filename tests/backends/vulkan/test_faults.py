@@ -44,7 +44,7 @@ def test_whatever_fails_the_text_goes_on(tiny):
     lines = done.stdout.splitlines()
     assert int(lines[-1].split()[0]) > 100
     assert any("hangs -> cpu" in line for line in lines)
-    assert any("CreateComputePipelines" in line and "refused -> cpu" in line for line in lines)
+    assert any("CreateComputePipelines" in line and "refused ->" in line for line in lines)
 
 
 @pytest.mark.parametrize("kv_dtype", ["float32", "float16", "int8"])
