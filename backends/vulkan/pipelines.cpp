@@ -165,8 +165,11 @@ Result<VkDescriptorSet> DescriptorSets::add(std::span<const BoundRange> ranges) 
   MOTE_VULKAN(api.AllocateDescriptorSets(context_->device(), &allocation, &set));
   std::array<VkDescriptorBufferInfo, kMaxBindings> buffers{};
   std::array<VkWriteDescriptorSet, kMaxBindings> writes{};
+  // What a shader leaves alone must be bound too.
+  const auto is_there = [](const BoundRange& range) { return range.buffer != VK_NULL_HANDLE; };
+  const BoundRange& any = *std::ranges::find_if(ranges, is_there);
   for (size_t i = 0; i < kMaxBindings; ++i) {
-    const BoundRange& range = i < ranges.size() && ranges[i].buffer != VK_NULL_HANDLE ? ranges[i] : ranges.front();
+    const BoundRange& range = i < ranges.size() && is_there(ranges[i]) ? ranges[i] : any;
     buffers[i] = {range.buffer, range.offset, range.bytes};
     writes[i] = gpu::of_type<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
     writes[i].dstSet = set;
