@@ -1,5 +1,6 @@
 // Attention over the caches, and what turns queries and keys.
 #include <algorithm>
+#include <array>
 
 #include "backends/vulkan/planner.h"
 
@@ -15,6 +16,23 @@ int64_t heads_of_a_workgroup(int64_t together, int64_t width, const VkPhysicalDe
   int64_t heads = std::min(together, kQueryHeads);
   while (heads > 1 && shared_bytes(heads, width) > limits.maxComputeSharedMemorySize) --heads;
   return heads;
+}
+
+// What heads.comp is told of its views. query_heads: 0: there are no queries
+std::vector<uint32_t> words_of_heads(const GraphCache& cache, int64_t tokens, int64_t query_heads,
+                                     const std::array<View, 3>& heads, const std::array<View, 2>& tables) {
+  const bool has_rope = !tables[0].sizes.empty();
+  std::vector<uint32_t> words{
+      word(query_heads),    word(cache.num_heads),      word(tokens),
+      word(cache.head_dim), word(cache.value_head_dim), has_rope ? word(tables[0].sizes[2]) : 0};
+  for (const View& view : heads) {
+    for (const int64_t each : {view.offset, view.strides[1], view.strides[2]}) words.push_back(word(each));
+  }
+  for (const View& view : tables) {
+    words.push_back(word(view.offset));
+    words.push_back(has_rope ? word(view.strides[1]) : 0);
+  }
+  return words;
 }
 
 }  // namespace
@@ -71,9 +89,7 @@ Result<uint32_t> Planner::cache_index() const {
 
 Status Planner::add_heads() {
   MOTE_ASSIGN(const uint32_t index, cache_index());
-  for (const auto& [integer, limit] : {std::pair<size_t, int64_t>(1, kLayouts + 1), {2, 2}, {3, 2}}) {
-    MOTE_RETURN_IF_ERROR(integer_below(integer, limit));
-  }
+  MOTE_RETURN_IF_ERROR(integer_below(1, kLayouts + 1));
   const GraphCache& cache = graph_.caches[index];
   const bool has_queries = node_->inputs[0].value >= 0, has_rope = node_->integers[1] < kLayouts;
   if (node_->outputs.size() != has_queries) return invalid("outputs: must be one where there are queries");
@@ -107,26 +123,14 @@ Status Planner::add_heads() {
   }
   if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
-  const uint32_t lanes = device_.is_cpu ? 8 : word(kLanes);
-  std::vector<uint32_t> words{has_queries ? word(q.sizes[1]) : 0,
-                              word(cache.num_heads),
-                              word(tokens),
-                              word(width),
-                              word(cache.value_head_dim),
-                              has_rope ? word(cosines.sizes[2]) : 0};
-  for (const View& view : {q, k, v}) {
-    for (const int64_t each : {view.offset, view.strides[1], view.strides[2]}) words.push_back(word(each));
-  }
-  for (const View& view : {cosines, sines}) {
-    words.push_back(word(view.offset));
-    words.push_back(has_rope ? word(view.strides[1]) : 0);
-  }
+  const int64_t query_heads = has_queries ? q.sizes[1] : 0;
+  std::vector<uint32_t> words = words_of_heads(cache, tokens, query_heads, {q, k, v}, {cosines, sines});
   for (const float number : node_->numbers) words.push_back(word(number));
-  const int64_t num_heads = 2 * cache.num_heads + (has_queries ? q.sizes[1] : 0);
+  const int64_t num_heads = 2 * cache.num_heads + query_heads;
   return push({.shader = Shader::heads,
-               .constants = {lanes, lanes, word(node_->integers[1]),
-                             word(std::max(cache.head_dim, cache.value_head_dim)), word(node_->integers[2]),
-                             q_weight.kind != Bind::none, word(node_->integers[3]), k_weight.kind != Bind::none},
+               .constants = {lanes(), lanes(), word(node_->integers[1]),
+                             word(std::max(cache.head_dim, cache.value_head_dim)), node_->integers[2] != 0,
+                             q_weight.kind != Bind::none, node_->integers[3] != 0, k_weight.kind != Bind::none},
                .groups = spread(num_heads * tokens),
                .bindings = {queries.kind == Bind::none ? bound(k) : queries,
                             bound(k),

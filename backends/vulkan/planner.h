@@ -100,6 +100,8 @@ class Planner : Operands {
   Result<uint32_t> cache_index() const;
   // cos or sin of a turn.
   Result<View> table_of(size_t input, int64_t tokens, int64_t width) const;
+  // Of workgroups that take a row each: a device with few has no use for many.
+  uint32_t lanes() const { return device_.is_cpu ? 8 : static_cast<uint32_t>(kLanes); }
   Status add_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
   Status add_attention();
