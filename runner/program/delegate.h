@@ -132,7 +132,7 @@ class Delegate {
     return Status(Code::kInvalidSession, "the backend reads no saved states");
   }
 
-  // The last calls let a session go on elsewhere (docs/decisions/0027-sessions-move.md). What the keys and values of a
+  // The last calls let a session go on elsewhere (docs/decisions/0026-sessions-move.md). What the keys and values of a
   // state are read and written as, float32 or float16; nullopt: they cannot be, or this delegate does not keep them.
   virtual std::optional<DType> cache_dtype(int32_t) const { return std::nullopt; }
   // The rows of the first positions that it holds, [positions, num_heads, head_dim] and [.., value_head_dim].

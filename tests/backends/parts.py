@@ -147,7 +147,7 @@ def run_blob(
     result = _run_part(backend, b"".join(request))
     if result.returncode == NO_DEVICE:
         pytest.skip(result.stdout.decode().strip())
-    assert result.returncode == 0, result.stderr.decode()
+    assert result.returncode == 0, f"exit {result.returncode}: {result.stderr.decode()}"
     sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True)]
     assert len(result.stdout) == sum(sizes)
     parts = torch.frombuffer(bytearray(result.stdout), dtype=torch.uint8).split(sizes)
