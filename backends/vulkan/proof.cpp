@@ -33,14 +33,20 @@ std::optional<Result<uint64_t>> within(std::chrono::nanoseconds patience, const 
     outcome->result.emplace(std::move(result));
     outcome->ended.notify_all();
   };
+  std::thread worker;
   try {
-    std::thread(work).detach();
+    worker = std::thread(work);
   } catch (const std::system_error&) {
     work();  // without a thread there is nobody to wait
   }
-  std::unique_lock lock(outcome->mutex);
-  outcome->ended.wait_for(lock, patience, [&] { return outcome->result.has_value(); });
-  return outcome->result;
+  const bool has_ended = [&] {
+    std::unique_lock lock(outcome->mutex);
+    return outcome->ended.wait_for(lock, patience, [&] { return outcome->result.has_value(); });
+  }();
+  // What it holds of the device goes with it, which must not happen while the process ends.
+  if (worker.joinable() && has_ended) worker.join();
+  if (worker.joinable()) worker.detach();
+  return has_ended ? outcome->result : std::nullopt;
 }
 
 }  // namespace
