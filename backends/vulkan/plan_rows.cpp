@@ -86,12 +86,9 @@ Result<RowsView> Planner::strided_rows(const char* name, const GraphView& from) 
   return RowsView{made, made.sizes[0], made.sizes[1], made.sizes[2]};
 }
 
-Status Planner::add_reduce() {
-  MOTE_RETURN_IF_ERROR(integer_below(0, kReductions));
-  MOTE_ASSIGN(const RowsView x, strided_rows("inputs[0]", node_->inputs[0]));
-  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count()));
+Status Planner::push_of_rows(Shader shader, const RowsView& x, const View& y) {
   const uint32_t lanes = lanes_of(x);
-  return push({.shader = Shader::reduce,
+  return push({.shader = shader,
                .constants = {lanes, word(node_->integers[0])},
                .groups = spread(ceil_div(x.count(), kLanes / lanes)),
                .bindings = {bound(x.view), bound(y)},
@@ -99,17 +96,18 @@ Status Planner::add_reduce() {
                .push = strided_words(x)});
 }
 
+Status Planner::add_reduce() {
+  MOTE_RETURN_IF_ERROR(integer_below(0, kReductions));
+  MOTE_ASSIGN(const RowsView x, strided_rows("inputs[0]", node_->inputs[0]));
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count()));
+  return push_of_rows(Shader::reduce, x, y);
+}
+
 Status Planner::add_softmax() {
   MOTE_RETURN_IF_ERROR(integer_below(0, 2));
   MOTE_ASSIGN(const RowsView x, strided_rows("inputs[0]", node_->inputs[0]));
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count() * x.columns));
-  const uint32_t lanes = lanes_of(x);
-  return push({.shader = Shader::softmax,
-               .constants = {lanes, word(node_->integers[0])},
-               .groups = spread(ceil_div(x.count(), kLanes / lanes)),
-               .bindings = {bound(x.view), bound(y)},
-               .writes = 0b10,
-               .push = strided_words(x)});
+  return push_of_rows(Shader::softmax, x, y);
 }
 
 Status Planner::add_top() {

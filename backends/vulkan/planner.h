@@ -81,6 +81,8 @@ class Planner : Operands {
   Status add_rotate();
   // Rows whose elements need not be neighbours.
   Result<RowsView> strided_rows(const char* name, const GraphView& from) const;
+  // Of a shader whose groups of lanes take a row each.
+  Status push_of_rows(Shader shader, const RowsView& x, const View& y);
   Status add_reduce();
   Status add_softmax();
   Status add_top();

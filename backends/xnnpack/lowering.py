@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from llm_export.partition.backend import Backend, Blob, Subgraph
+from llm_export.partition.backend import Backend, Blob, OpTable, Subgraph
 from llm_export.program.instructions import Dim, Instruction
 
 from .blob import DType, Function, Op, WeightForm
@@ -14,18 +12,8 @@ from .graph_builder import GraphBuilder, fixed, integers, number
 from .refusals import MAX_CONSTANT_ELEMENTS, MAX_POWER, Refusal
 
 MAX_CONCATENATED = 5
-Lower = Callable[[GraphBuilder, Instruction], None]
-
-
-@dataclass(frozen=True)
-class OpEntry:
-    """refuses: its reasons beside those that any op may have"""
-
-    lower: Lower
-    refuses: tuple[Refusal, ...]
-
-
-OPS: dict[str, OpEntry] = {}
+OPS = OpTable()
+op = OPS.op
 # Of `multiply` and `finish`.
 PRODUCT = (Refusal.MATRIX_RANK, Refusal.TIED, Refusal.ROTATED, Refusal.GROUPED, Refusal.INT8_WITH_DENSE, Refusal.SHAPE)
 
@@ -55,14 +43,6 @@ class XnnpackBackend(Backend):
         for instruction in subgraph.method.instructions:
             OPS[instruction.op].lower(graph, instruction)
         return Blob(graph.graph.build(), tuple(graph.weights))
-
-
-def op(*names: str, refuses: tuple[Refusal, ...] = ()) -> Callable[[Lower], Lower]:
-    def register(function: Lower) -> Lower:
-        OPS.update(dict.fromkeys(names, OpEntry(function, refuses)))
-        return function
-
-    return register
 
 
 # Pointwise

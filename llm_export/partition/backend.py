@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,6 +32,27 @@ class Refused(Unsupported):
     def __init__(self, refusal: Reason, text: str):
         super().__init__(text)
         self.refusal = refusal
+
+
+@dataclass(frozen=True)
+class OpEntry:
+    """lower: of a builder and an instruction   refuses: its reasons beside those that any op may have"""
+
+    lower: Callable
+    refuses: tuple[Reason, ...]
+
+
+class OpTable(dict[str, OpEntry]):
+    """A backend's functions that lower ops, by the names of docs/ops.md."""
+
+    def op(self, *names: str, refuses: tuple[Reason, ...] = ()) -> Callable[[Callable], Callable]:
+        """Enters the decorated function for the ops of these names."""
+
+        def register(function: Callable) -> Callable:
+            self.update(dict.fromkeys(names, OpEntry(function, refuses)))
+            return function
+
+        return register
 
 
 @dataclass(frozen=True)

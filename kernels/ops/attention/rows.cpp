@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "kernels/ops/attention/kernel.h"
+#include "kernels/ops/attention/tasks.h"
 #include "kernels/support/float_bits.h"
 
 namespace mote {
@@ -13,17 +13,6 @@ namespace {
 
 // Positions that one task moves: whole blocks, whose slots no other task writes.
 constexpr int64_t kTaskPositions = kKvPageSlots;
-
-KvHead head_of(const KvCache& cache, int64_t index) {
-  KvHead head{cache.type, cache.head_dim, cache.value_head_dim, kv_key_block_bytes(cache.type, cache.head_dim),
-              kv_value_block_bytes(cache.type, cache.value_head_dim)};
-  head.pages = cache.pages;
-  head.num_pages = cache.num_pages();
-  head.keys_offset = cache.page_offset + index * kKvPageBlocks * head.key_block_bytes;
-  head.values_offset =
-      cache.page_offset + kKvPageBlocks * (cache.num_heads * head.key_block_bytes + index * head.value_block_bytes);
-  return head;
-}
 
 // Places of a head's elements in rows.
 struct Places {

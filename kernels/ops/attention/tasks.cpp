@@ -211,16 +211,7 @@ class Attention {
   // Row of q, k or v, whose last dimension is a row.
   int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
-  KvHead head(int64_t index) const {
-    KvHead head{cache_.type, cache_.head_dim, cache_.value_head_dim, kv_key_block_bytes(cache_.type, cache_.head_dim),
-                kv_value_block_bytes(cache_.type, cache_.value_head_dim)};
-    head.pages = cache_.pages;
-    head.num_pages = cache_.num_pages();
-    head.keys_offset = cache_.page_offset + index * kKvPageBlocks * head.key_block_bytes;
-    head.values_offset =
-        cache_.page_offset + kKvPageBlocks * (cache_.num_heads * head.key_block_bytes + index * head.value_block_bytes);
-    return head;
-  }
+  KvHead head(int64_t index) const { return head_of(cache_, index); }
 
   // Writes the tokens whose positions lie in [begin, end).
   void append(int64_t kv_head, int64_t begin, int64_t end, const Workspace& work) const {
@@ -419,6 +410,17 @@ class TogetherAttention {
 };
 
 }  // namespace
+
+KvHead head_of(const KvCache& cache, int64_t index) {
+  KvHead head{cache.type, cache.head_dim, cache.value_head_dim, kv_key_block_bytes(cache.type, cache.head_dim),
+              kv_value_block_bytes(cache.type, cache.value_head_dim)};
+  head.pages = cache.pages;
+  head.num_pages = cache.num_pages();
+  head.keys_offset = cache.page_offset + index * kKvPageBlocks * head.key_block_bytes;
+  head.values_offset =
+      cache.page_offset + kKvPageBlocks * (cache.num_heads * head.key_block_bytes + index * head.value_block_bytes);
+  return head;
+}
 
 size_t attention_scratch_bytes(const Call& call, int num_threads) {
   const int64_t tokens = call.inputs[kQuery]->size(2);

@@ -19,6 +19,9 @@ struct AttentionParams {
   const AttentionKernel* kernel = nullptr;
 };
 
+// One head of keys and values in the pages of a cache.
+KvHead head_of(const KvCache& cache, int64_t index);
+
 // Bytes of scratch that append_and_attend needs.
 size_t attention_scratch_bytes(const Call& call, int num_threads);
 
