@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llm_export.capture.ops import expert_hidden
+from llm_export.capture.hadamard import hadamard
+from llm_export.capture.ops import expert_hidden, round_input
 from llm_export.quantize.gptq import Inputs
 
 ENOUGH = 4  # tokens for each column of a matrix; an expert that has fewer borrows some of others
@@ -67,7 +68,8 @@ def calibrate_expert(
 ) -> None:  # fmt: skip
     """Quantises an expert and adds what it makes of its tokens to their outputs.
 
-    One that gets no token is rounded plainly: nothing tells whether what it is for is like the tokens of others.
+    The lanes that are rounded round the inputs of both matrices too, as the gate's `activations` says. One that gets no
+    token is rounded plainly: nothing tells whether what it is for is like the tokens of others.
 
     matrices: gate_up float32 [2F, D], down [D, F]   biases: [2F], [D]   gate: attributes of mote::moe_experts
     lanes: the tokens of the lanes that are rounded, and of those of the checkpoint: the same ones
@@ -75,21 +77,25 @@ def calibrate_expert(
     rounded, wanted = lanes
     gate_up, down = matrices
     is_seen = bool((rounded.indices == expert).any())
+    activations = gate.get("activations", "float")
+    exact_gate = {**gate, "activations": "float"}
 
-    def hidden(x: Tensor, weight: Tensor) -> Tensor:
-        return expert_hidden(x, weight, biases[0], **gate)
+    def sums(inputs: Tensor, exact: Tensor, counts: Tensor) -> Inputs:
+        exact = hadamard(exact) if activations == "rotated_int8" else exact
+        return _sums(round_input(inputs, activations), exact, counts)
 
     def of_gate_up() -> Inputs:
         rows, counts = rounded.sample(expert, gate_up.shape[1])
-        return _sums(rounded.x[rows], wanted.x[rows], counts)
+        return sums(rounded.x[rows], wanted.x[rows], counts)
 
     def of_down() -> Inputs:
         rows, counts = rounded.sample(expert, down.shape[1])
-        return _sums(hidden(rounded.x[rows], found), hidden(wanted.x[rows], gate_up), counts)
+        exact = expert_hidden(wanted.x[rows], gate_up, biases[0], **exact_gate)
+        return sums(expert_hidden(rounded.x[rows], found, biases[0], **gate), exact, counts)
 
     found = quantize(expert, 0, gate_up, of_gate_up if is_seen else None)
     rounded.add(expert, found, quantize(expert, 1, down, of_down if is_seen else None), biases, gate)
-    wanted.add(expert, gate_up, down, biases, gate)
+    wanted.add(expert, gate_up, down, biases, exact_gate)
 
 
 def _sums(rounded: Tensor, wanted: Tensor, counts: Tensor) -> Inputs:

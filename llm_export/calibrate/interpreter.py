@@ -173,10 +173,7 @@ class GraphRun:
         return _Lanes(outputs + [self._call(node, lane, {node.args[1]: weight}) for lane in others])
 
     def _experts(self, node: Node, stacks: dict[int, WeightSpec]) -> _Lanes:
-        """Calibrates one expert after another, each in float32 only while it is its turn.
-
-        Their inputs are float and never rotated, whatever the recipe says of inputs.
-        """
+        """Calibrates one expert after another, each in float32 only while it is its turn."""
         lanes = [self._arguments(node, lane, {})[0] for lane in range(len(self.states))]
         tokens = [Tokens.of(part) for part in (lanes[: self.num_rounded], lanes[self.num_rounded :])]
         weights = [self._stored(each, _whole) if isinstance(each, WeightSpec) else each for each in lanes[0][3:]]
@@ -187,7 +184,10 @@ class GraphRun:
                 spec = self._spec(node.args[at])
                 return self._rounded(spec, rows) if spec.is_rounded else rows
             spec = replace(stacks[at], sources=(matrix_name(stacks[at].sources[0], expert),), shape=tuple(rows.shape))
-            found = quantize_for(spec, rows) if inputs is None else self.quantize(spec, rows, inputs)
+            if inputs is None:
+                found = quantize_for(spec, rows)
+            else:
+                found = self.quantize(spec, hadamard(rows) if spec.is_rotated else rows, inputs)
             self.done()
             return found.dequantize()
 

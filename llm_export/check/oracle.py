@@ -26,6 +26,7 @@ from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
 BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in the cache
+PRODUCTS = {F.linear, torch.matmul, torch.bmm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm}  # of (x, weight)
 BLOCKED_ELEMENTS = 1 << 24  # linears larger than this are multiplied in blocks of rows
 
 
@@ -170,8 +171,12 @@ class Oracle:
             return stored.to(torch.float32)
         if stored.dim() == 3:
             if getattr(module, "is_transposed", False):  # expert modules of transformers say so
-                return self._stack(parameter, stored.mT, spec).mT.contiguous()
-            return self._stack(parameter, stored, spec)
+                stack = self._stack(parameter, stored.mT, spec).mT.contiguous()
+            else:
+                stack = self._stack(parameter, stored, spec)
+            if spec.activations != "float":
+                stack.prepare_input = lambda x: round_input(x, spec.activations)
+            return stack
         calibrated = self.calibrated.get(self._source[id(parameter)])
         if stored.dim() == 2 and not _multiplies_itself(module):
             if spec.scales is not None or spec.activations in ("grouped_int8", "rotated_int8"):
@@ -252,19 +257,24 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
 
 
 class _WeightUses(TorchFunctionMode):
-    """Answers each F.embedding from the checkpoint, and does to the input of each F.linear what its weight wants.
+    """Answers each F.embedding from the checkpoint, and does to the input of each product what its weight wants.
 
-    Here and not in modules, because some do more in their forward, and some multiply by the weight of another.
+    The weight may be one of a stack: what is taken out of a tensor that wants something wants it too. Here and not in
+    modules, because some do more in their forward, and some multiply by the weight of another.
     """
 
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is F.linear and (prepare_input := getattr(args[1], "prepare_input", None)) is not None:
+        if func in PRODUCTS and (prepare_input := getattr(args[1], "prepare_input", None)) is not None:
             args = (prepare_input(args[0]), *args[1:])
         found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
-        return func(*args, **(kwargs or {})) if found is None else found
+        if found is None:
+            found = func(*args, **(kwargs or {}))
+        if func is Tensor.__getitem__ and (prepare_input := getattr(args[0], "prepare_input", None)) is not None:
+            found.prepare_input = prepare_input
+        return found
 
 
 def _is_conv1d(module: nn.Module) -> bool:

@@ -23,7 +23,7 @@ from llm_export.quantize.recipes import (
     check_overrides,
     describe,
 )
-from llm_export.quantize.uses import Use, weight_uses
+from llm_export.quantize.uses import Use, expert_pairs, weight_uses
 
 __all__ = ["Override", "QuantizationWarning", "Quantized", "Recipe", "quantize"]
 
@@ -66,6 +66,10 @@ def quantize(
             if format.is_rotated and not rotated:
                 format = replace(format, activations="int8")
             changed[spec.sources] = replace(format, signed=signed)
+    for pair in expert_pairs(captured):
+        rounding = {"float" if sources is None else changed[sources].activations for sources in pair}
+        if len(rounding) > 1:  # the op rounds the inputs of both matrices alike
+            changed |= {sources: replace(changed[sources], activations="float") for sources in pair if sources}
     for note, names in notes.items():
         warnings.warn(f"{note}: {_shorten(names)}", QuantizationWarning, stacklevel=2)
     return Quantized(
@@ -111,15 +115,14 @@ def _with_format(
         return spec
     if group_size != wanted and not per_channel:
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
-    # torchao has no integer arithmetic for stacked experts: their weights are quantised, their inputs are not.
-    activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
+    activations = "float" if use.kind == "embedding" else scheme.activations
     if activations == "int8":
         activations = INPUTS[recipe.inputs]
     return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)
 
 
 def _as_stored(spec: WeightSpec, use: Use, format: StoredFormat, scheme: Scheme) -> WeightSpec:
-    activations = "float" if use.kind in ("embedding", "experts") else scheme.activations
+    activations = "float" if use.kind == "embedding" else scheme.activations
     return replace(spec, bits=format.bits, group_size=format.group_size, scales=format.scales, activations=activations)
 
 

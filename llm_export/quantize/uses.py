@@ -76,6 +76,26 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
     return uses
 
 
+def expert_pairs(methods: Methods) -> set[tuple[tuple[str, ...] | None, ...]]:
+    """Returns the sources of the stacks that a `mote::moe_experts` multiplies with; None for one that is computed."""
+    pairs = set()
+    for program in methods.programs.values():
+        targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs}
+        for node in program.graph.nodes:
+            stacks = [_stored(node.args[at]) for at in EXPERTS.get(node.target, ())]
+            found = [methods.weights.get(targets.get(stack.name, "")) for stack in stacks]
+            if found:
+                pairs.add(tuple(None if spec is None else spec.sources for spec in found))
+    return pairs
+
+
+def _stored(stack: Node) -> Node:
+    """Returns the placeholder behind a stack of matrices, or what else it is computed from."""
+    while stack.target in TRANSPOSES and _swaps_last_two(stack):
+        stack = stack.args[0]
+    return stack
+
+
 class _Graph:
     """output: of logits; None: there are none."""
 

@@ -1,6 +1,7 @@
 """A module whose quantised linears torchao computes, run in eager PyTorch, agrees with the exported file."""
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -79,7 +80,44 @@ def by_torchao(folder, recipe: str, group_size: int | str, embedding_bits: int, 
             quantize_module(module, own, int8_activations and not is_rotated, group_size, is_rotated)
             if is_rotated:
                 module.register_forward_pre_hook(lambda module, args: (rotated_and_rounded(args[0]),))
+        elif hasattr(module, "gate_up_proj"):
+
+            def quantized(linear: nn.Linear) -> nn.Linear:
+                quantize_module(linear, bits, int8_activations and not is_rotated, group_size, is_rotated)
+                if is_rotated:
+                    linear.register_forward_pre_hook(lambda module, args: (rotated_and_rounded(args[0]),))
+                return linear
+
+            module.forward = experts_by_torchao(module, quantized)
     return model
+
+
+def experts_by_torchao(module: nn.Module, quantized: Callable[[nn.Linear], nn.Linear]) -> Callable[..., torch.Tensor]:
+    """Returns the forward of a module of stacked experts, each of them two linears."""
+
+    def linears(stack: torch.Tensor, biases: torch.Tensor | None) -> list[nn.Linear]:
+        found = []
+        for index, matrix in enumerate(stack.mT if module.is_transposed else stack):
+            linear = nn.Linear(matrix.shape[1], matrix.shape[0], bias=biases is not None)
+            linear.weight = nn.Parameter(matrix.detach().clone().contiguous(), requires_grad=False)
+            if biases is not None:
+                linear.bias = nn.Parameter(biases[index].detach().clone(), requires_grad=False)
+            found.append(quantized(linear))
+        return found
+
+    gate_ups = linears(module.gate_up_proj, getattr(module, "gate_up_proj_bias", None))
+    downs = linears(module.down_proj, getattr(module, "down_proj_bias", None))
+
+    def forward(x: torch.Tensor, indices: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        output = torch.zeros_like(x)
+        for expert, (gate_up, down) in enumerate(zip(gate_ups, downs, strict=True)):
+            rows, slots = torch.where(indices == expert)
+            if len(rows):
+                hidden = module._apply_gate(gate_up(x[rows]))
+                output.index_add_(0, rows, down(hidden) * weights[rows, slots, None])
+        return output
+
+    return forward
 
 
 def assert_agrees(
@@ -109,6 +147,15 @@ def test_logits_equal_torchao(model_type, recipe, embedding_bits, tmp_path):
     torch.set_num_threads(1)
     save_tiny_checkpoint(model_type, tmp_path / "checkpoint")
     assert_agrees(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, embedding_bits)
+
+
+@pytest.mark.parametrize(("recipe", "inputs"), [("8da4w", "rotated"), ("8da8w", "token"), ("4w", "rotated")])
+@pytest.mark.parametrize("model_type", ["mixtral", "gpt_oss"])  # the latter: transposed, with biases, clamped gates
+@torch.no_grad()
+def test_experts_equal_torchao(model_type, recipe, inputs, tmp_path):
+    torch.set_num_threads(1)
+    save_tiny_checkpoint(model_type, tmp_path / "checkpoint")
+    assert_agrees(tmp_path / "checkpoint", tmp_path / "model.mote", recipe, 32, 8, inputs)
 
 
 @pytest.mark.parametrize("recipe", ["8da4w", "8da8w"])

@@ -9,14 +9,15 @@ from llm_runner import Model
 from tests.captures import captured
 from tests.contracts.architectures import save_tiny_checkpoint
 
+EXPERTS = [f"model.layers.0.mlp.experts.{name}_proj" for name in ("gate_up", "down")]
 QUERY, HEAD, TABLE = "model.layers.0.self_attn.q_proj.weight", "lm_head.weight", "model.embed_tokens.weight"
 
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
-    """model type -> the captured tiny model; llama has a head of its own, gemma2 a tied one."""
+    """model type -> the captured tiny model; llama has a head of its own, gemma2 a tied one, mixtral experts."""
     found = {}
-    for name in ("llama", "gemma2"):
+    for name in ("llama", "gemma2", "mixtral"):
         folder = tmp_path_factory.mktemp(name)
         save_tiny_checkpoint(name, folder)
         found[name] = captured(open_checkpoint(folder))
@@ -52,6 +53,21 @@ def test_rotation_can_be_left_out(graphs):
 def test_an_override_of_float_inputs_is_not_rotated(graphs):
     quantized = quantize(graphs["llama"], Recipe("8da4w"), [Override.parse("*.q_proj=4w")])
     assert activations_of(quantized)[QUERY] == "float"
+
+
+def test_inputs_of_experts_are_rounded_as_those_of_linears(graphs):
+    for recipe, expected in (
+        (Recipe("8da4w"), "rotated_int8"), (Recipe("8da4w", inputs="grouped"), "grouped_int8"), (Recipe("4w"), "float"),
+    ):  # fmt: skip
+        found = activations_of(quantize(graphs["mixtral"], recipe))
+        assert {found[name] for name in EXPERTS} == {expected}
+
+
+@pytest.mark.parametrize("override", ["*.down_proj=4w", "*.down_proj=none"])
+def test_two_matrices_of_an_expert_whose_inputs_could_not_be_rounded_alike_get_floats(graphs, override):
+    found = activations_of(quantize(graphs["mixtral"], Recipe("8da4w"), [Override.parse(override)]))
+    assert {found[name] for name in EXPERTS} == {"float"}
+    assert found[QUERY] == "rotated_int8"
 
 
 def test_multipliers_have_signs_unless_something_cannot_take_them(graphs):
