@@ -28,9 +28,26 @@ QWEN3_0_6B = {
     "hidden_act": "silu", "rope_theta": 1000000.0, "bos_token_id": 151643, "eos_token_id": 151645,
     "attention_bias": False,
 }  # fmt: skip
+# Four of 48 and of 16 layers: experts of one layer are like those of the next. The head is the embedding, as above.
+QWEN3_30B_A3B_4_LAYERS = {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 2048,
+    "intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8,
+    "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [], "num_hidden_layers": 4,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936,
+    "max_position_embeddings": 40960, "rms_norm_eps": 1e-6, "tie_word_embeddings": True, "hidden_act": "silu",
+    "rope_theta": 1000000.0, "bos_token_id": 151643, "eos_token_id": 151645, "attention_bias": False,
+}  # fmt: skip
+OLMOE_4_LAYERS = {
+    "architectures": ["OlmoeForCausalLM"], "model_type": "olmoe", "hidden_size": 2048, "intermediate_size": 1024,
+    "num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": False, "num_hidden_layers": 4,
+    "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 128, "vocab_size": 50304,
+    "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "hidden_act": "silu",
+    "rope_theta": 10000.0, "bos_token_id": 50279, "eos_token_id": 50279, "attention_bias": False, "clip_qkv": None,
+}  # fmt: skip
+EXPERTS = {"qwen3-30b-a3b-4-layers": QWEN3_30B_A3B_4_LAYERS, "olmoe-4-layers": OLMOE_4_LAYERS}
 WHOLE = {"llama-3.2-1b": LLAMA_3_2_1B, "qwen3-0.6b": QWEN3_0_6B}
 # Layers are alike, so that two of them tell how runtimes compare on prompts that would take half an hour with all.
-SHAPES = WHOLE | {"qwen3-0.6b-2-layers": QWEN3_0_6B | {"num_hidden_layers": 2}}
+SHAPES = WHOLE | EXPERTS | {"qwen3-0.6b-2-layers": QWEN3_0_6B | {"num_hidden_layers": 2}}
 CHECKPOINT_VERSION = 2  # goes up whenever the same shape gives different files
 RANDOM_ELEMENTS = 1 << 22
 # Nobody tokenizes, but some converters refuse a checkpoint without a tokenizer.
@@ -45,7 +62,7 @@ GROUP_BITS = 4.25  # four bits a weight and a multiplier for each group of 32
 
 def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the checkpoint's tensors."""
-    hidden, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    hidden, head = config["hidden_size"], config["head_dim"]
     queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
     for index in range(config["num_hidden_layers"]):
@@ -55,16 +72,26 @@ def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:
             "self_attn.k_proj": (keys, hidden),
             "self_attn.v_proj": (keys, hidden),
             "self_attn.o_proj": (hidden, queries),
-            "mlp.gate_proj": (inner, hidden),
-            "mlp.up_proj": (inner, hidden),
-            "mlp.down_proj": (hidden, inner),
+            **_feed_forward_shapes(config),
             "input_layernorm": (hidden,),
             "post_attention_layernorm": (hidden,),
         }.items():
             shapes[f"{layer}.{name}.weight"] = shape
-        if config["model_type"] == "qwen3":
-            shapes |= {f"{layer}.self_attn.{name}_norm.weight": (head,) for name in "qk"}
+        norms = {"qwen3": (head, head), "qwen3_moe": (head, head), "olmoe": (queries, keys)}
+        for name, width in zip("qk", norms.get(config["model_type"], ()), strict=False):
+            shapes[f"{layer}.self_attn.{name}_norm.weight"] = (width,)
     return shapes
+
+
+def _feed_forward_shapes(config: dict) -> dict[str, tuple[int, int]]:
+    hidden, inner = config["hidden_size"], config.get("moe_intermediate_size", config["intermediate_size"])
+    matrices = {"gate_proj": (inner, hidden), "up_proj": (inner, hidden), "down_proj": (hidden, inner)}
+    if "num_experts" not in config:
+        return {f"mlp.{name}": shape for name, shape in matrices.items()}
+    experts = range(config["num_experts"])
+    return {"mlp.gate": (config["num_experts"], hidden)} | {
+        f"mlp.experts.{expert}.{name}": shape for expert in experts for name, shape in matrices.items()
+    }
 
 
 def head_weights(config: dict) -> int:
@@ -73,9 +100,12 @@ def head_weights(config: dict) -> int:
 
 
 def layer_weights(config: dict) -> int:
-    """Weights of the linears of all layers: the multiply-accumulates that each prompt token costs."""
-    matrices = [shape for shape in tensor_shapes(config).values() if len(shape) == 2]
-    return sum(rows * columns for rows, columns in matrices) - head_weights(config)
+    """Weights of the linears of all layers, of experts those that a token chooses: its multiply-accumulates."""
+    shapes = {name: shape for name, shape in tensor_shapes(config).items() if len(shape) == 2}
+    whole = sum(rows * columns for name, (rows, columns) in shapes.items() if ".experts." not in name)
+    stacks = sum(rows * columns for name, (rows, columns) in shapes.items() if ".experts." in name)
+    chosen = stacks * config["num_experts_per_tok"] // config["num_experts"] if stacks else 0
+    return whole + chosen - head_weights(config)
 
 
 def decode_bytes(config: dict, depth: float, kv_element_bytes: float) -> float:

@@ -24,6 +24,9 @@ NORMS = {
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
 }
+ARCHITECTURES = {"qwen3_moe": "qwen3moe"}  # of which GGUF spells the name in another way
+EXPERT = ".mlp.experts."
+STACKS = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps"}
 LINEARS = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -32,6 +35,7 @@ LINEARS = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp",
 }
 
 
@@ -41,10 +45,14 @@ def convert(checkpoint: Path, folder: Path) -> None:
     from benchmarks.peers.checkpoint import Checkpoint
 
     source = Checkpoint(checkpoint)
-    writer = gguf.GGUFWriter(folder / FILE, source.config["model_type"], use_temp_file=True)
+    kind = source.config["model_type"]
+    writer = gguf.GGUFWriter(folder / FILE, ARCHITECTURES.get(kind, kind), use_temp_file=True)
     _add_metadata(writer, source.config)
     for name in source.names():
-        _add_tensor(writer, _gguf_name(name), source.paired(name))
+        if EXPERT not in name:
+            _add_tensor(writer, _gguf_name(name), source.paired(name))
+        elif f"{EXPERT}0." in name:
+            _add_experts(writer, source, name)
     if source.config.get("rope_scaling"):
         writer.add_tensor("rope_freqs.weight", _rope_factors(source.config))
     writer.write_header_to_file()
@@ -68,6 +76,10 @@ def _add_metadata(writer, config: dict) -> None:
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
+    if "num_experts" in config:
+        writer.add_expert_count(config["num_experts"])
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(config.get("moe_intermediate_size", config["intermediate_size"]))
     writer.add_tokenizer_model("no_vocab")
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_0)
 
@@ -84,11 +96,24 @@ def _gguf_name(name: str) -> str:
 def _add_tensor(writer, name: str, tensor) -> None:
     import gguf
 
-    if tensor.ndim == 1:
+    if tensor.ndim == 1 or name.endswith("ffn_gate_inp.weight"):
         writer.add_tensor(name, tensor)
         return
     kind = gguf.GGMLQuantizationType.Q4_0
     writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
+
+
+def _add_experts(writer, source, first: str) -> None:
+    """first: a matrix of the first expert, whose place in the file is that of all experts' such matrices."""
+    import gguf
+    import numpy as np
+
+    layer, rest = first.split(f"{EXPERT}0.")
+    kind = gguf.GGMLQuantizationType.Q4_0
+    names = [f"{layer}{EXPERT}{expert}.{rest}" for expert in range(source.config["num_experts"])]
+    stack = np.stack([gguf.quants.quantize(source.tensor(name), kind) for name in names])
+    name = STACKS[rest.removesuffix(".weight")]
+    writer.add_tensor(f"blk.{layer.split('.')[2]}.{name}.weight", stack, raw_dtype=kind)
 
 
 def _rope_factors(config: dict):

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import compare, plot, report
 from benchmarks.peers import all_peers, environment, worker
 from benchmarks.peers.checkpoint import Checkpoint
-from benchmarks.shapes import SHAPES, decode_bytes, head_weights, layer_weights, prefill_macs, write_checkpoint
+from benchmarks.shapes import EXPERTS, SHAPES, decode_bytes, head_weights, layer_weights, prefill_macs, write_checkpoint
 
 FACTS = {"version": "1", "head": "4 bits", "cache": "float32", "conversion": "as it is"}
 LIMITS = {"read_gb_s": 50.0, "int8_gmac_s": 1000.0}
@@ -42,6 +42,13 @@ def test_weights_of_the_shapes():
     assert layer_weights(llama) == 16 * (2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048)
     assert layer_weights(qwen) == 28 * (2 * 2048 * 1024 + 2 * 1024 * 1024 + 3 * 3072 * 1024)
     assert head_weights(qwen) == 151936 * 1024
+
+
+def test_weights_of_experts_are_those_that_a_token_chooses():
+    qwen, olmoe = SHAPES["qwen3-30b-a3b-4-layers"], SHAPES["olmoe-4-layers"]
+    attention = 2 * 4096 * 2048 + 2 * 512 * 2048
+    assert layer_weights(qwen) == 4 * (attention + 128 * 2048 + 8 * 3 * 768 * 2048)
+    assert layer_weights(olmoe) == 4 * (4 * 2048 * 2048 + 64 * 2048 + 8 * 3 * 1024 * 2048)
 
 
 def test_decode_reads_every_weight_once_and_the_cache_at_its_depth():
@@ -285,6 +292,20 @@ def test_checkpoint_is_what_transformers_calls_a_checkpoint(tmp_path):
         assert 0.5 < float(embedding.float().std()) * 8 < 1.5
         assert "model.layers.0.self_attn.q_norm.weight" in list(file.keys())
     assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == 100
+
+
+@pytest.mark.parametrize("shape", EXPERTS)
+def test_checkpoints_with_experts_are_those_that_transformers_writes(tmp_path, shape):
+    transformers = pytest.importorskip("transformers")
+    config = SHAPES[shape] | {
+        "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 100,
+        "num_key_value_heads": 1, "head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2, "bos_token_id": 1,
+        "eos_token_id": 2,
+    }  # fmt: skip
+    config |= {"moe_intermediate_size": 32} if "moe_intermediate_size" in config else {}
+    write_checkpoint(tmp_path, config)
+    _, info = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
 
 
 def test_the_cache_type_reaches_mote_and_the_report_only():
