@@ -130,7 +130,7 @@ Status GpuContext::choose_device() {
     physical_ = device;
     queue_family_ = family->index;
     timestamp_bits_ = family->timestamp_bits;
-    limits_ = found.limits;
+    static_cast<VkPhysicalDeviceLimits&>(limits_) = found.limits;
     device_name_ = found.deviceName;
     fault_ = known_fault(driver_of(api_, device, found.apiVersion), found.driverVersion);
     identity_ = identity_of(found);
@@ -193,35 +193,55 @@ bool GpuContext::may_destroy() const {
   return true;
 }
 
-Status GpuContext::run(VkCommandBuffer commands) const {
-  MOTE_REQUIRE(!is_lost_, Code::kInternal, "%s was lost in an earlier call", device_name_.c_str());
-  VkFence fence = VK_NULL_HANDLE;
+Result<std::vector<VkFence>> GpuContext::make_fences(size_t count) const {
+  std::vector<VkFence> fences;
+  fences.reserve(count);
   const VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
-  MOTE_VULKAN(api_.CreateFence(device_, &info, nullptr, &fence));
+  for (size_t i = 0; i < count; ++i) {
+    VkFence fence = VK_NULL_HANDLE;
+    const VkResult made = api_.CreateFence(device_, &info, nullptr, &fence);
+    if (made != VK_SUCCESS) {
+      for (const VkFence each : fences) api_.DestroyFence(device_, each, nullptr);
+      return vulkan_status(made, "vkCreateFence");
+    }
+    fences.push_back(fence);
+  }
+  return fences;
+}
+
+VkResult GpuContext::submit(std::span<const VkCommandBuffer> commands, std::span<const VkFence> fences,
+                            size_t* submitted) const {
   auto submission = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   submission.commandBufferCount = 1;
-  submission.pCommandBuffers = &commands;
-  VkResult result = VK_SUCCESS;
-  {
+  for (*submitted = 0; *submitted < commands.size(); ++*submitted) {
+    submission.pCommandBuffers = &commands[*submitted];
     const std::lock_guard lock(queue_mutex_);
-    result = api_.QueueSubmit(queue_, 1, &submission, fence);
+    const VkResult result = api_.QueueSubmit(queue_, 1, &submission, fences[*submitted]);
+    if (result != VK_SUCCESS) return result;
   }
-  const char* call = "vkQueueSubmit";
-  const bool is_submitted = result == VK_SUCCESS;
-  if (is_submitted) {
-    result = api_.WaitForFences(device_, 1, &fence, VK_TRUE, is_cpu_ ? kPatienceWithCpuNs : kPatienceNs);
-    call = "vkWaitForFences";
+  return VK_SUCCESS;
+}
+
+Status GpuContext::run(std::span<const VkCommandBuffer> commands) const {
+  MOTE_REQUIRE(!is_lost_, Code::kInternal, "%s was lost in an earlier call", device_name_.c_str());
+  // Each has a fence, so that what was submitted can be waited for where a later one is refused.
+  MOTE_ASSIGN(const std::vector<VkFence> fences, make_fences(commands.size()));
+  size_t submitted = 0;
+  const VkResult refused = submit(commands, fences, &submitted);
+  VkResult waited = VK_SUCCESS;
+  if (submitted > 0 && refused != VK_ERROR_DEVICE_LOST) {
+    waited = api_.WaitForFences(device_, static_cast<uint32_t>(submitted), fences.data(), VK_TRUE,
+                                is_cpu_ ? kPatienceWithCpuNs : kPatienceNs);
   }
-  const bool is_gone = result == VK_ERROR_DEVICE_LOST;  // and so nothing of it runs
-  const bool may_run = is_submitted && result != VK_SUCCESS && !is_gone;
-  if (may_run || is_gone) is_lost_ = true;
-  if (may_run) {
+  const bool is_gone = refused == VK_ERROR_DEVICE_LOST || waited == VK_ERROR_DEVICE_LOST;  // and nothing of it runs
+  const size_t num_running = waited != VK_SUCCESS && !is_gone ? submitted : 0;
+  if (num_running > 0 || is_gone) is_lost_ = true;
+  {
     const std::lock_guard lock(unended_mutex_);
-    unended_.push_back(fence);
-  } else {
-    api_.DestroyFence(device_, fence, nullptr);
+    unended_.insert(unended_.end(), fences.begin(), fences.begin() + static_cast<std::ptrdiff_t>(num_running));
   }
-  return vulkan_status(result, call);
+  for (size_t i = num_running; i < fences.size(); ++i) api_.DestroyFence(device_, fences[i], nullptr);
+  return refused != VK_SUCCESS ? vulkan_status(refused, "vkQueueSubmit") : vulkan_status(waited, "vkWaitForFences");
 }
 
 Result<Commands> Commands::begin(std::shared_ptr<const GpuContext> context, VkCommandBufferUsageFlags flags) {
@@ -255,7 +275,8 @@ Status GpuContext::run_once(const std::function<Status(VkCommandBuffer)>& record
   MOTE_RETURN_IF_ERROR(record(commands.handle()));
   memory_barrier(api_, commands.handle());
   MOTE_RETURN_IF_ERROR(commands.end());
-  return run(commands.handle());
+  const VkCommandBuffer handle = commands.handle();
+  return run({&handle, 1});
 }
 
 Status GpuContext::write(const GpuBuffer& buffer, uint64_t offset, std::span<const std::byte> bytes) const {

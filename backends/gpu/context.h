@@ -93,7 +93,7 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
 
   const VulkanApi& api() const { return api_; }
   VkDevice device() const { return device_; }
-  const VkPhysicalDeviceLimits& limits() const { return limits_; }
+  const GpuLimits& limits() const { return limits_; }
   // What shaders may use beside Vulkan 1.1's core.
   GpuFeatures features() const { return features_; }
   uint32_t subgroup_size() const { return subgroup_size_; }
@@ -124,10 +124,10 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   // one lets it be.
   bool may_destroy() const;
 
-  // Submits commands and waits for them, for at most a minute, or twenty where the device is the CPU. Errors: as the
-  // driver says; kInternal for a device that does not answer. Afterwards the device is lost if the driver or the time
-  // says so.
-  Status run(VkCommandBuffer commands) const;
+  // Submits commands, each list for itself and one behind the other, and waits for all of them, for at most a minute,
+  // or twenty where the device is the CPU. Errors: as the driver says; kInternal for a device that does not answer.
+  // Afterwards the device is lost if the driver or the time says so.
+  Status run(std::span<const VkCommandBuffer> commands) const;
   // `record`s commands that run once.
   Status run_once(const std::function<Status(VkCommandBuffer)>& record) const;
   // Copies bytes to or from a buffer of any place.
@@ -142,6 +142,9 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
  private:
   friend class GpuBuffer;
   GpuContext() = default;
+  Result<std::vector<VkFence>> make_fences(size_t count) const;
+  // All that were submitted before it fails have their fences.
+  VkResult submit(std::span<const VkCommandBuffer> commands, std::span<const VkFence> fences, size_t* submitted) const;
   Status start();
   Status choose_device();
   Status make_device();
@@ -158,7 +161,7 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   uint32_t queue_family_ = 0, timestamp_bits_ = 0;
-  VkPhysicalDeviceLimits limits_{};
+  GpuLimits limits_{};
   GpuFeatures features_{};
   DriverFault fault_{};
   uint32_t subgroup_size_ = 1;

@@ -22,12 +22,13 @@ constexpr FeatureName kFeatureNames[] = {
 // What MOTE_GPU_LIMITS names.
 struct LimitName {
   std::string_view name;
-  uint32_t VkPhysicalDeviceLimits::* limit;
+  uint32_t GpuLimits::* limit;
 };
 constexpr LimitName kLimitNames[] = {
     {"shared_memory", &VkPhysicalDeviceLimits::maxComputeSharedMemorySize},
     {"invocations", &VkPhysicalDeviceLimits::maxComputeWorkGroupInvocations},
     {"storage_range", &VkPhysicalDeviceLimits::maxStorageBufferRange},
+    {"submission_us", &GpuLimits::submission_us},
 };
 
 template <typename Names> std::string listed(const Names& names) {
@@ -84,7 +85,7 @@ Result<GpuFeatures> allowed_gpu_features() {
   return text == nullptr ? Result<GpuFeatures>(all) : parse_gpu_features(text);
 }
 
-Status apply_gpu_limits(std::string_view text, VkPhysicalDeviceLimits* limits) {
+Status apply_gpu_limits(std::string_view text, GpuLimits* limits) {
   while (!text.empty()) {
     const std::string_view entry = next_of(&text);
     const size_t equals = std::min(entry.find('='), entry.size());
@@ -103,7 +104,7 @@ Status apply_gpu_limits(std::string_view text, VkPhysicalDeviceLimits* limits) {
   return {};
 }
 
-Status apply_gpu_limits(VkPhysicalDeviceLimits* limits) {
+Status apply_gpu_limits(GpuLimits* limits) {
   const char* text = std::getenv("MOTE_GPU_LIMITS");
   return text == nullptr ? Status() : apply_gpu_limits(text, limits);
 }

@@ -44,10 +44,15 @@ Result<GpuFeatures> parse_gpu_features(std::string_view text);
 // What MOTE_GPU_FEATURES leaves of all features. Errors: as parse_gpu_features.
 Result<GpuFeatures> allowed_gpu_features();
 
+struct GpuLimits : VkPhysicalDeviceLimits {
+  // Of a submission, as far as it can be told before: systems end what keeps a GPU from the screen for longer.
+  uint32_t submission_us = 50'000;
+};
+
 // Takes away what MOTE_GPU_LIMITS says: a list of NAME=NUMBER between commas. Numbers above the device's own are
 // ignored. Errors: kInvalidArgument naming what would be accepted.
-Status apply_gpu_limits(std::string_view text, VkPhysicalDeviceLimits* limits);
-Status apply_gpu_limits(VkPhysicalDeviceLimits* limits);
+Status apply_gpu_limits(std::string_view text, GpuLimits* limits);
+Status apply_gpu_limits(GpuLimits* limits);
 
 // The features of a device, and what vkCreateDevice takes to enable them.
 class DeviceFeatures {

@@ -26,8 +26,8 @@ namespace mote::gpu {
   X(CreateComputePipelines) X(DestroyPipeline) X(CreateDescriptorPool) X(DestroyDescriptorPool) \
   X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) \
   X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
-  X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) X(CreateFence) \
-  X(DestroyFence) X(WaitForFences) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
+  X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchBase) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(QueueSubmit) \
+  X(CreateFence) X(DestroyFence) X(WaitForFences) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
   X(CmdWriteTimestamp) X(GetQueryPoolResults) X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)
 // Of extensions: nullptr where the device has not got them.
 #define MOTE_VULKAN_OPTIONAL(X) \

@@ -1,161 +1,21 @@
 #include "backends/vulkan/delegate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <optional>
-#include <set>
 
 #include "backends/vulkan/caches.h"
 #include "backends/vulkan/plan.h"
-#include "backends/vulkan/timestamps.h"
+#include "backends/vulkan/recording.h"
+#include "backends/vulkan/submissions.h"
 #include "backends/vulkan/words.h"
-#include "base/log.h"
 
 namespace mote::vulkan {
 namespace {
 
 constexpr size_t kMaxRecordings = 8;  // of a session: calls of other lengths are recorded again
-
-// Commands of one part for one number of tokens, recorded for the buffers that the session had then.
-class Recording {
- public:
-  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens, bool measures)
-      : part(of_part), tokens(num_tokens), is_measured(measures), context_(std::move(context)) {}
-  // bind(binding) gives what a shader sees of it.
-  template <typename Bind>
-  Status record(const Plan& plan, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
-    MOTE_ASSIGN(DescriptorSets sets,
-                DescriptorSets::make(context_, pipelines, std::max<size_t>(1, plan.dispatches.size())));
-    sets_.emplace(std::move(sets));
-    MOTE_ASSIGN(gpu::Commands recorded, gpu::Commands::begin(context_));
-    commands_.emplace(std::move(recorded));
-    barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    if (is_measured) MOTE_RETURN_IF_ERROR(measure(plan));
-    for (const Dispatch& dispatch : plan.dispatches) {
-      MOTE_RETURN_IF_ERROR(add(dispatch, pipelines, graph, bind));
-      if (timestamps_) timestamps_->write(commands_->handle(), ++num_written_);
-    }
-    barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
-    return commands_->end();
-  }
-
-  Status run() const { return context_->run(commands_->handle()); }
-
-  // What each dispatch of the latest run took. first, end: positions of its tokens
-  Status add_steps(int64_t first, int64_t end, std::vector<DelegateStep>* steps) const {
-    if (!timestamps_) return {};
-    MOTE_ASSIGN(const std::vector<int64_t> times, timestamps_->read());
-    for (size_t i = 0; i < measured_.size(); ++i) {
-      DelegateStep step = measured_[i].step;
-      const int64_t window = measured_[i].window;
-      int64_t visible = 0, oldest = first;
-      for (int64_t position = first; position < end; ++position) {
-        const int64_t seen = window > 0 ? std::min(window, position + 1) : position + 1;
-        oldest = std::min(oldest, position + 1 - seen);
-        visible += seen;
-      }
-      step.cost.bytes += measured_[i].of_position.bytes * (end - oldest);
-      step.cost.macs += measured_[i].of_position.macs * visible;
-      step.start_ns = times[i];
-      step.end_ns = times[i + 1];
-      steps->push_back(step);
-    }
-    return {};
-  }
-
-  const size_t part;
-  const int64_t tokens;
-  const bool is_measured;
-
- private:
-  void barrier(VkPipelineStageFlags from, VkPipelineStageFlags to) {
-    auto memory = gpu::of_type<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
-    memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-    if ((from & VK_PIPELINE_STAGE_HOST_BIT) != 0) memory.srcAccessMask |= VK_ACCESS_HOST_WRITE_BIT;
-    memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-    if ((to & VK_PIPELINE_STAGE_HOST_BIT) != 0) memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    context_->api().CmdPipelineBarrier(commands_->handle(), from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
-    written_.clear();
-    read_.clear();
-  }
-
-  Status measure(const Plan& plan) {
-    MOTE_ASSIGN(std::optional<Timestamps> made, Timestamps::make(context_, plan.dispatches.size() + 1));
-    if (!made) {
-      MOTE_LOG_LINE(kInfo, "%s counts no time: its parts are profiled as wholes", context_->device_name().c_str());
-      return {};
-    }
-    timestamps_.emplace(std::move(*made));
-    for (const Dispatch& each : plan.dispatches) {
-      measured_.push_back({{profile_name(each.shader), each.origin, 0, 0, each.cost}, each.of_position, each.window});
-    }
-    timestamps_->reset(commands_->handle());
-    timestamps_->write(commands_->handle(), 0);
-    return {};
-  }
-
-  // What shares memory: a slot, an argument, a cache.
-  using Memory = std::pair<int, uint32_t>;
-  static std::optional<Memory> memory_of(const Bound& bound, const Graph& graph) {
-    switch (bound.kind) {
-      case Bind::value: {
-        const GraphValue& value = graph.values[bound.index];
-        if (value.kind == fb::ValueKind::scratch) return Memory(0, value.slot);
-        return Memory(1, bound.index);
-      }
-      case Bind::keys: return Memory(2, bound.index);
-      case Bind::values: return Memory(3, bound.index);
-      case Bind::parts: return Memory(4, 0);
-      case Bind::history: return Memory(5, bound.index);
-      default: return std::nullopt;
-    }
-  }
-
-  template <typename Bind>
-  Status add(const Dispatch& dispatch, Pipelines& pipelines, const Graph& graph, const Bind& bind) {
-    const gpu::VulkanApi& api = context_->api();
-    std::vector<BoundRange> ranges;
-    std::vector<Memory> reads, writes;
-    for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
-      ranges.push_back(bind(dispatch.bindings[i]));
-      if (const auto memory = memory_of(dispatch.bindings[i], graph)) {
-        ((dispatch.writes >> i & 1) != 0 ? writes : reads).push_back(*memory);
-      }
-    }
-    const auto waits = [&](const Memory& memory, bool is_write) {
-      return written_.contains(memory) || (is_write && read_.contains(memory));
-    };
-    const bool must_wait = std::ranges::any_of(reads, [&](const Memory& m) { return waits(m, false); }) ||
-                           std::ranges::any_of(writes, [&](const Memory& m) { return waits(m, true); });
-    if (must_wait || timestamps_) barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    written_.insert(writes.begin(), writes.end());
-    read_.insert(reads.begin(), reads.end());
-    MOTE_ASSIGN(const VkPipeline pipeline, pipelines.find(dispatch.shader, dispatch.constants));
-    MOTE_ASSIGN(const VkDescriptorSet set, sets_->add(ranges));
-    const VkCommandBuffer commands = commands_->handle();
-    api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines.layout(), 0, 1, &set, 0, nullptr);
-    api.CmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                         static_cast<uint32_t>(dispatch.push.size() * sizeof(uint32_t)), dispatch.push.data());
-    api.CmdDispatch(commands, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
-    return {};
-  }
-
-  std::shared_ptr<const gpu::GpuContext> context_;
-  std::optional<DescriptorSets> sets_;
-  std::optional<gpu::Commands> commands_;
-  std::set<Memory> written_, read_;  // since the latest barrier
-
-  struct Measured {
-    DelegateStep step;
-    Cost of_position;
-    int64_t window;
-  };
-  std::optional<Timestamps> timestamps_;
-  std::vector<Measured> measured_;  // dispatches, in order
-  size_t num_written_ = 0;
-};
 
 class SessionDelegate final : public Delegate {
  public:
@@ -323,10 +183,18 @@ class SessionDelegate final : public Delegate {
     return {};
   }
 
+  // Of a submission: half of what it may take, as devices do not keep the same pace.
+  double most_work(int64_t tokens) const {
+    return 500.0 * context_->limits().submission_us / program_->pace(tokens).factor();
+  }
+
   Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places, bool is_measured) {
-    for (const auto& known : recordings_) {
-      if (known->part == index && known->tokens == tokens && known->is_measured == is_measured) return known.get();
-    }
+    const double most = most_work(tokens);
+    const auto found = std::ranges::find_if(recordings_, [&](const auto& known) {
+      return known->part == index && known->tokens == tokens && known->is_measured == is_measured;
+    });
+    if (found != recordings_.end() && (*found)->fits(most)) return found->get();
+    if (found != recordings_.end()) recordings_.erase(found);
     MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
     MOTE_RETURN_IF_ERROR(reserve(plan));
     const LoadedPart& part = program_->part(index);
@@ -366,7 +234,7 @@ class SessionDelegate final : public Delegate {
       return {};
     };
     auto made = std::make_unique<Recording>(context_, index, tokens, is_measured);
-    MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind));
+    MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind, caches_.capacity(), most));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
     recordings_.push_back(std::move(made));
     return recordings_.back().get();
@@ -419,7 +287,10 @@ class SessionDelegate final : public Delegate {
       write_argument(*call.inputs[i], arguments_.data() + places.at(value));
     }
     MOTE_RETURN_IF_ERROR(write_start(program_->part(index), arguments_.data() + places.start));
+    const auto start = std::chrono::steady_clock::now();
     MOTE_RETURN_IF_ERROR(recorded->run());
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    program_->pace(tokens).note(recorded->work(end), took.count());
     if (steps != nullptr) MOTE_RETURN_IF_ERROR(recorded->add_steps(std::max<int64_t>(end - tokens, 0), end, steps));
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const uint32_t value = graph.outputs[i];

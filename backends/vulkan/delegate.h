@@ -8,6 +8,7 @@
 #include "backends/vulkan/graph.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/plan.h"
+#include "backends/vulkan/submissions.h"
 #include "backends/vulkan/weights.h"
 #include "runner/program/delegate.h"
 
@@ -46,17 +47,24 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   Result<Plan> plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens = 4096) const;
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
+  // Of calls of so many tokens: few read weights, many multiply.
+  Pace& pace(int64_t tokens) const { return tokens > 8 ? pace_of_many_ : pace_of_few_; }
   const std::vector<GraphCache>& caches() const { return caches_; }
   const std::vector<GraphHistory>& histories() const { return histories_; }
 
  private:
   explicit Program(std::shared_ptr<const gpu::GpuContext> context)
-      : context_(std::move(context)), features_(context_->features()) {}
+      : context_(std::move(context)),
+        features_(context_->features()),
+        pace_of_few_(context_->is_cpu() ? kPaceOfCpu : 1),
+        pace_of_many_(context_->is_cpu() ? kPaceOfCpu : 1) {}
   Status require_memory(const DelegateSource& source, const std::vector<Graph>& graphs) const;
   Status load_part(const DelegatePart& part, Graph graph);
 
   std::shared_ptr<const gpu::GpuContext> context_;
   gpu::GpuFeatures features_;
+  static constexpr double kPaceOfCpu = 10;
+  mutable Pace pace_of_few_, pace_of_many_;
   std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<DeviceWeights> weights_;
   std::vector<LoadedPart> parts_;

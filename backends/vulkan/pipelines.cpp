@@ -64,6 +64,7 @@ Result<VkPipeline> Pipelines::find(Shader shader, std::span<const uint32_t> cons
   const VkSpecializationInfo specialization{static_cast<uint32_t>(entries.size()), entries.data(),
                                             constants.size_bytes(), constants.data()};
   auto info = gpu::of_type<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.flags = VK_PIPELINE_CREATE_DISPATCH_BASE;  // some of a dispatch's workgroups are a dispatch
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;

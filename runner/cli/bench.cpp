@@ -193,9 +193,13 @@ Json profile_cases(const std::vector<Case>& cases, const Session& session, int32
 
 void print_profile(const Json& profile) {
   for (const Json& test : profile["tests"]) {
-    const std::string heading = test["method"].get<std::string>() + " " + test["tokens"].dump() + ": " +
-                                test["calls"].dump() + " calls, each " +
-                                duration_text(test["seconds"].get<double>() / test["calls"].get<double>());
+    const double calls = test["calls"].get<double>(), submissions = test["submissions"].get<double>();
+    std::string heading = test["method"].get<std::string>() + " " + test["tokens"].dump() + ": " +
+                          test["calls"].dump() + " calls, each " + duration_text(test["seconds"].get<double>() / calls);
+    if (submissions > 0) {
+      heading += " in " + number_text(submissions / calls) + " submissions of " +
+                 number_text(test["all"]["count"].get<double>() / calls) + " dispatches";
+    }
     std::printf("\n%s\n", bold(heading, stdout).c_str());
     print_summary(test);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -99,7 +101,8 @@ Json summarize(const Json& trace, const std::string& method, const mote_limits& 
     seconds += event["dur"].get<double>() * 1e-6;
     spans.emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
   }
-  size_t span = 0;  // calls and instructions are both in the order of time
+  std::set<std::tuple<size_t, int64_t, int64_t>> submissions;  // of a call's instruction
+  size_t span = 0;                                             // calls and instructions are both in the order of time
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["cat"] != "op") continue;
     const double middle = event["ts"].get<double>() + event["dur"].get<double>() / 2;
@@ -108,11 +111,15 @@ Json summarize(const Json& trace, const std::string& method, const mote_limits& 
     row_named(ops, event["name"]).add(event);
     row_named(layers, layer_of(event["args"]["origin"])).add(event);
     all.add(event);
+    if (event["args"].contains("submission"))
+      submissions.emplace(span, event["args"]["instruction"].get<int64_t>(),
+                          event["args"]["submission"].get<int64_t>());
   }
   std::stable_sort(ops.begin(), ops.end(), [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
   return {{"method", method},
           {"calls", calls},
           {"seconds", seconds},
+          {"submissions", submissions.size()},
           {"all", to_json(all, limits)},
           {"by_op", to_json(ops, limits)},
           {"by_layer", to_json(layers, limits)}};

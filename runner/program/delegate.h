@@ -90,6 +90,7 @@ struct DelegateStep {
   const char* origin = "";
   int64_t start_ns = 0, end_ns = 0;  // since the first step began
   Cost cost{};
+  int32_t submission = 0;  // the last that it was part of, counted from 1 in its call; 0: there are none
 };
 
 // A backend's share of one session: all of its parts in all methods, and their state if they have any.

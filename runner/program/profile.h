@@ -50,6 +50,7 @@ class Profile {
     const char* name =
         nullptr;  // of a step, and where it comes from: both of the program's; nullptr: as the instruction
     const char* origin = nullptr;
+    int32_t submission = 0;  // DelegateStep
   };
 
   Profile() : calls_(kMaxCalls), events_(kMaxEvents) {}
@@ -73,7 +74,8 @@ class Profile {
                        before(step.end_ns),
                        step.cost,
                        step.name,
-                       step.origin};
+                       step.origin,
+                       step.submission};
     }
   }
 

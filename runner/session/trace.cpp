@@ -51,8 +51,10 @@ class TraceWriter {
     text_ += ",\n{\"name\": " + json_text(name) + ", \"cat\": \"op\"";
     write_times(event.start, event.end);
     text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) + json_text(origin) +
-             format(", \"bytes\": %lld, \"macs\": %lld}}", static_cast<long long>(event.cost.bytes),
+             format(", \"bytes\": %lld, \"macs\": %lld", static_cast<long long>(event.cost.bytes),
                     static_cast<long long>(event.cost.macs));
+    if (event.submission > 0) text_ += format(", \"submission\": %d", event.submission);
+    text_ += "}}";
   }
 
   const Session& session_;

@@ -170,6 +170,10 @@ def test_the_validation_layers_have_nothing_to_say(both):
     check_validated(both)
 
 
+def test_the_validation_layers_have_nothing_to_say_of_many_submissions(both):
+    check_validated(both, prompt=30, context_length=60, MOTE_GPU_LIMITS="submission_us=1")
+
+
 @pytest.mark.parametrize("name", ["deepseek_v3", "lfm2_moe"])
 def test_the_validation_layers_have_nothing_to_say_of_experts_and_states(name, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
@@ -178,16 +182,20 @@ def test_the_validation_layers_have_nothing_to_say_of_experts_and_states(name, t
     check_validated(path, prompt=30, context_length=60)
 
 
-def check_validated(path: Path, prompt: int = 300, context_length: int = 700) -> None:
+def check_validated(path: Path, prompt: int = 300, context_length: int = 700, **variables: str) -> None:
     script = (
         "import sys; from llm_runner import Model;"
         "s = Model.load(sys.argv[1], backend='vulkan').session(context_length=int(sys.argv[3]));"
         "s.prefill(list(range(5, int(sys.argv[2])))); s.decode(7); s.verify([8, 9, 10]); s.rewind(20); s.decode(7)"
     )
-    environment = os.environ | {
-        "VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation",
-        "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT",
-    }
+    environment = (
+        os.environ
+        | variables
+        | {
+            "VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation",
+            "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT",
+        }
+    )
     run = [sys.executable, "-c", script, path, str(prompt), str(context_length)]
     done = subprocess.run(run, env=environment, capture_output=True, text=True)
     if "VK_ERROR_LAYER_NOT_PRESENT" in done.stderr:
