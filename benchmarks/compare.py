@@ -1,6 +1,7 @@
 """Mote beside its peers: the same shapes, threads, bits and tokens, interleaved, with the machine's limits.
 
     python benchmarks/compare.py --json build/compare/report.json
+    python benchmarks/compare.py --backend vulkan
 
 Installs each peer from PyPI into an environment of its own below --work, makes random checkpoints of the real shapes,
 converts them for each peer and runs them one after the other, round after round, each run in a fresh process. A
@@ -28,7 +29,7 @@ if not __package__:
 from benchmarks import report  # noqa: E402
 from benchmarks.peers import Peer, all_peers  # noqa: E402
 from benchmarks.peers.environment import Environment, PeerError, evict, folder_bytes, read_through, say  # noqa: E402
-from benchmarks.peers.mote import KV_DTYPE  # noqa: E402
+from benchmarks.peers.mote import FILE, KV_DTYPE  # noqa: E402
 from benchmarks.shapes import SHAPES, WHOLE  # noqa: E402
 
 ROUNDS, QUICK_ROUNDS = 5, 3
@@ -43,8 +44,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--models", type=names_of(SHAPES), default=list(WHOLE), help="comma-separated shapes")
-    peers = list(all_peers())
-    parser.add_argument("--peers", type=names_of(peers), default=peers, help="comma-separated runtimes")
+    peers = all_peers()
+    backends = list(dict.fromkeys(peer.backend for peer in peers.values()))
+    parser.add_argument("--backend", choices=backends, default=backends[0], help="that the runtimes use")
+    parser.add_argument("--peers", type=names_of(peers), help="comma-separated runtimes (default: all of the backend)")
     parser.add_argument("--threads", type=_positive, default=physical_cores(), help="of every runtime")
     parser.add_argument("--prompt-tokens", type=_positive, default=256, help="tokens of the prompt")
     parser.add_argument("--generate-tokens", type=_at_least_two, default=256, help="tokens to generate")
@@ -59,6 +62,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--avx2", action="store_true", help="AVX2 only, for every runtime that can be told")
     parser.add_argument("--lock", type=Path, help="file to flock while measuring, for machines that are shared")
     options = parser.parse_args(arguments)
+    options.peers = options.peers or [peer.name for peer in peers.values() if peer.backend == options.backend]
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.json = options.json or options.work / "report.json"
     options.markdown = options.markdown or options.json.with_suffix(".md")
@@ -125,7 +129,7 @@ def with_avx2(peer: Peer) -> Peer:
 def prepared(environment: Environment, peer: Peer, model: str) -> tuple[str, Path]:
     """Returns a peer's interpreter and what it runs from, made if they are not there. Errors: PeerError"""
     build = peer.settings.get("CMAKE_ARGS")
-    name = f"{peer.name}-avx2" if build else peer.name
+    name = f"{peer.name}-avx2" if build and peer.avx2 else peer.name
     python = environment.python(name, peer.requirements, peer.without, build)
     return python, environment.convert(peer, model, python)
 
@@ -141,6 +145,7 @@ class Contest:
         self._file_bytes: dict[tuple[str, str], int] = {}  # before a runtime keeps files of its own beside them
         self._errors: dict[tuple[str, str], str] = {}
         self._runs: dict[tuple[str, str], list[dict]] = {}
+        self._steps: dict[tuple[str, str], dict] = {}
         self._limits: list[dict] = []
         self._limits_error = ""
         self._peers = [
@@ -180,6 +185,21 @@ class Contest:
             for peer in self._peers[shift:] + self._peers[:shift]:
                 if (peer.name, model) in self._folders and (peer.name, model) not in self._errors:
                     self._measure(peer, model)
+
+    def count_steps(self) -> None:
+        """Has Mote say, for each shape that ran on a GPU, what one call and one step hand to it."""
+        options = self._options
+        for peer in self._peers:
+            for model in options.models if peer.name in report.OURS and peer.backend != "cpu" else ():
+                if (peer.name, model) not in self._runs:
+                    continue
+                file = self._folders[peer.name, model] / FILE
+                lengths = options.prompt_tokens, options.prompt_tokens + options.generate_tokens // 2
+                try:
+                    found = self._environment.profile(file, peer.backend, options.threads, *lengths)
+                    self._steps[peer.name, model] = report.steps(found)
+                except PeerError as error:
+                    say(f"{model} {peer.name}: no profile: {error}")
 
     def _measure_limits(self) -> None:
         try:
@@ -251,7 +271,8 @@ class Contest:
         runs = self._runs.get((peer.name, model), [])
         if not runs:
             return report.failed_row(model, peer.name, self._errors.get((peer.name, model), "not run"), facts)
-        return report.row(model, peer.name, runs, self._file_bytes[peer.name, model], facts)
+        row = report.row(model, peer.name, runs, self._file_bytes[peer.name, model], facts)
+        return row | {"steps": self._steps.get((peer.name, model))}
 
 
 def plot(environment: Environment, options: argparse.Namespace) -> None:
@@ -270,6 +291,7 @@ def main(arguments: list[str] | None = None) -> int:
     contest = Contest(environment, options)
     contest.prepare()
     contest.race()
+    contest.count_steps()
     found = contest.document()
     text = report.table(found)
     for path in (options.json, options.markdown, options.plot):

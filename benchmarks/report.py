@@ -6,7 +6,7 @@ from statistics import median
 
 from benchmarks.shapes import SHAPES, decode_bytes, prefill_macs
 
-OURS = ("mote", "mote-xnnpack", "mote-xnnpack-head")
+OURS = ("mote", "mote-xnnpack", "mote-xnnpack-head", "mote-vulkan")
 KV_ELEMENT_BYTES = {"float32": 4, "float16": 2, "int8": 1.125, "int4": 0.625}
 RATIOS = ("decode_vs_roofline", "prefill_vs_roofline", "decode_vs_best_peer", "prefill_vs_best_peer")
 
@@ -43,6 +43,28 @@ def failed_row(model: str, runtime: str, error: str, facts: dict) -> dict:
     """Returns the row of a peer that has no figures, with the reason."""
     figures = ("prefill_tok_s", "decode_tok_s", "load_s", "cold_start_s", "file_mb", "private_mb", "file_backed_mb")
     return {"model": model, "runtime": runtime} | dict.fromkeys(figures) | {"runs": 0, "error": error} | facts
+
+
+def steps(profile: dict) -> dict[str, dict]:
+    """Returns what a call hands to a GPU, `prefill` of the whole prompt and `decode` of one token at the deepest of the
+    depths that were measured: tokens, depth, dispatches, submissions (None: not told), bytes.
+
+    profile: what `mote bench --profile --json` printed
+    """
+    found = {}
+    for method, choose in (("prefill", min), ("decode", max)):
+        tests = [test for test in profile["profile"]["tests"] if test["method"] == method and test["calls"]]
+        test = choose(tests, key=lambda each: each["depth"])
+        calls = test["calls"]
+        found[method] = {
+            "tokens": test["tokens"] if method == "prefill" else 1,
+            # In the middle of the steps that were counted; an own position is read too.
+            "depth": test["depth"] + (calls + 1) / 2 if method == "decode" else test["depth"],
+            "dispatches": test["all"]["count"] / calls,
+            "submissions": test["submissions"] / calls if "submissions" in test else None,
+            "bytes": test["all"]["bytes"] / calls,
+        }
+    return found
 
 
 def rooflines(config: dict, limits: dict, prompt_tokens: int, generate_tokens: int, cache: str) -> dict[str, float]:
@@ -119,7 +141,23 @@ def table(report: dict) -> str:
             for name, key in (("roofline", "roofline"), ("best peer", "best_peer")):
                 phases = (_ratio(ratio, f"{phase}_vs_{key}") for phase in ("prefill", "decode"))
                 lines.append(f"| {model} | {runtime} / {name} | {' | '.join(phases)} | | | | | |")
-    return "\n".join(lines + ["", *_notes(report["rows"])]) + "\n"
+    return "\n".join(lines + ["", *_step_lines(report), *_notes(report["rows"])]) + "\n"
+
+
+def _step_lines(report: dict) -> list[str]:
+    """The table of what was handed to a GPU; nothing where none was counted."""
+    lines = []
+    for row in report["rows"]:
+        for phase, found in (row.get("steps") or {}).items():
+            least = decode_bytes(SHAPES[row["model"]], found["depth"], KV_ELEMENT_BYTES[row["cache"]])
+            cells = [row["model"], row["runtime"], f"{phase} {found['tokens']}", f"{found['dispatches']:.0f}"]
+            cells += ["-" if found["submissions"] is None else f"{found['submissions']:.1f}"]
+            cells += [f"{found['bytes'] / 1e6:.1f}", f"{found['bytes'] / least:.3f}" if phase == "decode" else ""]
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return []
+    names = ("model", "runtime", "call", "dispatches", "submissions", "MB", "MB / weights and cache")
+    return [f"| {' | '.join(names)} |", "|---|---|---|---|---|---|---|", *lines, ""]
 
 
 def _table_line(row: dict) -> str:

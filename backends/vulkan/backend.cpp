@@ -110,6 +110,7 @@ class VulkanBackend : public Backend {
     MOTE_ASSIGN(const Verdict verdict, proved(program, source, file, device, before));
     Pipelines& pipelines = program->pipelines();
     pipelines.keep();
+    program->weights().keep_sums();
     pipelines.begin_calls();
     MOTE_LOG_LINE(kInfo, "vulkan: %zu pipelines, %s of them found", pipelines.num_made(),
                   pipelines.num_found() ? std::to_string(*pipelines.num_found()).c_str() : "an unknown number");

@@ -43,6 +43,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
 
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
   Pipelines& pipelines() const { return *pipelines_; }
+  DeviceWeights& weights() const { return *weights_; }
   // As make_plan, for a part on this device. max_tokens: see DeviceTraits
   Result<Plan> plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens = 4096) const;
   const LoadedPart& part(size_t index) const { return parts_[index]; }

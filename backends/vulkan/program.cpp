@@ -2,6 +2,7 @@
 #include <map>
 
 #include "backends/vulkan/delegate.h"
+#include "backends/vulkan/verdict.h"
 #include "base/log.h"
 
 namespace mote::vulkan {
@@ -32,6 +33,7 @@ Result<std::shared_ptr<Program>> Program::load(std::shared_ptr<const gpu::GpuCon
   MOTE_ASSIGN(program->pipelines_, Pipelines::make(program->context_, std::move(kept)));
   program->weights_ = std::make_unique<DeviceWeights>(program->context_, *program->pipelines_);
   program->weights_->set_mapped_pages(source.mapped_pages);
+  program->weights_->read_sums(row_sums_of(TriedDevice::of(*program->context_), source));
   std::vector<Graph> graphs;
   for (const DelegatePart& part : source.parts) {
     MOTE_ASSIGN(Graph graph, verify_graph(part));

@@ -90,6 +90,12 @@ KeptFile pipelines_of(const TriedDevice& device, const DelegateSource& source) {
   return kept(device, source, "pipelines");
 }
 
+KeptFile row_sums_of(const TriedDevice& device, const DelegateSource& source) {
+  KeptFile file = kept(device, source, "row-sums");
+  file.identity += format("; %08x %llu", source.program_crc32, static_cast<unsigned long long>(source.file_bytes));
+  return file;
+}
+
 KeptFile verdict_of(const TriedDevice& device, const DelegateSource& source) {
   KeptFile file = kept(device, source, "verdict");
   const VkPhysicalDeviceLimits& limits = device.limits;

@@ -45,6 +45,7 @@ struct TriedDevice {
 
 // Where the files of this backend lie that belong to a file of a model.
 KeptFile pipelines_of(const TriedDevice& device, const DelegateSource& source);
+KeptFile row_sums_of(const TriedDevice& device, const DelegateSource& source);
 KeptFile verdict_of(const TriedDevice& device, const DelegateSource& source);
 
 // unknown: there is none that can be read.

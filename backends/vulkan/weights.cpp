@@ -1,7 +1,9 @@
 #include "backends/vulkan/weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "backends/vulkan/words.h"
 #include "base/log.h"
@@ -13,6 +15,12 @@ namespace {
 constexpr uint64_t kPieceAlignment = 256;              // at least what any device asks of an offset
 constexpr uint64_t kLeastImport = uint64_t{64} << 10;  // bytes of a weight: drivers allow some thousand allocations
 constexpr uint64_t kLeastPage = 4096;
+constexpr uint64_t kMaxSumsBytes = uint64_t{256} << 20;  // of a file
+
+// What a file of sums holds of a weight comes after this.
+struct SumsHeader {
+  uint32_t weight = 0, bytes = 0;
+};
 
 // Rows that are stored together, and their bytes.
 struct Unit {
@@ -73,7 +81,7 @@ Result<const DeviceWeight*> DeviceWeights::add(const DelegateWeight& weight, boo
       return Status(status.code(), std::string(weight.name) + ": " + status.message());
     }
   }
-  if (needs_row_sums && made.row_sums.handle() == VK_NULL_HANDLE) MOTE_RETURN_IF_ERROR(sum_rows(&made));
+  if (needs_row_sums && made.row_sums.handle() == VK_NULL_HANDLE) MOTE_RETURN_IF_ERROR(add_sums(weight.index, &made));
   return &made;
 }
 
@@ -155,10 +163,58 @@ Status DeviceWeights::copy(const Tensor& tensor, DeviceWeight* weight) {
   return context_->write(weight->buffer, 0, {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)});
 }
 
-Status DeviceWeights::sum_rows(DeviceWeight* weight) {
-  const Tensor& tensor = weight->tensor;
-  MOTE_ASSIGN(weight->row_sums, gpu::GpuBuffer::make(context_, row_sums_bytes(tensor), gpu::Place::device));
+void DeviceWeights::read_sums(KeptFile file) {
+  sums_file_ = std::move(file);
+  if (sums_file_.path.empty()) return;
+  Result<std::vector<std::byte>> read = sums_file_.read(kMaxSumsBytes);
+  if (!read.ok()) {
+    if (read.status().code() == Code::kFileNotFound) return;
+    MOTE_LOG_LINE(kInfo, "vulkan: sums of rows are computed anew: %s", read.status().message().c_str());
+    return;
+  }
+  kept_sums_ = *std::move(read);
+  SumsHeader header;
+  for (std::span<const std::byte> left = kept_sums_; left.size() >= sizeof(header);) {
+    std::memcpy(&header, left.data(), sizeof(header));
+    left = left.subspan(sizeof(header));
+    if (header.bytes > left.size()) break;
+    read_sums_[header.weight] = left.first(header.bytes);
+    left = left.subspan(header.bytes);
+  }
+}
+
+void DeviceWeights::keep_sums() {
+  read_sums_.clear();
+  kept_sums_ = {};
+  if (num_summed_ == 0) return;
+  MOTE_LOG_LINE(kInfo, "vulkan: sums of rows were computed of %zu weights", std::exchange(num_summed_, 0));
+  if (sums_file_.path.empty()) return;
+  std::vector<std::byte> all;
+  Status status;
+  for (const auto& [index, weight] : weights_) {
+    const SumsHeader header{index, static_cast<uint32_t>(weight.row_sums.bytes())};
+    if (weight.row_sums.handle() == VK_NULL_HANDLE || !status.ok()) continue;
+    const size_t at = all.size();
+    all.resize(at + sizeof(header) + header.bytes);
+    std::memcpy(all.data() + at, &header, sizeof(header));
+    status = context_->read(weight.row_sums, 0, std::span(all).subspan(at + sizeof(header)));
+  }
+  if (status.ok() && all.size() <= kMaxSumsBytes) status = sums_file_.write(all);
+  if (!status.ok()) MOTE_LOG_LINE(kInfo, "vulkan: sums of rows are not kept: %s", status.message().c_str());
+}
+
+Status DeviceWeights::add_sums(uint32_t index, DeviceWeight* weight) {
+  MOTE_ASSIGN(weight->row_sums, gpu::GpuBuffer::make(context_, row_sums_bytes(weight->tensor), gpu::Place::device));
   bytes_ += weight->row_sums.bytes();
+  const auto found = read_sums_.find(index);
+  if (found != read_sums_.end() && found->second.size() == weight->row_sums.bytes())
+    return context_->write(weight->row_sums, 0, found->second);
+  ++num_summed_;
+  return sum_rows(weight);
+}
+
+Status DeviceWeights::sum_rows(DeviceWeight* weight) const {
+  const Tensor& tensor = weight->tensor;
   const uint32_t constants[] = {tensor.bits, static_cast<uint32_t>(tensor.group_size)};
   MOTE_ASSIGN(const VkPipeline pipeline, pipelines_.find(Shader::row_sums, constants));
   MOTE_ASSIGN(DescriptorSets sets, DescriptorSets::make(context_, pipelines_, weight->pieces.size()));

@@ -8,6 +8,7 @@
 
 #include "backends/gpu/context.h"
 #include "backends/vulkan/pipelines.h"
+#include "base/kept_file.h"
 #include "runner/program/delegate.h"
 
 namespace mote::vulkan {
@@ -34,6 +35,10 @@ class DeviceWeights {
 
   // The pages of the file, which outlive this: weights in them are read where they are if the device can do that.
   void set_mapped_pages(std::vector<std::span<const std::byte>> pages) { mapped_pages_ = std::move(pages); }
+  // Sums of rows that an earlier process kept in this file are read there instead of computed.
+  void read_sums(KeptFile file);
+  // Writes all sums to that file, unless they are in there. What fails is logged: nothing depends on it.
+  void keep_sums();
   // Bytes of the GPU's memory that `add` will take.
   uint64_t bytes_of(const DelegateWeight& weight, bool needs_row_sums) const;
   // Uploads or imports it unless that was done. Errors: kOutOfMemory, or what the driver says.
@@ -48,12 +53,17 @@ class DeviceWeights {
   bool import(const Tensor& tensor, DeviceWeight* weight);
   Status copy(const Tensor& tensor, DeviceWeight* weight);
   Status divide(const Tensor& tensor, uint64_t first_offset, uint64_t alignment, DeviceWeight* weight) const;
-  Status sum_rows(DeviceWeight* weight);
+  Status add_sums(uint32_t index, DeviceWeight* weight);
+  Status sum_rows(DeviceWeight* weight) const;
 
   std::shared_ptr<const gpu::GpuContext> context_;
   Pipelines& pipelines_;
   std::map<uint32_t, DeviceWeight> weights_;  // by index in the file
   std::vector<std::span<const std::byte>> mapped_pages_;
+  KeptFile sums_file_;
+  std::vector<std::byte> kept_sums_;                          // what the file holds, until sums are kept
+  std::map<uint32_t, std::span<const std::byte>> read_sums_;  // in kept_sums_, by weight
+  size_t num_summed_ = 0;                                     // weights whose sums were not in the file
   uint64_t bytes_ = 0, imported_bytes_ = 0;
 };
 

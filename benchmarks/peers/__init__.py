@@ -18,6 +18,8 @@ MODULES = (
     "onnxruntime_genai",
     "openvino_genai",
     "executorch",
+    "mote_vulkan",
+    "llama_cpp_vulkan",
 )
 
 
@@ -31,7 +33,8 @@ class Peer:
     distribution: the package whose version the report names
       conversion: how the checkpoint is converted; converted files are made again when this text changes
       head: how the output head is stored   cache: element type of the key/value cache
-      settings: environment variables of its processes
+      settings: environment variables of its processes; CMAKE_ARGS: it is compiled, with these
+      backend: what it runs on, as --backend of compare.py
       avx2: those that keep it from newer vector instructions where it is installed and run; None: it cannot be told
     """
 
@@ -45,6 +48,7 @@ class Peer:
     without: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     avx2: dict[str, str] | None = None
+    backend: str = "cpu"
 
 
 def all_peers() -> dict[str, Peer]:

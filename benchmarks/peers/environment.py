@@ -28,6 +28,7 @@ from benchmarks.peers import Peer
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_SECONDS = 0.05
+PROFILED_STEPS = 4
 INSTALL_SECONDS = 7200
 CONVERT_SECONDS = 5400
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -137,6 +138,28 @@ class Environment:
             return {name: float(limits[name]) for name in ("read_gb_s", "int8_gmac_s")}
         except (ValueError, KeyError, TypeError):
             raise PeerError(f"mote bench --limits: {last_line(found.stderr or found.stdout)}") from None
+
+    def profile(self, file: Path, backend: str, threads: int, prompt_tokens: int, depth: int) -> dict:
+        """Has `mote bench` profile a file: a prompt, and a few steps of decoding after `depth` tokens.
+
+        Returns: its report   Errors: PeerError
+        """
+        command = [sys.executable, "-m", "mote.cli", "bench", str(file), "--backend", backend, "--profile", "--json"]
+        command += ["--threads", str(threads), "--repetitions", "1"]
+        cases = ["--prompt-tokens", str(prompt_tokens), "--generate-tokens", str(PROFILED_STEPS)]
+        with self._locked():
+            found = subprocess.run(
+                [*command, *cases, "--depth", f"0,{depth}"],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=self.work,
+                env=variables({}),
+            )
+        try:
+            return json.loads(found.stdout)
+        except ValueError:
+            raise PeerError(f"mote bench --profile: {last_line(found.stderr or found.stdout)}") from None
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

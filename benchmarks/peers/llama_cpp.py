@@ -18,6 +18,7 @@ PEER = Peer(
     avx2={"CMAKE_ARGS": "-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON"},
 )
 FILE = "model.gguf"
+EVERY_LAYER = 999
 NORMS = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
@@ -132,14 +133,18 @@ def _rope_factors(config: dict):
 
 
 class LlamaCpp:
-    def __init__(self, path: Path, threads: int, context_length: int):
+    def __init__(self, path: Path, threads: int, context_length: int, on_gpu: bool = False):
         import llama_cpp
 
         # Compiled by gcc 12, its AMX kernels end in an illegal instruction.
         tiles.refuse()
         self._api = llama_cpp
         llama_cpp.llama_backend_init()
-        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
+        if on_gpu and not llama_cpp.llama_supports_gpu_offload():
+            raise RuntimeError("llama.cpp finds no GPU")
+        loading = llama_cpp.llama_model_default_params()
+        loading.n_gpu_layers = EVERY_LAYER if on_gpu else 0
+        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), loading)
         if not self._model:
             raise RuntimeError(f"{path}: llama.cpp does not load it")
         parameters = llama_cpp.llama_context_default_params()

@@ -183,9 +183,38 @@ def test_every_peer_is_listed_once_and_ours_needs_nothing():
         "onnxruntime-genai",
         "openvino-genai",
         "executorch",
+        "mote-vulkan",
+        "llama.cpp-vulkan",
     ]
     assert [name for name, peer in peers.items() if not peer.requirements] == list(report.OURS)
     assert peers["mote"].cache in report.KV_ELEMENT_BYTES
+
+
+def test_a_backend_chooses_its_runtimes():
+    assert compare.parse(["--backend", "vulkan"]).peers == ["mote-vulkan", "llama.cpp-vulkan"]
+    assert "executorch" in compare.parse([]).peers and "mote-vulkan" not in compare.parse([]).peers
+    assert compare.parse(["--peers", "mote,mote-vulkan"]).peers == ["mote", "mote-vulkan"]
+
+
+def test_steps_on_a_gpu_are_those_of_the_prompt_and_of_the_deepest_decoding():
+    def test(method, depth, calls, count, size, **more):
+        tokens = 512 if method == "prefill" else calls
+        everything = {"count": count, "bytes": size}
+        return {"method": method, "tokens": tokens, "depth": depth, "calls": calls, "all": everything} | more
+
+    tests = [
+        test("prefill", 0, 2, 600, 1e9, submissions=4), test("decode", 0, 4, 1000, 1e9, submissions=4),
+        test("prefill", 639, 2, 700, 2e9, submissions=6), test("decode", 639, 4, 1200, 3e9, submissions=8),
+    ]  # fmt: skip
+    found = report.steps({"profile": {"tests": tests}})
+    prefill = {"tokens": 512, "depth": 0, "dispatches": 300, "submissions": 2, "bytes": 0.5e9}
+    assert found["prefill"] == prefill
+    assert found["decode"] == {"tokens": 1, "depth": 641.5, "dispatches": 300, "submissions": 2, "bytes": 0.75e9}
+    facts = FACTS | {"cache": "float16", "steps": found}
+    text = report.table(report.document([report.row(MODEL, "mote-vulkan", [run(9, 3)], 7, facts)], None, SETUP))
+    times = 0.75e9 / decode_bytes(SHAPES[MODEL], 641.5, 2)
+    assert f"| {MODEL} | mote-vulkan | decode 1 | 300 | 2.0 | 750.0 | {times:.3f} |" in text
+    assert f"| {MODEL} | mote-vulkan | prefill 512 | 300 | 2.0 | 500.0 |  |" in text
 
 
 def test_a_peer_that_fails_is_an_entry_and_the_rest_goes_on(tmp_path, monkeypatch):
@@ -233,6 +262,18 @@ def test_what_is_compiled_for_avx2_has_an_environment_of_its_own(monkeypatch, tm
     for each in (peer, compare.with_avx2(peer)):
         compare.prepared(environment.Environment(tmp_path), each, MODEL)
     assert made == [("llama.cpp", None), ("llama.cpp-avx2", peer.avx2["CMAKE_ARGS"])]
+
+
+def test_what_is_compiled_for_a_gpu_is_no_build_for_avx2(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr(
+        environment.Environment, "python", lambda self, name, requirements, without, build: made.append((name, build))
+    )
+    monkeypatch.setattr(environment.Environment, "convert", lambda self, peer, model, python: tmp_path)
+    peer = compare.with_avx2(compare.all_peers()["llama.cpp-vulkan"])
+    compare.prepared(environment.Environment(tmp_path), peer, MODEL)
+    assert made == [("llama.cpp-vulkan", peer.settings["CMAKE_ARGS"])]
+    assert "-DGGML_VULKAN=ON" in peer.settings["CMAKE_ARGS"]
 
 
 def test_worker_times_the_prompt_and_the_rest_apart():

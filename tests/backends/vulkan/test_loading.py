@@ -20,6 +20,7 @@ from llm_runner import Model
 from tests.backends.models import chosen
 
 WEIGHTS = re.compile(r"vulkan: (\d+) bytes of weights are read where the file is mapped, (\d+) take memory")
+SUMMED = "sums of rows were computed of"
 TRIED = "was tried with this file: set aside"
 RUN = """
 import sys
@@ -85,19 +86,19 @@ for _ in range(2):
 
 def test_a_second_load_makes_nothing_that_was_kept(model):
     first = run(model)
-    kept = [beside(model, what) for what in ("pipelines", "verdict")]
-    assert first.returncode == 0 and TRIED in first.stderr, first.stderr
+    kept = [beside(model, what) for what in ("pipelines", "row-sums", "verdict")]
+    assert first.returncode == 0 and TRIED in first.stderr and SUMMED in first.stderr, first.stderr
     before = [(file.stat().st_mtime_ns, file.stat().st_ino, file.stat().st_mode & 0o777) for file in kept]
-    assert [mode for _, _, mode in before] == [0o600, 0o600]
+    assert [mode for _, _, mode in before] == [0o600] * 3
     second = run(model)
     assert np.array_equal(logits_of(second), logits_of(first))
-    assert TRIED not in second.stderr and "anew" not in second.stderr
+    assert all(text not in second.stderr for text in (TRIED, SUMMED, "anew"))
     assert before == [(file.stat().st_mtime_ns, file.stat().st_ino, file.stat().st_mode & 0o777) for file in kept]
     for done in (first, second):
         assert "pipelines" in done.stderr and "is made in a call" not in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("what", ["pipelines", "verdict"])
+@pytest.mark.parametrize("what", ["pipelines", "row-sums", "verdict"])
 @pytest.mark.parametrize("damage", ["bytes", "short", "empty", "writable", "link", "folder"])
 def test_what_is_kept_is_not_trusted(what, damage, model, tmp_path):
     expected = logits_of(run(model))
@@ -117,6 +118,7 @@ def test_what_is_kept_is_not_trusted(what, damage, model, tmp_path):
     assert np.array_equal(logits_of(done), expected)
     assert "anew: " in done.stderr, done.stderr
     assert (TRIED in done.stderr) == (what == "verdict")
+    assert (SUMMED in done.stderr) == (what == "row-sums")
 
 
 def test_a_folder_for_caches_is_used(model, tmp_path):
@@ -125,6 +127,7 @@ def test_a_folder_for_caches_is_used(model, tmp_path):
     assert run(model, MOTE_CACHE_DIR=str(folder)).returncode == 0
     assert sorted(file.name.rsplit(".", 1)[1] for file in folder.iterdir() if "vulkan" in file.name) == [
         "vulkan-pipelines",
+        "vulkan-row-sums",
         "vulkan-verdict",
     ]
     assert not beside(model, "verdict").exists()
