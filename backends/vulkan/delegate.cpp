@@ -15,6 +15,8 @@
 namespace mote::vulkan {
 namespace {
 
+static_assert(sizeof(LargestElement) == 2 * sizeof(uint32_t), "as largest.comp writes them");
+constexpr int64_t kMostElements = int64_t{1} << 31, kMostRows = 65536;  // of an output, as shaders count them
 constexpr size_t kMaxRecordings = 8;  // of a session: calls of other lengths are recorded again
 
 class SessionDelegate final : public Delegate {
@@ -36,7 +38,7 @@ class SessionDelegate final : public Delegate {
     MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
     MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
     prepared_.resize(program_->num_parts());
-    prepared_[index] = {tokens, plan.ids, plan.positions};
+    prepared_[index] = {tokens, plan.ids, plan.positions, rows_of(graph, call)};
     return size_t{0};
   } catch (const std::bad_alloc&) { return no_memory(); }
 
@@ -51,8 +53,17 @@ class SessionDelegate final : public Delegate {
     return at_place(program_->part(index).graph.place, run(index, call, prepared_[index], steps));
   } catch (const std::bad_alloc&) { return no_memory(); }
 
+  void want_largest(size_t count) override { wanted_largest_ = count; }
+  std::span<const LargestElement> largest() const override { return largest_; }
+  Status read_output(Tensor* output) override {
+    const auto count = static_cast<size_t>(output->num_elements());
+    MOTE_REQUIRE(!largest_.empty() && count * sizeof(float) <= output_.bytes(), Code::kInternal,
+                 "the latest call left no output of %zu elements", count);
+    return context_->read(output_, 0, std::as_writable_bytes(std::span(output->as<float>(), count)));
+  }
+
   uint64_t held_bytes() const override {
-    return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes();
+    return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes() + output_.bytes();
   }
 
   bool seek(int64_t position) override { return caches_.seek(position); }
@@ -118,7 +129,22 @@ class SessionDelegate final : public Delegate {
     int64_t tokens = 0;  // 0: nothing yet
     std::vector<std::pair<uint32_t, int64_t>> ids{};
     std::vector<uint32_t> positions{};
+    OutputRows output{};
   };
+
+  static OutputRows rows_of(const Graph& graph, const Call& call) {
+    const Tensor& output = *call.outputs[0];
+    const bool has_rows = graph.outputs.size() == 1 && output.dtype == DType::kFloat32 && output.rank > 0 &&
+                          output.num_elements() > 0 && output.num_elements() < kMostElements &&
+                          graph.values[graph.outputs[0]].kind == fb::ValueKind::output;
+    if (!has_rows) return {};
+    const int64_t width = output.size(-1), rows = output.num_elements() / width;
+    return rows < kMostRows ? OutputRows{graph.outputs[0], rows, width} : OutputRows{};
+  }
+  // Of the latest call's largest elements; 0: it writes its output.
+  size_t count_of_largest(const OutputRows& output) const {
+    return output.rows > 0 && wanted_largest_ <= static_cast<size_t>(output.width) ? wanted_largest_ : 0;
+  }
 
   // Memory for a plan; what was recorded for smaller buffers is forgotten.
   Status reserve(const Plan& plan) {
@@ -135,21 +161,24 @@ class SessionDelegate final : public Delegate {
   struct Places {
     std::vector<std::pair<uint32_t, uint64_t>> of;  // value, offset
     uint64_t start = 0;                             // of the position of histories' next row
+    uint64_t largest = 0;                           // of an output's rows
     uint64_t bytes = 0;
     uint64_t at(uint32_t value) const {
       return std::ranges::find_if(of, [&](const auto& each) { return each.first == value; })->second;
     }
   };
-  static Places places_of(const Graph& graph, int64_t tokens) {
+  static Places places_of(const Graph& graph, const Prepared& prepared) {
     Places places;
     for (const auto* list : {&graph.inputs, &graph.outputs}) {
       for (const uint32_t value : *list) {
         places.of.emplace_back(value, places.bytes);
-        places.bytes += (static_cast<uint64_t>(graph.values[value].bytes.at(tokens)) + 255) / 256 * 256;
+        places.bytes += (static_cast<uint64_t>(graph.values[value].bytes.at(prepared.tokens)) + 255) / 256 * 256;
       }
     }
     places.start = places.bytes;
     places.bytes += 256;
+    places.largest = places.bytes;
+    places.bytes += static_cast<uint64_t>(prepared.output.rows) * kMostLargest * sizeof(LargestElement);
     return places;
   }
 
@@ -188,15 +217,20 @@ class SessionDelegate final : public Delegate {
     return 500.0 * context_->limits().submission_us / program_->pace(tokens).factor();
   }
 
-  Result<const Recording*> recording(size_t index, int64_t tokens, const Places& places, bool is_measured) {
+  Result<const Recording*> recording(size_t index, const Prepared& prepared, const Places& places, bool is_measured) {
+    const int64_t tokens = prepared.tokens;
+    const size_t largest = count_of_largest(prepared.output);
     const double most = most_work(tokens);
     const auto found = std::ranges::find_if(recordings_, [&](const auto& known) {
-      return known->part == index && known->tokens == tokens && known->is_measured == is_measured;
+      return known->part == index && known->tokens == tokens && known->is_measured == is_measured &&
+             known->largest == largest;
     });
     if (found != recordings_.end() && (*found)->fits(most)) return found->get();
     if (found != recordings_.end()) recordings_.erase(found);
-    MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
+    MOTE_ASSIGN(Plan plan, plan_of(index, tokens));
+    if (largest > 0) add_largest(prepared.output, static_cast<int64_t>(largest), &plan);
     MOTE_RETURN_IF_ERROR(reserve(plan));
+    if (largest > 0) MOTE_RETURN_IF_ERROR(reserve_output(prepared.output));
     const LoadedPart& part = program_->part(index);
     const auto bind = [&](const Bound& bound) -> BoundRange {
       switch (bound.kind) {
@@ -205,6 +239,7 @@ class SessionDelegate final : public Delegate {
           const GraphValue& value = part.graph.values[bound.index];
           const auto bytes = static_cast<uint64_t>(value.bytes.at(tokens));
           if (value.kind == fb::ValueKind::scratch) return {arena_.handle(), plan.slot_offsets[value.slot], bytes};
+          if (largest > 0 && bound.index == prepared.output.value) return {output_.handle(), 0, bytes};
           return {arguments_.handle(), places.at(bound.index), bytes};
         }
         case Bind::weight: {
@@ -230,10 +265,13 @@ class SessionDelegate final : public Delegate {
           return {ring.handle(), 0, ring.bytes()};
         }
         case Bind::start: return {arguments_.handle(), places.start, 4};
+        case Bind::largest:
+          return {arguments_.handle(), places.largest,
+                  static_cast<uint64_t>(prepared.output.rows) * largest * sizeof(LargestElement)};
       }
       return {};
     };
-    auto made = std::make_unique<Recording>(context_, index, tokens, is_measured);
+    auto made = std::make_unique<Recording>(context_, index, tokens, largest, is_measured);
     MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind, caches_.capacity(), most));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
     recordings_.push_back(std::move(made));
@@ -255,6 +293,33 @@ class SessionDelegate final : public Delegate {
     }
   }
 
+  // What the call gives: its outputs, or their largest elements. Returns how many bytes that are.
+  Result<int64_t> read_results(const Graph& graph, const Prepared& prepared, const Places& places, const Call& call) {
+    const OutputRows& output = prepared.output;
+    largest_.resize(static_cast<size_t>(output.rows) * count_of_largest(output));
+    int64_t bytes = 0;
+    for (size_t i = 0; largest_.empty() && i < graph.outputs.size(); ++i) {
+      read_argument(arguments_.data() + places.at(graph.outputs[i]), call.outputs[i]);
+      bytes += graph.values[graph.outputs[i]].bytes.at(prepared.tokens);
+    }
+    if (largest_.empty()) return bytes;
+    std::memcpy(largest_.data(), arguments_.data() + places.largest, std::span(largest_).size_bytes());
+    for (const LargestElement& each : largest_) {
+      MOTE_REQUIRE(each.index >= 0 && each.index < output.width, Code::kInternal,
+                   "the GPU found element %d the largest of %lld", each.index, static_cast<long long>(output.width));
+    }
+    return static_cast<int64_t>(std::span(largest_).size_bytes());
+  }
+
+  Status reserve_output(const OutputRows& output) {
+    const auto bytes = static_cast<uint64_t>(output.rows * output.width) * sizeof(float);
+    if (output_.bytes() >= bytes && output_.handle() != VK_NULL_HANDLE) return {};
+    recordings_.clear();
+    output_ = {};
+    MOTE_ASSIGN(output_, gpu::GpuBuffer::make(context_, bytes, gpu::Place::device));
+    return {};
+  }
+
   // The position of the next row of a part's histories.
   Status write_start(const LoadedPart& part, std::byte* to) const {
     int64_t start = 0;
@@ -273,7 +338,7 @@ class SessionDelegate final : public Delegate {
   Status run(size_t index, const Call& call, const Prepared& prepared, std::vector<DelegateStep>* steps) {
     const Graph& graph = program_->part(index).graph;
     const int64_t tokens = prepared.tokens;
-    const Places places = places_of(graph, tokens);
+    const Places places = places_of(graph, prepared);
     if (arguments_.bytes() < places.bytes || arguments_.handle() == VK_NULL_HANDLE) {
       recordings_.clear();
       arguments_ = {};
@@ -281,7 +346,7 @@ class SessionDelegate final : public Delegate {
     }
     int64_t end = 0;
     MOTE_RETURN_IF_ERROR(make_room(graph, prepared, call, &end));
-    MOTE_ASSIGN(const Recording* recorded, recording(index, tokens, places, steps != nullptr));
+    MOTE_ASSIGN(const Recording* recorded, recording(index, prepared, places, steps != nullptr));
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const uint32_t value = graph.inputs[i];
       write_argument(*call.inputs[i], arguments_.data() + places.at(value));
@@ -292,9 +357,11 @@ class SessionDelegate final : public Delegate {
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     program_->pace(tokens).note(recorded->work(end), took.count());
     if (steps != nullptr) MOTE_RETURN_IF_ERROR(recorded->add_steps(std::max<int64_t>(end - tokens, 0), end, steps));
-    for (size_t i = 0; i < graph.outputs.size(); ++i) {
-      const uint32_t value = graph.outputs[i];
-      read_argument(arguments_.data() + places.at(value), call.outputs[i]);
+    const Result<int64_t> read = read_results(graph, prepared, places, call);
+    if (!read.ok()) return read.status();
+    if (steps != nullptr && !steps->empty()) {
+      const int64_t now = steps->back().end_ns;
+      steps->push_back({"vulkan.read", steps->back().origin, now, now, {.bytes = *read, .macs = 0}});
     }
     for (const size_t history : program_->part(index).histories) {
       caches_.histories().advance(history, tokens);
@@ -308,7 +375,10 @@ class SessionDelegate final : public Delegate {
   std::shared_ptr<const gpu::GpuContext> context_;
   Caches caches_;
   gpu::GpuBuffer arena_, parts_, arguments_;
-  std::vector<Prepared> prepared_;  // of each part
+  gpu::GpuBuffer output_;  // of the calls of which only the largest elements are read
+  size_t wanted_largest_ = 0;
+  std::vector<LargestElement> largest_;  // of the latest call
+  std::vector<Prepared> prepared_;       // of each part
   std::vector<std::unique_ptr<Recording>> recordings_;
 };
 

@@ -79,6 +79,25 @@ int64_t Planner::bytes_of(const Dispatch& dispatch) const {
   return bytes;
 }
 
+void add_largest(const OutputRows& output, int64_t count, Plan* plan) {
+  constexpr int64_t kColumns = 4096;  // of a workgroup of firsts.comp, 64 for each of its lanes
+  const int64_t groups = ceil_div(output.width, kColumns), bytes = 4 * output.rows * output.width;
+  const int64_t bytes_of_firsts = 8 * output.rows * groups * kLanes;
+  plan->parts_bytes = std::max(plan->parts_bytes, static_cast<uint64_t>(bytes_of_firsts));
+  plan->dispatches.push_back({.shader = Shader::firsts,
+                              .groups = {word(groups), word(output.rows), 1},
+                              .bindings = {{Bind::value, output.value}, {Bind::parts}},
+                              .writes = 0b10,
+                              .push = {word(output.width), word(groups)},
+                              .cost = {.bytes = bytes + bytes_of_firsts}});
+  plan->dispatches.push_back({.shader = Shader::largest,
+                              .groups = {word(output.rows), 1, 1},
+                              .bindings = {{Bind::value, output.value}, {Bind::parts}, {Bind::largest}},
+                              .writes = 0b100,
+                              .push = {word(output.width), word(groups), word(count)},
+                              .cost = {.bytes = bytes_of_firsts * count}});
+}
+
 Result<Plan> make_plan(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens,
                        int64_t splits, const DeviceTraits& device) {
   return Planner(graph, weights, tokens, splits, device).plan();

@@ -15,10 +15,10 @@ namespace mote::vulkan {
 
 inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
 
-enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start };
+enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start, largest };
 
 // What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
-// a history by its place in Graph.histories, the position of the first row of histories.
+// a history by its place in Graph.histories, the position of the first row of histories, the largest of an output.
 struct Bound {
   Bind kind = Bind::none;
   uint32_t index = 0;  // value, weight of the part, cache or history
@@ -61,5 +61,14 @@ struct DeviceTraits {
 // Errors: kInvalidProgram naming the node; kUnsupportedBackend where the device cannot.
 Result<Plan> make_plan(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens,
                        int64_t splits, const DeviceTraits& device);
+
+// Rows of a part's output, in which the largest elements are looked for.
+struct OutputRows {
+  uint32_t value = 0;
+  int64_t rows = 0, width = 0;  // rows: 0: it has no such output
+};
+
+// Adds the dispatches that find the `count` largest elements of each row, at most kMostLargest and the row's width.
+void add_largest(const OutputRows& output, int64_t count, Plan* plan);
 
 }  // namespace mote::vulkan

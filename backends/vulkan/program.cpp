@@ -106,9 +106,10 @@ Status Program::make_pipelines() const {
       context_->is_cpu() ? std::span<const int64_t>(kForeseenByCpu) : std::span<const int64_t>(kForeseen);
   for (size_t index = 0; index < parts_.size(); ++index) {
     for (const int64_t tokens : foreseen) {
-      const Result<Plan> made = plan(index, tokens, 1);
+      Result<Plan> made = plan(index, tokens, 1);
       if (!made.ok() && made.status().code() == Code::kUnsupportedBackend) return made.status();
       if (!made.ok()) break;  // sizes that do not fit are an error of `prepare`, if such a call comes
+      add_largest({0, 1, 1}, 1, &*made);
       for (const Dispatch& dispatch : made->dispatches) {
         MOTE_RETURN_IF_ERROR(
             at_place(parts_[index].graph.place, pipelines_->find(dispatch.shader, dispatch.constants).status()));

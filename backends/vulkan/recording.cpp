@@ -113,6 +113,7 @@ std::optional<Recording::Memory> Recording::memory_of(const Bound& bound, const 
     case vulkan::Bind::values: return Memory(3, bound.index);
     case vulkan::Bind::parts: return Memory(4, 0);
     case vulkan::Bind::history: return Memory(5, bound.index);
+    case vulkan::Bind::largest: return Memory(6, 0);
     default: return std::nullopt;
   }
 }

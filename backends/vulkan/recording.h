@@ -22,8 +22,13 @@ class Recording {
   // What a shader sees of a binding.
   using Bind = std::function<BoundRange(const Bound&)>;
 
-  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens, bool measures)
-      : part(of_part), tokens(num_tokens), is_measured(measures), context_(std::move(context)) {}
+  Recording(std::shared_ptr<const gpu::GpuContext> context, size_t of_part, int64_t num_tokens, size_t count_of_largest,
+            bool measures)
+      : part(of_part),
+        tokens(num_tokens),
+        largest(count_of_largest),
+        is_measured(measures),
+        context_(std::move(context)) {}
 
   // positions: that there is room for; most: work of a submission (submissions.h). Errors: as the driver says.
   Status record(const Plan& plan, Pipelines& pipelines, const Graph& graph, const Bind& bind, int64_t positions,
@@ -37,6 +42,7 @@ class Recording {
 
   const size_t part;
   const int64_t tokens;
+  const size_t largest;  // elements that it finds of each row of the output; 0: it writes that
   const bool is_measured;
 
  private:

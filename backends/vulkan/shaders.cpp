@@ -19,6 +19,9 @@ MOTE_VULKAN_WORDS(combine)
 MOTE_VULKAN_WORDS(embedding)
 #include "embedding.spv.inc"
     ;
+MOTE_VULKAN_WORDS(firsts)
+#include "firsts.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(float_product)
 #include "float_product.spv.inc"
     ;
@@ -27,6 +30,9 @@ MOTE_VULKAN_WORDS(group_product)
     ;
 MOTE_VULKAN_WORDS(heads)
 #include "heads.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(largest)
+#include "largest.spv.inc"
     ;
 MOTE_VULKAN_WORDS(map)
 #include "map.spv.inc"

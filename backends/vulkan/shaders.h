@@ -8,7 +8,7 @@ namespace mote::vulkan {
 
 // clang-format off
 #define MOTE_VULKAN_SHADERS(X) \
-  X(append) X(attend) X(combine) X(embedding) X(float_product) X(group_product) X(heads) X(map) X(matmul) \
+  X(append) X(attend) X(combine) X(embedding) X(firsts) X(float_product) X(group_product) X(heads) X(largest) X(map) X(matmul) \
   X(norm) X(pick) X(product) X(quantize) X(quantize_groups) X(reduce) X(rope) X(rope_table) X(rotate) \
   X(row_sums) X(scatter) X(short_conv) X(softmax) X(top)
 // clang-format on

@@ -198,7 +198,7 @@ void print_profile(const Json& profile) {
                           test["calls"].dump() + " calls, each " + duration_text(test["seconds"].get<double>() / calls);
     if (submissions > 0) {
       heading += " in " + number_text(submissions / calls) + " submissions of " +
-                 number_text(test["all"]["count"].get<double>() / calls) + " dispatches";
+                 number_text(test["dispatches"].get<double>() / calls) + " dispatches";
     }
     std::printf("\n%s\n", bold(heading, stdout).c_str());
     print_summary(test);

@@ -102,7 +102,8 @@ Json summarize(const Json& trace, const std::string& method, const mote_limits& 
     spans.emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
   }
   std::set<std::tuple<size_t, int64_t, int64_t>> submissions;  // of a call's instruction
-  size_t span = 0;                                             // calls and instructions are both in the order of time
+  int64_t dispatches = 0;
+  size_t span = 0;  // calls and instructions are both in the order of time
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["cat"] != "op") continue;
     const double middle = event["ts"].get<double>() + event["dur"].get<double>() / 2;
@@ -111,6 +112,7 @@ Json summarize(const Json& trace, const std::string& method, const mote_limits& 
     row_named(ops, event["name"]).add(event);
     row_named(layers, layer_of(event["args"]["origin"])).add(event);
     all.add(event);
+    if (event["args"].contains("submission")) ++dispatches;
     if (event["args"].contains("submission"))
       submissions.emplace(span, event["args"]["instruction"].get<int64_t>(),
                           event["args"]["submission"].get<int64_t>());
@@ -120,6 +122,7 @@ Json summarize(const Json& trace, const std::string& method, const mote_limits& 
           {"calls", calls},
           {"seconds", seconds},
           {"submissions", submissions.size()},
+          {"dispatches", dispatches},
           {"all", to_json(all, limits)},
           {"by_op", to_json(ops, limits)},
           {"by_layer", to_json(layers, limits)}};

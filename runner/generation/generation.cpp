@@ -17,6 +17,18 @@ Status check_grammar(const Model& model, const Grammar& grammar) {
   return {};
 }
 
+// For a call of a session: others get all logits.
+class ScopedWish {
+ public:
+  ScopedWish(Session& session, size_t num_largest) : session_(session) { session_.want_largest(num_largest); }
+  ScopedWish(const ScopedWish&) = delete;
+  ScopedWish& operator=(const ScopedWish&) = delete;
+  ~ScopedWish() { session_.want_largest(0); }
+
+ private:
+  Session& session_;
+};
+
 }  // namespace
 
 Status check_generation(const Model& model, const GenerationOptions& options) {
@@ -125,13 +137,26 @@ Result<Piece> Generation::compute_next() {
   if (session_.take_cancel()) return cancelled();
   if (std::optional<Piece> piece = forced()) return *std::move(piece);
   if (!status_.ok()) return status_;
-  const bool is_step = statistics_.generated_tokens > 0 && !session_.has_deferred();
-  const auto logits = is_step ? decode() : prefill();
+  auto logits = compute();
   if (!logits.ok() && logits.status().code() != Code::kCancelled) return logits.status();
   if (!logits.ok()) return cancelled();
+  if (logits->empty()) {
+    note_prefill();
+    if (const auto id = sampler_.sample_largest(session_.largest())) return accept_id(*id, {}, {});
+    logits = session_.logits();
+    if (!logits.ok()) return logits.status();
+  }
   Piece piece = accept(*logits, session_.logit_maxima());
   if (!status_.ok()) return status_;
   return piece;
+}
+
+// The logits after what is pending; none where the session has found as many of the largest as are needed.
+Result<std::span<const float>> Generation::compute() {
+  const bool needs_all = constraint_.has_value() || options_.logprobs || options_.top_logprobs > 0;
+  const ScopedWish wish(session_, needs_all ? 0 : sampler_.num_largest());
+  const bool is_step = statistics_.generated_tokens > 0 && !session_.has_deferred();
+  return is_step ? decode() : prefill();
 }
 
 // Proposed tokens are of use up to the one before the last.
@@ -160,14 +185,21 @@ std::optional<Piece> Generation::forced() {
 }
 
 Piece Generation::accept(std::span<const float> logits, std::span<const float> maxima) {
-  const bool is_first = statistics_.generated_tokens == 0;
-  if (is_first) statistics_.prefill_seconds = seconds_since(start_);
-  Piece piece;
+  note_prefill();
   const int32_t id = choose(logits, maxima);
-  if (id < 0) {
-    finish(FinishReason::kCancelled, piece);
-    return piece;
-  }
+  if (id >= 0) return accept_id(id, logits, maxima);
+  Piece piece;
+  finish(FinishReason::kCancelled, piece);
+  return piece;
+}
+
+void Generation::note_prefill() {
+  if (statistics_.generated_tokens == 0) statistics_.prefill_seconds = seconds_since(start_);
+}
+
+Piece Generation::accept_id(int32_t id, std::span<const float> logits, std::span<const float> maxima) {
+  const bool is_first = statistics_.generated_tokens == 0;
+  Piece piece;
   unread_.assign(1, id);
   piece.id = id;
   add_logprobs(logits, maxima, piece);

@@ -86,6 +86,9 @@ class Generation {
   Result<Piece> compute_next();
   void wait();
   Result<std::span<const float>> prefill();
+  Result<std::span<const float>> compute();
+  void note_prefill();
+  Piece accept_id(int32_t id, std::span<const float> logits, std::span<const float> maxima);
   int32_t choose(std::span<const float> logits, std::span<const float> maxima);
   void add_token(int32_t id, Piece& piece);
   Result<std::span<const float>> decode();

@@ -93,6 +93,14 @@ struct DelegateStep {
   int32_t submission = 0;  // the last that it was part of, counted from 1 in its call; 0: there are none
 };
 
+// One of a row's largest elements.
+struct LargestElement {
+  float value = 0.0f;
+  int32_t index = 0;
+};
+
+inline constexpr size_t kMostLargest = 65;  // of a row that a call is asked for
+
 // A backend's share of one session: all of its parts in all methods, and their state if they have any.
 // Thread safety: one thread at a time.
 class Delegate {
@@ -111,6 +119,15 @@ class Delegate {
   virtual Status execute_measured(size_t part, const Call& call, KernelContext& context, std::vector<DelegateStep>*) {
     return execute(part, call, context);
   }
+
+  // From now on the calls of parts with one output, of floats, are asked for the `count` largest elements of each of
+  // its rows alone; 0: for the output. A backend that does not find them writes the output as ever.
+  virtual void want_largest(size_t /*count*/) {}
+  // What the latest call found of that, [rows, count]: each row's largest first, of equal elements the first; a NaN
+  // counts as -infinity. Valid until the next call of any part. Empty: it wrote the output.
+  virtual std::span<const LargestElement> largest() const { return {}; }
+  // Writes the output of the latest call, which found the largest elements. Errors: what the device reports.
+  virtual Status read_output(Tensor* /*output*/) { return {Code::kInternal, "the backend keeps no outputs"}; }
 
   // Bytes of memory that belong to this delegate alone, without those that sessions share.
   virtual uint64_t held_bytes() const { return 0; }

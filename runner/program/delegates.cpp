@@ -187,6 +187,15 @@ Status Delegates::execute(const DelegateCall& call, const Call& operands, Kernel
   return noted(delegate.execute(call.part, operands, context));
 }
 
+Status Delegates::execute_largest(const DelegateCall& call, const Call& operands, KernelContext& context, size_t count,
+                                  std::vector<DelegateStep>* steps) {
+  Delegate& delegate = *delegates_[call.backend].delegate;
+  delegate.want_largest(count);
+  Status status = execute(call, operands, context, steps);
+  delegate.want_largest(0);
+  return status;
+}
+
 uint64_t Delegates::held_bytes() const {
   uint64_t bytes = 0;
   for (const Opened& opened : delegates_) bytes += opened.delegate->held_bytes();

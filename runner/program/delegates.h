@@ -68,6 +68,16 @@ class Delegates {
   Status execute(const DelegateCall& call, const Call& operands, KernelContext& context,
                  std::vector<DelegateStep>* steps = nullptr);
 
+  // Delegate::want_largest of the part's delegate for this call alone; largest and read_output of its latest call.
+  Status execute_largest(const DelegateCall& call, const Call& operands, KernelContext& context, size_t count,
+                         std::vector<DelegateStep>* steps = nullptr);
+  std::span<const LargestElement> largest(const DelegateCall& call) const {
+    return delegates_[call.backend].delegate->largest();
+  }
+  Status read_output(const DelegateCall& call, Tensor* output) {
+    return noted(delegates_[call.backend].delegate->read_output(output));
+  }
+
   uint64_t held_bytes() const;
   // What the latest call of prepare, execute or snapshot failed with, where that is not the caller's fault but the
   // delegate's or its device's, so that another target may go on; else no error.

@@ -22,8 +22,11 @@ struct Instructions {
   std::span<const std::optional<DelegateCall>> delegate_calls;
   Delegates& delegates;
   std::vector<DelegateStep>* steps = nullptr;  // what delegates measure is added to it
+  std::optional<size_t> asked{};               // the instruction whose `count` largest elements are enough
+  size_t count = 0;
 
   Status run(size_t index, const Call& call, KernelContext& context) const {
+    if (asked == index) return delegates.execute_largest(*delegate_calls[index], call, context, count, steps);
     if (!delegate_calls.empty() && delegate_calls[index].has_value())
       return delegates.execute(*delegate_calls[index], call, context, steps);
     return ops[index]->run(call, context);
@@ -154,6 +157,12 @@ struct Executor::State {
   Memory adapters;  // working memory; none until a sequence has an adapter
   Delegates delegates;
   std::vector<std::unique_ptr<Invocation>> invocations;  // [methods]
+  size_t wanted_largest = 0;
+  struct Found {
+    uint32_t method = 0;
+    std::span<const LargestElement> largest{};
+    bool has_output = true;
+  } found{};  // by the latest run
 
   const char* name() const { return bound->file().name().c_str(); }
 
@@ -189,6 +198,19 @@ struct Executor::State {
     if (!invocation.maxima_source().has_value()) return {};
     return {reinterpret_cast<float*>(scratch.data.get() + maxima_offset(invocation)),
             static_cast<size_t>(invocation.count_maxima())};
+  }
+
+  // may_ask: whether outputs may be left where a delegate has them
+  Instructions instructions(uint32_t method, bool may_ask) {
+    Instructions made{bound->ops(method), bound->delegate_calls(method), delegates};
+    if (may_ask && wanted_largest > 0) made.asked = invocations[method]->delegate_source();
+    made.count = wanted_largest;
+    return made;
+  }
+  void note_found(uint32_t method, std::optional<size_t> asked) {
+    found = {};
+    if (asked.has_value()) found = {method, delegates.largest(*bound->delegate_calls(method)[*asked])};
+    found.has_output = found.largest.empty();
   }
 
   Status reserve_scratch(size_t needed_bytes) {
@@ -275,6 +297,22 @@ std::span<const float> Executor::output(uint32_t method, size_t index) const {
 
 std::span<const float> Executor::maxima(uint32_t method) const { return state_->maxima(*state_->invocations[method]); }
 
+void Executor::want_largest(size_t count) { state_->wanted_largest = std::min(count, kMostLargest); }
+
+std::span<const LargestElement> Executor::largest(uint32_t method) const {
+  return state_->found.method == method ? state_->found.largest : std::span<const LargestElement>();
+}
+
+Status Executor::read_output(uint32_t method) {
+  if (largest(method).empty() || state_->found.has_output) return {};
+  const Invocation& invocation = *state_->invocations[method];
+  const size_t source = *invocation.delegate_source();
+  MOTE_RETURN_IF_ERROR(state_->delegates.read_output(*state_->bound->delegate_calls(method)[source],
+                                                     invocation.calls()[source].outputs[0]));
+  state_->found.has_output = true;
+  return {};
+}
+
 std::span<const float> Executor::source(uint32_t method) const {
   const Invocation& invocation = *state_->invocations[method];
   if (!invocation.maxima_source().has_value()) return {};
@@ -307,8 +345,7 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   MOTE_REQUIRE(tokens == invocation.tokens(), Code::kInvalidArgument,
                "sequences of %lld tokens: must be the method's %lld", static_cast<long long>(tokens),
                static_cast<long long>(invocation.tokens()));
-  const Instructions instructions{state_->bound->ops(method), state_->bound->delegate_calls(method), state_->delegates,
-                                  nullptr};
+  const Instructions instructions = state_->instructions(method, watch.sink == nullptr);
   MOTE_ASSIGN(const std::span<std::byte> adapter_memory, state_->adapter_memory(sequences));
   const KernelContext context{state_->threads,
                               {state_->scratch.data.get(), invocation.scratch_bytes()},
@@ -320,6 +357,7 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
           ? run_watched(invocation, instructions, context, cancelled, method, watch)
           : run_instructions(invocation, instructions, context, cancelled, [](size_t) { return true; });
   MOTE_RETURN_IF_ERROR(state_->bound->file().check_readable());
+  state_->note_found(method, status.ok() ? instructions.asked : std::nullopt);
   return status;
 }
 

@@ -57,6 +57,14 @@ class Executor {
   // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as long as the
   // output. Empty if the op that makes the output does not find them.
   std::span<const float> maxima(uint32_t method) const;
+  // The calls that follow are asked for the `count` largest elements of each row of output 0 alone, at most
+  // kMostLargest; 0: for the output.
+  void want_largest(size_t count);
+  // What the latest run found of that if it was one of `method`, [rows, count], as Delegate::largest has it. Empty:
+  // nobody asked, or a backend that makes the output does not find them.
+  std::span<const LargestElement> largest(uint32_t method) const;
+  // Where largest(method) is not empty, output 0 is valid only after this. Errors: what the device reports.
+  Status read_output(uint32_t method);
   // The input of the op that makes output 0, [rows, width], valid as long as the output. Empty where maxima is.
   std::span<const float> source(uint32_t method) const;
 

@@ -78,13 +78,17 @@ Invocation::Invocation(const Bound& bound, uint32_t method)
     calls_.back().state_shapes = bound.state_shapes();
     calls_.back().packed_weights = &bound.packed_weights();
   }
-  find_maxima_source();
+  find_sources();
 }
 
-void Invocation::find_maxima_source() {
+void Invocation::find_sources() {
   for (size_t i = 0; i < calls_.size(); ++i) {
+    const bool makes_output = calls_[i].outputs.size() == 1 && calls_[i].outputs[0] == &output(0);
     if (ops_[i]->finds_maxima && calls_[i].outputs[0] == &output(0)) maxima_source_ = i;
+    if (makes_output && !delegate_calls_.empty() && delegate_calls_[i].has_value()) delegate_source_ = i;
   }
+  const bool is_last = delegate_source_.has_value() && *delegate_source_ + 1 == calls_.size();  // nobody else reads it
+  if (!is_last) delegate_source_.reset();
 }
 
 int64_t Invocation::count_maxima() const {

@@ -43,6 +43,8 @@ class Invocation {
   // these.
   std::optional<size_t> maxima_source() const { return maxima_source_; }
   int64_t count_maxima() const;
+  // The instruction that a delegate runs to make output 0, which is of floats, and nothing else.
+  std::optional<size_t> delegate_source() const { return delegate_source_; }
 
   // The place of an instruction for messages, such as "model.mote: decode: instructions[7] (aten.add, model.layers.0)".
   std::string place(size_t instruction) const;
@@ -55,7 +57,7 @@ class Invocation {
   };
 
   void gather_operands(const fb::Instruction& instruction);
-  void find_maxima_source();
+  void find_sources();
   void gather_attributes(const fb::Instruction& instruction);
   Status evaluate_values(int64_t tokens, std::byte* arena);
   void evaluate_attributes(int64_t tokens);
@@ -70,7 +72,7 @@ class Invocation {
   std::span<const std::optional<DelegateCall>> delegate_calls_;
   int64_t tokens_ = 0;
   size_t scratch_bytes_ = 0;
-  std::optional<size_t> maxima_source_;
+  std::optional<size_t> maxima_source_, delegate_source_;
   std::vector<Tensor> tensors_;        // [values]
   std::vector<Storage> storage_;       // [values]
   std::vector<const Tensor*> inputs_;  // of all instructions, in order

@@ -40,7 +40,11 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::take_snapshot() {
   snapshot->tokens = listed(tokens());
   snapshot->states = states_.snapshot(position());
   if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor().delegates().snapshot()); }
-  snapshot->logits = position_.has_row() ? listed(returned_logits()) : position_.kept_logits();
+  snapshot->logits = position_.kept_logits();
+  if (position_.has_row()) {
+    MOTE_ASSIGN(const std::span<const float> logits, returned_logits());
+    snapshot->logits = listed(logits);
+  }
   return std::shared_ptr<const SessionSnapshot>(std::move(snapshot));
 }
 

@@ -186,6 +186,7 @@ Result<std::span<const float>> Session::run_call(const MethodCall& call, std::sp
     position_ids[i] = position() + static_cast<int64_t>(i);
   }
   const ScopedBinding binding(engine_.cpus);
+  executor().want_largest(shares_engine_ ? 0 : wanted_largest_);
   const Status status = executor().run_together(call.method, {&states, 1}, *cancelled_, watch_);
   const int64_t reached = position() + call.tokens;
   if (status.ok()) {
@@ -203,8 +204,21 @@ std::span<const float> Session::row_of(std::span<const float> rows) const {
   return rows.subspan(position_.row().index * width, width);
 }
 
-std::span<const float> Session::returned_logits() const {
+Result<std::span<const float>> Session::returned_logits() {
+  MOTE_RETURN_IF_ERROR(executor().read_output(position_.row().call.method));
   return row_of(executor().output(position_.row().call.method, 0));
+}
+
+Result<std::span<const float>> Session::wanted_logits() {
+  const bool is_enough = wanted_largest_ > 0 && !largest().empty();
+  return is_enough ? std::span<const float>() : returned_logits();
+}
+
+std::span<const LargestElement> Session::largest() const {
+  if (!position_.has_row()) return {};
+  const std::span<const LargestElement> all = executor().largest(position_.row().call.method);
+  const size_t count = all.size() / position_.row().call.num_rows();
+  return all.subspan(position_.row().index * count, count);
 }
 
 std::span<const float> Session::logit_maxima() const {
@@ -243,7 +257,7 @@ Result<std::span<const float>> Session::compute(std::span<const int32_t> ids) {
     ids = ids.subspan(computed.call.count);
     if (!ids.empty()) continue;
     if (is_worth_remembering) remember();
-    return row_of(computed.rows);
+    return wanted_logits();
   }
 }
 
@@ -290,7 +304,12 @@ Result<std::span<const float>> Session::logits() {
     MOTE_RETURN_IF_ERROR(require_whole());
     return compute_deferred({});
   }
-  if (position_.has_row()) return returned_logits();
+  if (position_.has_row()) {
+    auto logits = returned_logits();
+    if (logits.ok()) return logits;
+    MOTE_RETURN_IF_ERROR(leave_backend(logits.status()));
+    return this->logits();
+  }
   if (!position_.kept_logits().empty()) return std::span(position_.kept_logits());
   const int32_t last = tokens().back();
   MOTE_RETURN_IF_ERROR(rewind(position() - 1));
@@ -304,12 +323,12 @@ Result<std::span<const float>> Session::decode(int32_t id) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
   if (has_deferred()) return compute_deferred(ids);
   if (!is_drafted(id)) {
-    MOTE_ASSIGN(const Computed computed, run(Wanted::decode, ids));
-    return computed.rows;
+    MOTE_RETURN_IF_ERROR(run(Wanted::decode, ids).status());
+    return wanted_logits();
   }
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   position_.accept_drafted();
-  return returned_logits();
+  return wanted_logits();
 }
 
 Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32_t> draft) {
@@ -321,7 +340,7 @@ Result<std::span<const float>> Session::decode(int32_t id, std::span<const int32
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
   MOTE_RETURN_IF_ERROR(run(Wanted::draft, ids).status());
-  return returned_logits();
+  return wanted_logits();
 }
 
 template <typename Body>

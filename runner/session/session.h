@@ -73,6 +73,13 @@ class Session {
   // The logits after the last token, valid until the next call. They are computed again where the session no longer has
   // them. Errors: kInvalidArgument at position 0, those of prefill.
   Result<std::span<const float>> logits();
+  // From now on prefill and decode need find only the `count` largest logits, at most kMostLargest; 0: all. Where the
+  // target does, what they return is empty, largest() has these, and logits() still gives all.
+  void want_largest(size_t count) { wanted_largest_ = count; }
+  // The largest logits after the last id, the largest first, of equal ones the lowest id; a logit that is not a number
+  // counts as -infinity. Valid until the next call; empty where the last call did not look for
+  // them.
+  std::span<const LargestElement> largest() const;
   // The largest logit of every kMaximaBlock ids among the logits that the last prefill, decode or logits() returned,
   // valid as long as these. The output head finds them as it writes the logits. Empty for a model that changes its
   // logits after the head, and where the logits came from a fork or a file.
@@ -238,7 +245,9 @@ class Session {
   // The part of `rows`, which the last call wrote for each of its rows of logits, that belongs to the logits returned
   // last.
   std::span<const float> row_of(std::span<const float> rows) const;
-  std::span<const float> returned_logits() const;
+  Result<std::span<const float>> returned_logits();
+  // What a call returns: these, or nothing where largest() has what is wanted.
+  Result<std::span<const float>> wanted_logits();
   void forget_draft();
   bool has_delegate_state() const { return bound_->has_delegate_state(); }
   // Takes the states from `from` positions back to the first `to`. False: they cannot go back, and must be computed
@@ -251,6 +260,7 @@ class Session {
   std::shared_ptr<const Model> model_;
   std::shared_ptr<const Bound> bound_;  // the target of it that runs
   std::string moved_because_;
+  size_t wanted_largest_ = 0;
   SessionOptions options_;
   int64_t num_keep_;
   StateMemory states_;

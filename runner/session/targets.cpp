@@ -92,8 +92,11 @@ Status Session::go_on_in(std::shared_ptr<const Bound> bound) {
   MOTE_RETURN_IF_ERROR(engine.executor->prepare(calls.decode().method, 1));
   const std::vector<int32_t> ids(tokens().begin(), tokens().end());
   const int64_t computed = position_.is_interrupted() ? 0 : position_.num_computed();
-  const std::span<const float> latest = position_.has_row() ? returned_logits() : std::span(position_.kept_logits());
-  std::vector<float> logits(latest.begin(), latest.end());
+  std::vector<float> logits = position_.kept_logits();
+  if (position_.has_row()) {
+    const auto latest = returned_logits();  // where a device is gone, they are not known
+    if (latest.ok()) logits.assign(latest->begin(), latest->end());
+  }
   const bool carries =
       computed > 0 && carry_states({*bound_, states_, executor().delegates()},
                                    {*bound, states, engine.executor->delegates()}, computed, *engine.threads);

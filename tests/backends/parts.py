@@ -134,8 +134,12 @@ def run_blob(
     inputs: Sequence[Tensor],
     shapes: Sequence[Sequence[int]],
     dtypes: Sequence[torch.dtype] | None = None,
+    largest: int = 0,
 ) -> list[Tensor]:
-    """Gives the outputs, which have these shapes. dtypes: of outputs; None: float32"""
+    """Gives the outputs, which have these shapes. dtypes: of outputs; None: float32
+
+    largest: so many of each row of the output, as [rows, largest, 2]: bits of floats, places; they come last
+    """
     request = [_integers(len(blob.data)), _padded(blob.data), _integers(len(weights)), *weights]
     request.append(_integers(tokens, len(inputs)))
     for x in inputs:
@@ -144,7 +148,10 @@ def run_blob(
     request.append(_integers(len(shapes)))
     dtypes = dtypes or [torch.float32] * len(shapes)
     request += [_integers(DTYPES[dtype], len(shape), *shape) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    result = _run_part(backend, b"".join(request))
+    if largest:
+        shapes = [*shapes, (math.prod(shapes[0][:-1]), largest, 2)]
+        dtypes = [*dtypes, torch.int32]
+    result = _run_part(backend, b"".join(request), {"MOTE_TEST_LARGEST": str(largest)} if largest else None)
     if result.returncode == NO_DEVICE:
         pytest.skip(result.stdout.decode().strip())
     assert result.returncode == 0, f"exit {result.returncode}: {result.stderr.decode()}"

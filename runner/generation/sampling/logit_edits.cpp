@@ -33,6 +33,11 @@ LogitEdits::LogitEdits(const SamplingOptions& options, int32_t vocab_size, std::
   std::sort(options_.dry_sequence_breakers.begin(), options_.dry_sequence_breakers.end());
 }
 
+bool LogitEdits::is_idle() const {
+  return !counts_ && marks_.empty() && options_.sequence_bias.empty() && options_.dry_multiplier == 0.0f &&
+         options_.no_repeat_ngram_size == 0 && options_.min_new_tokens == 0;
+}
+
 LogitEdits::Mark& LogitEdits::mark(int32_t id) {
   const auto place = std::lower_bound(marks_.begin(), marks_.end(), id,
                                       [](const Mark& mark, int32_t other) { return mark.id < other; });

@@ -22,6 +22,9 @@ class LogitEdits {
   // `options` passed check_sampling. eos_ids: what min_new_tokens holds back.
   LogitEdits(const SamplingOptions& options, int32_t vocab_size, std::span<const int32_t> eos_ids);
 
+  // Whether no logit ever changes.
+  bool is_idle() const;
+
   // The text goes on with `id`, the prompt first; ids outside the vocabulary are left out.
   void observe(int32_t id, bool is_generated);
 

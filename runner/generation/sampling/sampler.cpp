@@ -137,6 +137,29 @@ int32_t Sampler::sample(std::span<const float> all_logits, std::span<const float
   return id;
 }
 
+// One more than top-k keeps tells whether others tie with the last.
+size_t Sampler::num_largest() const {
+  if (!edits_.is_idle() || !mask_.empty()) return 0;
+  if (options_.is_greedy()) return 1;
+  const auto wanted = static_cast<size_t>(options_.top_k) + 1;
+  const bool looks_at_all = options_.top_k == 0 || options_.mirostat != Mirostat::kOff || options_.top_n_sigma > 0.0f;
+  return looks_at_all || wanted > std::min(kMostLargest, vocab_size_) ? 0 : wanted;
+}
+
+std::optional<int32_t> Sampler::sample_largest(std::span<const LargestElement> largest) {
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  if (largest.empty() || largest.size() != num_largest()) return std::nullopt;
+  if (options_.is_greedy()) return largest[0].value > kLeast ? std::optional(largest[0].index) : std::nullopt;
+  const size_t count = largest.size() - 1;
+  const float top = largest[0].value;
+  if (!std::isfinite(top) || !(largest[count - 1].value > largest[count].value)) return std::nullopt;
+  candidates_.clear();
+  for (const LargestElement& each : largest.first(count)) candidates_.push_back({each.value, each.index, 0.0});
+  sort_by_id();
+  filter(top, std::nullopt);
+  return draw_candidate();
+}
+
 std::vector<float> Sampler::probabilities(std::span<const float> all_logits, std::span<const float> maxima) {
   const Logits logits = edited(all_logits, maxima);
   std::vector<float> result(vocab_size_, 0.0f);
@@ -300,8 +323,13 @@ void Sampler::collect_candidates(const Logits& logits) {
       return candidate.logit == -std::numeric_limits<float>::infinity();
     });
   }
+  filter(top, has_top_k || has_sigma ? std::nullopt : std::optional(total));
+}
+
+// total: of the weights of all ids, where more than the candidates count.
+void Sampler::filter(float top, std::optional<double> total) {
   set_weights(top);
-  keep_top_p(has_top_k || has_sigma ? total_weight() : total);
+  keep_top_p(total.has_value() ? *total : total_weight());
   keep_min_p();
   keep_typical();
   leave_top_choices_out();

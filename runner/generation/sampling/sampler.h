@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "runner/generation/sampling/logit_edits.h"
 #include "runner/generation/sampling/options.h"
 #include "runner/generation/sampling/random.h"
+#include "runner/program/delegate.h"
 #include "runner/session/logprobs.h"
 
 namespace mote {
@@ -34,6 +36,12 @@ class Sampler {
   // The next id. `logits` has vocab_size entries; one that is not a number counts as -infinity. `maxima`: the largest
   // of every kMaximaBlock logits, or empty; the id is the same either way.
   int32_t sample(std::span<const float> logits, std::span<const float> maxima = {});
+
+  // How many of the largest logits sample_largest needs; 0: sample needs them all.
+  size_t num_largest() const;
+  // As sample, of the num_largest() largest logits (Session::largest). nullopt: these do not tell, and nothing was
+  // drawn.
+  std::optional<int32_t> sample_largest(std::span<const LargestElement> largest);
 
   // What `sample` draws from: the probability of each id, 0 for those that were filtered out.
   std::vector<float> probabilities(std::span<const float> logits, std::span<const float> maxima = {});
@@ -92,6 +100,7 @@ class Sampler {
   void collect_for_mirostat(const Logits& logits, float top);
   void learn_surprise(int32_t id);
   void collect_candidates(const Logits& logits);
+  void filter(float top, std::optional<double> total);
   void collect_at_least(const Logits& logits, float threshold);
   void collect_equal(const Logits& logits, float value);
   void collect_largest(const Logits& logits, size_t count);

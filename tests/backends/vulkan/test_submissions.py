@@ -38,7 +38,7 @@ def test_calls_are_cut_and_keep_their_bits(both):
         session.decode(7)
         events = session.stop_profile()["traceEvents"]
     calls = [event["ts"] for event in events if event.get("cat") == "call"]
-    steps = [event for event in events if event.get("cat") == "op"]
+    steps = [event for event in events if event.get("cat") == "op" and "submission" in event["args"]]
     dispatches = sum(event["ts"] < calls[1] for event in steps), sum(event["ts"] >= calls[1] for event in steps)
     for (submissions, waits, checksum), (_, usual_waits, expected), count in zip(cut, usual, dispatches, strict=True):
         assert waits == usual_waits == 1  # at the end
@@ -51,5 +51,5 @@ def test_profiles_tell_of_submissions(both):
         session.start_profile()
         session.decode(7)
         steps = [event["args"] for event in session.stop_profile()["traceEvents"] if event.get("cat") == "op"]
-    numbers = [step["submission"] for step in steps]
+    numbers = [step["submission"] for step in steps if "submission" in step]
     assert numbers[0] == 1 and numbers == sorted(numbers) and set(numbers) == set(range(1, numbers[-1] + 1))

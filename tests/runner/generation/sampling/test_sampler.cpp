@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -49,6 +50,75 @@ TEST(Sampler, survives_logits_that_are_not_numbers) {
 }
 
 // A mask does what -infinity in the place of the other logits would, with and without maxima.
+// The count largest, of equal ones the first.
+std::vector<LargestElement> largest_of(std::span<const float> logits, size_t count) {
+  std::vector<LargestElement> all;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float value = std::isnan(logits[i]) ? -std::numeric_limits<float>::infinity() : logits[i];
+    all.push_back({value, static_cast<int32_t>(i)});
+  }
+  std::ranges::stable_sort(all, std::ranges::greater(), &LargestElement::value);
+  all.resize(count);
+  return all;
+}
+
+TEST(Sampler, draws_the_same_of_the_largest_logits_as_of_all) {
+  SamplingOptions options;
+  options.do_sample = true;
+  options.seed = 5;
+  options.top_k = 12;
+  options.top_p = 0.9f;
+  options.min_p = 0.01f;
+  options.xtc_probability = 0.3f;
+  for (const float temperature : {0.0f, 0.7f, 3.0f}) {
+    options.temperature = temperature;
+    Sampler of_all(options, 500), of_largest(options, 500);
+    ASSERT_EQ(temperature == 0.0f ? 1u : 13u, of_largest.num_largest());
+    for (uint32_t step = 0; step < 200; ++step) {
+      std::vector<float> logits(500);
+      for (uint32_t i = 0; i < 500; ++i)
+        logits[i] = static_cast<float>((i * 7919u + step * 104729u) % 997u) / (step % 2 == 0 ? 100.0f : 30.0f);
+      if (step % 5 == 0) logits[step] = std::numeric_limits<float>::quiet_NaN();
+      const auto found = of_largest.sample_largest(largest_of(logits, of_largest.num_largest()));
+      ASSERT_EQ(of_all.sample(logits), found.has_value() ? *found : of_largest.sample(logits));
+    }
+  }
+}
+
+TEST(Sampler, needs_all_logits_where_the_largest_do_not_tell) {
+  SamplingOptions options;
+  options.do_sample = true;
+  options.top_k = 2;
+  Sampler sampler(options, 10);
+  const auto tells = [&](std::vector<LargestElement> largest) { return sampler.sample_largest(largest).has_value(); };
+  EXPECT_TRUE(tells({{3, 1}, {2, 0}, {1, 5}}));
+  EXPECT_TRUE(tells({{3, 1}, {3, 4}, {1, 5}}));
+  EXPECT_FALSE(tells({{3, 1}, {2, 0}, {2, 5}}));  // which is as likely as the second
+  EXPECT_FALSE(tells({{kInfinity, 1}, {2, 0}, {1, 5}}));
+  EXPECT_FALSE(tells({{3, 1}, {-kInfinity, 0}, {-kInfinity, 5}}));
+  EXPECT_FALSE(tells({{3, 1}, {2, 0}}));
+  EXPECT_FALSE(tells({}));
+  const auto needs_all = [](const auto& change) {
+    SamplingOptions changed;
+    changed.do_sample = true;
+    changed.top_k = 2;
+    change(changed);
+    return Sampler(changed, 70).num_largest() == 0;
+  };
+  EXPECT_FALSE(needs_all([](SamplingOptions&) {}));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.top_k = 0; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.top_k = 65; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.top_n_sigma = 1.0f; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.mirostat = Mirostat::kVersion2; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.repetition_penalty = 1.1f; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.frequency_penalty = 1.0f; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.dry_multiplier = 1.0f; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.no_repeat_ngram_size = 2; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.min_new_tokens = 1; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.sequence_bias = {{{3}, 1.0f}}; }));
+  EXPECT_TRUE(needs_all([](SamplingOptions& o) { o.sequence_bias = {{{3, 4}, 1.0f}}; }));
+}
+
 TEST(Sampler, draws_only_what_is_allowed) {
   constexpr int32_t kVocabulary = 10'000;
   std::mt19937 random(1);
