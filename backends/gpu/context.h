@@ -120,6 +120,8 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
 
   // Whether the device is gone, or has not ended what it was given: nothing more is submitted to it.
   bool is_lost() const { return is_lost_; }
+  // From now on it is lost: something that it was given does not end.
+  void abandon() const { is_lost_ = true; }
   // Whether nothing runs on the device that was not waited for. Else its objects must stay, for good: who would destroy
   // one lets it be.
   bool may_destroy() const;

@@ -17,6 +17,7 @@ constexpr FeatureName kFeatureNames[] = {
     {"subgroups", GpuFeature::kSubgroups}, {"dot", GpuFeature::kDot},
     {"float16", GpuFeature::kFloat16},     {"int8", GpuFeature::kInt8},
     {"storage16", GpuFeature::kStorage16}, {"storage8", GpuFeature::kStorage8},
+    {"staging", GpuFeature::kStaging},
 };
 
 // What MOTE_GPU_LIMITS names.
@@ -34,6 +35,14 @@ constexpr LimitName kLimitNames[] = {
 template <typename Names> std::string listed(const Names& names) {
   std::string text;
   for (const auto& entry : names) text += (text.empty() ? "" : ", ") + std::string(entry.name);
+  return text;
+}
+
+std::string listed(GpuFeatures features) {
+  std::string text;
+  for (const FeatureName& entry : kFeatureNames) {
+    if (features.has(entry.feature)) text += (text.empty() ? "" : ", ") + std::string(entry.name);
+  }
   return text;
 }
 
@@ -64,25 +73,23 @@ std::string to_string(GpuFeatures features) {
   return text.empty() ? "none" : text;
 }
 
-Result<GpuFeatures> parse_gpu_features(std::string_view text) {
+Result<GpuFeatures> parse_gpu_features(std::string_view text, const char* variable, GpuFeatures accepted) {
   GpuFeatures features;
   while (!text.empty()) {
     const std::string_view name = next_of(&text);
     if (name == "none") continue;
     const auto known = std::ranges::find(kFeatureNames, name, &FeatureName::name);
-    MOTE_REQUIRE(known != std::end(kFeatureNames), Code::kInvalidArgument,
-                 "MOTE_GPU_FEATURES holds '%.*s': must be a list of none, %s separated by commas",
-                 static_cast<int>(name.size()), name.data(), listed(kFeatureNames).c_str());
+    const bool is_accepted = known != std::end(kFeatureNames) && accepted.has(known->feature);
+    MOTE_REQUIRE(is_accepted, Code::kInvalidArgument, "%s holds '%.*s': must be a list of none, %s separated by commas",
+                 variable, static_cast<int>(name.size()), name.data(), listed(accepted).c_str());
     features = features | known->feature;
   }
   return features;
 }
 
 Result<GpuFeatures> allowed_gpu_features() {
-  GpuFeatures all;
-  for (const FeatureName& entry : kFeatureNames) all = all | entry.feature;
   const char* text = std::getenv("MOTE_GPU_FEATURES");
-  return text == nullptr ? Result<GpuFeatures>(all) : parse_gpu_features(text);
+  return text == nullptr ? Result<GpuFeatures>(GpuFeatures::all()) : parse_gpu_features(text);
 }
 
 Status apply_gpu_limits(std::string_view text, GpuLimits* limits) {
@@ -146,6 +153,7 @@ Result<DeviceFeatures> DeviceFeatures::find(const VulkanApi& api, VkPhysicalDevi
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   has(GpuFeature::kSubgroups, (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                                   (subgroups.supportedOperations & kNeeded) == kNeeded);
+  has(GpuFeature::kStaging, true);
   found.dot_.shaderIntegerDotProduct = has(GpuFeature::kDot, dot.shaderIntegerDotProduct != VK_FALSE);
   found.arithmetic_.shaderFloat16 = has(GpuFeature::kFloat16, arithmetic.shaderFloat16 != VK_FALSE);
   found.arithmetic_.shaderInt8 = has(GpuFeature::kInt8, arithmetic.shaderInt8 != VK_FALSE);

@@ -17,6 +17,7 @@ enum class GpuFeature : uint32_t {
   kInt8 = 1u << 3,       // arithmetic
   kStorage16 = 1u << 4,  // 16-bit elements of storage buffers
   kStorage8 = 1u << 5,   // 8-bit elements of storage buffers
+  kStaging = 1u << 6,    // what a workgroup reads goes through shared memory, which every device has
 };
 
 class GpuFeatures {
@@ -30,6 +31,9 @@ class GpuFeatures {
   constexpr GpuFeatures operator&(GpuFeatures other) const { return GpuFeatures(bits_ & other.bits_); }
   constexpr GpuFeatures without(GpuFeatures other) const { return GpuFeatures(bits_ & ~other.bits_); }
   bool operator==(const GpuFeatures&) const = default;
+  static constexpr GpuFeatures all() { return GpuFeatures((1u << 7) - 1); }
+  // Those that are features.
+  static constexpr GpuFeatures of_bits(uint32_t bits) { return all() & GpuFeatures(bits); }
 
  private:
   explicit constexpr GpuFeatures(uint32_t bits) : bits_(bits) {}
@@ -39,8 +43,10 @@ class GpuFeatures {
 
 // "subgroups+dot", or "none".
 std::string to_string(GpuFeatures features);
-// A list of names between commas; "none" names none. Errors: kInvalidArgument naming what would be accepted.
-Result<GpuFeatures> parse_gpu_features(std::string_view text);
+// A list of names between commas or pluses; "none" names none. Errors: kInvalidArgument naming the variable and what
+// would be accepted.
+Result<GpuFeatures> parse_gpu_features(std::string_view text, const char* variable = "MOTE_GPU_FEATURES",
+                                       GpuFeatures accepted = GpuFeatures::all());
 // What MOTE_GPU_FEATURES leaves of all features. Errors: as parse_gpu_features.
 Result<GpuFeatures> allowed_gpu_features();
 

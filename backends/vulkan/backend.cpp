@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/vulkan/proof.h"
+#include "backends/vulkan/trials.h"
 #include "base/log.h"
 
 namespace mote::vulkan {
@@ -43,15 +44,68 @@ std::string why_the_cpu(const TriedDevice& device, const Verdict& verdict, const
   return verdict.state == Verdict::State::works ? verdict.why_slower(device.name) : std::string();
 }
 
+// What a verdict says of the features that are used, and of how products are computed.
+void apply(const Verdict& verdict, const TriedDevice& device, Program* program) {
+  program->set_tuned(verdict.products);
+  program->set_features(device.features.without(verdict.features_set_aside()));
+}
+
+constexpr std::chrono::milliseconds kToTune{200};
+
+// Tries the variants of products one by one, and finds the fastest. unknown: one of them took the device with it, and
+// is set aside from now on.
+Verdict choose_products(const std::shared_ptr<Program>& program, const DelegateSource& source, const KeptFile& file,
+                        const TriedDevice& device, const Verdict& before) {
+  Verdict verdict = before;
+  const Result<std::shared_ptr<ProductTrials>> trials = ProductTrials::make(program);
+  if (!trials.ok()) return verdict;
+  const auto compare = [all = *trials, of_file = source.file](gpu::GpuFeatures features) {
+    return all->compare(features);
+  };
+  const auto begins = [&](gpu::GpuFeatures variant) {
+    Verdict trying = before;
+    trying.state = Verdict::State::trying;
+    trying.num_begun = before.num_begun + 1;
+    trying.trying = variant.bits();
+    keep_verdict(file, trying);
+  };
+  const gpu::GpuFeatures features = device.features.without(verdict.features_set_aside());
+  const Compared compared =
+      compare_variants(features, patience_of(device), compare, begins, [&] { return program->is_lost(); });
+  verdict.set_aside |= compared.set_aside.bits();
+  if (compared.is_gone) {
+    verdict.state = verdict.set_aside == before.set_aside ? Verdict::State::fails : Verdict::State::unknown;
+    verdict.reason = compared.reason;
+    program->context()->abandon();
+    return verdict;
+  }
+  begins({});
+  // What is fast on a device that the CPU imitates was measured before, and takes longer to find out.
+  if (device.is_cpu || program->forces_products()) return verdict;
+  const Result<ProductForms> forms = (*trials)->tune(features.without(compared.set_aside), kToTune);
+  if (forms.ok()) verdict.products = *forms;
+  return verdict;
+}
+
 // Proves the program on its device, unless that was done.
 Result<Verdict> proved(const std::shared_ptr<Program>& program, const DelegateSource& source, const KeptFile& file,
                        const TriedDevice& device, const Verdict& before) {
   if (before.state == Verdict::State::works) {
-    program->set_features(device.features.without(before.features_set_aside()));
+    apply(before, device, program.get());
     MOTE_RETURN_IF_ERROR(program->make_pipelines());
     return before;
   }
-  Verdict verdict = prove(device.features, before.num_begun > 0, patience_of(device), attempt_of(program, source));
+  Verdict chosen = before;
+  if (before.num_begun == 0) chosen = choose_products(program, source, file, device, before);
+  if (program->is_lost()) {
+    keep_verdict(file, chosen);
+    return chosen;
+  }
+  apply(chosen, device, program.get());
+  const gpu::GpuFeatures features = device.features.without(chosen.features_set_aside());
+  Verdict verdict = prove(features, before.num_begun > 0, patience_of(device), attempt_of(program, source));
+  verdict.set_aside |= chosen.set_aside;
+  verdict.products = chosen.products;
   if (verdict.state == Verdict::State::unknown) return Status(Code::kOutOfMemory, verdict.reason);
   if (verdict.state == Verdict::State::works) verdict.cpu_ns = cpu_ns_of(*program, source);
   keep_verdict(file, verdict);
@@ -85,36 +139,48 @@ class VulkanBackend : public Backend {
   } catch (const std::bad_alloc&) { return no_memory(source); }
 
   Result<std::shared_ptr<const DelegateProgram>> load(DelegateSource source) const override try {
-    MOTE_ASSIGN(std::shared_ptr<const gpu::GpuContext> context, gpu::GpuContext::open());
-    const TriedDevice device = TriedDevice::of(*context);
-    const KeptFile file = verdict_of(device, source);
-    const Verdict before = read_verdict(file);
-    MOTE_RETURN_IF_ERROR(check_verdict(before, file, device));
-    Verdict begun = before;
-    begun.state = Verdict::State::trying;
-    begun.num_begun = before.num_begun + 1;
-    if (before.state != Verdict::State::works) keep_verdict(file, begun);
-    Result<std::shared_ptr<const DelegateProgram>> loaded = load(std::move(context), source, file, before);
-    const bool is_settled = read_verdict(file).state != Verdict::State::trying;
-    if (!loaded.ok() && !is_settled) keep_verdict(file, before);  // it came to an end, whatever the error
-    return loaded;
+    // A variant that takes the device with it is set aside, and another device is opened; there are few variants.
+    for (;;) {
+      Verdict before, after;
+      Result<std::shared_ptr<const DelegateProgram>> loaded = load_once(source, &before, &after);
+      if (loaded.ok() || after.state != Verdict::State::unknown || after.set_aside == before.set_aside) return loaded;
+    }
   } catch (const std::bad_alloc&) { return no_memory(source); }
 
  private:
+  static Result<std::shared_ptr<const DelegateProgram>> load_once(const DelegateSource& source, Verdict* before,
+                                                                  Verdict* after) {
+    MOTE_ASSIGN(std::shared_ptr<const gpu::GpuContext> context, gpu::GpuContext::open());
+    const TriedDevice device = TriedDevice::of(*context);
+    const KeptFile file = verdict_of(device, source);
+    *before = *after = read_verdict(file).after_a_death();
+    MOTE_RETURN_IF_ERROR(check_verdict(*before, file, device));
+    Verdict begun = *before;
+    begun.state = Verdict::State::trying;
+    begun.num_begun = before->num_begun + 1;
+    if (before->state != Verdict::State::works) keep_verdict(file, begun);
+    Result<std::shared_ptr<const DelegateProgram>> loaded = load(std::move(context), source, file, *before, after);
+    const bool is_settled = read_verdict(file).state != Verdict::State::trying;
+    if (!loaded.ok() && !is_settled) keep_verdict(file, *after);  // it came to an end, whatever the error
+    return loaded;
+  }
+
   static Result<std::shared_ptr<const DelegateProgram>> load(std::shared_ptr<const gpu::GpuContext> context,
                                                              const DelegateSource& source, const KeptFile& file,
-                                                             const Verdict& before) {
+                                                             const Verdict& before, Verdict* after) {
     const TriedDevice device = TriedDevice::of(*context);
     MOTE_ASSIGN(const std::shared_ptr<Program> program,
                 Program::load(std::move(context), pipelines_of(device, source), source));
-    MOTE_ASSIGN(const Verdict verdict, proved(program, source, file, device, before));
+    MOTE_ASSIGN(*after, proved(program, source, file, device, before));
+    MOTE_REQUIRE(after->state == Verdict::State::works, Code::kUnsupportedBackend, "%s: %s", device.name.c_str(),
+                 after->reason.c_str());
     Pipelines& pipelines = program->pipelines();
     pipelines.keep();
     program->weights().keep_sums();
     pipelines.begin_calls();
     MOTE_LOG_LINE(kInfo, "vulkan: %zu pipelines, %s of them found", pipelines.num_made(),
                   pipelines.num_found() ? std::to_string(*pipelines.num_found()).c_str() : "an unknown number");
-    const std::string slower = source.is_choice ? why_the_cpu(device, verdict, file) : "";
+    const std::string slower = source.is_choice ? why_the_cpu(device, *after, file) : "";
     MOTE_REQUIRE(slower.empty(), Code::kUnsupportedBackend, "%s", slower.c_str());
     return std::shared_ptr<const DelegateProgram>(program);
   }

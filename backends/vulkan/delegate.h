@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/gpu/context.h"
@@ -32,14 +33,25 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
                                                const DelegateSource& source);
   // Makes the pipelines that calls will need, so that none of them has to wait for one. Errors: as the driver says.
   Status make_pipelines() const;
-  // What its shaders may use; all that the device has until it is set, which is before calls begin.
-  void set_features(gpu::GpuFeatures features) { features_ = features; }
+  // What its shaders may use; all that the device has until it is set, which is before calls begin. Products get their
+  // usual forms, or those that are forced.
+  void set_features(gpu::GpuFeatures features);
+  // Before calls begin, and after set_features.
+  void set_products(const ProductForms& forms) { products_ = forms; }
+  // What set_features gives products from here on, as far as features allow and none are forced.
+  void set_tuned(const std::optional<ProductForms>& forms) { tuned_ = forms; }
+  bool forces_products() const { return forced_.has_value(); }
+  const ProductForms& products() const { return products_; }
+
+  // Another one, over the same weights, for parts that are added to it.
+  std::shared_ptr<Program> without_parts();
+  void add_part(LoadedPart part) { parts_.push_back(std::move(part)); }
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
   bool has_state() const override { return !caches_.empty() || !histories_.empty(); }
   bool is_lost() const override { return context_->is_lost(); }
-  uint64_t private_bytes() const override { return weights_->bytes(); }
-  uint64_t file_backed_bytes() const override { return weights_->imported_bytes(); }
+  uint64_t private_bytes() const override { return weights_ ? weights_->bytes() : 0; }
+  uint64_t file_backed_bytes() const override { return weights_ ? weights_->imported_bytes() : 0; }
 
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
   Pipelines& pipelines() const { return *pipelines_; }
@@ -56,7 +68,6 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
  private:
   explicit Program(std::shared_ptr<const gpu::GpuContext> context)
       : context_(std::move(context)),
-        features_(context_->features()),
         pace_of_few_(context_->is_cpu() ? kPaceOfCpu : 1),
         pace_of_many_(context_->is_cpu() ? kPaceOfCpu : 1) {}
   Status require_memory(const DelegateSource& source, const std::vector<Graph>& graphs) const;
@@ -66,7 +77,11 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   gpu::GpuFeatures features_;
   static constexpr double kPaceOfCpu = 10;
   mutable Pace pace_of_few_, pace_of_many_;
-  std::unique_ptr<Pipelines> pipelines_;
+  std::optional<gpu::GpuFeatures> forced_;  // of products
+  ProductForms products_;
+  std::optional<ProductForms> tuned_;
+  std::shared_ptr<const Program> weights_owner_;  // of a program that is made of another
+  std::shared_ptr<Pipelines> pipelines_;
   std::unique_ptr<DeviceWeights> weights_;
   std::vector<LoadedPart> parts_;
   std::vector<GraphCache> caches_;

@@ -8,6 +8,7 @@
 
 #include "backends/vulkan/graph.h"
 #include "backends/vulkan/shaders.h"
+#include "backends/vulkan/variants.h"
 #include "backends/vulkan/weights.h"
 #include "kernels/op.h"
 
@@ -54,6 +55,7 @@ struct DeviceTraits {
   gpu::GpuFeatures features{};  // that shaders may use
   uint32_t subgroup_size = 1;
   int64_t max_tokens = 4096;  // of a call, that histories have room for
+  ProductForms products = forms_that_use({}, false);
 };
 
 // weights: of the part, in its order

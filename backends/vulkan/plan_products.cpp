@@ -22,8 +22,9 @@ uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bi
 uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
 
 // What tiles.glsl asks of a weight, behind the constants of the shader itself.
-// pairs: experts.glsl
-std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0) {
+// pairs: experts.glsl   stage: product.glsl
+std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0,
+                                 uint32_t stage = 0) {
   const TileScales& scales = tensor.scales;
   constants.resize(9);
   const bool is_plain = tensor.bits == 0 || scales.columns == 0;
@@ -33,6 +34,7 @@ std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& 
     constants.push_back(each);
   }
   constants.push_back(word(pairs));
+  if (stage != 0) constants.push_back(stage);
   return constants;
 }
 
@@ -114,8 +116,9 @@ Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
   }
   const Turn turn = turn_of(columns);
   made.constants = {0, 0, 0, 0, 0, 0, lanes, 0, 0, 0, 0, 0, 0};
-  for (const uint32_t each : {word(node_->integers[0]), word(static_cast<int>(made.weight.kind != Bind::none)),
-                              word(node_->integers[1]), word(node_->integers[2]), is_kept ? word(columns) : 0, lanes}) {
+  for (const uint32_t each :
+       {word(node_->integers[0]), word(static_cast<int>(made.weight.kind != Bind::none)), word(node_->integers[1]),
+        word(node_->integers[2]), is_kept ? word(columns) : 0, lanes, takes_packed_codes()}) {
     made.constants.push_back(each);
   }
   made.push = {word(columns), word(node_->numbers[0]), word(node_->numbers[1]), word(turn.columns), word(turn.scale)};
@@ -203,15 +206,22 @@ std::vector<uint32_t> Planner::product_words(const Product& product, const Weigh
   return words;
 }
 
+ProductForm Planner::form_of(const Product& product, bool in_groups) const {
+  ProductForm form = calls_form();
+  if (in_groups) form = {form.uses & gpu::GpuFeature::kDot, device_.is_cpu ? 2u : 16u, 1, 8, 1};
+  // What is of one expert need not be of the next one.
+  const int64_t rows = product.pairs != 0 ? 1 : product.rows;
+  return fitted(form, product.weight->tensor.bits, rows, device_.limits, device_.is_cpu);
+}
+
 Status Planner::add_product(bool in_groups) {
   MOTE_ASSIGN(const Product product, product_of(3, true));
   const Tensor& tensor = product.weight->tensor;
   MOTE_RETURN_IF_ERROR(check_codes(node_->inputs, product.inputs(), product.columns, in_groups));
   if (product.gate != 0 && product.out % kTileRows != 0) return invalid("weight: gates must be a multiple of 16");
   if (!in_groups && !(tensor.scales == TileScales{})) return invalid("weight: must have no float16 scales");
-  const uint32_t together = product.pairs != 0 ? 1 : tokens_together(product.rows);
-  // A device with few lanes has no use for many invocations, which wait for each other at a cost.
-  const uint32_t blocks = device_.is_cpu ? 2 : in_groups ? 16 : 4, splits = device_.is_cpu || in_groups ? 1 : 4;
+  const ProductForm form = form_of(product, in_groups);
+  const uint32_t together = form.tokens * (form.uses.has(gpu::GpuFeature::kStaging) ? form.splits : 1);
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -221,16 +231,16 @@ Status Planner::add_product(bool in_groups) {
     if (!in_groups) bindings.push_back({Bind::row_sums, product.weight_index, 0});
     for (const Bound& each : {product.bias, product.residual, product.y}) bindings.push_back(each);
     const unsigned writes = 1u << (bindings.size() - 1);
-    MOTE_RETURN_IF_ERROR(
-        push({.shader = in_groups ? Shader::group_product : Shader::product,
-              .constants = with_tiles({tensor.bits, word(tensor.group_size), together, product.bias.kind != Bind::none,
-                                       product.has_residual(), product.gate, 4 * blocks * splits, blocks, splits},
-                                      tensor, product.pairs),
-              .groups = {word(ceil_div(rows, kTileRows * blocks)), word(ceil_div(product.rows, together)), 1},
-              .bindings = std::move(bindings),
-              .writes = writes,
-              .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
-              .cost = {0, macs_of(product, part)}}));
+    MOTE_RETURN_IF_ERROR(push(
+        {.shader = in_groups ? group_product_shader(form) : product_shader(form),
+         .constants = with_tiles({tensor.bits, word(tensor.group_size), form.tokens, product.bias.kind != Bind::none,
+                                  product.has_residual(), product.gate, form.invocations(), form.blocks, form.splits},
+                                 tensor, product.pairs, form.stage),
+         .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(product.rows, together)), 1},
+         .bindings = std::move(bindings),
+         .writes = writes,
+         .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
+         .cost = {0, macs_of(product, part)}}));
   }
   return {};
 }
@@ -241,7 +251,7 @@ Status Planner::add_quantize_groups() {
   std::vector<Bound> bindings{bound(x.view)};
   for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
   return push({.shader = Shader::quantize_groups,
-               .constants = {},
+               .constants = {takes_packed_codes()},
                .groups = spread(ceil_div(x.count() * (x.columns / kColumnsOfASum), kLanes)),
                .bindings = std::move(bindings),
                .writes = 0b1110,

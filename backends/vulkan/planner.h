@@ -61,6 +61,9 @@ class Planner : Operands {
   };
   // lanes: invocations of a workgroup
   Result<Quantized> quantized_of(uint32_t lanes) const;
+  const ProductForm& calls_form() const { return tokens_ == 1 ? device_.products.one : device_.products.many; }
+  ProductForm form_of(const Product& product, bool in_groups) const;
+  uint32_t takes_packed_codes() const { return calls_form().uses.has(gpu::GpuFeature::kDot) ? 1 : 0; }
   static int64_t macs_of(const Product& product, const WeightPiece& part);
   Status add_embedding();
   Status add_quantize();

@@ -30,6 +30,8 @@ std::vector<bool> multiplied_weights(const Graph& graph) {
 Result<std::shared_ptr<Program>> Program::load(std::shared_ptr<const gpu::GpuContext> context, KeptFile kept,
                                                const DelegateSource& source) {
   std::shared_ptr<Program> program(new Program(std::move(context)));
+  MOTE_ASSIGN(program->forced_, forced_product_features(program->context_->features()));
+  program->set_features(program->context_->features());
   MOTE_ASSIGN(program->pipelines_, Pipelines::make(program->context_, std::move(kept)));
   program->weights_ = std::make_unique<DeviceWeights>(program->context_, *program->pipelines_);
   program->weights_->set_mapped_pages(source.mapped_pages);
@@ -48,6 +50,22 @@ Result<std::shared_ptr<Program>> Program::load(std::shared_ptr<const gpu::GpuCon
   MOTE_LOG_LINE(kInfo, "vulkan: %llu bytes of weights are read where the file is mapped, %llu take memory of %s",
                 static_cast<unsigned long long>(program->file_backed_bytes()),
                 static_cast<unsigned long long>(program->private_bytes()), program->context_->device_name().c_str());
+  return program;
+}
+
+void Program::set_features(gpu::GpuFeatures features) {
+  features_ = features;
+  const bool is_cpu = context_->is_cpu();
+  products_ = forced_  ? forms_that_use(*forced_ & features, is_cpu)
+              : tuned_ ? without_others(*tuned_, features, is_cpu)
+                       : usual_forms(features, is_cpu);
+}
+
+std::shared_ptr<Program> Program::without_parts() {
+  std::shared_ptr<Program> program(new Program(context_));
+  program->pipelines_ = pipelines_;
+  program->weights_owner_ = shared_from_this();
+  program->set_features(features_);
   return program;
 }
 
@@ -97,8 +115,9 @@ Status Program::load_part(const DelegatePart& part, Graph graph) {
 }
 
 Result<Plan> Program::plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens) const {
-  return make_plan(parts_[index].graph, parts_[index].weights, tokens, splits,
-                   {context_->limits(), context_->is_cpu(), features_, context_->subgroup_size(), max_tokens});
+  return make_plan(
+      parts_[index].graph, parts_[index].weights, tokens, splits,
+      {context_->limits(), context_->is_cpu(), features_, context_->subgroup_size(), max_tokens, products_});
 }
 
 Status Program::make_pipelines() const {

@@ -20,13 +20,13 @@ struct Outcome {
 };
 
 // Nothing: it has not ended in time, and goes on, whatever becomes of it.
-std::optional<Result<uint64_t>> within(std::chrono::nanoseconds patience, const Attempt& attempt,
-                                       gpu::GpuFeatures features) {
+std::optional<Result<uint64_t>> within(std::chrono::nanoseconds patience,
+                                       const std::function<Result<uint64_t>()>& attempt) {
   const auto outcome = std::make_shared<Outcome>();
-  const auto work = [outcome, attempt, features] {
+  const auto work = [outcome, attempt] {
     Result<uint64_t> result = [&]() -> Result<uint64_t> {
       try {
-        return attempt(features);
+        return attempt();
       } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "no memory to try it"); }
     }();
     const std::lock_guard lock(outcome->mutex);
@@ -51,6 +51,32 @@ std::optional<Result<uint64_t>> within(std::chrono::nanoseconds patience, const 
 
 }  // namespace
 
+Compared compare_variants(gpu::GpuFeatures features, std::chrono::nanoseconds patience, const Comparison& compare,
+                          const std::function<void(gpu::GpuFeatures)>& begins, const std::function<bool()>& is_lost) {
+  std::vector<gpu::GpuFeatures> variants{{}};
+  for (const gpu::GpuFeature feature :
+       {gpu::GpuFeature::kDot, gpu::GpuFeature::kSubgroups, gpu::GpuFeature::kStaging}) {
+    if (features.has(feature)) variants.emplace_back(feature);
+  }
+  Compared compared;
+  for (const gpu::GpuFeatures variant : variants) {
+    begins(variant);
+    const std::optional<Result<uint64_t>> result = within(patience, [compare, variant]() -> Result<uint64_t> {
+      MOTE_RETURN_IF_ERROR(compare(variant));
+      return uint64_t{0};
+    });
+    if (result && result->ok()) continue;
+    compared.set_aside = compared.set_aside | variant;
+    compared.reason = result ? result->status().message() : "it did not answer";
+    compared.is_gone = !result || is_lost();
+    MOTE_LOG_LINE(kInfo, "vulkan: products with %s are set aside: %s", to_string(variant).c_str(),
+                  compared.reason.c_str());
+    // Without the plainest there is nothing to compare with, and the file's own samples decide.
+    if (compared.is_gone || variant.bits() == 0) break;
+  }
+  return compared;
+}
+
 Verdict prove(gpu::GpuFeatures features, bool is_careful, std::chrono::nanoseconds patience, const Attempt& attempt) {
   std::vector<gpu::GpuFeatures> sets;
   if (!is_careful) {
@@ -64,7 +90,7 @@ Verdict prove(gpu::GpuFeatures features, bool is_careful, std::chrono::nanosecon
   if (is_careful || features.bits() != 0) sets.emplace_back();
   Verdict verdict;
   for (const gpu::GpuFeatures set : sets) {
-    const std::optional<Result<uint64_t>> result = within(patience, attempt, set);
+    const std::optional<Result<uint64_t>> result = within(patience, [attempt, set] { return attempt(set); });
     verdict.state = Verdict::State::fails;
     if (!result) {
       verdict.reason = "it did not answer";

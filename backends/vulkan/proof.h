@@ -17,6 +17,20 @@ namespace mote::vulkan {
 // It runs in a thread of its own and may never return: what it uses must be its own.
 using Attempt = std::function<Result<uint64_t>(gpu::GpuFeatures features)>;
 
+// Whether shaders with these features give what those with none do, which have none of them themselves.
+using Comparison = std::function<Status(gpu::GpuFeatures features)>;
+
+struct Compared {
+  gpu::GpuFeatures set_aside{};
+  bool is_gone = false;  // a variant did not come to an end, or took the device with it: nothing more is asked of it
+  std::string reason{};  // of the last one that was set aside
+};
+
+// Tries the variants that each feature brings alone, the plainest first: of those that are wrong, fail, or do not end
+// within `patience`, each is set aside alone. begins: told of each before it is tried   is_lost: whether the device is
+Compared compare_variants(gpu::GpuFeatures features, std::chrono::nanoseconds patience, const Comparison& compare,
+                          const std::function<void(gpu::GpuFeatures)>& begins, const std::function<bool()>& is_lost);
+
 // Tries all features, without each of them, and none. One that does not come to an end within `patience` leaves a
 // device that nothing more can be asked of, so nothing else is tried. Where memory was lacking the state is unknown.
 // is_careful: an earlier process did not survive, so none are tried first

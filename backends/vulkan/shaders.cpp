@@ -28,6 +28,9 @@ MOTE_VULKAN_WORDS(float_product)
 MOTE_VULKAN_WORDS(group_product)
 #include "group_product.spv.inc"
     ;
+MOTE_VULKAN_WORDS(group_product_dot)
+#include "group_product_dot.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(heads)
 #include "heads.spv.inc"
     ;
@@ -48,6 +51,21 @@ MOTE_VULKAN_WORDS(pick)
     ;
 MOTE_VULKAN_WORDS(product)
 #include "product.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_dot)
+#include "product_dot.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_dot_staged)
+#include "product_dot_staged.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_dot_subgroups)
+#include "product_dot_subgroups.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_staged)
+#include "product_staged.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_subgroups)
+#include "product_subgroups.spv.inc"
     ;
 MOTE_VULKAN_WORDS(quantize)
 #include "quantize.spv.inc"

@@ -45,12 +45,15 @@ template <typename Number> bool take_number(std::string_view* text, Number* numb
 
 }  // namespace
 
-gpu::GpuFeatures Verdict::features_set_aside() const {
-  gpu::GpuFeatures features;
-  for (uint32_t bit = 1; bit != 0; bit <<= 1) {
-    if ((set_aside & bit) != 0) features = features | static_cast<gpu::GpuFeature>(bit);
-  }
-  return features;
+gpu::GpuFeatures Verdict::features_set_aside() const { return gpu::GpuFeatures::of_bits(set_aside); }
+
+Verdict Verdict::after_a_death() const {
+  Verdict verdict = *this;
+  if (state != State::trying || trying == 0) return verdict;
+  verdict.set_aside |= trying;
+  verdict.state = State::unknown;
+  verdict.trying = verdict.num_begun = 0;
+  return verdict;
 }
 
 std::string Verdict::why_slower(const std::string& device) const {
@@ -61,10 +64,12 @@ std::string Verdict::why_slower(const std::string& device) const {
 }
 
 std::string to_text(const Verdict& verdict) {
+  const std::string forms =
+      verdict.products ? form_text(verdict.products->one) + "; " + form_text(verdict.products->many) : std::string();
   return std::string(kStates[static_cast<size_t>(verdict.state)]) +
-         format(" %u %u %llu %llu\n", verdict.num_begun, verdict.set_aside,
+         format(" %u %u %u %llu %llu\n", verdict.num_begun, verdict.set_aside, verdict.trying,
                 static_cast<unsigned long long>(verdict.gpu_ns), static_cast<unsigned long long>(verdict.cpu_ns)) +
-         verdict.reason;
+         forms + "\n" + verdict.reason;
 }
 
 std::optional<Verdict> parse_verdict(std::string_view text) {
@@ -76,8 +81,20 @@ std::optional<Verdict> parse_verdict(std::string_view text) {
   verdict.state = static_cast<Verdict::State>(state);
   text.remove_prefix(length + 1);
   const bool has_numbers = take_number(&text, &verdict.num_begun) && take_number(&text, &verdict.set_aside) &&
-                           take_number(&text, &verdict.gpu_ns) && take_number(&text, &verdict.cpu_ns);
-  if (!has_numbers) return std::nullopt;
+                           take_number(&text, &verdict.trying) && take_number(&text, &verdict.gpu_ns) &&
+                           take_number(&text, &verdict.cpu_ns);
+  const size_t end = text.find('\n');
+  if (!has_numbers || end == std::string_view::npos) return std::nullopt;
+  const std::string_view forms = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  if (!forms.empty()) {
+    const size_t semicolon = forms.find("; ");
+    if (semicolon == std::string_view::npos) return std::nullopt;
+    const auto one = parse_product_form(forms.substr(0, semicolon));
+    const auto many = parse_product_form(forms.substr(semicolon + 2));
+    if (!one || !many) return std::nullopt;
+    verdict.products = {*one, *many};
+  }
   verdict.reason = text;
   return verdict;
 }

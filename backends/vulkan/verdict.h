@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backends/gpu/context.h"
+#include "backends/vulkan/variants.h"
 #include "base/kept_file.h"
 #include "runner/program/delegate.h"
 
@@ -17,13 +18,17 @@ struct Verdict {
   // trying: a process began to, and has not come to an end
   enum class State : uint8_t { unknown, trying, works, fails };
   State state = State::unknown;
-  uint32_t num_begun = 0;           // of processes that did not come to an end
-  uint32_t set_aside = 0;           // features (gpu::GpuFeatures) whose variants gave wrong results, or none
-  uint64_t gpu_ns = 0, cpu_ns = 0;  // a token; 0: not measured
-  std::string reason{};             // of a failure
+  uint32_t num_begun = 0;                  // of processes that did not come to an end
+  uint32_t set_aside = 0;                  // features (gpu::GpuFeatures) whose variants gave wrong results, or none
+  uint32_t trying = 0;                     // features whose variants are tried now; with state trying
+  uint64_t gpu_ns = 0, cpu_ns = 0;         // a token; 0: not measured
+  std::optional<ProductForms> products{};  // the fastest that were found
+  std::string reason{};                    // of a failure
 
   bool operator==(const Verdict&) const = default;
   gpu::GpuFeatures features_set_aside() const;
+  // What is known where the process that wrote it has ended: variants that it died of are set aside.
+  Verdict after_a_death() const;
   bool is_faster() const { return gpu_ns > 0 && gpu_ns < cpu_ns; }
   // Why the CPU should be preferred; empty: it should not.
   std::string why_slower(const std::string& device) const;

@@ -7,7 +7,7 @@ layout(local_size_x_id = 6) in;
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer NormWeight { float norm_weight[]; };
-layout(binding = 2) writeonly buffer Codes { uvec2 new_codes[]; };
+layout(binding = 2) writeonly buffer Codes { uint new_codes[]; };
 layout(binding = 3) writeonly buffer Rows { uvec2 new_rows[]; };
 layout(binding = 4) writeonly buffer Sums { uint new_sums[]; };
 layout(binding = 5) coherent buffer Turned { float turned[]; };  // rows for which shared memory has no room

@@ -1,13 +1,13 @@
 // A row of floats, after its norm and its turn, as 8-bit codes with a scale and a zero point (docs/ops.md, "Numerics of
-// activations"). Codes + 128 lie in halves of words so that one multiplication of 32 bits makes two products: of 4 columns
-// a, b, c, d the first word holds c in its lower half and a in its upper one, the second d and b. The includer has
-// QUANTIZED_AT, where the words in push begin, and float source(k).
+// activations"). The includer has QUANTIZED_AT, where the words in push begin, float source(k) and new_codes.
 layout(constant_id = 13) const bool HAS_NORM = false;
 layout(constant_id = 14) const bool HAS_NORM_WEIGHT = false;
 layout(constant_id = 15) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
 layout(constant_id = 16) const bool IS_ROTATED = false;
 layout(constant_id = 17) const uint KEPT = 0;    // columns, where shared memory has room for the row
 layout(constant_id = 18) const uint LANES = 64;  // invocations of a workgroup
+layout(constant_id = 19) const bool IS_PACKED = false;  // for integer dot products
+#include "codes.glsl"
 
 shared float kept[KEPT == 0 ? 1 : KEPT];
 shared float lows[LANES < 16 ? 16 : LANES];
@@ -120,7 +120,7 @@ void quantize_row(uint row) {
         q[j] = uint(int(code) + 128);
         sum += q[j];
       }
-      new_codes[row * (columns / 4) + 8 * group + quad] = uvec2(q[2] | q[0] << 16, q[3] | q[1] << 16);
+      write_codes(row * (columns / 4) + 8 * group + quad, q);
     }
     new_sums[row * (columns / 32) + group] = sum;
   }

@@ -1,13 +1,15 @@
-// A row of floats as 8-bit codes, each 32 columns with a scale of their own (docs/ops.md, "Groups"). Codes + 128 lie as quantize.comp
-// writes them; sums are of the codes of 16 columns.
+// A row of floats as 8-bit codes, each 32 columns with a scale of their own (docs/ops.md, "Groups"). Sums are of the codes
+// of 16 columns.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 layout(local_size_x = 64) in;
+layout(constant_id = 0) const bool IS_PACKED = false;  // for integer dot products
 layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Codes { uvec2 codes[]; };
+layout(binding = 1) writeonly buffer Codes { uint new_codes[]; };
 layout(binding = 2) writeonly buffer Scales { float scales[]; };
 layout(binding = 3) writeonly buffer Sums { int sums[]; };
+#include "codes.glsl"
 
 // push: columns, rows, rows of the inner dimension, offset, outer stride, inner stride
 void main() {
@@ -30,7 +32,7 @@ void main() {
         sum += code;
         q[j] = uint(code + 128);
       }
-      codes[row * (push[0] / 4) + 8 * group + quad] = uvec2(q[2] | q[0] << 16, q[3] | q[1] << 16);
+      write_codes(row * (push[0] / 4) + 8 * group + quad, q);
     }
     sums[2 * index + part] = sum;
   }

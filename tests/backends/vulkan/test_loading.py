@@ -18,6 +18,7 @@ import pytest
 from llm_export.program.flat import parse
 from llm_runner import Model
 from tests.backends.models import chosen
+from tests.backends.parts import ROOT
 
 WEIGHTS = re.compile(r"vulkan: (\d+) bytes of weights are read where the file is mapped, (\d+) take memory")
 SUMMED = "sums of rows were computed of"
@@ -156,6 +157,29 @@ def test_a_device_that_is_wrong_is_refused_and_passed_over(wrong_model):
     assert chosen(wrong_model, "auto").stdout == "cpu\n"
     told = Model.load(wrong_model).describe()["targets"]["vulkan"]
     assert "its logits are not those of PyTorch" in told
+
+
+RUN_BROKEN = ROOT / "build/dev/tests/backends/vulkan/run_broken"
+ABOUT_DEVICE = re.compile(r"set aside (\S+); ")
+
+
+@pytest.mark.parametrize("how", ["wrong", "refused", "hangs"])
+@pytest.mark.parametrize("feature", ["dot", "subgroups", "staging"])
+def test_one_broken_variant_is_set_aside_alone(feature, how, model):
+    if not RUN_BROKEN.exists():
+        pytest.skip(f"{RUN_BROKEN} is not built: build the C++ tests")
+    environment = os.environ | {"MOTE_LOG": "info"}
+
+    def run_broken(name: str) -> subprocess.CompletedProcess:
+        return subprocess.run([RUN_BROKEN, model, name, how], env=environment, capture_output=True, text=True)
+
+    whole = run_broken("nothing")
+    assert whole.stdout.startswith("vulkan ") and ABOUT_DEVICE.findall(whole.stderr) == ["none"], whole.stderr
+    beside(model, "verdict").unlink()
+    first, second = run_broken(feature), run_broken(feature)
+    assert first.stdout == whole.stdout and ABOUT_DEVICE.findall(first.stderr) == [feature], first.stderr
+    # What was found out is kept.
+    assert second.stdout == whole.stdout and "set aside" not in second.stderr, second.stderr
 
 
 def killed_while_it_is_tried(path: Path) -> None:

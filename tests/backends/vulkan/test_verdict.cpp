@@ -101,19 +101,120 @@ TEST(Proof, givesUpOnAnAttemptThatDoesNotEnd) {
   EXPECT_LE(gate->num_waiting, 1);  // nothing else is asked of such a device
 }
 
+// Compares all variants, of which one has a fault; what it was told of before each, and after all.
+struct Comparing {
+  std::vector<uint32_t> tried;
+  bool is_lost = false;
+
+  Compared with(GpuFeatures wrong, bool takes_device, Code code = Code::kUnsupportedBackend) {
+    return compare_variants(
+        kAll | GpuFeature::kStaging, kForever,
+        [this, wrong, takes_device, code](GpuFeatures variant) -> Status {
+          if (variant != wrong) return {};
+          is_lost = takes_device;
+          return {code, "wrong"};
+        },
+        [this](GpuFeatures variant) { tried.push_back(variant.bits()); }, [this] { return is_lost; });
+  }
+};
+
+TEST(Variants, thatAreWrongAreSetAsideAlone) {
+  for (const GpuFeature wrong : {GpuFeature::kSubgroups, GpuFeature::kDot, GpuFeature::kStaging}) {
+    Comparing comparing;
+    const Compared compared = comparing.with(wrong, false);
+    EXPECT_EQ(compared.set_aside, GpuFeatures(wrong));
+    EXPECT_FALSE(compared.is_gone);
+    EXPECT_EQ(comparing.tried.size(), 4u);
+    EXPECT_EQ(comparing.tried.front(), 0u);
+  }
+}
+
+TEST(Variants, thatTakeTheDeviceAreTheLastThatAreTried) {
+  Comparing comparing;
+  const Compared compared = comparing.with(GpuFeature::kDot, true);
+  EXPECT_TRUE(compared.is_gone);
+  EXPECT_EQ(compared.set_aside, GpuFeatures(GpuFeature::kDot));
+  EXPECT_EQ(comparing.tried.back(), GpuFeatures(GpuFeature::kDot).bits());
+}
+
+TEST(Variants, thatDoNotEndAreSetAside) {
+  const auto gate = std::make_shared<std::mutex>();
+  std::unique_lock closed(*gate);
+  const Compared compared = compare_variants(
+      kAll, std::chrono::milliseconds(20),
+      [gate](GpuFeatures variant) -> Status {
+        if (variant.has(GpuFeature::kSubgroups)) const std::lock_guard waits(*gate);
+        return {};
+      },
+      [](GpuFeatures) {}, [] { return false; });
+  EXPECT_TRUE(compared.is_gone);
+  EXPECT_EQ(compared.set_aside, GpuFeatures(GpuFeature::kSubgroups));
+  EXPECT_EQ(compared.reason, "it did not answer");
+}
+
+TEST(Variants, areNotComparedWhereThePlainestFails) {
+  Comparing comparing;
+  const Compared compared = comparing.with({}, false);
+  EXPECT_EQ(compared.set_aside, GpuFeatures());
+  EXPECT_EQ(comparing.tried, std::vector<uint32_t>{0});
+}
+
+TEST(Variants, thatAProcessDiedOfAreSetAsideAlone) {
+  const Verdict verdict{.state = Verdict::State::trying,
+                        .num_begun = 1,
+                        .set_aside = GpuFeatures(GpuFeature::kStaging).bits(),
+                        .trying = GpuFeatures(GpuFeature::kDot).bits()};
+  const Verdict after = verdict.after_a_death();
+  EXPECT_EQ(after.state, Verdict::State::unknown);
+  EXPECT_EQ(after.num_begun, 0u);
+  EXPECT_EQ(after.features_set_aside(), GpuFeatures(GpuFeature::kStaging) | GpuFeature::kDot);
+  const Verdict elsewhere{.state = Verdict::State::trying, .num_begun = 1};
+  EXPECT_EQ(elsewhere.after_a_death(), elsewhere);
+}
+
+TEST(Forms, areReadAsTheyWereWritten) {
+  const ProductForm form{GpuFeatures(GpuFeature::kDot) | GpuFeature::kStaging, 2, 8, 4, 1};
+  EXPECT_EQ(form_text(form), "dot+staging 2x8x4x1");
+  EXPECT_EQ(parse_product_form(form_text(form)), form);
+  for (const char* wrong : {"", "dot", "dot ", "dot 2x8x4", "dot 2x8x4x1x", "dot 3x8x4x1", "dot 2x8x4x0", "fp 2x8x4x1",
+                            "float16 2x8x4x1", "dot 2x128x4x1", "dot 2x8x32x1", "dot 4294967296x8x4x1"})
+    EXPECT_FALSE(parse_product_form(wrong).has_value()) << wrong;
+}
+
+TEST(Forms, fitWhatADeviceHas) {
+  VkPhysicalDeviceLimits limits{};
+  limits.maxComputeSharedMemorySize = 16384;
+  limits.maxComputeWorkGroupInvocations = limits.maxComputeWorkGroupSize[0] = 128;
+  const ProductForm most{GpuFeatures(GpuFeature::kDot) | GpuFeature::kStaging, 16, 16, 16, 8};
+  for (const int64_t rows : {1, 8, 64, 1000}) {
+    const ProductForm form = fitted(most, 8, rows, limits, false);
+    EXPECT_LE(form.invocations(), 128u);
+    EXPECT_LE(form.tokens, rows);
+    EXPECT_EQ(form.uses.has(GpuFeature::kStaging), rows >= 8);
+    EXPECT_TRUE(form.uses.has(GpuFeature::kDot));
+  }
+}
+
 TEST(Verdicts, areReadAsTheyWereWritten) {
+  const ProductForms forms = forms_that_use(kAll, false);
   const Verdict verdict{.state = Verdict::State::fails,
                         .num_begun = 3,
                         .set_aside = 5,
+                        .trying = 2,
                         .gpu_ns = 1234567890123,
                         .cpu_ns = 42,
+                        .products = forms,
                         .reason = "its logits\nare not those of PyTorch"};
   EXPECT_EQ(parse_verdict(to_text(verdict)), verdict);
   EXPECT_EQ(parse_verdict(to_text({})), Verdict());
 }
 
 TEST(Verdicts, thatAreDamagedAreReadAsNothingOrAsVerdicts) {
-  const std::string text = to_text({.state = Verdict::State::works, .gpu_ns = 12, .cpu_ns = 34, .reason = "none"});
+  const std::string text = to_text({.state = Verdict::State::works,
+                                    .gpu_ns = 12,
+                                    .cpu_ns = 34,
+                                    .products = forms_that_use(kAll, false),
+                                    .reason = "none"});
   for (size_t length = 0; length + 5 < text.size(); ++length)
     EXPECT_FALSE(parse_verdict(text.substr(0, length)).has_value()) << length;
   for (size_t i = 0; i < 2000; ++i) {

@@ -1,0 +1,5 @@
+// product_staged: see product.glsl.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#define STAGED
+#include "product.glsl"

@@ -1,0 +1,7 @@
+// product_subgroups: see product.glsl.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#define SUBGROUPS
+#include "product.glsl"
