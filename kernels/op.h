@@ -44,6 +44,12 @@ inline int64_t num_maxima(int64_t width) { return (width + kMaximaBlock - 1) / k
 
 class PackedWeights;
 
+// What an op with a recurrent state records of a token (RecurrentState::rows).
+struct RecurrentRows {
+  size_t state = 0;
+  int64_t row_floats = 0;
+};
+
 // One instruction with its operands for one T. The executor fills inputs (sizes and strides known, data set before run)
 // and outputs (the sizes that the file declares, contiguous strides).
 struct Call {
@@ -104,6 +110,10 @@ struct Op {
   // For the profiler, after the instruction has run. Cost: a few dozen operations, no allocation.
   Cost (*cost)(const Call& call, const KernelContext& context) = operand_cost;
   bool finds_maxima = false;  // run fills context.maxima if it is not nullptr
+  // For ops that follow SequenceStates::recurrent: what they record, and the part of `run` before the first token: the
+  // states are read from the call's source and brought through its rows. nullptr: the op's state only moves on.
+  RecurrentRows (*recurrent_rows)(const Call& call) = nullptr;
+  Status (*replay)(const Call& call, KernelContext& context) = nullptr;
 };
 
 // Registration happens before main; lookup is read-only afterwards. Of two ops of one name the first stays, and

@@ -65,9 +65,30 @@ struct KvCache {
 int64_t kv_key_block_bytes(KvType type, int32_t head_dim);
 int64_t kv_value_block_bytes(KvType type, int32_t value_head_dim);
 
-// A float32 tensor that a recurrent op updates in place.
+// A float32 tensor that a recurrent op updates, and what it needs to do so again.
 struct RecurrentState {
   Tensor tensor;
+  int64_t offset = 0;     // of its elements among those of all states, as copies of all of them lie
+  float* rows = nullptr;  // [RecurrentCall::num_rows, row_floats], a ring: what the op made of the latest tokens
+  int64_t row_floats = 0;
+};
+
+// The states after the first `tokens` of a call, which the ops write to `to`.
+struct RecurrentCopy {
+  int64_t tokens = 0;
+  float* to = nullptr;
+};
+
+// How a call treats the recurrent states of a sequence, where it does more than move each on in place.
+struct RecurrentCall {
+  int64_t num_rows = 0;  // of the rings
+  // Before the call's first token the states are read from here (nullptr: in place) and brought through rows.
+  const float* source = nullptr;
+  int64_t first_replayed = 0, num_replayed = 0;
+  int64_t num_kept = 0;  // the first tokens of the call, which the states hold after it
+  // The last tokens of the call, of which rows are written. At most num_rows.
+  int64_t first_recorded = 0, num_recorded = 0;
+  std::span<const RecurrentCopy> copies{};  // at most num_kept tokens each
 };
 
 class AdapterWeights;  // kernels/adapters.h
@@ -84,7 +105,8 @@ struct SequenceStates {
   int64_t tokens = 0;
   std::span<KvCache> kv_caches;
   std::span<RecurrentState> recurrent_states;
-  std::span<const AdapterUse> adapters{};  // in the order in which they are added
+  std::span<const AdapterUse> adapters{};    // in the order in which they are added
+  const RecurrentCall* recurrent = nullptr;  // nullptr: the states move on in place and nothing is recorded
 };
 
 }  // namespace mote

@@ -88,7 +88,9 @@ Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions&
                            std::shared_ptr<Session> session, PieceDelivery delivery) {
   auto sequence = std::make_unique<Sequence>();
   if (session == nullptr) {
-    MOTE_ASSIGN(sequence->session, Session::open(model_, options_.session, &engine_));
+    SessionOptions own = options_.session;
+    if (own.prefix_cache == nullptr) own.rewind_tokens = 0;  // nobody but the batch has it, which never goes back
+    MOTE_ASSIGN(sequence->session, Session::open(model_, own, &engine_));
   } else {
     MOTE_REQUIRE(&session->model() == model_.get(), Code::kInvalidArgument,
                  "the session is of another model than the batch");

@@ -166,6 +166,11 @@ struct Executor::State {
 
   const char* name() const { return bound->file().name().c_str(); }
 
+  bool runs_kernel(uint32_t method, size_t instruction) const {
+    const auto calls = bound->delegate_calls(method);
+    return calls.empty() || !calls[instruction].has_value();
+  }
+
   // Largest T of a method in this session; 0 if the session's max_tokens is below the method's smallest.
   int64_t largest_tokens(const fb::Method& method) const {
     const int64_t largest = std::min<int64_t>(options.max_tokens, method.max_tokens());
@@ -359,6 +364,28 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
   MOTE_RETURN_IF_ERROR(state_->bound->file().check_readable());
   state_->note_found(method, status.ok() ? instructions.asked : std::nullopt);
   return status;
+}
+
+std::vector<int64_t> Executor::recurrent_rows(uint32_t method) const {
+  std::vector<int64_t> rows(state_->bound->state_shapes().size(), 0);
+  const std::span<const Call> calls = state_->invocations[method]->calls();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!state_->runs_kernel(method, i) || state_->bound->ops(method)[i]->recurrent_rows == nullptr) continue;
+    const RecurrentRows recorded = state_->bound->ops(method)[i]->recurrent_rows(calls[i]);
+    rows[recorded.state] = recorded.row_floats;
+  }
+  return rows;
+}
+
+Status Executor::replay(uint32_t method, const SequenceStates& states) {
+  const std::span<const Call> calls = state_->invocations[method]->calls();
+  KernelContext context{
+      state_->threads, {state_->scratch.data.get(), state_->scratch.bytes}, {&states, 1}, nullptr, {}};
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Op& op = *state_->bound->ops(method)[i];
+    if (state_->runs_kernel(method, i) && op.replay != nullptr) MOTE_RETURN_IF_ERROR(op.replay(calls[i], context));
+  }
+  return {};
 }
 
 const std::shared_ptr<const Bound>& Executor::bound() const { return state_->bound; }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/op.h"
 #include "runner/program/delegates.h"
@@ -75,6 +76,13 @@ class Executor {
   // must compute each token's row on its own (runner/program/token_rows.h).
   Status run_together(uint32_t method, std::span<const SequenceStates> sequences, const std::atomic<bool>& cancelled,
                       const Watch& watch = {});
+
+  // For each state how many floats its op records of a token (RecurrentState::rows) in a prepared method; 0: it records
+  // none, as the state is no recurrent one, a delegate keeps it or its op cannot.
+  std::vector<int64_t> recurrent_rows(uint32_t method) const;
+  // Brings recurrent states to where a call of the prepared method would begin (SequenceStates::recurrent), and
+  // computes nothing else. Cost: reads and writes each state once, and the rows.
+  Status replay(uint32_t method, const SequenceStates& states);
 
   const std::shared_ptr<const Bound>& bound() const;
   // The session's delegates, whose states the session moves along with its own.

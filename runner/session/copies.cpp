@@ -34,6 +34,7 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::take_snapshot() {
   forget_draft();
   MOTE_RETURN_IF_ERROR(require_whole());
   MOTE_RETURN_IF_ERROR(require_computed());
+  MOTE_RETURN_IF_ERROR(settle_states());
   auto snapshot = std::make_shared<SessionSnapshot>();
   snapshot->bound = bound_;
   snapshot->adapters = adapters_;
@@ -58,7 +59,7 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   MOTE_REQUIRE(to >= 0 && to <= size, Code::kInvalidArgument, "position = %lld: must be 0..%lld, the snapshot's",
                static_cast<long long>(to), static_cast<long long>(size));
   const std::span<const int32_t> ids = std::span(snapshot.tokens).first(static_cast<size_t>(to));
-  if (to == 0 || snapshot.bound != bound_ || !states_.can_adopt(snapshot.states, to)) {
+  if (to == 0 || snapshot.bound != bound_ || states_.adoptable(snapshot.states, to) != to) {
     reset();
     return append(ids);
   }

@@ -31,6 +31,10 @@
     "compute the rest again")                                                                                          \
   X(num_keep, int64_t, ::mote::kKeepSystem, at_least(-1, "-1: in a chat those of the system message, else none"),      \
     "tokens", kPlain, "First tokens that shift never forgets")                                                         \
+  X(rewind_tokens, int64_t, 64, at_least(0, "0: none is kept"), "tokens", kPlain,                                      \
+    "Tokens by which a model with recurrent states can go back without computing them again")                          \
+  X(rewind_mb, int64_t, 256, at_least(0, "0: nothing is kept"), "MiB", kPlain,                                         \
+    "Memory at most for what such a session keeps to go back: its latest tokens, and states where prompts ended")      \
   X(adapters, std::vector<std::string>, {}, noted("FILE, or FILE=WEIGHT where the weight is not 1"), "", kPlain,       \
     "Adapters whose changes are added to the model's weights")
 // clang-format on

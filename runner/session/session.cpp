@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kDefaultContextLength = 4096;
 constexpr int64_t kDefaultPrefillChunk = 256;
+constexpr int64_t kMostRewindMb = int64_t{1} << 20;
 constexpr int64_t kLeastPrefix = 16;  // tokens that are worth a look at the prefix cache
 
 template <typename T>
@@ -44,7 +45,17 @@ Result<SessionOptions> resolve(const Model& model, SessionOptions options) {
                "num_keep = %lld: must be 0..%lld, below the context_length, or -1 for a chat's system message",
                static_cast<long long>(options.num_keep), static_cast<long long>(options.context_length - 1));
   options.prefill_chunk = std::min(options.prefill_chunk, longest_call(*model.bound()));
+  MOTE_REQUIRE(options.rewind_tokens >= 0 && options.rewind_tokens <= kMaxTokens, Code::kInvalidArgument,
+               "rewind_tokens = %lld: must be 0..%lld", static_cast<long long>(options.rewind_tokens),
+               static_cast<long long>(kMaxTokens));
+  MOTE_REQUIRE(options.rewind_mb >= 0 && options.rewind_mb <= kMostRewindMb, Code::kInvalidArgument,
+               "rewind_mb = %lld: must be 0..%lld", static_cast<long long>(options.rewind_mb),
+               static_cast<long long>(kMostRewindMb));
   return options;
+}
+
+RewindLimits rewind_limits(const SessionOptions& options) {
+  return {options.rewind_tokens, static_cast<uint64_t>(options.rewind_mb) << 20};
 }
 
 Session::~Session() {
@@ -138,19 +149,53 @@ Status Session::require_computed() {
 Result<SequenceStates> Session::begin_call(std::span<const int32_t> ids) {
   MOTE_RETURN_IF_ERROR(check_call(ids));
   MOTE_RETURN_IF_ERROR(require_computed());
-  return begin_chunk(static_cast<int64_t>(ids.size()));
+  const auto tokens = static_cast<int64_t>(ids.size());
+  return begin_chunk(tokens, {tokens, position() + tokens, false});
 }
 
-Result<SequenceStates> Session::begin_chunk(int64_t tokens) {
+Result<SequenceStates> Session::begin_chunk(int64_t tokens, const Extent& extent) {
   if (take_cancel()) return Status(Code::kCancelled, "cancelled");
   forget_draft();
   MOTE_RETURN_IF_ERROR(states_.reserve(position(), tokens));
+  const RecurrentCall* recurrent =
+      states_.recurrent().begin_call(position(), tokens, extent.num_kept, extent.end, extent.is_prompt);
   position_.begin_call(!states_.has_recurrent());
-  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states(), adapter_uses_};
+  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states(), adapter_uses_, recurrent};
 }
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
+  const int64_t reached = position() + static_cast<int64_t>(ids.size());
   if (status.ok()) position_.end_call(ids);
+  end_states(reached, status.ok());
+}
+
+// After a call that failed the caches go back to where it began, and so do recurrent states where something is kept of
+// them.
+void Session::end_states(int64_t reached, bool has_succeeded) {
+  states_.recurrent().end_call(has_succeeded);
+  if (has_succeeded || has_delegate_state()) return;
+  (void)states_.rewind_caches(reached, position());
+  if (position_.is_interrupted() && states_.recurrent().nearest(position()) == position()) {
+    states_.recurrent().rewind(position());
+    position_.end_call({});
+  }
+}
+
+// Recurrent states begin to keep what it takes to go back, as far as the options say.
+Status Session::keep_recurrent() {
+  return states_.recurrent().keep(executor().recurrent_rows(calls_.decode().method), rewind_limits(options_));
+}
+
+// Makes the recurrent states those of the last computed position, for whoever copies them.
+Status Session::settle_states() {
+  RecurrentMemory& recurrent = states_.recurrent();
+  const int64_t computed = position_.num_computed();
+  if (recurrent.is_empty() || recurrent.is_settled(computed)) return {};
+  const RecurrentCall* call = recurrent.begin_replay(computed);
+  const SequenceStates states{1, states_.kv_caches(), states_.recurrent_states(), {}, call};
+  MOTE_RETURN_IF_ERROR(executor().replay(calls_.decode().method, states));
+  recurrent.end_replay(computed);
+  return {};
 }
 
 MethodCall Session::next_call(Wanted wanted, size_t count) const {
@@ -165,7 +210,11 @@ MethodCall Session::next_call(Wanted wanted, size_t count) const {
 Result<Session::Computed> Session::run(Wanted wanted, std::span<const int32_t> ids) {
   while (true) {
     const MethodCall call = next_call(wanted, ids.size());
-    const auto rows = run_call(call, ids.first(call.count), wanted == Wanted::draft ? call.count - 1 : 0);
+    const size_t num_drafted = wanted == Wanted::draft ? call.count - 1 : 0;
+    const Extent extent{static_cast<int64_t>(call.count - num_drafted),
+                        position() + static_cast<int64_t>(num_drafted > 0 ? call.count : ids.size()),
+                        wanted == Wanted::prefill};
+    const auto rows = run_call(call, ids.first(call.count), num_drafted, extent);
     if (rows.ok()) return Computed{call, *rows};
     MOTE_RETURN_IF_ERROR(leave_backend(rows.status()));
     MOTE_RETURN_IF_ERROR(require_computed());
@@ -174,11 +223,11 @@ Result<Session::Computed> Session::run(Wanted wanted, std::span<const int32_t> i
 
 // Returns the rows of logits, [call.num_rows(), vocab_size]. The last num_drafted of `ids` become drafted.
 Result<std::span<const float>> Session::run_call(const MethodCall& call, std::span<const int32_t> ids,
-                                                 size_t num_drafted) {
+                                                 size_t num_drafted, const Extent& extent) {
   forget_draft();
   position_.forget_logits();  // the rows of a method lie elsewhere once it is prepared for another number of tokens
   MOTE_RETURN_IF_ERROR(executor().prepare(call.method, call.tokens));
-  MOTE_ASSIGN(const SequenceStates states, begin_chunk(call.tokens));
+  MOTE_ASSIGN(const SequenceStates states, begin_chunk(call.tokens, extent));
   const std::span<int64_t> input_ids = executor().input(call.method, 0);
   const std::span<int64_t> position_ids = executor().input(call.method, 1);
   for (size_t i = 0; i < static_cast<size_t>(call.tokens); ++i) {
@@ -193,6 +242,7 @@ Result<std::span<const float>> Session::run_call(const MethodCall& call, std::sp
     position_.end_call(ids.first(ids.size() - num_drafted), ids.last(num_drafted),
                        {call, call.last_row() - num_drafted}, !shares_engine_);
   }
+  end_states(reached, status.ok());
   (void)go_back(reached, position_.num_held());  // what a call has added can always be taken back
   if (status.code() == Code::kCancelled) cancelled_->store(false);
   if (!status.ok()) return status;
@@ -232,7 +282,10 @@ std::span<const float> Session::hidden_state() const {
 }
 
 size_t Session::longest_draft() const {
-  return states_.has_recurrent() || shares_engine_ ? 0 : static_cast<size_t>(calls_.longest_verify()) - 1;
+  if (shares_engine_) return 0;
+  const int64_t longest = calls_.longest_verify();
+  if (states_.recurrent().is_empty()) return static_cast<size_t>(longest) - 1;
+  return static_cast<size_t>(std::max<int64_t>(std::min(longest, states_.recurrent().num_rows()) - 1, 0));
 }
 
 bool Session::go_back(int64_t from, int64_t to) {
@@ -272,7 +325,12 @@ Result<int64_t> Session::keep_prefix(std::span<const int32_t> ids) {
   position_.drop_deferred();
   const auto common = std::ranges::mismatch(ids, tokens()).in1 - ids.begin();
   if (common < position()) remember();
-  if (!adopt_longest_prefix(ids, common + kLeastPrefix)) MOTE_RETURN_IF_ERROR(rewind(common));
+  if (adopt_longest_prefix(ids, common + kLeastPrefix)) return position();
+  if (states_.recurrent().is_empty()) {
+    MOTE_RETURN_IF_ERROR(rewind(common));
+  } else {
+    (void)go_back_near(common);
+  }
   return position();
 }
 
@@ -368,22 +426,33 @@ Status Session::score(std::span<const int32_t> ids, float* logprobs) {
   });
 }
 
+// Goes back to the last of the first `to` positions whose states there are, and returns it.
+int64_t Session::go_back_near(int64_t to) {
+  forget_draft();
+  const int64_t computed = position_.num_computed();
+  if (!position_.is_interrupted() && to >= computed) {
+    position_.truncate(to);
+    return to;
+  }
+  int64_t near = std::min(to, computed);
+  if (!states_.recurrent().is_empty()) near = states_.recurrent().nearest(near);
+  const bool is_lost = near == 0 || (position_.is_interrupted() && has_delegate_state());
+  if (is_lost || !states_.rewind(computed, near) || (has_delegate_state() && !executor().delegates().seek(near))) {
+    reset();
+    return 0;
+  }
+  position_.drop_deferred();
+  if (position_.is_interrupted()) position_.end_call({});
+  position_.truncate(near);
+  return near;
+}
+
 Status Session::rewind(int64_t to) {
   MOTE_REQUIRE(to >= 0 && to <= position(), Code::kInvalidArgument, "position = %lld: must be 0..%lld, the present one",
                static_cast<long long>(to), static_cast<long long>(position()));
-  forget_draft();
-  if (to == 0) {
-    reset();
-    return {};
-  }
-  const int64_t computed = position_.num_computed();
-  if (!position_.is_interrupted() && (to >= computed || go_back(computed, to))) {
-    position_.truncate(to);
-    return {};
-  }
-  const std::vector<int32_t> kept = copy(tokens().first(static_cast<size_t>(to)));
-  reset();
-  return prefill(kept).status();
+  const std::vector<int32_t> ids = copy(tokens().first(static_cast<size_t>(to)));
+  const int64_t reached = go_back_near(to);
+  return reached < to ? prefill(std::span(ids).subspan(static_cast<size_t>(reached))).status() : Status();
 }
 
 Status Session::set_kv_dtype(KvType type) {
@@ -392,7 +461,7 @@ Status Session::set_kv_dtype(KvType type) {
   reset();
   options_.kv_dtype = type;
   MOTE_ASSIGN(states_, StateMemory::allocate(*bound_, {options_.context_length, options_.prefill_chunk, type}));
-  return {};
+  return keep_recurrent();
 }
 
 Status Session::set_adapters(AdapterMix adapters) {

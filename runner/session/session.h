@@ -28,6 +28,9 @@ namespace mote {
 // `options` with its zeros replaced by defaults. Errors: kInvalidArgument naming the option.
 Result<SessionOptions> resolve(const Model& model, SessionOptions options);
 
+// What the options say of going back.
+RewindLimits rewind_limits(const SessionOptions& options);
+
 // A session keeps its model alive. Thread safety: one thread at a time, but for cancel and position.
 class Session {
  public:
@@ -47,8 +50,8 @@ class Session {
   // their order, then costs nothing. Until they are decoded they are at no position; any other call forgets them.
   // Errors: also kInvalidArgument for more than longest_draft() ids.
   Result<std::span<const float>> decode(int32_t id, std::span<const int32_t> draft);
-  // The most ids of a draft: 0 for a model with recurrent states, which cannot go back, and for a session that shares
-  // its engine.
+  // The most ids of a draft: 0 for a session that shares its engine, and where recurrent states have no rows to go back
+  // by (SessionOptions::rewind_tokens).
   size_t longest_draft() const;
   // Whether decode(id) costs nothing.
   bool is_drafted(int32_t id) const { return !position_.drafted().empty() && position_.drafted().front() == id; }
@@ -65,7 +68,7 @@ class Session {
   // and prefill.
   Result<int64_t> set_tokens(std::span<const int32_t> ids);
   // As set_tokens, but computes nothing: afterwards the session has the longest beginning of `ids`, without the last
-  // id, that it held or the prefix cache has. Returns its length; the caller goes on with the ids behind it.
+  // id, whose states it held or the prefix cache has. Returns its length; the caller goes on with the ids behind it.
   Result<int64_t> rewind_to_prefix(std::span<const int32_t> ids);
   // Takes the longest beginning of `ids`, without the last id, from the prefix cache, if the session is empty. Returns
   // its length. prefill does that itself; this is for callers that give a text in parts.
@@ -153,9 +156,9 @@ class Session {
   // Forgets every position.
   void reset();
 
-  // Goes back to the first `position` ids. Cost: little; but if a sliding window has moved on too far, or a state is
-  // recurrent, the ids that stay are computed again. Errors: kInvalidArgument beyond the present position; those of
-  // prefill, after which the session is at a position before it.
+  // Goes back to the first `position` ids. Cost: little; but if a sliding window has moved on too far, the ids that
+  // stay are computed again, and if a recurrent state has, those behind the nearest checkpoint. Errors:
+  // kInvalidArgument beyond the present position; those of prefill, after which the session is at a position before it.
   Status rewind(int64_t position);
 
   // Another session with the same options and tokens. From then on the two are independent. Their caches share memory
@@ -227,7 +230,17 @@ class Session {
   void note_failure(std::string_view left, const Status& failed);
   Result<std::shared_ptr<const SessionSnapshot>> take_snapshot();
   Status check_call(std::span<const int32_t> ids);
-  Result<SequenceStates> begin_chunk(int64_t tokens);
+  // Where the states are to be after a call, and where what it is part of ends.
+  struct Extent {
+    int64_t num_kept = 0;
+    int64_t end = 0;
+    bool is_prompt = false;
+  };
+  Result<SequenceStates> begin_chunk(int64_t tokens, const Extent& extent);
+  void end_states(int64_t reached, bool has_succeeded);
+  Status keep_recurrent();
+  Status settle_states();
+  int64_t go_back_near(int64_t to);
   Status require_whole() const;
   Status make_room(size_t count);
   Result<std::span<const float>> compute_deferred(std::span<const int32_t> ids);
@@ -240,7 +253,8 @@ class Session {
   MethodCall next_call(Wanted wanted, size_t count) const;
   // Computes the first of `ids`, as many as one call takes; where a backend fails, on the CPU.
   Result<Computed> run(Wanted wanted, std::span<const int32_t> ids);
-  Result<std::span<const float>> run_call(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted);
+  Result<std::span<const float>> run_call(const MethodCall& call, std::span<const int32_t> ids, size_t num_drafted,
+                                          const Extent& extent);
   Executor& executor() const { return *engine_.executor; }
   // The part of `rows`, which the last call wrote for each of its rows of logits, that belongs to the logits returned
   // last.

@@ -61,6 +61,7 @@ Status Session::prepare_methods(const Engine* engine) {
     MOTE_ASSIGN(engine_, make_engine(bound_, engine_options(options_)));
     MOTE_RETURN_IF_ERROR(executor().prepare(calls_.decode().method, 1));
   }
+  MOTE_RETURN_IF_ERROR(keep_recurrent());
   position_.reserve(static_cast<size_t>(options_.context_length), longest_draft());
   return {};
 }
@@ -90,8 +91,11 @@ Status Session::go_on_in(std::shared_ptr<const Bound> bound) {
   Engine engine = engine_;
   MOTE_ASSIGN(engine.executor, make_executor(bound, engine_options(options), *engine.threads));
   MOTE_RETURN_IF_ERROR(engine.executor->prepare(calls.decode().method, 1));
+  MOTE_RETURN_IF_ERROR(
+      states.recurrent().keep(engine.executor->recurrent_rows(calls.decode().method), rewind_limits(options)));
   const std::vector<int32_t> ids(tokens().begin(), tokens().end());
   const int64_t computed = position_.is_interrupted() ? 0 : position_.num_computed();
+  if (computed > 0) MOTE_RETURN_IF_ERROR(settle_states());
   std::vector<float> logits = position_.kept_logits();
   if (position_.has_row()) {
     const auto latest = returned_logits();  // where a device is gone, they are not known

@@ -15,18 +15,20 @@ struct TokenSeries {
 struct LinearAttentionRow {
   float* state = nullptr;  // [N]
   TokenSeries v{};
-  TokenSeries decay{};  // first == nullptr: none
-  TokenSeries beta{};   // first == nullptr: what is added is v itself
-  float* y = nullptr;   // of the first token
+  TokenSeries decay{};      // first == nullptr: none
+  TokenSeries beta{};       // first == nullptr: what is added is v itself
+  float* y = nullptr;       // of the first token
+  float* update = nullptr;  // of the first token: where what was added along the keys goes; nullptr: nowhere
 };
 
 constexpr int kLinearAttentionRows = 4;  // at once
 
 struct LinearAttentionTokens {
-  TokenSeries q, k;  // of the first of N neighbours
+  TokenSeries q, k;  // of the first of N neighbours; no q: there is no y
   int64_t tokens = 0;
   int64_t width = 0;             // N
   int64_t y_step = 0;            // from one token's y to the next's
+  int64_t update_step = 0;       // from one token's update to the next's
   bool decay_is_vector = false;  // N neighbours each token, or one for the row
 };
 

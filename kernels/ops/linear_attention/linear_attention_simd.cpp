@@ -35,35 +35,45 @@ MOTE_INLINE void find_updates(const LinearAttentionTokens& call, const LinearAtt
   }
 }
 
-template <int kRows>
+// Without a query it only moves the state on.
+template <int kRows, bool kReads>
 void run_rows(const LinearAttentionTokens& call, const LinearAttentionRow* rows) {
   for (int64_t t = 0; t < call.tokens; ++t) {
     float updates[kRows];
     find_updates<kRows>(call, rows, t, updates);
-    const float* q = call.q.first + t * call.q.step;
+    for (int r = 0; r < kRows; ++r) {
+      if (rows[r].update != nullptr) rows[r].update[t * call.update_step] = updates[r];
+    }
+    const float* q = kReads ? call.q.first + t * call.q.step : nullptr;
     const float* k = call.k.first + t * call.k.step;
     F32x16 sums[kRows];
     for (int r = 0; r < kRows; ++r) sums[r] = splat(0.0f);
     for (int64_t n = 0; n < call.width; n += 16) {
       const int64_t left = call.width - n;
-      const F32x16 key = load_upto(k + n, left), query = load_upto(q + n, left);
+      const F32x16 key = load_upto(k + n, left), query = kReads ? load_upto(q + n, left) : key;
       for (int r = 0; r < kRows; ++r) {
         float* state = rows[r].state + n;
         const F32x16 value = fma(key, splat(updates[r]), decay_at(call, rows[r], t, n) * load_upto(state, left));
         store_upto(state, value, left);
-        sums[r] = fma(query, value, sums[r]);
+        if (kReads) sums[r] = fma(query, value, sums[r]);
       }
     }
+    if (!kReads) continue;
     for (int r = 0; r < kRows; ++r) rows[r].y[t * call.y_step] = sum_lanes(sums[r]);
   }
 }
 
-void run(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+template <bool kReads>
+void run_block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
   if (count == kLinearAttentionRows) {
-    run_rows<kLinearAttentionRows>(call, rows);
+    run_rows<kLinearAttentionRows, kReads>(call, rows);
   } else {
-    for (int r = 0; r < count; ++r) run_rows<1>(call, rows + r);
+    for (int r = 0; r < count; ++r) run_rows<1, kReads>(call, rows + r);
   }
+}
+
+void run(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+  call.q.first == nullptr ? run_block<false>(call, rows, count) : run_block<true>(call, rows, count);
 }
 
 constexpr LinearAttentionFunctions kFunctions = {run};

@@ -66,11 +66,6 @@ Status check_same_tokens(const Model& target, const Model& draft) {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::open(const Session& target, std::shared_ptr<const Model> draft) {
   MOTE_RETURN_IF_ERROR(check_same_tokens(target.model(), *draft));
-  for (const fb::State* state : *draft->program().states()) {
-    MOTE_REQUIRE(state->kind() != fb::StateKind::recurrent, Code::kInvalidArgument,
-                 "draft model %s: keeps a recurrent state, which cannot go back: choose a model with attention only",
-                 draft->path().c_str());
-  }
   // The default prefill_chunk is also how far a ring goes back: more than any draft.
   const SessionOptions& own = target.options();
   SessionOptions options;

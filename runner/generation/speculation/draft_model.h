@@ -18,7 +18,7 @@ Status check_same_tokens(const Model& target, const Model& draft);
 class DraftModel final : public Proposer {
  public:
   // On the CPUs and with the threads of `target`, and cancelled with it. Errors: those of check_same_tokens and
-  // Session::open; kInvalidArgument for a draft model with recurrent states.
+  // Session::open.
   static Result<std::unique_ptr<DraftModel>> open(const Session& target, std::shared_ptr<const Model> draft);
 
   Rates expected_rates() const override { return {0.1, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.95}; }

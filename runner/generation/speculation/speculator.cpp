@@ -23,13 +23,14 @@ constexpr double kRememberedSteps = 0.99;  // of plain steps, which the speed-up
 
 const char* why_no_speculation(const Session& session) {
   const Model& model = session.model();
-  if (has_recurrent_state(model.program())) return "the model keeps a recurrent state, which cannot go back";
   const Result<uint32_t> verify = model.bound()->method_index("verify");
   if (verify.ok() && depends_on_call(model.bound()->method(*verify))) {
     return "the model's rotary embedding depends on the length of the text, so tokens must be computed one at a time";
   }
   if (session.shares_engine()) return "the session takes turns with others on one engine";
-  return session.longest_draft() == 0 ? "prefill_chunk = 1 leaves no room for drafts" : nullptr;
+  if (session.longest_draft() > 0) return nullptr;
+  return session.options().prefill_chunk == 1 ? "prefill_chunk = 1 leaves no room for drafts"
+                                              : "rewind_tokens and rewind_mb leave the recurrent state no way back";
 }
 
 Speculator::Speculator() {

@@ -68,7 +68,7 @@ bool carry_cache(const StateHolder& from, const StateHolder& to, uint32_t index,
 bool carry_states(const StateHolder& from, const StateHolder& to, int64_t positions, ThreadPool& threads) {
   if (keeps_all(from.bound) && keeps_all(to.bound)) {
     const StateSnapshot snapshot = from.memory.snapshot(positions);
-    if (!to.memory.can_adopt(snapshot, positions)) return false;
+    if (to.memory.adoptable(snapshot, positions) != positions) return false;
     to.memory.adopt(snapshot, positions);
     return true;
   }

@@ -40,18 +40,6 @@ KvCache cache_of(const fb::State& state, const StateMemoryOptions& options) {
   return cache;
 }
 
-void place_recurrent(const fb::State& state, Carver& carver, Tensor& tensor) {
-  Size elements = 1;
-  tensor.rank = static_cast<int>(state.shape()->size());
-  for (uint32_t i = 0; i < state.shape()->size(); ++i) {
-    tensor.sizes[i] = state.shape()->Get(i);
-    elements = elements * tensor.sizes[i];
-  }
-  tensor.dtype = DType::kFloat32;
-  tensor.set_contiguous_strides();
-  tensor.data = carver.take<float>(elements);
-}
-
 // The slot in which a ring with sinks keeps a position, counted as KvCache counts slots.
 int64_t ring_slot(const StateSnapshot::Group& group, int64_t position) {
   if (position < group.num_sinks) return position;
@@ -74,12 +62,13 @@ Result<StateMemory> StateMemory::allocate(const Bound& bound, const StateMemoryO
   const fb::Program& program = bound.program();
   StateMemory memory(program.states()->size());
   Size page_bytes = 0;
+  std::vector<uint32_t> recurrent;
   for (uint32_t i = 0; i < program.states()->size(); ++i) {
     const fb::State& state = *program.states()->Get(i);
     memory.has_recurrent_ |= state.kind() == fb::StateKind::recurrent;
     if (bound.has_delegate_state() && !bound.uses_state(i)) continue;
     if (state.kind() != fb::StateKind::kv_cache) {
-      memory.recurrent_.push_back(i);
+      recurrent.push_back(i);
       continue;
     }
     KvCache& cache = memory.kv_caches_[i] = cache_of(state, options);
@@ -102,8 +91,6 @@ Result<StateMemory> StateMemory::allocate(const Bound& bound, const StateMemoryO
       auto* positions = carver.take<int64_t>(memory.shape(group).num_slots());
       for (const uint32_t i : group.members) memory.kv_caches_[i].positions = positions;
     }
-    for (const uint32_t i : memory.recurrent_)
-      place_recurrent(*program.states()->Get(i), carver, memory.recurrent_states_[i].tensor);
     return carver.end();
   };
   const Size needed = place(nullptr);
@@ -111,6 +98,7 @@ Result<StateMemory> StateMemory::allocate(const Bound& bound, const StateMemoryO
                "a context of %lld positions needs more memory than can be addressed",
                static_cast<long long>(options.context_length));
   memory.bytes_ = (page_bytes + needed).unsigned_value();
+  MOTE_ASSIGN(memory.recurrent_, RecurrentMemory::allocate(program, std::move(recurrent)));
   MOTE_RETURN_IF_ERROR(memory.check_size(options.context_length));
   const auto bytes = static_cast<size_t>(std::max<uint64_t>(needed.unsigned_value(), 1));
   memory.block_ = ReservedPages(reserve_pages(bytes), ReleasePages{bytes});
@@ -139,19 +127,13 @@ Status StateMemory::check_size(int64_t context_length) const {
 }
 
 uint64_t StateMemory::held_bytes() const {
-  uint64_t bytes = recurrent_elements() * sizeof(float);
+  uint64_t bytes = recurrent_.held_bytes();
   for (const Group& group : groups_) {
     bytes += group.slab_bytes *
              static_cast<uint64_t>(std::count_if(group.slabs.begin(), group.slabs.end(),
                                                  [](const Slab& slab) { return static_cast<bool>(slab); }));
   }
   return bytes;
-}
-
-uint64_t StateMemory::recurrent_elements() const {
-  uint64_t count = 0;
-  for (const uint32_t i : recurrent_) count += static_cast<uint64_t>(recurrent_states_[i].tensor.num_elements());
-  return count;
 }
 
 void StateMemory::set_slab(Group& group, size_t page, Slab slab) {
@@ -210,8 +192,14 @@ Status StateMemory::reserve(int64_t position, int64_t tokens) {
 }
 
 bool StateMemory::rewind(int64_t from, int64_t to) {
+  if (!recurrent_.is_empty() && recurrent_.nearest(to) != to) return false;
+  if (!rewind_caches(from, to)) return false;
+  if (!recurrent_.is_empty()) recurrent_.rewind(to);
+  return true;
+}
+
+bool StateMemory::rewind_caches(int64_t from, int64_t to) {
   if (from == to) return true;
-  if (has_recurrent()) return false;
   for (const Group& group : groups_) {
     const KvCache& cache = shape(group);
     const auto is_there = [&](int64_t p) { return cache.positions[cache.slot_of(p)] == p; };
@@ -240,10 +228,7 @@ void StateMemory::clear() {
       if (group.slabs[page]) set_slab(group, page, Slab());
     }
   }
-  for (const uint32_t i : recurrent_) {
-    const Tensor& tensor = recurrent_states_[i].tensor;
-    std::memset(tensor.data, 0, static_cast<size_t>(tensor.num_elements()) * sizeof(float));
-  }
+  recurrent_.clear();
 }
 
 StateSnapshot StateMemory::snapshot(int64_t position) const {
@@ -262,29 +247,25 @@ StateSnapshot StateMemory::snapshot(int64_t position) const {
     group.num_slots = cache.num_slots();
     group.positions.assign(cache.positions, cache.positions + cache.num_slots());
   }
-  snapshot.recurrent.reserve(recurrent_elements());
-  for (const uint32_t i : recurrent_) {
-    const Tensor& tensor = recurrent_states_[i].tensor;
-    snapshot.recurrent.insert(snapshot.recurrent.end(), tensor.as<float>(), tensor.as<float>() + tensor.num_elements());
-  }
+  recurrent_.copy_to(snapshot.recurrent, snapshot.checkpoints);
   return snapshot;
 }
 
-bool StateMemory::can_adopt(const StateSnapshot& snapshot, int64_t position) const {
-  if (position < 1 || position > snapshot.position || snapshot.groups.size() != groups_.size()) return false;
-  if (snapshot.recurrent.size() != recurrent_elements() || (has_recurrent() && position != snapshot.position))
-    return false;
+int64_t StateMemory::adoptable(const StateSnapshot& snapshot, int64_t position) const {
+  if (position < 1 || position > snapshot.position || snapshot.groups.size() != groups_.size()) return 0;
+  if (snapshot.recurrent.size() != static_cast<size_t>(recurrent_.num_floats())) return 0;
+  if (!recurrent_.is_empty()) position = recurrent_.nearest_in(snapshot.checkpoints, snapshot.position, position);
+  if (recurrent_.is_empty() && has_recurrent() && position != snapshot.position) return 0;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const KvCache& cache = shape(groups_[i]);
     const StateSnapshot::Group& group = snapshot.groups[i];
-    if (snapshot.kv_dtype != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks)
-      return false;
-    if (cache.window == 0 && position > cache.capacity) return false;
-    if (cache.window != 0 && group.num_slots != cache.num_slots()) return false;
+    if (snapshot.kv_dtype != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks) return 0;
+    if (cache.window == 0 && position > cache.capacity) return 0;
+    if (cache.window != 0 && group.num_slots != cache.num_slots()) return 0;
     const auto is_there = [&](int64_t p) { return group.positions[static_cast<size_t>(ring_slot(group, p))] == p; };
-    if (cache.window != 0 && !all_seen(position, cache.window, cache.num_sinks, is_there)) return false;
+    if (cache.window != 0 && !all_seen(position, cache.window, cache.num_sinks, is_there)) return 0;
   }
-  return true;
+  return position;
 }
 
 void StateMemory::adopt(const StateSnapshot& snapshot, int64_t position) {
@@ -302,12 +283,7 @@ void StateMemory::adopt(const StateSnapshot& snapshot, int64_t position) {
                      [&](int64_t p) { return p < position ? p : -1; });
     }
   }
-  const float* next = snapshot.recurrent.data();
-  for (const uint32_t i : recurrent_) {
-    const Tensor& tensor = recurrent_states_[i].tensor;
-    std::memcpy(tensor.data, next, static_cast<size_t>(tensor.num_elements()) * sizeof(float));
-    next += tensor.num_elements();
-  }
+  recurrent_.adopt(snapshot.recurrent, snapshot.checkpoints, snapshot.position, position);
 }
 
 }  // namespace mote

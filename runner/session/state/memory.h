@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "kernels/state.h"
 #include "runner/program/program.h"
+#include "runner/session/state/recurrent.h"
 #include "runner/session/state/slab.h"
 
 namespace mote {
@@ -37,6 +38,7 @@ struct StateSnapshot {
   int64_t position = 0;
   std::vector<Group> groups{};
   std::vector<float> recurrent{};  // all recurrent states, one after another
+  std::vector<RecurrentCheckpoint> checkpoints{};
 };
 
 // A page that no token has reached takes no memory. A page that a snapshot has too is shared until a token is to be
@@ -47,11 +49,13 @@ class StateMemory {
   static Result<StateMemory> allocate(const Bound& bound, const StateMemoryOptions& options);
 
   std::vector<KvCache>& kv_caches() { return kv_caches_; }
-  std::vector<RecurrentState>& recurrent_states() { return recurrent_states_; }
+  std::vector<RecurrentState>& recurrent_states() { return recurrent_.states(); }
+  RecurrentMemory& recurrent() { return recurrent_; }
+  const RecurrentMemory& recurrent() const { return recurrent_; }
   // Whether a state is recurrent, those that delegates keep included.
   bool has_recurrent() const { return has_recurrent_; }
   // Bytes of caches and recurrent states when the context is full.
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return bytes_ + recurrent_.bytes(); }
   // Bytes of the pages that exist now, shared ones included. The system gives memory only to the parts of them that
   // were touched.
   uint64_t held_bytes() const;
@@ -66,10 +70,13 @@ class StateMemory {
   // Goes back from `from` positions to the first `to`, of at least 1. False, and nothing changes, where that is more
   // than the states still hold: a ring that has written over what the next token sees, or a recurrent state.
   bool rewind(int64_t from, int64_t to);
+  // The same for the caches alone, after a call that failed.
+  bool rewind_caches(int64_t from, int64_t to);
 
   StateSnapshot snapshot(int64_t position) const;
-  // Whether adopt(snapshot, position) is possible, of at least 1 and at most snapshot.position positions.
-  bool can_adopt(const StateSnapshot& snapshot, int64_t position) const;
+  // The last of the first `position` positions that adopt can go to, of at least 1 and at most snapshot.position; 0:
+  // none.
+  int64_t adoptable(const StateSnapshot& snapshot, int64_t position) const;
   // Afterwards the memory holds the first `position` tokens of the snapshot and nothing else. Cost: no copy of pages.
   void adopt(const StateSnapshot& snapshot, int64_t position);
 
@@ -95,7 +102,6 @@ class StateMemory {
   int64_t slot_of(size_t group, int64_t position) const { return shape(groups_[group]).slot_of(position); }
   size_t num_groups() const { return groups_.size(); }
   int64_t used_pages(size_t group, int64_t position) const;
-  uint64_t recurrent_elements() const;
 
  private:
   // Caches of the same window and sinks, which hold the same positions in the same slots.
@@ -106,7 +112,7 @@ class StateMemory {
     std::vector<std::byte*> table;  // [pages], the addresses of slabs
   };
 
-  explicit StateMemory(size_t num_states) : kv_caches_(num_states), recurrent_states_(num_states) {}
+  explicit StateMemory(size_t num_states) : kv_caches_(num_states) {}
   const KvCache& shape(const Group& group) const { return kv_caches_[group.members[0]]; }
   Status check_size(int64_t context_length) const;
   Status reserve_page(size_t group, int64_t page, int64_t position, bool is_filled);
@@ -114,12 +120,11 @@ class StateMemory {
   void set_slab(Group& group, size_t page, Slab slab);
 
   std::vector<KvCache> kv_caches_;
-  std::vector<RecurrentState> recurrent_states_;
-  std::vector<uint32_t> recurrent_;  // indices of recurrent states
+  RecurrentMemory recurrent_;
   bool has_recurrent_ = false;
   std::vector<Group> groups_;
-  ReservedPages block_;  // positions and recurrent states
-  uint64_t bytes_ = 0;
+  ReservedPages block_;  // positions
+  uint64_t bytes_ = 0;   // of the caches
 };
 
 }  // namespace mote

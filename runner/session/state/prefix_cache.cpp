@@ -27,6 +27,10 @@ void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& bod
       if (slab) body(slab.data(), slab.bytes());
     }
   }
+  for (const RecurrentCheckpoint& checkpoint : snapshot.states.checkpoints) {
+    body(checkpoint.states.data(), checkpoint.states.bytes());
+    if (checkpoint.rows) body(checkpoint.rows.data(), checkpoint.rows.bytes());
+  }
   for (const NamedSnapshot& delegate : snapshot.delegates)
     body(delegate.snapshot.get(), delegate.snapshot->held_bytes());
   body(&snapshot, sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) +
@@ -40,8 +44,9 @@ PrefixCache::Match PrefixCache::find(const Bound& bound, const AdapterMix& adapt
   int64_t longest = least;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if ((*entry)->bound.get() != &bound || !is_same_mix((*entry)->adapters, adapters)) continue;
-    const int64_t length = common_length((*entry)->tokens, ids);
-    if (length <= longest || !states.can_adopt((*entry)->states, length)) continue;
+    const int64_t common = common_length((*entry)->tokens, ids);
+    const int64_t length = common <= longest ? 0 : states.adoptable((*entry)->states, common);
+    if (length <= longest) continue;
     best = entry;
     longest = length;
   }

@@ -22,8 +22,8 @@ class PrefixCache {
     std::shared_ptr<const SessionSnapshot> snapshot;  // nullptr: nothing fits
     int64_t length = 0;                               // how many of its first tokens are those of the text
   };
-  // The snapshot of the same model and adapters that has the longest beginning in common with `ids`, among those that
-  // `states` can adopt at that length. Nothing fits if it is no longer than `least`.
+  // The snapshot of the same model and adapters of which `states` can adopt the longest beginning in common with `ids`.
+  // Nothing fits if it is no longer than `least`.
   Match find(const Bound& bound, const AdapterMix& adapters, std::span<const int32_t> ids, const StateMemory& states,
              int64_t least);
 
