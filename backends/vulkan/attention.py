@@ -33,10 +33,15 @@ def rope(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op(
     "mote.attention",
-    refuses=(Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
+    refuses=(Refusal.SIGHT, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
 )
 def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     (state,) = integers(instruction, "state")
+    for what, index in (("chosen keys", 6), ("biases by distance", 7)):
+        if optional(instruction, index) >= 0:
+            raise Refusal.SIGHT.of(what=what)
+    if number(instruction, "chunked", 0.0):
+        raise Refusal.SIGHT.of(what="chunks of positions")
     graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]
     q, k, v = (graph.activation(index) if index >= 0 else None for index in activations)

@@ -161,6 +161,8 @@ def gated(graph: GraphBuilder, hidden: View, instruction: Instruction) -> View:
     limit, alpha = number(instruction, "limit"), number(instruction, "alpha")
     if function not in GATES[1:]:
         raise Refusal.FUNCTION.of(function=function)
+    if number(instruction, "gate_softcap", 0.0) or number(instruction, "up_softcap", 0.0):
+        raise Refusal.FUNCTION.of(function=f"{function} with softcaps")
     width = hidden.sizes[-1].constant
     columns = fixed(width if layout == "single" else width // 2)
     y = graph.new((*hidden.sizes[:-1], columns))

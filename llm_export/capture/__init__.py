@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim, ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, TensorArgument
+from torch.fx import Node
 from transformers import (
     AttentionInterface,
     AttentionMaskInterface,
@@ -22,7 +23,17 @@ from transformers import (
 )
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
-from llm_export.capture import architectures, experts, guards, recurrences, recurrent_ops, rope  # noqa: F401  (recurrent_ops: registers)
+from llm_export.capture import (  # noqa: F401  (they register)
+    architectures,
+    complex_numbers,
+    experts,
+    guards,
+    index_scores,
+    recurrences,
+    recurrent_ops,
+    rope,
+    sparse_ops,
+)
 from llm_export.capture.methods import Captured
 from llm_export.capture.programs import with_output
 from llm_export.checkpoint import Checkpoint
@@ -33,7 +44,9 @@ from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.quiet import prints_in_notes
 
 # Mask functions of transformers that mote::attention replaces. A call holds one sequence: packing masks hide nothing.
+CHUNKS = "chunked_overlay"
 EXPRESSIBLE_MASKS = {
+    CHUNKS,
     "and_masks",
     "causal_mask_function",
     "packed_sequence_compatibility_function",
@@ -61,6 +74,7 @@ class CaptureContext:
         self._cached: list[tuple[Tensor, Tensor, int, int]] = []  # keys, values, window, state
         self.bidirectional = is_bidirectional(model.config)
         self.mask: Tensor | None = None  # what models get as mask; set for models that compute with it
+        self.masks: dict[int, tuple[Tensor, dict]] = {}  # those that say more, by id, as arguments of `attention`
 
     def start(self, positions: Tensor) -> None:
         """Begins a trace; positions: int64 [1, T]."""
@@ -68,6 +82,7 @@ class CaptureContext:
         self.states.clear()
         self.touched.clear()
         self._cached.clear()
+        self.masks.clear()
 
     def add_state(self, module: nn.Module, **spec) -> int:
         """Declares a state owned by `module` and returns its index."""
@@ -80,10 +95,13 @@ class CaptureContext:
     def attention(
         self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int = 0,
         softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None,
+        chosen: Tensor | None = None, position_bias: Tensor | None = None, chunked: bool = False,
     ) -> Tensor:  # fmt: skip
         """Calls `mote::attention` for one layer. Declares its cache, or shares the cache that already holds k and v.
 
-        q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]. Returns: [1, T, H, Dv]
+        q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]; chosen: int64 [1, T, G, K], the positions that a token
+        sees, ascending, -1 for none; position_bias: [1, T, H, E], by distance; chunked: windows begin at multiples of
+        `window`. Returns: [1, T, H, Dv]
         """
         self.touched.add(self.names[id(module)])
         state = self._state_with(k, v, window) if v.shape[3] == q.shape[3] else None
@@ -96,9 +114,21 @@ class CaptureContext:
             )  # fmt: skip
             self._cached.append((k, v, window, state))
         return torch.ops.mote.attention(
-            q, k, v, self.positions, sinks, alibi_slopes, state=state, scale=scale, window=window, softcap=softcap,
-            bidirectional=int(self.bidirectional),
+            q, k, v, self.positions, sinks, alibi_slopes, chosen, position_bias, state=state, scale=scale,
+            window=window, softcap=softcap, bidirectional=int(self.bidirectional), chunked=int(chunked),
         )  # fmt: skip
+
+    def indexer(
+        self, module: nn.Module, q: Tensor, k: Tensor, weights: Tensor | None = None, *, topk: int, block: int = 1
+    ) -> Tensor:
+        """Calls `mote::indexer` and declares its cache.
+
+        q: [1, H, T, D]; k: [1, G, T, D]; weights: [1, T, H]. Returns: int64 [1, T, G, topk * block + block - 1]
+        """
+        self.touched.add(self.names[id(module)])
+        heads, width = int(k.shape[1]), int(k.shape[3])
+        state = self.add_state(module, kind="kv_cache", num_heads=heads, head_dim=width, value_head_dim=1, window=0)
+        return torch.ops.mote.indexer(q, k, self.positions, weights, state=state, topk=topk, block=block)
 
     def _state_with(self, k: Tensor, v: Tensor, window: int) -> int | None:
         """Returns the state that already holds these very tensors in this trace."""
@@ -142,15 +172,18 @@ def _attention_function(
     sliding_window=None,
     softcap=None,
     s_aux=None,
+    sinks=None,
     **kwargs,
 ):
     """The attention function that transformers calls; see AttentionInterface."""
     context = CaptureContext.current
-    if attention_mask is not None and attention_mask is not context.mask:
+    _, said = context.masks.get(id(attention_mask), (None, {}))
+    if not said and attention_mask is not None and attention_mask is not context.mask:
         raise UnsupportedError(
             context.model_type, f"{type(module).__name__} chooses the keys that a token attends to by a mask of its own"
         )
-    if kwargs.get("position_bias") is not None:
+    bias, indices = kwargs.get("position_bias"), kwargs.get("indices")
+    if bias is not None and not isinstance(bias.shape[-1], int):  # [1, H, T, E] by distance is what the op takes
         raise UnsupportedError(
             context.model_type,
             f"{type(module).__name__} adds a bias by position to the scores, which mote::attention does not offer",
@@ -163,9 +196,16 @@ def _attention_function(
         key,
         value,
         scale=scale,
-        window=int(sliding_window or 0),
         softcap=float(softcap or 0.0),
-        sinks=s_aux,
+        sinks=s_aux if sinks is None else sinks.squeeze(-1).transpose(1, 2),  # [1, H, T, 1]: of each token
+        position_bias=None if bias is None else bias.transpose(1, 2),
+        **(
+            {
+                "window": int(sliding_window or 0),
+                "chosen": None if indices is None else indices.long().unsqueeze(2),  # [1, T, K]
+            }
+            | said
+        ),
     )
     return output, None
 
@@ -176,19 +216,25 @@ def _mask_function(*args, **kwargs) -> Tensor | None:
     accepted = EXPRESSIBLE_MASKS
     if context.bidirectional:
         accepted = accepted | BIDIRECTIONAL_MASKS | {type(module).__name__ for module in context.model.modules()}
-    for part in sorted(_parts(kwargs.get("mask_function")) - accepted):
+    parts = _parts(kwargs.get("mask_function"))
+    for part in sorted(set(parts) - accepted):
         raise UnsupportedError(context.model_type, f"mote::attention does not offer the mask '{part}'")
-    return context.mask
+    if CHUNKS not in parts:
+        return context.mask
+    (size,) = (value for value in parts[CHUNKS] if isinstance(value, int))
+    mask = torch.zeros(1, 1, 1, 1)
+    context.masks[id(mask)] = mask, {"window": size, "chunked": True}
+    return mask
 
 
-def _parts(value: object) -> set[str]:
-    """Returns the names of the functions that transformers combined into a mask function."""
+def _parts(value: object) -> dict[str, list]:
+    """Returns the names of the functions that transformers combined into a mask function, with what they enclose."""
     if isinstance(value, tuple | list):
-        return set().union(*map(_parts, value))
+        return {name: cells for part in value for name, cells in _parts(part).items()}
     if not isinstance(value, FunctionType):
-        return set()
-    inner = [_parts(cell.cell_contents) for cell in value.__closure__ or ()]
-    return {value.__qualname__.split(".")[0]}.union(*inner)
+        return {}
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    return {value.__qualname__.split(".")[0]: cells} | _parts(cells)
 
 
 AttentionInterface.register(IMPLEMENTATION, _attention_function)
@@ -301,11 +347,37 @@ def _remove_redundant(program: ExportedProgram) -> None:
     """Removes nodes of `REDUNDANT` ops and nodes whose result is not used."""
     for node in list(program.graph.nodes):
         if node.op == "call_function" and node.target in REDUNDANT:
-            if node.args and isinstance(node.args[0], torch.fx.Node) and node.users:
+            if node.args and isinstance(node.args[0], Node) and node.users:
                 node.replace_all_uses_with(node.args[0])
             program.graph.erase_node(node)
     program.graph.eliminate_dead_code()
+    outputs = program.graph.output_node().args[0]
+    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):
+        spec.arg = TensorArgument(name=node.name)
     program.graph_module.recompile()
+
+
+COUNTS = {torch.ops.aten.arange.default: 0, torch.ops.aten.arange.start: 1, torch.ops.aten.arange.start_step: 1}  # end
+
+
+def _number_by_position(program: ExportedProgram) -> None:
+    """Makes 0, 1 .. T - 1, which a module without a cache takes for its positions, those of the call's tokens."""
+    placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
+    positions = placeholders["position_ids"]
+    tokens = str(positions.meta["val"].shape[1])
+    for node in [node for node in program.graph.nodes if node.target in COUNTS]:
+        end = node.args[COUNTS[node.target]]
+        start, step = node.args[0] if COUNTS[node.target] else 0, (*node.args[2:], 1)[0]
+        if (start, step) != (0, 1) or not isinstance(end, Node) or str(end.meta["val"]) != tokens:
+            continue
+        with program.graph.inserting_before(node):
+            row = program.graph.call_function(torch.ops.aten.select.int, (positions, 0, 0))
+            cast = program.graph.call_function(
+                torch.ops.aten._to_copy.default, (row,), {"dtype": node.meta["val"].dtype}
+            )
+        row.meta = node.meta | {"val": positions.meta["val"][0]}
+        cast.meta = dict(node.meta)
+        node.replace_all_uses_with(cast)
 
 
 def _weights_and_constants(
@@ -351,20 +423,29 @@ def capture(checkpoint: Checkpoint) -> Captured:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     _to_fake_parameters(model, mode)
     context = CaptureContext(model, model_type)
+    if index_scores.chooses_keys(model.config):
+        context.mask = torch.zeros(1, 1, 1, 1)  # such classes compute with it
     if architecture is not None:
         architecture.patch(model, context)
     names = _use_forward(model, context, checkpoint)
     CaptureContext.current = context
     try:
-        with prints_in_notes(), recurrences.replaced(model, context):
+        with (
+            prints_in_notes(),
+            recurrences.replaced(model, context),
+            index_scores.replaced(model, context),
+            complex_numbers.as_pairs(),
+        ):
             program = _export(model, mode)
     except Exception as error:  # torch.export has no common base class
         raise guards.explain(error, model_type) from error
     finally:
         CaptureContext.current = None
     guards.check_layers(model, model_type, context.touched)
+    _number_by_position(program)
     _remove_redundant(program)
     guards.check_graph(program, model_type)
+    guards.check_indexers(program, model, model_type)
     weights, constants = _weights_and_constants(program, model, checkpoint)
     programs = {name: with_output(program, index) for index, name in enumerate(names)}
     return Captured(programs, list(context.states), weights, constants, model_type=model_type)

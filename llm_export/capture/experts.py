@@ -44,6 +44,13 @@ def _recognise(module: nn.Module, model_type: str) -> dict:
 def _possible_gates(module: nn.Module):
     limits = {float(getattr(module, name)) for name in ("limit", "swiglu_limit") if getattr(module, name, None)} | {0.0}
     alphas = {float(getattr(module, name)) for name in ("alpha", "swiglu_alpha") if getattr(module, name, None)} | {0.0}
+    caps = [getattr(getattr(module, "act_fn", None), name, None) for name in ("gate_softcap", "up_softcap")]
+    softcaps = [float(getattr(cap, "softcap", 0.0)) for cap in caps]
+    if module.has_gate and any(softcaps):
+        yield {
+            "function": "silu", "layout": "concatenated", "limit": 0.0, "alpha": 0.0, "gate_softcap": softcaps[0],
+            "up_softcap": softcaps[1],
+        }  # fmt: skip
     layouts = ("concatenated", "interleaved") if module.has_gate else ("single",)
     for function, layout, limit, alpha in itertools.product(ops.GATES, layouts, limits, alphas):
         yield {"function": function, "layout": layout, "limit": limit, "alpha": alpha}

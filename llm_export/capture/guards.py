@@ -9,10 +9,10 @@ from torch import nn
 from torch.export import ExportedProgram
 from transformers import PretrainedConfig, PreTrainedModel
 
+from llm_export.capture import index_scores
 from llm_export.errors import MoteError, UnsupportedError
 
-# Chunked attention passes this check and is refused later, by the name of its mask function.
-CACHED_LAYERS = {"attention", "chunked_attention", "full_attention", "sliding_attention"}
+CACHED_LAYERS = {"attention", "chunked_attention", "full_attention", "indexed_attention", "sliding_attention"}
 RECURRENT_LAYERS = {"conv", "hybrid", "hybrid_sliding", "linear_attention", "mamba"}
 STATELESS_LAYERS = {"mlp", "moe"}  # layer types that mix no tokens
 
@@ -56,6 +56,20 @@ def check_graph(program: ExportedProgram, model_type: str) -> None:
             owner = str(modules[-2][1]).rpartition(".")[2] if len(modules) > 1 else "a module"
             what = f"{owner} convolves over tokens without a state that Mote knows"
             raise UnsupportedError(model_type, what, _ADD)
+
+
+def check_indexers(program: ExportedProgram, model: PreTrainedModel, model_type: str) -> None:
+    """Checks that attention reads what indexers choose, because the graph would attend to all keys otherwise.
+
+    Errors: UnsupportedError
+    """
+    if not index_scores.chooses_keys(model.config):
+        return
+    calls = [node for node in program.graph.nodes if str(node.target) == "mote.indexer.default"]
+    modules = index_scores.indexers(model)
+    if not modules or len(calls) < len(modules):
+        mixer = type(modules[0]).__name__ if modules else _mixer(model)
+        raise UnsupportedError(model_type, f"{mixer} chooses keys in a way that mote::indexer does not offer", _ADD)
 
 
 _ADD = "Give it a file in llm_export/capture/architectures (docs/adding-a-model.md)"

@@ -120,9 +120,7 @@ def round_input(x: Tensor, activations: str) -> Tensor:
         return quantize_symmetrically(hadamard(x))
     if activations == "grouped_int8":
         return quantize_groups(x)
-    raise ArgumentError(
-        f"activations = '{activations}': must be 'float', 'int8', 'rotated_int8' or 'grouped_int8'"
-    )
+    raise ArgumentError(f"activations = '{activations}': must be 'float', 'int8', 'rotated_int8' or 'grouped_int8'")
 
 
 def normed(x: Tensor, norm: str, weight: Tensor | None, eps: float, unit_offset: int) -> Tensor:
@@ -227,20 +225,22 @@ def rope(x, cos, sin, *, layout="half"):
 
 
 def _attention_fake(
-    q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0, bidirectional=0
+    q, k, v, positions, sinks=None, alibi_slopes=None, chosen=None, position_bias=None, *, state, scale, **attributes
 ):
     width = q.shape[3] if v is None else v.shape[3]
     return q.new_empty(q.shape[0], q.shape[2], q.shape[1], width)
 
 
 @define(
-    "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None, *,"
-    " int state, float scale, int window=0, float softcap=0.0, int bidirectional=0) -> Tensor",
+    "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None,"
+    " Tensor? chosen=None, Tensor? position_bias=None, *, int state, float scale, int window=0, float softcap=0.0,"
+    " int bidirectional=0, int chunked=0) -> Tensor",
     _attention_fake,
 )
 def attention(
-    q, k, v, positions, sinks=None, alibi_slopes=None, *, state, scale, window=0, softcap=0.0, bidirectional=0
-):
+    q, k, v, positions, sinks=None, alibi_slopes=None, chosen=None, position_bias=None, *, state, scale, window=0,
+    softcap=0.0, bidirectional=0, chunked=0,
+):  # fmt: skip
     states = ReferenceState.active()
     if k is not None:
         states.append(state, k[0].float(), v[0].float(), int(positions[0, 0]))
@@ -254,23 +254,52 @@ def attention(
     distance = torch.arange(keys.shape[1]) - positions[0][:, None]  # [T, N], key position - query position
     if alibi_slopes is not None:
         scores = scores + alibi_slopes[:, None, None] * distance
+    if position_bias is not None:
+        scores = scores + bias_by_distance(position_bias[0].transpose(0, 1), -distance)
     hidden = torch.zeros_like(distance, dtype=torch.bool) if bidirectional else distance > 0
-    if window:
+    if window and chunked:
+        hidden = hidden | (torch.arange(keys.shape[1]) // window != positions[0][:, None] // window)
+    elif window:
         hidden = hidden | (distance.abs() >= window)
+    if chosen is not None:
+        hidden = hidden | ~is_chosen(chosen[0].transpose(0, 1), keys.shape[1]).repeat_interleave(
+            q.shape[1] // chosen.shape[2], dim=0
+        )
     scores = scores.masked_fill(hidden, float("-inf"))
     if sinks is not None:
-        scores = torch.cat((scores, sinks[:, None, None].expand(-1, scores.shape[1], 1)), dim=-1)
+        each = sinks[:, None] if sinks.dim() == 1 else sinks[0].T  # [H, 1 or T]
+        scores = torch.cat((scores, each.unsqueeze(-1).expand(-1, scores.shape[1], 1)), dim=-1)
     weights = scores.softmax(-1)[..., : keys.shape[1]]
     return torch.matmul(weights, values).transpose(0, 1)[None].to(q.dtype).contiguous()
 
 
-def gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: float) -> Tensor:
+def bias_by_distance(bias: Tensor, distance: Tensor) -> Tensor:
+    """Returns what bias [H, T, E] adds to the scores of keys that lie distance [T, N] behind; 0 beyond E."""
+    extent = bias.shape[-1]
+    found = bias.gather(-1, distance.clamp(0, extent - 1).expand(bias.shape[0], -1, -1))
+    return found.masked_fill((distance < 0) | (distance >= extent), 0.0)
+
+
+def is_chosen(chosen: Tensor, count: int) -> Tensor:
+    """Returns bool [G, T, count]: whether a position is one of chosen [G, T, K], whose negative entries are none."""
+    marked = torch.zeros(*chosen.shape[:2], count + 1, dtype=torch.bool)
+    return marked.scatter(-1, torch.where(chosen < 0, count, chosen), True)[..., :count]
+
+
+def gate_experts(
+    y: Tensor, function: str, layout: str, limit: float, alpha: float, gate_softcap: float = 0.0,
+    up_softcap: float = 0.0,
+) -> Tensor:  # fmt: skip
     """Applies the gate of `mote::moe_experts` to y [.., 2F] (layout `single`: [.., F]). Returns: [.., F]"""
     if layout == "single":
         return GATES[function](y)
     gate, up = y.chunk(2, dim=-1) if layout == "concatenated" else (y[..., ::2], y[..., 1::2])
     if limit:
         gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    if up_softcap:
+        up = torch.tanh(up / up_softcap) * up_softcap
+    if gate_softcap:
+        return torch.tanh(gate / gate_softcap) * gate_softcap * torch.sigmoid(gate) * up
     if alpha:
         return (up + 1) * gate * torch.sigmoid(gate * alpha)
     return GATES[function](gate) * up
@@ -278,21 +307,21 @@ def gate_experts(y: Tensor, function: str, layout: str, limit: float, alpha: flo
 
 def expert_hidden(
     x: Tensor, gate_up: Tensor, bias: Tensor | None, *, activations="float", function="silu", layout="concatenated",
-    limit=0.0, alpha=0.0,
+    limit=0.0, alpha=0.0, **softcaps: float,
 ) -> Tensor:  # fmt: skip
     """Returns what one expert of `mote::moe_experts` gives to its second matrix, [N, F]. x: [N, D]"""
-    return gate_experts(F.linear(round_input(x, activations), gate_up, bias), function, layout, limit, alpha)
+    return gate_experts(
+        F.linear(round_input(x, activations), gate_up, bias), function, layout, limit, alpha, **softcaps
+    )
 
 
 @define(
     "moe_experts(Tensor x, Tensor indices, Tensor weights, Tensor gate_up, Tensor down, Tensor? gate_up_bias=None,"
     " Tensor? down_bias=None, *, str activations='float', str function='silu', str layout='concatenated',"
-    " float limit=0.0, float alpha=0.0) -> Tensor",
+    " float limit=0.0, float alpha=0.0, float gate_softcap=0.0, float up_softcap=0.0) -> Tensor",
     lambda x, *rest, **attributes: torch.empty(x.shape, dtype=x.dtype, device=x.device),
 )
-def moe_experts(
-    x, indices, weights, gate_up, down, gate_up_bias=None, down_bias=None, *, activations="float", **gate
-):
+def moe_experts(x, indices, weights, gate_up, down, gate_up_bias=None, down_bias=None, *, activations="float", **gate):
     out = torch.zeros_like(x)
     for expert in indices.unique().tolist():
         rows, slots = torch.where(indices == expert)

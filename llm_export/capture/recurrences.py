@@ -54,6 +54,11 @@ def _convolution(context, module: nn.Conv1d) -> Callable[[Tensor], Tensor]:
     return lambda x: _causal_conv1d(context, module, x, module.weight.squeeze(1), module.bias)
 
 
+def shifted(context, module: nn.Module, x: Tensor) -> Tensor:
+    """Returns the rows of x [1, T, C] one token later, zeros first."""
+    return context.short_conv(module, x, torch.tensor([[1.0, 0.0]] * x.shape[-1]), None)
+
+
 def _bound(function: Callable, context, running: list[nn.Module]) -> Callable:
     return lambda *args, **kwargs: function(context, running[-1], *args, **kwargs)
 

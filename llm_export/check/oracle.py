@@ -24,6 +24,7 @@ from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import QuantizedWeight, joined, matrix_name, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
 
+META = torch.device("meta")
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
 BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in the cache
 PRODUCTS = {F.linear, torch.matmul, torch.bmm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm}  # of (x, weight)
@@ -269,6 +270,8 @@ class _WeightUses(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func in PRODUCTS and (prepare_input := getattr(args[1], "prepare_input", None)) is not None:
             args = (prepare_input(args[0]), *args[1:])
+        if func is Tensor.to and len(args) > 1 and args[1] == META:
+            return args[0]  # to where a weight lies that is not in memory
         found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
         if found is None:
             found = func(*args, **(kwargs or {}))

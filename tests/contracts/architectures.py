@@ -52,6 +52,7 @@ MLA = {
     "num_key_value_heads": 4, "head_dim": 16, "q_lora_rank": 32, "kv_lora_rank": 32, "qk_nope_head_dim": 32,
     "qk_rope_head_dim": 16, "v_head_dim": 32,
 }  # fmt: skip
+INDEXER = {"index_topk": 12, "index_n_heads": 16, "index_head_dim": 32}
 YARN = {
     "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
     "beta_slow": 0.5,
@@ -80,7 +81,7 @@ NO_MASK = "chooses keys by scores of its own (sparse attention), which mote::att
 ARGUMENTS: dict[str, dict] = {
     "afmoe": ALTERNATING,
     "axk1": MLA,
-    "axk2": MLA | {"index_topk": 4},
+    "axk2": MLA | INDEXER,
     "bailing_hybrid": MLA | {"layer_types": ["linear_attention", "full_attention"]},
     "bamba": {"attn_layer_indices": [1]},
     "codegen": {"rotary_dim": 8},
@@ -100,11 +101,12 @@ ARGUMENTS: dict[str, dict] = {
     },
     "deepseek_v2": MLA | {"num_experts_per_tok": 2, "first_k_dense_replace": 1},
     "deepseek_v3": MLA | {"first_k_dense_replace": 1},
-    "deepseek_v32": MLA | {"index_topk": 4},
+    "deepseek_v32": MLA | INDEXER | {"mlp_layer_types": ["dense", "sparse"]},
     "dots1": ALTERNATING | {"num_key_value_heads": 2, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1,
         "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
     },
-    "dots3_note_text": {"num_key_value_heads": 4, "index_topk": 4},
+    "doge": {"keep_window_size": 15},
+    "dots3_note_text": MLA | INDEXER,
     "exaone4": ALTERNATING,
     "exaone_moe": ALTERNATING,
     "flint": ALTERNATING,
@@ -129,7 +131,7 @@ ARGUMENTS: dict[str, dict] = {
         "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
     },
     "glm4_moe_lite": MLA,
-    "glm_moe_dsa": MLA | {"index_topk": 4},
+    "glm_moe_dsa": MLA | INDEXER | {"mlp_layer_types": ["dense", "sparse"], "indexer_types": ["full", "shared"]},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
     "gptj": {"rotary_dim": 8},
     "granite": {
@@ -142,6 +144,7 @@ ARGUMENTS: dict[str, dict] = {
     "helium": {"head_dim": 16, "num_key_value_heads": 4},
     "hunyuan_v1_dense": {"head_dim": 32},
     "hunyuan_v1_moe": {"head_dim": 32},
+    "inkling2_text": {"layer_types": ["hybrid_sliding", "hybrid"]},
     "inkling_text": {"layer_types": ["hybrid_sliding", "hybrid"]},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "kimi_linear": MLA | {"layer_types": ["linear_attention", "full_attention"]},
@@ -151,7 +154,11 @@ ARGUMENTS: dict[str, dict] = {
     "lfm3": {
         "layer_types": ["conv", "sliding_attention", "full_attention"], "num_hidden_layers": 3, "conv_L_cache": 5,
     },
-    "llama4_text": {"attention_chunk_size": 4, "layer_types": ["chunked_attention", "full_attention"]},
+    "hy_v4": MLA | INDEXER,
+    "llama4_text": {
+        "attention_chunk_size": 4, "layer_types": ["chunked_attention", "full_attention"], "no_rope_layers": [1, 0],
+        "floor_scale": 4, "intermediate_size_mlp": 96, "moe_layers": [1],
+    },
     "longcat_flash": MLA | {"num_layers": 2},
     "mamba2": {"head_dim": 32, "num_heads": 4, "n_groups": 2, "state_size": 16},
     "minicpm3": MLA | {"scale_emb": 3, "scale_depth": 1.4, "dim_model_base": 32},
@@ -177,25 +184,9 @@ ARGUMENTS: dict[str, dict] = {
 }  # fmt: skip
 
 FAILURES: dict[str, str] = {
-    "axk2": NO_MASK + "indexer",
     "blt": "predicts bytes in patches whose bounds depend on the entropies of a second model",
-    "cpmant": "puts learned prompt tokens before the input and buckets relative positions into a bias",
-    "dbrx": "its experts are loops over tokens, with weights that mote::moe_experts would need rearranged",
-    "deepseek_v2": "rotates queries and keys as complex numbers, which no instruction computes",
-    "deepseek_v32": NO_MASK + "lightning indexer",
+    "cpmant": "is no causal decoder: its mask is all ones, so tokens attend to those behind them",
     "deepseek_v4": NO_MASK + "compressed sparse attention",
-    "doge": NO_MASK + "dynamic mask attention",
-    "dots3_note_text": NO_MASK + "indexer",
-    "glm_moe_dsa": NO_MASK + "lightning indexer",
-    "hy_v4": NO_MASK + "indexer",
-    "inkling2_text": "its experts have an activation that mote::moe_experts does not offer",
-    "inkling_text": "adds a bias to the scores by relative position, which mote::attention does not offer",
-    "jetmoe": "routes tokens to experts inside attention with index_add, which no instruction computes",
-    "llama4_text": "attends within chunks of positions, which mote::attention does not offer",
-    "longcat_flash": "some of its experts are the identity, which mote::moe_experts does not offer",
-    "qwen4_exp_text": NO_MASK + "indexer",
-    "rwkv": NO_LINEAR + "RWKV",
-    "xlstm": NO_LINEAR + "mLSTM",
     "zaya": NO_LINEAR + "convolutional attention",
 }
 

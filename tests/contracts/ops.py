@@ -51,7 +51,8 @@ def softcapped(q, k, v, *_, scale, softcap) -> Tensor:
 def with_sinks(q, k, v, _, sinks, *, scale) -> Tensor:
     scores = torch.einsum("bhtd,bhnd->bhtn", q.double(), k.double()) * scale
     weights = scores.exp().tril()
-    weights = weights / (weights.sum(-1, keepdim=True) + sinks.double().exp()[:, None, None])
+    sinks = sinks.double().exp().reshape(q.shape[1], -1, 1)  # of heads, or of heads and tokens
+    weights = weights / (weights.sum(-1, keepdim=True) + sinks)
     return torch.einsum("bhtn,bhnd->bthd", weights, v.double())
 
 
@@ -70,6 +71,47 @@ def experts(x, indices, weights, gate_up, down, *_) -> Tensor:
         outputs = [w * (down[e] @ (F.silu(gate_up[e] @ x[token])[:6] * (gate_up[e] @ x[token])[6:])) for e, w in chosen]
         rows.append(sum(outputs))
     return torch.stack(rows)
+
+
+def softcapped_experts(x, indices, weights, gate_up, down) -> Tensor:
+    out = torch.zeros_like(x)
+    for token, slot in torch.cartesian_prod(torch.arange(x.shape[0]), torch.arange(indices.shape[1])):
+        expert = indices[token, slot]
+        gate, up = (gate_up[expert] @ x[token]).chunk(2)
+        hidden = 0.5 * torch.tanh(gate / 0.5) * torch.sigmoid(gate) * 0.7 * torch.tanh(up / 0.7)
+        out[token] += weights[token, slot] * (down[expert] @ hidden)
+    return out
+
+
+def masked(q, k, v, mask, scale) -> Tensor:
+    q, k, v = q.double(), k.double(), v.double()
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(1, 2)
+
+
+def chunked(q, k, v, *_, scale, size) -> Tensor:
+    tokens = torch.arange(q.shape[2])
+    mask = (tokens[:, None] >= tokens) & (tokens[:, None] // size == tokens // size)
+    return masked(q, k, v, mask, scale)
+
+
+def every_other(generator: torch.Generator) -> Tensor:
+    """For each of nine tokens the last three of the positions 0, 2, 4 .. that it may see."""
+    rows = [([-1, -1, *range(0, t + 1, 2)])[-3:] for t in range(9)]
+    return torch.tensor(rows).view(1, 9, 1, 3)
+
+
+def chosen(q, k, v, _positions, _sinks, _slopes, positions, *, scale) -> Tensor:
+    mask = (positions[0, :, 0, :, None] == torch.arange(q.shape[2])).any(1)
+    return masked(q, k, v, mask, scale)
+
+
+def biased(q, k, v, _positions, _sinks, _slopes, _chosen, bias, *, scale) -> Tensor:
+    tokens = torch.arange(q.shape[2])
+    mask = torch.full((q.shape[1], len(tokens), len(tokens)), -torch.inf, dtype=torch.float64)
+    for t, p in torch.cartesian_prod(tokens, tokens):
+        if p <= t:
+            mask[:, t, p] = bias[0, t, :, t - p].double() if t - p < bias.shape[3] else 0.0
+    return masked(q, k, v, mask[None], scale)
 
 
 def chosen_experts(generator: torch.Generator) -> Tensor:
@@ -134,6 +176,17 @@ CASES = [
          {"scale": 0.25}),
     Case("attention", "alibi", inputs(*QKV, positions(0, 9), None, normal(4)), lambda *a: with_alibi(*a, scale=0.25),
          {"scale": 0.25}),
+    Case("attention", "chunked", inputs(*QKV, positions(0, 9)), lambda *a: chunked(*a, scale=0.25, size=4),
+         {"scale": 0.25, "window": 4, "chunked": 1}),
+    Case("attention", "chosen", inputs(*QKV, positions(0, 9), None, None, every_other),
+         lambda *a: chosen(*a, scale=0.25), {"scale": 0.25}),
+    Case("attention", "position bias", inputs(*QKV, positions(0, 9), None, None, None, normal(1, 9, 4, 5)),
+         lambda *a: biased(*a, scale=0.25), {"scale": 0.25}),
+    Case("attention", "sinks of tokens", inputs(*QKV, positions(0, 9), normal(1, 9, 4)),
+         lambda *a: with_sinks(*a[:4], a[4][0].T, scale=0.25), {"scale": 0.25}),
+    Case("moe_experts", "softcaps", inputs(normal(5, 8), chosen_experts, normal(5, 2), normal(4, 12, 8),
+                                           normal(4, 8, 6)),
+         softcapped_experts, {"gate_softcap": 0.5, "up_softcap": 0.7}),
     Case("moe_experts", "concatenated", inputs(normal(5, 8), chosen_experts, normal(5, 2), normal(4, 12, 8),
                                                normal(4, 8, 6)), experts),
 ]  # fmt: skip

@@ -71,17 +71,34 @@ void prepare(const KvHead& head, float scale, QueryTile& tile) {
   }
 }
 
+// Slots of the block from `first` on whose positions are among `count` ascending ones.
+uint32_t chosen_slots(const int64_t* chosen, int64_t count, int64_t first) {
+  int64_t at = 0;
+  for (int64_t end = count; at < end;) {
+    const int64_t middle = at + (end - at) / 2;
+    if (chosen[middle] < first) {
+      at = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  uint32_t slots = 0;
+  for (; at < count && chosen[at] < first + kKvBlockSlots; ++at) {
+    if (chosen[at] >= first) slots |= 1u << (chosen[at] - first);
+  }
+  return slots;
+}
+
 // Which slots of a block the query at `position` sees.
 uint32_t visible_slots(const ScoreRule& rule, int64_t position, int64_t first, uint32_t held) {
   const int64_t last = first + kKvBlockSlots - 1;
-  const bool in_window = rule.window == 0 || first > position - rule.window;
-  const int64_t last_seen = rule.last_seen(position);
+  const int64_t first_seen = rule.first_seen(position), last_seen = rule.last_seen(position);
+  const bool in_window = first >= first_seen;
   if (last <= last_seen && in_window) return held;
   if (first > last_seen) return 0;
   uint32_t visible = 0;
   for (int i = 0; i < kKvBlockSlots; ++i) {
-    const int64_t distance = first + i - position;
-    const bool inside = rule.window == 0 || distance > -rule.window || first + i < rule.num_sinks;
+    const bool inside = first + i >= first_seen || first + i < rule.num_sinks;
     if (first + i <= last_seen && inside) visible |= 1u << i;
   }
   return visible & held;
@@ -96,12 +113,13 @@ void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& t
     highest = tile.positions[row] > highest ? tile.positions[row] : highest;
   }
   for (int b = 0; b < blocks.count; ++b) {
-    const bool in_window = rule.window == 0 || blocks.first[b] > highest - rule.window;
+    const bool in_window = blocks.first[b] >= rule.first_seen(highest);
     const bool before_end = blocks.first[b] + kKvBlockSlots - 1 <= rule.last_seen(lowest);
-    tile.full[b] = blocks.held[b] == kAllLanes && before_end && in_window;
+    tile.full[b] = blocks.held[b] == kAllLanes && before_end && in_window && tile.chosen == nullptr;
     if (tile.full[b]) continue;
     for (int row = 0; row < tile.rows; ++row) {
-      const uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);
+      uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);
+      if (tile.chosen != nullptr) visible &= chosen_slots(tile.chosen[row], tile.num_chosen, blocks.first[b]);
       tile.visible[row * kSplitBlocks + b] = visible;
       float* scores = tile.scores + row * kSplitLanes + 16 * b;
       store_f32(scores, select_lanes(visible, load_f32(scores), splat(-kInfinity)));
@@ -117,6 +135,17 @@ void adjust_scores(const SplitBlocks& blocks, float softcap, float slope, int64_
     if (softcap != 0) score = tanh(score / splat(softcap)) * splat(softcap);
     const F32x16 distance = splat(static_cast<float>(blocks.first[b] - position)) + load_f32(kIndex);
     store_f32(scores + 16 * b, slope == 0 ? score : fma(splat(slope), distance, score));
+  }
+}
+
+// Adds the biases of the keys 0, 1 .. count - 1 positions behind the query.
+void add_biases(const SplitBlocks& blocks, const float* biases, int64_t count, int64_t position, float* scores) {
+  for (int b = 0; b < blocks.count; ++b) {
+    const int64_t distance = position - blocks.first[b];  // of slot 0, the largest of the block
+    if (distance < 0 || distance - kKvBlockSlots + 1 >= count) continue;
+    for (int64_t i = 0; i < kKvBlockSlots && i <= distance; ++i) {
+      if (distance - i < count) scores[16 * b + i] += biases[distance - i];
+    }
   }
 }
 
@@ -176,8 +205,10 @@ void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule
   if (kReading == Reading::kInOrder && tile.rows <= kFewRows && !is_fetched) touch_all<kCodes>(head, blocks, tile.rows);
   score_all<Keys, kReading, kCodes>(head, blocks, tile);
   for (int row = 0; row < tile.rows; ++row) {
-    if (rule.softcap == 0 && tile.slopes[row] == 0) continue;
-    adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], tile.scores + row * kSplitLanes);
+    float* scores = tile.scores + row * kSplitLanes;
+    if (rule.softcap != 0 || tile.slopes[row] != 0)
+      adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], scores);
+    if (tile.biases != nullptr) add_biases(blocks, tile.biases[row], tile.num_biases, tile.positions[row], scores);
   }
   find_visible(blocks, rule, tile);
   for (int row = 0; row < tile.rows; ++row) weigh_row(blocks.count, tile, row, result);
@@ -199,6 +230,16 @@ void attend(const KvHead& head, const SplitBlocks& blocks, const ScoreRule& rule
       return attend_typed<Float16Keys, Float16Values, kReading, false>(head, blocks, rule, tile, result);
     case KvType::kInt8: return attend_typed<Int8Keys, Int8Values, kReading, true>(head, blocks, rule, tile, result);
     case KvType::kInt4: return attend_typed<Int4Keys, Int4Values, kReading, true>(head, blocks, rule, tile, result);
+  }
+}
+
+template <Reading kReading>
+void score(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
+  switch (head.type) {
+    case KvType::kFloat32: return score_all<Float32Keys, kReading, false>(head, blocks, tile);
+    case KvType::kFloat16: return score_all<Float16Keys, kReading, false>(head, blocks, tile);
+    case KvType::kInt8: return score_all<Int8Keys, kReading, true>(head, blocks, tile);
+    case KvType::kInt4: return score_all<Int4Keys, kReading, true>(head, blocks, tile);
   }
 }
 
@@ -234,7 +275,7 @@ void finish(const KvHead& head, const float* sums, float factor, float* to) {
 }
 
 template <Reading kReading>
-constexpr AttentionKernel kAttention = {append, prepare, attend<kReading>, fold, finish};
+constexpr AttentionKernel kAttention = {append, prepare, attend<kReading>, fold, finish, score<kReading>};
 
 }  // namespace
 

@@ -61,7 +61,13 @@ struct ScoreRule {
   int64_t window = 0;          // 0: none
   int64_t num_sinks = 0;       // positions that every window sees
   bool bidirectional = false;  // queries also see what follows them, as far as the window reaches
+  bool is_chunked = false;     // windows begin at multiples of their size
 
+  // The first position that the query at `position` may see, sinks left out; it may be negative.
+  int64_t first_seen(int64_t position) const {
+    if (window == 0) return 0;
+    return is_chunked ? position / window * window : position - window + 1;
+  }
   // The last position that the query at `position` may see.
   int64_t last_seen(int64_t position) const {
     if (!bidirectional) return position;
@@ -80,17 +86,21 @@ struct SoftmaxSums {
 // Queries that read the same head of the cache, with working memory.
 struct QueryTile {
   int rows = 0;
-  float* queries = nullptr;        // [rows, head_dim], scaled by prepare
-  float* slopes = nullptr;         // [rows], ALiBi
-  int64_t* positions = nullptr;    // [rows]
-  int16_t* codes = nullptr;        // [rows, padded_width(head_dim)], the queries in 16 bits
-  float* code_scales = nullptr;    // [rows, groups of 32]
-  float* scores = nullptr;         // [rows, kSplitLanes], later their exponentials: the weights
-  int16_t* weights = nullptr;      // [rows, kSplitLanes], the weights in 16 bits
-  int16_t* scaled = nullptr;       // [rows, kSplitLanes], those times scales of values
-  float* weight_scales = nullptr;  // [rows], of `scaled`
-  uint32_t* visible = nullptr;     // [rows, kSplitBlocks], bit i: the query sees slot i
-  bool full[kSplitBlocks];         // all queries see all slots; `visible` says nothing of such a block
+  float* queries = nullptr;          // [rows, head_dim], scaled by prepare
+  float* slopes = nullptr;           // [rows], ALiBi
+  int64_t* positions = nullptr;      // [rows]
+  const int64_t** chosen = nullptr;  // [rows], the positions that a query sees, ascending; nullptr: all
+  int64_t num_chosen = 0;            // of each row
+  const float** biases = nullptr;    // [rows], what is added to the scores of keys 0, 1 .. behind; nullptr: none
+  int64_t num_biases = 0;            // of each row
+  int16_t* codes = nullptr;          // [rows, padded_width(head_dim)], the queries in 16 bits
+  float* code_scales = nullptr;      // [rows, groups of 32]
+  float* scores = nullptr;           // [rows, kSplitLanes], later their exponentials: the weights
+  int16_t* weights = nullptr;        // [rows, kSplitLanes], the weights in 16 bits
+  int16_t* scaled = nullptr;         // [rows, kSplitLanes], those times scales of values
+  float* weight_scales = nullptr;    // [rows], of `scaled`
+  uint32_t* visible = nullptr;       // [rows, kSplitBlocks], bit i: the query sees slot i
+  bool full[kSplitBlocks];           // all queries see all slots; `visible` says nothing of such a block
 };
 
 struct AttentionKernel {
@@ -109,6 +119,8 @@ struct AttentionKernel {
   void (*fold)(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width);
   // to[0..value_head_dim) = sums * factor, turned back.
   void (*finish)(const KvHead& head, const float* sums, float factor, float* to);
+  // tile.scores[row, 16 b + i] = the product of a query and the key in slot i of block b, whatever the query may see.
+  void (*score)(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile);
 };
 
 }  // namespace mote

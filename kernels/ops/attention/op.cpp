@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/kernel.h"
+#include "kernels/ops/attention/cache.h"
 #include "kernels/ops/attention/tasks.h"
 #include "kernels/ops/attention/trials.h"
 #include "kernels/support/contract.h"
@@ -30,6 +31,30 @@ Result<StateShape> cache_shape(const Call& call, const AttentionParams& params) 
   return shape;
 }
 
+// Operands of other types of attention: the positions that each token sees, and biases by distance.
+Status check_choice(const Call& call, const StateShape& shape) {
+  const Tensor& q = *call.inputs[kQuery];
+  const int64_t tokens = q.size(2);
+  if (const Tensor* chosen = optional_input(call, kChosen)) {
+    MOTE_RETURN_IF_ERROR(expect_dtype(*chosen, "chosen", {DType::kInt64}));
+    MOTE_RETURN_IF_ERROR(expect_rank(*chosen, "chosen", 4, 4));
+    const int64_t groups = chosen->size(2);
+    MOTE_RETURN_IF_ERROR(expect_sizes(*chosen, "chosen", {1, tokens, groups, chosen->size(3)}));
+    MOTE_REQUIRE(groups >= 1 && shape.num_heads % groups == 0, kBad,
+                 "chosen has %lld groups: must divide the cache's %d heads", static_cast<long long>(groups),
+                 shape.num_heads);
+    MOTE_REQUIRE(chosen->is_contiguous(), kBad, "chosen must be contiguous");
+  }
+  if (const Tensor* bias = optional_input(call, kBias)) {
+    MOTE_RETURN_IF_ERROR(expect_dtype(*bias, "position_bias", {DType::kFloat32}));
+    MOTE_RETURN_IF_ERROR(expect_rank(*bias, "position_bias", 4, 4));
+    MOTE_RETURN_IF_ERROR(expect_sizes(*bias, "position_bias", {1, tokens, q.size(1), bias->size(3)}));
+    MOTE_REQUIRE(bias->size(3) <= 1 || bias->stride(3) == 1, kBad, "position_bias has a last stride of %lld: must be 1",
+                 static_cast<long long>(bias->stride(3)));
+  }
+  return Status();
+}
+
 Status check_operands(const Call& call, const StateShape& shape) {
   const Tensor& q = *call.inputs[kQuery];
   const int64_t tokens = q.size(2);
@@ -49,17 +74,23 @@ Status check_operands(const Call& call, const StateShape& shape) {
   MOTE_RETURN_IF_ERROR(expect_dtype(*call.inputs[kPositions], "positions", {DType::kInt64}));
   MOTE_RETURN_IF_ERROR(expect_sizes(*call.inputs[kPositions], "positions", {1, tokens}));
   if (const Tensor* sinks = optional_input(call, kSinks)) {
-    MOTE_RETURN_IF_ERROR(expect_parameter(*sinks, "sinks", {q.size(1)}));
+    if (sinks->rank == 1) {
+      MOTE_RETURN_IF_ERROR(expect_parameter(*sinks, "sinks", {q.size(1)}));
+    } else {
+      MOTE_RETURN_IF_ERROR(expect_dtype(*sinks, "sinks", {DType::kFloat32}));
+      MOTE_RETURN_IF_ERROR(expect_sizes(*sinks, "sinks", {1, tokens, q.size(1)}));
+    }
   }
   if (const Tensor* slopes = optional_input(call, kSlopes)) {
     MOTE_RETURN_IF_ERROR(expect_parameter(*slopes, "alibi_slopes", {q.size(1)}));
   }
+  MOTE_RETURN_IF_ERROR(check_choice(call, shape));
   const int64_t out[] = {1, tokens, q.size(1), shape.value_head_dim};
   return expect_output(call, 0, DType::kFloat32, out);
 }
 
 Status check_attention(Call& call) {
-  MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 6, 1));
+  MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 8, 1));
   MOTE_RETURN_IF_ERROR(expect_dtype(*call.inputs[kQuery], "q", {DType::kFloat32}));
   MOTE_RETURN_IF_ERROR(expect_rank(*call.inputs[kQuery], "q", 4, 4));
   AttentionParams params;
@@ -67,6 +98,10 @@ Status check_attention(Call& call) {
   MOTE_ASSIGN(params.window, integer_or(call, "window", 0, 0, kMaxTensorElements));
   MOTE_ASSIGN(const int64_t bidirectional, integer_or(call, "bidirectional", 0, 0, 1));
   params.bidirectional = bidirectional == 1;
+  MOTE_ASSIGN(const int64_t chunked, integer_or(call, "chunked", 0, 0, 1));
+  params.is_chunked = chunked == 1;
+  MOTE_REQUIRE(!params.is_chunked || (params.window > 0 && !params.bidirectional), kBad,
+               "attribute 'chunked' = 1: must be 0 without a window and with 'bidirectional'");
   MOTE_ASSIGN(const double scale, call.number("scale"));
   MOTE_ASSIGN(const double softcap, number_or(call, "softcap", 0.0));
   params.scale = static_cast<float>(scale);
@@ -81,39 +116,6 @@ Status check_attention(Call& call) {
   const Trial trial = attention_trial(shape, q.size(1), q.size(2));
   MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, q.size(2), &trial));
   call.make_params<AttentionParams>() = params;
-  return Status();
-}
-
-int64_t position_at(const Tensor& positions, int64_t token) {
-  return positions.as<int64_t>()[token * positions.stride(1)];
-}
-
-// A cache that a session made for another shape would be read out of bounds.
-Status check_cache(const KvCache& cache, const StateShape& shape) {
-  const bool matches = cache.pages != nullptr && cache.positions != nullptr && cache.num_heads == shape.num_heads &&
-                       cache.head_dim == shape.head_dim && cache.value_head_dim == shape.value_head_dim &&
-                       cache.window == shape.window && cache.num_sinks >= 0 && cache.capacity > cache.num_sinks;
-  MOTE_REQUIRE(matches, Code::kInternal, "the session's cache has another shape than the program's state");
-  return Status();
-}
-
-// Checks the positions of tokens [first, first + tokens).
-Status check_positions(const KvCache& cache, const Tensor& positions, int64_t first, int64_t tokens) {
-  for (int64_t t = first; t < first + tokens; ++t) {
-    const int64_t position = position_at(positions, t);
-    MOTE_REQUIRE(position >= 0 && position < kMaxTensorElements, Code::kInvalidArgument,
-                 "positions[%lld] = %lld: must be 0..2^40", static_cast<long long>(t),
-                 static_cast<long long>(position));
-    MOTE_REQUIRE(cache.window != 0 || position < cache.capacity, Code::kContextFull,
-                 "position %lld does not fit: the context holds %lld", static_cast<long long>(position),
-                 static_cast<long long>(cache.capacity));
-    MOTE_REQUIRE(cache.pages[cache.slot_of(position) / kKvPageSlots] != nullptr, Code::kInternal,
-                 "the session's cache has no page for position %lld", static_cast<long long>(position));
-  }
-  const int64_t most = cache.capacity - cache.num_sinks - cache.window + 1;
-  MOTE_REQUIRE(cache.window == 0 || tokens <= most, Code::kInvalidArgument,
-               "%lld tokens in one call: must be at most %lld, which the sliding window's cache holds",
-               static_cast<long long>(tokens), static_cast<long long>(most));
   return Status();
 }
 
@@ -132,7 +134,7 @@ Status run_attention(const Call& call, KernelContext& context) {
   return Status();
 }
 
-OutputAxis attention_axis(const SymbolicCall& call) { return tokens_at(call, {2, 2, 2, 1}); }
+OutputAxis attention_axis(const SymbolicCall& call) { return tokens_at(call, {2, 2, 2, 1, 1, -1, 1, 1}); }
 
 // Bytes of keys or values of `elements` numbers, with their scales.
 int64_t cached_bytes(KvType type, int64_t elements) {

@@ -62,6 +62,8 @@ void clear(const SoftmaxSums& sums, int64_t rows, int64_t width) {
 struct Workspace {
   QueryTile tile;
   SoftmaxSums part, sums;
+  const int64_t** chosen = nullptr;  // [kQueryRows], what the tile has if the call has it
+  const float** biases = nullptr;
   float* key = nullptr;    // [head_dim], for rows of strided elements and turned ones
   float* value = nullptr;  // [value_head_dim]
 
@@ -71,6 +73,7 @@ struct Workspace {
            array_bytes<int64_t>(kQueryRows) + array_bytes<int16_t>(kQueryRows * padded_width(dim)) +
            array_bytes<float>(kQueryRows * groups) + array_bytes<float>(kQueryRows * kSplitLanes) +
            2 * array_bytes<int16_t>(kQueryRows * kSplitLanes) + array_bytes<uint32_t>(kQueryRows * kSplitBlocks) +
+           array_bytes<const int64_t*>(kQueryRows) + array_bytes<const float*>(kQueryRows) +
            2 * sums_bytes(kQueryRows, shape.width()) + array_bytes<float>(dim) +
            array_bytes<float>(shape.value_head_dim);
   }
@@ -88,6 +91,8 @@ struct Workspace {
     tile.weights = scratch.take<int16_t>(kQueryRows * kSplitLanes);
     tile.scaled = scratch.take<int16_t>(kQueryRows * kSplitLanes);
     tile.visible = scratch.take<uint32_t>(kQueryRows * kSplitBlocks);
+    chosen = scratch.take<const int64_t*>(kQueryRows);
+    biases = scratch.take<const float*>(kQueryRows);
     part = take_sums(scratch, kQueryRows, shape.width());
     sums = take_sums(scratch, kQueryRows, shape.width());
     key = scratch.take<float>(dim);
@@ -103,9 +108,8 @@ struct SplitRange {
   int64_t lowest = 0;  // the first and the last position that windows see
   int64_t highest = 0;
 
-  SplitRange(const KvCache& cache, int64_t window, int64_t lowest_query, int64_t highest_query)
-      : highest(highest_query) {
-    lowest = window == 0 ? 0 : std::max<int64_t>(0, lowest_query - window + 1);
+  SplitRange(const KvCache& cache, int64_t first_seen, int64_t last_seen)
+      : lowest(std::max<int64_t>(0, first_seen)), highest(last_seen) {
     const int64_t splits = highest / kSplitPositions + 1;
     first = lowest / kSplitPositions;
     sink_splits = std::min(first, (cache.num_sinks + kSplitPositions - 1) / kSplitPositions);
@@ -113,15 +117,6 @@ struct SplitRange {
   }
   int64_t split(int64_t index) const { return index < sink_splits ? index : first + index - sink_splits; }
 };
-
-uint32_t held_slots(const int64_t* positions, int64_t first) {
-  int64_t other = 0;
-  for (int64_t i = 0; i < kKvBlockSlots; ++i) other |= positions[i] ^ (first + i);
-  if (other == 0) return 0xFFFF;
-  uint32_t held = 0;
-  for (int64_t i = 0; i < kKvBlockSlots; ++i) held |= static_cast<uint32_t>(positions[i] == first + i) << i;
-  return held;
-}
 
 // Blocks of a split that hold something between the range's positions or among the sinks.
 SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t split) {
@@ -143,6 +138,27 @@ SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t s
   return blocks;
 }
 
+// Leaves the blocks of which a query of the tile sees something, as far as its choice tells. Returns whether any is
+// left.
+bool keep_chosen(SplitBlocks& blocks, const QueryTile& tile) {
+  int kept = 0;
+  for (int b = 0; b < blocks.count; ++b) {
+    bool is_chosen = false;
+    for (int row = 0; row < tile.rows && !is_chosen; ++row) {
+      const int64_t* end = tile.chosen[row] + tile.num_chosen;
+      const int64_t* next = std::lower_bound(tile.chosen[row], end, blocks.first[b]);
+      is_chosen = next != end && *next < blocks.first[b] + kKvBlockSlots;
+    }
+    if (!is_chosen) continue;
+    blocks.index[kept] = blocks.index[b];
+    blocks.first[kept] = blocks.first[b];
+    blocks.held[kept++] = blocks.held[b];
+  }
+  blocks.follows = blocks.follows && kept == blocks.count;
+  blocks.count = kept;
+  return kept > 0;
+}
+
 // The tokens of a call that belong to one sequence, from `first_token` on, with that sequence's cache.
 class Attention {
  public:
@@ -155,7 +171,7 @@ class Attention {
         params_(call.get_params<AttentionParams>()),
         positions_(*call.inputs[kPositions]),
         memory_(context.scratch) {
-    rule_ = {params_.softcap, params_.window, cache_.num_sinks, params_.bidirectional};
+    rule_ = {params_.softcap, params_.window, cache_.num_sinks, params_.bidirectional, params_.is_chunked};
     for (int64_t t = 0; t < shape_.tokens; ++t) last_ = std::max(last_, position(t));
     shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
   }
@@ -194,7 +210,7 @@ class Attention {
   // Attends a tile over all that it sees. appends: no other task reads this head's new keys, so they are appended here.
   void attend_unit(int64_t unit, bool appends, Workspace& work) const {
     if (appends) append_head(unit, work);
-    load_queries(unit, work.tile);
+    load_queries(unit, work);
     clear(work.sums, work.tile.rows, shape_.width());
     const SplitRange range = range_of(work.tile);
     for (int64_t i = 0; i < range.count; ++i) {
@@ -233,7 +249,8 @@ class Attention {
     });
   }
 
-  void load_queries(int64_t unit, QueryTile& tile) const {
+  void load_queries(int64_t unit, Workspace& work) const {
+    QueryTile& tile = work.tile;
     const Tensor& q = *call_.inputs[kQuery];
     const Tensor* slopes = optional_input(call_, kSlopes);
     const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
@@ -244,19 +261,36 @@ class Attention {
       copy_row(q, row_of(index, token), tile.queries + row * shape_.head_dim);
       tile.positions[row] = position(token);
       tile.slopes[row] = slopes == nullptr ? 0.0f : slopes->as<float>()[index];
+      load_choice(kv_head, index, token, static_cast<int>(row), work);
     }
     params_.kernel->prepare(head(kv_head), params_.scale, tile);
   }
 
+  void load_choice(int64_t kv_head, int64_t index, int64_t token, int row, Workspace& work) const {
+    if (const Tensor* chosen = optional_input(call_, kChosen)) {
+      const int64_t groups = chosen->size(2), count = chosen->size(3);
+      const int64_t from = (first_token_ + token) * groups + kv_head / (shape_.kv_heads / groups);
+      work.chosen[row] = chosen->as<int64_t>() + from * count;
+      work.tile.chosen = work.chosen;
+      work.tile.num_chosen = count;
+    }
+    if (const Tensor* bias = optional_input(call_, kBias)) {
+      work.biases[row] = bias->as<float>() + (first_token_ + token) * bias->stride(1) + index * bias->stride(2);
+      work.tile.biases = work.biases;
+      work.tile.num_biases = bias->size(3);
+    }
+  }
+
   SplitRange range_of(const QueryTile& tile) const {
     const auto [lowest, highest] = std::minmax_element(tile.positions, tile.positions + tile.rows);
-    return SplitRange(cache_, params_.window, *lowest, std::min(last_, rule_.last_seen(*highest)));
+    return SplitRange(cache_, rule_.first_seen(*lowest), std::min(last_, rule_.last_seen(*highest)));
   }
 
   void attend(int64_t unit, const SplitRange& range, int64_t split, bool follows, QueryTile& tile,
               const SoftmaxSums& result) const {
     SplitBlocks blocks = find_blocks(cache_, range, split);
     blocks.follows = follows;
+    if (tile.chosen != nullptr && !keep_chosen(blocks, tile)) return clear(result, tile.rows, shape_.width());
     params_.kernel->attend(head(unit / shape_.tiles()), blocks, rule_, tile, result);
   }
 
@@ -265,6 +299,11 @@ class Attention {
     const float joined = sink > maximum ? sink : maximum;
     factor = math::exp(maximum - joined);
     total = total * factor + math::exp(sink - joined);
+  }
+
+  float sink_of(const Tensor& sinks, int64_t token, int64_t index) const {
+    if (sinks.rank == 1) return sinks.as<float>()[index];
+    return sinks.as<float>()[(first_token_ + token) * sinks.stride(1) + index * sinks.stride(2)];
   }
 
   void store_outputs(int64_t unit, const SoftmaxSums& sums) const {
@@ -276,7 +315,7 @@ class Attention {
       const int64_t token = (first + row) / shape_.group(),
                     index = kv_head * shape_.group() + (first + row) % shape_.group();
       float total = sums.totals[row], factor = 1.0f;
-      if (sinks != nullptr) join_sink(sinks->as<float>()[index], sums.maxima[row], total, factor);
+      if (sinks != nullptr) join_sink(sink_of(*sinks, token, index), sums.maxima[row], total, factor);
       factor = total != 0 ? factor / total : 0.0f;
       float* to =
           call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
@@ -305,7 +344,7 @@ class Attention {
         for (int64_t task = begin, loaded = -1; task < end; ++task) {
           const int64_t unit = task / count, index = task % count, split = range.split(done + index);
           if (appends) append(unit, split * kSplitPositions, (split + 1) * kSplitPositions, work);
-          if (loaded != unit) load_queries(unit, work.tile);
+          if (loaded != unit) load_queries(unit, work);
           attend(unit, range, split, loaded == unit, work.tile, nth(parts, unit * at_once + index));
           loaded = unit;
           if (std::atomic_ref(left[unit]).fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
@@ -321,7 +360,7 @@ class Attention {
   SplitRange whole_range() const {
     int64_t lowest = position(0);
     for (int64_t t = 1; t < shape_.tokens; ++t) lowest = std::min(lowest, position(t));
-    return SplitRange(cache_, params_.window, lowest, last_);
+    return SplitRange(cache_, rule_.first_seen(lowest), last_);
   }
 
   // Tasks that are worth handing to a thread.
@@ -410,6 +449,15 @@ class TogetherAttention {
 };
 
 }  // namespace
+
+uint32_t held_slots(const int64_t* positions, int64_t first) {
+  int64_t other = 0;
+  for (int64_t i = 0; i < kKvBlockSlots; ++i) other |= positions[i] ^ (first + i);
+  if (other == 0) return 0xFFFF;
+  uint32_t held = 0;
+  for (int64_t i = 0; i < kKvBlockSlots; ++i) held |= static_cast<uint32_t>(positions[i] == first + i) << i;
+  return held;
+}
 
 KvHead head_of(const KvCache& cache, int64_t index) {
   KvHead head{cache.type, cache.head_dim, cache.value_head_dim, kv_key_block_bytes(cache.type, cache.head_dim),

@@ -8,7 +8,7 @@
 
 namespace mote {
 
-enum AttentionInput : size_t { kQuery = 0, kKey, kValue, kPositions, kSinks, kSlopes };
+enum AttentionInput : size_t { kQuery = 0, kKey, kValue, kPositions, kSinks, kSlopes, kChosen, kBias };
 
 struct AttentionParams {
   int64_t state = 0;
@@ -16,11 +16,15 @@ struct AttentionParams {
   float scale = 1;
   float softcap = 0;
   bool bidirectional = false;
+  bool is_chunked = false;
   const AttentionKernel* kernel = nullptr;
 };
 
 // One head of keys and values in the pages of a cache.
 KvHead head_of(const KvCache& cache, int64_t index);
+
+// Bit i: slot i holds position first + i. positions: those of the block's 16 slots
+uint32_t held_slots(const int64_t* positions, int64_t first);
 
 // Bytes of scratch that append_and_attend needs.
 size_t attention_scratch_bytes(const Call& call, int num_threads);

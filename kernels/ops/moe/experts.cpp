@@ -81,7 +81,15 @@ void finish_hidden(const MoeParams& params, const float* row, int64_t up, const 
       ups[r] = std::clamp(ups[r], -params.limit, params.limit);
     }
   }
-  if (params.alpha != 0 && !single) {
+  if (params.up_softcap != 0 && !single) {
+    for (int64_t r = 0; r < width; ++r) ups[r] = math::tanh(ups[r] / params.up_softcap) * params.up_softcap;
+  }
+  if (params.gate_softcap != 0) {
+    for (int64_t r = 0; r < width; ++r) {
+      const float capped = math::tanh(gates[r] / params.gate_softcap) * params.gate_softcap;
+      to[r] = capped * math::sigmoid(gates[r]) * ups[r];
+    }
+  } else if (params.alpha != 0 && !single) {
     for (int64_t r = 0; r < width; ++r) to[r] = (ups[r] + 1.0f) * gates[r] * math::sigmoid(gates[r] * params.alpha);
   } else {
     params.gate_up.few.x.rows->gate(static_cast<int>(params.function), gates, nullptr, single ? nullptr : ups, nullptr,

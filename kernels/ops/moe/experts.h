@@ -36,6 +36,8 @@ struct MoeParams {
   GateLayout layout = GateLayout::kConcatenated;
   // Both 0: function(gate) * up. limit: gate is at most that, up within +-limit. alpha: (up + 1) * gate *
   // sigmoid(alpha * gate). GateLayout::kSingle ignores both. Source: gate_experts in llm_export/capture/ops.py.
+  float gate_softcap = 0;  // 0: none; the gate's own factor is capped, and what its sigmoid sees is not
+  float up_softcap = 0;
   float limit = 0;
   float alpha = 0;
 };

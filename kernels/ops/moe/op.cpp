@@ -35,6 +35,12 @@ Status read_attributes(const Call& call, MoeParams& params) {
   MOTE_ASSIGN(const double limit, number_or(call, "limit", 0.0));
   MOTE_ASSIGN(const double alpha, number_or(call, "alpha", 0.0));
   MOTE_REQUIRE(limit >= 0, kBad, "attribute 'limit' = %g: must be at least 0", limit);
+  MOTE_ASSIGN(const double gate_softcap, number_or(call, "gate_softcap", 0.0));
+  MOTE_ASSIGN(const double up_softcap, number_or(call, "up_softcap", 0.0));
+  MOTE_REQUIRE(gate_softcap >= 0 && up_softcap >= 0, kBad,
+               "attributes 'gate_softcap' = %g, 'up_softcap' = %g: must be at least 0", gate_softcap, up_softcap);
+  params.gate_softcap = static_cast<float>(gate_softcap);
+  params.up_softcap = static_cast<float>(up_softcap);
   params.limit = static_cast<float>(limit);
   params.alpha = static_cast<float>(alpha);
   return Status();
