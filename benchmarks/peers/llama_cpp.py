@@ -26,6 +26,8 @@ NORMS = {
     "self_attn.k_norm": "attn_k_norm",
 }
 ARCHITECTURES = {"qwen3_moe": "qwen3moe"}  # of which GGUF spells the name in another way
+WITH_HEAD = ("olmoe",)  # which llama.cpp runs with a head of its own only
+EMBEDDING = "model.embed_tokens.weight"
 EXPERT = ".mlp.experts."
 STACKS = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps"}
 LINEARS = {
@@ -54,6 +56,8 @@ def convert(checkpoint: Path, folder: Path) -> None:
             _add_tensor(writer, _gguf_name(name), source.paired(name))
         elif f"{EXPERT}0." in name:
             _add_experts(writer, source, name)
+        if kind in WITH_HEAD and name == EMBEDDING:
+            _add_tensor(writer, "output.weight", source.paired(name))
     if source.config.get("rope_scaling"):
         writer.add_tensor("rope_freqs.weight", _rope_factors(source.config))
     writer.write_header_to_file()
@@ -86,7 +90,7 @@ def _add_metadata(writer, config: dict) -> None:
 
 
 def _gguf_name(name: str) -> str:
-    if name == "model.embed_tokens.weight":
+    if name == EMBEDDING:
         return "token_embd.weight"
     if name == "model.norm.weight":
         return "output_norm.weight"
